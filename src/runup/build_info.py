@@ -1,4 +1,7 @@
-"""What this copy of runup was built from. In a wheel the build writes this module anew (`hatch_build.py`)."""
+"""The version and commit that this copy of runup was built from.
+
+In a wheel the build writes this module anew (`hatch_build.py`).
+"""
 
 VERSION = "0.1.0.dev0"
 """The version; a checkout's is that of the release to come, whatever it was cloned with."""

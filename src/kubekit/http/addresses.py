@@ -1,4 +1,4 @@
-"""Which addresses a request may reach, and connections to those alone.
+"""The policy of the addresses that a request may reach, and connections to those alone.
 
 Addresses are checked after the name was resolved, and the connection is made to the checked address: a name cannot
 resolve to another address in between.

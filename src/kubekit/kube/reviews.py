@@ -79,7 +79,7 @@ def may_i(verb: str, resource: Resource, namespace: str = "", *, name: str = "",
 def may_they(
     username: str, verb: str, resource: Resource, namespace: str = "", *, name: str = "", subresource: str = ""
 ) -> Call[Access]:
-    """As `may_i`, for another user; the groups of a service account are those that the server gives it."""
+    """Returns the SubjectAccessReview for another user; a service account has the groups that the server gives it."""
     groups = []
     if username.startswith(_ACCOUNT):
         account_namespace = username.removeprefix(_ACCOUNT).partition(":")[0]

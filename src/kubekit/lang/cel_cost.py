@@ -1,4 +1,4 @@
-"""What an evaluation may cost, as Kubernetes counts it, and the syntax tree that counts while it is evaluated.
+"""The cost limit of an evaluation, as Kubernetes counts it, and the syntax tree that counts while it is evaluated.
 
 The engine limits iterations alone: 26 nested `cel.bind` doublings made 64 MiB of text, `map` over 9,000 items 1.3 GiB
 of copies. So a compiled expression is rewritten once. Before a step whose time or memory grows with its values, the

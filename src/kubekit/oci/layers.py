@@ -252,7 +252,7 @@ class _Lower:
             at = path.rfind("/", 0, at)
 
     def remove_below(self, path: str, stays: bool) -> None:
-        """Removes all below `path`, and `path` itself unless it stays."""
+        """Removes all files below `path`, and `path` itself unless `stays`."""
         if not stays:
             self.files.pop(path, None)
         # A layer that hides one folder a thousand times finds it empty from the second time on.

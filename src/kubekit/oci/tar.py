@@ -196,7 +196,7 @@ def _parse_number(field: bytes, *, or_else: int | None = None) -> int:
 
 
 def _check_sum(block: bytes) -> None:
-    """Raises BadTar if a header's checksum is wrong."""
+    """Raises BadTar if a header's checksum is wrong (POSIX ustar)."""
     checksum = _parse_number(block[148:156])
     without = sum(block[:148]) + sum(block[156:]) + 8 * ord(" ")
     if checksum == without:

@@ -76,7 +76,7 @@ class TopologySpreadConstraint(Wire, frozen=True):
 
 
 class ResourceRequirements(Wire, frozen=True):
-    """What a container or a pod requests, as quantities."""
+    """The requests of a container or a pod, as quantities."""
 
     requests: Amounts = {}
 
@@ -156,7 +156,7 @@ class SchedulingPodSpec(Wire, frozen=True):
 
 
 class RestartedContainer(Wire, frozen=True):
-    """How often a container was started again."""
+    """The number of restarts of a container."""
 
     restart_count: int = 0
 

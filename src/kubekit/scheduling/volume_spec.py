@@ -87,7 +87,7 @@ class StorageClass(Object, frozen=True):
 
 
 class AttachLimit(Wire, frozen=True):
-    """How many volumes a driver attaches to a node; None if it does not say."""
+    """The number of volumes that a driver attaches to a node at most; None if it states no limit."""
 
     count: int | None = None
 
@@ -126,12 +126,12 @@ class ResourceQuota(Object, frozen=True):
 
 
 class ScaleSpec(Wire, frozen=True):
-    """How many pods a ReplicaSet, StatefulSet or ReplicationController is to have."""
+    """The desired number of pods of a ReplicaSet, StatefulSet or ReplicationController."""
 
     replicas: int = 1
 
 
 class PodsOwner(Object, frozen=True):
-    """What makes pods: a ReplicaSet, a StatefulSet, a ReplicationController."""
+    """A controller of pods: a ReplicaSet, StatefulSet or ReplicationController."""
 
     spec: ScaleSpec = ScaleSpec()

@@ -78,7 +78,7 @@ class NamespaceController:
         finalizers = namespace.get("spec", {}).get("finalizers") or []
         if "deletionTimestamp" not in namespace["metadata"] or FINALIZER not in finalizers:
             return
-        remaining = self._graph.inside(name)
+        remaining = self._graph.objects_in(name)
         for resource, obj in remaining:
             await self._delete_object(resource, obj)
         remaining = remaining or await self._delete_unwatched(name)

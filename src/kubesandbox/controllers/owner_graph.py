@@ -96,7 +96,7 @@ class Graph:
             for obj in cache.by_index("owner", uid)
         ]
 
-    def inside(self, namespace: str) -> list[tuple[Resource, Object]]:
+    def objects_in(self, namespace: str) -> list[tuple[Resource, Object]]:
         """Returns every object in a namespace."""
         return [
             (resource, obj)

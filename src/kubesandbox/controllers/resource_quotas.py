@@ -62,7 +62,7 @@ class Quotas:
 
 
 def watch_quotas(loop: Loop, graph: Graph) -> None:
-    """Queues quotas that change, and those of a namespace where something comes, goes, or changes what it uses."""
+    """Queues quotas that change, and the quotas of a namespace where an object that they count changes."""
 
     def on_change(resource: Resource, old: Object | None, new: Object | None) -> None:
         """Queues the quotas that a change concerns."""

@@ -49,7 +49,7 @@ class ContainerLog:
 
 
 class _Stream:
-    """One of the two pipes, and the beginning of a line that has not ended yet."""
+    """A pipe of the container (stdout or stderr), with the beginning of a line that has not ended yet."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file

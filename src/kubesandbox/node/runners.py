@@ -1,4 +1,4 @@
-"""All runners, from the most to the least isolation."""
+"""The runners of containers, from the most to the least isolation."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class ManagedCluster(Object, frozen=True):
 
 
 class ClusterSelector(Wire, frozen=True):
-    """How a set chooses its clusters: by the label with the set's name, or by a selector."""
+    """The rule by which a set chooses its clusters: the label with the set's name, or a selector."""
 
     selector_type: str = "ExclusiveClusterSetLabel"
     label_selector: LabelSelector = LabelSelector()
@@ -48,7 +48,7 @@ class ManagedClusterSet(Object, frozen=True):
 
 
 class Workload(Wire, frozen=True):
-    """What a ManifestWork makes, as whole objects."""
+    """The manifests of a ManifestWork, as whole objects."""
 
     manifests: tuple[dict[str, Any], ...] = ()
 
@@ -60,7 +60,7 @@ class ManifestWorkSpec(Wire, frozen=True):
 
 
 class ResourceMeta(Wire, frozen=True):
-    """Which object of the cluster a part of the status is about."""
+    """The object of the cluster that a part of the status is about."""
 
     group: str = ""
     kind: str = ""
@@ -83,13 +83,13 @@ class FeedbackValue(Wire, frozen=True):
 
 
 class StatusFeedback(Wire, frozen=True):
-    """What the agent has read out of an object."""
+    """The values that the agent has read from an object, by the feedback rules."""
 
     values: tuple[FeedbackValue, ...] = ()
 
 
 class ManifestStatus(Wire, frozen=True):
-    """What became of one object."""
+    """The status of one object of a ManifestWork."""
 
     resource_meta: ResourceMeta = ResourceMeta()
     status_feedback: StatusFeedback = StatusFeedback()
@@ -97,7 +97,7 @@ class ManifestStatus(Wire, frozen=True):
 
 
 class ResourceStatus(Wire, frozen=True):
-    """What became of each object."""
+    """The status of each object of a ManifestWork."""
 
     manifests: tuple[ManifestStatus, ...] = ()
 

@@ -254,7 +254,7 @@ def _of_cases(folder: str) -> Read | None:
 
 
 def _config_maps(roots: list[str], folder: str) -> Iterator[JSON]:
-    """Yields the ConfigMaps of the operator's namespace."""
+    """Yields the ConfigMaps of the operator's namespace in the dump."""
     from runup.cli.operator_namespace import operator_namespace
 
     namespace = operator_namespace()

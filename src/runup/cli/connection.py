@@ -70,7 +70,7 @@ def _remember_option(ctx: click.Context, param: click.Parameter, value: str | tu
 
 
 def _remember_one(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> None:
-    """Remembers the value of an option, which may be given before and after the command's name, but not to two ends.
+    """Stores an option, given before or after the command's name. Raises CommandError for two different values.
 
     A user who names two clusters means both, and an update requested of the wrong one is hard to undo.
     """

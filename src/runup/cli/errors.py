@@ -75,7 +75,7 @@ def _of_kube(error: Exception) -> Failure | None:
     if isinstance(error, kube.Unauthorized):
         return Failure(with_prefix(f"You must be logged in to the server ({error.message})"))
     if isinstance(error, kube.Invalid):
-        return Failure(_invalid(error))
+        return Failure(_invalid_text(error))
     if isinstance(error, kube.ApiError):
         return Failure(f"Error from server ({error.reason}): {error.message}\n")
     return Failure(with_prefix(error.message))
@@ -87,7 +87,7 @@ def _unreachable_text(address: str, detail: str, *, refused: bool) -> str:
     return f"Unable to connect to the server: {detail}\n"
 
 
-def _invalid(error: Exception) -> str:
+def _invalid_text(error: Exception) -> str:
     """Returns kubectl's text for a 422: one cause on the same line, several on lines below (pkg/cmd/util checkErr)."""
     from kubekit.kube.api_errors import Invalid
 

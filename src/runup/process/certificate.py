@@ -60,7 +60,7 @@ class ServingCertificate:
             self.look()
 
     def look(self) -> None:
-        """Loads a changed certificate; keeps the last one, with a warning, if the new one cannot be used."""
+        """Loads the certificate if its files changed; warns and keeps the last one if the new one cannot be used."""
         stamps = self._stamps()
         if stamps == self._seen:
             return

@@ -75,7 +75,7 @@ class Executor:
             await self._create_event(action)
 
     async def _apply(self, action: Apply) -> None:
-        """Applies an object. Raises NotApplied, unless the plan says that it may fail."""
+        """Applies an object by server-side apply. Raises NotApplied, unless the action is optional."""
         call = calls.apply(action.resource, action.object, field_manager=self._component, force=action.force)
         try:
             await self._client.send(call)

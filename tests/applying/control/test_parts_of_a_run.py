@@ -386,7 +386,7 @@ async def test_what_is_anew_in_a_day(served: tuple[Parts, Server]) -> None:
     drift_repair = parts.drift_repair(progress)
     drift_repair.repairing.add(busy.identity)
     server.refusal = FORBIDDEN
-    going = asyncio.create_task(drift_repair.over_and_over())
+    going = asyncio.create_task(drift_repair.reapply_daily())
     quarter = 24 * 3600 / 4
     put: list[list[str]] = []
     with capture_logs() as logs:

@@ -64,7 +64,7 @@ class _Tokens:
 
 
 def parse_labels(text: str) -> tuple[Requirement, ...]:
-    """Returns the requirements of a selector. Raises ApiError 400."""
+    """Returns the requirements of a label selector, as labels.Parse does. Raises ApiError (400)."""
     tokens, requirements = _Tokens(text), []
     while (word := tokens.peek()) != "":
         if word in _SYMBOLS and word != "!":

@@ -271,7 +271,7 @@ def without_paths(node: Structural | None, value: Any, paths: FieldSet | set[Pat
 
 
 def _without_trie(node: Structural | None, value: Any, removed: JSON) -> Any:
-    """Returns a value without the paths in the tree `removed`; absent if nothing is left of it."""
+    """Returns a value without the paths in the tree `removed` (fieldsV1); `_ABSENT` if nothing is left of it."""
     if isinstance(value, dict):
         result = {}
         for name, member in value.items():

@@ -29,7 +29,7 @@ _NO_AUTHORIZER = "the sandbox's API server has no authorizer for expressions"
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What one validation says: that a write is denied, with the reason, or that it is not."""
+    """The result of one validation: whether the write is denied, and the reason."""
 
     denied: bool = False
     message: str = ""
@@ -50,7 +50,7 @@ class _Failed(Exception):
 
 
 class Evaluation:
-    """One policy, for one write and one parameter."""
+    """The evaluation of one policy for one write and one parameter."""
 
     def __init__(self, policy: JSON, write: Write, params: JSON | None, namespace: JSON | None) -> None:
         self._spec = policy["spec"]

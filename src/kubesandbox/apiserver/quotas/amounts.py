@@ -27,7 +27,7 @@ def growth(new: Amounts, old: Amounts) -> dict[str, str]:
 
 
 def larger_of_both(first: Amounts, other: Amounts) -> dict[str, str]:
-    """Returns the larger of both, by name."""
+    """Returns the larger amount of each name."""
     largest = {**first}
     for name, amount in other.items():
         if name not in largest or parse_quantity(amount) > parse_quantity(largest[name]):
@@ -36,7 +36,7 @@ def larger_of_both(first: Amounts, other: Amounts) -> dict[str, str]:
 
 
 def is_more(amount: str) -> bool:
-    """Returns whether an amount is more than nothing."""
+    """Returns whether an amount is greater than zero."""
     return parse_quantity(amount) > 0
 
 

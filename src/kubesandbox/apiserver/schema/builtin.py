@@ -90,7 +90,7 @@ def definition_name(group: str, version: str, kind: str) -> str:
 
 
 class Definitions(Mapping[str, JSON]):
-    """All built-in types by their full names, as OpenAPI v3 schemas that are built on first use."""
+    """The built-in types by their full names, as OpenAPI v3 schemas that are built on first use."""
 
     def __getitem__(self, name: str) -> JSON:
         return _build_definition(name)

@@ -1,4 +1,4 @@
-"""What the CEL rules of a schema may cost together: estimated when a definition is created, as a real server does.
+"""Limits the cost of the CEL rules of a schema together: estimated when a definition is created, as a real server does.
 
 In: a schema whose rules compile, and its path. Out: FieldErrors in the words of apiextensions-apiserver. A rule counts
 as often as its place in an object can occur: limits of lists and maps multiply, without them the size of a request

@@ -55,7 +55,7 @@ def cel_type_hint(node: Structural) -> str:
 
 
 class RuleSet:
-    """All rules of a schema. `any` says whether there are any."""
+    """The rules of a schema. `any` says whether there are any."""
 
     def __init__(self, root: Structural) -> None:
         self._root = root

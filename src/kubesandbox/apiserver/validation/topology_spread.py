@@ -18,7 +18,7 @@ def spread_faults(constraints: list[JSON], path: str) -> Faults:
     """Yields the faults of a pod's constraints; no two have the same topologyKey and whenUnsatisfiable."""
     for index, constraint in enumerate(constraints):
         at = f"{path}[{index}]"
-        yield from _one(constraint, at)
+        yield from _constraint_faults(constraint, at)
         key, unsatisfiable = _kind(constraint)
         if any(_kind(later) == (key, unsatisfiable) for later in constraints[index + 1 :]):
             where = f"{at}.{{topologyKey, whenUnsatisfiable}}"
@@ -29,7 +29,7 @@ def _kind(constraint: JSON) -> tuple[str, str]:
     return constraint.get("topologyKey") or "", constraint.get("whenUnsatisfiable") or ""
 
 
-def _one(constraint: JSON, at: str) -> Faults:
+def _constraint_faults(constraint: JSON, at: str) -> Faults:
     """Yields the faults of one topology spread constraint; `at` is its path."""
     key, unsatisfiable = _kind(constraint)
     skew, domains = constraint.get("maxSkew") or 0, constraint.get("minDomains")

@@ -65,7 +65,7 @@ class Growth(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The growth in one clause."""
+        """The growth as a clause for messages."""
         shown_objects = list(self.added[:_SHOWN])
         omitted_count = len(self.added) - len(shown_objects) + self.more
         listed = ", ".join(
@@ -108,7 +108,7 @@ def key_of(name: str) -> str:
 
 
 def encode_record(record: Acceptance) -> str:
-    """Returns the value of the ConfigMap's key."""
+    """Returns the record as JSON, for its key in the ConfigMap."""
     fields = {"name": record.name, "reason": record.reason, "by": record.by, "at": stamp(record.at)}
     value: dict[str, Any] = {**fields, "until": stamp(record.until)}
     value |= {"objects": list(record.objects), "count": record.total} if record.total else {}

@@ -135,7 +135,7 @@ def parse_graph(data: bytes) -> Graph:
     except codec.DecodeError as error:
         raise graph_limits.bad_graph(f"the update service's answer is not a graph: {error}") from error
     groups = [(len(group.edges), group.risks) for group in document.conditional_edges]
-    graph_limits.document(len(document.nodes), len(document.edges), groups)
+    graph_limits.check_graph_size(len(document.nodes), len(document.edges), groups)
     last = len(document.nodes)
     for edge in document.edges:
         if not all(0 <= index < last for index in edge):

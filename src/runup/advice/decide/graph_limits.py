@@ -42,8 +42,8 @@ class BadGraph(Terminal):
     """The answer is not a usable graph; the reasons are ResponseInvalid and VersionNotFound."""
 
 
-def document(nodes: int, edges: int, groups: Sequence[RiskGroup]) -> None:
-    """Raises BadGraph if a graph has more of anything than it may have."""
+def check_graph_size(nodes: int, edges: int, groups: Sequence[RiskGroup]) -> None:
+    """Raises BadGraph if the graph exceeds one of the limits above."""
     risks = [risk for _, shared in groups for risk in shared]
     _at_most(nodes, MAX_NODES, "nodes")
     _at_most(edges, MAX_EDGES, "edges")

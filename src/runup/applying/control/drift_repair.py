@@ -51,8 +51,8 @@ class DriftRepairer:
         finally:
             self.repairing.discard(task.identity)
 
-    async def over_and_over(self) -> None:
-        """Applies one object after the other again, all of them once in 24 hours, until cancelled."""
+    async def reapply_daily(self) -> None:
+        """Reapplies one object after the other, each of them once in 24 hours, until cancelled."""
         tasks = list(self._progress.tasks.values())
         while True:
             if not tasks:  # nothing of the release is meant for this cluster

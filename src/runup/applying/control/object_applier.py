@@ -60,7 +60,7 @@ class AppliedState:
 
 @dataclass
 class Memory:
-    """What this process knows of the objects that it has applied, kept from run to run."""
+    """The state of the objects that this process has applied, kept from run to run."""
 
     applied: dict[Identity, AppliedState] = field(default_factory=dict)
     # The server's answers to our writes, for kinds whose status is waited for: they may be newer than the watch.

@@ -99,7 +99,7 @@ class Run:
             await progress.finished(*progress.tasks.values())
             log.info("applied", objects=self.done, requests=self._applier.writes)
             trim()
-            group.create_task(self._drift_repair.over_and_over())
+            group.create_task(self._drift_repair.reapply_daily())
             await self._rolled_out()
             progress.completed, progress.state = True, ApplyReason.RECONCILING
             for task in progress.tasks.values():
@@ -165,7 +165,7 @@ class Run:
             log.debug("not created ahead", task=str(task), error=error_message(error))
 
     async def _put_task(self, task: Task) -> bool:
-        """Applies `task` and returns True; returns False if it was postponed."""
+        """Applies `task` after its dependencies; returns whether it was applied (False: postponed)."""
         await self._ours.wait()
         await self._retrier.wait_for_dependencies(task)
         hands_over = self.state is ApplyReason.UPDATING and self._applier.hands_over(task)

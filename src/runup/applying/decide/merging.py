@@ -20,7 +20,7 @@ Source: https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-
 
 
 class Rule(Protocol):
-    """What becomes of one field. `None` is a field that is not there, as `null` in a manifest is."""
+    """The rule that merges one field. `None` is an absent field, as is `null` in a manifest."""
 
     def merge(self, manifest: Any, live: Any) -> Any:
         """Returns the field's new value from the manifest's and the cluster's; None if it goes."""
@@ -31,10 +31,13 @@ class Rule(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """What others added stays: keys of a map, entries of a list, the whole field. The manifest's own wins."""
+    """Keeps what others added: keys of a map, entries of a list, or the whole field.
+
+    The manifest's values take precedence.
+    """
 
     def merge(self, manifest: Any, live: Any) -> Any:
-        """Returns the live value with the manifest's laid over it."""
+        """Returns the live value merged with the manifest's, whose fields take precedence."""
         if manifest is None or live is None:
             return live if manifest is None else manifest
         if isinstance(manifest, dict) and isinstance(live, dict):

@@ -11,7 +11,7 @@ from runup.preflight.decide.service_account import Right
 def own_rights(*kinds: ClusterKind) -> tuple[Right, ...]:
     """Returns what this release's Python checks for clusters of `kinds` read, by default for OpenShift.
 
-    An image without the file of reads is given the same.
+    An image without the file of reads gets the same rights.
     """
     wanted = kinds or (ClusterKind.OPENSHIFT,)
     return rights.rights_of_checks(check for check in CHECKS if clusters_of(check) & {*wanted})

@@ -56,10 +56,10 @@ def _image_tag(image: str) -> str:
     return image.partition("@")[0].rpartition("/")[2].partition(":")[2]
 
 
-def running(
+def running_addons(
     pods: Iterable[PlacedPod], rows: Iterable[Mapping[str, Any]], *, but_from: tuple[str, ...] = ()
 ) -> list[Running]:
-    """Returns what runs of the rows, in their order: each version with its pods; not what is from the registries."""
+    """Returns the running add-ons of `rows`, a version each, with its pods; not images from `but_from` (registries)."""
     having = [pod for pod in pods if pod.addons]
     addons_found: list[Running] = []
     for row in rows:

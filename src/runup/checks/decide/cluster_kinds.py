@@ -1,4 +1,4 @@
-"""Tells the kinds of cluster that checks are for, and which checks are for a cluster (docs/decisions/0088).
+"""Defines the kinds of cluster, and decides which checks are for which kind (docs/decisions/0088).
 
 OpenShift is a cluster with a ClusterVersion, whose operator updates it to releases. Kubernetes is every other cluster:
 its source and target are versions of Kubernetes itself.

@@ -58,7 +58,7 @@ def run_check(check: Check, snapshot: Snapshot, context: Context) -> CheckOutcom
 
 
 def _run_check(check: Check, snapshot: Snapshot, context: Context) -> CheckOutcome:
-    """Runs one check and returns its outcome, still without the kinds that it asked for."""
+    """Runs one check and returns its outcome, without the kinds that it requested."""
     findings: list[Finding] = []
     try:
         if not check.applies_to(context):

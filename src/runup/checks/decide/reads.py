@@ -22,7 +22,7 @@ UNSET = msgspec.UNSET
 
 
 class Read(Resource, msgspec.Struct, frozen=True):
-    """Some fields of a resource. In a snapshot it is a key of its own, apart from that of the whole resource.
+    """A read of some fields of a resource. In a snapshot it is a key of its own, apart from that of the whole resource.
 
     `fields` are dotted paths from the top of the object such as `spec.nodeName`; metadata is always kept. `namespace`
     limits the list to one namespace.

@@ -22,7 +22,7 @@ PAGE = "rehearsal"
 
 
 class EncodedOutcome(msgspec.Struct, frozen=True):
-    """One check of a rehearsal."""
+    """The outcome of one check of a rehearsal, as it is sent between processes."""
 
     name: str
     result: CheckResult

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from kubekit.api.core_v1 import Node, PlacedPod
 from kubekit.lang.pattern import Pattern
 from kubekit.lang.version import Version
-from runup.checks.decide.addon_images import Running, running
+from runup.checks.decide.addon_images import Running, running_addons
 from runup.checks.decide.distributions import distribution_of, service_group
 from runup.checks.decide.model import Snapshot, Unreadable
 from runup.checks.decide.removal_tables import document
@@ -82,7 +82,7 @@ def _pauses(snapshot: Snapshot) -> Iterator[Mapping[str, Any]]:
         pod for objects in snapshot.objects.values() if objects and isinstance(objects[0], PlacedPod) for pod in objects
     ]
     seen_names: set[str] = set()
-    for addon in running(pods, document("addons")["pauses"]):
+    for addon in running_addons(pods, document("addons")["pauses"]):
         if addon.row["name"] not in seen_names:
             seen_names.add(addon.row["name"])
             words = _words(addon)

@@ -61,7 +61,7 @@ def filters(view: View, release: Release) -> Filters:
 
 
 def wanted_work(view: View) -> WantedRelease:
-    """Returns what the worker should work on now."""
+    """Returns the release that the worker should apply now."""
     current = view.current
     return WantedRelease(
         current.image, current.version, filters(view, current), view.observed.cluster_version.metadata.uid
@@ -229,9 +229,9 @@ def _failing_condition(
 
 
 def _objects_awaited(problems: Iterable[Problem]) -> Problem | None:
-    """Returns what a release that is kept waits for: an unfinished Job after a change of the feature set, for instance.
+    """Returns what an applied release still waits for: for example an unfinished Job after a new feature set.
 
-    ClusterOperators are not among it: they come and go without the release, and have conditions of their own.
+    ClusterOperators are not included: their conditions change without the release, and are reported separately.
     """
     waits = summarize(problem for problem in problems if problem.effect is Effect.NONE and not problem.names)
     return waits.problem if waits is not None else None

@@ -1,4 +1,4 @@
-"""What the steps of a preflight work on (`PreflightCase`), and what comes out of them (`Preflight`).
+"""The input of the steps of a preflight (`PreflightCase`), and their result (`Preflight`).
 
 Here is found out which attempt a request belongs to, and what there is of its Deployment; nothing is planned.
 """

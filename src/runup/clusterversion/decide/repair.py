@@ -1,4 +1,4 @@
-"""Which failure of the cluster an update within the minor version may repair (docs/decisions/0076)."""
+"""Decides which failure of the cluster an update within the minor version may repair (docs/decisions/0076)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Observes a cluster before an installation: what it serves, who keeps what, and what is installed already."""
+"""Observes a cluster before an installation: its API groups, the owners of objects, and what is installed already."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SLICE = Resource("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", na
 
 
 def server(client: SyncClient, sets: ObjectSets) -> Cluster:
-    """Returns what the server says of itself. Raises KubeError."""
+    """Returns the server's version, API groups and ports. Raises KubeError."""
     version = codec.decode(dict[str, Any], client.send(calls.get_path("/version")))
     # Managed clusters call a minor version `29+`.
     numbers = [int("".join(filter(str.isdigit, str(version.get(key, "")))) or 0) for key in ("major", "minor")]
@@ -30,7 +30,7 @@ def server(client: SyncClient, sets: ObjectSets) -> Cluster:
 
 
 def state(client: SyncClient, sets: ObjectSets, component: Component, objects: Objects, cluster: Cluster) -> Cluster:
-    """Returns `cluster` with who keeps the objects of `component`, and where it is installed. Raises KubeError."""
+    """Returns `cluster` with the owners of the objects of `component`, and where it is installed. Raises KubeError."""
     shared = [identity_of(obj) for obj in objects if definition(obj) or obj["kind"] == "Namespace"]
     shared += [identity for identity in (CLUSTER_VERSION, VALIDATIONS) if identity not in shared]
     workloads, reads = _workloads(client, component)

@@ -95,7 +95,7 @@ def _to_v1beta2(status: JSON) -> JSON:
 
 
 def _older_entry(entry: JSON) -> JSON:
-    """Returns an entry of v1beta2's list as v1beta1 has it; words that are not known are left as they are."""
+    """Returns an entry of v1beta2's list in the form of v1beta1; unknown stages and statuses are left as they are."""
     words = tuple(entry.get(key) for key in ("verificationStatus", "verificationStage", "runningStage"))
     other_fields = {key: value for key, value in entry.items() if key not in ("namespace", "name")}
     if not _are_texts(words) or words not in _WORDS:

@@ -25,7 +25,7 @@ Target = tuple[str, str]
 
 
 class _Outputs(click.ParamType[tuple[Target, ...]]):
-    """One or several forms, each with its file."""
+    """Output formats, each with its file."""
 
     name = "output"
 

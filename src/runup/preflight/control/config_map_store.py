@@ -57,7 +57,7 @@ class ConfigMapStore:
         self.name = f"configmap:{address}"
         self._config = config
         self._read: ConfigMap | None = None
-        self._went: list[PackedEntry] = []
+        self._dropped: list[PackedEntry] = []
 
     def check(self) -> None:
         """Raises Terminal if no report could be added. Asks the server to try, which makes nothing."""
@@ -102,7 +102,7 @@ class ConfigMapStore:
                     raise
             else:
                 self._read = None
-                self._went += dropped
+                self._dropped += dropped
                 return
 
     def _has(self, config_map: ConfigMap, cluster: str, report: Report, observed: datetime) -> bool:
@@ -126,9 +126,9 @@ class ConfigMapStore:
 
     def notes(self) -> tuple[str, ...]:
         """Returns which reports had to go: those for what was added here, else all until now, as it was read."""
-        if self._went:
-            newest = max(entry.observed for entry in self._went)
-            return (self._dropped_text(len(self._went), newest, "had to go for it"),)
+        if self._dropped:
+            newest = max(entry.observed for entry in self._dropped)
+            return (self._dropped_text(len(self._dropped), newest, "had to go for it"),)
         dropped = packed_reports.dropped_from(self._read) if self._read is not None else packed_reports.DroppedReports()
         if not dropped.reports:
             return ()
@@ -195,7 +195,7 @@ class ConfigMapStore:
 
 
 class _ReportHead(msgspec.Struct, frozen=True):
-    """What of a report says whose it is."""
+    """The fields of a report that identify its cluster."""
 
     cluster: str = ""
 

@@ -1,4 +1,4 @@
-"""Reads manifests out of files, standard input and the releases that Helm keeps in a cluster."""
+"""Reads manifests from files, standard input and the releases that Helm stores in a cluster."""
 
 from __future__ import annotations
 

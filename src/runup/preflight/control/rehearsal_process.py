@@ -30,7 +30,7 @@ _LONGEST_MESSAGE = 300
 
 
 class RehearsalOrder(msgspec.Struct, frozen=True):
-    """What a process is to rehearse: on which cluster, which release, within which limits.
+    """The order to a rehearsal's process: the cluster, the release and the limits.
 
     `apply_s` are the seconds that applying may take, `memory_mib` what the process may have, 0 for any amount.
     """
@@ -45,7 +45,7 @@ class RehearsalOrder(msgspec.Struct, frozen=True):
 
 
 class RehearsalProcess:
-    """One rehearsal of a preflight. `outcomes` is None until it has ended, `changed` is called then."""
+    """The rehearsal of a preflight, in a process. `outcomes` is None until it has ended; `changed` is called then."""
 
     def __init__(self, order: RehearsalOrder, limit_s: float, changed: Callable[[], None], *, module: str = MODULE):
         self._order, self._limit_s, self._changed, self._module = order, limit_s, changed, module
@@ -65,11 +65,11 @@ class RehearsalProcess:
             return (self._not_run("the image of the release does not carry it"),)
         folder = _make_folder()
         try:
-            return await self._in(folder)
+            return await self._run_in(folder)
         finally:
             remove_tree(folder)
 
-    async def _in(self, folder: Path) -> tuple[CheckOutcome, ...]:
+    async def _run_in(self, folder: Path) -> tuple[CheckOutcome, ...]:
         """Runs the rehearsal with `folder` for its temporary files; one outcome says why if it fails."""
         process = await asyncio.create_subprocess_exec(
             sys.executable,
@@ -89,9 +89,9 @@ class RehearsalProcess:
             await _end(process)
         if process.returncode == 0:
             return decode_outcomes(stdout)
-        return (self._not_run(self._why(process.returncode or 0, stderr)),)
+        return (self._not_run(self._failure_reason(process.returncode or 0, stderr)),)
 
-    def _why(self, code: int, err: bytes) -> str:
+    def _failure_reason(self, code: int, err: bytes) -> str:
         """Returns why the process ended without outcomes, by its exit code and its last line of stderr."""
         if code == TOO_LARGE:
             limit = f"the {self._order.memory_mib} MiB that it may have"

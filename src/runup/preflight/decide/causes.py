@@ -63,12 +63,12 @@ class Cause(msgspec.Struct, Generic[R], frozen=True):
 
     @property
     def risks(self) -> tuple[R, ...]:
-        """All risks of the cause, the leading one first."""
+        """The risks of the cause, the leading one first."""
         return (self.lead, *self.beside, *self.follows)
 
     @property
     def words(self) -> str:
-        """What is said of the cause itself."""
+        """The message about the cause itself."""
         return self.message or self.lead.message
 
     @property
@@ -78,7 +78,7 @@ class Cause(msgspec.Struct, Generic[R], frozen=True):
 
 
 class _Parent(NamedTuple):
-    """What a risk belongs to: another risk by its name, or a node that has no risk.
+    """The parent of a risk: another risk by its name, or a node that has no risk.
 
     `follows` is true if the risk goes away with it, false if it only is about the same object.
     """
@@ -89,7 +89,7 @@ class _Parent(NamedTuple):
 
 
 class _AllRisks:
-    """All risks that are grouped, with the lookups that rules need.
+    """The risks to group, with the lookups that rules need.
 
     `broken_nodes` has the nodes that an operator's risk calls not ready, with the reason that it gives; `not_ready` the
     names of the nodes of risk NodeNotReady.
@@ -111,7 +111,7 @@ class _AllRisks:
 
 
 class Rule(NamedTuple):
-    """To which cause the risks of some families belong: `parent` returns None where it is another one.
+    """The rule by which risks of some families belong to a cause: `parent` returns None where it is another one.
 
     `source` says why that is so.
     """

@@ -1,4 +1,4 @@
-"""The newest report of a cluster in a ConfigMap of its own, small enough to travel: `preflight-newest`.
+"""The newest report of a cluster in ConfigMap `preflight-newest`, small enough for a ManifestWork's status.
 
     binaryData:
       report: ...

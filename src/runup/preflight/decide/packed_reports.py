@@ -45,7 +45,7 @@ JSON = dict[str, Any]
 
 
 class DroppedReports(Wire, frozen=True, kw_only=True):
-    """How many reports had to go for newer ones, and when the newest of them was observed."""
+    """The number of reports dropped for newer ones, and when the newest of them was observed."""
 
     reports: int = 0
     until: datetime | None = None
@@ -153,7 +153,7 @@ def _entries_to_drop(
 
 
 def dropped_from(config_map: ConfigMap) -> DroppedReports:
-    """Returns what had to go of a ConfigMap until now; nothing if its note cannot be read."""
+    """Returns which reports were dropped from a ConfigMap until now; none if its annotation cannot be read."""
     try:
         note = codec.decode(DroppedReports, config_map.metadata.annotations.get(DROPPED, "{}"))
     except codec.DecodeError:

@@ -100,7 +100,7 @@ def kept_cron(cron_job: CronJob | None, every: str) -> str:
 
 
 def objects(schedule: Schedule, *, monitored: bool) -> tuple[Apply, ...]:
-    """Returns the account with its rights, the CronJob, and the alerts where `monitored` says that the API is served.
+    """Returns the account with its rights, the CronJob, and the alerts if `monitored` (PrometheusRule is served).
 
     The account may change the ConfigMaps of reports, and cannot create one: the command does.
     """
@@ -165,7 +165,7 @@ def _alerting_rules(schedule: Schedule, marks: JSON) -> JSON:
 
 
 def _alert_on_news() -> JSON:
-    """Returns the alert that the newest scheduled preflight failed, which it does when it finds something new."""
+    """Returns the alert that the newest scheduled preflight failed: it found a new risk, or did not run."""
     jobs, cron = f'namespace="{NAMESPACE}",job_name=~"{NAME}-.*"', _cron_job_labels()
     started, failed = f"kube_job_status_start_time{{{jobs}}}", f'kube_job_failed{{{jobs},condition="true"}}'
     failed_at = f"max({started} * on(namespace, job_name) {failed})"

@@ -1,4 +1,4 @@
-"""Finds out why a target does not start, in the words of the component that prevents it.
+"""Determines why a target does not start, in the words of the component that prevents it.
 
 In: the Deployment or the Job, its pods, the Warning events of the namespace. Out: a reason and those words, or nothing.
 Where Kubernetes reports what: a pod that may not be created (quota, admission, a missing account) is condition

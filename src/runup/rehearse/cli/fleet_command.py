@@ -129,7 +129,7 @@ def rehearse(
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What every rehearsal of the fleet has in common: operators declared stuck, limits, and where copies are made.
+    """Settings that all rehearsals of the fleet share: operators declared stuck, limits, and where copies are made.
 
     Applying ends after half of a cluster's time limit, so that the findings until then are reported.
     """

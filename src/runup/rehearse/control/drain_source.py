@@ -69,7 +69,7 @@ def read_cluster_objects(client: SyncClient) -> DrainSource:
 
 
 def read_dump_objects(path: Path) -> DrainSource:
-    """Reads the dump at `path`. Raises BadDump."""
+    """Returns the objects of the dump at `path` that a simulated drain reads. Raises BadDump."""
     from runup.dump.load import read, time_of_dump
 
     dump = read(path, only={kind.resource.plural for kind in KINDS} | {"clusterversions"}, any_kubernetes=True)

@@ -24,7 +24,7 @@ from runup.release.decide.manifest import Identity
 
 
 class UnwatchedObjects(ObjectWatches):
-    """No watches: every object of the release is written, whatever the copy says of it."""
+    """A stand-in for watches that knows no object, so that every object of the release is written."""
 
     def __init__(self, client: Client, clock: Clock) -> None:
         super().__init__(client, clock, lambda _identity: None)

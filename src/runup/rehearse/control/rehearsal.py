@@ -200,7 +200,7 @@ async def _copy_for(source: ClusterSource, release: RehearsalTarget, clock: Cloc
 async def _try_on_real_server(
     source: ClusterSource, server: ServerPrograms, clock: Clock, target: str, limit_s: float
 ) -> Rehearsal:
-    """Looks at the cluster's own objects on a real server: what it does not serve, reads otherwise, or refuses."""
+    """Returns what a real API server does not serve, reads differently or refuses of the cluster's objects."""
     deadline = clock.monotonic() + limit_s
     running, of_server = kubernetes_version_of(source), Version(server.version)
     account = account_of(source)

@@ -37,7 +37,7 @@ class StandIns:
         return task.kind == CLUSTER_OPERATOR and task.identity.name in self._stuck
 
     async def write_status_for(self, task: Task) -> None:
-        """Writes the status that the component of the task's object would write when it is done. Raises KubeError.
+        """Writes the status that the object's component would write once the update has reached it. Raises KubeError.
 
         Does nothing for objects that were declared stuck, and for kinds without a status to wait for.
         """

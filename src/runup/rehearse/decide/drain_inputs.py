@@ -1,4 +1,4 @@
-"""Which kinds a simulated drain reads, and the cluster that they make: its pools, in the order of an update.
+"""The kinds that a simulated drain reads, and the cluster made of them: its pools, in the order of an update.
 
 On OpenShift, machine config pools are updated side by side by the machine-config operator; elsewhere groups of nodes
 one after another, the control plane first.

@@ -15,7 +15,7 @@ JSON = dict[str, Any]
 
 
 class Action(StrEnum):
-    """What a task of the release does to its object, as `terraform plan` names it."""
+    """The action of a task on its object, as `terraform plan` names it."""
 
     CREATE = "create"
     UPDATE = "update"
@@ -24,7 +24,7 @@ class Action(StrEnum):
 
 
 class Weight(StrEnum):
-    """How much the change of a field may hurt, the gravest first; the order of the plan of changes."""
+    """The severity of a field's change, the gravest first; the order of the plan of changes."""
 
     FIXED = "fixed when the object is created"
     SELECTOR = "selector"
@@ -55,7 +55,7 @@ class FieldChange:
 
 @dataclass(frozen=True, slots=True)
 class ObjectChange:
-    """What became of one object. `known` is False if the copy may lack the object that was there before.
+    """The change of one object. `known` is False if the copy may lack the object that was there before.
 
     `owned` is False if it came without `managedFields`: then it is not known whose values the release overwrites, nor
     which fields it no longer has.
@@ -74,7 +74,7 @@ class ObjectChange:
 
 
 class RefusalKind(StrEnum):
-    """Why a task of the release was refused, as far as that says what helps."""
+    """The kind of a refusal, which decides the remedy."""
 
     IMMUTABLE = "immutable"
     POLICY = "policy"
@@ -134,7 +134,7 @@ class WriteRefused:
 
 @dataclass(frozen=True, slots=True)
 class RealServerOutcome:
-    """What a real API server, of Kubernetes `version`, made of the cluster's own objects, before any release.
+    """The result of storing the cluster's own objects on a real API server of Kubernetes `version`, before any release.
 
     `wanted` is the target's version of Kubernetes, empty if it is not known; `tried` counts the objects that were
     written as dry runs, of `objects`. `read_changes` are objects that read otherwise than on the cluster.
@@ -190,7 +190,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class CopyAccount:
-    """What the copy holds: the number of objects by kind, what was left out, and how it was taken.
+    """The content of the copy: the number of objects by kind, what was left out, and how it was taken.
 
     `requests` counts the reads of a live cluster; `whole` and `namespaces` say which kinds are known in full.
     """
@@ -227,7 +227,7 @@ class Unserved:
 
 @dataclass(frozen=True, slots=True)
 class Rehearsal:
-    """All that a rehearsal came to. `tasks` is the number of the release's tasks, `tried` how many were carried out.
+    """The result of a rehearsal. `tasks` is the number of the release's tasks, `tried` how many were carried out.
 
     `not_evaluated` are admission policies, by kind and name, and why the copy does not have them. `too_late` is why it
     ended early, empty if it did not. `vanished` are the objects that go with what was deleted. `server` is None unless

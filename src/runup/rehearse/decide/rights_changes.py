@@ -18,7 +18,7 @@ _ALL = "*"
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """One verb on one resource of a group (or on a path); `name` limits it to one object."""
+    """A verb on a resource of a group (or on a path); `name` limits it to one object."""
 
     verb: str
     group: str

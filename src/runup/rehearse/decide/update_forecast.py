@@ -1,4 +1,4 @@
-"""How long an update takes: a range for each part, with what it rests on, and whether it fits into a window.
+"""Forecasts how long an update takes: a range and its basis for each part, and whether it fits into a window.
 
 In: what earlier updates took (ClusterVersion's history), when the nodes of a pool came back from the last one (their
 condition Ready), and the simulated drains of the nodes as they are now. Out: a `Forecast`. A time that nothing limits
@@ -57,7 +57,7 @@ class ForecastPart:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """How long an update takes in all, and each part of it; `unknown` says what is not known, and why."""
+    """The duration of an update in all and of each part; `unknown` says what is not known, and why."""
 
     total: Range
     parts: tuple[ForecastPart, ...]
@@ -67,7 +67,7 @@ class Forecast:
 
 @dataclass(frozen=True, slots=True)
 class WindowFit:
-    """Whether something fits between two times."""
+    """The answer whether an update fits between two times."""
 
     opens: datetime
     closes: datetime

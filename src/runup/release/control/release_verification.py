@@ -161,7 +161,7 @@ class ReleaseChecks:
         self._on_change()
 
     async def _read_images(self, image: str) -> None:
-        """Reads the image references; without them no container check is run, which its result then says."""
+        """Reads the image references of `image`; without them no container check is run, and its result says so."""
         images: Mapping[str, str] = {}
         is_read = False
         try:

@@ -118,7 +118,7 @@ def overrides_in(data: bytes, name: str) -> tuple[ComponentOverride, ...]:
 
 
 def _override(entry: Any, file_name: str) -> ComponentOverride:
-    """Returns an override from a flag's file. Raises Terminal, which names `file_name`."""
+    """Returns an entry of spec.overrides from a flag's file. Raises Terminal, which names `file_name`."""
     try:
         override = codec.convert(ComponentOverride, entry)
     except codec.DecodeError as error:

@@ -88,7 +88,7 @@ class Cluster:
             place = await asyncio.to_thread(self._place_for_pods, client, chosen_scenario, services.registry)
             tasks = self._start(stack, client, place, imported=chosen_scenario.cluster.imported)
             left_out = await self._set_up(client, chosen_scenario, services)
-            self._say_ready(chosen_scenario, place, services, left_out)
+            self._report_ready(chosen_scenario, place, services, left_out)
             await until_over(stop, tasks)
 
     async def _services(self, stack: contextlib.AsyncExitStack, chosen_scenario: Scenario) -> Services:
@@ -163,7 +163,7 @@ class Cluster:
         auth = (self._data / REGISTRY_AUTH).read_bytes()
         return await setup.set_up(client, chosen_scenario, services.releases, self._clock, registry_auth=auth)
 
-    def _say_ready(
+    def _report_ready(
         self, chosen_scenario: Scenario, place: NodeSettings, services: Services, left_out: tuple[str, ...]
     ) -> None:
         """Writes the report that the sandbox is ready, for the command that started it."""

@@ -32,7 +32,7 @@ CURRENT, OLD, UNKNOWN = "Current", "Old", "Unknown"
 
 
 class Freshness(msgspec.Struct, frozen=True):
-    """How old a report is: `state` is CURRENT, OLD or UNKNOWN; `why` is a clause, empty for CURRENT.
+    """The age of a report: `state` is CURRENT, OLD or UNKNOWN; `why` is a clause, empty for CURRENT.
 
     `confirmed_at` is by the API server's clock where the Lease tells it; None if it is not known.
     """

@@ -15,7 +15,7 @@ from tests.factories import context, node, pod, snapshot
 from kubekit.api.core_v1 import Node, PlacedPod
 from kubekit.api.meta_v1 import Object
 from runup.checks.catalogue import CHECKS
-from runup.checks.decide.addon_images import is_addon, number, running
+from runup.checks.decide.addon_images import is_addon, number, running_addons
 from runup.checks.decide.cluster_kinds import ClusterKind
 from runup.checks.decide.engine import CheckOutcome, run_check
 from runup.checks.decide.removal_tables import document
@@ -149,7 +149,7 @@ def test_versions_of_tags(tag: str, expected: tuple[int, ...]) -> None:
 def test_the_pods_of_a_version() -> None:
     """Pods of other images are not among them."""
     rows = [{"name": "cert-manager", "image": "/cert-manager-controller"}]
-    (found,) = running([running_pod(f"{CERT_MANAGER}:v1.18.2"), pod()], rows)
+    (found,) = running_addons([running_pod(f"{CERT_MANAGER}:v1.18.2"), pod()], rows)
     assert (found.tag, [each.metadata.name for each in found.pods]) == ("v1.18.2", ["it-1"])
 
 

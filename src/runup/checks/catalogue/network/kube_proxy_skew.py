@@ -21,7 +21,7 @@ from kubekit.api.core_v1 import Node
 from runup.checks.catalogue.declaring import declared, namespaced_name, risk, unknown_finding
 from runup.checks.catalogue.shared.kubernetes_versions import target_minor
 from runup.checks.catalogue.shared.pods import PODS
-from runup.checks.decide.addon_images import KUBE_PROXY, running
+from runup.checks.decide.addon_images import KUBE_PROXY, running_addons
 from runup.checks.decide.cluster_kinds import KUBERNETES
 from runup.checks.decide.distributions import distribution_of
 from runup.checks.decide.kubernetes_path import allowed_skew
@@ -49,7 +49,7 @@ status: {phase: Running}
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields a risk for kube-proxy versions that the target's API server does not support."""
-    proxies = running(snapshot.listed(PODS), _ROW)
+    proxies = running_addons(snapshot.listed(PODS), _ROW)
     target = target_minor(context)
     if not proxies:
         return

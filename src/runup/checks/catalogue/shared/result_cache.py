@@ -58,7 +58,7 @@ def cache_each(make: Callable[[K, A], T]) -> Callable[[tuple[K, ...], A], list[T
 def _recompute_changed(
     items: tuple[K, ...], before: tuple[K, ...], earlier_results: list[T], make: Callable[[K], T]
 ) -> list[T]:
-    """Returns the results for `items`: for each object of `before` its result in `earlier_results`, else a new one."""
+    """Returns a result for each item: the one in `earlier_results` if the object is in `before`, else a new one."""
     if len(items) == len(before):
         # The usual case: a single item changed, in its place.
         return [

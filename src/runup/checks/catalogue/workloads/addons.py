@@ -25,7 +25,7 @@ from typing import Any
 from runup.checks.catalogue.declaring import declared, namespaced_name, risk, unknown_finding
 from runup.checks.catalogue.shared.kubernetes_versions import target_minor
 from runup.checks.catalogue.shared.pods import PODS
-from runup.checks.decide.addon_images import Number, Running, number, running
+from runup.checks.decide.addon_images import Number, Running, number, running_addons
 from runup.checks.decide.cluster_kinds import KUBERNETES
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.removal_tables import document
@@ -48,7 +48,7 @@ status: {phase: Running}
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields a finding for each add-on whose version its project does not support on the target."""
     table = document("addons")
-    addons = running(snapshot.listed(PODS), table["addons"], but_from=tuple(table["managed"]))
+    addons = running_addons(snapshot.listed(PODS), table["addons"], but_from=tuple(table["managed"]))
     target = target_minor(context)
     if target is None and addons:
         fix = "Ask the publisher of the release."

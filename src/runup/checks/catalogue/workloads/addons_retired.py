@@ -19,7 +19,7 @@ from collections.abc import Iterator
 
 from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.shared.pods import PODS
-from runup.checks.decide.addon_images import running
+from runup.checks.decide.addon_images import running_addons
 from runup.checks.decide.cluster_kinds import KUBERNETES
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.removal_tables import document
@@ -38,7 +38,7 @@ status: {phase: Running}
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields a finding (info) for each add-on in use whose project has ended or ends."""
     for row in document("addons")["retired"]:
-        addons = running(snapshot.listed(PODS), [row])
+        addons = running_addons(snapshot.listed(PODS), [row])
         if not addons:
             continue
         ended = "ended" if f"{context.now:%Y-%m-%d}" > row["ended"] else "ends"

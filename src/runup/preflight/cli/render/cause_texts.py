@@ -270,7 +270,7 @@ def as_data(report: CauseReport) -> dict[str, Any]:
 
 
 def _cause_data(cause: Cause[Risk]) -> dict[str, Any]:
-    """Returns a cause for `-o json`."""
+    """Returns a cause as JSON data."""
     return {
         "name": cause.name,
         "node": cause.node or None,

@@ -86,7 +86,7 @@ def _hint_text(findings: Findings) -> str:
 
 
 def summary(findings: Findings) -> str:
-    """Returns the preflight's state in half a line."""
+    """Returns the preflight's state in a few words."""
     if findings.failed:
         return f"could not run ({findings.failed.reason}): {findings.failed.message}"
     if not findings.completed:

@@ -22,7 +22,7 @@ class Blocked:
 
 @dataclass(frozen=True, slots=True)
 class NodeDrain:
-    """One node of a pool: its drain begins, ends, and the node is back. `after` is the node that had its place before.
+    """The drain of a node: its begin, its end, and its return. `after` is the node that had its place before.
 
     `last` is the pod that left last, with why it did not leave sooner.
     """

@@ -55,7 +55,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class DrainSettings:
-    """How nodes are drained, all times in seconds.
+    """Settings of the drains, all times in seconds.
 
     `forces` evicts pods without an owner, too, as the machine-config operator does. What is not evicted after
     `drain_timeout_s` is taken to be deleted by hand. `nodes_lost` nodes of each pool do not come back.

@@ -50,7 +50,7 @@ class Counts:
             shape.spread_counted = tuple(each for each in spread.candidates(shape) if each.selects(*shape.identity))
 
     def look_again(self, nodes: Iterable[NodeRoom], *, taints_alone: bool = False) -> None:
-        """Takes into account that nodes were added or removed, or that their taints alone have changed."""
+        """Counts anew after nodes were added or removed, or (`taints_alone`) after their taints changed."""
         listed = tuple(nodes)
         for spread_count in self._spreads.values():
             if spread_count.honors_taints or not taints_alone:

@@ -32,7 +32,7 @@ _MOST_RIVALS = 200
 
 
 class EventQueue:
-    """What happens when, in seconds from the beginning; at one moment in the order in which it was added."""
+    """The events of the simulation by time in seconds; those of one moment run in the order of their addition."""
 
     def __init__(self) -> None:
         self.now = 0

@@ -1,4 +1,4 @@
-"""What ResourceQuotas leave in a simulation: a pod that is made again while the old one ends counts twice.
+"""The room that ResourceQuotas leave in a simulation: a recreated pod counts twice while the old one terminates.
 
 https://kubernetes.io/docs/concepts/policy/resource-quotas/. Quotas with scopes, and limits, are not simulated.
 """

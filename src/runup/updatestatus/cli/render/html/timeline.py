@@ -156,11 +156,11 @@ def _operator(insight: ClusterOperatorInsight, since: UpdateTimes) -> Lane:
 def _nodes(part: ControlPlane | WorkerPool, since: UpdateTimes) -> Iterable[Lane]:
     for insight in insights_of(part):
         if insight.node:
-            yield _node(insight.node, since)
+            yield _node_lane(insight.node, since)
 
 
-def _node(insight: NodeInsight, since: UpdateTimes) -> Lane:
-    """Returns the Node's lane: its state, its tone, and since when it has it."""
+def _node_lane(insight: NodeInsight, since: UpdateTimes) -> Lane:
+    """Returns the Node's lane in the timeline: its state, its colour, and when the state began."""
     row, updating = row_of(insight), find(insight.conditions, "Updating")
     moved = updating.last_transition_time if updating else None
     if row.assessment in {"Degraded", "Unavailable"}:
