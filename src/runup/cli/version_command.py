@@ -22,7 +22,7 @@ def version(ctx: click.Context, server: bool, output: str | None) -> None:
       runup version
       runup version --server -o json
     """
-    versions = {"clientVersion": __version__} | (_server(ctx) if server else {})
+    versions = {"clientVersion": __version__} | (_server_versions(ctx) if server else {})
     if output:
         from runup.cli.render.text import machine
 
@@ -33,8 +33,8 @@ def version(ctx: click.Context, server: bool, output: str | None) -> None:
         click.echo(f"{names[key]} Version: {value}")
 
 
-def _server(ctx: click.Context) -> dict[str, str]:
-    """Returns the versions of the cluster and of its Kubernetes, asked of the API server."""
+def _server_versions(ctx: click.Context) -> dict[str, str]:
+    """Returns the versions of the cluster and of its Kubernetes, as its API server reports them."""
     from kubekit.api import codec
     from kubekit.kube import calls
     from kubekit.kube.api_errors import NotFound

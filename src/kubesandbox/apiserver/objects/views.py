@@ -43,7 +43,7 @@ def from_stored(kind: Kind, obj: JSON) -> JSON:
 
 
 def to_stored(kind: Kind, obj: JSON) -> JSON:
-    """Returns an object of `kind` as it is stored."""
+    """Returns an object of `kind` in its storage version."""
     if kind.group == "events.k8s.io":
         obj = {_EVENT_FIELDS_BACK.get(key, key): value for key, value in obj.items()}
         return {**obj, "apiVersion": "v1"}

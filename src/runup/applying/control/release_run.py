@@ -95,7 +95,7 @@ class Run:
         async with asyncio.TaskGroup() as group:
             self._group = group
             for number, node in enumerate(progress.graph):
-                group.create_task(self._node(number, node))
+                group.create_task(self._apply_node(number, node))
             await progress.finished(*progress.tasks.values())
             log.info("applied", objects=self.done, requests=self._applier.writes)
             trim()
@@ -127,7 +127,7 @@ class Run:
         for identity in list(self.progress.tasks):
             self.changed(identity)
 
-    async def _node(self, number: int, node: Node) -> None:
+    async def _apply_node(self, number: int, node: Node) -> None:
         """Applies one node of the task graph after those before it, and waits until its objects are healthy."""
         for before in node.after:
             await self._ended[before].wait()

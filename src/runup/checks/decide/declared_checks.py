@@ -33,7 +33,7 @@ def declared_checks(files: Mapping[str, str], filters: Filters) -> tuple[Check, 
 
 
 def _of_file(path: str, text: str, filters: Filters) -> Iterator[Check]:
-    """Yields the checks of one file that the cluster gets, and an unusable one for each error in it."""
+    """Yields the checks of one file that are for the cluster, and an unusable check for each error in the file."""
     manifests, errors = parse_manifests(path, text)
     yield from (unusable_check(path, str(error)) for error in errors)
     for manifest in manifests:

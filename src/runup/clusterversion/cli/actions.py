@@ -123,7 +123,7 @@ def planned_update(
 ) -> tuple[target_choice.Target, clusters.Patch] | None:
     """Returns the release that the flags name and the patch that asks for it; None if there is nothing to do.
 
-    Tells warnings, or why nothing is to be done. Raises CommandError to refuse.
+    Prints warnings, or why there is nothing to do. Raises CommandError to refuse.
     """
     cluster = clusters.read(client)
     target = update_under_way.way_back(cluster, version=flags.to, image=flags.to_image) or target_choice.choose(

@@ -229,7 +229,7 @@ class ConsoleServer:
                 self._kept.popitem(last=False)
         return _page(body)
 
-    def _name(self, request: web.Request) -> str:
+    def _cluster_name(self, request: web.Request) -> str:
         """Returns the cluster that a request is about. Raises HTTPNotFound."""
         name = request.match_info["name"]
         if name not in self._reports.board.entries:
@@ -245,11 +245,11 @@ class ConsoleServer:
         return await self._rendered(lambda: self._pages.fleet(board, now), self._key_now("fleet"))
 
     async def _cluster(self, request: web.Request) -> web.Response:
-        name, board, now = self._name(request), self._reports.board, self._clock.now()
+        name, board, now = self._cluster_name(request), self._reports.board, self._clock.now()
         return await self._rendered(lambda: self._pages.cluster(board, name, now), self._key_now("cluster", name))
 
     async def _graph(self, request: web.Request) -> web.Response:
-        name, board, now = self._name(request), self._reports.board, self._clock.now()
+        name, board, now = self._cluster_name(request), self._reports.board, self._clock.now()
         return await self._rendered(lambda: self._pages.graph(board, name, now), self._key_now("graph", name))
 
     async def _history(self, request: web.Request) -> web.Response:
@@ -261,7 +261,7 @@ class ConsoleServer:
         return await self._rendered(lambda: self._pages.history(board, cluster, now, weeks=weeks))
 
     async def _update(self, request: web.Request) -> web.Response:
-        name = self._name(request)
+        name = self._cluster_name(request)
         status = await self._status_of(name)
         board, now = self._reports.board, self._clock.now()
         return await self._rendered(lambda: self._pages.update(board, name, status, now))
@@ -282,7 +282,7 @@ class ConsoleServer:
 
     async def _events(self, request: web.Request) -> web.StreamResponse:
         """Streams each new status of a cluster as it is read."""
-        name = self._name(request)
+        name = self._cluster_name(request)
         member = self._reports.member(name)
         if not self._is_readable(name) or (member is not None and member.dump):
             # A dump is of one moment: nothing will be renewed. A browser does not open a stream again after 204.
@@ -410,7 +410,7 @@ class ConsoleServer:
 
     def _asked(self, request: web.Request, session: Session, values: Mapping[str, object]) -> RequestedAction:
         """Returns what is asked for of a cluster. Raises HTTPNotFound where nothing can be."""
-        name = self._name(request)
+        name = self._cluster_name(request)
         member = self._reports.member(name)
         if member is None or not can_be_changed(member, kept=self._reports.board.kept):
             raise web.HTTPNotFound

@@ -66,7 +66,7 @@ async def images_to_examine(
     """Returns the images to examine, and the Modules that are decided without their image.
 
     Unless a kernel is given, reads from the registry which kernels the release or the driver toolkit image has; where
-    that fails, the Modules are decided as Unknown.
+    that fails, the Modules' readiness is Unknown.
     """
     if wanted_kernel.kernel:
         return verdict.work_for_kernel(modules, nodes, wanted_kernel.kernel)

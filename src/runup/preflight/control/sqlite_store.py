@@ -112,7 +112,7 @@ class SqliteStore:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """Yields the file as it is read. Raises Terminal."""
+        """Yields the database, opened to read. Raises Terminal."""
         if not self.path.is_file():
             raise self._bad("there is no such file; a run with --store makes it")
         with self._opened("ro") as database:

@@ -114,7 +114,7 @@ def _undo_start(data: Path, *, keep: bool) -> None:
 
 
 def reset(data: Path, clock: Clock) -> Iterator[Progress]:
-    """Stops the sandbox in `data`, removes it, and starts it anew with its settings; raises SandboxError.
+    """Stops the sandbox in `data`, removes it, and starts a new one with its settings. Raises SandboxError.
 
     Its scenario or dump is read first: if that is missing, the sandbox stays as it is.
     """

@@ -244,7 +244,7 @@ def _over_limit_ranges(snapshot: Snapshot, moving: list[_Moving]) -> Iterator[_L
 
 
 def _container_over_limit(workload: Workload, most: dict[str, Decimal]) -> str:
-    """Returns which container asks for more than it may, or an empty string."""
+    """Returns a text that names a container beyond the LimitRange's maximum, or an empty string."""
     for container in workload.spec.template.spec.containers:
         for quantities in (container.resources.limits, container.resources.requests):
             for key, quantity in quantities.items():
