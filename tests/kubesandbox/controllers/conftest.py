@@ -11,6 +11,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+import pytest_asyncio
 from tests.controlplane.plane import ControlPlane
 from tests.kubesandbox.controllers import real
 
@@ -169,9 +170,7 @@ async def theirs(plane: ControlPlane, *, node: bool) -> AsyncIterator[Cluster]:
     """A namespace of a real cluster, cleared up afterwards; with `node` as `ours`."""
     async with contextlib.AsyncExitStack() as stack:
         client = await stack.enter_async_context(Client(load(str(plane.kubeconfig))))
-        cluster = Cluster(client, f"test-{uuid4()}")
-        await cluster.create(cluster.namespace, resource=NAMESPACES)
-        await cluster.until(lambda found: found is not None, "default", ACCOUNTS)
+        cluster = await stack.enter_async_context(namespace_of(client))
         tasks: list[asyncio.Task[Any]] = []
         if node:
             watched = assembly.Watched()
@@ -179,7 +178,16 @@ async def theirs(plane: ControlPlane, *, node: bool) -> AsyncIterator[Cluster]:
             tasks = assembly.start_scheduler(client, watched, SystemClock())
         yield cluster
         await _end(tasks)
-        await cluster.clear()
+
+
+@contextlib.asynccontextmanager
+async def namespace_of(client: Client) -> AsyncIterator[Cluster]:
+    """A namespace of a test's own in a cluster that outlives it."""
+    cluster = Cluster(client, f"test-{uuid4()}")
+    await cluster.create(cluster.namespace, resource=NAMESPACES)
+    await cluster.until(lambda found: found is not None, "default", ACCOUNTS)
+    yield cluster
+    await cluster.clear()
 
 
 async def _end(tasks: Sequence[asyncio.Task[Any]]) -> None:
@@ -214,3 +222,14 @@ async def cluster_with_node(tmp_path: Path, plane: ControlPlane | None) -> Async
     """With a node on which every pod is ready as soon as it is there."""
     async with theirs(plane, node=True) if plane else ours(tmp_path / "data", node=True) as made:
         yield made
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def client_of_all(tmp_path_factory: pytest.TempPathFactory, plane: ControlPlane | None) -> AsyncIterator[Client]:
+    """The administrator of one cluster without nodes for all tests of a file: to start its controllers is dear."""
+    if plane:
+        async with Client(load(str(plane.kubeconfig))) as client:
+            yield client
+        return
+    async with ours(tmp_path_factory.mktemp("shared") / "data", node=False) as made:
+        yield made.client

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from tests.kubesandbox.controllers.conftest import CLASSES, CONFIG_MAPS, NAMESPACES, SECRETS, Cluster, reference
+import pytest_asyncio
+from tests.kubesandbox.controllers.conftest import (
+    CLASSES,
+    CONFIG_MAPS,
+    NAMESPACES,
+    SECRETS,
+    Cluster,
+    namespace_of,
+    reference,
+)
 
 from kubekit.api.meta_v1 import ObjectMeta
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls
+from kubekit.kube.client import Client
 from kubesandbox.controllers.garbage import FOREGROUND, Cut, Delete, Owner, decide_collection
 
+# In the loop in which the cluster runs that they share.
+SHARED = pytest.mark.asyncio(loop_scope="module")
 JSON = dict[str, Any]
 HOLD = "example.com/hold"
 SOLID, DANGLING, WAITING = Owner.SOLID, Owner.DANGLING, Owner.WAITING
@@ -46,6 +59,13 @@ def test_decisions(
     assert decide_collection(ObjectMeta(name="o", finalizers=finalizers), standing, dependents) == expected
 
 
+@pytest_asyncio.fixture(loop_scope="module")
+async def cluster(client_of_all: Client) -> AsyncIterator[Cluster]:
+    """A namespace of a cluster that the file's other tests have, too."""
+    async with namespace_of(client_of_all) as made:
+        yield made
+
+
 async def family(cluster: Cluster, *, blocks: bool = True, hold: bool = False) -> JSON:
     """An owner with a dependent, which has one itself; gives the owner."""
     owner = await cluster.create("owner")
@@ -54,6 +74,7 @@ async def family(cluster: Cluster, *, blocks: bool = True, hold: bool = False) -
     return owner
 
 
+@SHARED
 async def test_background(cluster: Cluster) -> None:
     """The owner at once, its dependents after it, and theirs after them."""
     await family(cluster)
@@ -62,6 +83,7 @@ async def test_background(cluster: Cluster) -> None:
     await cluster.until_gone("middle", "last")
 
 
+@SHARED
 async def test_foreground(cluster: Cluster) -> None:
     """The owner last: it waits, marked, for those that block it."""
     await family(cluster, hold=True)
@@ -75,6 +97,7 @@ async def test_foreground(cluster: Cluster) -> None:
     await cluster.until_gone("middle", "owner")
 
 
+@SHARED
 async def test_foreground_does_not_wait_for_those_that_do_not_block(cluster: Cluster) -> None:
     """They are deleted all the same."""
     await family(cluster, blocks=False, hold=True)
@@ -85,6 +108,7 @@ async def test_foreground_does_not_wait_for_those_that_do_not_block(cluster: Clu
     await cluster.until_gone("middle", "last")
 
 
+@SHARED
 async def test_orphan(cluster: Cluster) -> None:
     """The ties are cut, below the dependents all stays as it was."""
     await family(cluster)
@@ -99,6 +123,7 @@ async def test_orphan(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize("propagation", ["Background", "Foreground"])
+@SHARED
 async def test_another_owner_keeps_it(cluster: Cluster, propagation: str) -> None:
     """Only the reference to the owner that goes is cut."""
     going, staying = await cluster.create("going"), await cluster.create("staying")
@@ -110,6 +135,7 @@ async def test_another_owner_keeps_it(cluster: Cluster, propagation: str) -> Non
     assert "deletionTimestamp" not in shared["metadata"]
 
 
+@SHARED
 async def test_an_owner_that_never_was(cluster: Cluster) -> None:
     """It is asked for, and not found."""
     gone = {"apiVersion": "v1", "kind": "ConfigMap", "name": "no", "uid": "00000000-0000-0000-0000-000000000000"}
@@ -117,6 +143,7 @@ async def test_an_owner_that_never_was(cluster: Cluster) -> None:
     await cluster.until_gone("child")
 
 
+@SHARED
 async def test_a_namesake_of_the_owner(cluster: Cluster) -> None:
     """The uid counts, not the name."""
     first = await cluster.create("owner")
@@ -128,6 +155,7 @@ async def test_a_namesake_of_the_owner(cluster: Cluster) -> None:
     assert await cluster.find("owner") is not None
 
 
+@SHARED
 async def test_an_owner_in_another_namespace(cluster: Cluster) -> None:
     """Is none: it is looked for beside the dependent. Its own deletion does not wait for strangers."""
     await cluster.create("other", resource=NAMESPACES)
@@ -137,6 +165,7 @@ async def test_an_owner_in_another_namespace(cluster: Cluster) -> None:
     assert await cluster.find("owner", namespace="other") is not None
 
 
+@SHARED
 async def test_a_namespaced_owner_of_something_cluster_wide(cluster: Cluster) -> None:
     """It cannot be looked up, so the dependent is left alone, whether the owner is there or not."""
     owner = await cluster.create("owner")
@@ -149,6 +178,7 @@ async def test_a_namespaced_owner_of_something_cluster_wide(cluster: Cluster) ->
 
 
 @pytest.mark.parametrize("resource", [CLASSES, CONFIG_MAPS], ids=["cluster-wide", "in a namespace"])
+@SHARED
 async def test_a_cluster_wide_owner(cluster: Cluster, resource: Resource) -> None:
     """May own either."""
     owner = await cluster.create("owner", resource=CLASSES)
@@ -157,6 +187,7 @@ async def test_a_cluster_wide_owner(cluster: Cluster, resource: Resource) -> Non
     await cluster.until_gone("child", resource=resource)
 
 
+@SHARED
 async def test_an_owner_of_a_kind_that_is_not_served(cluster: Cluster) -> None:
     """Not being able to look is no proof that it is gone."""
     unknown = {
@@ -172,6 +203,7 @@ async def test_an_owner_of_a_kind_that_is_not_served(cluster: Cluster) -> None:
     assert "deletionTimestamp" not in child["metadata"]
 
 
+@SHARED
 async def test_a_circle_of_owners(cluster: Cluster) -> None:
     """Each blocks the other; deleting one in the foreground takes both away."""
     one = await cluster.create("one")
@@ -183,6 +215,7 @@ async def test_a_circle_of_owners(cluster: Cluster) -> None:
     await cluster.until_gone("one", "two")
 
 
+@SHARED
 async def test_a_dependent_that_lets_its_owner_go(cluster: Cluster) -> None:
     """One that no longer names the owner does not block it any more."""
     owner = await cluster.create("owner")
@@ -195,6 +228,7 @@ async def test_a_dependent_that_lets_its_owner_go(cluster: Cluster) -> None:
     await cluster.release("child")
 
 
+@SHARED
 async def test_dependents_of_other_kinds(cluster: Cluster) -> None:
     """Every kind that discovery shows is collected."""
     owner = await cluster.create("owner", resource=SECRETS)
