@@ -28,6 +28,8 @@ from runup.api.kmm_v1beta1 import Module
 from runup.kernelmodules.cli.check import CheckResult, exit_code
 from runup.kernelmodules.decide.verdict import Readiness, Status
 
+# One server for all of them, and not one for each worker.
+pytestmark = pytest.mark.xdist_group("kmod-check")
 JSON = dict[str, Any]
 KERNEL = "5.14.0-427.el9_4.x86_64"
 NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)

@@ -38,6 +38,8 @@ from runup.preflight.decide.preflight_deployment import report_map
 from runup.preflight.decide.report import read
 from runup.preflight.decide.service_account import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE
 
+# One server for all of them, and not one for each worker.
+pytestmark = pytest.mark.xdist_group("any-kubernetes")
 JSON = dict[str, Any]
 FOREIGN = re.compile(
     r"open ?shift|`oc |\boc adm|cluster ?operator|machine ?config|runup upgrade|must-gather", re.IGNORECASE

@@ -29,6 +29,8 @@ from runup.release.cli import live_values, read_releases
 from runup.release.cli.cluster_images import image_of
 from runup.release.cli.shared import access
 
+# One server for all of them, and not one for each worker.
+pytestmark = pytest.mark.xdist_group("release-on-a-cluster")
 CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
 NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
 PROXIES = Resource("config.openshift.io", "v1", "Proxy", "proxies", namespaced=False)

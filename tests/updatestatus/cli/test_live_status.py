@@ -56,7 +56,11 @@ PARTS: dict[str, type[Any]] = {
     "node": Node,
 }
 
-pytestmark = pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of oc's cases is not beside this checkout")
+pytestmark = [
+    pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of oc's cases is not beside this checkout"),
+    # One server for all of them, and not one for each worker.
+    pytest.mark.xdist_group("live-status"),
+]
 
 
 def create(client: SyncClient, resource: Resource, obj: JSON) -> None:
