@@ -25,6 +25,8 @@ from kubekit.kube.api_errors import NotFound
 from kubekit.kube.clock import SystemClock
 from kubekit.kube.discovery import list_kinds
 from runup.api.hub_v1 import ManagedCluster, ManagedClusterSet, ManifestWork
+from runup.checks.catalogue.own_rights import own_rights
+from runup.checks.decide.cluster_kinds import ClusterKind
 from runup.preflight.decide.report import ReportedRisk
 
 pytestmark = pytest.mark.xdist_group("hub-commands")
@@ -194,6 +196,22 @@ def test_the_add_on(run: Run) -> None:
     assert cron["metadata"]["annotations"] == {
         "preflight.runup.dev/every": "6h",
         "preflight.runup.dev/target": "5.1.0",
+    }
+
+
+def test_the_account_may_read_what_the_checks_of_its_kind_of_cluster_read(run: Run) -> None:
+    """Checks of other clusters than OpenShift's read kinds of their own, and a namespace that every cluster has."""
+    printed = run("fleet", "addon", *GOOD, "--platform", "kubernetes", "--to", "1.36").out
+    template = next(yaml.safe_load_all(printed))
+    made = template["spec"]["agentSpec"]["workload"]["manifests"]
+    (everywhere,) = (each for each in made if each["kind"] == "ClusterRole")
+    read = {(group, name) for rule in everywhere["rules"] for group in rule["apiGroups"] for name in rule["resources"]}
+    for right in own_rights(ClusterKind.KUBERNETES):
+        assert right.namespace or (right.group, right.resource) in read
+    assert ("scheduling.k8s.io", "podgroups") in read
+    assert {each["metadata"]["namespace"] for each in made if each["kind"] == "Role"} == {
+        "runup-preflight",
+        "kube-system",
     }
 
 

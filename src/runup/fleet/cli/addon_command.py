@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from kubekit.kube.clock import SystemClock
 from kubekit.lang.version import Version, VersionError
 from runup.checks.catalogue.own_rights import own_rights
+from runup.checks.decide.cluster_kinds import ClusterKind
 from runup.checks.decide.kubernetes_path import is_kubernetes, version_of
 from runup.cli.errors import CommandError
 from runup.cli.output import write
@@ -44,7 +45,8 @@ def run(flags: Flags) -> int:
     to = _target(flags)
     channel = "" if to else flags.to_channel or channel_target.LATEST
     checking = Checking(image=image_for_job(flags.image), target_version=to, target_channel=channel)
-    addon = AddOn(flags.platform, flags.every, cron, checking, own_rights(), placements)
+    kind = ClusterKind.OPENSHIFT if flags.platform == "openshift" else ClusterKind.KUBERNETES
+    addon = AddOn(flags.platform, flags.every, cron, checking, own_rights(kind), placements)
     documents = (machine(document, "yaml") for document in hub_addon.objects(addon))
     write([out("---\n".join(documents))])
     return 0

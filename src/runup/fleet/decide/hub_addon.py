@@ -32,6 +32,8 @@ ADDON = Resource(
 )
 CLUSTER_NAME = "{{CLUSTER_NAME}}"
 """What the hub replaces by the name of each cluster."""
+# https://kubernetes.io/docs/concepts/overview/working-with-objects/namespaces/#initial-namespaces
+_EVERYWHERE = frozenset({"", "default", "kube-node-lease", "kube-public", "kube-system"})
 # On an object of the hub's work: it stays in the cluster when the work goes.
 _STAYS = {"addon.open-cluster-management.io/deletion-orphan": ""}
 
@@ -77,7 +79,7 @@ def _template(addon: AddOn) -> JSON:
 def _manifests(addon: AddOn) -> list[JSON]:
     """Returns what each cluster gets: the namespace, the ConfigMaps of reports, the account, and the CronJob."""
     # Of the namespaces that only OpenShift has; a Role in a namespace that is not there could never be applied.
-    rights = tuple(right for right in addon.rights if addon.platform == "openshift" or not right.namespace)
+    rights = tuple(right for right in addon.rights if addon.platform == "openshift" or right.namespace in _EVERYWHERE)
     user = None if addon.platform == "openshift" else NOBODY
     checking = msgspec.structs.replace(addon.checking, user=user)
     wanted = Schedule(addon.every, addon.cron, checking, rights, CLUSTER_NAME, travels=True)
