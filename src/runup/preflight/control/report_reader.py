@@ -5,7 +5,8 @@ is read only up to a limit before anything parses it.
 
 Each report that is taken may lead to writes of ClusterVersion and of the record. So a target that changes its report
 all the time is not followed at its own pace: a few changes are taken at once, then one in `INTERVAL_S`, always the
-newest. An attempt's first report is taken at once, and so is its first complete one.
+newest. An attempt's first report is taken at once, and so is its first complete one, after which a few changes are
+taken at once again.
 """
 
 from __future__ import annotations
@@ -138,7 +139,11 @@ class ReportReader:
 
     def _keep_read(self, signature: FileFingerprint, report_seen: ReportSeen) -> None:
         self._signature, self._seen = signature, report_seen
-        self._completed = self._completed or _is_complete(report_seen)
+        if not self._completed and _is_complete(report_seen):
+            self._completed = True
+            # Somebody who fixes what it found waits for the effect; progress until now has used turns up. It happens
+            # once in an attempt, which only a user begins.
+            self._allowance = Allowance(BURST, INTERVAL_S)
 
     def _switch_to(self, preflight_id: str) -> None:
         """Forgets the last report if another preflight is followed from now on."""
