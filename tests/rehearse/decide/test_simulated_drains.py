@@ -276,6 +276,20 @@ def test_preemption() -> None:
     )
 
 
+def test_room_that_is_made_for_a_pod_is_kept_for_it() -> None:
+    """The next pod of a StatefulSet, made when the one that made way is gone, does not take the room back."""
+    pods = (
+        pod("batch-0", "b", cpu="3", owner="StatefulSet/batch", labels={"app": "batch"}),
+        pod("web-1", "a", cpu="3", priority=1000),
+    )
+    state = replace(cluster(A, B, pods=pods), pools=(Pool("worker", ("a",)),))
+    result = drained(state)
+    assert [(each.pod, each.by, each.at_s) for each in result.preempted] == [("shop/batch-0", "ReplicaSet shop/web", 0)]
+    waits = {each.workload: (each.from_s, each.to_s) for each in result.unplaced}
+    # Node a is back after its own ten seconds and the ten minutes of an update.
+    assert waits == {"ReplicaSet shop/web": (0, 10), "StatefulSet shop/batch": (10, 610)}
+
+
 def test_a_quota_delays_the_next_pod() -> None:
     """Where a quota has room for one pod, the next one is made when the last has ended."""
     quota = codec.convert(

@@ -75,7 +75,9 @@ class PodMoves:
         self._freed = dict(state.nodes)
         self._moved = True
         self._turn: dict[bytes, int] = {}
+        # The nodes on which pods end for another one, and those other pods by the name of the node.
         self._nominated: dict[int, NodeRoom] = {}
+        self._awaited: dict[str, dict[int, PodState]] = {}
         self._hopeless: tuple[int, set[int]] = (-1, set())
         # What was made and placed lately, the last first.
         self._placed: deque[PodState] = deque(maxlen=_MOST_RIVALS)
@@ -232,7 +234,6 @@ class PodMoves:
         return taken
 
     def _note_placed(self, pod: PodState, reason: str) -> None:
-        self._nominated.pop(pod.id, None)
         if not (pod.is_new or self._agenda.now):
             return
         self._unplaced.append(_unplaced_entry(pod, self._agenda.now, reason))
@@ -249,6 +250,7 @@ class PodMoves:
     def _bind_to_node(self, pod: PodState, node: NodeRoom) -> None:
         """Puts a pod on its node, where it starts."""
         pod.phase, pod.node = STARTING, node
+        self._nominate(pod, None)
         self._filters.add(pod, node)
         if pod.since == self._agenda.now:
             self._placed.appendleft(pod)
@@ -272,6 +274,8 @@ class PodMoves:
             node = nodes[index - count if index >= count else index]
             if not filters.takes(shape, node) or (is_part and not filters.admits(shape, node)):
                 continue
+            if node.name in self._awaited and self._is_kept_for_others(shape, node):
+                continue
             room = _free_share(node.cpu, node.allocatable.get("cpu", 0)) + _free_share(
                 node.memory, node.allocatable.get("memory", 0)
             )
@@ -291,16 +295,43 @@ class PodMoves:
         if self._hopeless[0] != self._agenda.now:
             self._hopeless = (self._agenda.now, set())
         if shape.id in self._hopeless[1]:
+            self._nominate(pod, None)
             return
         candidate = preemption.best_candidate(preemption.candidates(shape, self._filters))
+        self._nominate(pod, candidate.node if candidate else None)
         if candidate is None:
             self._hopeless[1].add(shape.id)
             return
-        self._nominated[pod.id] = candidate.node
         for victim in candidate.victims:
             if victim.phase in (RUNNING, STARTING):
                 self._preempted.append(Preempted(victim.key, _owner_name(pod), candidate.node.name, self._agenda.now))
                 self.terminate(victim, f"preempted by {_owner_name(pod)}")
+
+    def _nominate(self, pod: PodState, node: NodeRoom | None) -> None:
+        """Notes on which node pods end for this one; None for no node any more."""
+        before = self._nominated.pop(pod.id, None)
+        if before is not None:
+            awaited = self._awaited[before.name]
+            del awaited[pod.id]
+            if not awaited:
+                del self._awaited[before.name]
+        if node is not None:
+            self._nominated[pod.id] = node
+            self._awaited.setdefault(node.name, {})[pod.id] = pod
+
+    def _is_kept_for_others(self, shape: Shape, node: NodeRoom) -> bool:
+        """Reports whether the node would not take the shape once the more important pods that await room there have it.
+
+        As kube-scheduler does: kubernetes, `pkg/scheduler/framework/runtime/framework.go`
+        (RunFilterPluginsWithNominatedPods), which counts those of the same priority, too.
+        """
+        important = [pod for pod in self._awaited[node.name].values() if pod.shape.spec.priority > shape.spec.priority]
+        for pod in important:
+            self._filters.add(pod, node)
+        taken = self._filters.takes(shape, node)
+        for pod in important:
+            self._filters.remove(pod, node)
+        return not taken
 
     def _waits_for_victims(self, pod: PodState) -> bool:
         """Reports whether the pod's node is nominated and its victims are still terminating."""
