@@ -18,12 +18,14 @@ from typing import Any
 from bench.releases_world import usage
 from kubekit.api.core_v1 import Node
 from kubekit.api.scheme import resource_of
+from kubekit.api.workloads_v1 import Lease
 from kubekit.kube import calls, config
 from kubekit.kube.client_sync import SyncClient
 from runup.api.config_v1 import ClusterVersion
 
 MINUTES = 15
 EVERY_S = 60.0
+_STARTED_S = 60.0
 RUNUP = [sys.executable, "-m", "runup"]
 # What a process' command line has in it.
 PROGRAMS = {"operator": "start", "update_status_controller": "update-status-controller"}
@@ -44,8 +46,9 @@ def _followed(data: Path, seconds: float) -> dict[str, Any]:
     pids = _processes(int((data / "supervisor.pid").read_text()))
     looks: dict[str, list[float]] = {name: [] for name in pids}
     changes, cpu = 0, {name: usage(pid).cpu_seconds for name, pid in pids.items()}
-    begun = next_look = time.monotonic()
     with SyncClient(config.load(str(data / "admin.kubeconfig"))) as client:
+        _wait_until_both_lead(client)
+        begun = next_look = time.monotonic()
         # Once at least: `--held 0` is one look.
         while (now := time.monotonic()) - begun <= seconds or not changes:
             if now >= next_look:
@@ -62,6 +65,15 @@ def _followed(data: Path, seconds: float) -> dict[str, Any]:
         }
         for name, found in looks.items()
     }
+
+
+def _wait_until_both_lead(client: SyncClient) -> None:
+    """Waits until each program holds its lease: before that it is still being loaded. Raises RuntimeError."""
+    deadline = time.monotonic() + _STARTED_S
+    while sum(bool(lease.spec.holder_identity) for lease in client.list_all(Lease)[0]) < len(PROGRAMS):
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"the programs did not hold their leases within {_STARTED_S:g} s")
+        time.sleep(0.1)
 
 
 def _change(client: SyncClient, number: int) -> None:

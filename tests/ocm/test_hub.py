@@ -181,8 +181,8 @@ def _add_on(fleet: Fleet) -> None:
             eventually(lambda name=name: _with_own_template(client, name), f"{name} has the add-on")
     for name in NAMES:
         eventually(lambda name=name: _has_cron_job(fleet.clusters[name]), f"{name} has its CronJob")
-    waiting = fleet.run("fleet", "preflight", "--hub", "hub")
-    assert (waiting.code, waiting.out.count("it has no report yet")) == (1, len(NAMES)), waiting.out
+    # The agent tries again what it could not apply at first.
+    eventually(lambda: _waits_for_reports(fleet), "each cluster's schedule is applied, and none has a report")
 
 
 def _put(client: SyncClient, resource: Resource, obj: JSON, name: str = "", namespace: str = "") -> None:
@@ -205,6 +205,11 @@ def _with_own_template(client: SyncClient, name: str) -> bool:
     except NotFound:
         return False
     return True
+
+
+def _waits_for_reports(fleet: Fleet) -> bool:
+    waiting = fleet.run("fleet", "preflight", "--hub", "hub")
+    return (waiting.code, waiting.out.count("it has no report yet")) == (1, len(NAMES))
 
 
 def _has_cron_job(sandbox: Sandbox) -> bool:
