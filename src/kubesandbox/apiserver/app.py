@@ -7,7 +7,6 @@ socket.
 from __future__ import annotations
 
 import logging
-import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -24,6 +23,7 @@ from kubesandbox.apiserver.http.content_negotiation import DOCUMENTS, UNSTORED, 
 from kubesandbox.apiserver.http.messages import Request, Response, User, json_response, text_response
 from kubesandbox.apiserver.http.query_parameters import check_timeout
 from kubesandbox.apiserver.http.routing import Target, parse_target
+from kubesandbox.apiserver.metadata import new_uid
 from kubesandbox.apiserver.objects import strategies
 from kubesandbox.apiserver.objects.representations import render_unstored
 from kubesandbox.apiserver.objects.rest import Rest
@@ -67,7 +67,7 @@ class App:
         user: User | None = None
         acting: User | None = None
         failure: ApiError | None = None
-        audit_id = request.header("audit-id") or str(uuid.uuid4())
+        audit_id = request.header("audit-id") or new_uid()
         try:
             check_timeout(target, request.query)
             user = parts.authn.identify(request, certificate)

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import ssl
 from collections.abc import Sequence
+from datetime import datetime
 from email.utils import format_datetime
 from pathlib import Path
 from typing import Any, Self
@@ -72,6 +73,8 @@ class ApiServer:
         self._audit_path = audit or self.data / "audit.log"
         self._runner: web.ServerRunner | None = None
         self._certificates: dict[Any, User | None] = {}
+        # The last Date header with its second: formatting it takes as long as routing a request.
+        self._date: tuple[datetime | None, str] = (None, "")
         self.url = ""
 
     @property
@@ -218,7 +221,10 @@ class ApiServer:
 
     def _date_header(self) -> str:
         """Returns the cluster's time for the Date header, which need not be the machine's."""
-        return format_datetime(self.clock.now(), usegmt=True)
+        now = self.clock.now()
+        if now != self._date[0]:
+            self._date = now, format_datetime(now, usegmt=True)
+        return self._date[1]
 
     def _user_of_certificate(self, raw: web.BaseRequest) -> User | None:
         """Returns the user of the connection's client certificate, None without one."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -12,6 +11,7 @@ import orjson
 
 from kubesandbox.apiserver.http.messages import Request, User
 from kubesandbox.apiserver.http.routing import Target
+from kubesandbox.apiserver.metadata import new_uid
 
 JSON = dict[str, Any]
 
@@ -32,7 +32,7 @@ class AuditLog:
     def now_text(self) -> str:
         """Returns the present time as a MicroTime."""
         moment = self._base + timedelta(seconds=self._monotonic() - self._start)
-        return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        return f"{moment.replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
 
     def write(
         self,
@@ -57,7 +57,7 @@ class AuditLog:
             "kind": "Event",
             "apiVersion": "audit.k8s.io/v1",
             "level": "Metadata",
-            "auditID": audit_id or str(uuid.uuid4()),
+            "auditID": audit_id or new_uid(),
             "stage": stage,
             "requestURI": uri,
             "verb": target.verb,

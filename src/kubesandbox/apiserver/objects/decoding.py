@@ -15,6 +15,7 @@ from kubesandbox.apiserver import status_errors
 from kubesandbox.apiserver.http.body import (
     Members,
     decode_applied,
+    has_duplicate_members,
     media_type,
     read_members,
     read_object,
@@ -47,7 +48,7 @@ class Decoding:
         version = (obj.get("apiVersion") or kind.api_version).rpartition("/")[2]
         why = f'{obj.get("kind") or kind.kind} in version "{version}" cannot be handled as a {kind.kind}'
         pruned, unknown = self._decode_typed(kind, obj, lambda text: status_errors.bad_request(f"{why}: {text}"))
-        duplicates = _duplicate_members(request, options)
+        duplicates = _duplicate_members(request, options, needed=bool(unknown))
         faults = _after_decoding(unknown, duplicates) if kind.custom else _in_order_met(unknown, duplicates)
         if options.validation != "Ignore" and media_type(request).endswith("yaml"):
             faults += filter(None, [yaml_duplicates(request.body)])
@@ -170,10 +171,14 @@ def _other_type(kind: Kind, obj: JSON, refuse: Callable[[str], ApiError]) -> Api
     return status_errors.invalid(name, kind.group, meta(obj).get("name") or "", [fault])
 
 
-def _duplicate_members(request: Request, options: WriteOptions) -> Members:
+def _duplicate_members(request: Request, options: WriteOptions, *, needed: bool) -> Members:
+    """Returns the members of a JSON body for strict field validation.
+
+    Where no member occurs twice, that is all there is to say, and the result is empty unless their order is `needed`.
+    """
     if options.validation == "Ignore" or media_type(request) not in {"", "application/json"}:
         return Members()
-    return read_members(request.body)
+    return read_members(request.body) if needed or has_duplicate_members(request.body) else Members()
 
 
 def _after_decoding(unknown: list[str], members: Members) -> list[str]:

@@ -6,12 +6,11 @@ faults are what the reader of a dump wants to see.
 
 from __future__ import annotations
 
-import uuid
 from datetime import datetime
 from typing import Any
 
 from kubesandbox.apiserver.http.messages import User
-from kubesandbox.apiserver.metadata import meta, rfc3339
+from kubesandbox.apiserver.metadata import meta, new_uid, rfc3339
 from kubesandbox.apiserver.served_kinds import Kind
 
 JSON = dict[str, Any]
@@ -30,7 +29,7 @@ def is_restored(obj: JSON, user: User | None) -> bool:
 def stamp_restored(kind: Kind, obj: JSON, now: datetime) -> None:
     """Sets the uid, creation time and generation that a restored object lacks."""
     metadata = meta(obj)
-    metadata.setdefault("uid", str(uuid.uuid4()))
+    metadata.setdefault("uid", new_uid())
     metadata.setdefault("creationTimestamp", rfc3339(now))
     if kind.generation or kind.custom:
         metadata.setdefault("generation", 1)

@@ -8,7 +8,6 @@ a kind are in its `Kind` row, in `Admission`, in `strategies` and in its schema.
 from __future__ import annotations
 
 import secrets
-import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
@@ -19,7 +18,7 @@ from kubesandbox.apiserver.http.messages import Request, Response, User
 from kubesandbox.apiserver.http.query_parameters import WriteOptions, write_options
 from kubesandbox.apiserver.http.routing import Target
 from kubesandbox.apiserver.json_copy import copy_json
-from kubesandbox.apiserver.metadata import carry_over, encoder_of, is_same_state, key_of, meta, stamp_new
+from kubesandbox.apiserver.metadata import carry_over, encoder_of, is_same_state, key_of, meta, new_uid, stamp_new
 from kubesandbox.apiserver.objects import restoring, strategies
 from kubesandbox.apiserver.objects.builtin_admission import Admission
 from kubesandbox.apiserver.objects.conversions import is_in_old_version
@@ -121,7 +120,7 @@ class Writing:
             self.guard(options.user, kind, namespace, obj, old)
 
     def _prepare_new(self, kind: Kind, obj: JSON) -> JSON:
-        stamp_new(kind, obj, uid=str(uuid.uuid4()), now=self._clock.now())
+        stamp_new(kind, obj, uid=new_uid(), now=self._clock.now())
         strategies.for_create(kind, obj)
         return self._schemas.default(kind, obj)
 
