@@ -112,6 +112,7 @@ def owned(manager: str, fields: JSON, **entry: str) -> JSON:
 
 IMAGE = {"f:spec": {"f:containers": {'k:{"name":"a"}': {"f:image": {}}}}}
 PORT = {"f:spec": {"f:ports": {'k:{"port":80,"protocol":"TCP"}': {"f:targetPort": {}}}}}
+TOO_DEEP: JSON = {"f:spec": {"f:containers": {"k:" + "[" * 100_000: {"f:image": {}}}}}
 TO_IMAGE = ("f:spec", "f:containers", field_owners.item("name", "a"), "f:image")
 
 
@@ -135,6 +136,7 @@ TO_IMAGE = ("f:spec", "f:containers", field_owners.item("name", "a"), "f:image")
             ("ann",),
             id="an item known by two fields",
         ),
+        pytest.param([owned("ann", TOO_DEEP)], TO_IMAGE, (), id="an item whose key is JSON too deep to read"),
         pytest.param([], TO_IMAGE, (), id="nobody"),
     ],
 )

@@ -80,6 +80,6 @@ def _item_keys(segment: str) -> Mapping[str, Any]:
     """Returns the fields that identify an item (`k:{...}`); none if the text is not JSON."""
     try:
         keys = json.loads(segment.removeprefix("k:"))
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return keys if isinstance(keys, dict) else {}

@@ -28,6 +28,7 @@ from typing import Any, TextIO
 import click
 
 from kubekit.lang.printable import printable
+from kubekit.lang.removal import remove_tree
 from runup.cli.lazy import Command
 from runup.cli.output import without_printable
 
@@ -99,11 +100,11 @@ def remove(folder: Path, but: str) -> None:
     """Removes the sandbox's folder with its keys and kubeconfig; `but` names the one entry that stays ("": none)."""
     for path in folder.iterdir() if but else ():
         if path.name != but and path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path, ignore_errors=True)
+            remove_tree(path)
         elif path.name != but:
             path.unlink(missing_ok=True)
     if not but or not any(folder.iterdir()):
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_tree(folder)
 
 
 class Interrupts:

@@ -246,6 +246,10 @@ REFUSED = {
         ["show", "nulls.json", "--from=4.1.0", "--channel=x"],
         "there is no channel x in this graph\n",
     ),
+    "a member that is no UTF-8": (
+        ["show", "no-utf-8.json", "--from=4.1.0", "--channel=x"],
+        "no-utf-8.json: 'utf-8' codec",
+    ),
     "images for a graph that has them": (
         ["show", "edited.json", "--from=4.1.0", "--channel=x", "--image", "h/r:1"],
         "a graph that was built has its releases; --releases and --image are for graph data",
@@ -275,6 +279,7 @@ def test_refused(name: str, run: Run, data: Path, monkeypatch: pytest.MonkeyPatc
     """One error that names the input."""
     words, text = REFUSED[name]
     (data.parent / "bad.json").write_text('[{"version": 4}]')
+    (data.parent / "no-utf-8.json").write_bytes(b'{"nodes": [], "edges": [], "x": "\xff"}')
     (data.parent / "nulls.json").write_text('{"nodes": null, "edges": null, "conditionalEdges": null}')
     (data.parent / "edited.json").write_text('{"nodes": [], "edges": [], "blockedEdges": [{"from": "4.1.0"}]}')
     for name, channel in (("no-yaml", "name: ["), ("no-version", "name: a\nversions: [x]")):

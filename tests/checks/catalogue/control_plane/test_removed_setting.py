@@ -209,10 +209,12 @@ def test_arguments_of_k3s_and_rke2(annotation: str, file: str) -> None:
     assert file in found.remediation
 
 
-@pytest.mark.parametrize("arguments", ["no JSON", '{"a": 1}', "[1]"])
+@pytest.mark.parametrize("arguments", ["no JSON", '{"a": 1}', "[1]", '["\ud800"]'], ids=ascii)
 def test_an_annotation_that_is_no_list(arguments: str) -> None:
-    """It cannot tell, which is said."""
-    assert [found.name for found in asked(node(**{"k3s.io/node-args": arguments})).findings] == [UNKNOWN]
+    """It cannot tell, which is said of the annotation."""
+    (found,) = asked(node(**{"k3s.io/node-args": arguments})).findings
+    assert found.name == UNKNOWN
+    assert "annotation k3s.io/node-args of Node cp-0 is no list of words" in found.message
 
 
 def test_services_show_no_control_plane() -> None:

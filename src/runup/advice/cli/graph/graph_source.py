@@ -98,13 +98,15 @@ def _read_built_graph(path: Path) -> Source:
     except BadGraph as error:
         raise CommandError(f"{path}: {error.message}") from error
     try:
-        additions = msgspec.json.decode(body, type=_Ours)
-    except msgspec.ValidationError as error:
+        additions, decoded = msgspec.json.decode(body, type=_Ours), msgspec.json.decode(body)
+    # UnicodeDecodeError: no UTF-8 in a member that is none of a graph, which `parse_graph` skips.
+    except (msgspec.ValidationError, UnicodeDecodeError) as error:
         raise CommandError(f"{path}: {error}; build it anew with `runup graph build`") from error
     removed = {(edge.old, edge.new): edge.files for edge in additions.blocked}
     # A null is an absent member, as for the graph above.
-    decoded = codec.without_nulls(msgspec.json.decode(body))
-    document = {key: value for key, value in decoded.items() if key not in ("blockedEdges", "notes")}
+    document = {
+        key: value for key, value in codec.without_nulls(decoded).items() if key not in ("blockedEdges", "notes")
+    }
     whole = {"version": 1, "nodes": [], "edges": [], "conditionalEdges": [], **document}
     for node in whole["nodes"]:
         node.setdefault("metadata", {})

@@ -235,7 +235,8 @@ def _of_node(node: Node) -> Iterator[Given | Malformed]:
     for annotation, file in _NODE_ARGUMENTS.items():
         try:
             arguments = msgspec.json.decode(node.metadata.annotations.get(annotation, "[]"), type=list[str])
-        except msgspec.DecodeError as error:
+        # UnicodeEncodeError: half of a surrogate pair, as a dump can have it escaped.
+        except (msgspec.DecodeError, UnicodeEncodeError) as error:
             fix = f"See `kubectl get node {node.metadata.name} -o yaml`."
             yield Malformed(
                 node, f"annotation {annotation} of Node {node.metadata.name} is no list of words: {error}", fix
