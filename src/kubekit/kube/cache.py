@@ -34,7 +34,8 @@ class Cache(Generic[K]):
         self.synced = False
         self.resource_version = ""
         self.incomplete: tuple[str, ...] = ()
-        self._objects: dict[NamespacedName, K] = {}
+        # By namespace and name: a key for each of hundreds of thousands of objects would take a fifth of their memory.
+        self._objects: dict[str, dict[str, K]] = {}
         self._undecoded: dict[NamespacedName, Undecodable] = {}
         self._indexers = indexers
         self._indexes: dict[str, dict[str, set[NamespacedName]]] = {name: {} for name in indexers}
@@ -54,21 +55,22 @@ class Cache(Generic[K]):
 
     def get(self, key: NamespacedName) -> K | None:
         """Returns the object with that key, or None."""
-        return self._objects.get(key)
+        return self._objects.get(key.namespace, {}).get(key.name)
 
     def all(self) -> list[K]:
         """Returns all objects, in no particular order."""
-        return list(self._objects.values())
+        return _flat(self._objects)
 
     def by_index(self, name: str, value: str) -> list[K]:
         """Returns the objects that index `name` has under `value`, sorted by key.
 
         Raises KeyError for an unknown index.
         """
-        return [self._objects[key] for key in sorted(self._indexes[name].get(value, ()))]
+        keys = sorted(self._indexes[name].get(value, ()))
+        return [self._objects[key.namespace][key.name] for key in keys]
 
     def __len__(self) -> int:
-        return len(self._objects)
+        return sum(map(len, self._objects.values()))
 
     def add_listener(self, listener: Listener[K]) -> None:
         """Calls `listener(change, old, new)` after every change; existing objects come first, as ADDED."""
@@ -170,11 +172,11 @@ class Cache(Generic[K]):
         for obj in objects:
             key = key_of(obj)
             listed_keys.add(key)
-            old = self._objects.get(key)
+            old = self.get(key)
             # Unchanged objects of a new list are not announced, so that a relist causes no work.
             if old is None or not _is_same_version(old, obj):
                 changes.append(self._store(obj))
-        missing = [key for key in self._objects if key not in listed_keys]
+        missing = [key for key in map(key_of, self.all()) if key not in listed_keys]
         changes.extend(("DELETED", self._take_out(key), None) for key in missing)
         return changes
 
@@ -200,20 +202,31 @@ class Cache(Generic[K]):
 
     def _store(self, obj: K) -> tuple[Change, K | None, K | None]:
         """Stores an object and its index entries; returns the change: kind, old object (or None), new one."""
-        key = key_of(obj)
-        old = self._objects.get(key)
+        metadata = obj.metadata
+        objects = self._objects.get(metadata.namespace)
+        if objects is None:
+            objects = self._objects[metadata.namespace] = {}
+        old = objects.get(metadata.name)
+        objects[metadata.name] = obj
+        if self._indexers:
+            self._reindex(key_of(obj), old, obj)
+        return ("ADDED" if old is None else "MODIFIED"), old, obj
+
+    def _reindex(self, key: NamespacedName, old: K | None, obj: K) -> None:
+        """Replaces an object's index entries."""
         if old is not None:
             self._remove_from_indexes(key, old)
-        self._objects[key] = obj
         for name, indexer in self._indexers.items():
             for value in indexer(obj):
                 self._indexes[name].setdefault(value, set()).add(key)
-        return ("ADDED" if old is None else "MODIFIED"), old, obj
 
     def _take_out(self, key: NamespacedName) -> K | None:
-        old = self._objects.pop(key, None)
+        objects = self._objects.get(key.namespace, {})
+        old = objects.pop(key.name, None)
         if old is not None:
             self._remove_from_indexes(key, old)
+            if not objects:
+                del self._objects[key.namespace]
         return old
 
     def _remove_from_indexes(self, key: NamespacedName, old: K) -> None:
@@ -238,9 +251,9 @@ class Cache(Generic[K]):
 
 
 class _Added(Generic[K]):
-    """An iterable that yields every object as ADDED, without a second list of possibly hundreds of thousands."""
+    """An iterable that yields every object as ADDED, without a list of changes for possibly hundreds of thousands."""
 
-    def __init__(self, objects: Mapping[NamespacedName, K]) -> None:
+    def __init__(self, objects: Mapping[str, Mapping[str, K]]) -> None:
         self._objects = objects
 
     def __bool__(self) -> bool:
@@ -248,7 +261,11 @@ class _Added(Generic[K]):
 
     def __iter__(self) -> Iterator[tuple[Change, K | None, K | None]]:
         # A copy, so that objects which a listener adds meanwhile are not included.
-        return (("ADDED", None, obj) for obj in tuple(self._objects.values()))
+        return (("ADDED", None, obj) for obj in _flat(self._objects))
+
+
+def _flat(objects: Mapping[str, Mapping[str, K]]) -> list[K]:
+    return [obj for in_namespace in objects.values() for obj in in_namespace.values()]
 
 
 def _is_same_version(old: Object, new: Object) -> bool:

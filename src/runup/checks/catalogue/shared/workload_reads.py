@@ -15,7 +15,7 @@ from kubekit.api.core_v1 import PlacedPod
 from kubekit.api.meta_v1 import Condition, Object, ObjectMeta, Wire
 from kubekit.scheduling.pod_spec import NodeAffinity, Toleration
 from runup.checks.catalogue.declaring import namespaced_name
-from runup.checks.catalogue.shared.pods import PODS, by_namespace, drained
+from runup.checks.catalogue.shared.pods import PODS, drained_by_namespace
 from runup.checks.catalogue.shared.result_cache import cache_groups
 from runup.checks.decide.model import Snapshot
 from runup.checks.decide.reads import Slim
@@ -146,7 +146,7 @@ STATEFUL_SETS = Slim("apps", "v1", "StatefulSet", "statefulsets", namespaced=Tru
 
 def with_pods_that_move(snapshot: Snapshot, kind: Slim) -> Iterator[tuple[Workload, list[PlacedPod]]]:
     """Yields (workload, its pods that a drain evicts) for the workloads of a kind, in order. Raises Unreadable."""
-    moving = _evicted_pods_by_owner(by_namespace(snapshot.listed(PODS)))
+    moving = _pods_by_owner(drained_by_namespace(snapshot.listed(PODS)))
     for workload in sorted(snapshot.listed(kind), key=namespaced_name):
         pods = moving.get(workload.metadata.namespace, {}).get((kind.kind, workload.metadata.name))
         if pods and workload.spec.replicas:
@@ -154,11 +154,11 @@ def with_pods_that_move(snapshot: Snapshot, kind: Slim) -> Iterator[tuple[Worklo
 
 
 @cache_groups
-def _evicted_pods_by_owner(pods: Sequence[PlacedPod]) -> dict[tuple[str, str], list[PlacedPod]]:
-    """Returns the pods of a namespace that a drain evicts, by the kind and name of what makes them again."""
+def _pods_by_owner(pods: Sequence[PlacedPod]) -> dict[tuple[str, str], list[PlacedPod]]:
+    """Returns pods of a namespace by the kind and name of what makes them again."""
     by_owner: dict[tuple[str, str], list[PlacedPod]] = {}
     for pod in pods:
-        if drained(pod) and (owner := _workload_of_pod(pod)):
+        if owner := _workload_of_pod(pod):
             by_owner.setdefault(owner, []).append(pod)
     return by_owner
 

@@ -20,7 +20,7 @@ from kubekit.api.core_v1 import PlacedPod
 from kubekit.api.workloads_v1 import PodDisruptionBudget
 from runup.api.config_v1 import Infrastructure
 from runup.checks.catalogue.declaring import BY_HAND, declared
-from runup.checks.catalogue.shared.pods import PODS, by_namespace, is_broken, stays_on_node
+from runup.checks.catalogue.shared.pods import PODS, by_namespace, drained, drained_by_namespace, is_broken
 from runup.checks.catalogue.shared.result_cache import cache_groups
 from runup.checks.catalogue.shared.topology import control_plane
 from runup.checks.catalogue.workloads.shared.budgets import budget_name, not_computed, sorted_budgets
@@ -69,25 +69,19 @@ def _has_no_healthy_pod(pdb: PodDisruptionBudget) -> bool:
 
 def _pods_by_namespace(snapshot: Snapshot, namespaces: set[str]) -> Mapping[str, Labelled]:
     """Returns for each namespace the pods that a drain would have to evict; without namespaces it requests no pods."""
-    return _label_counts(by_namespace(snapshot.listed(PODS))) if namespaces else {}
+    return _label_counts(drained_by_namespace(snapshot.listed(PODS))) if namespaces else {}
 
 
 @cache_groups
 def _label_counts(pods: Sequence[PlacedPod]) -> Labelled:
-    """Returns the distinct labels of the pods that a drain would have to evict, and how many pods have them."""
+    """Returns the distinct labels of the running ones of `pods`, and how many pods have them."""
     # Pods of one workload share one object of labels (`catalogue.shared.pods`): a selector is matched once for all.
-    labels = [pod.metadata.labels for pod in pods if _may_block(pod)]
+    labels = [pod.metadata.labels for pod in pods if pod.status.phase == "Running"]
     pods_by_id = Counter(map(id, labels))
     return [
         (label_set, pods_by_id[labels_id])
         for labels_id, label_set in {id(label_set): label_set for label_set in labels}.items()
     ]
-
-
-def _may_block(pod: PlacedPod) -> bool:
-    if not pod.spec.node_name or pod.status.phase != "Running" or pod.metadata.deletion_timestamp:
-        return False
-    return not stays_on_node(pod)
 
 
 def _pods_in_namespace(pods: Mapping[str, Labelled], pdb: PodDisruptionBudget) -> Labelled:
@@ -142,7 +136,7 @@ def _used_up_findings(snapshot: Snapshot, budgets: Budgets, context: Context) ->
     for pdb in budgets:
         selected = [pod for pod in pods.get(pdb.metadata.namespace, ()) if _selects_labels(pdb, pod.metadata.labels)]
         broken = [pod for pod in selected if is_broken(pod, context.now, DOWN_PATIENCE)]
-        if broken and any(pod.ready and _may_block(pod) for pod in selected):
+        if broken and any(pod.ready and pod.status.phase == "Running" and drained(pod) for pod in selected):
             spent.append((pdb, min(broken, key=lambda pod: pod.metadata.name)))
     if spent:
         listing = names(
