@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from runup.checks.decide.rehearsed_outcomes import NOT_RUN
-from runup.preflight.control.rehearsal_process import RehearsalOrder, RehearsalProcess
+from runup.preflight.control.rehearsal_process import TOO_LARGE, RehearsalOrder, RehearsalProcess
 
 ENDS: dict[str, tuple[float, dict[str, Any], str]] = {
     "no release": (240.0, {}, "its process ended with code 1: --release-dir nowhere: there is no such folder"),
@@ -65,6 +65,28 @@ async def test_another_s_folder_is_not_used(scratch: Path, tmp_path: Path) -> No
     (outcome,) = process.outcomes or ()
     assert "File exists" in outcome.message
     assert os.listdir(tmp_path / "another's") == []  # noqa: PTH208
+
+
+@pytest.mark.parametrize(
+    ("ends", "told"),
+    [
+        pytest.param("os.kill(os.getpid(), signal.SIGKILL)", "its process was ended by signal 9", id="killed"),
+        pytest.param(
+            f"sys.exit({TOO_LARGE})", "needs more than the 7 MiB that it may have; raise `memory", id="memory"
+        ),
+        pytest.param("sys.exit(4)", "its process ended with code 4: it said nothing", id="without a word"),
+        pytest.param("sys.exit('one\\ntwo')", "its process ended with code 1: two", id="with two lines"),
+    ],
+)
+async def test_how_a_process_ended(ends: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By its exit code, with the last line that it wrote."""
+    (tmp_path / "ending.py").write_text(f"import os, signal, sys\n{ends}\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.syspath_prepend(tmp_path)
+    process = RehearsalProcess(RehearsalOrder("nowhere", memory_mib=7), 240.0, lambda: None, module="ending")
+    await process.run()
+    (outcome,) = process.outcomes or ()
+    assert told in outcome.message
 
 
 STUBBORN = """

@@ -14,7 +14,6 @@ import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -86,10 +85,10 @@ class RehearsalProcess:
         except TimeoutError:
             return (self._not_run(f"it took more than {self._limit_s:g} s; raise `timeout` of the settings"),)
         finally:
-            await _end(process)
-        if process.returncode == 0:
+            code = await _end(process)
+        if code == 0:
             return decode_outcomes(stdout)
-        return (self._not_run(self._failure_reason(process.returncode or 0, stderr)),)
+        return (self._not_run(self._failure_reason(code, stderr)),)
 
     def _failure_reason(self, code: int, err: bytes) -> str:
         """Returns why the process ended without outcomes, by its exit code and its last line of stderr."""
@@ -113,13 +112,12 @@ def _is_there(module: str) -> bool:
         return False
 
 
-async def _end(process: Any) -> None:
-    """Kills the process if it runs: it only reads, and the caller may have only a second left."""
-    if process.returncode is not None:
-        return
-    with suppress(ProcessLookupError):
-        process.kill()
-    await process.wait()
+async def _end(process: asyncio.subprocess.Process) -> int:
+    """Returns the process's exit code. One that runs is killed: it only reads, and its caller may be about to end."""
+    if process.returncode is None:
+        with suppress(ProcessLookupError):
+            process.kill()
+    return await process.wait()
 
 
 def _make_folder() -> Path:
