@@ -18,7 +18,7 @@ from tests.kubekit.kube.apiscript import ScriptedApi, scripted_api, status
 from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.error_types import Terminal
-from kubekit.kube import config
+from kubekit.kube import calls, config
 from kubekit.kube.api_errors import Invalid, NotFound
 from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client
@@ -409,6 +409,25 @@ async def test_what_the_server_refuses_and_does_not_have_is_told_as_refused(tmp_
     async with ApiServer(tmp_path / "apiserver") as api, Client(config.load(str(api.kubeconfig))) as client:
         with pytest.raises(Invalid, match="Not_A_Name"):
             await object_requests.apply(client, resource_of(ConfigMap), odd, warned=lambda _: None)
+
+
+async def test_what_others_added_and_excludes_the_manifest_goes(tmp_path: Path) -> None:
+    """A probe has one handler (API reference, Probe): the manifest's counts, not what somebody set before."""
+
+    def probed(**handler: Any) -> dict[str, Any]:
+        obj = deployment("a", "registry.example/a:1")
+        obj["metadata"]["namespace"] = "default"
+        obj["spec"]["template"]["spec"]["containers"][0]["livenessProbe"] = handler
+        return obj
+
+    deployments = Resource("apps", "v1", "Deployment", "deployments", namespaced=True)
+    async with ApiServer(tmp_path / "apiserver") as api, Client(config.load(str(api.kubeconfig))) as client:
+        theirs = probed(exec={"command": ["true"]})
+        await client.send(calls.create(deployments, theirs, field_manager="somebody"))
+        await object_requests.apply(client, deployments, probed(httpGet={"port": 80}), warned=lambda _: None)
+        live = await client.send(calls.get_raw(deployments, "a", "default"))
+    (container,) = live["spec"]["template"]["spec"]["containers"]
+    assert ("exec" in container["livenessProbe"], container["livenessProbe"]["httpGet"]["port"]) == (False, 80)
 
 
 async def test_what_cannot_be_carried_out_is_refused_before_anybody_is_asked(server: Server) -> None:

@@ -22,6 +22,7 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import SystemClock
 from runup.cli.connection import Connection
 from runup.console.cli.actions import ClusterActions
+from runup.console.control import web_server
 from runup.console.control.judging_process import JudgingProcess
 from runup.console.control.login import Logins
 from runup.console.control.reports import Reports
@@ -131,6 +132,16 @@ async def test_what_does_nothing(
     assert "desiredUpdate" not in cluster.cluster_version()["spec"]
     # The form itself works: it was not refused for another reason.
     assert (await _sent(world, START, cookie, fields))[0] == 200
+
+
+async def test_more_forms_at_once_than_are_read(world: World, cluster: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A form that is not read is told so, and does nothing."""
+    cookie = await _entered(world)
+    fields = await _fields(world, START, cookie)
+    monkeypatch.setattr(web_server, "MOST_FORMS", 0)
+    status, text = await _sent(world, START, cookie, fields)
+    assert (status, "0 forms are being sent already" in text) == (503, True)
+    assert "desiredUpdate" not in cluster.cluster_version()["spec"]
 
 
 async def test_a_page_by_another_method(world: World, cluster: Server) -> None:

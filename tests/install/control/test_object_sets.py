@@ -155,6 +155,10 @@ def test_a_dry_run_foretells_and_writes_nothing(world: World) -> None:
     assert not world.exists(NAMESPACES, new)
     assert not world.exists(CONFIG_MAPS, "a", world.namespace)
     assert world.sets.installed("fruit") == ()
+    elsewhere = (made(CONFIG_MAPS, "a", new),)
+    alone = inventory_of("fruit", world.namespace, elsewhere, {})
+    told = world.told_of(lambda tell: world.sets.apply_set(elsewhere, alone, tell, dry_run=True))
+    assert told == {"ConfigMap a": "created"}, "of a namespace that somebody else is still to make"
     world.apply(world.map("a", x="1"), world.map("b"))
     foretold = world.apply(world.map("a", x="2"), dry_run=True)
     assert foretold == {"ConfigMap a": "configured", "ConfigMap b": "pruned"}

@@ -514,6 +514,16 @@ def test_what_a_layer_says_of_a_file(entries: list[Entry], expected: bytes | Hid
     assert find_in_layer(iter([data]), layer, "m/b", limit=10, budget=Budget.of("i")) == expected
 
 
+def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    """The error names what was to be made, and the system's reason."""
+    found = image(tmp_path, [f("m/a")])
+    (tmp_path / "file").touch()
+    target = tmp_path / "file" / "unpacked"
+    with pytest.raises(CannotWrite) as caught:
+        unpack_image(found, target)
+    assert caught.value.message == f"{target}: image {found.digest} cannot be unpacked: File exists"
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     """The error names it."""

@@ -327,6 +327,15 @@ def requests(got: list[bytes]) -> list[bytes]:
     return [each for each in got if each.startswith(b"GET ")]
 
 
+@pytest.mark.parametrize(("status", "looks"), [(400, 1), (399, 0), (401, 0), (404, 0)])
+def test_after_which_answer_tls_is_tried(status: int, looks: int) -> None:
+    """Go and nginx refuse a plain request to a server of TLS by 400; 0x16 begins a handshake (RFC 8446, 5.1)."""
+    with spoken(b"HTTP/1.1 %d X\r\nContent-Length: 0\r\n\r\n" % status) as (host, got):
+        with pytest.raises(OciError):
+            RegistryClient(quick()).resolve(parse(f"{host}/a:1"))
+        assert sum(each.startswith(b"\x16") for each in got) == looks
+
+
 def test_who_hangs_up_is_asked_again() -> None:
     """Without a word, or in the middle of one; four times in all, and longer and longer in between."""
     pauses = Pauses()

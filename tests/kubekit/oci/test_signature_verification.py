@@ -399,6 +399,12 @@ def test_why_a_key_does_not_count_is_said() -> None:
     assert f" ({'; '.join(dead)})" in told
     assert len(usable_keys(Keyring("a", expired.public + sub.public), NOW).certificates) == 1
     assert usable_keys(RING, NOW).dead == ()
+    # A key that nobody has bound to a name (RFC 9580, 10.1): the library reads it, and cannot judge it.
+    unbound = Key(made)
+    judged = usable_keys(Keyring("a", packet(6, unbound.body) + sub.public), NOW)
+    assert len(judged.certificates) == 1
+    why, _ = judged.dead
+    assert why.startswith(f"key {unbound.fingerprint.hex()} cannot be used: ")
 
 
 def test_a_subkey_counts_until_the_moment_that_it_expires() -> None:

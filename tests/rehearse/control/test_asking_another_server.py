@@ -219,11 +219,12 @@ async def test_what_reads_otherwise_on_the_server(kubeconfig: Path, tmp_path: Pa
         await it.admin.apply(same, other, secret, own)
         cluster = source(
             same,
-            changed(other, "data.owner", "nobody"),
             changed(secret, "stringData", None),
             changed(own, "rules", [{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}]),
             ABSENT,
             of("no.example.org", widget()),
+            # The last: what comes before it is left out alone.
+            changed(other, "data.owner", "nobody"),
         )
         (change,) = it.copy.read_changes(cluster)
     assert (change.identity.name, change.action) == ("other", Action.UPDATE)

@@ -87,6 +87,24 @@ async def test_what_is_not_copied_is_not_known(plural: str, unknown: set[str], t
     assert findings(result) == dict.fromkeys(unknown, "Unknown")
 
 
+async def test_how_many_writes_are_not_known(tmp_path: Path) -> None:
+    """Of a kind that could not be listed, every object of the release counts, once."""
+    objects = (VALUES, changed(VALUES, "metadata.name", "others"))
+    async with world(tmp_path, *objects) as cluster:
+        source = without(await cluster.source(), "configmaps")
+    result = await rehearse(source, wanted(tmp_path, *objects), SystemClock())
+    assert [(each.kind, each.count) for each in result.unknown] == [("configmaps", 2)]
+
+
+@pytest.mark.parametrize(("policy", "ignored"), [("Ignore", True), ("Fail", False)])
+async def test_whether_a_webhook_can_refuse(policy: str, ignored: bool, tmp_path: Path) -> None:
+    """It is graver where its failure refuses the write."""
+    async with world(tmp_path, VALUES) as cluster:
+        await cluster.apply(changed(WEBHOOK, "webhooks.0.failurePolicy", policy), manager="shop")
+        result = await rehearsed(cluster, tmp_path, changed(VALUES, "data.mode", "slow"))
+    assert [(each.name, each.ignores) for each in result.webhooks] == [("guard.example.org", ignored)]
+
+
 QUOTAS = changed(changed(widgets(), "spec.group", "quota.openshift.io"), "metadata.name", "widgets.quota.openshift.io")
 
 
@@ -216,6 +234,8 @@ async def test_a_copy_has_an_object_as_a_server_reads_it(tmp_path: Path) -> None
         pod, texts = (made.get(Identity("", kind, "x", "m")) for kind in ("Pod", "ConfigMap"))
     assert pod is not None and pod["spec"]["containers"][0]["resources"]["limits"] == {"cpu": "1"}
     assert texts is not None and texts["data"] == {"a": ""}
+    # A default of every server: API reference, PodSpec.
+    assert pod["spec"]["restartPolicy"] == "Always"
 
 
 async def test_what_a_copy_adds_is_the_copys_alone(tmp_path: Path) -> None:
