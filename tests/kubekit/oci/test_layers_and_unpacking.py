@@ -360,6 +360,14 @@ def test_an_archive_with_too_many_entries(tmp_path: Path, monkeypatch: pytest.Mo
         read_folders(found, ("m",))
 
 
+def test_how_deep_a_path_may_be(tmp_path: Path) -> None:
+    """256 names; a distribution's deepest paths have some 30."""
+    deep = "/".join(["m"] * 256)
+    assert read_folders(image(tmp_path / "fits", [f(deep)]), ("m",)) == {deep: b"x"}
+    with pytest.raises(BeyondLimits, match="a path has 257 names; the limit is 256"):
+        read_folders(image(tmp_path / "too-deep", [f(f"{deep}/m")]), ("m",))
+
+
 def broken(folder: Path, data: bytes, diff_id: str = "", media_type: str = images.LAYER_GZIP) -> Image:
     """An image whose layer is these bytes, with a digest that holds."""
     build_image(folder / "layout", [Layer(data, diff_id or sha256(data))], tag="1", config=Execution())

@@ -469,6 +469,43 @@ def test_a_certificate_that_nobody_looks_at(made: BuiltImage, tmp_path: Path) ->
         assert f"the certificate of {host} is not trusted (" in told
 
 
+@pytest.mark.parametrize(
+    ("address", "since", "until", "why"),
+    [
+        pytest.param("0.0.0.0", 3, -1, "has expired (certificate has expired); renew it", id="expired"),
+        pytest.param(
+            "0.0.0.0", -1, 3, "is not valid yet (certificate is not yet valid); set the clocks right", id="too early"
+        ),
+        pytest.param("192.0.2.1", 1, 1, "is for another host (IP address mismatch, ", id="of another host"),
+    ],
+)
+def test_what_is_wrong_with_a_certificate(
+    made: BuiltImage, tmp_path: Path, address: str, since: int, until: int, why: str
+) -> None:
+    """What the registry's administrator has to change, although its authority is known."""
+    certificate, key = self_signed(address, tmp_path, since, until)
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(certificate, key)
+    with odd_registry(Layout.open(made.layout), tls=tls) as odd:
+        host = elsewhere(odd)
+        told = refusal(quick(ca_file=str(certificate)), f"{host}/a:5.2.0", Untrusted)
+    assert f"the certificate of {host} {why}" in told
+
+
+def test_a_registry_on_this_machine_that_speaks_tls(made: BuiltImage, tmp_path: Path) -> None:
+    """It is asked by that, its certificate verified; where it is listed for plain HTTP, the list is named."""
+    certificate, key = self_signed("127.0.0.1", tmp_path)
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(certificate, key)
+    with odd_registry(Layout.open(made.layout), tls=tls) as odd:
+        access = quick(ca_file=str(certificate))
+        assert RegistryClient(access).resolve(parse(f"{odd.host}/a:5.2.0")) == made.digest
+        assert "is not trusted" in refusal(quick(), f"{odd.host}/a:5.2.0", Untrusted)
+        listed = quick(plain_http=frozenset({odd.host}))
+        told = refusal(listed, f"{odd.host}/a:5.2.0", Unreachable)
+        assert told.endswith(f": {odd.host} speaks TLS, but is listed for plain HTTP: do not list it")
+
+
 def test_a_proxy_is_asked_for_other_machines(monkeypatch: pytest.MonkeyPatch) -> None:
     """By TLS through it; hosts that were listed for plain HTTP are near, as this machine is."""
 
