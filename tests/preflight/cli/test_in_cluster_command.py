@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from tests.cli.commands import Ran, Run
+from tests.kubekit.oci.registries import odd_registry, release
 from tests.preflight.control.test_cluster_runs import Steps
 from tests.preflight.decide.test_kept_reports import report
 from tests.servers import Server
@@ -18,6 +19,8 @@ from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.scheme import resource_of
 from kubekit.kube import calls
 from kubekit.kube.api_errors import NotFound
+from kubekit.oci.layout import Layout
+from runup.checks.decide.rights import FILE, to_file
 from runup.preflight.cli import in_cluster
 from runup.preflight.control import cluster_runs
 from runup.preflight.decide.cluster_run import JOB, KINDS, NAMESPACE, RUN_LABEL
@@ -165,3 +168,56 @@ def test_what_is_refused_before_anything_is_made(
     ran = cluster.typed("run", "--in-cluster", *(word.format(folder=tmp_path) for word in words))
     assert (ran.code, ran.out, ran.err) == (1, "", f"error: {says}\n")
     assert cluster.left() == []
+
+
+@pytest.mark.parametrize(
+    ("reads", "runs_itself"),
+    [pytest.param(None, False, id="without our checks"), pytest.param(to_file(()), True, id="with our checks")],
+)
+def test_whose_image_checks_a_release(cluster: Cluster, tmp_path: Path, reads: bytes | None, runs_itself: bool) -> None:
+    """The release's own, by digest, where it says what its checks read; else the one that was named, and it is told."""
+    made = release(tmp_path / "made", "5.1.1", **({} if reads is None else {FILE: reads}))
+    images: list[str] = []
+
+    def step(job: JSON) -> None:
+        found = cluster.server.client.send(calls.get_raw(JOB, job["name"], NAMESPACE))
+        images.extend(each["image"] for each in found["spec"]["template"]["spec"]["containers"])
+        cluster.reports()(job)
+
+    with odd_registry(Layout.open(made.layout)) as odd:
+        words = () if runs_itself else ("--image", IMAGE)
+        ran = cluster.typed("run", "--in-cluster", "--to-image", f"{odd.host}/a:5.1.1", *words, step=step)
+        pinned = f"{odd.host}/a@{made.digest}"
+    assert "checks the update to 5.1.1" in ran.err
+    assert images == [pinned if runs_itself else IMAGE]
+    told = f"{pinned} has no checks of runup's ({FILE} is not in it): those of runup's own image are made"
+    assert (told in ran.out + ran.err) is not runs_itself
+
+
+def test_what_a_release_reads_cannot_be_read(cluster: Cluster, tmp_path: Path) -> None:
+    """Then its checks do not run with the rights of nobody knows what: nothing is made."""
+    made = release(tmp_path / "made", "5.1.1", **{FILE: b"{}"})
+    with odd_registry(Layout.open(made.layout)) as odd:
+        image = f"{odd.host}/a:5.1.1"
+        ran = cluster.typed("run", "--in-cluster", "--to-image", image)
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith(f"error: --to-image {image}: {FILE} is not as expected: ")
+    assert cluster.left() == []
+
+
+@pytest.mark.parametrize(
+    ("words", "target"),
+    [
+        pytest.param((), "1.{next}.0", id="the next minor version"),
+        pytest.param(("--to", "1.{after_next}"), "1.{after_next}.0", id="a version of Kubernetes"),
+        pytest.param(("--to", "5.1.1"), "5.1.1", id="a release"),
+    ],
+)
+def test_a_cluster_of_kubernetes_alone(cluster: Cluster, words: tuple[str, ...], target: str) -> None:
+    """It goes to the next minor version after its server's, if none is named; that of a release is as it was typed."""
+    cluster.server.remove_cluster_version()
+    minor = int(json.loads(cluster.server.client.send(calls.get_path("/version")))["minor"])
+    names = {"next": minor + 1, "after_next": minor + 2}
+    typed = [word.format(**names) for word in words]
+    ran = cluster.typed("run", "--in-cluster", "--image", IMAGE, *typed, step=cluster.deletes)
+    assert f"checks the update to {target.format(**names)}\n" in ran.err

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from runup.rehearse.cli.render import plan_text
+from runup.rehearse.cli.render import plan_page, plan_text
 from runup.rehearse.decide.rehearsal_outcome import Action, CopyAccount, FieldChange, ObjectChange, Rehearsal, Weight
 from runup.release.decide.manifest import Identity
 
@@ -24,6 +24,13 @@ def test_whether_an_object_is_there_already(known: bool, aside: str) -> None:
     lines = plan_text.plan(rehearsal(ObjectChange(MAP, Action.DELETE, known=known))).splitlines()
     assert lines[1:] == [f"  - {MAP}{aside}", ""]
     assert ("of 1 it is not known whether they are there" in lines[0]) is not known
+    page = str(plan_page.plan_section(rehearsal(ObjectChange(MAP, Action.DELETE, known=known))))
+    assert ("Whether it is there already is not known." in page) is not known
+
+
+def test_no_plan_of_a_version_of_kubernetes() -> None:
+    """Nothing of it was applied, so a page has no section of it."""
+    assert plan_page.plan_section(rehearsal(kubernetes=True)) is None
 
 
 @pytest.mark.parametrize("weight", Weight)
