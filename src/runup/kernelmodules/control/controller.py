@@ -67,9 +67,7 @@ class KernelModulesController:
             self.on_change(name)
 
     async def run(self, executor: Executor, asking: AnswerCache, runners: Runners) -> None:
-        """Handles queued names until cancelled."""
-        # A new leader starts with every name, because its caches were filled before it led.
-        self.on_any_change()
+        """Handles queued names until cancelled. Changes from before this process led were queued as they came."""
         while True:
             name = await self._queue.get()
             try:
