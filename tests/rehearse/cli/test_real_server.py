@@ -38,7 +38,7 @@ def on_a_real_server(test: Any) -> Any:
 def script(folder: Path, name: str, text: str) -> None:
     """A program that does what `text` says."""
     folder.mkdir(exist_ok=True)
-    (folder / name).write_text(f"#!/bin/sh\n{text}\n")
+    (folder / name).write_text(f"{text}\n" if text.startswith("#!") else f"#!/bin/sh\n{text}\n")
     (folder / name).chmod(0o755)
 
 
@@ -48,6 +48,10 @@ WRONG = {
     "a program that says nothing": (
         {"etcd": "true", "kube-apiserver": "true"},
         "{bin}/kube-apiserver --version does not say which version of Kubernetes it is",
+    ),
+    "a program that is none": (
+        {"etcd": "true", "kube-apiserver": "#!/nowhere/at/all"},
+        "{bin}/kube-apiserver does not run: [Errno 2] No such file or directory",
     ),
     "programs that end at once": (
         {"etcd": "echo no luck >&2; exit 3", "kube-apiserver": "echo Kubernetes v1.34.4"},

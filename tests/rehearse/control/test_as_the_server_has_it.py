@@ -126,10 +126,17 @@ async def test_it_happens_as_it_was_rehearsed(server: str, name: str, tmp_path: 
 @pytest.mark.parametrize("server", SERVERS)
 async def test_the_next_write_of_a_stored_object(server: str, tmp_path: Path) -> None:
     """What would be refused is refused, what is tolerated passes, and what would be pruned is gone."""
-    both = {"size": {"type": "integer"}, "colour": {"type": "string"}}
+    sizes = {"type": "array", "items": {"type": "integer"}}
+    both = {"size": {"type": "integer"}, "sizes": sizes, "colour": {"type": "string"}}
     before = widgets(properties={**both, "shape": {"type": "string"}})
-    after = widgets(properties={**both, "size": {"type": "integer", "maximum": 5}}, required=["size"])
-    users = [widget("unsized"), widget("large", size=9), widget("round", size=1, shape="round")]
+    small = {"type": "integer", "maximum": 5}
+    after = widgets(properties={**both, "size": small, "sizes": {**sizes, "items": small}}, required=["size"])
+    users = [
+        widget("unsized"),
+        widget("large", size=9),
+        widget("several", size=1, sizes=[1, 9]),
+        widget("round", size=1, shape="round"),
+    ]
     async with cluster_on(server, tmp_path, before) as cluster:
         await cluster.apply(*users, manager="shop")
         said = await rehearsed(cluster, tmp_path, after)
@@ -137,7 +144,7 @@ async def test_the_next_write_of_a_stored_object(server: str, tmp_path: Path) ->
         resource = await cluster.resource(users[0])
         await refused_by(cluster, calls.create(resource, widget("probe"), dry_run=True))
         happened = {}
-        for name in ("unsized", "large", "round"):
+        for name in ("unsized", "large", "several", "round"):
             patch = calls.merge_patch(resource, name, {"spec": {"colour": "red"}}, NAMESPACE)
             try:
                 await cluster.client.send(patch)
@@ -150,7 +157,8 @@ async def test_the_next_write_of_a_stored_object(server: str, tmp_path: Path) ->
     assert {name: (bool(one.refused), bool(one.tolerated), one.pruned) for name, one in told.items()} == {
         "unsized": (True, False, ()),
         "large": (False, True, ()),
+        "several": (False, True, ()),
         "round": (False, False, ("spec.shape",)),
     }
-    assert happened == {"unsized": "refused", "large": "passes", "round": "passes"}
+    assert happened == {"unsized": "refused", "large": "passes", "several": "passes", "round": "passes"}
     assert left["spec"] == {"size": 1, "colour": "red"}

@@ -33,10 +33,16 @@ from kubekit.kube import calls
 from kubekit.kube.clock import SystemClock
 from kubesandbox.apiserver.store import Entry, Store, StoreError
 from runup.dump.completeness import CompleteKinds
+from runup.rehearse.control import rehearsal
 from runup.rehearse.control.cluster_copy import ClusterCopy, open_copy
 from runup.rehearse.control.cluster_source import ClusterSource
 from runup.rehearse.control.real_server import ServerPrograms
-from runup.rehearse.control.rehearsal import kubernetes_version_of, rehearse, rehearse_kubernetes
+from runup.rehearse.control.rehearsal import (
+    cluster_version_of,
+    kubernetes_version_of,
+    rehearse,
+    rehearse_kubernetes,
+)
 from runup.rehearse.decide.rehearsal_outcome import Action
 from runup.release.decide.inclusion import CAPABILITY
 from runup.release.decide.manifest import Identity
@@ -96,13 +102,57 @@ async def test_how_many_writes_are_not_known(tmp_path: Path) -> None:
     assert [(each.kind, each.count) for each in result.unknown] == [("configmaps", 2)]
 
 
-@pytest.mark.parametrize(("policy", "ignored"), [("Ignore", True), ("Fail", False)])
-async def test_whether_a_webhook_can_refuse(policy: str, ignored: bool, tmp_path: Path) -> None:
-    """It is graver where its failure refuses the write."""
+@pytest.mark.parametrize(
+    ("field", "value", "asked"),
+    [
+        pytest.param("failurePolicy", "Ignore", [("guard.example.org", True)], id="its failure is ignored"),
+        pytest.param("failurePolicy", "Fail", [("guard.example.org", False)], id="its failure refuses the write"),
+        pytest.param("rules", [], [], id="it has no rules"),
+    ],
+)
+async def test_which_webhooks_are_asked(field: str, value: Any, asked: list[tuple[str, bool]], tmp_path: Path) -> None:
+    """And whether one can refuse the write by failing, which is graver."""
     async with world(tmp_path, VALUES) as cluster:
-        await cluster.apply(changed(WEBHOOK, "webhooks.0.failurePolicy", policy), manager="shop")
+        await cluster.apply(changed(WEBHOOK, f"webhooks.0.{field}", value), manager="shop")
         result = await rehearsed(cluster, tmp_path, changed(VALUES, "data.mode", "slow"))
-    assert [(each.name, each.ignores) for each in result.webhooks] == [("guard.example.org", ignored)]
+    assert [(each.name, each.ignores) for each in result.webhooks] == asked
+
+
+async def test_objects_of_kinds_that_no_copy_serves(tmp_path: Path) -> None:
+    """They are counted by kind: also of a kind that is known otherwise, in namespaces or not."""
+    async with world(tmp_path) as cluster:
+        source = await cluster.source()
+    for kind, name, metadata in (
+        ("Node", "a", {"namespace": "x"}),
+        ("Node", "b", {"namespace": "x"}),
+        ("Pod", "c", {}),
+    ):
+        source.objects.append({"apiVersion": "v1", "kind": kind, "metadata": {"name": name, **metadata}})
+    source.objects.append({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}})
+    async with open_copy(source, SystemClock(), account=("default", "default")) as made:
+        left_out = [(each.kind, each.count) for each in made.left_out if "does not serve" in each.why]
+    assert left_out == [("Deployment.apps", 1), ("Node", 2), ("Pod", 1)]
+
+
+async def test_a_cluster_version_that_cannot_be_read(tmp_path: Path) -> None:
+    """What the cluster gets hangs on it; that there is none is another cluster."""
+    async with world(tmp_path) as cluster:
+        source = await cluster.source()
+    bad = {"apiVersion": "config.openshift.io/v1", "kind": "ClusterVersion", "metadata": {"name": "version"}, "spec": 7}
+    with pytest.raises(Terminal, match=r"^ClusterVersion version of .* cannot be read: .* not known what the cluster "):
+        cluster_version_of(replace(source, objects=[bad]))
+    assert cluster_version_of(replace(source, objects=[])) is None
+
+
+async def test_a_copy_that_takes_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is ended, and says what takes less time."""
+    monkeypatch.setattr(rehearsal, "REST_LIMIT_S", 0.0)
+    async with world(tmp_path, VALUES) as cluster:
+        with pytest.raises(Terminal) as raised:
+            await rehearsed(cluster, tmp_path, VALUES, limit_s=0.0)
+    assert raised.value.message == (
+        "copying the cluster and looking through it took more than 0 s; rehearse on a dump of fewer namespaces"
+    )
 
 
 QUOTAS = changed(changed(widgets(), "spec.group", "quota.openshift.io"), "metadata.name", "widgets.quota.openshift.io")
