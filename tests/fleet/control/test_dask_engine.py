@@ -147,6 +147,23 @@ def test_a_scheduler_that_does_not_answer() -> None:
         list(pool.run([1]))
 
 
+def test_a_scheduler_without_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is told how one is started."""
+    distributed = pytest.importorskip("distributed", reason="needs distributed: pip install 'runup[dask]'")
+    wait_for_workers = distributed.Client.wait_for_workers
+    # The wait alone is short: a client may take long to connect on a busy machine.
+    monkeypatch.setattr(
+        distributed.Client, "wait_for_workers", lambda client, number, timeout: wait_for_workers(client, number, 0.01)
+    )
+    with distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=None) as cluster:
+        address = cluster.scheduler_address
+        with pytest.raises(NoEngine) as raised:
+            list(DaskPool(dask_work.broken, address, 1.0).run([1]))
+    assert raised.value.message == (
+        f"--scheduler {address}: no worker has joined it; start some where the dumps are: dask worker {address}"
+    )
+
+
 def test_without_its_package(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is told how it is installed."""
     monkeypatch.setitem(sys.modules, "distributed", None)
