@@ -25,13 +25,13 @@ from kubekit.kube.config import ClusterConfig
 from runup.console.cli.actions import ClusterActions
 from runup.console.cli.pages import ConsolePages
 from runup.console.cli.render.frame import path_of
-from runup.console.control import web_server
+from runup.console.control import login, statuses, web_server
 from runup.console.control.judging_process import JudgingProcess
 from runup.console.control.login import Logins
 from runup.console.control.reports import Reports
 from runup.console.control.statuses import STATUS, Statuses
 from runup.console.control.web_server import ConsoleServer
-from runup.console.decide import request_rules
+from runup.console.decide import request_rules, sessions
 from runup.fleet.decide.members import Member
 from runup.updatestatus.cli.status_reading import StatusReading
 
@@ -372,6 +372,18 @@ async def test_logins_that_are_never_sent_whole(process: JudgingProcess, tmp_pat
         assert (await world.ask("/login", "POST", data={"token": "t"}))[0] == 303
 
 
+async def test_more_logins_than_there_may_be(closed: tuple[World, Reviews], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of all users together, and of those that the API server is asked about at once: the login is refused."""
+    world, _ = closed
+    monkeypatch.setattr(sessions, "MOST", 0)
+    status, text, answer = await world.ask("/login", "POST", data={"token": "t"})
+    assert (status, "0 are logged in already" in text, "Set-Cookie" in answer.headers) == (503, True, False)
+    monkeypatch.setattr(login, "WAITING", 0)
+    status, text, answer = await world.ask("/login", "POST", data={"token": "t"})
+    assert (status, "too many logins at once; try again in a minute" in text) == (503, True)
+    assert "Set-Cookie" not in answer.headers
+
+
 async def test_a_login_where_nobody_has_to_is_not_read(world: World) -> None:
     """It is refused before it is sent whole."""
     async with AsyncExitStack() as ending:
@@ -461,6 +473,25 @@ async def test_a_stream_ends_with_its_login(process: JudgingProcess, tmp_path: P
                 assert (await world.ask("/logout", "POST", headers=cookie, data={"key": key}))[0] == 303
                 await clock.advance(60)
                 assert await answer.content.read() == b""
+
+
+async def test_an_end_that_is_not_read(closed: tuple[World, Reviews], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where more forms are being sent than are read; the login goes on."""
+    world, _ = closed
+    cookie = await _cookie(world)
+    key = await _form_key(world, cookie)
+    with monkeypatch.context() as patch:
+        patch.setattr(web_server, "MOST_FORMS", 0)
+        status, text, _ = await world.ask("/logout", "POST", headers=cookie, data={"key": key})
+        assert (status, "0 forms are being sent already" in text) == (503, True)
+    assert (await world.ask("/history", headers=cookie))[0] == 200
+
+
+async def test_a_status_that_is_too_large(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not kept, and the page says so."""
+    monkeypatch.setattr(statuses, "MAX_STATUS", 10)
+    status, text, _ = await world.ask("/clusters/harbour/update")
+    assert (status, "more than the console keeps" in text, "harbour 1" in text) == (200, True, False)
 
 
 async def test_no_end_without_a_login(world: World) -> None:
