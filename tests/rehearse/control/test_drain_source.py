@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
@@ -11,7 +13,7 @@ from tests.servers import Server
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls, config
 from kubekit.kube.client_sync import SyncClient
-from runup.rehearse.control.drain_source import OPENSHIFT, read_cluster_objects
+from runup.rehearse.control.drain_source import OPENSHIFT, read_cluster_objects, read_dump_objects
 from runup.rehearse.decide.drain_inputs import KINDS
 
 NODES = Resource("", "v1", "Node", "nodes", namespaced=False)
@@ -59,3 +61,18 @@ def test_whoever_may_read_nothing_is_told_every_kind(server: Server) -> None:
     assert all(source.missing.values())
     assert "forbidden" in source.why_no_version
     assert source.objects == {}
+
+
+def test_a_dump_with_objects_that_cannot_be_read(tmp_path: Path) -> None:
+    """They are named with their kind, of which the others are there; so is a ClusterVersion."""
+    objects = (
+        {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "whole"}},
+        {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "broken"}, "spec": 7},
+        {"apiVersion": "config.openshift.io/v1", "kind": "ClusterVersion", "metadata": {"name": "version"}, "spec": 7},
+    )
+    (tmp_path / "objects.yaml").write_text("\n---\n".join(json.dumps(obj) for obj in objects))
+    source = read_dump_objects(tmp_path)
+    assert [each.metadata.name for each in source.objects["Node"]] == ["whole"]
+    assert source.missing["Node"].startswith("broken cannot be read: ")
+    assert (source.openshift, source.cluster_version) == (True, None)
+    assert source.why_no_version.startswith("it cannot be read: ")
