@@ -188,3 +188,26 @@ def test_a_report_that_travels(cluster: Server) -> None:
         assert newest_report.unpack(value).execution_status == report.execution_status
     assert "not judged: no route" in kept.data[newest_report.SUMMARY]
     cluster.client.send(calls.delete(CONFIG_MAP, newest_report.NAME, NAMESPACE))
+
+
+def test_whoever_may_not_write_it_is_told(cluster: Server) -> None:
+    """As an error of that ConfigMap, with the way out where it is not there: a run ends by a sentence."""
+    cluster.client.send(
+        calls.apply(namespace_object().resource, namespace_object().object, field_manager="test", force=True)
+    )
+    everything = config.load(str(cluster.kubeconfig))
+    nothing = replace(everything, headers=(("Impersonate-User", "nobody"),))
+    with pytest.raises(Terminal, match=r"--store configmap:default/kept: .* is forbidden: "):
+        ConfigMapStore("default/kept", lambda: nothing).keep("a", REPORT, NOON)
+    for name in (kept_reports.NAME, newest_report.NAME):
+        with suppress(NotFound):
+            cluster.client.send(calls.delete(CONFIG_MAP, name, NAMESPACE))
+    for rights, newest, said in (
+        (everything, False, rf"^ConfigMap {NAMESPACE}/{kept_reports.NAME}: .* not found; `runup preflight schedule` "),
+        (nothing, False, rf"^ConfigMap {NAMESPACE}/{kept_reports.NAME}: .* is forbidden: "),
+        (nothing, True, rf"^ConfigMap {NAMESPACE}/{newest_report.NAME}: .* is forbidden: "),
+    ):
+        with pytest.raises(OSError, match=said) as raised:
+            HistorySink(rights, SystemClock(), newest=newest).write(encode(REPORT))
+        assert ("creates it" in str(raised.value)) is (rights is everything)
+    kept_reports.ensure(cluster.client)

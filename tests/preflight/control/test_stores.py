@@ -83,6 +83,40 @@ def test_the_same_result_of_one_moment_is_kept_once(store: Store) -> None:
     assert [each.report() for each in store.reports_of("a")] == [REPORT, replace(REPORT, risks=())]
 
 
+@pytest.mark.parametrize("kind", ["folder", "sqlite"])
+def test_a_report_that_was_damaged_is_kept_again(kind: str, tmp_path: Path) -> None:
+    """Nobody can say that it is the same; read by itself it is an error with its name."""
+    made = open_store(KINDS[kind].format(tmp_path))
+    made.keep("a", REPORT, NOON)
+    (before,) = made.reports_of("a")
+    if kind == "folder":
+        before.path.write_text("{")
+    else:
+        with closing(sqlite3.connect(tmp_path / "kept.db")) as database, database:
+            database.execute("UPDATE reports SET report = '{'")
+    with pytest.raises(Terminal, match=r"^.*kept.*: "):
+        before.report()
+    made.keep("a", REPORT, NOON + DAY)
+    made.keep("a", REPORT, NOON + 2 * DAY)
+    _, after = made.reports_of("a")
+    assert after.report() == REPORT
+
+
+@pytest.mark.parametrize(("kind", "said"), [("folder", "No such file or directory"), ("sqlite", "report 1 is gone")])
+def test_a_report_that_is_gone(kind: str, said: str, tmp_path: Path) -> None:
+    """Between the list and the look, by another program."""
+    made = open_store(KINDS[kind].format(tmp_path))
+    made.keep("a", REPORT, NOON)
+    (kept,) = made.reports_of("a")
+    if kind == "folder":
+        kept.path.unlink()
+    else:
+        with closing(sqlite3.connect(tmp_path / "kept.db")) as database, database:
+            database.execute("DELETE FROM reports")
+    with pytest.raises(Terminal, match=rf"^.*kept.*: {said}$"):
+        kept.report()
+
+
 def test_two_results_of_one_moment_written_at_one_moment(store: Store) -> None:
     """As of two dumps of one cluster in one run, whose clock is read once: neither takes the other's place."""
     results = [replace(REPORT, risks=(ReportedRisk(name=name, message="so"),)) for name in ("A", "B", "C")]
