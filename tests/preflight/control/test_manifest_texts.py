@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.kubekit.kube.apiscript import reply, scripted_api
+from tests.kubekit.kube.apiscript import reply, scripted_api, status
 
 from kubekit.kube.client import Client
 from kubekit.kube.config import ClusterConfig
@@ -69,6 +69,19 @@ def test_what_is_none_is_named(name: str, text: str, why: str, tmp_path: Path) -
 def test_a_folder_without_manifests_is_named(tmp_path: Path) -> None:
     """Nothing found is not nothing wrong."""
     assert read_manifests((str(tmp_path),)).problems == (f"{tmp_path} holds no YAML or JSON file",)
+
+
+@pytest.mark.parametrize(("data", "why"), [(None, "No such file"), (b"\xff", "can't decode byte 0xff")])
+def test_a_file_that_cannot_be_read_is_named(data: bytes | None, why: str, tmp_path: Path) -> None:
+    """With the system's reason; the others are read."""
+    (tmp_path / "good.yaml").write_text(BUDGET)
+    bad = tmp_path / "bad.yaml"
+    if data is not None:
+        bad.write_bytes(data)
+    read = read_manifests((str(bad), str(tmp_path / "good.yaml")))
+    assert [each.name for each in read.objects] == ["web"]
+    (problem,) = read.problems
+    assert (problem.startswith(f"{bad} ("), why in problem) == (True, True), problem
 
 
 def packed(release: Any, *, zipped: bool = True, twice: bool = True) -> str:
@@ -136,6 +149,23 @@ async def test_a_release_that_somebody_made_up_ends_nobodys_preflight(release: d
             read = await read_helm_manifests(client)
     assert [(each.name, each.place) for each in read.objects] == [("web", place)]
     assert read.problems == ()
+
+
+async def test_records_that_may_not_be_read_are_named() -> None:
+    """Helm's Secrets often may not be; its ConfigMaps are looked at all the same."""
+    item = {
+        "metadata": {"namespace": "shop", "name": "web.v1"},
+        "data": {"release": packed({"manifest": BUDGET}, twice=False)},
+    }
+    async with scripted_api() as api:
+        api.answers(
+            reply(status(403, "Forbidden", message="secrets is forbidden"), 403),
+            reply({"metadata": {}, "items": [item]}),
+        )
+        async with Client(ClusterConfig(api.url)) as client:
+            read = await read_helm_manifests(client)
+    assert [each.name for each in read.objects] == ["web"]
+    assert read.problems == ("secrets labelled owner=helm,status=deployed (secrets is forbidden)",)
 
 
 async def test_a_record_that_cannot_be_read_costs_itself_alone() -> None:

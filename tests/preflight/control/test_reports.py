@@ -41,6 +41,7 @@ def _risks(names: list[str]) -> bytes:
         pytest.param(_symlink, "ReportInvalid", id="a symbolic link to a good report"),
         pytest.param(os.mkfifo, "ReportInvalid", id="a named pipe"),
         pytest.param(Path.mkdir, "ReportInvalid", id="a folder"),
+        pytest.param(lambda _: None, "ReportUnreadable", id="gone since it was seen"),
         pytest.param(lambda p: p.write_bytes(_risks([f"R{n}" for n in range(501)])), "TooManyRisks", id="501 risks"),
         pytest.param(lambda p: p.write_bytes(_risks(["no good"])), "InvalidRiskName", id="a bad name"),
         pytest.param(lambda p: p.write_bytes(b'{"format": "v2"}'), "UnknownFormat", id="an unknown format"),

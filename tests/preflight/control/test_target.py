@@ -485,6 +485,19 @@ async def test_a_target_version_that_is_none_is_refused(config: ClusterConfig, t
     assert not (tmp_path / "r.json").exists()
 
 
+async def test_a_source_version_that_is_none_fails_the_preflight(config: ClusterConfig, tmp_path: Path) -> None:
+    """The operator reads why, since the report says so; the process ends with the same error."""
+    file = tmp_path / "r.json"
+    async with ReadOnlyClient(config, namespace=NAMESPACE) as client:
+        request = TargetRequest("5.2.0", source_version="earlier")
+        target = PreflightTarget(client, request, TargetRelease(), FileSink(file), SystemClock(), Log())
+        with pytest.raises(Terminal) as raised:
+            await target.run(once=True)
+    written = read(file.read_bytes())
+    assert (written.execution_status, written.message) == ("failed", raised.value.message)
+    assert "earlier" in written.message
+
+
 async def test_a_preflight_writes_nothing(config: ClusterConfig, admin: Client, tmp_path: Path) -> None:
     """By the server's own audit log every request of the process is a get, list or watch."""
     reports = Reports(tmp_path / "report.json")
