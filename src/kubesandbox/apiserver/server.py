@@ -72,7 +72,7 @@ class ApiServer:
         self._host, self._port = host, port
         self._audit_path = audit or self.data / "audit.log"
         self._runner: web.ServerRunner | None = None
-        self._certificates: dict[Any, User | None] = {}
+        self._user_by_connection: dict[Any, User | None] = {}
         # The last Date header with its second: formatting it takes as long as routing a request.
         self._date: tuple[datetime | None, str] = (None, "")
         self.url = ""
@@ -232,11 +232,11 @@ class ApiServer:
         if transport is None:
             return None
         protocol = transport.get_protocol()
-        if protocol not in self._certificates:
-            if len(self._certificates) > 4096:
-                self._certificates.clear()
-            self._certificates[protocol] = certificate_user(transport.get_extra_info("peercert"))
-        return self._certificates[protocol]
+        if protocol not in self._user_by_connection:
+            if len(self._user_by_connection) > 4096:
+                self._user_by_connection.clear()
+            self._user_by_connection[protocol] = certificate_user(transport.get_extra_info("peercert"))
+        return self._user_by_connection[protocol]
 
     async def _send_stream(self, raw: web.BaseRequest, response: Response) -> web.StreamResponse:
         """Sends a response piece by piece, until the handler or the client ends it."""

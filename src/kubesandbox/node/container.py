@@ -92,7 +92,7 @@ class ContainerWorker:
             await self._run_once(container, launch, image, log_start)
 
     def _run_number(self) -> int:
-        return self._record.restarts + (self._record.before is not None)
+        return self._record.restarts + (self._record.latest_end is not None)
 
     async def _not_created(self, reason: str, message: str) -> None:
         self._reporter.put(self._record.waiting(reason, message))

@@ -62,7 +62,7 @@ class ContainerRecord:
     ready: bool = False
 
     @property
-    def before(self) -> Ended | None:
+    def latest_end(self) -> Ended | None:
         """The end of its latest run, or None if it has not run yet."""
         return self.state if isinstance(self.state, Ended) else self.last
 
@@ -73,16 +73,16 @@ class ContainerRecord:
 
     def waiting(self, reason: str, message: str = "") -> ContainerRecord:
         """Returns the record of the container when it waits, with the reason."""
-        return replace(self, state=Waiting(reason, message), last=self.before, ready=False)
+        return replace(self, state=Waiting(reason, message), last=self.latest_end, ready=False)
 
     def started(self, at: datetime, *, image_id: str, container_id: str, ready: bool) -> ContainerRecord:
         """Returns the record of the container when it has started; a restart if it had run before."""
-        before = self.before
+        latest_end = self.latest_end
         return replace(
             self,
             state=Started(at),
-            last=before,
-            restarts=self.restarts + (before is not None),
+            last=latest_end,
+            restarts=self.restarts + (latest_end is not None),
             image_id=image_id,
             container_id=container_id,
             ready=ready,

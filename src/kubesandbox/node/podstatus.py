@@ -54,7 +54,7 @@ def pod_phase(observation: StatusInput) -> str:
     policy = restart_policy(observation.pod)
     if observation.verdict or (policy == "Never" and any(_has_failed(init) for init in observation.inits)):
         return "Failed"
-    if any(init.before is None for init in observation.inits):
+    if any(init.latest_end is None for init in observation.inits):
         return "Pending"
     if any(isinstance(record.state, Waiting) and record.last is None for record in observation.containers):
         return "Pending"
@@ -82,7 +82,7 @@ def _is_final(observation: StatusInput) -> bool:
 
 
 def _has_failed(record: ContainerRecord) -> bool:
-    return record.before is not None and record.before.exit_code != 0
+    return record.latest_end is not None and record.latest_end.exit_code != 0
 
 
 def pod_status(observation: StatusInput, *, now: datetime) -> JSON:

@@ -71,7 +71,7 @@ class Reporter:
     def all_wait(self) -> None:
         """Sets all containers that have not run yet to waiting, for the pod's volumes or for the init containers."""
         reason = "PodInitializing" if self._inits else "ContainerCreating"
-        self.put(*(record.waiting(reason) for record in self._records.values() if record.before is None))
+        self.put(*(record.waiting(reason) for record in self._records.values() if record.latest_end is None))
 
     async def keep_publishing(self) -> None:
         """Writes the status after each change, until cancelled."""

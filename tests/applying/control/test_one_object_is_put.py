@@ -176,7 +176,7 @@ async def test_whether_an_object_that_is_not_seen_is_gone(
     if put_at is not None:
         scene.memory.applied[TASK.identity] = AppliedState(DIGEST, b"", put_at)
     assert scene.applier(TASK).drifted(TASK) is gone
-    assert scene.tracking.gone(TASK.identity, put_at or 99) is gone
+    assert scene.tracking.is_known_gone(TASK.identity, put_at or 99) is gone
 
 
 async def test_what_nobody_follows_has_not_drifted(scene: Scene) -> None:
@@ -187,7 +187,7 @@ async def test_what_nobody_follows_has_not_drifted(scene: Scene) -> None:
     )
     scene.memory.applied[TASK.identity] = AppliedState(DIGEST, b"", 1)
     assert not scene.applier(TASK).drifted(TASK)
-    assert not scene.tracking.gone(TASK.identity, 1)
+    assert not scene.tracking.is_known_gone(TASK.identity, 1)
     scene.followed().put(seen(label="other"))
     assert not scene.applier(removed).drifted(removed)
     assert scene.applier(TASK).drifted(TASK)

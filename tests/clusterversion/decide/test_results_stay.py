@@ -15,7 +15,7 @@ from tests.clusterversion.decide.world import World, risk
 
 from runup.preflight.cli.render import history_tables
 from runup.preflight.decide import stored_reports
-from runup.preflight.decide.findings import add_all_risks, ended_findings, findings_of_target
+from runup.preflight.decide.findings import ended_findings, findings_of_target, with_counted_risks
 
 
 def stored(world: World) -> stored_reports.History:
@@ -25,7 +25,7 @@ def stored(world: World) -> stored_reports.History:
 
 def rows(world: World) -> tuple[str, list[dict[str, Any]]]:
     """What `preflight history` prints, as text and as data."""
-    history = add_all_risks(stored(world))
+    history = with_counted_risks(stored(world))
     return history_tables.history(history), history_tables.history_data(history)
 
 

@@ -150,8 +150,8 @@ def test_what_an_agent_finds_of_the_one_before(state: JSON, last: JSON, expected
     """How the container ended, and how often it was started."""
     told = {"name": "c", "containerID": "runup://u-c-1", "state": state, "lastState": last, "restartCount": 4}
     record = resumed_record(pod(status={"containerStatuses": [told]}), "c", "i")
-    assert record.before is not None
-    assert (record.before.exit_code, record.before.reason, record.restarts) == (*expected, 4)
+    assert record.latest_end is not None
+    assert (record.latest_end.exit_code, record.latest_end.reason, record.restarts) == (*expected, 4)
 
 
 def test_a_container_that_never_ran_starts_afresh() -> None:

@@ -14,7 +14,7 @@ from runup.api.config_v1 import ClusterVersion, ConditionalUpdate, ConditionalUp
 from runup.preflight.cli.render import history_tables as rendered
 from runup.preflight.cli.render.finding_texts import result, section, verdict
 from runup.preflight.decide import stored_reports as histories
-from runup.preflight.decide.findings import add_all_risks, count_risks, current_findings, findings_of_target
+from runup.preflight.decide.findings import count_risks, current_findings, findings_of_target, with_counted_risks
 from runup.preflight.decide.stored_reports import History
 
 CASES = [
@@ -50,7 +50,7 @@ def test_counts_agree(accepted: tuple[str, ...], target: str, expected: tuple[in
         re.search(rf"^(\d+\. .*|   Also: .*|Accepted: .*|Not known.*)\b{name}\b", listed, re.MULTILINE)
         for name in names
     )
-    history = add_all_risks(stored)
+    history = with_counted_risks(stored)
     row = rendered.history(history).splitlines()[1].split()
     assert tuple(map(int, row[3:6])) == expected
     compared = rendered.comparison(rendered.compare(history.reports[0], history.reports[0]))

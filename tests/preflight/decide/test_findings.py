@@ -18,7 +18,6 @@ from runup.preflight.decide.findings import (
     Risk,
     accepted,
     accepted_names,
-    add_all_risks,
     count_risks,
     current_findings,
     entry_of,
@@ -29,6 +28,7 @@ from runup.preflight.decide.findings import (
     report_of,
     requested_preflight,
     risk_of_report,
+    with_counted_risks,
     worst_first,
 )
 from runup.preflight.decide.report import FORMAT, Report, ReportedCheck, ReportedResource, ReportedRisk
@@ -409,7 +409,7 @@ def test_reports_are_completed_by_what_counted_when_they_were_stored() -> None:
     """By name; what the target found itself is told once."""
     others = tuple(replace(SEEN, name=name, message="Of elsewhere.") for name in ("Z", "A", "B"))
     stored = report("5.2.0", SEEN, others=others)
-    (whole,) = add_all_risks(History(reports=(stored,))).reports
+    (whole,) = with_counted_risks(History(reports=(stored,))).reports
     assert [(each.name, each.message) for each in whole.risks] == [
         ("A", "Seen by the target."),
         ("B", "Of elsewhere."),

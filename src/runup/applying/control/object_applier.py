@@ -189,7 +189,7 @@ class ObjectApplier:
         if watched is None:
             applied = self._memory.applied.get(task.identity)
             is_tracked = applied is not None or self.tracking.follows_single(task.identity)
-            return is_tracked and self.tracking.gone(
+            return is_tracked and self.tracking.is_known_gone(
                 task.identity, applied.resource_version if applied is not None else 0
             )
         return watched.metadata.deletion_timestamp is None and not self.in_place(task)

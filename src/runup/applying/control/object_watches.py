@@ -83,10 +83,11 @@ class ObjectWatches:
         """Returns whether that kind is watched already."""
         return (group, kind) in self._followed
 
-    def gone(self, identity: Identity, version: int) -> bool:
-        """Returns whether an object of that resourceVersion is gone or, if it is not watched by name, lost our label.
+    def is_known_gone(self, identity: Identity, version: int) -> bool:
+        """Returns whether the watch shows that the object, last seen at resourceVersion `version`, exists no more.
 
-        That is known once the watch has come to that version without the object.
+        False while the watch has not reached that version. An object watched with its kind, by our label, counts as gone
+        when it loses the label.
         """
         followed = self._single.get(identity) or self._followed.get((identity.group, identity.kind))
         if followed is None or not followed.cache.ready or self.get(identity) is not None:

@@ -68,12 +68,12 @@ def running_addons(
             for image in pod.addons:
                 if _repository_path(image).endswith(row["image"]) and not image.startswith(but_from):
                     by_tag.setdefault(_image_tag(image), []).append(pod)
-        addons_found += [Running(row, tag, number(tag), tuple(pods)) for tag, pods in sorted(by_tag.items())]
+        addons_found += [Running(row, tag, version_number(tag), tuple(pods)) for tag, pods in sorted(by_tag.items())]
     return addons_found
 
 
 @lru_cache(1024)
-def number(tag: str) -> Number:
+def version_number(tag: str) -> Number:
     """Returns the numbers of the version that a tag begins with, or none."""
     match = _VERSION.match(tag)
     return tuple(int(part) for part in match.groups() if part is not None) if match else ()

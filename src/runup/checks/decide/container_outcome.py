@@ -58,7 +58,7 @@ def read(log: bytes) -> Report:
     report. Lines that are no report do not count. A report that is cut off does: an earlier one may have been of less.
     """
     for line in reversed(log.splitlines()):
-        if FORMAT.encode() in line and line.lstrip().startswith(b"{") and _is_report(line):
+        if FORMAT.encode() in line and line.lstrip().startswith(b"{") and _may_be_report(line):
             return reports.read(line)
     raise BadReport(f"its container wrote no line of JSON of format {FORMAT}", reason="ReportInvalid")
 
@@ -67,7 +67,7 @@ class _Head(Wire, frozen=True):
     format: str = ""
 
 
-def _is_report(line: bytes) -> bool:
+def _may_be_report(line: bytes) -> bool:
     """Returns whether a line says that it is a report, or cannot be read; others only speak of one."""
     try:
         return codec.decode(_Head, line).format == FORMAT

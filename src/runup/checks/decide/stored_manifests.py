@@ -71,7 +71,7 @@ def file_check(manifests_read: Manifests) -> Check:
             "Write {them} in {replacement}: `oc api-resources` lists the versions of a cluster.",
         )
         yield from _findings_by_type(
-            [manifest for manifest in manifests_read.objects if _is_going(manifest, target)],
+            [manifest for manifest in manifests_read.objects if _is_deprecated(manifest, target)],
             SOON_IN_FILES,
             f"{context.target} still serves",
             "info",
@@ -134,7 +134,7 @@ def _is_gone(manifest: Manifest, target: int) -> bool:
     return removal is not None and removal <= target
 
 
-def _is_going(manifest: Manifest, target: int) -> bool:
+def _is_deprecated(manifest: Manifest, target: int) -> bool:
     """Returns whether the target serves the version, but says that it will go, or a table does soon after."""
     removal = _removal(manifest)
     if removal is None or removal <= target:

@@ -35,7 +35,7 @@ class Catalogs:
     read: Mapping[str, TargetCatalog] = field(default_factory=dict)
     why: str = NOBODY_LOOKED
 
-    def of(self, image: str, package: str) -> TargetCatalog:
+    def catalog_of(self, image: str, package: str) -> TargetCatalog:
         """Returns what is known of `package` in `image`: an answer, or a problem."""
         catalog = self.read.get(image)
         if catalog is None:

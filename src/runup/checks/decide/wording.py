@@ -75,7 +75,7 @@ def without_structs(text: str) -> str:
         if start.start() < place:
             continue
         pieces.append(text[place : start.start()])
-        place = _end_of(text, start.start())
+        place = _end_of_bracket(text, start.start())
         pieces.append("[...]")
     return "".join((*pieces, text[place:]))
 
@@ -84,7 +84,7 @@ def without_structs(text: str) -> str:
 _STRUCT = re.compile(r"\[?&?\{[A-Za-z]\w*:")
 
 
-def _end_of(text: str, start: int) -> int:
+def _end_of_bracket(text: str, start: int) -> int:
     """Returns the place behind the bracket that closes the one at `start`, or the end of a text that was cut before."""
     depth = 0
     for place in range(start, len(text)):

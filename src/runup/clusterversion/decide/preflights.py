@@ -132,7 +132,7 @@ def became_update(view: View) -> Attempt | None:
 
 
 def _plan_unwanted(view: View, condition_values: tuple[Condition, ...]) -> Preflight:
-    situation = DeploymentState(False, deployed_state(view, None), Trust.PENDING, over=False)
+    situation = DeploymentState(wanted=False, deployed=deployed_state(view, None), trust=Trust.PENDING, over=False)
     history = histories.with_attempt(with_last_report(view), None)
     actions = stop_workload(view) if STEPS[situation] is Step.STOP else ()
     return Preflight(condition_values, kept_targets(view, history, None), history, actions)
@@ -190,9 +190,13 @@ def _plan_wanted(view: View, update: Update, target: Release) -> Preflight:
     """Returns the plan of a requested preflight, by the state of its Deployment (table `STEPS`)."""
     case = case_of(view, update, target)
     situation = DeploymentState(
-        True, deployed_state(view, case.attempt), trust_of(case), over=bool(case.attempt.failed)
+        wanted=True,
+        deployed=deployed_state(view, case.attempt),
+        trust=trust_of(case),
+        over=bool(case.attempt.failed),
     )
-    return _STEPS[STEPS[situation]](case)
+    step = STEPS[situation]
+    return _PLAN_OF_STEP[step](case)
 
 
 def _verify_image(case: PreflightCase) -> Preflight:
@@ -307,7 +311,7 @@ def _do_nothing(case: PreflightCase) -> Preflight:
     return _before_start(case, (), "nothing is to be done")
 
 
-_STEPS: dict[Step, Callable[[PreflightCase], Preflight]] = {
+_PLAN_OF_STEP: dict[Step, Callable[[PreflightCase], Preflight]] = {
     Step.NOTHING: _do_nothing,
     Step.VERIFY: _verify_image,
     Step.REFUSE: _refuse_target,

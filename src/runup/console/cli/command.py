@@ -86,9 +86,9 @@ def serve(
       runup serve --store reports
       runup serve --contexts all --listen 0.0.0.0:8443 --host console.example --tls-cert tls.crt --tls-key tls.key
     """
-    from runup.console.cli import serve_command as runs
+    from runup.console.cli import serve_command
 
-    flags = runs.ServeFlags(
+    flags = serve_command.ServeFlags(
         listen=listen,
         tls_cert=tls_cert,
         tls_key=tls_key,
@@ -107,7 +107,7 @@ def serve(
     )
     named_members = named_by(members)
     return run_guarded(
-        lambda: runs.run(
+        lambda: serve_command.run(
             connection_of(ctx),
             named_members,
             flags,

@@ -77,13 +77,13 @@ class Retried(msgspec.Struct, frozen=True):
 class _Answer(msgspec.Struct, frozen=True):
     """What a worker sends for an item: its result, or `lost`.
 
-    `again`: another try may help. `ends`: the worker takes no further item.
+    `again`: another try may help. `is_last`: the worker takes no further item.
     """
 
     result: Any
     lost: Lost | None = None
     again: bool = False
-    ends: bool = False
+    is_last: bool = False
 
 
 class _Worker(Generic[T]):
@@ -200,7 +200,7 @@ class Pool(Generic[T, R]):
             self._remove_worker(worker, _EXIT_TIMEOUT_S)
             return _Answer(None, Lost(_exit_cause(worker.process.exitcode)), again=True)
         worker.work_index = None
-        if answer.ends:
+        if answer.is_last:
             self._remove_worker(worker, _EXIT_TIMEOUT_S)
         return answer
 
@@ -253,7 +253,7 @@ def _serve(pipe: Connection, inherited: Sequence[Connection], work: Callable[[T]
             pipe.send(answer)
         except OSError:
             break
-        if answer.ends:
+        if answer.is_last:
             break
     # The parent may have been killed, and then does not remove it.
     remove_tree(Path(scratch))
@@ -265,12 +265,12 @@ def _answer_with_limits(work: Callable[[T], R], item: T, at_fork_mib: int) -> _A
     try:
         result = work(item)
     except MemoryError:
-        return _Answer(None, Lost("reading it takes more memory than there is"), again=True, ends=True)
+        return _Answer(None, Lost("reading it takes more memory than there is"), again=True, is_last=True)
     except Exception as error:  # noqa: BLE001 (one cluster's failure must not become another's)
         import traceback
 
         return _Answer(None, Lost(f"runup itself failed: {type(error).__name__}: {error}", traceback.format_exc()))
-    return _Answer(result, ends=_peak_mib() - at_fork_mib > _LARGE_MIB)
+    return _Answer(result, is_last=_peak_mib() - at_fork_mib > _LARGE_MIB)
 
 
 def _peak_mib() -> int:

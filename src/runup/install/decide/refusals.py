@@ -8,7 +8,7 @@ import msgspec
 
 from runup.install.decide.component import KERNEL_MODULES, OPERATOR, Certificates, Component, Options, Platform
 from runup.install.decide.inventory import Inventory, set_id
-from runup.install.decide.monitoring_objects import GROUP
+from runup.install.decide.monitoring_objects import GROUP as MONITORING_GROUP
 from runup.release.decide.manifest import Identity
 
 OLDEST = (1, 29)
@@ -71,20 +71,23 @@ def _refusals(cluster: Cluster, component: Component, options: Options, *, take_
             f"{component.name} is installed in namespace {inventory.namespace}: upgrade it there with "
             f"--namespace {inventory.namespace}, or uninstall it first"
         )
-    if options.monitoring and GROUP not in cluster.groups:
-        yield f"the cluster does not serve {GROUP}: install a Prometheus operator first, or use --monitoring=off"
+    if options.monitoring and MONITORING_GROUP not in cluster.groups:
+        yield (
+            f"the cluster does not serve {MONITORING_GROUP}: install a Prometheus operator first, or use "
+            "--monitoring=off"
+        )
     if options.certificates is Certificates.CERT_MANAGER and "cert-manager.io" not in cluster.groups:
         yield "the cluster does not serve cert-manager.io: install cert-manager first, or use --certificates=own"
     if elsewhere:
         return
     own_set = set_id(component.name, options.namespace)
     if component == OPERATOR:
-        yield from _of_the_operator(cluster, own_set, take_over=take_over)
+        yield from _refusals_of_operator(cluster, own_set, take_over=take_over)
     elif not take_over:
-        yield from _of_others(cluster, component, options, own_set)
+        yield from _refusals_of_other_components(cluster, component, options, own_set)
 
 
-def _of_the_operator(cluster: Cluster, own_set: str, *, take_over: bool) -> Iterator[str]:
+def _refusals_of_operator(cluster: Cluster, own_set: str, *, take_over: bool) -> Iterator[str]:
     """Yields why the managing operator is not replaced: two of them would write one ClusterVersion."""
     other_operators = [
         workload
@@ -117,7 +120,9 @@ def _of_the_operator(cluster: Cluster, own_set: str, *, take_over: bool) -> Iter
         )
 
 
-def _of_others(cluster: Cluster, component: Component, options: Options, own_set: str) -> Iterator[str]:
+def _refusals_of_other_components(
+    cluster: Cluster, component: Component, options: Options, own_set: str
+) -> Iterator[str]:
     """Yields the objects of other installers that are in the way."""
     for workload in cluster.workloads:
         if (workload.namespace, workload.name) == (

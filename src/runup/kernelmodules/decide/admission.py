@@ -36,7 +36,7 @@ def module_faults(module: Module) -> tuple[str, ...]:
     if loader is None:
         return ()
     container = loader.container
-    return (*_name_faults(module, container), *_faults(container), *_modprobe(container.modprobe))
+    return (*_name_faults(module, container), *_container_faults(container), *_modprobe_faults(container.modprobe))
 
 
 def kernel_fault(kernel: str) -> str:
@@ -76,24 +76,24 @@ def _name_faults(module: Module, container: ModuleLoaderContainer) -> Iterator[s
         )
 
 
-def _faults(container: ModuleLoaderContainer) -> Iterator[str]:
+def _container_faults(container: ModuleLoaderContainer) -> Iterator[str]:
     """Yields the errors in a container's kernel mappings, builds and signatures."""
-    yield from _image(container.container_image)
+    yield from _image_faults(container.container_image)
     for at, mapping in enumerate(container.kernel_mappings):
         if mapping.regexp and mapping.literal:
             yield f"regexp and literal are mutually exclusive properties at kernelMappings[{at}]"
         if not mapping.regexp and not mapping.literal:
             yield f"regexp or literal must be set at kernelMappings[{at}]"
-        if why := _no_expression(mapping.regexp):
+        if why := _regexp_fault(mapping.regexp):
             yield f"invalid regexp at index {at}: {why}"
         if not mapping.container_image and not container.container_image:
             yield f"missing spec.moduleLoader.container.kernelMappings[{at}].containerImage"
-        yield from _image(mapping.container_image)
-        yield from _files(mapping.sign, f"kernelMappings[{at}].sign")
-    yield from _files(container.sign, "sign")
+        yield from _image_faults(mapping.container_image)
+        yield from _files_to_sign_faults(mapping.sign, f"kernelMappings[{at}].sign")
+    yield from _files_to_sign_faults(container.sign, "sign")
 
 
-def _files(sign: Sign | None, list_path: str) -> Iterator[str]:
+def _files_to_sign_faults(sign: Sign | None, list_path: str) -> Iterator[str]:
     """Yields a fault for each file to sign that is not a path, in the words of the definition's schema."""
     for at, file in enumerate(sign.files_to_sign if sign else ()):
         if not re.fullmatch(FILE_TO_SIGN[1:-1], file):
@@ -101,14 +101,14 @@ def _files(sign: Sign | None, list_path: str) -> Iterator[str]:
             yield f"{path} in body should match '{FILE_TO_SIGN}'"
 
 
-def _image(image: str) -> Iterator[str]:
+def _image_faults(image: str) -> Iterator[str]:
     """Yields a fault if `image` has neither tag nor digest. Unlike in KMM, a registry's port is not taken for a tag."""
     if image and not _TAGGED.search(image):
         yield f"container image must explicitely set a tag or digest; got: {image}"
 
 
 @lru_cache(maxsize=4096)
-def _no_expression(regexp: str) -> str:
+def _regexp_fault(regexp: str) -> str:
     """Returns why `regexp` is not a valid RE2 expression, which KMM and the API server use; "" if it is."""
     if not regexp:
         return ""
@@ -119,7 +119,7 @@ def _no_expression(regexp: str) -> str:
     return ""
 
 
-def _modprobe(modprobe: Modprobe) -> Iterator[str]:
+def _modprobe_faults(modprobe: Modprobe) -> Iterator[str]:
     """Yields the errors in `modprobe`, worded as Kernel Module Management does."""
     raw = modprobe.raw_args
     load, unload = (raw.load, raw.unload) if raw else ((), ())

@@ -60,7 +60,7 @@ def _try_build_and_sign(
 ) -> ModuleState:
     """Returns the progress: of the build, then of the signature. Raises InvalidInputs."""
     build, sign = resolved.build, resolved.sign
-    _check(task, resolved)
+    _check_buildable(task, resolved)
     # Until the cluster has said whether it serves Builds, nothing is started.
     if observed.runner is None:
         return requeued_state(missing, image)
@@ -80,7 +80,7 @@ def _try_build_and_sign(
     return ModuleState(True, "Done", texts.signed_text(pushed=task.push), keep=(*succeeded, result))
 
 
-def _check(task: Task, resolved: Resolved) -> None:
+def _check_buildable(task: Task, resolved: Resolved) -> None:
     """Raises InvalidInputs if build or signature cannot succeed, before anything runs."""
     _check_image(resolved.container_image)
     # The signature takes the image that the build has pushed.

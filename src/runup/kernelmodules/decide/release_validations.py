@@ -45,7 +45,7 @@ def decide(observed: Observed, *, now: datetime) -> Plan[Question]:
     ocp = observed.ocp
     if ocp is None or ocp.metadata.deletion_timestamp is not None:
         return Plan()  # the garbage collector deletes its PreflightValidations
-    release = _release(observed, ocp, now)
+    release = _kernels_of_release(observed, ocp, now)
     if not release.kernels:
         return _plan_unknown(observed, ocp, release, now)
     children = {_child_name(ocp, at, kernel): kernel for at, kernel in enumerate(release.kernels)}
@@ -67,7 +67,7 @@ def decide(observed: Observed, *, now: datetime) -> Plan[Question]:
     return Plan((*actions, *release.plan.actions), release.plan.requeue_after_s, release.plan.work)
 
 
-def _release(observed: Observed, ocp: PreflightValidationOCP, now: datetime) -> _Release:
+def _kernels_of_release(observed: Observed, ocp: PreflightValidationOCP, now: datetime) -> _Release:
     """Returns the kernels to validate for; or an error, or that they are not known yet."""
     spec = ocp.spec
     if fault := validation_fault(spec):

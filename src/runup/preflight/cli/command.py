@@ -194,7 +194,7 @@ def history(ctx: click.Context, output: str | None, dump: str, in_cluster: bool)
       runup preflight history --dump DIR
     """
     from runup.preflight.cli.render import history_tables as rendered
-    from runup.preflight.decide.findings import add_all_risks
+    from runup.preflight.decide.findings import with_counted_risks
 
     if in_cluster and dump:
         raise click.UsageError("--in-cluster and --dump name two sources; give one of them", ctx)
@@ -206,7 +206,7 @@ def history(ctx: click.Context, output: str | None, dump: str, in_cluster: bool)
         cluster = None
     else:
         cluster, stored, _ = _stored_in_dump(dump) if dump else _read_stored(ctx)
-    completed, wide = add_all_risks(stored), output == "wide"
+    completed, wide = with_counted_risks(stored), output == "wide"
     empty_text = rendered.NONE if cluster is not None else rendered.NO_JOBS
     _print(
         lambda screen: rendered.history(completed, screen, wide=wide, empty_text=empty_text),
@@ -247,7 +247,7 @@ def compare(
     """
     from kubekit.kube.clock import SystemClock
     from runup.preflight.cli.render import history_tables as rendered
-    from runup.preflight.decide.findings import add_all_risks
+    from runup.preflight.decide.findings import with_counted_risks
 
     if store and dump:
         raise click.UsageError("--store and --dump name two sources; give one of them", ctx)
@@ -259,7 +259,7 @@ def compare(
     if to:
         raise click.UsageError("--to is about two dumps, or about --store; A and B are the versions here", ctx)
     cluster_version, stored, _ = _judge_dump(dump, before, after) if dump else _read_stored(ctx)
-    compared_history = stored if dump else add_all_risks(stored)
+    compared_history = stored if dump else with_counted_risks(stored)
     # Without a ClusterVersion the newest report says what the cluster ran last.
     newest = next((report.source_version for report in stored.reports), "")
     source = cluster_version.status.desired.version if cluster_version is not None else newest

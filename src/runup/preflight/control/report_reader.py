@@ -68,8 +68,8 @@ class ReportReader:
         self._id = ""
         # The report in a ConfigMap, if that is where it is.
         self._text: str | None = None
-        # The signature of the report that was taken last, and of the one that was noticed last.
-        self._signature: FileFingerprint | None = None
+        # The fingerprint of the report that was taken last, and of the one that was noticed last.
+        self._fingerprint: FileFingerprint | None = None
         self._noticed: FileFingerprint | None = None
         self._seen: ReportSeen | None = None
         self._changed_at = clock.monotonic()
@@ -116,29 +116,29 @@ class ReportReader:
         text = self._text
         if text is not None:
             return self._read_if_changed(text, lambda: parse(text.encode(), self._id, self._clock))
-        signature = _file_fingerprint(path)
-        return signature is not None and self._read_if_changed(
-            signature, lambda: read_file(path, self._id, self._clock)
+        fingerprint = _file_fingerprint(path)
+        return fingerprint is not None and self._read_if_changed(
+            fingerprint, lambda: read_file(path, self._id, self._clock)
         )
 
-    def _read_if_changed(self, signature: FileFingerprint, read_report: Callable[[], ReportSeen]) -> bool:
+    def _read_if_changed(self, fingerprint: FileFingerprint, read_report: Callable[[], ReportSeen]) -> bool:
         """Reads the report if its file changed and a read is allowed now; returns whether it was read."""
-        if signature == self._signature:
+        if fingerprint == self._fingerprint:
             return False
-        is_new = signature != self._noticed
+        is_new = fingerprint != self._noticed
         if is_new:
-            self._noticed, self._changed_at = signature, self._clock.monotonic()
+            self._noticed, self._changed_at = fingerprint, self._clock.monotonic()
         if self._seen is None or self._allowance.take(self._clock.monotonic()):
-            self._keep_read(signature, read_report())
+            self._take_report(fingerprint, read_report())
             return True
         # Read once to see whether it is the end that everybody waits for, which does not wait for its turn.
         if is_new and not self._completed and _is_complete(report_seen := read_report()):
-            self._keep_read(signature, report_seen)
+            self._take_report(fingerprint, report_seen)
             return True
         return False
 
-    def _keep_read(self, signature: FileFingerprint, report_seen: ReportSeen) -> None:
-        self._signature, self._seen = signature, report_seen
+    def _take_report(self, fingerprint: FileFingerprint, report_seen: ReportSeen) -> None:
+        self._fingerprint, self._seen = fingerprint, report_seen
         if not self._completed and _is_complete(report_seen):
             self._completed = True
             # Somebody who fixes what it found waits for the effect; progress until now has used turns up. It happens
@@ -148,7 +148,7 @@ class ReportReader:
     def _switch_to(self, preflight_id: str) -> None:
         """Forgets the last report if another preflight is followed from now on."""
         if preflight_id != self._id:
-            self._id, self._signature, self._noticed, self._seen = preflight_id, None, None, None
+            self._id, self._fingerprint, self._noticed, self._seen = preflight_id, None, None, None
             self._text, self._completed = None, False
 
     def _keep_only(self, preflight_id: str) -> None:

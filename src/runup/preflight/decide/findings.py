@@ -244,7 +244,7 @@ def report_of(history: History, source: str, version: str, image: str = "") -> R
     return None
 
 
-def add_all_risks(history: History) -> History:
+def with_counted_risks(history: History) -> History:
     """Returns `history` with every risk that counted for each report's update when it was stored, from every source.
 
     A report knows only what its target found. It counts as well that the update service does not offer the update, or

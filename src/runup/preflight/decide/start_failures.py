@@ -80,7 +80,7 @@ def look_again_s(deployment: Deployment | None, pods: Sequence[Pod], now: dateti
     """Returns the seconds until a waiting pod is worth reporting; None if it is already, or nothing waits."""
     pod = active_pod(pods)
     if pod is None and deployment is not None and (ending := _ending_pod(pods)) is not None:
-        return _remaining_s(ending, now)
+        return _seconds_left_to_confirm(ending, now)
     waiting = deployment if pod is None else pod
     if waiting is None or (pod is not None and _has_begun(pod)):
         return None
@@ -161,7 +161,7 @@ def _stuck_terminating(pods: Iterable[Pod], now: datetime) -> Trouble | None:
     https://kubernetes.io/docs/concepts/architecture/nodes/#node-shutdown
     """
     pod = _ending_pod(pods)
-    if pod is None or _remaining_s(pod, now) is not None:
+    if pod is None or _seconds_left_to_confirm(pod, now) is not None:
         return None
     node = f" on node {pod.spec.node_name}" if pod.spec.node_name else ""
     since = pod.metadata.deletion_timestamp
@@ -182,7 +182,7 @@ def _ending_pod(pods: Iterable[Pod]) -> Pod | None:
     return min(ending, key=lambda pod: (str(pod.metadata.deletion_timestamp), pod.metadata.name), default=None)
 
 
-def _remaining_s(pod: Pod, now: datetime) -> float | None:
+def _seconds_left_to_confirm(pod: Pod, now: datetime) -> float | None:
     """Returns the seconds in which the node has yet to confirm that a terminating pod has ended; None once overdue.
 
     They are counted from its deletionTimestamp, which is the end of its grace period.

@@ -25,12 +25,12 @@ MASTER = "master"
 # Older updates were of a cluster that was another one.
 _MAX_UPDATES = 5
 # One update tells little of the next: up to twice as long is reckoned with.
-_OF_ONE = 2
+_FACTOR_OF_ONE_SAMPLE = 2
 # No node is drained, restarted and Ready in less: more nodes than go at once came back from something else, such as an
 # API server that did not answer.
-_LEAST_NODE = timedelta(minutes=1)
+_SHORTEST_NODE_UPDATE = timedelta(minutes=1)
 # A pool whose nodes came back over a longer time was restarted by something else than the update, too.
-_ONE_ROLL_OUT_S = 2 * 24 * 3600
+_LONGEST_ROLL_OUT_S = 2 * 24 * 3600
 GUESSED_NODE_S = (5 * 60, 20 * 60)
 """The time of a node from drained to ready where nothing tells: a virtual machine, and a machine with slow firmware."""
 _NOT_ALL_IS_KNOWN = "not all is known of its drains, see below"
@@ -124,26 +124,29 @@ def find_last_roll_out(pool: Pool, nodes: Mapping[str, Node], history: Sequence[
     update = next((entry for entry in history[:-1] if entry.state == "Completed"), None)
     if update is None or update.started_time.utcoffset() is None:
         return None
-    back = []
+    ready_times = []
     for name in pool.nodes:
         ready = find(nodes[name].status.conditions, "Ready") if name in nodes else None
         ready_since = ready.last_transition_time if ready is not None and ready.status == "True" else None
         if ready_since is None or ready_since.utcoffset() is None or ready_since <= update.started_time:
             return None
-        back.append(ready_since)
+        ready_times.append(ready_since)
     at_once = max(pool.at_once, 1)
-    if len(back) <= at_once or (max(back) - update.started_time).total_seconds() > _ONE_ROLL_OUT_S:
+    if len(ready_times) <= at_once or (max(ready_times) - update.started_time).total_seconds() > _LONGEST_ROLL_OUT_S:
         return None
-    back.sort()
-    if any(later - earlier < _LEAST_NODE for earlier, later in zip(back, back[at_once:], strict=False)):
+    ready_times.sort()
+    if any(
+        later - earlier < _SHORTEST_NODE_UPDATE
+        for earlier, later in zip(ready_times, ready_times[at_once:], strict=False)
+    ):
         return None
-    return RollOut(update.version, len(back), at_once, int((back[-1] - back[0]).total_seconds()))
+    return RollOut(update.version, len(ready_times), at_once, int((ready_times[-1] - ready_times[0]).total_seconds()))
 
 
 def range_of(samples: Sequence[int]) -> Range:
     """Returns what so many took, at least one: from the shortest to the longest; of one, up to twice as long."""
     low, high = min(samples), max(samples)
-    return Range(low, high * _OF_ONE if len(samples) == 1 else high)
+    return Range(low, high * _FACTOR_OF_ONE_SAMPLE if len(samples) == 1 else high)
 
 
 def forecast(

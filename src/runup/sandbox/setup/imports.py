@@ -59,7 +59,7 @@ def mark_imported(obj: JSON) -> JSON:
     return {**obj, "metadata": {**metadata, "labels": {**(labels if isinstance(labels, dict) else {}), IMPORTED: ""}}}
 
 
-def smaller_objects(obj: JSON) -> Iterator[JSON]:
+def reduced_objects(obj: JSON) -> Iterator[JSON]:
     """Yields the imported object with fewer and fewer parts that a server may refuse: no status, no spec, the name
     only.
     """

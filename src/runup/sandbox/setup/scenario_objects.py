@@ -310,7 +310,7 @@ async def _create_known(client: Client, served_resources: dict[tuple[str, str], 
         log.warning("left out", kind=kind, name=name, why=f"the API server does not serve {kind} of group {group!r}")
         return f"{object_text}: the API server does not serve this kind"
     why = ""
-    for attempt in (obj, *imports.smaller_objects(obj)):
+    for attempt in (obj, *imports.reduced_objects(obj)):
         try:
             await _create(client, resource, {**attempt, "apiVersion": resource.api_version})
         except ApiError as error:

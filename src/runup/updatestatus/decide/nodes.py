@@ -263,12 +263,12 @@ def pool_state(pool: MachineConfigPool, nodes: tuple[NodeState, ...]) -> PoolSta
 
 def node_state(node: Node, pool: MachineConfigPool, versions: Mapping[str, str], target: Target) -> NodeState:
     """Returns the state of a node of `pool` on its way to `target`."""
-    notes = node.metadata.annotations
-    current, desired = notes.get(CURRENT_CONFIG, ""), notes.get(DESIRED_CONFIG, "")
+    annotations = node.metadata.annotations
+    current, desired = annotations.get(CURRENT_CONFIG, ""), annotations.get(DESIRED_CONFIG, "")
     current_version, desired_version = versions.get(current, ""), versions.get(desired, "")
     same_config = current == desired
     on_target = desired == pool.spec.configuration.name
-    settled = not target.migrating or DESIRED_CONFIG not in notes or (same_config and on_target)
+    settled = not target.migrating or DESIRED_CONFIG not in annotations or (same_config and on_target)
     updated = bool(current_version) and current_version == target.version and settled
     updating = (
         not updated
@@ -277,15 +277,15 @@ def node_state(node: Node, pool: MachineConfigPool, versions: Mapping[str, str],
         and not same_config
         and on_target
     )
-    degraded = bool(desired) and notes.get(STATE) in ("Degraded", "Unreconcilable")
+    degraded = bool(desired) and annotations.get(STATE) in ("Degraded", "Unreconcilable")
     troubles, unavailable = _availability(node, pool)
-    phase = _update_phase(notes, updated=updated, updating=updating, paused=pool.spec.paused)
+    phase = _update_phase(annotations, updated=updated, updating=updating, paused=pool.spec.paused)
     assessment, estimate = _BY_PHASE[phase]
     message = ""
     if unavailable and not updating:
         assessment, message, estimate = UNAVAILABLE, " | ".join(t.reason for t in troubles), 0 if updated else None
     if degraded:
-        assessment, message, estimate = DEGRADED, notes.get(REASON, ""), 0 if updated else None
+        assessment, message, estimate = DEGRADED, annotations.get(REASON, ""), 0 if updated else None
     return NodeState(
         name=node.metadata.name,
         version=current_version,
@@ -297,7 +297,7 @@ def node_state(node: Node, pool: MachineConfigPool, versions: Mapping[str, str],
         updating=updating,
         unavailable=unavailable,
         degraded=degraded,
-        reason=notes.get(REASON, ""),
+        reason=annotations.get(REASON, ""),
         troubles=troubles,
         drain_begun=_cordoned_at(node, pool) if phase == DRAINING else None,
     )
@@ -312,22 +312,22 @@ def _cordoned_at(node: Node, pool: MachineConfigPool) -> datetime | None:
     return next((time for time in times if time >= began.last_transition_time), None)
 
 
-def _update_phase(notes: Mapping[str, str], *, updated: bool, updating: bool, paused: bool) -> str:
+def _update_phase(annotations: Mapping[str, str], *, updated: bool, updating: bool, paused: bool) -> str:
     """Returns how far the machine-config daemon is with the node, by its annotations."""
     if updating:
-        if _is_draining(notes):
+        if _is_draining(annotations):
             return DRAINING
-        return {"Rebooting": REBOOTING, "Done": UPDATED}.get(notes.get(STATE, ""), UPDATING)
+        return {"Rebooting": REBOOTING, "Done": UPDATED}.get(annotations.get(STATE, ""), UPDATING)
     if updated:
         return UPDATED
     return PAUSED if paused else PENDING
 
 
-def _is_draining(notes: Mapping[str, str]) -> bool:
-    desired, applied = notes.get(DESIRED_DRAIN, ""), notes.get(APPLIED_DRAIN, "")
+def _is_draining(annotations: Mapping[str, str]) -> bool:
+    desired, applied = annotations.get(DESIRED_DRAIN, ""), annotations.get(APPLIED_DRAIN, "")
     if not desired or not applied:
         return False
-    return (desired != applied and desired.partition("-")[0] == "drain") or notes.get(STATE) == "Done"
+    return (desired != applied and desired.partition("-")[0] == "drain") or annotations.get(STATE) == "Done"
 
 
 def _availability(node: Node, pool: MachineConfigPool) -> tuple[tuple[UnavailableReason, ...], bool]:
@@ -350,15 +350,15 @@ def _availability(node: Node, pool: MachineConfigPool) -> tuple[tuple[Unavailabl
     return tuple(troubles), not unexpected and _has_pool_image(node.metadata.annotations, pool)
 
 
-def _is_at_rest(notes: Mapping[str, str]) -> bool:
+def _is_at_rest(annotations: Mapping[str, str]) -> bool:
     """Reports whether the machine-config daemon is done with the node, or has given up."""
-    state = notes.get(STATE, "")
+    state = annotations.get(STATE, "")
     if state in ("Degraded", "Unreconcilable"):
         return True
-    current, desired = notes.get(CURRENT_CONFIG, ""), notes.get(DESIRED_CONFIG, "")
-    if CURRENT_IMAGE in notes or DESIRED_IMAGE in notes:
-        image = notes.get(DESIRED_IMAGE, "")
-        images_equal = bool(image) and image == notes.get(CURRENT_IMAGE)
+    current, desired = annotations.get(CURRENT_CONFIG, ""), annotations.get(DESIRED_CONFIG, "")
+    if CURRENT_IMAGE in annotations or DESIRED_IMAGE in annotations:
+        image = annotations.get(DESIRED_IMAGE, "")
+        images_equal = bool(image) and image == annotations.get(CURRENT_IMAGE)
     else:
         images_equal = True
     return bool(desired) and current == desired and images_equal and state == "Done"
@@ -368,15 +368,15 @@ def _layered_image(pool: MachineConfigPool) -> str:
     return pool.metadata.annotations.get(LAYERED_IMAGE, "") if LAYERING in pool.metadata.labels else ""
 
 
-def _unexpected_image(notes: Mapping[str, str], pool: MachineConfigPool) -> str:
+def _unexpected_image(annotations: Mapping[str, str], pool: MachineConfigPool) -> str:
     image = _layered_image(pool)
-    if image and notes.get(DESIRED_IMAGE, "") != image:
+    if image and annotations.get(DESIRED_IMAGE, "") != image:
         return f"Node has an unexpected annotation {LAYERED_IMAGE}={image}"
     return ""
 
 
-def _has_pool_image(notes: Mapping[str, str], pool: MachineConfigPool) -> bool:
-    return bool(_layered_image(pool)) or not notes.get(DESIRED_IMAGE, "")
+def _has_pool_image(annotations: Mapping[str, str], pool: MachineConfigPool) -> bool:
+    return bool(_layered_image(pool)) or not annotations.get(DESIRED_IMAGE, "")
 
 
 def _is_serious(trouble: UnavailableReason, now: datetime) -> bool:

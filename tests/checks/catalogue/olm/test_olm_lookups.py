@@ -8,7 +8,7 @@ import pytest
 
 from kubekit.api import codec
 from runup.api.olm_v1alpha1 import ClusterServiceVersion, InstallPlan, PackageManifest, Subscription
-from runup.checks.catalogue.olm.shared.installed_operators import of_subscription, packages_of, properties_in_plans
+from runup.checks.catalogue.olm.shared.installed_operators import installed_csv_of, packages_of, properties_in_plans
 
 
 def named(kind: type[Any], name: str, namespace: str, **parts: Any) -> Any:
@@ -41,7 +41,7 @@ def subscription(**spec: str) -> Subscription:
 def test_the_version_of_a_subscription(name: str, namespace: str, found: bool) -> None:
     """By name, in its own namespace."""
     csv = named(ClusterServiceVersion, name, namespace)
-    assert of_subscription([csv], subscription()) == (csv if found else None)
+    assert installed_csv_of([csv], subscription()) == (csv if found else None)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from kubekit.api import codec
 from kubekit.api.scheme import resource_of
 from runup.api.olm_v1alpha1 import CatalogSource, Subscription
 from runup.checks.catalogue.olm.olm_target_catalog import CHECK
-from runup.checks.catalogue.olm.shared.olm_catalog_images import Expected, catalog_images_of_target, of_source
+from runup.checks.catalogue.olm.shared.olm_catalog_images import Expected, catalog_images_of_target, image_of_source
 from runup.checks.catalogue.shared.presence import DEFINITIONS
 from runup.checks.decide.engine import CheckOutcome, run_check
 from runup.checks.decide.file_based_catalog import (
@@ -273,7 +273,7 @@ def test_which_image_a_catalog_will_have(
 ) -> None:
     """As the platform chooses it; what nobody changes stays, and is not read."""
     update = replace(context(kubernetes=kubernetes), manifests=brought)
-    assert of_source(codec.convert(CatalogSource, found), update) == expected
+    assert image_of_source(codec.convert(CatalogSource, found), update) == expected
 
 
 FROM_MARKETPLACE = {**SUBSCRIPTION, "spec": {**SUBSCRIPTION["spec"], "sourceNamespace": "openshift-marketplace"}}

@@ -15,7 +15,7 @@ from tests.factories import context, node, pod, snapshot
 from kubekit.api.core_v1 import Node, PlacedPod
 from kubekit.api.meta_v1 import Object
 from runup.checks.catalogue import CHECKS
-from runup.checks.decide.addon_images import is_addon, number, running_addons
+from runup.checks.decide.addon_images import is_addon, running_addons, version_number
 from runup.checks.decide.cluster_kinds import ClusterKind
 from runup.checks.decide.engine import CheckOutcome, run_check
 from runup.checks.decide.removal_tables import document
@@ -143,7 +143,7 @@ def test_images_of_addons(image: str, known: bool) -> None:
 )
 def test_versions_of_tags(tag: str, expected: tuple[int, ...]) -> None:
     """What a builder adds behind a version does not count; what is no version has none."""
-    assert number(tag) == expected
+    assert version_number(tag) == expected
 
 
 def test_the_pods_of_a_version() -> None:

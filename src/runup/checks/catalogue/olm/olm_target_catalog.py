@@ -30,7 +30,7 @@ from kubekit.lang.truncate import cut
 from runup.api.olm_v1alpha1 import CatalogSource, Subscription
 from runup.checks.catalogue.declaring import MINOR, declared, namespaced_name, risk, unknown_finding
 from runup.checks.catalogue.olm.shared.installed_operators import target_name
-from runup.checks.catalogue.olm.shared.olm_catalog_images import UNTOUCHED, of_subscription
+from runup.checks.catalogue.olm.shared.olm_catalog_images import IMAGE_UNCHANGED, expected_image
 from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
 from runup.checks.decide.file_based_catalog import Entry, Package
 from runup.checks.decide.model import Context, Finding, Snapshot
@@ -77,11 +77,11 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     unnamed = any(sub.spec.source not in context.catalogs.named for sub in subs)
     sources: Sequence[CatalogSource] = all_or_none(snapshot, CatalogSource) if unnamed else ()
     for sub in subs:
-        expected = of_subscription(sub, sources, context)
+        expected = expected_image(sub, sources, context)
         if expected.problem:
             yield _unknown_finding(sub, expected.problem)
-        elif expected != UNTOUCHED:
-            catalog = context.catalogs.of(expected.image, sub.spec.name)
+        elif expected != IMAGE_UNCHANGED:
+            catalog = context.catalogs.catalog_of(expected.image, sub.spec.name)
             yield from (
                 [_unknown_finding(sub, _catalog_problem(catalog))]
                 if catalog.problem

@@ -41,8 +41,8 @@ from runup.checks.catalogue.olm.shared.installed_operators import (
     allows,
     head_maximum,
     installed,
+    installed_csv_of,
     maximum,
-    of_subscription,
     packages_of,
     properties_in_plans,
     target_name,
@@ -99,7 +99,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields the findings of operators that exclude the target and have an update that allows it."""
     csvs = installed(snapshot)
     subs = sorted(all_or_none(snapshot, Subscription), key=namespaced_name)
-    old = [(sub, csv) for sub in subs if (csv := of_subscription(csvs, sub)) and _excludes_target(csv, context)]
+    old = [(sub, csv) for sub in subs if (csv := installed_csv_of(csvs, sub)) and _excludes_target(csv, context)]
     # OLM names in currentCSV what it is about to install: such an update is on its way.
     steps = [(sub, csv) for sub, csv in old if sub.status.current_csv not in ("", sub.status.installed_csv)]
     yield from _update_order_finding(steps, snapshot, context)

@@ -25,7 +25,7 @@ from typing import Any
 from runup.checks.catalogue.declaring import declared, namespaced_name, risk, unknown_finding
 from runup.checks.catalogue.shared.kubernetes_versions import target_minor
 from runup.checks.catalogue.shared.pods import PODS
-from runup.checks.decide.addon_images import Number, Running, number, running_addons
+from runup.checks.decide.addon_images import Number, Running, running_addons, version_number
 from runup.checks.decide.cluster_kinds import KUBERNETES
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.removal_tables import document
@@ -101,14 +101,14 @@ def _findings_by_minimum(addon: Running, target: int, unknown: list[str]) -> Ite
     least = row["least"].get(f"1.{target}")
     if least is None:
         unknown.append(f"{row['name']} {addon.tag} ({_source_text(row)})")
-    elif addon.number < number(least):
+    elif addon.number < version_number(least):
         yield _addon_finding(addon, f"is older than {least}, the first for Kubernetes 1.{target} ({_source_text(row)})")
 
 
 def _findings_by_range(addon: Running, target: int, unknown: list[str]) -> Iterator[Finding]:
     """Yields a finding if Kubernetes 1.`target` is outside the range that the project states for the version."""
     row = addon.row
-    ranges = {number(version): (first, (*last, _ANY)[0]) for version, (first, *last) in row["ranges"].items()}
+    ranges = {version_number(version): (first, (*last, _ANY)[0]) for version, (first, *last) in row["ranges"].items()}
     own_range = ranges.get(addon.number[:2])
     fitting_versions = sorted(version for version, (first, last) in ranges.items() if first <= target <= last)
     if own_range is not None and own_range[0] <= target <= own_range[1]:

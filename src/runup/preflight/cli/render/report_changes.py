@@ -13,7 +13,7 @@ from runup.preflight.decide.findings import COULD_NOT_RUN, Risk
 from runup.preflight.decide.untold import is_untold
 
 # As many clusters as a line names.
-_NAMES = 5
+_MAX_NAMED_CLUSTERS = 5
 _SEVERITIES = ("critical", "warning", "info")
 
 
@@ -106,6 +106,6 @@ def _clusters_text(clusters: Sequence[str], total: int) -> str:
     """Returns how many clusters have the risk and the names of the first; empty for a single cluster."""
     if total == 1:
         return ""
-    omitted = len(clusters) - _NAMES
-    names = ", ".join(map(plain, clusters[:_NAMES])) + (f" and {omitted} more" if omitted > 0 else "")
+    omitted = len(clusters) - _MAX_NAMED_CLUSTERS
+    names = ", ".join(map(plain, clusters[:_MAX_NAMED_CLUSTERS])) + (f" and {omitted} more" if omitted > 0 else "")
     return f": {len(clusters)} of {total}: {names}"

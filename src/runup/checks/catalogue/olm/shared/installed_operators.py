@@ -135,7 +135,7 @@ def allows(highest: tuple[int, int] | None, target: Version) -> bool:
     return highest is None or (target.major, target.minor) <= highest
 
 
-def of_subscription(csvs: Iterable[ClusterServiceVersion], sub: Subscription) -> ClusterServiceVersion | None:
+def installed_csv_of(csvs: Iterable[ClusterServiceVersion], sub: Subscription) -> ClusterServiceVersion | None:
     """Returns the version that a Subscription has installed, or None."""
     name = sub.status.installed_csv
     return next(

@@ -27,7 +27,7 @@ DEFAULTS = frozenset(
 )
 _VARIABLES = ("{kube_major_version}", "{kube_minor_version}", "{kube_patch_version}")
 _KUBERNETES = re.compile(r"v?(\d+)\.(\d+)\.(\d+)(?:[-+].*)?")
-_OF_A_RELEASE = re.compile(r"(?P<repository>[^@]+):v\d+\.\d+")
+_RELEASE_TAGGED_IMAGE = re.compile(r"(?P<repository>[^@]+):v\d+\.\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +41,10 @@ class Expected:
     problem: str = ""
 
 
-UNTOUCHED = Expected()
+IMAGE_UNCHANGED = Expected()
 
 
-def of_subscription(sub: Subscription, sources: Iterable[CatalogSource], context: Context) -> Expected:
+def expected_image(sub: Subscription, sources: Iterable[CatalogSource], context: Context) -> Expected:
     """Returns the image that the catalog of a Subscription will have."""
     # An image that the user named counts before all others.
     if catalog_image := context.catalogs.named.get(sub.spec.source):
@@ -53,10 +53,10 @@ def of_subscription(sub: Subscription, sources: Iterable[CatalogSource], context
     catalog_source = next((catalog for catalog in sources if key_of(catalog) == source_key), None)
     if catalog_source is None:
         return Expected(problem=f"the cluster has no CatalogSource {source_key.namespace}/{source_key.name}")
-    return of_source(catalog_source, context)
+    return image_of_source(catalog_source, context)
 
 
-def of_source(source: CatalogSource, context: Context) -> Expected:
+def image_of_source(source: CatalogSource, context: Context) -> Expected:
     """Returns the image that a CatalogSource will have: by its template, else as the release or its owner chooses."""
     release_manifest = _release_manifest(source, context.manifests or ())
     # The update applies the release's annotations over those in the cluster.
@@ -74,15 +74,15 @@ def catalog_images_of_target(
     catalog_sources = tuple(sources)
     packages_by_image: dict[str, frozenset[str]] = {}
     for sub in subscriptions:
-        image = of_subscription(sub, catalog_sources, context).image if sub.status.installed_csv else ""
+        image = expected_image(sub, catalog_sources, context).image if sub.status.installed_csv else ""
         if image:
             packages_by_image[image] = packages_by_image.get(image, frozenset()) | {sub.spec.name}
     return packages_by_image
 
 
 def _unless_unchanged(source: CatalogSource, expected: Expected) -> Expected:
-    """Returns `expected`, or `UNTOUCHED` if it is the image that the source has already."""
-    return UNTOUCHED if expected.image == source.spec.image else expected
+    """Returns `expected`, or `IMAGE_UNCHANGED` if it is the image that the source has already."""
+    return IMAGE_UNCHANGED if expected.image == source.spec.image else expected
 
 
 def _resolve_template(template: str, kubernetes: str) -> Expected:
@@ -100,7 +100,7 @@ def _resolve_template(template: str, kubernetes: str) -> Expected:
 def _default_image(source: CatalogSource, context: Context) -> str:
     """Returns the image that the release's marketplace gives one of its own catalogs; any other keeps its image."""
     is_default_source = key_of(source) in DEFAULTS and source.metadata.annotations.get(MANAGED_BY) == MARKETPLACE
-    match = _OF_A_RELEASE.fullmatch(source.spec.image) if is_default_source else None
+    match = _RELEASE_TAGGED_IMAGE.fullmatch(source.spec.image) if is_default_source else None
     if match is None:
         return source.spec.image
     return f"{match['repository']}:v{context.target.major}.{context.target.minor}"
