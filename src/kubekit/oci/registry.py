@@ -338,6 +338,7 @@ class RegistryClient:
 
         Raises Unreachable, or Interrupted if another attempt may help.
         """
+        # True if another thread has ended this pull (`Access.wait`).
         if self.access.wait(0):
             raise Unreachable(f"{request.what}: given up")
         try:

@@ -260,7 +260,10 @@ def _hides_path(name: str, entry: Entry, path: str) -> bool:
 
 
 def _read_content(archive: Archive, entry: Entry, limit: int, image: str) -> bytes:
-    """Returns the content of a regular file of at most `limit` bytes. Raises BadImage."""
+    """Returns the content of `entry`, at which `archive` stands: a regular file of at most `limit` bytes.
+
+    Raises BadImage.
+    """
     if not entry.isreg():
         raise BadImage(f"image {image}: {entry.name} is not a regular file")
     if entry.size > limit:

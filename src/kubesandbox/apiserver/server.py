@@ -51,6 +51,8 @@ from kubesandbox.apiserver.subresources.special import special_subresources
 
 # Bodies above Kubernetes' own limit get Kubernetes' error; the transport only cuts off those far above it.
 _TRANSPORT_LIMIT = MAX_BYTES * 4
+# The number of connections whose client certificate is kept read.
+_MAX_CACHED_CONNECTIONS = 4096
 
 _OWN = WriteOptions(manager="kube-apiserver", validation="Ignore")
 
@@ -227,13 +229,17 @@ class ApiServer:
         return self._date[1]
 
     def _user_of_certificate(self, raw: web.BaseRequest) -> User | None:
-        """Returns the user of the connection's client certificate, None without one."""
+        """Returns the user of the connection's client certificate, None without one.
+
+        Each connection's certificate is read once. Ended connections are not removed one by one: the cache is emptied
+        when it is full.
+        """
         transport = raw.transport
         if transport is None:
             return None
         protocol = transport.get_protocol()
         if protocol not in self._user_by_connection:
-            if len(self._user_by_connection) > 4096:
+            if len(self._user_by_connection) > _MAX_CACHED_CONNECTIONS:
                 self._user_by_connection.clear()
             self._user_by_connection[protocol] = certificate_user(transport.get_extra_info("peercert"))
         return self._user_by_connection[protocol]

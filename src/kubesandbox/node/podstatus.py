@@ -54,6 +54,7 @@ def pod_phase(observation: StatusInput) -> str:
     policy = restart_policy(observation.pod)
     if observation.verdict or (policy == "Never" and any(_has_failed(init) for init in observation.inits)):
         return "Failed"
+    # While an init container has not ended once, the containers wait for it.
     if any(init.latest_end is None for init in observation.inits):
         return "Pending"
     if any(isinstance(record.state, Waiting) and record.last is None for record in observation.containers):

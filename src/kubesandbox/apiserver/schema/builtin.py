@@ -130,6 +130,7 @@ def _property_schema(field: Field) -> JSON:
     result = _type_schema(field.type)
     if field.default is not None:
         result["default"] = field.default
+    # A field that is always written cannot be absent: the published default is its zero value.
     elif field.written and not field.pointer and (zero := _document_zero(field.type)) is not None:
         result["default"] = zero
     if field.merge:

@@ -79,7 +79,11 @@ def _fixed_of_stateful_set(spec: JSON) -> JSON:
 
 
 def daemon_set(obj: JSON, old: JSON | None) -> Faults:
-    """Yields the faults of a DaemonSet: selector, template, and a roll-out that replaces pods one way."""
+    """Yields the faults of a DaemonSet.
+
+    They are those of its selector, its template, and a rolling update that sets both or neither of maxUnavailable and
+    maxSurge.
+    """
     yield from _workload_faults(obj, old, "daemonset")
     strategy = (obj.get("spec") or {}).get("updateStrategy") or {}
     rolling = strategy.get("rollingUpdate")

@@ -159,8 +159,9 @@ def derive_advice(graph: Graph, *, current: Version, channel: str) -> None:
 
 
 def advice(graph: Graph, *, current: Version, channel: str, migrating: bool = False) -> Advice:
-    """Returns the updates that `graph` offers from `current`; with `migrating` (to Multi) only the current version.
+    """Returns the updates that `graph` offers from `current`, computed once for the same arguments.
 
+    While the cluster is `migrating` to the architecture Multi, only its own version is offered.
     Raises BadGraph with reason VersionNotFound if `current` is not a node.
     """
     key = (current.text, channel, migrating)
@@ -195,7 +196,7 @@ def reachable(graph: Graph, current: Version) -> tuple[Release, ...]:
 
 
 def _find_reachable(graph: Graph, current: Version) -> tuple[Release, ...]:
-    """Returns the releases that one or several hops without known risks lead to from `current`."""
+    """Returns the releases that one or several hops lead to from `current`, with or without known risks."""
     start = {index for index, version in enumerate(graph.versions) if version == current}
     visited, queue = set(start), list(start)
     while queue:

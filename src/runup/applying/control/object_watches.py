@@ -86,8 +86,8 @@ class ObjectWatches:
     def is_known_gone(self, identity: Identity, version: int) -> bool:
         """Returns whether the watch shows that the object, last seen at resourceVersion `version`, exists no more.
 
-        False while the watch has not reached that version. An object watched with its kind, by our label, counts as gone
-        when it loses the label.
+        False while the watch has not reached that version. An object that is watched by our label, with others of its
+        kind, counts as gone when it loses the label.
         """
         followed = self._single.get(identity) or self._followed.get((identity.group, identity.kind))
         if followed is None or not followed.cache.ready or self.get(identity) is not None:

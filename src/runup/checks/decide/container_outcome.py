@@ -68,7 +68,10 @@ class _Head(Wire, frozen=True):
 
 
 def _may_be_report(line: bytes) -> bool:
-    """Returns whether a line says that it is a report, or cannot be read; others only speak of one."""
+    """Returns whether a line is a report by its `format`, or is cut off so that this cannot be told.
+
+    A report that is cut off counts (`read`). A whole line of another format only quotes the name of ours.
+    """
     try:
         return codec.decode(_Head, line).format == FORMAT
     except codec.DecodeError:

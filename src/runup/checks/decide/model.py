@@ -149,9 +149,10 @@ class Snapshot:
                 raise UnreadableObject(resource, undecodable)
 
     def listed(self, resource: Resource) -> tuple[Any, ...]:
-        """Returns every object of `resource`, as its wire type or as the type of a `Read` or `Slim`.
+        """Returns every object of `resource`, decoded as its API type, or as the smaller type that the check asks for.
 
-        Raises Unreadable.
+        A check asks for a smaller type by a `Read` or a `Slim` in its `reads`. Raises Unreadable if the kind could not
+        be listed, or if the check does not name it in `reads`.
         """
         # Noted before it may fail: the outcome depends on kinds that could not be read, too.
         self.asked.add(resource)

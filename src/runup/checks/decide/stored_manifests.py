@@ -135,7 +135,10 @@ def _is_gone(manifest: Manifest, target: int) -> bool:
 
 
 def _is_deprecated(manifest: Manifest, target: int) -> bool:
-    """Returns whether the target serves the version, but says that it will go, or a table does soon after."""
+    """Returns whether the target still serves the version, but has it deprecated or is close to its removal.
+
+    Close is at most `AHEAD` minor versions before. A version without a known removal does not count.
+    """
     removal = _removal(manifest)
     if removal is None or removal <= target:
         return False

@@ -85,7 +85,10 @@ _STRUCT = re.compile(r"\[?&?\{[A-Za-z]\w*:")
 
 
 def _end_of_bracket(text: str, start: int) -> int:
-    """Returns the place behind the bracket that closes the one at `start`, or the end of a text that was cut before."""
+    """Returns the index after the bracket that closes the one at `start`.
+
+    Returns the text's length if the text was cut off before that bracket.
+    """
     depth = 0
     for place in range(start, len(text)):
         depth += (text[place] in "[{") - (text[place] in "]}")

@@ -212,7 +212,10 @@ class ConsoleServer:
         return _page(self._pages.problem(status, problem).encode(), status, headers)
 
     async def _rendered(self, render: Callable[[], str], key: tuple[object, ...] | None = None) -> web.Response:
-        """Returns the answer with a page, which is rendered in a thread; by `key` it is kept for others."""
+        """Returns the response with a page that `render` makes in a thread.
+
+        With a `key` the page is kept, and the next request with that key gets the same.
+        """
         body = self._kept.get(key) if key else None
         if body is None:
             async with self._rendering:

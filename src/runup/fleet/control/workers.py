@@ -257,6 +257,7 @@ def _serve(pipe: Connection, inherited: Sequence[Connection], work: Callable[[T]
             break
     # The parent may have been killed, and then does not remove it.
     remove_tree(Path(scratch))
+    # At once, where `return` would wait for threads that an item has left running (multiprocessing ends a process so).
     os._exit(0)
 
 

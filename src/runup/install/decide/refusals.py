@@ -78,6 +78,7 @@ def _refusals(cluster: Cluster, component: Component, options: Options, *, take_
         )
     if options.certificates is Certificates.CERT_MANAGER and "cert-manager.io" not in cluster.groups:
         yield "the cluster does not serve cert-manager.io: install cert-manager first, or use --certificates=own"
+    # The objects belong to the set of that other namespace: what follows would take them for somebody else's.
     if elsewhere:
         return
     own_set = set_id(component.name, options.namespace)

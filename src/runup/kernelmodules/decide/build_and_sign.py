@@ -81,7 +81,7 @@ def _try_build_and_sign(
 
 
 def _check_buildable(task: Task, resolved: Resolved) -> None:
-    """Raises InvalidInputs if build or signature cannot succeed, before anything runs."""
+    """Raises InvalidInputs if it is clear before anything runs that the build or the signature cannot succeed."""
     _check_image(resolved.container_image)
     # The signature takes the image that the build has pushed.
     if resolved.build is not None and resolved.sign is not None and not task.push:
@@ -210,7 +210,10 @@ def _registry_secret(resolved: Resolved) -> tuple[tuple[str, str], ...]:
 
 
 def _wanted_run(task: Task, resolved: Resolved, **purpose_fields: object) -> WantedRun:
-    """Returns a run for the task's Module and kernel; `purpose_fields` are the fields of its purpose."""
+    """Returns a run for the task's Module and kernel.
+
+    `purpose_fields` are the other fields of WantedRun, which differ between a build and a signature.
+    """
     return WantedRun(
         validation=task.validation,
         validation_uid=task.uid,

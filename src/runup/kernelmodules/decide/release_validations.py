@@ -68,7 +68,10 @@ def decide(observed: Observed, *, now: datetime) -> Plan[Question]:
 
 
 def _kernels_of_release(observed: Observed, ocp: PreflightValidationOCP, now: datetime) -> _Release:
-    """Returns the kernels to validate for; or an error, or that they are not known yet."""
+    """Returns the kernels to validate for, or the problem why there are none.
+
+    There is neither of them until the registry has answered.
+    """
     spec = ocp.spec
     if fault := validation_fault(spec):
         return _Release((), fault)

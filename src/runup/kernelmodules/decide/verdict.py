@@ -122,7 +122,11 @@ def flavours(module: Module, nodes: Sequence[Node]) -> tuple[Flavour, ...]:
 
 
 def work_for_kernel(modules: Sequence[Module], nodes: Sequence[Node], kernel: str) -> ReadinessWork:
-    """Returns what is to be examined for one kernel, whatever the nodes run."""
+    """Returns the images to examine for one kernel, whichever kernels the nodes run now.
+
+    They are those for the architecture in the kernel's name or, if it has none, for the architectures of the nodes that
+    each Module selects.
+    """
     kernel_architecture = architecture_of(kernel)
     work = []
     for module in loading_modules(modules):

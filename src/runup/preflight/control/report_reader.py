@@ -141,8 +141,9 @@ class ReportReader:
         self._fingerprint, self._seen = fingerprint, report_seen
         if not self._completed and _is_complete(report_seen):
             self._completed = True
-            # Somebody who fixes what it found waits for the effect; progress until now has used turns up. It happens
-            # once in an attempt, which only a user begins.
+            # From now on the report changes because somebody fixes what it found, and waits to see the effect. The
+            # progress until here has used the allowance up, so it starts full again. A target cannot abuse that: it
+            # happens once in an attempt, and only a user starts an attempt.
             self._allowance = Allowance(BURST, INTERVAL_S)
 
     def _switch_to(self, preflight_id: str) -> None:

@@ -245,10 +245,10 @@ def report_of(history: History, source: str, version: str, image: str = "") -> R
 
 
 def with_counted_risks(history: History) -> History:
-    """Returns `history` with every risk that counted for each report's update when it was stored, from every source.
+    """Returns `history` in which each report's `risks` are all that counted for its update when it was stored.
 
-    A report knows only what its target found. It counts as well that the update service does not offer the update, or
-    that another update is in progress. What is true now does not change what was stored.
+    A report itself has only what its target found. The operator adds other risks (`Report.counted`), such as that the
+    update service does not offer the update, or that another update is in progress. Those of today do not count.
     """
     return History(history.attempt, tuple(replace(report, risks=report.counted) for report in history.reports))
 

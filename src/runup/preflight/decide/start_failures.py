@@ -183,9 +183,9 @@ def _ending_pod(pods: Iterable[Pod]) -> Pod | None:
 
 
 def _seconds_left_to_confirm(pod: Pod, now: datetime) -> float | None:
-    """Returns the seconds in which the node has yet to confirm that a terminating pod has ended; None once overdue.
+    """Returns how many seconds the node has left to confirm that a terminating pod has ended; None if they are over.
 
-    They are counted from its deletionTimestamp, which is the end of its grace period.
+    They count from the deletionTimestamp, which is the end of the pod's grace period.
     """
     assert pod.metadata.deletion_timestamp is not None
     remaining_s = ENDED_WITHIN_S - (now - pod.metadata.deletion_timestamp).total_seconds()

@@ -145,36 +145,35 @@ def _rehearse_kubernetes(
 ) -> Rehearsal:
     """Returns which of the cluster's objects are written in a version that the target Kubernetes no longer serves.
 
-    No copy is made for that but on a real API server, which also says what it refuses. Raises CommandError if the
-    cluster has a ClusterVersion, or is not older than the target.
+    With `programs`, those of a real API server, the objects are also applied to a copy on it, and what it refuses is
+    returned too. Without them no copy is made: the objects' versions are compared with the table of removed versions.
+    Raises CommandError if the cluster has a ClusterVersion, or is not older than the target.
     """
     if source.one("config.openshift.io", "ClusterVersion", "version") is not None:
         raise CommandError(
             "the cluster has a ClusterVersion, so its Kubernetes comes with a release: give --to, --to-image or "
             "--release-dir instead of --to-kubernetes"
         )
-    target, running = (
-        _parse_version(flags.to_kubernetes, "--to-kubernetes"),
-        _parse_version(source.kubernetes, "the cluster's version"),
-    )
+    target = _parse_version(flags.to_kubernetes, "--to-kubernetes")
+    running = _parse_version(source.kubernetes, "the cluster's version")
     if target.minor <= running.minor:
         raise CommandError(f"--to-kubernetes {flags.to_kubernetes}: the cluster runs {source.kubernetes} already")
-    missing = tuple(_missing_kinds(source, running.minor, target.minor))
+    kinds_not_read = tuple(_kinds_not_read(source, running.minor, target.minor))
     if programs is not None:
         limit_s, target_version = float(flags.timeout_s), flags.to_kubernetes
         tried = run_on_copy(rehearse_kubernetes(source, programs, clock, target=target_version, limit_s=limit_s))
-        return replace(tried, source=str(running), target=str(target), unknown=missing)
+        return replace(tried, source=str(running), target=str(target), unknown=kinds_not_read)
     return Rehearsal(
         account_of(source),
         str(running),
         str(target),
         unserved=served_versions.unserved(map(unpacked, source.objects), running.minor, target.minor),
-        unknown=(*served_versions.kinds_beyond_table(target.minor), *missing),
+        unknown=(*served_versions.kinds_beyond_table(target.minor), *kinds_not_read),
         kubernetes=True,
     )
 
 
-def _missing_kinds(source: ClusterSource, running: int, target: int) -> Iterator[LeftOut]:
+def _kinds_not_read(source: ClusterSource, running: int, target: int) -> Iterator[LeftOut]:
     """Yields the kinds that lose a version between two minor versions and whose objects were not all read."""
     for group, kind in served_versions.kinds_losing_versions(running, target):
         if not source.knows(group, kind):

@@ -172,11 +172,13 @@ def _refusal_and_wait_findings(rehearsal: Rehearsal) -> Iterator[Finding]:
     for refusal in rehearsal.refusals:
         yield _refusal_finding(refusal, rehearsal.tasks)
     for wait in rehearsal.waits:
-        behind = f"{count(wait.behind, 'object')} of the release come after it" if wait.behind else "it is the last"
+        remaining_text = (
+            f"{count(wait.behind, 'object')} of the release come after it" if wait.behind else "it is the last"
+        )
         yield Finding(
             risk_name("RehearsalWaits", wait.identity.kind, wait.identity.name),
             f"The update waits at {wait.identity} ({wait.index} of {rehearsal.tasks}): "
-            f"{shortened(wait.message, _LONGEST)}; {behind}.",
+            f"{shortened(wait.message, _LONGEST)}; {remaining_text}.",
             severity="critical",
             resources=(_reported_resource(wait.identity),),
             remediation="See why its operator would not come to the target's version.",
@@ -198,7 +200,7 @@ def _refusal_and_wait_findings(rehearsal: Rehearsal) -> Iterator[Finding]:
 def _refusal_finding(refusal: Refusal, tasks: int) -> Finding:
     """Returns the finding about one write that the copy refused."""
     position = f"{refusal.identity} ({refusal.index} of {tasks})"
-    behind = f" An update would stop here, with {count(refusal.behind, 'object')} of the release still to come."
+    remaining_text = f" An update would stop here, with {count(refusal.behind, 'object')} of the release still to come."
     if refusal.kind is RefusalKind.NOT_KNOWN:
         return Finding(
             risk_name("RehearsalNotTried", refusal.identity.kind, refusal.identity.namespace, refusal.identity.name),
@@ -208,12 +210,13 @@ def _refusal_finding(refusal: Refusal, tasks: int) -> Finding:
             remediation="A copy has no API servers beside its own and calls no webhooks; look at these by hand.",
         )
     refuser = f"policy {refusal.by}" if refusal.by else "the API server"
-    of = refusal.by or refusal.identity.name
-    name_parts = (of,) if refusal.by else (refusal.identity.kind, refusal.identity.namespace, of)
+    name_parts = (
+        (refusal.by,) if refusal.by else (refusal.identity.kind, refusal.identity.namespace, refusal.identity.name)
+    )
     return Finding(
         risk_name(_NAME_OF_REFUSAL[refusal.kind], *name_parts),
         f"Applying {position} is refused by {refuser}: {shortened(refusal.message, _LONGEST)}."
-        f"{behind if refusal.behind else ''}",
+        f"{remaining_text if refusal.behind else ''}",
         severity="critical",
         resources=(_reported_resource(refusal.identity),),
         remediation=_REMEDIES[refusal.kind],

@@ -118,9 +118,11 @@ def earlier_updates(history: Sequence[UpdateHistory]) -> tuple[tuple[str, int], 
 def find_last_roll_out(pool: Pool, nodes: Mapping[str, Node], history: Sequence[UpdateHistory]) -> RollOut | None:
     """Returns the roll-out of a pool in the newest update, None if its nodes' conditions do not show one.
 
-    Every node must have become Ready since that update began. A pool whose nodes are all updated at once does not show
-    the time of one.
+    Every node must have become Ready since that update began. None also if all nodes go at once, which does not show
+    how long one takes; and if they became Ready too far apart, or faster one after another than nodes can be updated:
+    then something else restarted them.
     """
+    # Without the last entry, which is the installation.
     update = next((entry for entry in history[:-1] if entry.state == "Completed"), None)
     if update is None or update.started_time.utcoffset() is None:
         return None

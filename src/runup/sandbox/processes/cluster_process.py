@@ -99,6 +99,8 @@ class Cluster:
             Registry(self._data / "registry", port=port, signatures=self._data / "signatures", writers=writers)
         )
         write_credentials_file(secret, registry.host, writers)
+        # The releases are built with the update service's URL, so the service starts first, with an empty graph. Its
+        # lambda reads `graph` at each request, and so serves the second one below.
         graph = releases.graph(chosen_scenario, ())
         updates = await stack.enter_async_context(UpdateService(lambda: graph, port=self._settings.update_port))
         built = await asyncio.to_thread(

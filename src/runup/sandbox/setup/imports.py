@@ -60,8 +60,9 @@ def mark_imported(obj: JSON) -> JSON:
 
 
 def reduced_objects(obj: JSON) -> Iterator[JSON]:
-    """Yields the imported object with fewer and fewer parts that a server may refuse: no status, no spec, the name
-    only.
+    """Yields what to try if a server refuses an imported object: it without status, without spec too, its name alone.
+
+    Yields nothing for an object that was not imported.
     """
     labels = (obj.get("metadata") or {}).get("labels") or {}
     if IMPORTED not in labels:

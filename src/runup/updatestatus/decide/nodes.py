@@ -360,6 +360,7 @@ def _is_at_rest(annotations: Mapping[str, str]) -> bool:
         image = annotations.get(DESIRED_IMAGE, "")
         images_equal = bool(image) and image == annotations.get(CURRENT_IMAGE)
     else:
+        # Without either annotation there are no images to compare.
         images_equal = True
     return bool(desired) and current == desired and images_equal and state == "Done"
 

@@ -74,19 +74,19 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         for subscription in sorted(all_or_none(snapshot, Subscription), key=namespaced_name)
         if subscription.status.installed_csv
     ]
-    unnamed = any(sub.spec.source not in context.catalogs.named for sub in subs)
-    sources: Sequence[CatalogSource] = all_or_none(snapshot, CatalogSource) if unnamed else ()
+    # CatalogSources are needed only where the user has not named the catalog's image.
+    needs_sources = any(sub.spec.source not in context.catalogs.named for sub in subs)
+    sources: Sequence[CatalogSource] = all_or_none(snapshot, CatalogSource) if needs_sources else ()
     for sub in subs:
         expected = expected_image(sub, sources, context)
         if expected.problem:
             yield _unknown_finding(sub, expected.problem)
         elif expected != IMAGE_UNCHANGED:
             catalog = context.catalogs.catalog_of(expected.image, sub.spec.name)
-            yield from (
-                [_unknown_finding(sub, _catalog_problem(catalog))]
-                if catalog.problem
-                else _judge_subscription(sub, catalog, context)
-            )
+            if catalog.problem:
+                yield _unknown_finding(sub, _catalog_problem(catalog))
+            else:
+                yield from _judge_subscription(sub, catalog, context)
 
 
 def _catalog_problem(catalog: TargetCatalog) -> str:

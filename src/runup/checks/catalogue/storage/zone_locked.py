@@ -74,8 +74,11 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         for attachment in snapshot.all(VolumeAttachment)
         if attachment.status.attached
     }
-    zoned = [(volume, terms) for volume in snapshot.listed(VOLUMES) if (terms := _zone_terms(volume))]
-    zoned = [(volume, terms) for volume, terms in zoned if volume.metadata.name in attached]
+    zoned = [
+        (volume, terms)
+        for volume in snapshot.listed(VOLUMES)
+        if volume.metadata.name in attached and (terms := _zone_terms(volume))
+    ]
     if not zoned:
         return
     nodes = {node.metadata.name: node for node in snapshot.all(Node)}
@@ -87,17 +90,19 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         key = repr(terms)
         if key not in fitting_nodes:
             fitting_nodes[key] = frozenset(name for name in nodes if _matches_terms(terms, nodes[name].metadata.labels))
-        present, fitting = attached[volume.metadata.name], fitting_nodes[key]
-        # A node that is gone, or has lost its zone, says nothing about where its pods can go.
-        if len(nodes) > 1 and present in fitting and not _other_nodes_in_zone(present, fitting, nodes):
+        node_name, zone_nodes = attached[volume.metadata.name], fitting_nodes[key]
+        # In a cluster of one node every volume is like that. A node that is gone, or has lost its zone, says nothing
+        # about where its pods can go.
+        if len(nodes) > 1 and node_name in zone_nodes and not _other_nodes_in_zone(node_name, zone_nodes, nodes):
             locked.append(volume)
     yield from _locked_volumes_finding(sorted(locked, key=lambda volume: volume.metadata.name), attached)
 
 
-def _other_nodes_in_zone(present: str, fitting: frozenset[str], nodes: Mapping[str, Node]) -> list[str]:
-    """Returns the other nodes of the zone that take a pod of the present one."""
-    tolerated = repelling(nodes[present])
-    other_nodes = ((name, nodes[name]) for name in fitting if name != present)
+def _other_nodes_in_zone(node_name: str, zone_nodes: frozenset[str], nodes: Mapping[str, Node]) -> list[str]:
+    """Returns the nodes of the zone, besides `node_name`, that take a pod which runs there."""
+    # Its pods run on that node, so the taints that the node has count as tolerated.
+    tolerated = repelling(nodes[node_name])
+    other_nodes = ((name, nodes[name]) for name in zone_nodes if name != node_name)
     return [name for name, node in other_nodes if takes_pods(node) and repelling(node) <= tolerated]
 
 

@@ -96,7 +96,10 @@ def _source_text(row: Mapping[str, Any]) -> str:
 
 
 def _findings_by_minimum(addon: Running, target: int, unknown: list[str]) -> Iterator[Finding]:
-    """Yields a finding if the add-on is older than the first version for Kubernetes 1.`target`."""
+    """Yields a finding if the add-on is older than the first version for Kubernetes 1.`target`.
+
+    Adds it to `unknown` if the table has no row for that Kubernetes.
+    """
     row = addon.row
     least = row["least"].get(f"1.{target}")
     if least is None:
@@ -106,7 +109,10 @@ def _findings_by_minimum(addon: Running, target: int, unknown: list[str]) -> Ite
 
 
 def _findings_by_range(addon: Running, target: int, unknown: list[str]) -> Iterator[Finding]:
-    """Yields a finding if Kubernetes 1.`target` is outside the range that the project states for the version."""
+    """Yields a finding if Kubernetes 1.`target` is outside the range that the project states for the version.
+
+    Adds it to `unknown` if the table has no row for its version, or no version for that Kubernetes.
+    """
     row = addon.row
     ranges = {version_number(version): (first, (*last, _ANY)[0]) for version, (first, *last) in row["ranges"].items()}
     own_range = ranges.get(addon.number[:2])

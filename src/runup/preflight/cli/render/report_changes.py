@@ -12,7 +12,7 @@ from runup.preflight.decide.baseline import Baseline
 from runup.preflight.decide.findings import COULD_NOT_RUN, Risk
 from runup.preflight.decide.untold import is_untold
 
-# As many clusters as a line names.
+# The number of clusters that a line names.
 _MAX_NAMED_CLUSTERS = 5
 _SEVERITIES = ("critical", "warning", "info")
 
@@ -103,7 +103,7 @@ def _markdown(
 
 
 def _clusters_text(clusters: Sequence[str], total: int) -> str:
-    """Returns how many clusters have the risk and the names of the first; empty for a single cluster."""
+    """Returns how many clusters have the risk, and the first of their names; empty if only one was judged at all."""
     if total == 1:
         return ""
     omitted = len(clusters) - _MAX_NAMED_CLUSTERS

@@ -211,17 +211,17 @@ class PodMoves:
         for other in self._placed:
             if other.since < pod.since - _RACE_S:
                 break
-            # The more important one gets the room in either order.
-            same = other.workload is pod.workload or other.shape.spec.priority != shape.spec.priority
-            if other.node is not None and not same and filters.admits(shape, other.node):
+            # Of two pods of different priority the more important one gets the room in either order.
+            is_no_rival = other.workload is pod.workload or other.shape.spec.priority != shape.spec.priority
+            if other.node is not None and not is_no_rival and filters.admits(shape, other.node):
                 by_node[other.node].append(other)
-        rivals = {
-            _owner_name(other)
-            for node, others in by_node.items()
-            # Where none alone has taken the room, all together may have.
-            for other in ([one for one in others if self._takes_without(shape, node, [one])] or others)
-            if self._takes_without(shape, node, others)
-        }
+        rivals: set[str] = set()
+        for node, others in by_node.items():
+            if not self._takes_without(shape, node, others):
+                continue
+            alone = [other for other in others if self._takes_without(shape, node, [other])]
+            # Those each of which took the room alone; where none did, all of them took it together.
+            rivals.update(map(_owner_name, alone or others))
         return tuple(sorted(rivals))
 
     def _takes_without(self, shape: Shape, node: NodeRoom, others: list[PodState]) -> bool:

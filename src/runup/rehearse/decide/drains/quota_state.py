@@ -57,7 +57,10 @@ class Quotas:
 
 
 def _limited_resource(name: str) -> str:
-    """Returns the resource that a name in a quota limits the requests of, or an empty string."""
+    """Returns the resource whose requests a name in a quota's `spec.hard` limits: `cpu` for `cpu` and `requests.cpu`.
+
+    Returns an empty string for what is not simulated: limits, storage, and numbers of other objects.
+    """
     if name in _PODS:
         return "pods"
     if name in ("cpu", "memory", "ephemeral-storage"):
