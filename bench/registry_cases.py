@@ -20,7 +20,7 @@ from kubekit.oci import images
 from kubekit.oci.layers import open_image
 from kubekit.oci.layout import Layout
 from kubekit.oci.reference import sha256
-from runup.release.control.build import BuiltImage
+from runup.release.control.image_build import BuiltImage
 
 DEADLINE_S = 20
 MIB = 1 << 20

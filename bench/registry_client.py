@@ -20,7 +20,7 @@ from bench.measure import Run, process, spread
 from bench.registry_cases import CASES, DEADLINE_S, MIB, Case, Done, do, world_in
 from kubekit.oci.images import Execution
 from kubekit.oci.reference import sha256
-from runup.release.control.build import BuiltImage, Layer, build_image
+from runup.release.control.image_build import BuiltImage, Layer, build_image
 from runup.sandbox.processes.registry_process import write_credentials_file
 
 CLIENTS = ("oras", "runup")

@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from kubekit.lang import yaml as kyaml
-from runup.release.control.build import IMAGE_REFERENCES, METADATA, release_metadata
+from runup.release.control.image_build import IMAGE_REFERENCES_PATH, METADATA_PATH, release_metadata
 from runup.sandbox import crds
 from runup.sandbox.scenario.scenario_releases import operator_manifests
 
@@ -111,8 +111,8 @@ def payload(version: str, seed: int = 1) -> dict[str, bytes]:
     files |= _written(made)
     have = own + len(shipped) + sum(len(found) for _, found in made)
     files |= _written(_dashboards(MANIFESTS - have, seed, BYTES - sum(map(len, files.values())), version))
-    files[METADATA] = release_metadata(version, [FIRST] if version != FIRST else [], [], {})
-    files[IMAGE_REFERENCES] = _image_references(version)
+    files[METADATA_PATH] = release_metadata(version, [FIRST] if version != FIRST else [], [], {})
+    files[IMAGE_REFERENCES_PATH] = _image_references(version)
     return files
 
 

@@ -14,7 +14,7 @@ from tests.documents import documents
 
 from runup.kernelmodules.control import conversion_webhook
 from runup.operator.main import COMMANDS
-from runup.release.control.build import release_metadata
+from runup.release.control.image_build import release_metadata
 from runup.release.decide.payload import load_payload
 
 ROOT = Path(__file__).parents[2]

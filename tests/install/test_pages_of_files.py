@@ -28,7 +28,7 @@ from kubekit.kube.client_sync import SyncClient
 from kubekit.oci.keyrings import Keyring
 from kubekit.oci.signatures import SigningKey, Verification, generate_key
 from kubesandbox.pytest_plugin import KubeApiFactory
-from runup.release.control.build import build_release
+from runup.release.control.image_build import build_release
 from runup.release.control.signature_stores import read_config_maps
 
 pytestmark = [pytest.mark.slow, pytest.mark.kubectl, pytest.mark.xdist_group("install pages")]

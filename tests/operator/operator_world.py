@@ -226,7 +226,7 @@ async def cluster(
             options = Options(
                 release_image=OWN,
                 applies=False,
-                place=PodSettings(namespace=NAMESPACE, node_name="node-1"),
+                pod_settings=PodSettings(namespace=NAMESPACE, node_name="node-1"),
                 payload=payload(tmp_path / "payload"),
                 report_folder=reports,
             )

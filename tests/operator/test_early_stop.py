@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from runup.release.control.build import THIN_OPERATOR
+from runup.release.control.image_build import THIN_OPERATOR
 
 PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
 OWN = "quay.example/release@sha256:" + "1" * 64

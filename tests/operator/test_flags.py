@@ -75,7 +75,7 @@ def test_what_start_is_told() -> None:
         Path("/reports"),
     )
     assert (told.applies, told.open_gates, told.always_enabled) == (False, {"A", "B"}, ("C", "D"))
-    place = told.place
+    place = told.pod_settings
     assert (told.plain_http_registries, place.plain_http_registries) == ({"a:1", "b:2"}, ("a:1", "b:2"))
     assert (place.namespace, place.node_name, place.operator_service_account) == ("ns", "node-1", "me")
     assert (place.service_account, place.report_sink, place.timeout_s) == ("dedicated", "configmap", 5.0)
@@ -89,13 +89,16 @@ def test_what_start_does_where_it_is_told_no_more_than_it_needs(monkeypatch: pyt
     monkeypatch.delenv("CVO_NAME", raising=False)
     told = options_of(flags(start, *NEEDED))
     assert (told.applies, told.open_gates, told.always_enabled, told.hypershift) == (True, frozenset(), (), False)
-    assert (told.prometheus_url, told.update_service, told.place.prometheus_hosted) == ("", "", False)
-    assert (told.plain_http_registries, told.place.plain_http_registries) == (frozenset(), ())
-    assert (told.place.namespace, told.place.quantities) == ("openshift-cluster-version-operator", Quantities())
+    assert (told.prometheus_url, told.update_service, told.pod_settings.prometheus_hosted) == ("", "", False)
+    assert (told.plain_http_registries, told.pod_settings.plain_http_registries) == (frozenset(), ())
+    assert (told.pod_settings.namespace, told.pod_settings.quantities) == (
+        "openshift-cluster-version-operator",
+        Quantities(),
+    )
     monkeypatch.setenv("NODE_NAME", "node-2")
     monkeypatch.setenv("CVO_NAMESPACE", "elsewhere")
     monkeypatch.setenv("CVO_NAME", "somebody")
-    place = options_of(flags(start, NEEDED[0])).place
+    place = options_of(flags(start, NEEDED[0])).pod_settings
     assert (place.node_name, place.namespace, place.operator_service_account) == ("node-2", "elsewhere", "somebody")
 
 

@@ -153,7 +153,7 @@ def test_work_that_fails_ends_with_1(exits: list[int]) -> None:
 )
 def test_what_the_environment_says(environ: dict[str, str], changes: dict[str, Any]) -> None:
     """Above the flags; nothing of it where it is empty."""
-    options = Options(release_image=OWN, place=PLACE, payload=Path("/here"), profile="q", exclude="y")
+    options = Options(release_image=OWN, pod_settings=PLACE, payload=Path("/here"), profile="q", exclude="y")
     found = options_from_environment(options, environ)
     told = {"payload": found.payload, "profile": found.profile, "exclude": found.exclude}
     assert told == {"payload": Path("/here"), "profile": "q", "exclude": "y"} | changes
@@ -162,11 +162,11 @@ def test_what_the_environment_says(environ: dict[str, str], changes: dict[str, A
 def test_its_own_release(tmp_path: Path) -> None:
     """Out of the files of its image; without any it is nothing to begin with."""
     folder = payload(tmp_path / "payload")
-    release, own = load_own_release(Options(release_image=OWN, place=PLACE, payload=folder))
+    release, own = load_own_release(Options(release_image=OWN, pod_settings=PLACE, payload=folder))
     assert (release.version, release.image) == ("5.0.0", OWN)
     assert own.verifier(None) is not None
     with pytest.raises(Terminal, match="no release payload in"):
-        load_own_release(Options(release_image=OWN, place=PLACE, payload=tmp_path / "elsewhere"))
+        load_own_release(Options(release_image=OWN, pod_settings=PLACE, payload=tmp_path / "elsewhere"))
 
 
 def test_an_odd_verification_config_map_is_told(tmp_path: Path) -> None:
@@ -175,7 +175,7 @@ def test_an_odd_verification_config_map_is_told(tmp_path: Path) -> None:
     path = folder / "manifests" / "0000_00_verification.yaml"
     path.write_text(path.read_text().replace("store-test:", "store-test: x\n  odd-key:"))
     with capture_logs() as logs:
-        load_own_release(Options(release_image=OWN, place=PLACE, payload=folder))
+        load_own_release(Options(release_image=OWN, pod_settings=PLACE, payload=folder))
     assert [line["event"] for line in logs] == ["the verification ConfigMap of this release cannot be used"] * len(logs)
     assert logs
 
@@ -185,7 +185,7 @@ async def test_an_operator_that_is_stopped_leaves_nothing_behind(tmp_path: Path,
     """It says that it starts, and of which release it is; what follows the cluster ends with it."""
     options = Options(
         release_image=OWN,
-        place=PLACE,
+        pod_settings=PLACE,
         payload=payload(tmp_path / "payload"),
         report_folder=tmp_path,
         leader_elect=False,
@@ -207,7 +207,7 @@ async def test_an_operator_that_is_stopped_leaves_nothing_behind(tmp_path: Path,
 
 def test_which_signature_stores_an_administrator_has_named(tmp_path: Path) -> None:
     """As ClusterVersion says; none where it says nothing, or is not there."""
-    options = Options(release_image=OWN, place=PLACE, payload=tmp_path)
+    options = Options(release_image=OWN, pod_settings=PLACE, payload=tmp_path)
     manager = Manager(ClusterConfig("http://127.0.0.1:9"), options)
     assert manager.custom_stores() is None
     stores = (SignatureStore(url="https://store.example"),)
@@ -221,7 +221,7 @@ def test_which_signature_stores_an_administrator_has_named(tmp_path: Path) -> No
 
 async def test_a_kind_that_a_release_brings_is_looked_for_at_once(tmp_path: Path) -> None:
     """By whoever follows it; a kind that nobody follows is nobody's."""
-    options = Options(release_image=OWN, place=PLACE, payload=tmp_path)
+    options = Options(release_image=OWN, pod_settings=PLACE, payload=tmp_path)
     clock = ManualClock()
     manager = Manager(ClusterConfig("http://127.0.0.1:9"), options, clock=clock)
     async with scripted_api() as api, Client(ClusterConfig(api.url)) as client:

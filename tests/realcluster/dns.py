@@ -10,7 +10,7 @@ from tests.realcluster import build
 from tests.realcluster.kube import metadata
 
 from kubekit.oci.images import Execution
-from runup.release.control.build import BuiltImage, build_image, layer_of
+from runup.release.control.image_build import BuiltImage, build_image, layer_of
 
 JSON = dict[str, Any]
 NAMESPACE = "kube-system"

@@ -20,12 +20,12 @@ from tests.controlplane.build import Unavailable
 from tests.realcluster import build
 from tests.realcluster.node import die_with_parent
 
-from kubekit.oci.image_locations import LayoutPlace, place_of
+from kubekit.oci.image_locations import LayoutLocation, parse_location
 from kubekit.oci.images import Execution
 from kubekit.oci.layers import open_image
 from kubekit.oci.layout import Layout
 from kubekit.oci.reference import sha256
-from runup.release.control.build import BuiltImage, Layer, build_image, layer_of
+from runup.release.control.image_build import BuiltImage, Layer, build_image, layer_of
 
 SUITE = "bookworm"
 PACKAGES = ("python3-minimal", "libpython3.11-stdlib", "ca-certificates", "busybox-static")
@@ -141,8 +141,8 @@ def operator(layout: Path) -> BuiltImage:
 
 def _given(text: str) -> BuiltImage:
     """Raises Unavailable if it is not an image of a layout."""
-    place = place_of(text)
-    if not isinstance(place, LayoutPlace):
+    place = parse_location(text)
+    if not isinstance(place, LayoutLocation):
         raise Unavailable(f"{build.IMAGE}={text} is not oci:DIR:TAG")
     return BuiltImage(place.folder, open_image(Layout.open(place.folder), place.name).digest, place.name)
 

@@ -9,7 +9,7 @@ from tests.realcluster.kube import Kube, metadata
 from tests.realcluster.releases import CHANNEL, Release, ReleaseWorld, objects_of
 
 from kubekit.kube import calls
-from runup.release.control.build import IMAGE_REFERENCES, METADATA
+from runup.release.control.image_build import IMAGE_REFERENCES_PATH, METADATA_PATH
 from runup.release.decide import bootstrap
 from runup.sandbox import crds
 
@@ -50,7 +50,7 @@ def prepare(kube: Kube, world: ReleaseWorld, versions: Iterable[str]) -> None:
 def operator_objects(release: Release, files: Mapping[str, bytes]) -> list[JSON]:
     """The operator as `cluster-version-operator render` writes it for an installer; `files` are the release's."""
     own = {path: data for path, data in files.items() if "/0000_00_cluster-version-operator_" in path}
-    needed = {path: files[path] for path in (METADATA, IMAGE_REFERENCES)}
+    needed = {path: files[path] for path in (METADATA_PATH, IMAGE_REFERENCES_PATH)}
     rendered = bootstrap.render_release(own | needed, release.image, bootstrap.Cluster(gates=frozenset(GATES)))
     return [obj for obj in objects_of(rendered) if obj["kind"] != "CustomResourceDefinition"]
 

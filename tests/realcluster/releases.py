@@ -25,8 +25,8 @@ from kubekit.oci.layers import open_image, read_folders
 from kubekit.oci.layout import Layout
 from kubekit.oci.signatures import SigningKey, generate_key
 from runup.checks.catalogue.own_rights import own_rights
-from runup.checks.decide import reads_file
-from runup.release.control.build import BuiltImage, build_image, build_release, layer_of
+from runup.checks.decide import rights_file_of_release
+from runup.release.control.image_build import BuiltImage, build_image, build_release, layer_of
 from runup.sandbox import crds
 from runup.sandbox.scenario.scenario_releases import operand_manifests, operator_manifests
 
@@ -155,7 +155,7 @@ class ReleaseWorld:
             for number, obj in enumerate(component(name, version, self.component)):
                 path = f"release-manifests/0000_{level}_{name}_{number:02}_{obj['kind'].lower()}.yaml"
                 files[path] = kyaml.dump(obj).encode()
-        return reads_file.with_reads(files, own_rights())
+        return rights_file_of_release.with_rights_file(files, own_rights())
 
     def _verifier(self) -> bytes:
         annotations = INCLUDED | {"release.openshift.io/verification-config-map": ""}

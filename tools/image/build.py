@@ -21,7 +21,7 @@ from tools.image.tree import File, Tree, layer, read, write
 from kubekit.oci import images as documents
 from kubekit.oci.images import Descriptor, Execution, Index, Platform
 from kubekit.oci.layout import Layout
-from runup.release.control.build import build_image
+from runup.release.control.image_build import build_image
 from tools import compiled, packages
 
 PREFIX = "opt/runup"

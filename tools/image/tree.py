@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kubekit.oci.reference import sha256
-from runup.release.control.build import Layer
+from runup.release.control.image_build import Layer
 
 
 class File(NamedTuple):

@@ -25,7 +25,7 @@ REGISTRY = "docker://"
 
 
 @dataclass(frozen=True, slots=True)
-class LayoutPlace:
+class LayoutLocation:
     """An image called `name` (tag or digest, empty for the only one) in the layout `folder`."""
 
     folder: Path
@@ -36,25 +36,25 @@ class LayoutPlace:
         return f"{LAYOUT}{self.folder}{joint + self.name if self.name else ''}"
 
 
-Place = LayoutPlace | Reference
+Location = LayoutLocation | Reference
 
 
-def files_of(place: Place, folders: tuple[str, ...], access: Access) -> tuple[dict[str, bytes], str]:
+def read_image_files(place: Location, folders: tuple[str, ...], access: Access) -> tuple[dict[str, bytes], str]:
     """Returns the files below `folders` of the image at `place`, and its digest. Raises OciError."""
     with tempfile.TemporaryDirectory() as scratch:
-        image = copy_of(place, Path(scratch), access)
+        image = local_copy(place, Path(scratch), access)
         return read_folders(image, folders), image.digest
 
 
-def copy_of(place: Place, scratch: Path, access: Access) -> Image:
+def local_copy(place: Location, scratch: Path, access: Access) -> Image:
     """Returns the image at `place`; an image in a registry is pulled into `scratch`. Raises OciError."""
-    if isinstance(place, LayoutPlace):
+    if isinstance(place, LayoutLocation):
         return open_image(Layout.open(place.folder), place.name)
     layout = Layout.create(scratch)
     return open_image(layout, RegistryClient(access).pull(place, layout))
 
 
-def files_in(folder: Path, folders: tuple[str, ...]) -> dict[str, bytes]:
+def read_folder_files(folder: Path, folders: tuple[str, ...]) -> dict[str, bytes]:
     """Returns the files below `folders` of a folder on disk; a link to a file counts as that file.
 
     Raises ImageNotFound if there are none, BadImage for a broken link, a device, or more than `MAX_PAYLOAD_BYTES`.
@@ -76,13 +76,13 @@ def files_in(folder: Path, folders: tuple[str, ...]) -> dict[str, bytes]:
         raise ImageNotFound(f"{error.filename}: cannot be read: {error.strerror}") from error
 
 
-def place_of(text: str) -> Place:
+def parse_location(text: str) -> Location:
     """Returns the location that `text` names: `oci:DIR[:TAG]` or a pull spec. Raises InvalidReference."""
     if text.startswith(LAYOUT):
         folder, name = _split_location(text.removeprefix(LAYOUT))
         if not folder:
             raise InvalidReference(f"{text!r} names no folder; expected oci:DIR or oci:DIR:TAG")
-        return LayoutPlace(Path(folder), name)
+        return LayoutLocation(Path(folder), name)
     reference = parse(text.removeprefix(REGISTRY))
     if not reference.registry:
         raise InvalidReference(
@@ -92,22 +92,22 @@ def place_of(text: str) -> Place:
     return reference
 
 
-def destination_of(text: str, tag: str) -> Place:
+def parse_destination(text: str, tag: str) -> Location:
     """Returns the location to which an image is to be written, by default called `tag`. Raises InvalidReference."""
     if not text.startswith((LAYOUT, REGISTRY)):
         raise InvalidReference(f"{text!r} is neither oci:DIR[:TAG] nor docker://HOST/REPO:TAG")
-    place = place_of(text)
-    if is_digest(place.name if isinstance(place, LayoutPlace) else place.digest):
+    place = parse_location(text)
+    if is_digest(place.name if isinstance(place, LayoutLocation) else place.digest):
         raise InvalidReference(f"{text!r}: an image's digest comes from what is in it; name it by tag")
-    if isinstance(place, LayoutPlace):
-        return LayoutPlace(place.folder, place.name or tag)
+    if isinstance(place, LayoutLocation):
+        return LayoutLocation(place.folder, place.name or tag)
     # A plus sign, which versions may have, is not allowed in a registry's tags.
     return place if place.tag else replace(place, tag=tag.replace("+", "_"))
 
 
-def copy_image(source: Layout, digest: str, place: Place, access: Access, *, overwrite: bool = False) -> None:
+def copy_image(source: Layout, digest: str, place: Location, access: Access, *, overwrite: bool = False) -> None:
     """Copies the image `digest` of `source` to `place`. Raises NameInUse if that name belongs to another image."""
-    if isinstance(place, LayoutPlace):
+    if isinstance(place, LayoutLocation):
         _put_into_layout(source, digest, place, overwrite=overwrite)
         return
     client = RegistryClient(access)
@@ -121,7 +121,7 @@ def copy_image(source: Layout, digest: str, place: Place, access: Access, *, ove
     client.push(source, digest, place)
 
 
-def _put_into_layout(source: Layout, digest: str, place: LayoutPlace, *, overwrite: bool) -> None:
+def _put_into_layout(source: Layout, digest: str, place: LayoutLocation, *, overwrite: bool) -> None:
     """Copies the image into a layout; a folder that did not exist before is removed if that fails."""
     _check_usable(place.folder)
     existed = place.folder.exists()
@@ -133,7 +133,7 @@ def _put_into_layout(source: Layout, digest: str, place: LayoutPlace, *, overwri
         raise
 
 
-def _copy_into(source: Layout, digest: str, place: LayoutPlace, *, overwrite: bool) -> None:
+def _copy_into(source: Layout, digest: str, place: LayoutLocation, *, overwrite: bool) -> None:
     """Copies the image's blobs and its index entry. Raises NameInUse unless the name may be overwritten."""
     target = Layout.create(place.folder)
     if not overwrite:

@@ -2,8 +2,8 @@
 
 The names are those of Kernel Module Management 1.0 to 2.3; `kernelVersion` and `dtkImage` of PreflightValidationOCP are
 those of 2.4. The fields that runup added to the statuses are optional: `conditions`, `observedGeneration`, `kernels`.
-Enumerations are plain text here: only the definitions restrict their values. Only the fields that decide whether a
-module will load are read; firmware, device plugins and the loader's pods are not.
+Enumerations are plain text here: only the CustomResourceDefinitions restrict their values. Only the fields that decide
+whether a module will load are read; firmware, device plugins and the loader's pods are not.
 """
 
 from datetime import datetime
@@ -13,7 +13,7 @@ import msgspec
 
 from kubekit.api.meta_v1 import Condition, Object, Wire
 
-DIR_NAME = "/opt"
+DEFAULT_MODPROBE_DIR = "/opt"
 """Where modprobe looks in an image, unless the Module says otherwise."""
 
 
@@ -40,7 +40,7 @@ class BuildArg(Wire, frozen=True):
 class Build(Wire, frozen=True):
     """The build of an image. The ConfigMap has the Dockerfile under the key `dockerfile`.
 
-    `dockerfile_config_map` is empty in a mapping that only adds to the container's build.
+    `dockerfile_config_map` is empty in a kernel mapping whose build only adds to the container's.
     """
 
     dockerfile_config_map: LocalObjectReference = LocalObjectReference()
@@ -84,7 +84,7 @@ class Modprobe(Wire, frozen=True):
     """The module to load. Without `module_name`, modprobe gets only `raw_args`."""
 
     module_name: str = ""
-    dir_name: str = DIR_NAME
+    dir_name: str = DEFAULT_MODPROBE_DIR
     parameters: tuple[str, ...] = ()
     args: ModprobeArgs | None = None
     raw_args: ModprobeArgs | None = None

@@ -1,7 +1,7 @@
-"""Wires client, caches, sources and controller; starts and stops them in order; leads or waits.
+"""Wires client, caches, sources and controller; starts and stops them in order.
 
-Started by `cluster-version-operator start`. Caches run from the start, so that a new leader decides at once; only the
-leader writes.
+Started by `cluster-version-operator start`. Runs the controller while it is the leader, else waits for the lease.
+Caches run from the start, so that a new leader decides at once; only the leader writes.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ class Options(ProcessOptions):
     """The values of the flags of `start`."""
 
     release_image: str
-    place: PodSettings
+    # Where and how the Pod of a preflight runs.
+    pod_settings: PodSettings
     payload: Path = Path("/")
     update_service: str = ""
     update_service_ca: str = ""
@@ -139,7 +140,7 @@ class Manager:
         options = self._options
         facts = OperatorFacts(
             release,
-            options.place,
+            options.pod_settings,
             architecture=options.architecture,
             update_service=options.update_service,
             gates=options.open_gates,

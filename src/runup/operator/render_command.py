@@ -21,7 +21,7 @@ def render(*, output_dir: str, release_image: str, version: str, gate: str) -> i
     Nothing is written unless all of it can be. The release's files are below / or $PAYLOAD_OVERRIDE; $CLUSTER_PROFILE
     is the cluster's profile.
     """
-    from kubekit.oci.image_locations import files_in
+    from kubekit.oci.image_locations import read_folder_files
     from runup.cli.named_files import read_file
     from runup.release.decide import bootstrap
     from runup.release.decide.inclusion import DEFAULT_PROFILE
@@ -35,7 +35,7 @@ def render(*, output_dir: str, release_image: str, version: str, gate: str) -> i
         gates=frozenset(gates),
         overrides=bootstrap.overrides(read_file(name, version), version) if version else (),
     )
-    files = files_in(Path(os.environ.get(PAYLOAD) or "/"), bootstrap.FOLDERS)
+    files = read_folder_files(Path(os.environ.get(PAYLOAD) or "/"), bootstrap.FOLDERS)
     rendered_files = bootstrap.render_release(files, release_image, cluster)
     _write_files(rendered_files, Path(output_dir))
     click.echo(f"{len(rendered_files)} files in {output_dir}")

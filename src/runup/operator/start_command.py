@@ -148,7 +148,7 @@ def options_of(flags: Mapping[str, Any]) -> Options:
     return Options(
         **common(flags),
         **{name: flags[name] for name in same},
-        place=_pod_settings(flags),
+        pod_settings=_pod_settings(flags),
         release_source=flags["release_source"],
         plain_http_registries=frozenset(flags["plain_http"]),
         payload_folder=Path(flags["payload_dir"]),

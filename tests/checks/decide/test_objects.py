@@ -12,7 +12,7 @@ from kubekit.api.extension_v1 import CustomResourceDefinition
 from kubekit.api.scheme import resource_of
 from runup.api.olm_v1alpha1 import Subscription
 from runup.api.platform_v1 import VolumeAttachment
-from runup.checks.catalogue.nodes.kernel_modules import OCP
+from runup.checks.catalogue.nodes.kernel_module_validations import OCP_RESOURCES
 from runup.checks.catalogue.olm.shared.installed_operators import CSVS
 from runup.checks.catalogue.shared.config_maps import CONFIG, MANAGED
 from runup.checks.catalogue.shared.presence import all_or_none, list_first_served
@@ -85,7 +85,7 @@ def test_one_object_that_is_not_as_its_kind_should_be() -> None:
 def test_an_older_version_counts_where_the_newer_has_none() -> None:
     """As a server has it that knows only the older one."""
     old: JSON = {"apiVersion": "kmm.sigs.x-k8s.io/v1beta1", "kind": "PreflightValidationOCP", "metadata": {"name": "p"}}
-    assert [each.metadata.name for each in list_first_served(snapshot_of(OCP, [old]), OCP)] == ["p"]
+    assert [each.metadata.name for each in list_first_served(snapshot_of(OCP_RESOURCES, [old]), OCP_RESOURCES)] == ["p"]
 
 
 def test_a_kind_that_is_read_in_one_version_is_read_in_any() -> None:

@@ -8,9 +8,10 @@ import pytest
 from tests.checks.decide.test_declarative import TEXT
 
 from kubekit.lang import yaml as kyaml
-from runup.checks.decide import cases, reads_file
+from runup.checks.decide import cases
 from runup.checks.decide.declarative import DeclarativeError, declared_check
 from runup.checks.decide.file_based_catalog import BadCatalog, parse
+from runup.checks.decide.rights_file_of_release import rights_of_files
 from runup.release.decide.release_metadata import parse_release_metadata
 
 
@@ -26,10 +27,8 @@ from runup.release.decide.release_metadata import parse_release_metadata
 )
 def test_which_files_declare_what_is_read(path: str, counts: bool) -> None:
     """Those of the folder of checks, and not their tests."""
-    assert (reads_file.reads_of_files({path: TEXT.encode()}) != reads_file.reads_of_files({})) is counts
-    assert reads_file.reads_of_files({"manifests/0.yaml": b"", path: TEXT.encode()}) == reads_file.reads_of_files(
-        {path: TEXT.encode()}
-    )
+    assert (rights_of_files({path: TEXT.encode()}) != rights_of_files({})) is counts
+    assert rights_of_files({"manifests/0.yaml": b"", path: TEXT.encode()}) == rights_of_files({path: TEXT.encode()})
 
 
 @pytest.mark.parametrize("metadata", [None, "a", {}, {"name": ""}, {"name": 3}])

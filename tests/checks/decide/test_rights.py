@@ -9,8 +9,9 @@ import pytest
 
 from runup.checks.catalogue import CHECKS
 from runup.checks.catalogue.own_rights import own_rights
-from runup.checks.decide import reads_file, rights
+from runup.checks.decide import rights
 from runup.checks.decide.cluster_kinds import ClusterKind, checks_for_cluster
+from runup.checks.decide.rights_file_of_release import rights_of_files, with_rights_file
 from runup.preflight.decide import service_account
 from runup.preflight.decide.service_account import Right
 
@@ -40,7 +41,7 @@ def declared(*reads: dict[str, Any], format_: str = rights.FORMAT) -> bytes:
 
 def test_what_a_release_packs_is_what_is_read_back() -> None:
     """Declarative checks, Python's, and what every preflight reads; a namespace stays one."""
-    files = reads_file.with_reads({"preflight-checks/a.yaml": CHECK.encode(), "manifests/b.yaml": b"{"}, own_rights())
+    files = with_rights_file({"preflight-checks/a.yaml": CHECK.encode(), "manifests/b.yaml": b"{"}, own_rights())
     found, refused = rights.rights_of_file(files[rights.FILE])
     assert refused == ()
     assert {Right("", "endpoints", "openshift-etcd"), Right("route.openshift.io", "routes")} <= set(found)
@@ -52,7 +53,7 @@ def test_what_a_release_packs_is_what_is_read_back() -> None:
 def test_python_of_the_image_below_counts_and_not_the_own() -> None:
     """A release that is built upon another operator's image has that one's Python."""
     below = declared({"group": "x", "resource": "ys"})
-    files = reads_file.with_reads({"preflight-checks/a.yaml": CHECK.encode()}, own_rights(), below)
+    files = with_rights_file({"preflight-checks/a.yaml": CHECK.encode()}, own_rights(), below)
     found, _ = rights.rights_of_file(files[rights.FILE])
     assert Right("x", "ys") in found
     assert Right("", "nodes") not in found
@@ -61,13 +62,13 @@ def test_python_of_the_image_below_counts_and_not_the_own() -> None:
 
 def test_a_file_that_somebody_wrote_by_hand_stays() -> None:
     """Whoever brings it knows better."""
-    assert reads_file.with_reads({rights.FILE: b"theirs"}, own_rights()) == {rights.FILE: b"theirs"}
+    assert with_rights_file({rights.FILE: b"theirs"}, own_rights()) == {rights.FILE: b"theirs"}
 
 
 def test_a_check_that_cannot_be_used_reads_nothing() -> None:
     """And does not hide the others."""
     files = {"preflight-checks/a.yaml": b"kind: [", "preflight-checks/b.yaml": CHECK.encode()}
-    assert Right("route.openshift.io", "routes") in reads_file.reads_of_files(files)
+    assert Right("route.openshift.io", "routes") in rights_of_files(files)
 
 
 MCO = "machineconfiguration.openshift.io"

@@ -386,7 +386,7 @@ async def test_a_status_that_an_older_server_refuses_is_told(tmp_path: Path) -> 
 async def test_a_workload_that_the_api_server_does_not_take_says_why(tmp_path: Path) -> None:
     """A flag, a quota, a webhook: the words are in the condition, where a person looks for them."""
     place = PodSettings(namespace=NAMESPACE, node_name="node-1", quantities=Quantities(cpu_limit="lots"))
-    async with cluster(tmp_path) as (world, manager), running(manager(place=place)):
+    async with cluster(tmp_path) as (world, manager), running(manager(pod_settings=place)):
         await world.ask({"mode": "Preflight", "version": "5.2.0"})
         version = await world.condition("PreflightFailed", "True", "FailedCreate")
         found = find(version.status.conditions, "PreflightFailed")
@@ -401,7 +401,7 @@ async def test_a_workload_that_the_api_server_does_not_take_says_why(tmp_path: P
 async def test_a_record_that_the_api_server_does_not_take_freezes_nothing(tmp_path: Path) -> None:
     """Where its namespace is gone the operator starts nothing, and ClusterVersion says that and all else."""
     place = PodSettings(namespace="nowhere", node_name="node-1")
-    async with cluster(tmp_path) as (world, manager), running(manager(place=place, leader_elect=False)):
+    async with cluster(tmp_path) as (world, manager), running(manager(pod_settings=place, leader_elect=False)):
         await world.ask({"mode": "Preflight", "version": "5.2.0"})
         version = await world.condition("PreflightFailed", "True", "FailedCreate")
         found = find(version.status.conditions, "PreflightFailed")

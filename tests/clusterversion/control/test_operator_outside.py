@@ -63,7 +63,7 @@ async def test_reports_in_config_maps(tmp_path: Path) -> None:
     """A cluster that forbids host paths: the same result, under an account that can write its report and no other."""
     async with cluster(tmp_path) as (world, manager):
         place = PodSettings(namespace=NAMESPACE, node_name="n", service_account="dedicated", report_sink="configmap")
-        async with running(manager(place=place)):
+        async with running(manager(pod_settings=place)):
             await world.ask({"mode": "Preflight", "version": "5.2.0"})
             preflight_id = await world.started("5.2.0")
             target = _as_target(world)

@@ -29,7 +29,7 @@ from kubekit.kube.reviews import token_request
 from runup.checks.catalogue.own_rights import own_rights
 from runup.checks.decide import rights
 from runup.preflight.decide import preflight_deployment, preflight_settings, service_account
-from runup.release.control.build import build_release
+from runup.release.control.image_build import build_release
 
 MANIFESTS = Path(__file__).parents[3] / "deploy" / "manifests"
 PODS = Resource("", "v1", "Pod", "pods", namespaced=True)

@@ -12,7 +12,7 @@ from typing import Any
 from bench.release_payload import REPORTS
 
 from kubekit.lang import yaml as kyaml
-from runup.release.control.build import IMAGE_REFERENCES, METADATA, release_metadata
+from runup.release.control.image_build import IMAGE_REFERENCES_PATH, METADATA_PATH, release_metadata
 
 JSON = dict[str, Any]
 FIRST = "5.0.0"
@@ -33,9 +33,9 @@ def write(folder: Path, version: str) -> None:
                 _put(folder / "release-manifests" / name, kyaml.dump(obj).encode())
     own = _object("v1", "ConfigMap", "own", "default", version, data={"of": version})
     _put(folder / "manifests" / "0000_00_cluster-version-operator_00_configmap.yaml", kyaml.dump(own).encode())
-    _put(folder / METADATA, release_metadata(version, [], [], {}))
+    _put(folder / METADATA_PATH, release_metadata(version, [], [], {}))
     stream = {"kind": "ImageStream", "apiVersion": "image.openshift.io/v1", "metadata": {"name": version}}
-    _put(folder / IMAGE_REFERENCES, kyaml.dump(stream).encode())
+    _put(folder / IMAGE_REFERENCES_PATH, kyaml.dump(stream).encode())
 
 
 def objects(level: int, component: str, version: str) -> list[JSON]:

@@ -24,7 +24,7 @@ from kubekit.oci.layout import Layout
 from kubekit.oci.reference import parse
 from kubekit.oci.registry import RegistryClient
 from runup.api.olm_v1alpha1 import CatalogSource, Subscription
-from runup.release.control.build import build_image, layer_of
+from runup.release.control.image_build import build_image, layer_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(420)]
 

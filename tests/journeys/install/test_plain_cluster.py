@@ -25,7 +25,7 @@ from kubekit.kube.client_sync import SyncClient
 from kubesandbox.pytest_plugin import KubeApiFactory
 from kubesandbox.testing import KubeApi
 from runup.install.decide.component import COMPONENTS
-from runup.release.control.build import release_metadata
+from runup.release.control.image_build import release_metadata
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 IMAGE = "registry.example/release@sha256:" + "5" * 64

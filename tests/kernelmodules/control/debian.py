@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from kubekit.oci.reference import sha256
-from runup.release.control.build import Layer
+from runup.release.control.image_build import Layer
 
 # What builds, signs and indexes a kernel module, besides the headers.
 TOOLS = ("gcc-12", "make", "binutils", "libc6-dev", "kmod", "dash", "coreutils", "sed", "grep", "mawk", "openssl")

@@ -35,7 +35,7 @@ from kubekit.oci.reference import parse
 from kubekit.oci.registry import RegistryClient
 from runup.kernelmodules.control.process import Options
 from runup.kernelmodules.decide.build_jobs import Builder
-from runup.release.control.build import build_image
+from runup.release.control.image_build import build_image
 
 JSON = dict[str, Any]
 SECRETS = Resource("", "v1", "Secret", "secrets", namespaced=True)

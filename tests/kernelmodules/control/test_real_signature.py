@@ -27,7 +27,7 @@ from kubekit.oci.reference import parse
 from kubekit.oci.registry import RegistryClient
 from runup.kernelmodules.control.process import Options
 from runup.kernelmodules.decide.build_jobs import DOCKERFILE_ANNOTATION, Builder
-from runup.release.control.build import build_image, layer_of
+from runup.release.control.image_build import build_image, layer_of
 
 JSON = dict[str, Any]
 Files = dict[str, bytes]

@@ -30,7 +30,7 @@ from runup.api.kmm_v1beta1 import Module
 from runup.api.kmm_v1beta2 import PreflightValidation, PreflightValidationOCP, PreflightValidationStatus
 from runup.kernelmodules.control.process import Options, Process
 from runup.kernelmodules.decide.build_jobs import JOBS, Builder
-from runup.release.control.build import build_image, layer_of
+from runup.release.control.image_build import build_image, layer_of
 
 JSON = dict[str, Any]
 KERNEL = "5.14.0-427.50.1.el9_4.x86_64"

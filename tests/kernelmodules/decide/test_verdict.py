@@ -13,8 +13,8 @@ from kubekit.api.core_v1 import Node
 from kubekit.api.extension_v1 import CustomResourceDefinition
 from kubekit.api.scheme import resource_of
 from runup.api.kmm_v1beta1 import Module
-from runup.checks.catalogue.nodes import kernel_modules, kernel_modules_ready
-from runup.checks.catalogue.nodes.kernel_modules_ready import OCP, PLAIN
+from runup.checks.catalogue.nodes import kernel_module_validations, kernel_modules_ready
+from runup.checks.catalogue.nodes.kernel_modules_ready import OCP_RESOURCES, VALIDATION_RESOURCES
 from runup.checks.decide.engine import run_check
 from runup.checks.decide.model import Snapshot
 from runup.kernelmodules.decide.toolkit import Toolkit
@@ -191,7 +191,7 @@ def seen(status: Status, stage: str = "Image") -> PreflightResults:
 def cluster(*objects: Any) -> Snapshot:
     """A cluster whose server knows all these kinds."""
     found = snapshot(*objects)
-    kinds = dict.fromkeys((*OCP, *PLAIN, NODES, *kernel_modules.CHECK.reads), ())
+    kinds = dict.fromkeys((*OCP_RESOURCES, *VALIDATION_RESOURCES, NODES, *kernel_module_validations.CHECK.reads), ())
     return replace(found, objects={**kinds, **found.objects})
 
 
@@ -240,7 +240,9 @@ def test_what_a_preflight_says(
 @pytest.mark.parametrize("known", [None, seen(Status.FALSE)], ids=["nobody looked", "the images were looked at"])
 def test_one_story(known: PreflightResults | None) -> None:
     """That nobody validated anything is said as long as the preflight itself has not looked."""
-    told = run_check(kernel_modules.CHECK, cluster(module()), replace(context(), kernel_modules=known)).findings
+    told = run_check(
+        kernel_module_validations.CHECK, cluster(module()), replace(context(), kernel_modules=known)
+    ).findings
     assert len(told) == (1 if known is None else 0)
 
 

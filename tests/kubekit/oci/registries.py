@@ -30,7 +30,7 @@ from tests.servers import eventually
 from kubekit.oci.access import Access
 from kubekit.oci.credentials import AuthFile, Credentials, Login
 from kubekit.oci.layout import Layout
-from runup.release.control.build import BuiltImage, build_release
+from runup.release.control.image_build import BuiltImage, build_release
 from runup.sandbox.processes.registry_process import Registry
 
 DIGEST_HEADER = "Docker-Content-Digest"

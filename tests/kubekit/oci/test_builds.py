@@ -17,7 +17,7 @@ from kubekit.oci.images import Execution
 from kubekit.oci.layers import open_image, read_folders
 from kubekit.oci.layout import Layout
 from kubekit.oci.reference import sha256
-from runup.release.control.build import BuiltImage, build_image, build_release, layer_of
+from runup.release.control.image_build import BuiltImage, build_image, build_release, layer_of
 
 METADATA, REFERENCES = "release-manifests/release-metadata", "release-manifests/image-references"
 

@@ -20,7 +20,7 @@ from kubekit.oci.layout import Layout
 from kubekit.oci.reference import sha256
 from kubekit.oci.registry_errors import BadImage, BeyondLimits, CannotWrite, OciError
 from kubekit.oci.tarstream import Budget, Hidden, find_in_layer
-from runup.release.control.build import Layer, build_image
+from runup.release.control.image_build import Layer, build_image
 
 
 @dataclass(frozen=True)

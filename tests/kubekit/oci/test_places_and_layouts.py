@@ -14,12 +14,19 @@ from tests.kubekit.oci.registries import release, sandbox_registry, writing
 
 from kubekit.oci import images
 from kubekit.oci.access import Access
-from kubekit.oci.image_locations import LayoutPlace, copy_image, destination_of, files_in, files_of, place_of
+from kubekit.oci.image_locations import (
+    LayoutLocation,
+    copy_image,
+    parse_destination,
+    parse_location,
+    read_folder_files,
+    read_image_files,
+)
 from kubekit.oci.layers import open_image
 from kubekit.oci.layout import Layout, media_type_of
 from kubekit.oci.reference import Reference, sha256
 from kubekit.oci.registry_errors import BadImage, CannotWrite, ImageNotFound, InvalidReference, NameInUse, OciError
-from runup.release.control.build import build_release, layer_of
+from runup.release.control.image_build import build_release, layer_of
 
 DIGEST = "sha256:" + "a" * 64
 FOLDERS = ("manifests", "release-manifests")
@@ -29,36 +36,36 @@ NONE = Access()
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("oci:dir", LayoutPlace(Path("dir"))),
-        ("oci:/a/b:5.2.0", LayoutPlace(Path("/a/b"), "5.2.0")),
-        (f"oci:/a/b@{DIGEST}", LayoutPlace(Path("/a/b"), DIGEST)),
-        ("oci:/a:b/c", LayoutPlace(Path("/a:b/c"))),
-        ("oci:/a:b/c:d", LayoutPlace(Path("/a:b/c"), "d")),
-        ("oci:dir@home", LayoutPlace(Path("dir@home"))),
-        ("oci:dir@home:5.2.0", LayoutPlace(Path("dir@home"), "5.2.0")),
+        ("oci:dir", LayoutLocation(Path("dir"))),
+        ("oci:/a/b:5.2.0", LayoutLocation(Path("/a/b"), "5.2.0")),
+        (f"oci:/a/b@{DIGEST}", LayoutLocation(Path("/a/b"), DIGEST)),
+        ("oci:/a:b/c", LayoutLocation(Path("/a:b/c"))),
+        ("oci:/a:b/c:d", LayoutLocation(Path("/a:b/c"), "d")),
+        ("oci:dir@home", LayoutLocation(Path("dir@home"))),
+        ("oci:dir@home:5.2.0", LayoutLocation(Path("dir@home"), "5.2.0")),
         ("quay.io/ocp/release:5.2.0", Reference("quay.io", "ocp/release", "5.2.0")),
         (f"docker://quay.io/a@{DIGEST}", Reference("quay.io", "a", "", DIGEST)),
     ],
 )
-def test_places(text: str, expected: LayoutPlace | Reference) -> None:
+def test_places(text: str, expected: LayoutLocation | Reference) -> None:
     """A layout or a pull spec; a layout is written back as it was typed."""
-    assert place_of(text) == expected
-    if isinstance(expected, LayoutPlace):
-        assert str(place_of(text)) == text
+    assert parse_location(text) == expected
+    if isinstance(expected, LayoutLocation):
+        assert str(parse_location(text)) == text
 
 
 @pytest.mark.parametrize("text", ["oci:", "oci::5.2.0", f"oci:@{DIGEST}"])
 def test_a_layout_without_a_folder(text: str) -> None:
     """Nothing is taken for the folder that one stands in."""
     with pytest.raises(InvalidReference, match="names no folder; expected oci:DIR or oci:DIR:TAG"):
-        place_of(text)
+        parse_location(text)
 
 
 @pytest.mark.parametrize("text", ["", "oci:", "release", "release:5.2.0", "folder/of/mine", "https://quay.io/a"])
 def test_what_is_no_place(text: str) -> None:
     """The error has the text, and what is expected."""
     with pytest.raises(InvalidReference) as refused:
-        place_of(text)
+        parse_location(text)
     assert repr(text) in refused.value.message
     assert "expected" in refused.value.message
 
@@ -74,13 +81,13 @@ def test_what_is_no_place(text: str) -> None:
 )
 def test_destinations(text: str, expected: str) -> None:
     """Named by the version unless there is a tag."""
-    assert str(destination_of(text, "5.2.0")) == expected
+    assert str(parse_destination(text, "5.2.0")) == expected
 
 
 def test_a_version_with_a_plus_sign_is_a_tag_all_the_same() -> None:
     """Registries allow none; a layout does."""
-    assert str(destination_of("docker://quay.io/a", "5.2.0+x")) == "quay.io/a:5.2.0_x"
-    assert str(destination_of("oci:dir", "5.2.0+x")) == "oci:dir:5.2.0+x"
+    assert str(parse_destination("docker://quay.io/a", "5.2.0+x")) == "quay.io/a:5.2.0_x"
+    assert str(parse_destination("oci:dir", "5.2.0+x")) == "oci:dir:5.2.0+x"
 
 
 @pytest.mark.parametrize(
@@ -95,7 +102,7 @@ def test_a_version_with_a_plus_sign_is_a_tag_all_the_same() -> None:
 def test_what_is_no_destination(text: str, said: str) -> None:
     """The way out is named."""
     with pytest.raises(InvalidReference) as refused:
-        destination_of(text, "5.2.0")
+        parse_destination(text, "5.2.0")
     assert said in refused.value.message
 
 
@@ -107,7 +114,7 @@ def test_the_files_of_a_folder(tmp_path: Path) -> None:
     (tmp_path / "README.md").write_text("r")
     (tmp_path / "manifests" / "c.yaml").symlink_to("../README.md")
     expected = {"manifests/a.yaml": b"a", "manifests/c.yaml": b"r", "manifests/more/b.yaml": b"b"}
-    assert files_in(tmp_path, FOLDERS) == expected
+    assert read_folder_files(tmp_path, FOLDERS) == expected
 
 
 @pytest.mark.parametrize(
@@ -146,7 +153,7 @@ def test_a_folder_that_cannot_be_packed(tmp_path: Path, spoil: object, kind: typ
             raise
         pytest.skip("this file system has no files of a terabyte")
     with pytest.raises(kind, match=said):
-        files_in(tmp_path, FOLDERS)
+        read_folder_files(tmp_path, FOLDERS)
 
 
 def test_how_much_a_folder_may_hold(tmp_path: Path) -> None:
@@ -155,16 +162,16 @@ def test_how_much_a_folder_may_hold(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         (tmp_path / name / "a").touch()
         os.truncate(tmp_path / name / "a", size)
-    assert sum(map(len, files_in(tmp_path, FOLDERS).values())) == 33_554_432
+    assert sum(map(len, read_folder_files(tmp_path, FOLDERS).values())) == 33_554_432
     (tmp_path / "manifests" / "b").write_text("b")
     with pytest.raises(BadImage, match="manifests, release-manifests hold more than 33554432 bytes"):
-        files_in(tmp_path, FOLDERS)
+        read_folder_files(tmp_path, FOLDERS)
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     """It is named."""
     with pytest.raises(ImageNotFound, match="nowhere: there is no such folder"):
-        files_in(tmp_path / "nowhere", FOLDERS)
+        read_folder_files(tmp_path / "nowhere", FOLDERS)
 
 
 def test_an_image_goes_from_layout_to_layout_and_registry(tmp_path: Path) -> None:
@@ -173,8 +180,8 @@ def test_an_image_goes_from_layout_to_layout_and_registry(tmp_path: Path) -> Non
     source = Layout.open(made.layout)
     with sandbox_registry(tmp_path) as host:
         for text in (f"oci:{tmp_path / 'other'}:x", f"docker://{host}/ocp/release:x"):
-            copy_image(source, made.digest, destination_of(text, "5.2.0"), writing(host))
-            files, digest = files_of(place_of(text), FOLDERS, writing(host))
+            copy_image(source, made.digest, parse_destination(text, "5.2.0"), writing(host))
+            files, digest = read_image_files(parse_location(text), FOLDERS, writing(host))
             assert digest == made.digest
             assert "release-manifests/a.yaml" in files
 
@@ -185,14 +192,14 @@ def test_a_name_is_not_taken_from_another_image(kind: str, tmp_path: Path) -> No
     one, two = release(tmp_path / "one"), release(tmp_path / "two", **{"manifests/b.yaml": b"# b"})
     with sandbox_registry(tmp_path) as host:
         text = f"oci:{tmp_path / 'target'}:x" if kind == "layout" else f"docker://{host}/ocp/release:x"
-        place = destination_of(text, "")
+        place = parse_destination(text, "")
         copy_image(Layout.open(one.layout), one.digest, place, writing(host))
         copy_image(Layout.open(one.layout), one.digest, place, writing(host))
         with pytest.raises(NameInUse, match=f"is another image .{one.digest}.; choose another tag, or overwrite it"):
             copy_image(Layout.open(two.layout), two.digest, place, writing(host))
-        assert files_of(place, FOLDERS, writing(host))[1] == one.digest
+        assert read_image_files(place, FOLDERS, writing(host))[1] == one.digest
         copy_image(Layout.open(two.layout), two.digest, place, writing(host), overwrite=True)
-        assert files_of(place, FOLDERS, writing(host))[1] == two.digest
+        assert read_image_files(place, FOLDERS, writing(host))[1] == two.digest
 
 
 def test_a_folder_with_something_else_is_not_made_a_layout(tmp_path: Path) -> None:
@@ -202,7 +209,7 @@ def test_a_folder_with_something_else_is_not_made_a_layout(tmp_path: Path) -> No
     (tmp_path / "mine" / "file").touch()
     for folder in (tmp_path / "mine", tmp_path / "mine" / "file"):
         with pytest.raises(CannotWrite):
-            copy_image(Layout.open(made.layout), made.digest, LayoutPlace(folder, "x"), NONE)
+            copy_image(Layout.open(made.layout), made.digest, LayoutLocation(folder, "x"), NONE)
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["file"]
 
 
@@ -211,10 +218,10 @@ def test_a_layout_may_be_made_where_there_is_room_for_one(tmp_path: Path) -> Non
     one, two = release(tmp_path / "one"), release(tmp_path / "two", "5.2.1")
     (tmp_path / "empty").mkdir()
     for made, name in ((one, "x"), (two, "y")):
-        copy_image(Layout.open(made.layout), made.digest, LayoutPlace(tmp_path / "empty", name), NONE)
+        copy_image(Layout.open(made.layout), made.digest, LayoutLocation(tmp_path / "empty", name), NONE)
     target = Layout.open(tmp_path / "empty")
     assert (target.resolve("x").digest, target.resolve("y").digest) == (one.digest, two.digest)
-    assert files_of(LayoutPlace(tmp_path / "empty", "y"), FOLDERS, NONE)[1] == two.digest
+    assert read_image_files(LayoutLocation(tmp_path / "empty", "y"), FOLDERS, NONE)[1] == two.digest
 
 
 @pytest.mark.parametrize("there", [False, True], ids=["made for it", "there before"])
@@ -223,11 +230,11 @@ def test_an_image_that_cannot_be_copied_leaves_all_as_it_was(there: bool, tmp_pa
     made, old = release(tmp_path / "made"), release(tmp_path / "old", "5.1.0")
     source, target = Layout.open(made.layout), tmp_path / "target"
     if there:
-        copy_image(Layout.open(old.layout), old.digest, LayoutPlace(target, "old"), NONE)
+        copy_image(Layout.open(old.layout), old.digest, LayoutLocation(target, "old"), NONE)
     layer = open_image(source).manifest.layers[0]
     source.blob(layer.digest).unlink()
     with pytest.raises(ImageNotFound, match=f"blob {layer.digest} cannot be read: No such file"):
-        copy_image(source, made.digest, LayoutPlace(target, "new"), NONE)
+        copy_image(source, made.digest, LayoutLocation(target, "new"), NONE)
     assert target.exists() is there
     if there:
         assert [item.annotations[images.REF_NAME] for item in Layout.open(target).index().manifests] == ["old"]
@@ -244,7 +251,7 @@ def test_what_a_folder_is_refused_for(tmp_path: Path) -> None:
         (tmp_path / "mine" / "file" / "below", "cannot be written: Not a directory"),
     ):
         with pytest.raises(CannotWrite) as caught:
-            copy_image(Layout.open(made.layout), made.digest, LayoutPlace(folder, "x"), NONE)
+            copy_image(Layout.open(made.layout), made.digest, LayoutLocation(folder, "x"), NONE)
         assert caught.value.message == f"{folder}: {said}"
 
 

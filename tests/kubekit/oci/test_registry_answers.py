@@ -41,7 +41,7 @@ from kubekit.oci.registry_errors import (
 )
 from kubekit.oci.transport import Interrupted, RegistryRequest, Transport, connection_error
 from runup import __version__
-from runup.release.control.build import BuiltImage
+from runup.release.control.image_build import BuiltImage
 
 ANN = Login("ann", "word")
 OK = b"HTTP/1.1 200 OK\r\n"

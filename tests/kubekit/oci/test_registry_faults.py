@@ -31,7 +31,7 @@ from kubekit.oci.reference import Reference, parse, sha256
 from kubekit.oci.registry import RegistryClient
 from kubekit.oci.registry_errors import BadImage, ImageNotFound, OciError, Unauthorized, Unreachable
 from kubekit.oci.transport import pause_s
-from runup.release.control.build import BuiltImage
+from runup.release.control.image_build import BuiltImage
 
 FILE = "release-manifests/release-metadata"
 Rule = Callable[[Asked], Answer | None]

@@ -29,7 +29,7 @@ from kubesandbox.node.reporter import EVENTS, PODS
 from kubesandbox.node.runner_interface import Runner
 from kubesandbox.node.runners import NAMES, runners
 from kubesandbox.node.unpacked_images import ImageStore
-from runup.release.control.build import build_release
+from runup.release.control.image_build import build_release
 from runup.sandbox.processes.registry_process import Registry
 
 JSON = dict[str, Any]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.kubesandbox.node.conftest import DEADLINE_S, World, condition, container, ended, runs, state, waits
 
-from runup.release.control.build import build_release
+from runup.release.control.image_build import build_release
 
 
 async def test_a_crash_loop(still: World) -> None:

@@ -30,7 +30,7 @@ from runup.preflight.decide import stored_reports
 from runup.preflight.decide.findings import Findings, Risk
 from runup.preflight.decide.report import FORMAT, Report
 from runup.preflight.decide.stored_reports import History
-from runup.release.control.build import build_image, layer_of
+from runup.release.control.image_build import build_image, layer_of
 
 JSON = dict[str, Any]
 OF_OPENSHIFT = checks_for_cluster(CHECKS, ClusterKind.OPENSHIFT)

@@ -430,9 +430,9 @@ async def test_when_a_check_is_asked_again(
     said: list[str] = []
     made = ManualClock(NOON)
     runner, one = Runner(made, keep_s=18), check(said)
-    first = await runner.current(one, snapshot(), context(), {})
+    first = await runner.outcome_of(one, snapshot(), context(), {})
     made.jump(after_s)
-    again = await runner.current(one, snapshot(), replaced(context(), **changes), news)
+    again = await runner.outcome_of(one, snapshot(), replaced(context(), **changes), news)
     assert (len(said), first.result, again.result) == (runs, "Clear", "Clear")
 
 
@@ -441,12 +441,12 @@ async def test_another_check_of_the_same_name_is_asked() -> None:
     said: list[str] = []
     runner = Runner(ManualClock(NOON), keep_s=18)
     for _ in range(2):
-        await runner.current(check(said), snapshot(), context(), {})
+        await runner.outcome_of(check(said), snapshot(), context(), {})
     assert len(said) == 2
     zero = Runner(ManualClock(NOON))
     one = check(said)
     for _ in range(2):
-        await zero.current(one, snapshot(), context(), {})
+        await zero.outcome_of(one, snapshot(), context(), {})
     assert len(said) == 4, "without a time nothing is kept"
 
 

@@ -26,7 +26,7 @@ from runup.applying.decide.rendering import LABEL, Proxy
 from runup.cli.errors import CommandError
 from runup.process import tls_profile as tls
 from runup.release.cli import live_values, read_releases
-from runup.release.cli.cluster_images import image_of
+from runup.release.cli.cluster_release_image import release_image_of
 from runup.release.cli.shared import access
 
 # One server for all of them, and not one for each worker.
@@ -243,7 +243,7 @@ def test_a_named_release_that_cannot_be_read_is_an_error(there: Server, tmp_path
 def test_a_cluster_that_names_no_release() -> None:
     """It is to be named."""
     with pytest.raises(CommandError, match="ClusterVersion names no image under "):
-        image_of(ClusterVersion())
+        release_image_of(ClusterVersion())
 
 
 def test_whoever_may_not_read_is_told_so_in_each_row(there: Server, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.release.cli.typed import config_map, release, run
 
-from kubekit.oci.image_locations import LayoutPlace
+from kubekit.oci.image_locations import LayoutLocation
 from kubekit.oci.reference import Reference
 from runup.cli.errors import CommandError
 from runup.cli.render.screen import Screen
@@ -94,7 +94,7 @@ def test_which_words_are_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     (tmp_path / "layout").mkdir()
     (tmp_path / "layout" / "oci-layout").write_text("{}")
     assert read_releases.place_of_release("folder") == Path("folder")
-    assert read_releases.place_of_release("layout") == LayoutPlace(Path("layout"))
+    assert read_releases.place_of_release("layout") == LayoutLocation(Path("layout"))
     assert read_releases.place_of_release("./nowhere") == Path("nowhere")
     assert read_releases.place_of_release("/nowhere") == Path("/nowhere")
     assert isinstance(read_releases.place_of_release("registry.example/nowhere:1"), Reference)

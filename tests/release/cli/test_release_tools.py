@@ -14,7 +14,7 @@ from kubekit.oci.images import Execution
 from kubekit.oci.layout import Layout
 from kubekit.oci.reference import parse
 from kubekit.oci.registry import RegistryClient
-from runup.release.control.build import build_image, layer_of
+from runup.release.control.image_build import build_image, layer_of
 
 DEVELOPED = "quay.io/dev/tool:latest"
 

@@ -23,7 +23,7 @@ from kubekit.oci.signature_store import add_signature
 from kubekit.oci.signatures import SigningKey
 from runup.operator.manager import Manager
 from runup.preflight.decide import preflight_deployment
-from runup.release.control.build import build_image, build_release, layer_of
+from runup.release.control.image_build import build_image, build_release, layer_of
 from runup.release.control.registry_access import MIRROR_KINDS, SECRETS
 from runup.sandbox.processes.registry_process import Registry
 

@@ -10,7 +10,7 @@ from typing import Any
 from kubesandbox.apiserver.metadata import drop_empty_meta, encoder_of
 from kubesandbox.apiserver.objects import defaults
 from kubesandbox.apiserver.objects.conversions import Conversions
-from kubesandbox.apiserver.schema import Schema, Structural, builtin_schema, compile_schema
+from kubesandbox.apiserver.schema import Schema, SchemaNode, builtin_schema, compile_schema
 from kubesandbox.apiserver.served_kinds import Kind
 from kubesandbox.apiserver.status_errors import FieldFault
 from kubesandbox.apiserver.store import Entry
@@ -43,7 +43,7 @@ class Schemas:
         for other in [key for key in self._others if key[0] is kind]:
             del self._others[other]
 
-    def tree(self, kind: Kind) -> Structural | None:
+    def tree(self, kind: Kind) -> SchemaNode | None:
         """Returns the merge tree of the kind's lists and maps for server-side apply and strategic merge, or None."""
         schema = self.schema_of(kind) if kind.custom else builtin_schema(kind.group, kind.version, kind.kind)
         return schema.root if schema else None

@@ -26,7 +26,7 @@ from kubesandbox.apiserver.objects.decoding import Decoding, check_named, check_
 from kubesandbox.apiserver.objects.reading import Reading
 from kubesandbox.apiserver.objects.schemas import COMPLETED, Schemas
 from kubesandbox.apiserver.objects.views import from_stored, to_stored
-from kubesandbox.apiserver.patch import managed
+from kubesandbox.apiserver.patch import managed_fields
 from kubesandbox.apiserver.policies.matching import Write
 from kubesandbox.apiserver.schema import Fault, FieldError
 from kubesandbox.apiserver.served_kinds import Kind
@@ -89,7 +89,7 @@ class Writing:
             return await self._store_restored(kind, namespace, obj, options)
         obj = self._prepare_new(kind, obj)
         tree, empty, now = self._schemas.tree(kind), self._schemas.empty(kind), self._clock.now()
-        managed.on_update(tree, kind, None, obj, empty=empty, manager=options.manager, now=now, subresource="")
+        managed_fields.on_update(tree, kind, None, obj, empty=empty, manager=options.manager, now=now, subresource="")
         return await self._store_new(kind, namespace, obj, options)
 
     async def create_applied(self, kind: Kind, namespace: str, obj: JSON, options: WriteOptions) -> Entry:
@@ -109,7 +109,7 @@ class Writing:
         if (existing := self._store.get(kind.storage, namespace, name)) is not None:
             raise _already_there(kind, name, existing)
         tree, empty, now = self._schemas.tree(kind), self._schemas.empty(kind), self._clock.now()
-        managed.on_update(tree, kind, None, obj, empty=empty, manager=options.manager, now=now, subresource="")
+        managed_fields.on_update(tree, kind, None, obj, empty=empty, manager=options.manager, now=now, subresource="")
         try:
             return await self.put(kind, namespace, name, to_stored(kind, obj), 0)
         except Conflict:
@@ -240,7 +240,7 @@ class Writing:
         self._check_escalation(kind, meta(old).get("namespace", ""), new, old, options)
         if not applying:
             tree, now = self._schemas.tree(kind), self._clock.now()
-            managed.on_update(tree, kind, old, new, manager=options.manager, now=now, subresource=part)
+            managed_fields.on_update(tree, kind, old, new, manager=options.manager, now=now, subresource=part)
         self._admission.before_update(kind, new, old)
         self._validate_object(kind, new, old)
         options.warnings.extend(write_warnings.warnings_of_write(kind, new, old))

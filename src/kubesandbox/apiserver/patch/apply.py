@@ -13,7 +13,7 @@ from typing import Any
 
 from kubesandbox.apiserver.json_copy import copy_json
 from kubesandbox.apiserver.metadata import meta, rfc3339
-from kubesandbox.apiserver.patch import managed
+from kubesandbox.apiserver.patch import managed_fields
 from kubesandbox.apiserver.patch.field_sets import (
     child_node,
     compare_objects,
@@ -23,9 +23,9 @@ from kubesandbox.apiserver.patch.field_sets import (
     typed_root,
     without_paths,
 )
-from kubesandbox.apiserver.patch.fields_v1 import FieldSet, Path, show_path
-from kubesandbox.apiserver.patch.managed import Manager, Managers, Ownership
-from kubesandbox.apiserver.schema import Structural
+from kubesandbox.apiserver.patch.fields_v1 import FieldPath, FieldSet, show_path
+from kubesandbox.apiserver.patch.managed_fields import Manager, Managers, Ownership
+from kubesandbox.apiserver.schema import SchemaNode
 from kubesandbox.apiserver.served_kinds import Kind
 from kubesandbox.apiserver.status_errors import ApiError, Cause, apply_conflict
 
@@ -33,7 +33,7 @@ JSON = dict[str, Any]
 
 
 def apply_patch(
-    tree: Structural | None,
+    tree: SchemaNode | None,
     kind: Kind,
     live: JSON | None,
     config: JSON,
@@ -56,12 +56,12 @@ def apply_patch(
     config = copy_json(config)
     for name in ("managedFields", "resourceVersion", "uid"):
         meta(config).pop(name, None)
-    managers = managed.read_managers(live)
+    managers = managed_fields.read_managers(live)
     if live is not None and not managers:
-        managers = managed.owner_of_everything(tree, kind, live, empty or {"metadata": {}}, now, subresource)
+        managers = managed_fields.owner_of_everything(tree, kind, live, empty or {"metadata": {}}, now, subresource)
     me = _applying_manager(managers, manager, kind, subresource)
     before = managers.pop(me, None)
-    applied_fields = managed.ownable_paths(kind, field_set(root, config), subresource)
+    applied_fields = managed_fields.ownable_paths(kind, field_set(root, config), subresource)
     new: JSON = copy_json(merge_config(root, live or {}, config))
     if before is not None:
         new = _prune_abandoned(root, new, before.paths, applied_fields, managers)
@@ -69,11 +69,11 @@ def apply_patch(
     conflicts = _find_conflicts(managers, changes.changed)
     if conflicts and not force:
         raise _conflict_error(conflicts)
-    managers = managed.release_paths(managers, changes.changed | changes.removed)
+    managers = managed_fields.release_paths(managers, changes.changed | changes.removed)
     managers[Manager(manager, "Apply", kind.api_version, subresource)] = Ownership(
         applied_fields, _time_of_apply(before, applied_fields, live, new, default, now)
     )
-    managed.write_managers(new, managers)
+    managed_fields.write_managers(new, managers)
     return new
 
 
@@ -107,13 +107,13 @@ def _without_managed_fields(obj: JSON) -> JSON:
 
 
 def _prune_abandoned(
-    root: Structural, new: JSON, before: FieldSet, applied_fields: FieldSet, other_managers: Managers
+    root: SchemaNode, new: JSON, before: FieldSet, applied_fields: FieldSet, other_managers: Managers
 ) -> JSON:
     """Returns `new` without fields that this applier no longer sets, unless others own them or their children.
 
     A struct without any field set is removed as a whole, with its fields that have no owner.
     """
-    owned: set[Path] = set(applied_fields)
+    owned: set[FieldPath] = set(applied_fields)
     for ownership in other_managers.values():
         owned |= ownership.paths
     within = {path[:length] for path in owned for length in range(1, len(path) + 1)}
@@ -124,12 +124,12 @@ def _prune_abandoned(
     return result if isinstance(result, dict) else {}
 
 
-def _find_conflicts(managers: Managers, changed: set[Path]) -> list[tuple[Manager, list[Path]]]:
+def _find_conflicts(managers: Managers, changed: set[FieldPath]) -> list[tuple[Manager, list[FieldPath]]]:
     overlaps = [(manager, _in_order(owned.paths & changed)) for manager, owned in managers.items()]
     return [(manager, paths) for manager, paths in overlaps if paths]
 
 
-def _conflict_error(conflicts: list[tuple[Manager, list[Path]]]) -> ApiError:
+def _conflict_error(conflicts: list[tuple[Manager, list[FieldPath]]]) -> ApiError:
     """Returns the 409 that names each field which another manager owns, in the words of structured-merge-diff."""
     pairs = [
         (_show_manager(manager), show_path(path))
@@ -146,7 +146,7 @@ def _conflict_error(conflicts: list[tuple[Manager, list[Path]]]) -> ApiError:
     return apply_conflict(f"Apply failed with {len(pairs)} conflicts: " + "\n".join(lines), causes)
 
 
-def _manager_text(conflict: tuple[Manager, list[Path]]) -> str:
+def _manager_text(conflict: tuple[Manager, list[FieldPath]]) -> str:
     return _show_manager(conflict[0])
 
 
@@ -157,11 +157,11 @@ def _show_manager(manager: Manager) -> str:
     return text if manager.applies else f"{text} using {manager.version}"
 
 
-def _with_structs(root: Structural, paths: FieldSet) -> set[Path]:
+def _with_structs(root: SchemaNode, paths: FieldSet) -> set[FieldPath]:
     """Returns the paths and those of their parent structs' fields (not of map keys and list items)."""
     result = set(paths)
     for path in paths:
-        node: Structural | None = root
+        node: SchemaNode | None = root
         for length, part in enumerate(path[:-1], 1):
             name = part.removeprefix("f:")
             if name != part and is_declared(node, name):
@@ -171,10 +171,10 @@ def _with_structs(root: Structural, paths: FieldSet) -> set[Path]:
     return result
 
 
-def _in_order(paths: Collection[Path]) -> list[Path]:
+def _in_order(paths: Collection[FieldPath]) -> list[FieldPath]:
     """Returns paths in structured-merge-diff's order: at each level those that end there, then deeper ones."""
     ends = sorted(path for path in paths if len(path) == 1)
-    below: dict[str, set[Path]] = {}
+    below: dict[str, set[FieldPath]] = {}
     for path in paths:
         if len(path) > 1:
             below.setdefault(path[0], set()).add(path[1:])

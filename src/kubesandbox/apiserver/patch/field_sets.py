@@ -15,65 +15,65 @@ from typing import Any
 
 import orjson
 
-from kubesandbox.apiserver.patch.fields_v1 import FieldSet, Path, paths_to_trie
-from kubesandbox.apiserver.schema import Structural
+from kubesandbox.apiserver.patch.fields_v1 import FieldPath, FieldSet, paths_to_trie
+from kubesandbox.apiserver.schema import SchemaNode
 from kubesandbox.apiserver.schema.pruning import RESOURCE_FIELDS
 
 JSON = dict[str, Any]
 
 
 @cache
-def metadata_node() -> Structural:
+def metadata_node() -> SchemaNode:
     """Returns the schema of ObjectMeta, which no custom resource's schema describes."""
-    text = Structural(type="string")
-    texts = Structural(type="object", additional=text)
-    owner = Structural(
+    text = SchemaNode(type="string")
+    texts = SchemaNode(type="object", additional=text)
+    owner = SchemaNode(
         type="object",
         properties=dict.fromkeys(("apiVersion", "kind", "name", "uid"), text)
-        | {name: Structural(type="boolean") for name in ("controller", "blockOwnerDeletion")},
+        | {name: SchemaNode(type="boolean") for name in ("controller", "blockOwnerDeletion")},
         map_type="atomic",
     )
     scalars = ("name", "generateName", "namespace", "selfLink", "uid", "resourceVersion", "generation",
                "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")  # fmt: skip
-    return Structural(
+    return SchemaNode(
         type="object",
         properties=dict.fromkeys(scalars, text)
         | {
             "labels": texts,
             "annotations": texts,
-            "finalizers": Structural(type="array", items=text, list_type="set"),
-            "ownerReferences": Structural(type="array", items=owner, list_type="map", list_keys=("uid",)),
-            "managedFields": Structural(type="array"),
+            "finalizers": SchemaNode(type="array", items=text, list_type="set"),
+            "ownerReferences": SchemaNode(type="array", items=owner, list_type="map", list_keys=("uid",)),
+            "managedFields": SchemaNode(type="array"),
         },
     )
 
 
-def typed_root(tree: Structural | None) -> Structural:
+def typed_root(tree: SchemaNode | None) -> SchemaNode:
     """Returns the schema's root with ObjectMeta in it; without a schema, a root whose other fields are untyped."""
     properties = dict(tree.properties) if tree else {}
-    text = Structural(type="string")
+    text = SchemaNode(type="string")
     properties |= {"apiVersion": text, "kind": text, "metadata": metadata_node()}
     open_ = tree is not None and tree.preserve_unknown
     additional = tree.additional if tree else None
-    return Structural(type="object", properties=properties, additional=additional, preserve_unknown=open_)
+    return SchemaNode(type="object", properties=properties, additional=additional, preserve_unknown=open_)
 
 
-def child_node(node: Structural | None, name: str) -> Structural | None:
+def child_node(node: SchemaNode | None, name: str) -> SchemaNode | None:
     """Returns the node of a member, or None if the schema does not describe it."""
     if node is None:
         return None
-    declared = node.field(name)
+    declared = node.member(name)
     if node.embedded and name in RESOURCE_FIELDS and not (declared and declared.properties):
-        return metadata_node() if name == "metadata" else Structural(type="string")
+        return metadata_node() if name == "metadata" else SchemaNode(type="string")
     return declared
 
 
-def is_declared(node: Structural | None, name: str) -> bool:
+def is_declared(node: SchemaNode | None, name: str) -> bool:
     """Returns whether a member is a field of a struct, rather than a key of a map."""
     return node is not None and (name in node.properties or (node.embedded and name in RESOURCE_FIELDS))
 
 
-def is_atomic(node: Structural | None, value: Any) -> bool:
+def is_atomic(node: SchemaNode | None, value: Any) -> bool:
     """Returns whether `value` is one indivisible field."""
     if isinstance(value, dict):
         return node is not None and node.map_type == "atomic"
@@ -82,7 +82,7 @@ def is_atomic(node: Structural | None, value: Any) -> bool:
     return True
 
 
-def path_element(node: Structural, item: Any) -> str:
+def path_element(node: SchemaNode, item: Any) -> str:
     """Returns the path element of a list item: its keys, or its value in a set."""
     if node.list_type == "map" and isinstance(item, dict):
         keys = {key: item.get(key, _key_default(node, key)) for key in node.list_keys}
@@ -92,12 +92,12 @@ def path_element(node: Structural, item: Any) -> str:
     return "v:" + orjson.dumps(item, option=orjson.OPT_SORT_KEYS).decode()
 
 
-def _key_default(node: Structural, key: str) -> Any:
+def _key_default(node: SchemaNode, key: str) -> Any:
     key_node = child_node(node.items, key)
     return key_node.default if key_node and key_node.has_default else None
 
 
-def path_elements(node: Structural, items: Iterable[Any]) -> Iterator[tuple[str, Any]]:
+def path_elements(node: SchemaNode, items: Iterable[Any]) -> Iterator[tuple[str, Any]]:
     """Yields every item with its path element."""
     return ((path_element(node, item), item) for item in items)
 
@@ -105,14 +105,14 @@ def path_elements(node: Structural, items: Iterable[Any]) -> Iterator[tuple[str,
 # -- what fields there are ---------------------------------------------------------------------------------------------
 
 
-def field_set(root: Structural, obj: JSON) -> FieldSet:
+def field_set(root: SchemaNode, obj: JSON) -> FieldSet:
     """Returns the fields that an applied configuration sets."""
-    paths: set[Path] = set()
+    paths: set[FieldPath] = set()
     _collect_paths(root, obj, (), paths)
     return frozenset(paths)
 
 
-def _collect_paths(node: Structural | None, value: Any, path: Path, paths: set[Path]) -> None:
+def _collect_paths(node: SchemaNode | None, value: Any, path: FieldPath, paths: set[FieldPath]) -> None:
     """Adds to `paths` the path of each leaf, item and empty map of a value."""
     if is_atomic(node, value):
         paths.add(path)
@@ -135,12 +135,12 @@ def _collect_paths(node: Structural | None, value: Any, path: Path, paths: set[P
 class Comparison:
     """The paths that differ between two states."""
 
-    added: set[Path] = field(default_factory=set)
-    modified: set[Path] = field(default_factory=set)
-    removed: set[Path] = field(default_factory=set)
+    added: set[FieldPath] = field(default_factory=set)
+    modified: set[FieldPath] = field(default_factory=set)
+    removed: set[FieldPath] = field(default_factory=set)
 
     @property
-    def changed(self) -> set[Path]:
+    def changed(self) -> set[FieldPath]:
         """The paths that were added or modified."""
         return self.added | self.modified
 
@@ -148,14 +148,14 @@ class Comparison:
 _ABSENT: Any = object()
 
 
-def compare_objects(root: Structural, old: JSON, new: JSON) -> Comparison:
+def compare_objects(root: SchemaNode, old: JSON, new: JSON) -> Comparison:
     """Returns the differences from `old` to `new`."""
     result = Comparison()
     _compare_values(root, old, new, (), result)
     return result
 
 
-def _compare_values(node: Structural | None, old: Any, new: Any, path: Path, result: Comparison) -> None:
+def _compare_values(node: SchemaNode | None, old: Any, new: Any, path: FieldPath, result: Comparison) -> None:
     """Records the differences between two values at `path`; either may be absent."""
     if old is _ABSENT or new is _ABSENT:
         (result.added if old is _ABSENT else result.removed).add(path)
@@ -180,7 +180,7 @@ def _nothing_like(other: Any, value: Any) -> Any:
     return type(other)() if value is None and isinstance(other, dict | list) and other else value
 
 
-def _compare_members(node: Structural | None, old: Any, new: Any, path: Path, result: Comparison) -> None:
+def _compare_members(node: SchemaNode | None, old: Any, new: Any, path: FieldPath, result: Comparison) -> None:
     """Records the differences between the members of two maps, or the items of two lists."""
     sample = old if new is _ABSENT else new
     if isinstance(sample, dict):
@@ -195,14 +195,14 @@ def _compare_members(node: Structural | None, old: Any, new: Any, path: Path, re
             _compare_items(node, before.get(key, []), after.get(key, []), (*path, key), result)
 
 
-def _items_by_element(node: Structural, items: Any) -> dict[str, list[Any]]:
+def _items_by_element(node: SchemaNode, items: Any) -> dict[str, list[Any]]:
     groups: dict[str, list[Any]] = {}
     for key, item in () if items is _ABSENT else path_elements(node, items):
         groups.setdefault(key, []).append(item)
     return groups
 
 
-def _compare_items(node: Structural, old: list[Any], new: list[Any], path: Path, result: Comparison) -> None:
+def _compare_items(node: SchemaNode, old: list[Any], new: list[Any], path: FieldPath, result: Comparison) -> None:
     """Compares the items of one key. Several items with the same key are indistinguishable and count as one field."""
     if len(old) < 2 and len(new) < 2:
         pair = old[0] if old else _ABSENT, new[0] if new else _ABSENT
@@ -216,7 +216,7 @@ def _compare_items(node: Structural, old: list[Any], new: list[Any], path: Path,
 # -- merging and removing ----------------------------------------------------------------------------------------------
 
 
-def merge_config(node: Structural | None, live: Any, config: Any) -> Any:
+def merge_config(node: SchemaNode | None, live: Any, config: Any) -> Any:
     """Returns `live` with the applied `config` merged into it."""
     if isinstance(live, dict | None) and isinstance(config, dict) and not is_atomic(node, config):
         result = dict(live or {})
@@ -233,7 +233,7 @@ def merge_config(node: Structural | None, live: Any, config: Any) -> Any:
     return live if config is None and live and isinstance(live, dict | list) and not is_atomic(node, live) else config
 
 
-def _merged_list(node: Structural, live: list[Any], config: list[Any]) -> list[Any]:
+def _merged_list(node: SchemaNode, live: list[Any], config: list[Any]) -> list[Any]:
     """Returns the items of both lists: the configuration's in its order, the live-only ones at their places."""
     live_items, config_items = list(path_elements(node, live)), list(path_elements(node, config))
     in_live, in_config = dict(live_items), dict(config_items)
@@ -265,12 +265,12 @@ def _merged_list(node: Structural, live: list[Any], config: list[Any]) -> list[A
     return result
 
 
-def without_paths(node: Structural | None, value: Any, paths: FieldSet | set[Path]) -> Any:
+def without_paths(node: SchemaNode | None, value: Any, paths: FieldSet | set[FieldPath]) -> Any:
     """Returns `value` without the fields and items of `paths`, and without maps and lists that become empty."""
     return _without_trie(node, value, paths_to_trie(paths))
 
 
-def _without_trie(node: Structural | None, value: Any, removed: JSON) -> Any:
+def _without_trie(node: SchemaNode | None, value: Any, removed: JSON) -> Any:
     """Returns a value without the paths in the tree `removed` (fieldsV1); `_ABSENT` if nothing is left of it."""
     if isinstance(value, dict):
         result = {}

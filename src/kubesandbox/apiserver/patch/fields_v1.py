@@ -11,11 +11,11 @@ from typing import Any
 import orjson
 
 JSON = dict[str, Any]
-Path = tuple[str, ...]
-FieldSet = frozenset[Path]
+FieldPath = tuple[str, ...]
+FieldSet = frozenset[FieldPath]
 
 
-def paths_to_trie(paths: Iterable[Path]) -> JSON:
+def paths_to_trie(paths: Iterable[FieldPath]) -> JSON:
     """Returns the paths as a tree; a member `.` marks that the path itself is one of them."""
     root: JSON = {}
     for path in paths:
@@ -26,7 +26,7 @@ def paths_to_trie(paths: Iterable[Path]) -> JSON:
     return root
 
 
-def to_fields_v1(paths: Iterable[Path]) -> JSON:
+def to_fields_v1(paths: Iterable[FieldPath]) -> JSON:
     """Returns the nested form of paths for managedFields."""
     return _order_members(paths_to_trie(paths))
 
@@ -43,12 +43,12 @@ def _order_members(trie: JSON) -> JSON:
 
 def from_fields_v1(fields: JSON) -> FieldSet:
     """Returns the paths of a `fieldsV1`."""
-    paths: set[Path] = set()
+    paths: set[FieldPath] = set()
     _collect_paths(fields, (), paths)
     return frozenset(paths)
 
 
-def _collect_paths(fields: JSON, path: Path, paths: set[Path]) -> None:
+def _collect_paths(fields: JSON, path: FieldPath, paths: set[FieldPath]) -> None:
     """Adds to `paths` the paths in a FieldsV1 below `path`."""
     for key, below in fields.items():
         if key == ".":
@@ -59,7 +59,7 @@ def _collect_paths(fields: JSON, path: Path, paths: set[Path]) -> None:
             paths.add((*path, key))
 
 
-def show_path(path: Path) -> str:
+def show_path(path: FieldPath) -> str:
     """Returns a path as conflict messages print it: `.spec.containers[name="a"].image`."""
     return "".join(_show_element(part) for part in path)
 

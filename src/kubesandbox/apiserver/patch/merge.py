@@ -1,4 +1,7 @@
-"""JSON merge patch (RFC 7386), as a real server applies it: a new object keeps no null, not even inside a list."""
+"""JSON merge patch (RFC 7386), as a real server applies it.
+
+An object that the patch adds keeps no member that is null, also where it is inside a list; null items of a list stay.
+"""
 
 from __future__ import annotations
 

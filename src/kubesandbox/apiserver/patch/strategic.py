@@ -11,7 +11,7 @@ from typing import Any
 from kubesandbox.apiserver.json_copy import copy_json
 from kubesandbox.apiserver.patch.field_sets import child_node, typed_root
 from kubesandbox.apiserver.patch.typed_config import go_plain
-from kubesandbox.apiserver.schema import Structural
+from kubesandbox.apiserver.schema import SchemaNode
 from kubesandbox.apiserver.status_errors import ApiError, bad_request
 
 JSON = dict[str, Any]
@@ -22,14 +22,14 @@ _ORDER_PREFIX = "$setElementOrder/"
 _META_KEYS = {"ownerReferences": "uid", "finalizers": ""}
 
 
-def strategic_merge(tree: Structural | None, obj: JSON, patch: Any) -> Any:
+def strategic_merge(tree: SchemaNode | None, obj: JSON, patch: Any) -> Any:
     """Returns `obj` with `patch` merged into it, neither changed. Raises ApiError for an invalid patch."""
     if not isinstance(patch, dict):
         raise bad_request("cannot unmarshal array into Go value of type map[string]interface {}")
     return _merge_map(typed_root(tree), copy_json(obj), patch)
 
 
-def _merge_map(node: Structural | None, original: JSON, patch: JSON) -> JSON:
+def _merge_map(node: SchemaNode | None, original: JSON, patch: JSON) -> JSON:
     """Returns `original` with a map of a strategic merge patch merged into it. Raises ApiError 500."""
     match patch.get("$patch"):
         case "replace":
@@ -59,7 +59,7 @@ def _merge_map(node: Structural | None, original: JSON, patch: JSON) -> JSON:
     return result
 
 
-def _merge_member(node: Structural | None, result: JSON, key: str, value: Any, order: Any) -> None:
+def _merge_member(node: SchemaNode | None, result: JSON, key: str, value: Any, order: Any) -> None:
     """Merges one member of a patch into `result`; `order` is its $setElementOrder, if any."""
     below = child_node(node, key)
     current = result.get(key)
@@ -82,7 +82,7 @@ def _merge_member(node: Structural | None, result: JSON, key: str, value: Any, o
         result[key] = value
 
 
-def _merge_key(key: str, node: Structural | None) -> str | None:
+def _merge_key(key: str, node: SchemaNode | None) -> str | None:
     """Returns the key of a keyed list, "" for a list merged as a set, None for one that is replaced."""
     if key in _META_KEYS and (node is None or not node.patch_merge_key):
         return _META_KEYS[key]
@@ -91,7 +91,7 @@ def _merge_key(key: str, node: Structural | None) -> str | None:
     return node.patch_merge_key
 
 
-def _merge_list(key: str, node: Structural | None, original: list[Any], patch: list[Any]) -> list[Any]:
+def _merge_list(key: str, node: SchemaNode | None, original: list[Any], patch: list[Any]) -> list[Any]:
     """Returns a list merged by the schema's merge key and strategy, or replaced if it has none."""
     merge_key = _merge_key(key, node)
     if merge_key is None:
@@ -111,7 +111,7 @@ def _merge_list(key: str, node: Structural | None, original: list[Any], patch: l
     return _order_items(result, kept_items, original, merge_key)
 
 
-def _merge_item(node: Structural | None, result: list[Any], item: JSON, merge_key: str) -> None:
+def _merge_item(node: SchemaNode | None, result: list[Any], item: JSON, merge_key: str) -> None:
     """Merges, appends or deletes one item of a list with the merge key `merge_key`."""
     at = next((index for index, old in enumerate(result) if _item_identity(old, merge_key) == item[merge_key]), None)
     if item.get("$patch") == "delete":

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from kubesandbox.apiserver.patch.field_sets import is_atomic, path_element, typed_root
-from kubesandbox.apiserver.patch.fields_v1 import Path, show_path
-from kubesandbox.apiserver.schema import Structural
+from kubesandbox.apiserver.patch.fields_v1 import FieldPath, show_path
+from kubesandbox.apiserver.schema import SchemaNode
 from kubesandbox.apiserver.schema.pruning import RESOURCE_FIELDS
 from kubesandbox.apiserver.served_kinds import Kind
 
@@ -21,7 +21,7 @@ JSON = dict[str, Any]
 Faults = Iterator[str]
 
 
-def why_invalid(tree: Structural | None, kind: Kind, config: JSON) -> str:
+def why_invalid(tree: SchemaNode | None, kind: Kind, config: JSON) -> str:
     """Returns why the configuration is invalid, or ""."""
     faults = list(_value_faults(typed_root(tree), config, ()))
     if not faults:
@@ -33,7 +33,7 @@ def why_invalid(tree: Structural | None, kind: Kind, config: JSON) -> str:
     return f"failed to create typed patch object ({object_text}): {text}"
 
 
-def _value_faults(node: Structural | None, value: Any, path: Path) -> Faults:
+def _value_faults(node: SchemaNode | None, value: Any, path: FieldPath) -> Faults:
     """Yields why a value does not fit its node, in the words of structured-merge-diff."""
     if node is None or value is None:
         return
@@ -51,25 +51,25 @@ def _value_faults(node: Structural | None, value: Any, path: Path) -> Faults:
         yield f"{show_path(path)}: expected numeric (int or float), got {_go_name(value)}"
 
 
-def _map_faults(node: Structural, value: Any, path: Path) -> Faults:
+def _map_faults(node: SchemaNode, value: Any, path: FieldPath) -> Faults:
     """Yields what is wrong with a value that the schema calls a map: its type, an undeclared field, or a field."""
     if not isinstance(value, dict):
         yield f"{show_path(path)}: expected map, got &{{{go_plain(value)}}}"
         return
     for name, member in value.items():
         field_path = (*path, f"f:{name}")
-        child = node.field(name)
+        child = node.member(name)
         if child is None and _is_closed(node) and not (node.embedded and name in RESOURCE_FIELDS):
             yield f"{show_path(field_path)}: field not declared in schema"
         else:
             yield from _value_faults(child, member, field_path)
 
 
-def _is_closed(node: Structural) -> bool:
+def _is_closed(node: SchemaNode) -> bool:
     return bool(node.properties) and not node.preserve_unknown and not node.additional_any
 
 
-def _list_faults(node: Structural, value: Any, path: Path) -> Faults:
+def _list_faults(node: SchemaNode, value: Any, path: FieldPath) -> Faults:
     """Yields what is wrong with a value that the schema calls a list: its type, its items' keys, or an item."""
     if not isinstance(value, list):
         yield f"{show_path(path)}: expected list, got &{{{go_plain(value)}}}"
@@ -88,7 +88,7 @@ def _list_faults(node: Structural, value: Any, path: Path) -> Faults:
         yield from _value_faults(node.items, item, (*path, key))
 
 
-def _why_no_identity(node: Structural, item: Any) -> str:
+def _why_no_identity(node: SchemaNode, item: Any) -> str:
     """Returns why an item has no identity in a set or a list-map, or ""."""
     if node.list_type == "set":
         if isinstance(item, list):
@@ -112,7 +112,7 @@ def _why_no_identity(node: Structural, item: Any) -> str:
     )
 
 
-def _has_default(node: Structural, name: str) -> bool:
+def _has_default(node: SchemaNode, name: str) -> bool:
     member = node.items.properties.get(name) if node.items else None
     return member is not None and member.has_default
 

@@ -22,7 +22,7 @@ from kubesandbox.apiserver.schema.builtin import builtin_schema
 from kubesandbox.apiserver.schema.crd import compile_crd, validate_crd, validate_crd_update
 from kubesandbox.apiserver.schema.field_errors import Fault, FieldError, Verbatim, aggregate_text, not_supported
 from kubesandbox.apiserver.schema.object_schema import Schema, compile_schema, strict_errors
-from kubesandbox.apiserver.schema.structural import SchemaError, Structural
+from kubesandbox.apiserver.schema.structural import SchemaError, SchemaNode
 from kubesandbox.apiserver.schema.typed import DecodeError
 
 __all__ = [
@@ -31,7 +31,7 @@ __all__ = [
     "FieldError",
     "Schema",
     "SchemaError",
-    "Structural",
+    "SchemaNode",
     "Verbatim",
     "aggregate_text",
     "builtin_schema",

@@ -13,7 +13,7 @@ from typing import Any
 from kubesandbox.apiserver.schema import builtin_table, typed
 from kubesandbox.apiserver.schema.builtin_descriptions import DESCRIPTIONS
 from kubesandbox.apiserver.schema.builtin_table import Field
-from kubesandbox.apiserver.schema.structural import Compiler, Structural
+from kubesandbox.apiserver.schema.structural import Compiler, SchemaNode
 
 JSON = dict[str, Any]
 
@@ -57,7 +57,7 @@ class BuiltinSchema:
         self._shape = shape
 
     @cached_property
-    def root(self) -> Structural:
+    def root(self) -> SchemaNode:
         """The merge tree."""
         return _shared_compiler().compile_schema_node({"$ref": self._name})
 

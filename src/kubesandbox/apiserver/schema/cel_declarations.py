@@ -24,7 +24,7 @@ from kubekit.lang.cel_types import (
 )
 from kubesandbox.apiserver.schema.builtin import builtin_schema
 from kubesandbox.apiserver.schema.rules import escape_property
-from kubesandbox.apiserver.schema.structural import Structural
+from kubesandbox.apiserver.schema.structural import SchemaNode
 
 # What a request may have at most; without limits of its own a value is as large as that (apiserver/pkg/cel/limits.go).
 REQUEST_BYTES = 3 * 1024 * 1024
@@ -37,7 +37,7 @@ _METADATA = object_of("objectMeta", {"name": STRING, "generateName": STRING}.get
 _OBJECT: dict[str, CelType] = {"kind": STRING, "apiVersion": STRING, "metadata": _METADATA}
 
 
-def declared_type(node: Structural, name: str = "selfType", *, root: bool = False) -> CelType | None:
+def declared_type(node: SchemaNode, name: str = "selfType", *, root: bool = False) -> CelType | None:
     """Returns the type of a node's values; `root` is an object with a kind and metadata of its own."""
     if node.raw.get("x-kubernetes-int-or-string"):
         return replace(DYN, most=_text_bytes(node), least=1)
@@ -58,13 +58,13 @@ def declared_type(node: Structural, name: str = "selfType", *, root: bool = Fals
     return _SCALARS.get(node.type)
 
 
-def _child_type(node: Structural | None, name: str) -> CelType | None:
+def _child_type(node: SchemaNode | None, name: str) -> CelType | None:
     return (
         None if node is None else declared_type(node, name, root=bool(node.raw.get("x-kubernetes-embedded-resource")))
     )
 
 
-def _object_type(node: Structural, name: str, *, root: bool) -> CelType | None:
+def _object_type(node: SchemaNode, name: str, *, root: bool) -> CelType | None:
     """Returns the type of an object or a map; None if its values have none."""
     # The type that `additional` allows counts, not that there are others.
     if isinstance(node.raw.get("additionalProperties"), dict):
@@ -94,7 +94,7 @@ def _object_type(node: Structural, name: str, *, root: bool) -> CelType | None:
     )
 
 
-def _longest_text(node: Structural, form: str) -> int:
+def _longest_text(node: SchemaNode, form: str) -> int:
     """Returns the greatest length of a text in bytes, by its format, its enumeration, its limit or a request's."""
     if form in _LONGEST:
         return _LONGEST[form]
@@ -103,12 +103,12 @@ def _longest_text(node: Structural, form: str) -> int:
     return _text_bytes(node, 1 if form == "byte" else 4)
 
 
-def _text_bytes(node: Structural, bytes_each: int = 4) -> int:
+def _text_bytes(node: SchemaNode, bytes_each: int = 4) -> int:
     limit = node.raw.get("maxLength")
     return REQUEST_BYTES - 2 if limit is None else max(limit, 0) * bytes_each
 
 
-def served_type(node: Structural) -> CelType:
+def served_type(node: SchemaNode) -> CelType:
     """Returns the type of a kind's whole objects, as OpenAPI documents have it; what has no type there is dyn."""
     members = {escape_property(key): child for key, child in node.properties.items()}
 
@@ -123,7 +123,7 @@ def served_type(node: Structural) -> CelType:
     return object_of("object", field)
 
 
-def _loose_type(node: Structural) -> CelType:
+def _loose_type(node: SchemaNode) -> CelType:
     """Returns the type by OpenAPI alone: without list limits, and dyn where unknown fields are kept."""
     if node.raw.get("x-kubernetes-preserve-unknown-fields") and not node.properties:
         return DYN
@@ -138,7 +138,7 @@ def _loose_type(node: Structural) -> CelType:
 
 
 @cache
-def _metadata_node() -> Structural:
+def _metadata_node() -> SchemaNode:
     pod = builtin_schema("", "v1", "Pod")
     assert pod is not None
     return pod.root.properties["metadata"]

@@ -15,7 +15,7 @@ from kubekit.lang.cel_estimate import MOST, most_cost
 from kubekit.lang.cel_types import DYN, CelType
 from kubesandbox.apiserver.schema.cel_declarations import REQUEST_BYTES, declared_type
 from kubesandbox.apiserver.schema.field_errors import Fault, FieldError
-from kubesandbox.apiserver.schema.structural import SchemaError, Structural, compile_node
+from kubesandbox.apiserver.schema.structural import SchemaError, SchemaNode, compile_node
 
 JSON = dict[str, Any]
 _OF_A_RULE, _OF_A_SCHEMA = 10_000_000, 100_000_000
@@ -50,7 +50,7 @@ def cost_faults(schema: JSON, path: str) -> Iterator[FieldError]:
         yield FieldError(Fault.FORBIDDEN, path, detail=_exceeds_text(total_label, total, _OF_A_SCHEMA))
 
 
-def _expression_costs(node: Structural, path: str, times: int | None, *, root: bool) -> Iterator[tuple[str, str, int]]:
+def _expression_costs(node: SchemaNode, path: str, times: int | None, *, root: bool) -> Iterator[tuple[str, str, int]]:
     """Yields path, label and cost of each expression; `times` is how often the node occurs, None without a limit."""
     if node.rules:
         node_type = declared_type(node, root=root or node.embedded) or DYN

@@ -14,7 +14,7 @@ from kubesandbox.apiserver.schema.cel_declarations import declared_type
 from kubesandbox.apiserver.schema.field_errors import Fault, FieldError, Verbatim, not_supported
 from kubesandbox.apiserver.schema.go_json import go_json
 from kubesandbox.apiserver.schema.rules import CompiledRule
-from kubesandbox.apiserver.schema.structural import Rule, SchemaError, Structural, compile_node
+from kubesandbox.apiserver.schema.structural import Rule, SchemaError, SchemaNode, compile_node
 
 JSON = dict[str, Any]
 Errors = Iterator[FieldError]
@@ -119,7 +119,7 @@ def _compilation_faults(schema: JSON, path: str, uncorrelated: str) -> Errors:
             yield FieldError(Fault.INVALID, f"{rule_path}.rule", rule.rule, detail)
 
 
-def _rule_variables(node: Structural, path: str, rule: Rule) -> dict[str, CelType]:
+def _rule_variables(node: SchemaNode, path: str, rule: Rule) -> dict[str, CelType]:
     # A rule of the whole object, or of one within it, sees its kind and metadata.
     root = path.endswith(".openAPIV3Schema") or bool(node.raw.get("x-kubernetes-embedded-resource"))
     node_type = declared_type(node, root=root) or DYN

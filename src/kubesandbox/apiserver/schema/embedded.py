@@ -13,14 +13,14 @@ from kubesandbox.apiserver.schema import object_meta, typed
 from kubesandbox.apiserver.schema.field_errors import Fault, FieldError
 from kubesandbox.apiserver.schema.go_json import go_json
 from kubesandbox.apiserver.schema.name_rules import dns1035_label_faults
-from kubesandbox.apiserver.schema.structural import Structural
+from kubesandbox.apiserver.schema.structural import SchemaNode
 from kubesandbox.apiserver.schema.typed import DecodeError
 
 JSON = dict[str, Any]
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
 
-def coerce_metadata(node: Structural, obj: JSON) -> tuple[JSON, list[str]]:
+def coerce_metadata(node: SchemaNode, obj: JSON) -> tuple[JSON, list[str]]:
     """Returns the object with all metadata decoded, its own and embedded, and unknown paths. Raises DecodeError."""
     unknown: list[str] = []
     result = dict(obj)
@@ -32,7 +32,7 @@ def coerce_metadata(node: Structural, obj: JSON) -> tuple[JSON, list[str]]:
     return result, unknown
 
 
-def _coerce_below(node: Structural | None, value: Any, path: str, unknown: list[str]) -> Any:
+def _coerce_below(node: SchemaNode | None, value: Any, path: str, unknown: list[str]) -> Any:
     """Returns a value with the metadata of embedded resources decoded; adds unknown paths to `unknown`."""
     if node is None:
         return value
@@ -41,7 +41,7 @@ def _coerce_below(node: Structural | None, value: Any, path: str, unknown: list[
     if not isinstance(value, dict):
         return value
     result = {
-        name: _coerce_below(node.field(name), member, f"{path}.{name}", unknown) for name, member in value.items()
+        name: _coerce_below(node.member(name), member, f"{path}.{name}", unknown) for name, member in value.items()
     }
     if node.embedded and result.get("metadata") is not None:
         try:
@@ -61,12 +61,12 @@ def _decode_metadata(value: Any, path: str, unknown: list[str]) -> Any:
     return decoded
 
 
-def embedded_faults(node: Structural, obj: JSON) -> list[FieldError]:
+def embedded_faults(node: SchemaNode, obj: JSON) -> list[FieldError]:
     """Returns the faults of the resources embedded in `obj`."""
     return [fault for name, child in node.properties.items() for fault in _faults_below(child, obj.get(name), name)]
 
 
-def _faults_below(node: Structural | None, value: Any, path: str) -> Iterator[FieldError]:
+def _faults_below(node: SchemaNode | None, value: Any, path: str) -> Iterator[FieldError]:
     """Yields the faults of all resources embedded in a value."""
     if node is None:
         return
@@ -78,7 +78,7 @@ def _faults_below(node: Structural | None, value: Any, path: str) -> Iterator[Fi
             yield from _resource_faults(value, path)
         for name, member in value.items():
             field_path = f"{path}.{name}" if name in node.properties else f"{path}[{name}]"
-            yield from _faults_below(node.field(name), member, field_path)
+            yield from _faults_below(node.member(name), member, field_path)
 
 
 def _resource_faults(value: JSON, path: str) -> Iterator[FieldError]:

@@ -12,16 +12,16 @@ from collections.abc import Iterator
 from typing import Any
 
 from kubesandbox.apiserver.schema.field_errors import Fault, FieldError
-from kubesandbox.apiserver.schema.structural import Structural
+from kubesandbox.apiserver.schema.structural import SchemaNode
 from kubesandbox.apiserver.schema.validate import MISSING, correlated_items, key_fields
 
 
-def duplicate_faults(node: Structural, value: Any, old: Any = MISSING) -> list[FieldError]:
+def duplicate_faults(node: SchemaNode, value: Any, old: Any = MISSING) -> list[FieldError]:
     """Returns a fault for each duplicate in a set or list-map of `value`, deepest last; unchanged parts pass."""
     return list(_faults_below(node, value, old, ""))
 
 
-def _faults_below(node: Structural, value: Any, old: Any, path: str) -> Iterator[FieldError]:
+def _faults_below(node: SchemaNode, value: Any, old: Any, path: str) -> Iterator[FieldError]:
     """Yields the duplicates in all lists of a value; parts that are as in `old` pass."""
     if old is not MISSING and old == value:
         return
@@ -33,13 +33,13 @@ def _faults_below(node: Structural, value: Any, old: Any, path: str) -> Iterator
     elif isinstance(value, dict):
         correlated = old if isinstance(old, dict) else {}
         for name, member in value.items():
-            child = node.field(name)
+            child = node.member(name)
             if child is not None:
                 member_path = name if not path else f"{path}.{name}" if name in node.properties else f"{path}[{name}]"
                 yield from _faults_below(child, member, correlated.get(name, MISSING), member_path)
 
 
-def _repeated_items(node: Structural, value: list[Any], path: str) -> Iterator[FieldError]:
+def _repeated_items(node: SchemaNode, value: list[Any], path: str) -> Iterator[FieldError]:
     """Yields a fault for each item that a set or list-map has twice."""
     if node.list_type == "atomic":
         return

@@ -12,7 +12,7 @@ from typing import Any
 
 from kubesandbox.apiserver.schema import embedded, lists, pruning, rules
 from kubesandbox.apiserver.schema.field_errors import Fault, FieldError
-from kubesandbox.apiserver.schema.structural import Structural, compile_node
+from kubesandbox.apiserver.schema.structural import SchemaNode, compile_node
 from kubesandbox.apiserver.schema.validate import MISSING, validate_value
 
 JSON = dict[str, Any]
@@ -33,7 +33,7 @@ class Schema:
 
     def __init__(self, raw: Mapping[str, Any]) -> None:
         self.raw = raw
-        self.root: Structural = compile_node(raw)
+        self.root: SchemaNode = compile_node(raw)
 
     @cached_property
     def rules(self) -> rules.RuleSet:

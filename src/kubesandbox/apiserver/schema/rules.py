@@ -17,7 +17,7 @@ from typing import Any
 from kubekit.lang.cel import Budget, CelBudgetError, CelError, CelEvaluationError, Program, compile_cel
 from kubekit.lang.formats import is_date_time
 from kubesandbox.apiserver.schema.field_errors import Fault, FieldError
-from kubesandbox.apiserver.schema.structural import Rule, Structural
+from kubesandbox.apiserver.schema.structural import Rule, SchemaNode
 from kubesandbox.apiserver.schema.validate import MISSING, correlated_items
 
 _FAULTS = {
@@ -35,7 +35,7 @@ class CompiledRule:
 
     __slots__ = ("message", "program", "rule", "transition")
 
-    def __init__(self, node: Structural, rule: Rule) -> None:
+    def __init__(self, node: SchemaNode, rule: Rule) -> None:
         """Compiles the rule. Raises CelSyntaxError."""
         variables = {
             "self": cel_type_hint(node),
@@ -47,7 +47,7 @@ class CompiledRule:
         self.message = compile_cel(rule.message_expression, variables) if rule.message_expression else None
 
 
-def cel_type_hint(node: Structural) -> str:
+def cel_type_hint(node: SchemaNode) -> str:
     """Returns the CEL type of a value of `node`."""
     if node.type == "string" and node.raw.get("format") in ("date-time", "datetime"):
         return "timestamp"
@@ -57,13 +57,13 @@ def cel_type_hint(node: Structural) -> str:
 class RuleSet:
     """The rules of a schema. `any` says whether there are any."""
 
-    def __init__(self, root: Structural) -> None:
+    def __init__(self, root: SchemaNode) -> None:
         self._root = root
         self._rules: dict[int, list[CompiledRule | FieldError]] = {}
         self._with_rules: set[int] = set()  # ids of the nodes with rules on them or below
         self.any = self._compile_below(root, set())
 
-    def _compile_below(self, node: Structural, visited: set[int]) -> bool:
+    def _compile_below(self, node: SchemaNode, visited: set[int]) -> bool:
         """Compiles the rules of a node and of all below it; returns whether there are any."""
         if id(node) in visited:
             return id(node) in self._with_rules
@@ -89,7 +89,7 @@ class RuleSet:
             errors.append(stop.error)
         return errors
 
-    def _faults_below(self, node: Structural, value: Any, old: Any, path: str, budget: Budget) -> Iterator[FieldError]:
+    def _faults_below(self, node: SchemaNode, value: Any, old: Any, path: str, budget: Budget) -> Iterator[FieldError]:
         """Yields the rules that a value or a part of it breaks."""
         if value is None or id(node) not in self._with_rules:
             return
@@ -103,17 +103,17 @@ class RuleSet:
             yield from self._member_faults(node, value, old, path, budget)
 
     def _member_faults(
-        self, node: Structural, value: dict[str, Any], old: Any, path: str, budget: Budget
+        self, node: SchemaNode, value: dict[str, Any], old: Any, path: str, budget: Budget
     ) -> Iterator[FieldError]:
         """Yields the rules that the members of an object break, each compared with its old value."""
         correlated = old if isinstance(old, dict) and node.map_type != "atomic" else {}
         for name, member in value.items():
-            child = node.field(name)
+            child = node.member(name)
             if child is not None:
                 member_path = name if not path else f"{path}.{name}" if name in node.properties else f"{path}[{name}]"
                 yield from self._faults_below(child, member, correlated.get(name, MISSING), member_path, budget)
 
-    def _own_faults(self, node: Structural, value: Any, old: Any, path: str, budget: Budget) -> Iterator[FieldError]:
+    def _own_faults(self, node: SchemaNode, value: Any, old: Any, path: str, budget: Budget) -> Iterator[FieldError]:
         """Yields the rules of the node itself that a value breaks; transition rules only with an old value."""
         unchanged = old is not MISSING and old == value
         for rule in self._rules.get(id(node), ()):
@@ -131,7 +131,7 @@ class _OverBudget(Exception):
         self.error = error
 
 
-def _compile_rule(node: Structural, rule: Rule) -> CompiledRule | FieldError:
+def _compile_rule(node: SchemaNode, rule: Rule) -> CompiledRule | FieldError:
     """Returns the compiled rule, or the fault that is reported for each value if it cannot be compiled."""
     try:
         return CompiledRule(node, rule)
@@ -141,7 +141,7 @@ def _compile_rule(node: Structural, rule: Rule) -> CompiledRule | FieldError:
 
 
 def _broken_rule(
-    node: Structural, compiled: CompiledRule, value: Any, old: Any, path: str, budget: Budget
+    node: SchemaNode, compiled: CompiledRule, value: Any, old: Any, path: str, budget: Budget
 ) -> Iterator[FieldError]:
     """Yields the fault of a rule that is false, or that cannot be evaluated."""
     rule = compiled.rule
@@ -172,7 +172,7 @@ def _evaluation_error_text(reason: str, rule_text: str) -> str:
 
 
 def _rule_failure(
-    node: Structural, compiled: CompiledRule, variables: dict[str, Any], path: str, budget: Budget
+    node: SchemaNode, compiled: CompiledRule, variables: dict[str, Any], path: str, budget: Budget
 ) -> FieldError:
     """Returns the fault of a broken rule, with its message, reason and field path."""
     rule = compiled.rule
@@ -216,20 +216,20 @@ def escape_property(name: str) -> str:
     return name
 
 
-def _cel_value(node: Structural, value: Any) -> Any:
+def _cel_value(node: SchemaNode, value: Any) -> Any:
     """Returns `value` with property names escaped, numbers as doubles, and a top-level date-time as a timestamp."""
     if cel_type_hint(node) == "timestamp" and isinstance(value, str) and is_date_time(value):
         return datetime.fromisoformat(value)
     return _escape_below(node, value)
 
 
-def _escape_below(node: Structural | None, value: Any) -> Any:
+def _escape_below(node: SchemaNode | None, value: Any) -> Any:
     """Returns a value whose properties have the names that rules use for them."""
     if node is None:
         return value
     if isinstance(value, dict):
         return {
-            (escape_property(name) if name in node.properties else name): _escape_below(node.field(name), member)
+            (escape_property(name) if name in node.properties else name): _escape_below(node.member(name), member)
             for name, member in value.items()
         }
     if isinstance(value, list):

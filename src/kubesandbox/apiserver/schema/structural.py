@@ -1,6 +1,6 @@
-"""Compiled structural schemas: one node a field, with all keywords looked up once instead of on every request.
+"""Compiled structural schemas: one node per field, with all keywords looked up once instead of on every request.
 
-In: an OpenAPI v3 schema of a CRD or of the table of built-in kinds. Out: a tree of `Structural` nodes that pruning,
+In: an OpenAPI v3 schema of a CRD or of the table of built-in kinds. Out: a tree of `SchemaNode` nodes that pruning,
 defaulting, validation and server-side apply walk. The merge of server-side apply reads only `type`, `list_type`,
 `list_keys`, `map_type`, `properties`, `additional` and `items`.
 """
@@ -40,34 +40,34 @@ class Rule:
 
 
 @dataclass(slots=True)
-class Structural:
+class SchemaNode:
     """A node of a compiled schema. `type` is "" if any type is allowed (int-or-string, preserved unknown fields)."""
 
     type: str = ""
-    properties: dict[str, Structural] = field(default_factory=dict)
-    additional: Structural | None = None  # the type of a map's values
+    properties: dict[str, SchemaNode] = field(default_factory=dict)
+    additional: SchemaNode | None = None  # the type of a map's values
     additional_any: bool = False  # additionalProperties: true
-    items: Structural | None = None
+    items: SchemaNode | None = None
     nullable: bool = False
-    preserve_unknown: bool = False
-    embedded: bool = False
+    preserve_unknown: bool = False  # x-kubernetes-preserve-unknown-fields
+    embedded: bool = False  # x-kubernetes-embedded-resource
     int_or_string: bool = False
     list_type: str = "atomic"  # atomic, set or map
     list_keys: tuple[str, ...] = ()
     map_type: str = "granular"  # granular or atomic
-    has_default: bool = False
+    has_default: bool = False  # null may be the default
     default: Any = None
     required: tuple[str, ...] = ()
-    rules: tuple[Rule, ...] = ()
-    all_of: tuple[Structural, ...] = ()
-    any_of: tuple[Structural, ...] = ()
-    one_of: tuple[Structural, ...] = ()
-    not_: Structural | None = None
+    rules: tuple[Rule, ...] = ()  # x-kubernetes-validations
+    all_of: tuple[SchemaNode, ...] = ()
+    any_of: tuple[SchemaNode, ...] = ()
+    one_of: tuple[SchemaNode, ...] = ()
+    not_: SchemaNode | None = None
     raw: Mapping[str, Any] = field(default_factory=dict)  # as written: limits, enum, pattern, format, description
     patch_merge_key: str = ""  # strategic merge patch of built-in kinds
     patch_strategy: str = ""
 
-    def field(self, name: str) -> Structural | None:
+    def member(self, name: str) -> SchemaNode | None:
         """Returns the node of member `name`: a property, otherwise the map's value type; None if unknown."""
         return self.properties.get(name) or self.additional
 
@@ -77,7 +77,7 @@ class Structural:
         return self.has_default or any(node.has_defaults() for node in below)
 
 
-def compile_node(raw: Mapping[str, Any]) -> Structural:
+def compile_node(raw: Mapping[str, Any]) -> SchemaNode:
     """Compiles `raw`, the schema of a custom resource. Raises SchemaError for a `$ref`, which these cannot have."""
     return Compiler(None).compile_schema_node(raw)
 
@@ -90,25 +90,25 @@ class Compiler:
 
     def __init__(self, resolve: Resolve | None) -> None:
         self._resolve = resolve
-        self._referenced: dict[str, Structural] = {}
+        self._referenced: dict[str, SchemaNode] = {}
 
-    def compile_schema_node(self, raw: Mapping[str, Any]) -> Structural:
+    def compile_schema_node(self, raw: Mapping[str, Any]) -> SchemaNode:
         """Returns the node of a schema."""
         ref = _reference_of(raw)
-        return self._from_reference(ref, raw) if ref else self._fill_node(Structural(), raw)
+        return self._from_reference(ref, raw) if ref else self._fill_node(SchemaNode(), raw)
 
-    def _from_reference(self, ref: str, raw: Mapping[str, Any]) -> Structural:
+    def _from_reference(self, ref: str, raw: Mapping[str, Any]) -> SchemaNode:
         """Returns the node of a reference, compiled once; siblings of the reference are set on a copy."""
         if self._resolve is None:
             raise SchemaError(f"{ref}: references are not allowed here")
         shared = self._referenced.get(ref)
         if shared is None:
-            shared = self._referenced[ref] = Structural()
+            shared = self._referenced[ref] = SchemaNode()
             self._fill_node(shared, self._resolve(ref))
         own_keys = {key: raw[key] for key in _FIELD_KEYS if key in raw}
         return replace(shared, **_field_settings(own_keys)) if own_keys else shared
 
-    def _fill_node(self, node: Structural, raw: Mapping[str, Any]) -> Structural:
+    def _fill_node(self, node: SchemaNode, raw: Mapping[str, Any]) -> SchemaNode:
         """Sets the fields of `node` from a schema, and compiles the schemas below it."""
         node.raw = raw
         node.type = raw.get("type", "")

@@ -14,7 +14,7 @@ from typing import Any
 from kubekit.lang.formats import is_format
 from kubekit.lang.regexp import RegexpError, compile_regexp
 from kubesandbox.apiserver.schema.field_errors import Fault, FieldError
-from kubesandbox.apiserver.schema.structural import Structural
+from kubesandbox.apiserver.schema.structural import SchemaNode
 
 MISSING: Any = object()
 
@@ -30,7 +30,7 @@ _TYPE_NAMES = {
 }
 
 
-def validate_value(node: Structural, value: Any, old: Any = MISSING) -> list[FieldError]:
+def validate_value(node: SchemaNode, value: Any, old: Any = MISSING) -> list[FieldError]:
     """Returns all faults of `value`; their paths start at the value itself."""
     return list(_value_faults(node, value, old, ""))
 
@@ -40,7 +40,7 @@ def type_name(value: Any) -> str:
     return _TYPE_NAMES.get(type(value), "object")
 
 
-def _value_faults(node: Structural, value: Any, old: Any, path: str) -> Errors:
+def _value_faults(node: SchemaNode, value: Any, old: Any, path: str) -> Errors:
     """Yields the faults of a value and of all below it, in the order of kube-openapi."""
     if old is not MISSING and old == value and type(old) is type(value):
         return
@@ -57,7 +57,7 @@ def _value_faults(node: Structural, value: Any, old: Any, path: str) -> Errors:
         yield from _member_faults(node, value, old, path)
 
 
-def _type_faults(node: Structural, value: Any, path: str) -> Errors:
+def _type_faults(node: SchemaNode, value: Any, path: str) -> Errors:
     """Yields a fault if a value has another JSON type than its schema."""
     actual = type_name(value)
     if node.int_or_string:
@@ -98,26 +98,26 @@ def _limit_faults(raw: Mapping[str, Any], value: Any, path: str) -> Errors:
             has_faults = has_faults or bool(faults)
 
 
-def _member_faults(node: Structural, value: dict[str, Any], old: Any, path: str) -> Errors:
+def _member_faults(node: SchemaNode, value: dict[str, Any], old: Any, path: str) -> Errors:
     """Yields the required members that are absent, and the faults of those that are there."""
     for name in node.required:
         if name not in value:
             yield FieldError(Fault.REQUIRED, _join_path(path, name))
     correlated = old if isinstance(old, dict) and node.map_type != "atomic" else {}
     for name, member in value.items():
-        child = node.field(name)
+        child = node.member(name)
         if child is not None:
             yield from _value_faults(child, member, correlated.get(name, MISSING), _join_path(path, name))
 
 
-def _item_faults(node: Structural, value: list[Any], old: Any, path: str) -> Errors:
+def _item_faults(node: SchemaNode, value: list[Any], old: Any, path: str) -> Errors:
     if node.items is None:
         return
     for index, (item, former) in enumerate(correlated_items(node, value, old)):
         yield from _value_faults(node.items, item, former, f"{path}[{index}]")
 
 
-def correlated_items(node: Structural, value: list[Any], old: Any) -> Iterator[tuple[Any, Any]]:
+def correlated_items(node: SchemaNode, value: list[Any], old: Any) -> Iterator[tuple[Any, Any]]:
     """Yields each item with the one it replaces: by key in list-maps, MISSING in other lists."""
     former: dict[str, Any] = {}
     if node.list_type == "map" and isinstance(old, list):
@@ -127,12 +127,12 @@ def correlated_items(node: Structural, value: list[Any], old: Any) -> Iterator[t
         yield item, former.get(map_key(node, item), MISSING) if former else MISSING
 
 
-def map_key(node: Structural, item: Any) -> str:
+def map_key(node: SchemaNode, item: Any) -> str:
     """Returns the identity of a list-map's item: the values of its keys, defaults filled in, as comparable text."""
     return json.dumps(key_fields(node, item), sort_keys=True)
 
 
-def key_fields(node: Structural, item: Any) -> dict[str, Any]:
+def key_fields(node: SchemaNode, item: Any) -> dict[str, Any]:
     """Returns the key members of `item` that are present or have a default."""
     if not isinstance(item, dict):
         return {}
@@ -151,7 +151,7 @@ def _join_path(path: str, name: str) -> str:
 # --- junctors -------------------------------------------------------------------------------------------------------
 
 
-def _junctor_faults(node: Structural, value: Any, path: str) -> Errors:
+def _junctor_faults(node: SchemaNode, value: Any, path: str) -> Errors:
     """Yields the faults by anyOf, oneOf, allOf and not."""
     if node.any_of and not any(_fits_schema(child, value, path) for child in node.any_of):
         yield _junctor_fault(path, "must validate at least one schema (anyOf)")
@@ -172,22 +172,22 @@ def _junctor_faults(node: Structural, value: Any, path: str) -> Errors:
         yield _junctor_fault(path, "must not validate the schema (not)")
 
 
-def _fits_schema(node: Structural, value: Any, path: str) -> bool:
+def _fits_schema(node: SchemaNode, value: Any, path: str) -> bool:
     return next(_value_faults(node, value, MISSING, path), None) is None
 
 
-def _faults_of_closest(nodes: tuple[Structural, ...], value: Any, path: str) -> Errors:
+def _faults_of_closest(nodes: tuple[SchemaNode, ...], value: Any, path: str) -> Errors:
     """Yields the faults of the alternative that covers most of the value: kube-openapi calls it the best match."""
     yield from _value_faults(max(nodes, key=lambda node: _count_values(node, value)), value, MISSING, path)
 
 
-def _count_values(node: Structural, value: Any) -> int:
+def _count_values(node: SchemaNode, value: Any) -> int:
     """Returns the number of values within `value` for which a schema has a node."""
     if isinstance(value, list):
         return 1 + sum(_count_values(node.items, item) for item in value if node.items is not None)
     if not isinstance(value, dict):
         return 1
-    members = ((node.field(name), member) for name, member in value.items())
+    members = ((node.member(name), member) for name, member in value.items())
     return 1 + sum(_count_values(child, member) for child, member in members if child is not None)
 
 

@@ -1,7 +1,7 @@
 """`runup upgrade` without a target: prints the state and updates of a live cluster or of files.
 
-The text is oc's, followed by preflights and by updates that the spec does not show. What those need is imported only
-if there are any, so that the command starts fast.
+The text is that of `oc adm upgrade`, followed by the cluster's preflights and by an update under way. Modules for these
+two are imported only if there are any, so that the command starts fast.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kubekit.kube.client_sync import SyncClient
     from runup.cli.connection import Connection
 
-HISTORY, ACCEPTED = "preflight-history", "accepted-risks"
+HISTORY_MAP, ACCEPTED_MAP = "preflight-history", "accepted-risks"
 
 
 class ShowOptions(msgspec.Struct, frozen=True):
@@ -48,7 +48,7 @@ def show_dump(path: str, options: ShowOptions) -> None:
 
     dump = clusterversion_files.dump(path, config_maps=True)
     by_name = {text(mapping(config_map, "metadata"), "name"): config_map for config_map in dump.config_maps}
-    show_document(dump.cluster, OperatorConfigMaps(by_name.get(HISTORY), by_name.get(ACCEPTED)), None, options)
+    show_document(dump.cluster, OperatorConfigMaps(by_name.get(HISTORY_MAP), by_name.get(ACCEPTED_MAP)), None, options)
 
 
 def show_live_cluster(connection: Connection, options: ShowOptions) -> None:
@@ -63,9 +63,9 @@ def show_cluster(client: SyncClient, options: ShowOptions) -> None:
     from runup.cli import clusterversion_client as clusters
 
     document = clusters.read_raw(client)
-    history = clusters.read_record(client, HISTORY)
+    history = clusters.read_record(client, HISTORY_MAP)
     # Without accepted names their records are of no use, and the request is spared.
-    accepted = clusters.read_record(client, ACCEPTED) if accepted_names(document) else None
+    accepted = clusters.read_record(client, ACCEPTED_MAP) if accepted_names(document) else None
     show_document(document, OperatorConfigMaps(history, accepted), client.now(), options)
 
 

@@ -38,7 +38,7 @@ _DOOR = ("listen", "tls_cert", "tls_key", "behind_proxy", "hosts", "allow_action
     default="",
     metavar="DIR|FILE",
     shell_complete=static_completion.files,
-    help="A graph, or graph data, in which ways are drawn; else what ClusterVersion offers.",
+    help="A graph, or graph data, whose update paths are drawn; else what ClusterVersion offers.",
 )
 @click.option("--listen", default="127.0.0.1:8600", show_default=True, metavar="HOST:PORT", help="Where to serve.")
 @click.option("--tls-cert", default="", metavar="FILE", help="The certificate, for an address that others reach.")
@@ -77,8 +77,8 @@ def serve(
     plain_http: tuple[str, ...],
     **members: Any,
 ) -> int:
-    """Show clusters in the browser: their risks, updates, ways and history. Nothing can be changed from there, unless
-    --allow-actions is given.
+    """Show clusters in the browser: their risks, available updates, update paths and history. Nothing can be changed
+    from there, unless --allow-actions is given.
 
     \b
       runup serve --contexts all

@@ -14,6 +14,7 @@ from runup.preflight.cli.outputs import STDOUT, Target
 from runup.preflight.cli.render.cluster_result import ClusterResult
 
 FORM = "parquet"
+_RISK_COLUMNS = ("risk", "severity", "applies", "accepted", "message", "objects")
 
 
 def check(targets: Sequence[Target]) -> None:
@@ -28,7 +29,10 @@ def check(targets: Sequence[Target]) -> None:
 
 
 def rows(results: Sequence[ClusterResult]) -> Iterator[dict[str, Any]]:
-    """Yields a row for each risk of each cluster; one without a risk for a cluster that has none, or was not judged."""
+    """Yields a row for each risk of each cluster.
+
+    For a cluster without risks, or not judged, yields one row whose risk columns are empty.
+    """
     for result in results:
         findings = result.findings
         cluster = {
@@ -48,7 +52,7 @@ def rows(results: Sequence[ClusterResult]) -> Iterator[dict[str, Any]]:
                 "objects": len(risk.resources),
             }
         if not findings.risks:
-            yield cluster | dict.fromkeys(("risk", "severity", "applies", "accepted", "message", "objects"))
+            yield cluster | dict.fromkeys(_RISK_COLUMNS)
 
 
 def write_files(targets: Sequence[Target], results: Sequence[ClusterResult]) -> list[str]:

@@ -85,10 +85,10 @@ def exit_code(result: CheckResult) -> int:
 
 def _wanted_kernel(flags: Flags, access: Access) -> AssessmentTarget:
     """Returns the target of the check; reads the driver toolkit's image name if the release is a local OCI layout."""
-    from kubekit.oci.image_locations import LAYOUT, REGISTRY, files_of, place_of
+    from kubekit.oci.image_locations import LAYOUT, REGISTRY, parse_location, read_image_files
 
     if flags.to_image.startswith(LAYOUT):
-        files, _ = files_of(place_of(flags.to_image), (REFERENCES_FILE.partition("/")[0],), access)
+        files, _ = read_image_files(parse_location(flags.to_image), (REFERENCES_FILE.partition("/")[0],), access)
         return AssessmentTarget(toolkit=toolkit_image(files.get(REFERENCES_FILE, b"{}"), flags.to_image))
     return AssessmentTarget(
         flags.kernel, flags.to_image.removeprefix(REGISTRY), flags.toolkit_image.removeprefix(REGISTRY)

@@ -40,7 +40,7 @@ class AssessmentTarget:
 async def assess_modules(
     modules: Sequence[Module],
     nodes: Sequence[Node],
-    wanted_kernel: AssessmentTarget,
+    target: AssessmentTarget,
     registries: Registries,
     *,
     at_once: int = MAX_CONCURRENT_IMAGES,
@@ -49,7 +49,7 @@ async def assess_modules(
 
     What a registry does not answer is Unknown. `at_once` is the number of images that are read at a time.
     """
-    work = await images_to_examine(modules, nodes, wanted_kernel, registries)
+    work = await images_to_examine(modules, nodes, target, registries)
     verdicts = await verdicts_of([check.question for check in work.asked], registries, at_once=at_once)
     examined = [verdict.readiness_from(check, verdicts[check.question]) for check in work.asked]
     return tuple(
@@ -61,18 +61,18 @@ async def assess_modules(
 
 
 async def images_to_examine(
-    modules: Sequence[Module], nodes: Sequence[Node], wanted_kernel: AssessmentTarget, registries: Registries
+    modules: Sequence[Module], nodes: Sequence[Node], target: AssessmentTarget, registries: Registries
 ) -> ReadinessWork:
     """Returns the images to examine, and the Modules that are decided without their image.
 
     Unless a kernel is given, reads from the registry which kernels the release or the driver toolkit image has; where
     that fails, the Modules' readiness is Unknown.
     """
-    if wanted_kernel.kernel:
-        return verdict.work_for_kernel(modules, nodes, wanted_kernel.kernel)
+    if target.kernel:
+        return verdict.work_for_kernel(modules, nodes, target.kernel)
     architectures = verdict.architectures(modules, nodes)
     return verdict.work_for_release(
-        modules, nodes, await toolkits_of(architectures, _toolkit_reader(wanted_kernel, registries))
+        modules, nodes, await toolkits_of(architectures, _toolkit_reader(target, registries))
     )
 
 
@@ -103,12 +103,12 @@ async def verdicts_of(
     return dict(zip(distinct_questions, await asyncio.gather(*map(verify_in_slot, distinct_questions)), strict=True))
 
 
-def _toolkit_reader(wanted_kernel: AssessmentTarget, registries: Registries) -> ToolkitReader:
+def _toolkit_reader(target: AssessmentTarget, registries: Registries) -> ToolkitReader:
     """Returns a function that reads the driver toolkit for an architecture, of the image or the release."""
 
     async def read(architecture: str) -> Toolkit:
-        if wanted_kernel.toolkit:
-            return await toolkit_at(wanted_kernel.toolkit, registries, architecture=architecture)
-        return await toolkit_of_release(wanted_kernel.release, registries, architecture=architecture)
+        if target.toolkit:
+            return await toolkit_at(target.toolkit, registries, architecture=architecture)
+        return await toolkit_of_release(target.release, registries, architecture=architecture)
 
     return read

@@ -71,13 +71,13 @@ def _try_build_and_sign(
             return result
         succeeded = (result,)
         if sign is None:
-            return ModuleState(True, "Done", texts.built_text(pushed=task.push), keep=succeeded)
+            return ModuleState(True, "Done", texts.built_text(pushed=task.push), kept_runs=succeeded)
     if sign is None:
         return requeued_state(missing, image)
     result = _run_or_progress(task, observed, _sign_step(task, observed, resolved, sign), image, succeeded)
     if isinstance(result, ModuleState):
         return result
-    return ModuleState(True, "Done", texts.signed_text(pushed=task.push), keep=(*succeeded, result))
+    return ModuleState(True, "Done", texts.signed_text(pushed=task.push), kept_runs=(*succeeded, result))
 
 
 def _check_buildable(task: Task, resolved: Resolved) -> None:
@@ -102,7 +102,12 @@ def _run_or_progress(
     answer = observed.answers.of_material(step.question)
     if answer is None:
         return ModuleState(
-            False, stage, waiting, open=(*image.again, step.question), keep=succeeded, again_s=image.wait_s
+            False,
+            stage,
+            waiting,
+            open_questions=(*image.questions_to_repeat, step.question),
+            kept_runs=succeeded,
+            recheck_after_s=image.recheck_after_s,
         )
     material, at = answer
     fresh = freshness(step.question, at, task.now)
@@ -124,17 +129,21 @@ def _progress_of(
     if run is None and wanted_run.key in observed.refused:
         return requeued_state(_failed(task, purpose, observed.refused[wanted_run.key]), image)
     if run is None:
-        return ModuleState(False, stage, waiting, start=wanted_run, settled=True, again_s=RECHECK_INTERVAL_S)
+        return ModuleState(
+            False, stage, waiting, run_to_start=wanted_run, deletes_other_runs=True, recheck_after_s=RECHECK_INTERVAL_S
+        )
     if run.deleting or run.state is RunState.RUNNING:
         # The detail is what the kubelet reports while the run cannot start: an administrator has to fix that.
         reason = f"{waiting}: {run.detail}" if run.detail else waiting
-        return ModuleState(False, stage, reason, keep=(run,), settled=True, again_s=RECHECK_INTERVAL_S)
+        return ModuleState(
+            False, stage, reason, kept_runs=(run,), deletes_other_runs=True, recheck_after_s=RECHECK_INTERVAL_S
+        )
     since_s = (task.now - run.ended_at).total_seconds() if run.ended_at else 0.0
     if since_s >= FAILED_RUN_RETRY_S:
         # Nothing is kept, so this pass deletes the failed run and the next one starts it again.
-        return ModuleState(False, stage, waiting, settled=True, again_s=RECHECK_INTERVAL_S)
+        return ModuleState(False, stage, waiting, deletes_other_runs=True, recheck_after_s=RECHECK_INTERVAL_S)
     retry = requeued_state(_failed(task, purpose, f"{purpose} failed: {run.detail}"), image)
-    return replace(with_more(retry, Freshness((), FAILED_RUN_RETRY_S - since_s), (run,)), settled=True)
+    return replace(with_more(retry, Freshness((), FAILED_RUN_RETRY_S - since_s), (run,)), deletes_other_runs=True)
 
 
 def _failed(task: Task, purpose: Purpose, error: str) -> str:

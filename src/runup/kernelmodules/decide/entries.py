@@ -50,7 +50,7 @@ def is_final(old: ModuleStatus | None, module: Module) -> bool:
 
 def entry(module: Module, state: ModuleState, old: ModuleStatus | None, *, now: datetime) -> ModuleStatus:
     """Returns the entry of `module`; while nothing is known yet, the previous entry for the same generation."""
-    if state.pending and old is not None and _is_of(old, module):
+    if state.keeps_previous_status and old is not None and _is_of(old, module):
         return old
     # While an edited Module waits for its first answer, what was looked at is still its previous generation.
     seen_generation = old.observed_generation if old is not None else 0
@@ -61,7 +61,7 @@ def entry(module: Module, state: ModuleState, old: ModuleStatus | None, *, now: 
         verification_stage="Image" if _status(state) == IN_PROGRESS else "Done",
         running_stage=state.stage if state.stage in {"Build", "Sign"} else "",
         status_reason=cut(state.reason, LONGEST_REASONS[0]),
-        observed_generation=seen_generation if state.pending else module.metadata.generation,
+        observed_generation=seen_generation if state.keeps_previous_status else module.metadata.generation,
     )
     return with_transition_time(new, old, now=now)
 

@@ -1,4 +1,4 @@
-"""The result of examining one Module, as a value, and the time of the next examination. Pure."""
+"""The input (`Task`) and result (`ModuleState`) of examining one Module, and how long an answer stays fresh. Pure."""
 
 from __future__ import annotations
 
@@ -33,31 +33,30 @@ class Task:
 class ModuleState:
     """The result of examining a Module, and what is to be done for it.
 
-    `open` are questions whose answers are missing or old. `start` is the run to start. If `settled`, the Module's runs
-    besides `keep` are to be deleted: they have other inputs, or are an older attempt. `again_s` is when to examine the
-    Module again. `pending`: nothing is known yet, so the previous status stands.
+    The answers to `open_questions` are missing or old. With `deletes_other_runs` the Module's runs besides `kept_runs`
+    are deleted: they have other inputs, or are an older attempt. With `keeps_previous_status` nothing is known yet.
     """
 
     verified: bool
     stage: str
     reason: str
-    open: tuple[Question, ...] = ()
-    keep: tuple[Run, ...] = ()
-    start: WantedRun | None = None
-    settled: bool = False
-    again_s: float | None = None
-    pending: bool = False
+    open_questions: tuple[Question, ...] = ()
+    kept_runs: tuple[Run, ...] = ()
+    run_to_start: WantedRun | None = None
+    deletes_other_runs: bool = False
+    recheck_after_s: float | None = None
+    keeps_previous_status: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
-    """The freshness of an answer: `again` holds the question if the answer is old, `wait_s` is when to look again.
+    """The freshness of an answer. If it is old, `questions_to_repeat` has its question.
 
     An old answer counts until there is a new one.
     """
 
-    again: tuple[Question, ...] = ()
-    wait_s: float = RECHECK_INTERVAL_S
+    questions_to_repeat: tuple[Question, ...] = ()
+    recheck_after_s: float = RECHECK_INTERVAL_S
 
 
 def freshness(question: Question, at: datetime, now: datetime) -> Freshness:
@@ -68,12 +67,17 @@ def freshness(question: Question, at: datetime, now: datetime) -> Freshness:
 
 def requeued_state(reason: str, fresh: Freshness) -> ModuleState:
     """Returns the result of a failure that is tried again."""
-    return ModuleState(False, "Requeued", reason, open=fresh.again, again_s=fresh.wait_s)
+    return ModuleState(
+        False, "Requeued", reason, open_questions=fresh.questions_to_repeat, recheck_after_s=fresh.recheck_after_s
+    )
 
 
-def with_more(state: ModuleState, fresh: Freshness, keep: tuple[Run, ...] = ()) -> ModuleState:
-    """Returns `state` with another answer that it depends on, and with more runs to keep."""
-    waits = [delay_s for delay_s in (state.again_s, fresh.wait_s) if delay_s is not None]
+def with_more(state: ModuleState, fresh: Freshness, more_runs: tuple[Run, ...] = ()) -> ModuleState:
+    """Returns `state` with `fresh`, another answer that it depends on, and with `more_runs` to keep."""
+    waits = [delay_s for delay_s in (state.recheck_after_s, fresh.recheck_after_s) if delay_s is not None]
     return replace(
-        state, open=(*state.open, *fresh.again), keep=(*state.keep, *keep), again_s=None if not waits else min(waits)
+        state,
+        open_questions=(*state.open_questions, *fresh.questions_to_repeat),
+        kept_runs=(*state.kept_runs, *more_runs),
+        recheck_after_s=None if not waits else min(waits),
     )

@@ -88,7 +88,7 @@ def _kernels_of_release(observed: Observed, ocp: PreflightValidationOCP, now: da
     if kernel_answer.kernels:
         return _Release(kernel_answer.kernels)
     fresh = freshness(question, at, now)
-    plan = Plan((), fresh.wait_s, tuple(fresh.again))
+    plan = Plan((), fresh.recheck_after_s, tuple(fresh.questions_to_repeat))
     # The kernels of an earlier answer stay valid while the registry cannot be reached.
     return _Release(kernels, "" if kernels else kernel_answer.problem, plan)
 

@@ -41,7 +41,7 @@ def state_of(task: Task, observed: Observed) -> ModuleState:
     question = _question(task, resolved, observed.nodes)
     answer = observed.answers.of_image(question)
     if answer is None:
-        return ModuleState(False, "Image", "", open=(question,), pending=True)
+        return ModuleState(False, "Image", "", open_questions=(question,), keeps_previous_status=True)
     image, at = answer
     if image.verified:
         return ModuleState(True, "Done", image.reason or texts.IMAGE_VERIFIED)

@@ -118,23 +118,23 @@ def _plan_from(
     actions: list[Action] = [
         *_stop(observed, validation, observed_modules),
         *(
-            _start_run(observed_module.looked.start, observed)
+            _start_run(observed_module.looked.run_to_start, observed)
             for observed_module in observed_modules
-            if observed_module.looked and observed_module.looked.start
+            if observed_module.looked and observed_module.looked.run_to_start
         ),
         *validation_summary.patch(validation, status),
         *validation_summary.events(validation, before, module_statuses),
     ]
     waits = [
-        observed_module.looked.again_s
+        observed_module.looked.recheck_after_s
         for observed_module in observed_modules
-        if observed_module.looked and observed_module.looked.again_s is not None
+        if observed_module.looked and observed_module.looked.recheck_after_s is not None
     ]
     questions = dict.fromkeys(
         question
         for observed_module in observed_modules
         if observed_module.looked
-        for question in observed_module.looked.open
+        for question in observed_module.looked.open_questions
     )
     return Plan(tuple(actions), min(waits, default=None), tuple(questions))
 
@@ -165,7 +165,7 @@ def _stop(
 
 
 def _is_still_needed(run: Run, looked: ModuleState | None) -> bool:
-    return looked is None or not looked.settled or run in looked.keep
+    return looked is None or not looked.deletes_other_runs or run in looked.kept_runs
 
 
 def _start_run(wanted_run: WantedRun, observed: Observed) -> Apply:

@@ -108,9 +108,9 @@ def release_of(release_dir: str, image: str, access: Access) -> TargetRelease:
         return load_release(Path(release_dir))
     if not image:
         return TargetRelease()
-    from kubekit.oci.image_locations import files_of, place_of
+    from kubekit.oci.image_locations import parse_location, read_image_files
 
-    return release_in(files_of(place_of(image), FOLDERS, access)[0])
+    return release_in(read_image_files(parse_location(image), FOLDERS, access)[0])
 
 
 def release_in(files: Mapping[str, bytes]) -> TargetRelease:

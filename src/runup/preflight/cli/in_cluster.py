@@ -19,7 +19,7 @@ from kubekit.kube.api_errors import Forbidden, KubeError, NotFound
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.clock import SystemClock
 from kubekit.lang.files import read_limited
-from kubekit.oci.image_locations import place_of
+from kubekit.oci.image_locations import parse_location
 from kubekit.oci.reference import Reference
 from kubekit.oci.registry import RegistryClient
 from runup.api.config_v1 import ClusterVersion
@@ -108,7 +108,7 @@ def image_for_job(typed: str) -> str:
     image = typed or default_image()
     if not image:
         raise CommandError(NO_IMAGE)
-    if not isinstance(place_of(image), Reference):
+    if not isinstance(parse_location(image), Reference):
         raise CommandError(f"--image {image}: the cluster cannot pull it; give an image in a registry")
     return image
 
@@ -133,7 +133,7 @@ def _target_of(image: str, access: Access) -> Target:
         return Target(TargetRelease())
     from runup.preflight.cli.evaluate import FOLDERS, release_in
 
-    location = place_of(image)
+    location = parse_location(image)
     if not isinstance(location, Reference):
         raise CommandError(f"--to-image {image}: the cluster cannot pull it; give an image in a registry")
     client = RegistryClient(access.of_administrators())

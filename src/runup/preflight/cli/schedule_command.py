@@ -20,10 +20,10 @@ from runup.cli.output import write
 from runup.cli.render.text import Output, err, machine, out
 from runup.preflight.cli.in_cluster import cluster_version, image_for_job
 from runup.preflight.control import cluster_runs, kept_reports
-from runup.preflight.decide import channel_target, schedule
-from runup.preflight.decide.cluster_run import JOB, KINDS, NAMESPACE, Checking, namespace_object
+from runup.preflight.decide import channel_target, cluster_run, schedule
+from runup.preflight.decide.cluster_run import NAMESPACE, Checking, namespace_object
 from runup.preflight.decide.kept_history import LastScheduled, last_scheduled
-from runup.preflight.decide.schedule import CRON_JOB, EVERY, NAME, RULE, SCHEDULED_LABEL, TARGET, Schedule
+from runup.preflight.decide.schedule import Schedule
 
 if TYPE_CHECKING:
     from kubekit.kube.client_sync import SyncClient
@@ -48,8 +48,8 @@ class Flags:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """The schedule, and what became of it. `failed` is the end of a Job that failed after the last report."""
+class ScheduleState:
+    """The schedule and its last run. `failed` is the end of a Job that failed after the last report."""
 
     cron_job: CronJob
     last: LastScheduled | None
@@ -92,9 +92,11 @@ def _make_schedule(client: SyncClient, flags: Flags, cluster: str) -> int:
     kept_reports.ensure_series(client)
     objects = schedule.objects(new_schedule, monitored=monitored)
     cluster_runs.apply_all(client, objects)
-    # The CronJob's Jobs have the label too, and one of them may run.
+    # Without the Jobs: the CronJob's have the label too, and one of them may run.
     labelled, refused = _labelled_objects(
-        client, (CRON_JOB, *(kind for kind in KINDS if kind != JOB)), monitored=monitored
+        client,
+        (schedule.CRON_JOB, *(kind for kind in cluster_run.KINDS if kind != cluster_run.JOB)),
+        monitored=monitored,
     )
     remaining = (*refused, *cluster_runs.delete_all(client, schedule.deletions_of_unused(labelled, objects)))
     lines = [f"a preflight of {new_schedule.target} runs every {flags.every} ({cron} UTC), first within minutes"]
@@ -129,7 +131,9 @@ def _checking_of(client: SyncClient, flags: Flags) -> Checking:
 
 def _remove_schedule(client: SyncClient) -> int:
     """Removes the CronJob and its objects; the reports stay. Returns the exit code."""
-    labelled, refused = _labelled_objects(client, (CRON_JOB, *KINDS), monitored=cluster_runs.has_monitoring(client))
+    labelled, refused = _labelled_objects(
+        client, (schedule.CRON_JOB, *cluster_run.KINDS), monitored=cluster_runs.has_monitoring(client)
+    )
     remaining = (*refused, *cluster_runs.delete_all(client, schedule.deletions(labelled)))
     write(_not_removed_lines(remaining))
     text = (
@@ -146,13 +150,14 @@ def _labelled_objects(
 ) -> tuple[list[tuple[Resource, dict[str, Any]]], list[str]]:
     """Returns the schedule's objects (kind and metadata), and which kinds may not be listed, with why."""
     labelled, refused = list[tuple[Resource, dict[str, Any]]](), list[str]()
-    for kind in (*((RULE,) if monitored else ()), *kinds):
+    for kind in (*((schedule.RULE,) if monitored else ()), *kinds):
         try:
             labelled += [
-                (kind, metadata) for metadata in cluster_runs.labelled_metadata(client, kind, f"{SCHEDULED_LABEL}=true")
+                (kind, metadata)
+                for metadata in cluster_runs.labelled_metadata(client, kind, f"{schedule.SCHEDULED_LABEL}=true")
             ]
         except Forbidden as error:
-            refused.append(f"any {kind.kind} labelled {SCHEDULED_LABEL}=true: {error}")
+            refused.append(f"any {kind.kind} labelled {schedule.SCHEDULED_LABEL}=true: {error}")
     return labelled, refused
 
 
@@ -162,19 +167,19 @@ def _not_removed_lines(remaining: Iterable[str]) -> list[Output]:
 
 def _cron_job(client: SyncClient) -> CronJob | None:
     try:
-        return client.send(calls.get(CronJob, NAME, NAMESPACE))
+        return client.send(calls.get(CronJob, schedule.NAME, NAMESPACE))
     except NotFound:
         return None
 
 
-def _read_schedule(client: SyncClient) -> Shown:
+def _read_schedule(client: SyncClient) -> ScheduleState:
     """Returns the CronJob with its Jobs and kept reports. Raises CommandError if no preflight is scheduled."""
     cron_job = _cron_job(client)
     if cron_job is None:
         raise CommandError(_NOT_SCHEDULED)
     last_run = last_scheduled(kept_reports.read_kept(client))
-    jobs = client.list_all(Job, NAMESPACE, label_selector=f"{SCHEDULED_LABEL}=true")[0]
-    return Shown(cron_job, last_run, _failed_since(jobs, last_run), cron_job.spec.suspend)
+    jobs = client.list_all(Job, NAMESPACE, label_selector=f"{schedule.SCHEDULED_LABEL}=true")[0]
+    return ScheduleState(cron_job, last_run, _failed_since(jobs, last_run), cron_job.spec.suspend)
 
 
 def _failed_since(jobs: list[Job], last_run: LastScheduled | None) -> str:
@@ -188,17 +193,17 @@ def _failed_since(jobs: list[Job], last_run: LastScheduled | None) -> str:
     return f"Job {newest.metadata.name} failed ({failed.reason}): {failed.message}"
 
 
-def _exit_code(state: Shown) -> int:
+def _exit_code(state: ScheduleState) -> int:
     last_run = state.last
     if state.failed or (last_run is not None and last_run.error):
         return EXIT_FAILED
     return EXIT_NEWS if last_run is not None and last_run.new else EXIT_OK
 
 
-def _schedule_text(state: Shown) -> str:
+def _schedule_text(state: ScheduleState) -> str:
     """Returns when preflights run, when the last one did, and what is new in it."""
     annotations = state.cron_job.metadata.annotations
-    every, target = annotations.get(EVERY, "?"), annotations.get(TARGET, "?")
+    every, target = annotations.get(schedule.EVERY, "?"), annotations.get(schedule.TARGET, "?")
     lines = [f"Scheduled: every {every} ({state.cron_job.spec.schedule} UTC), target {target}"]
     lines += ["Suspended: nothing is started until spec.suspend of the CronJob is false"] if state.suspended else []
     lines.append(f"Last run:  {_last_run_text(state.last)}")
@@ -226,13 +231,13 @@ def _time_text(time: datetime | None) -> str:
     return f"{time:%Y-%m-%dT%H:%M:%SZ}" if time else "at an unknown time"
 
 
-def _as_data(state: Shown, code: int) -> dict[str, Any]:
+def _as_data(state: ScheduleState, code: int) -> dict[str, Any]:
     """Returns the schedule for `-o json`; `code` is the command's exit code."""
     annotations, last_run = state.cron_job.metadata.annotations, state.last
     return {
-        "every": annotations.get(EVERY, ""),
+        "every": annotations.get(schedule.EVERY, ""),
         "schedule": state.cron_job.spec.schedule,
-        "target": annotations.get(TARGET, ""),
+        "target": annotations.get(schedule.TARGET, ""),
         "suspended": state.suspended,
         "last": None
         if last_run is None

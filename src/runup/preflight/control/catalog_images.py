@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from kubekit.api.codec import DecodeError
 from kubekit.api.scheme import resource_of
 from kubekit.kube.clock import Clock
-from kubekit.oci.image_locations import LayoutPlace, place_of
+from kubekit.oci.image_locations import LayoutLocation, parse_location
 from kubekit.oci.layers import open_image, read_folders
 from kubekit.oci.layout import Layout
 from kubekit.oci.reference import Reference, parse
@@ -149,8 +149,8 @@ class CatalogImages:
         """Reads one catalog: a layout or an image of a registry. A failure is an answer that says why."""
         notes: list[str] = []
         try:
-            location = place_of(image) if image in self._named.values() else parse(image)
-            if isinstance(location, LayoutPlace):
+            location = parse_location(image) if image in self._named.values() else parse(image)
+            if isinstance(location, LayoutLocation):
                 return self._of_layout(image, location, packages)
             access = await self._registries.access("", "", notes)
             known_catalog = await ask_registry(
@@ -180,7 +180,7 @@ class CatalogImages:
         )
         return KnownCatalog(catalog, "" if catalog.problem else digest, self._clock.monotonic())
 
-    def _of_layout(self, image: str, place: LayoutPlace, packages: frozenset[str]) -> KnownCatalog:
+    def _of_layout(self, image: str, place: LayoutLocation, packages: frozenset[str]) -> KnownCatalog:
         layout = open_image(Layout.open(place.folder), place.name, architecture="")
         catalog = read_catalog(image, packages, lambda folders, pick: read_folders(layout, folders, pick))
         return KnownCatalog(catalog, "", self._clock.monotonic())

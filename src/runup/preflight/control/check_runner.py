@@ -31,7 +31,7 @@ class _LastOutcome:
     outcome: CheckOutcome
     at: float
     context: Context
-    news: Mapping[Resource, int]
+    kind_revisions: Mapping[Resource, int]
 
 
 class Runner:
@@ -44,39 +44,39 @@ class Runner:
         self._clock = clock
         self._limit_s = limit_s
         self._keep_s = keep_s
-        self._said: dict[str, _LastOutcome] = {}
-        self._left_behind: set[str] = set()
+        self._last_outcomes: dict[str, _LastOutcome] = {}
+        self._abandoned: set[str] = set()
 
-    async def current(
-        self, check: Check, snapshot: Snapshot, context: Context, news: Mapping[Resource, int]
+    async def outcome_of(
+        self, check: Check, snapshot: Snapshot, context: Context, kind_revisions: Mapping[Resource, int]
     ) -> CheckOutcome:
         """Returns the outcome of `check`: the last one if its inputs are unchanged and it is recent, else a new one.
 
-        `news` has a number for each kind, which changes whenever something of that kind does.
+        `kind_revisions` has a number for each kind, which changes whenever something of that kind does.
         """
         # The time is part of the context, and always differs; `keep_s` limits the age instead.
         timeless, now = replace(context, now=_NO_TIME), self._clock.monotonic()
-        last_outcome = self._said.get(check.name)
-        if last_outcome is not None and self._is_still_valid(last_outcome, check, timeless, news, now):
+        last_outcome = self._last_outcomes.get(check.name)
+        if last_outcome is not None and self._is_still_valid(last_outcome, check, timeless, kind_revisions, now):
             return last_outcome.outcome
         outcome = await self.run(check, snapshot, context)
-        self._said[check.name] = _LastOutcome(outcome, now, timeless, news)
+        self._last_outcomes[check.name] = _LastOutcome(outcome, now, timeless, kind_revisions)
         return outcome
 
     def _is_still_valid(
-        self, answer: _LastOutcome, check: Check, context: Context, news: Mapping[Resource, int], now: float
+        self, answer: _LastOutcome, check: Check, context: Context, kind_revisions: Mapping[Resource, int], now: float
     ) -> bool:
         """Returns whether a kept answer may be used again: recent, and nothing that the check read has changed."""
-        if now - answer.at >= self._keep_s or check.name in self._left_behind or answer.context != context:
+        if now - answer.at >= self._keep_s or check.name in self._abandoned or answer.context != context:
             return False
         resources_read = answer.outcome.asked | set(check.reads)
         return answer.outcome.check is check and all(
-            answer.news.get(resource, 0) == news.get(resource, 0) for resource in resources_read
+            answer.kind_revisions.get(resource, 0) == kind_revisions.get(resource, 0) for resource in resources_read
         )
 
     async def run(self, check: Check, snapshot: Snapshot, context: Context) -> CheckOutcome:
         """Runs `check` and returns its outcome with its duration; Unknown if it does not finish within the limit."""
-        if check.name in self._left_behind:
+        if check.name in self._abandoned:
             return could_not_tell(check, f"did not finish in {self._limit_s:g} s, and still runs")
         started = self._clock.monotonic()
         future: asyncio.Future[CheckOutcome] = asyncio.get_running_loop().create_future()
@@ -84,7 +84,7 @@ class Runner:
         finished, _ = await asyncio.wait({future}, timeout=self._limit_s)
         took_s = self._clock.monotonic() - started
         if not finished:
-            self._left_behind.add(check.name)
+            self._abandoned.add(check.name)
             return replace(could_not_tell(check, f"did not finish in {self._limit_s:g} s"), duration_seconds=took_s)
         return replace(future.result(), duration_seconds=took_s)
 
@@ -95,7 +95,7 @@ class Runner:
         loop = asyncio.get_running_loop()
 
         def hand_over(outcome: CheckOutcome) -> None:
-            self._left_behind.discard(check.name)
+            self._abandoned.discard(check.name)
             if not future.done():
                 future.set_result(outcome)
 

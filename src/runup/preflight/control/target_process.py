@@ -351,7 +351,7 @@ class PreflightTarget:
             if self.shows_progress():
                 await self.write(running_report(header, outcomes, len(checks), now), containers.wanted)
             if check.container is None and check.name not in undecided:
-                outcomes.append(await self._runner.current(check, snapshot, context, news))
+                outcomes.append(await self._runner.outcome_of(check, snapshot, context, news))
             elif check.name in of_containers:
                 outcomes.append(of_containers[check.name])
         if self._rehearsal is not None:

@@ -1,8 +1,8 @@
-"""The findings about the state in which an unfinished or failing update has left the cluster's own parts.
+"""Names the risks that describe a cluster which an unfinished or failing update has left broken.
 
-An update within the minor version may be what repairs them, and the operator accepts it without a preflight: so they do
-not hold it up with one either (docs/decisions/0076). Whatever is about the target, the workloads or the nodes
-themselves is not among them.
+An update within the minor version may repair such a cluster, and the operator accepts one without a preflight. So these
+risks of a preflight do not block it either (docs/decisions/0076). Risks about the target, the workloads or the nodes
+themselves are not in the list.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FAMILIES = frozenset(
         "SystemPodsFailing",
     }
 )
-# Names of what stands for a check that could not tell end like this (docs/checks/README.md).
+# The risk that stands for a check without a result has the check's name with this ending (docs/checks/README.md).
 _UNKNOWN = "Unknown"
 
 

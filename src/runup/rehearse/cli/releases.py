@@ -88,9 +88,9 @@ def _files(release_dir: str, image: str, access: Callable[[], Access]) -> Mappin
         if not Path(release_dir).is_dir():
             raise CommandError(f"--release-dir {release_dir}: there is no such folder")
         return read_folder(Path(release_dir))
-    from kubekit.oci.image_locations import files_of, place_of
+    from kubekit.oci.image_locations import parse_location, read_image_files
 
-    return files_of(place_of(image), FOLDERS, access().of_administrators())[0]
+    return read_image_files(parse_location(image), FOLDERS, access().of_administrators())[0]
 
 
 def _operators(payload: Payload) -> set[str]:

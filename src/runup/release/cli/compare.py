@@ -65,7 +65,7 @@ def _compare_with_cluster(
     from runup.cli.render.text import machine
     from runup.release.cli import comparison_text, dry_run, live_values, read_releases
     from runup.release.cli import live_cluster as live
-    from runup.release.cli.cluster_images import image_of
+    from runup.release.cli.cluster_release_image import release_image_of
     from runup.release.decide.inclusion_input import describe
     from runup.release.decide.inclusion_reasons import explain_manifest
     from runup.release.decide.payload import PayloadError
@@ -78,7 +78,9 @@ def _compare_with_cluster(
         notes = []
         try:
             before, _ = read_releases.load(
-                images[0] if len(images) == 2 else image_of(facts.cluster_version), registry_access, profile=profile
+                images[0] if len(images) == 2 else release_image_of(facts.cluster_version),
+                registry_access,
+                profile=profile,
             )
             running = before.manifests
         except (OciError, PayloadError) as error:

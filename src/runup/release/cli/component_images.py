@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kubekit.oci.access import Access
-from kubekit.oci.image_locations import LayoutPlace, files_of, place_of
+from kubekit.oci.image_locations import LayoutLocation, parse_location, read_image_files
 from kubekit.oci.registry_errors import BadImage
 from runup.cli.errors import CommandError
 from runup.release.decide.components import FOLDERS, Component, check_name, gather_files
@@ -38,13 +38,13 @@ def gather_components(
 
 def _read_component(name: str, image: str, reference: str, access: Access) -> Component:
     """Reads the manifests and files that one component's image contributes. Raises CommandError or BadImage."""
-    place = place_of(image)
-    if isinstance(place, LayoutPlace) and not reference:
+    place = parse_location(image)
+    if isinstance(place, LayoutLocation) and not reference:
         raise CommandError(
             f"--component: {name}={image}: no cluster pulls from a layout; say where it will be pulled from, "
             f"--image-reference {name}=HOST/REPOSITORY@sha256:..."
         )
-    files, digest = files_of(place, FOLDERS, access)
+    files, digest = read_image_files(place, FOLDERS, access)
     if not any(path.startswith("manifests/") for path in files):
         raise BadImage(f"component {name}: {image} has no /manifests; one that is only named is an --image-reference")
-    return Component(name, reference or str(place if isinstance(place, LayoutPlace) else place.at(digest)), files)
+    return Component(name, reference or str(place if isinstance(place, LayoutLocation) else place.at(digest)), files)

@@ -75,14 +75,14 @@ def explain(
     def run() -> int:
         from runup.cli.render.text import machine
         from runup.release.cli import comparison_text, live_cluster, read_releases
-        from runup.release.cli.cluster_images import image_of
+        from runup.release.cli.cluster_release_image import release_image_of
         from runup.release.decide.inclusion_input import describe
         from runup.release.decide.inclusion_reasons import explain_manifest as explained
         from runup.release.decide.inclusion_reasons import manifests_named
 
         with connection_of(ctx).client() as client:
             facts = live_cluster.read(client)
-            release = image or image_of(facts.cluster_version)
+            release = image or release_image_of(facts.cluster_version)
             payload, digest = read_releases.load(
                 release, access(**registry), profile=live_cluster.profile(facts), keep_going=True
             )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kubekit.lang.removal import remove_tree
 from kubekit.oci.access import Access
-from kubekit.oci.image_locations import files_in, files_of
+from kubekit.oci.image_locations import read_folder_files, read_image_files
 from runup.cli.errors import CommandError
 from runup.release.cli.read_releases import place_of_release
 from runup.release.decide.payload import FOLDERS
@@ -17,7 +17,11 @@ from runup.release.decide.payload import FOLDERS
 def files(image: str, access: Access) -> tuple[dict[str, bytes], str]:
     """Returns the files of a folder, a layout or a pull spec by path in the image, and the digest; raises OciError."""
     location = place_of_release(image)
-    return (files_in(location, FOLDERS), "") if isinstance(location, Path) else files_of(location, FOLDERS, access)
+    return (
+        (read_folder_files(location, FOLDERS), "")
+        if isinstance(location, Path)
+        else read_image_files(location, FOLDERS, access)
+    )
 
 
 def file_at(files: Mapping[str, bytes], path: str, image: str) -> bytes:

@@ -16,18 +16,31 @@ import click
 
 from kubekit.lang.version import Version, VersionError
 from kubekit.oci.access import Access
-from kubekit.oci.image_locations import LayoutPlace, copy_image, copy_of, destination_of, files_in, place_of
+from kubekit.oci.image_locations import (
+    LayoutLocation,
+    copy_image,
+    local_copy,
+    parse_destination,
+    parse_location,
+    read_folder_files,
+)
 from kubekit.oci.layers import Image, open_image, read_folders
 from kubekit.oci.layout import Layout
 from kubekit.oci.registry_errors import BadImage
 from kubekit.oci.signature_store import add_signature
 from kubekit.oci.signatures import SigningKey
 from runup.checks.catalogue.own_rights import own_rights
-from runup.checks.decide import reads_file, rights
+from runup.checks.decide import rights, rights_file_of_release
 from runup.cli.errors import CommandError
 from runup.cli.named_files import read_file
 from runup.release.cli import component_images as components
-from runup.release.control.build import IMAGE_REFERENCES, METADATA, THIN_OPERATOR, BuiltImage, build_release
+from runup.release.control.image_build import (
+    IMAGE_REFERENCES_PATH,
+    METADATA_PATH,
+    THIN_OPERATOR,
+    BuiltImage,
+    build_release,
+)
 from runup.release.decide import documentation
 from runup.release.decide.likely_mistakes import likely_mistakes
 from runup.release.decide.payload import CHECKS, FOLDERS, load_payload
@@ -59,13 +72,13 @@ def make_release(request: NewReleaseFlags, access: Access) -> tuple[str, str]:
     """
     _check_versions(request)
     _check_documentation(request)
-    place = destination_of(request.destination, request.version)
+    place = parse_destination(request.destination, request.version)
     key = _read_signing_key(request.sign_key) if request.sign_key else None
     with tempfile.TemporaryDirectory() as scratch:
         built = _build(Path(scratch), request, access)
         layout = Layout.open(built.layout)
         notes = _check_loads(layout, built, request)
-        name = str(place) if isinstance(place, LayoutPlace) else str(place.at(built.digest))
+        name = str(place) if isinstance(place, LayoutLocation) else str(place.at(built.digest))
         signature = key.sign(built.digest, name) if key is not None else b""
         with _signature_in_store(request.signature_store, built.digest, signature):
             copy_image(layout, built.digest, place, access, overwrite=request.overwrite)
@@ -102,11 +115,11 @@ def _build(scratch: Path, request: NewReleaseFlags, access: Access) -> BuiltImag
     """Builds the image in the folder `scratch` from the components and folders that the flags name."""
     folder_files: dict[str, bytes] = {}
     for folder in request.folders:
-        folder_files |= files_in(Path(folder), FOLDERS)
+        folder_files |= read_folder_files(Path(folder), FOLDERS)
     _check_flags_count(request, folder_files)
     gathered = components.gather_components(request.components, request.image_references, request.version, access)
     files = gathered.files | folder_files
-    base = copy_of(place_of(request.base), scratch / "base", access) if request.base else None
+    base = local_copy(parse_location(request.base), scratch / "base", access) if request.base else None
     files = _with_reads(files, base)
     return build_release(
         scratch / "layout",
@@ -125,7 +138,7 @@ def _with_reads(files: dict[str, bytes], base: Image | None) -> dict[str, bytes]
     """Returns `files` plus the list of what the release's checks read; a base image has the list of its own Python."""
     below = read_folders(base, (CHECKS,)).get(rights.FILE) if base is not None else None
     try:
-        return reads_file.with_reads(files, own_rights(), below)
+        return rights_file_of_release.with_rights_file(files, own_rights(), below)
     except rights.BadReads as error:
         raise CommandError(f"--base: {error}") from error
 
@@ -134,7 +147,7 @@ def _check_flags_count(request: NewReleaseFlags, files: Collection[str]) -> None
     """Raises CommandError for flags that would have no effect, because a file of the folders replaces them."""
     metadata = {"--previous": request.previous, "--next": request.following, "--metadata": request.metadata}
     images = {"--image-reference": request.image_references, "--component": request.components}
-    for file, flags in ((METADATA, metadata), (IMAGE_REFERENCES, images)):
+    for file, flags in ((METADATA_PATH, metadata), (IMAGE_REFERENCES_PATH, images)):
         conflicting = [flag for flag, value in flags.items() if value]
         if file in files and conflicting:
             raise CommandError(
@@ -148,9 +161,9 @@ def _check_loads(layout: Layout, built: BuiltImage, request: NewReleaseFlags) ->
     Raises CommandError if it is of another version.
     """
     files = read_folders(open_image(layout, built.digest), FOLDERS)
-    payload = load_payload(files, source=f"{METADATA}, {IMAGE_REFERENCES} and the folders given")
+    payload = load_payload(files, source=f"{METADATA_PATH}, {IMAGE_REFERENCES_PATH} and the folders given")
     if payload.version != request.version:
-        raise CommandError(f"--version: {METADATA} of the folders says {payload.version}, not {request.version}")
+        raise CommandError(f"--version: {METADATA_PATH} of the folders says {payload.version}, not {request.version}")
     return (*payload.warnings, *likely_mistakes(payload))
 
 

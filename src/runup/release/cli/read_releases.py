@@ -9,7 +9,7 @@ from typing import Any
 
 from kubekit.lang.printable import one_line
 from kubekit.oci.access import Access
-from kubekit.oci.image_locations import LayoutPlace, Place, files_in, files_of, place_of
+from kubekit.oci.image_locations import LayoutLocation, Location, parse_location, read_folder_files, read_image_files
 from kubekit.oci.reference import Reference
 from runup.cli.render import table
 from runup.cli.render.screen import PIPE, Screen, join_parts
@@ -31,19 +31,21 @@ def load(
     """
     location = place_of_release(image)
     files, digest = (
-        (files_in(location, FOLDERS), "") if isinstance(location, Path) else files_of(location, FOLDERS, access)
+        (read_folder_files(location, FOLDERS), "")
+        if isinstance(location, Path)
+        else read_image_files(location, FOLDERS, access)
     )
     # A folder or layout has no pull spec, so its manifests name the release as it was typed.
     name = str(location.at(digest)) if isinstance(location, Reference) else image
     return load_payload(files, source=image, profile=profile, release_image=name, keep_going=keep_going), digest
 
 
-def place_of_release(image: str) -> Path | Place:
+def place_of_release(image: str) -> Path | Location:
     """Returns a folder of files, a layout or a registry, as typed; raises InvalidReference."""
     folder = Path(image)
     if folder.is_dir() and (folder / "oci-layout").is_file():
-        return LayoutPlace(folder)
-    return folder if folder.is_dir() or image.startswith((".", "/")) else place_of(image)
+        return LayoutLocation(folder)
+    return folder if folder.is_dir() or image.startswith((".", "/")) else parse_location(image)
 
 
 def info_data(payload: Payload, digest: str) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from kubekit.oci.layout import Layout
 from kubekit.oci.reference import parse
 from kubekit.oci.registry import RegistryClient
 from kubekit.oci.registry_errors import OciError
-from runup.release.control.build import BuiltImage, build_image, layer_of
+from runup.release.control.image_build import BuiltImage, build_image, layer_of
 
 PROGRAM = "usr/bin/buildah"
 SCRIPT = b"""#!/usr/bin/env python3

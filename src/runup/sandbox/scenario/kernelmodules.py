@@ -21,7 +21,7 @@ from kubekit.oci.images import Execution
 from kubesandbox.apiserver.access import certs
 from kubesandbox.sandbox_error import SandboxError
 from runup.kernelmodules.decide.stages import architecture_of
-from runup.release.control.build import build_image, layer_of
+from runup.release.control.image_build import build_image, layer_of
 from runup.sandbox.component import builder
 from runup.sandbox.scenario.folder import ReleaseSpec, Scenario
 

@@ -15,8 +15,9 @@ JSON = dict[str, Any]
 HOSTNAME = "kubernetes.io/hostname"
 # The node of the sandbox's own workloads in a cluster that was made from a dump.
 OWN_NODE = "runup-sandbox"
-# Shorter than in a cluster, because a killed operator cannot release it and the next one waits; long enough that a busy
-# machine does not lose it: processes that share two cores with twenty others stand still for seconds.
+# Duration, renew deadline and retry period of the lease, in seconds. Shorter than in a cluster, because a killed
+# operator does not release its lease and the next one waits for its end; long enough that a busy machine does not lose
+# it: processes that share two cores with twenty others stand still for seconds.
 _LEASE = "--lease=20,15,0.5"
 
 
@@ -36,7 +37,7 @@ def _fit_file(data: bytes, cluster: ClusterSpec, update_service: str) -> bytes:
     """Returns a file of manifests in which the Deployments of runup's own components fit this machine."""
     objects = [obj for obj in kyaml.load_all(data) if obj]
     for obj in objects:
-        if obj["kind"] == "Deployment" and (fit := _OWN.get(obj["metadata"]["name"])):
+        if obj["kind"] == "Deployment" and (fit := _FIT_BY_DEPLOYMENT.get(obj["metadata"]["name"])):
             fit(obj, cluster, update_service)
     return kyaml.dump_all(objects).encode()
 
@@ -73,7 +74,7 @@ def _set_arguments(
     container.pop("livenessProbe", None)
 
 
-_OWN: dict[str, Callable[[JSON, ClusterSpec, str], None]] = {
+_FIT_BY_DEPLOYMENT: dict[str, Callable[[JSON, ClusterSpec, str], None]] = {
     "cluster-version-operator": _fit_operator,
     "update-status-controller": _fit_update_status,
 }

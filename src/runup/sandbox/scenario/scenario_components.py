@@ -16,7 +16,7 @@ from kubekit.lang import yaml as kyaml
 from kubekit.oci import images
 from kubekit.oci.images import Execution
 from kubesandbox.sandbox_error import SandboxError
-from runup.release.control.build import BuiltImage, build_image, layer_of
+from runup.release.control.image_build import BuiltImage, build_image, layer_of
 from runup.sandbox.component import behaviour
 from runup.sandbox.scenario.folder import ReleaseSpec
 

@@ -21,8 +21,8 @@ from kubekit.oci.signatures import SigningKey, generate_key
 from kubesandbox.node.pod_volumes import write_atomically
 from kubesandbox.sandbox_error import SandboxError
 from runup.checks.catalogue.own_rights import own_rights
-from runup.checks.decide import reads_file
-from runup.release.control.build import THIN_OPERATOR, BuiltImage, build_image, build_release, layer_of
+from runup.checks.decide import rights_file_of_release
+from runup.release.control.image_build import THIN_OPERATOR, BuiltImage, build_image, build_release, layer_of
 from runup.release.decide import documentation
 from runup.sandbox import crds
 from runup.sandbox.scenario import kernelmodules, local_manifests, scenario_components
@@ -93,7 +93,7 @@ def payload(scenario: Scenario, spec: ReleaseSpec) -> dict[str, bytes]:
         names = ["release", *(f"releases/{v}" for v in (spec.like, spec.version) if v), spec.folder]
         for folder in (layer / name for name in names if name):
             files |= _files_of_release(folder)
-    return reads_file.with_reads(files, own_rights())
+    return rights_file_of_release.with_rights_file(files, own_rights())
 
 
 def preflight_is_available(scenario: Scenario, spec: ReleaseSpec) -> bool:

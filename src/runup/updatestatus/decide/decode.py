@@ -42,20 +42,20 @@ _ALIASES = {"UpdateHealth": "Health"}
 def decode(obj: JSON) -> tuple[UpdateStatusStatus, tuple[str, ...]]:
     """Returns what can be decoded, and the types of the insights that cannot.
 
-    Raises codec.DecodeError if even the frame cannot be read.
+    Raises codec.DecodeError if what is around the insights cannot be decoded either.
     """
     status = obj.get("status") or {}
     if not isinstance(status, dict):
         raise codec.DecodeError("Expected `object` - at `$.status`")
     unknown: list[str] = []
-    frame = _keep_decodable(status, unknown)
-    return codec.convert(UpdateStatusStatus, frame), tuple(unknown)
+    decodable = _keep_decodable(status, unknown)
+    return codec.convert(UpdateStatusStatus, decodable), tuple(unknown)
 
 
 def _keep_decodable(status: JSON, unknown: list[str]) -> JSON:
     """Returns `status` with only the parts that can be decoded; adds the types of other insights to `unknown`."""
     control_plane = status.get("controlPlane")
-    framed = {
+    decodable = {
         "conditions": _conditions(status),
         "workerPools": [
             {"resource": _NOWHERE, **_layer(pool, unknown)}
@@ -64,8 +64,10 @@ def _keep_decodable(status: JSON, unknown: list[str]) -> JSON:
         ],
     }
     if isinstance(status.get("omittedWorkerPools"), int):
-        framed["omittedWorkerPools"] = status["omittedWorkerPools"]
-    return {**framed, "controlPlane": _layer(control_plane, unknown)} if isinstance(control_plane, dict) else framed
+        decodable["omittedWorkerPools"] = status["omittedWorkerPools"]
+    if not isinstance(control_plane, dict):
+        return decodable
+    return {**decodable, "controlPlane": _layer(control_plane, unknown)}
 
 
 # Placeholder for a pool's reference that cannot be read; the pool's name is in its own field.

@@ -31,7 +31,7 @@ from runup.advice.control.update_service import UpdateService
 from runup.advice.decide.graph import advice
 from runup.advice.decide.service import Query
 from runup.cli.errors import CommandError
-from runup.release.control.build import build_release
+from runup.release.control.image_build import build_release
 
 FILES = {"release-manifests/0000_50_a.yaml": b"kind: ConfigMap\napiVersion: v1\nmetadata: {name: a, namespace: b}\n"}
 

@@ -20,7 +20,7 @@ from kubekit.oci.registry import RegistryClient
 from runup.api.config_v1 import Release
 from runup.applying.control.fetching.registry_fetching import FromRegistry
 from runup.applying.control.payloads import NotLoaded
-from runup.release.control.build import build_image, build_release, layer_of
+from runup.release.control.image_build import build_image, build_release, layer_of
 from runup.release.control.release_images import ReleaseImages
 
 OWN = b"kind: ConfigMap\napiVersion: v1\nmetadata: {name: own-{{.ClusterProfile}}, annotations: {a: b}}\n"

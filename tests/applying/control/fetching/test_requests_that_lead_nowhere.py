@@ -18,7 +18,7 @@ from kubekit.oci.layout import Layout
 from kubekit.oci.signature_store import add_signature
 from kubekit.oci.signatures import SigningKey
 from runup.api.config_v1 import ClusterVersion
-from runup.release.control.build import build_release
+from runup.release.control.image_build import build_release
 
 MANIFEST = "kind: ConfigMap\napiVersion: v1\nmetadata: {name: NAME, namespace: default, annotations: {a: b}}\n"
 METADATA = "release-manifests/release-metadata"

@@ -13,7 +13,7 @@ import msgspec
 from runup.cli.facts import JSON, mapping, mappings, text
 from runup.cli.render.text import Output
 
-HISTORY, ACCEPTED = "preflight-history", "accepted-risks"
+HISTORY_MAP, ACCEPTED_MAP = "preflight-history", "accepted-risks"
 
 
 class Extras(msgspec.Struct, frozen=True):
@@ -31,17 +31,17 @@ def additional_output(cluster: JSON, config_maps: Sequence[JSON], version: str, 
     output: list[Output] = []
     preflights: list[JSON] = []
     acceptances: list[JSON] = []
-    if HISTORY in by_name or _speaks_of_preflights(cluster):
+    if HISTORY_MAP in by_name or _speaks_of_preflights(cluster):
         from runup.advice.cli.recommend import preflight_lines as found
 
         preflight_lines, preflights = found.preflight_lines(
-            cluster, by_name.get(HISTORY), by_name.get(ACCEPTED), version, now
+            cluster, by_name.get(HISTORY_MAP), by_name.get(ACCEPTED_MAP), version, now
         )
         output.extend(preflight_lines)
-    if names or ACCEPTED in by_name:
+    if names or ACCEPTED_MAP in by_name:
         from runup.advice.cli.recommend import acceptances as taken
 
-        acceptance_lines, acceptances = taken.acceptance_lines(cluster, names, by_name.get(ACCEPTED), now)
+        acceptance_lines, acceptances = taken.acceptance_lines(cluster, names, by_name.get(ACCEPTED_MAP), now)
         output.extend(acceptance_lines)
     return Extras(tuple(output), preflights, acceptances)
 

@@ -27,7 +27,7 @@ def read(connection: Connection, reject_bad_flags: Callable[[], None]) -> Recomm
         alerts_or_error = ask_alerts(client, client.now())
         maps = tuple(
             record
-            for name in (additions_to_oc.HISTORY, additions_to_oc.ACCEPTED)
+            for name in (additions_to_oc.HISTORY_MAP, additions_to_oc.ACCEPTED_MAP)
             if (record := clusters.read_record(client, name))
         )
         if isinstance(alerts_or_error, Unreadable):

@@ -19,7 +19,7 @@ from kubekit.kube import calls
 from kubekit.kube.api_errors import ApiError, KubeError, NotFound, Transient
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
-from kubekit.oci.image_locations import files_in
+from kubekit.oci.image_locations import read_folder_files
 from kubekit.oci.registry_errors import OciError
 from runup.api.config_v1 import Release
 from runup.applying.control.fetching.payload_parsing import payload_of
@@ -83,7 +83,7 @@ class FromPod:
 
     def _read_payload(self, folder: Path, release: Release) -> Payload:
         try:
-            return payload_of(files_in(folder, _FOLDERS), release, self._profile)
+            return payload_of(read_folder_files(folder, _FOLDERS), release, self._profile)
         except OciError as error:
             raise NotLoaded(error.message, reason="LoadPayload") from error
 

@@ -26,11 +26,11 @@ from kubekit.lang.truncate import cut
 from runup.api.kmm_v1beta1 import Module
 from runup.api.platform_v1 import KMMStatusEntry
 from runup.checks.catalogue.declaring import declared, namespaced_name, risk, unknown_finding
-from runup.checks.catalogue.nodes.kernel_modules import (
-    BAD,
-    GOOD,
-    OCP,
-    PLAIN,
+from runup.checks.catalogue.nodes.kernel_module_validations import (
+    FAILED,
+    OCP_RESOURCES,
+    SUCCEEDED,
+    VALIDATION_RESOURCES,
     all_validations,
     at_stage,
     entries_of,
@@ -83,7 +83,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     for module in modules:
         name = namespaced_name(module)
         entry = tried.get(name)
-        if entry is not None and entry.verification_status in (*GOOD, *BAD):
+        if entry is not None and entry.verification_status in (*SUCCEEDED, *FAILED):
             yield from _findings_of_validation(module, entry)
             continue
         readiness = [
@@ -103,14 +103,14 @@ def _validated_modules(snapshot: Snapshot, context: Context) -> dict[str, KMMSta
     entries: dict[str, KMMStatusEntry] = {}
     for index in of_release(validations, context):
         for name, entry in entries_of(validations[index]).items():
-            if name not in entries or entries[name].verification_status in GOOD:
+            if name not in entries or entries[name].verification_status in SUCCEEDED:
                 entries[name] = entry
     return entries
 
 
 def _findings_of_validation(module: Module, entry: KMMStatusEntry) -> Iterator[Finding]:
     """Yields a finding if the module failed its validation for the target."""
-    if entry.verification_status in BAD:
+    if entry.verification_status in FAILED:
         why = _short_reason(entry.status_reason)
         text = f"Kernel module {namespaced_name(module)} failed its validation for the target{at_stage(entry)}: {why}."
         yield risk(NAME, text, [module], severity="critical", fix=FIX)
@@ -138,7 +138,7 @@ CHECK = declared(
     __doc__,
     NAME,
     "kernel-module-management",
-    (Module, Node, *OCP, *PLAIN, DEFINITIONS),
+    (Module, Node, *OCP_RESOURCES, *VALIDATION_RESOURCES, DEFINITIONS),
     _run,
     rank=500,
     severity="critical",

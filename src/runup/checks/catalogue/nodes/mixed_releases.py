@@ -1,15 +1,15 @@
 """Nodes that are updated together run different releases.
 
 Applies when the kubelets of nodes that are updated together, as those that one pool selects are, have different
-versions. Builds of one version (`v1.34.2+k3s1`, `v1.30.4-eks-a737599`) are one. A node that does not report a version
-is Unknown. Who belongs to which pool is decided as the machine-config operator does, which has nothing to do with
-Windows nodes: another operator updates them, to kubelets of its own.
+versions. Builds of one version (`v1.34.2+k3s1`, `v1.30.4-eks-a737599`) count as the same version. A node that does not
+report a version is Unknown. Which node belongs to which pool is decided as the machine-config operator does. Windows
+nodes belong to no pool: another operator updates them, to kubelets of its own.
 
 Why it matters: an update was left half done, or is under way: the target is applied to nodes of which some are a
 release behind, and the distance that Kubernetes supports counts from the oldest.
 
-What to do: see what holds the pool up (`oc get mcp`, `oc describe node NAME`). Let it finish first: `oc get nodes` then
-shows one version.
+What to do: see what holds the pool up (`oc get mcp`, `oc describe node NAME`). Let the pool finish first: `oc get
+nodes` then shows one version.
 
 Accepting it means to update from two releases at once.
 
@@ -28,7 +28,8 @@ from runup.api.machineconfig_v1 import MachineConfigPool
 from runup.checks.catalogue.declaring import declared, risk, unknown_finding
 from runup.checks.catalogue.nodes.node_pools import by_pool
 from runup.checks.catalogue.nodes.shared.groups import by_group
-from runup.checks.catalogue.nodes.shared.pools import READS, all_pools
+from runup.checks.catalogue.nodes.shared.pools import READS as POOL_READS
+from runup.checks.catalogue.nodes.shared.pools import all_pools
 from runup.checks.catalogue.shared.placement import is_windows
 from runup.checks.catalogue.shared.topology import control_plane_first
 from runup.checks.decide.cluster_kinds import BOTH, ClusterKind
@@ -112,4 +113,4 @@ def _judge_members(owner: str, name: str, nodes: Sequence[Node], fix: str) -> It
     )
 
 
-CHECK = declared(__doc__, NAME, "machine-config", (Node, *READS), _run, rank=190, example=EXAMPLE, clusters=BOTH)
+CHECK = declared(__doc__, NAME, "machine-config", (Node, *POOL_READS), _run, rank=190, example=EXAMPLE, clusters=BOTH)

@@ -5,9 +5,9 @@ has the labels that its nodeSelector or its required affinity demands, or the ex
 for, or each that has them has a taint that it does not tolerate. Or the project's node selector (annotation
 `openshift.io/node-selector`) contradicts the template's, so that its pods are not admitted. Selectors and taints count
 when a pod is placed; a pod that was there before stays until it is evicted. Nodes that are cordoned or not ready count
-as nodes: that passes. So do nodes kept free for those that ask for a device, if the template asks for it: where taints
-have the device's name, the API server adds the toleration to the pod. Pods of a node that is gone do not count: no
-drain moves them. All such workloads are one risk.
+as places, because that state is temporary. A node with a taint that has a device's name counts if the template asks for
+that device: the API server adds the toleration to the pod. Pods of a node that is gone do not count: no drain moves
+them. All such workloads are one risk.
 
 Why it matters: a pod that is evicted stays Pending, and the workload shrinks with each node that is drained.
 

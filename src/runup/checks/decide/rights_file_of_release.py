@@ -1,4 +1,4 @@
-"""Adds the file that declares what a release's checks read (`rights`) to the release's files."""
+"""Adds the file that declares which rights a release's checks need (`rights.FILE`) to the release's files."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from runup.release.decide.manifest import parse_manifests
 from runup.release.decide.payload import CHECKS, is_cases
 
 
-def with_reads(
+def with_rights_file(
     files: Mapping[str, bytes], release_rights: Iterable[Right], base: bytes | None = None
 ) -> dict[str, bytes]:
-    """Returns a release's `files` with the file of reads; one that they already contain stays.
+    """Returns a release's `files` with the file of rights; one that they already contain stays.
 
-    `release_rights` are the reads of this release's Python checks. `base` is the file of the image below: if there is
-    one, the reads of that image's Python count instead.
+    `release_rights` are those of this release's Python checks. `base` is the file of the image below: if there is one,
+    the rights of that image's Python checks count instead.
     Raises BadReads if `base` cannot be used.
     """
     if rights.FILE in files:
         return dict(files)
-    python = release_rights if base is None else rights.rights_of_file(base)[0]
-    return {**files, rights.FILE: rights.to_file(python, reads_of_files(files))}
+    python_rights = release_rights if base is None else rights.rights_of_file(base)[0]
+    return {**files, rights.FILE: rights.to_file(python_rights, rights_of_files(files))}
 
 
-def reads_of_files(files: Mapping[str, bytes]) -> tuple[Right, ...]:
-    """Returns what the declarative checks among `files` (path in the image -> bytes) read.
+def rights_of_files(files: Mapping[str, bytes]) -> tuple[Right, ...]:
+    """Returns the rights that the declarative checks among `files` (path in the image -> bytes) need.
 
-    An unusable check reads nothing. All checks of a release count, even those that a cluster may not get: which it gets
-    changes while it runs.
+    An unusable check needs none. All checks of a release count, also those that the cluster does not get now: which
+    checks it gets may change while the target runs.
     """
     checks = []
     for path, data in sorted(files.items()):

@@ -14,8 +14,8 @@ from typing import Any
 
 from kubesandbox.apiserver.metadata import meta, rfc3339
 from kubesandbox.apiserver.patch.field_sets import compare_objects, typed_root
-from kubesandbox.apiserver.patch.fields_v1 import FieldSet, Path, from_fields_v1, to_fields_v1
-from kubesandbox.apiserver.schema import Structural
+from kubesandbox.apiserver.patch.fields_v1 import FieldPath, FieldSet, from_fields_v1, to_fields_v1
+from kubesandbox.apiserver.schema import SchemaNode
 from kubesandbox.apiserver.served_kinds import Kind
 
 JSON = dict[str, Any]
@@ -25,6 +25,7 @@ _MAX_UPDATERS = 10
 _ANCIENT = "ancient-changes"
 BEFORE_FIRST_APPLY = "before-first-apply"
 
+# Fields that the server sets: no manager owns them.
 _SERVER_FIELDS = frozenset(
     {("f:apiVersion",), ("f:kind",), ("f:metadata",)}
     | {
@@ -100,7 +101,7 @@ def _managed_fields_entry(manager: Manager, owned: Ownership) -> JSON:
     return entry
 
 
-def ownable_paths(kind: Kind, paths: Iterable[Path], subresource: str) -> FieldSet:
+def ownable_paths(kind: Kind, paths: Iterable[FieldPath], subresource: str) -> FieldSet:
     """Returns those of `paths` that a write through `subresource` can own."""
     ownable = (path for path in paths if path and path not in _SERVER_FIELDS)
     if not kind.has_status:
@@ -110,12 +111,12 @@ def ownable_paths(kind: Kind, paths: Iterable[Path], subresource: str) -> FieldS
     return frozenset(path for path in ownable if path[0] != "f:status")
 
 
-def _is_annotation(kind: Kind, path: Path) -> bool:
+def _is_annotation(kind: Kind, path: FieldPath) -> bool:
     return not kind.custom and path[:2] in {("f:metadata", "f:annotations"), ("f:metadata", "f:labels")}
 
 
 def on_update(
-    tree: Structural | None,
+    tree: SchemaNode | None,
     kind: Kind,
     old: JSON | None,
     new: JSON,
@@ -149,7 +150,7 @@ def on_update(
     write_managers(new, _merge_oldest_updaters(managers))
 
 
-def release_paths(managers: Managers, paths: set[Path]) -> Managers:
+def release_paths(managers: Managers, paths: set[FieldPath]) -> Managers:
     """Returns `managers` without `paths`, and without managers that own nothing any more."""
     remaining = {manager: replace(owned, paths=owned.paths - paths) for manager, owned in managers.items()}
     return {manager: owned for manager, owned in remaining.items() if owned.paths}
@@ -165,13 +166,13 @@ def _merge_oldest_updaters(managers: Managers) -> Managers:
     surplus = updaters[: len(surplus) + 1]
     remaining_managers = {manager: owned for manager, owned in managers.items() if manager not in surplus}
     ancient = Manager(_ANCIENT, "Update", surplus[0].version)
-    paths = frozenset[Path]().union(*(managers[m].paths for m in surplus))
+    paths = frozenset[FieldPath]().union(*(managers[m].paths for m in surplus))
     remaining_managers[ancient] = Ownership(paths, managers[surplus[-1]].time)
     return remaining_managers
 
 
 def owner_of_everything(
-    tree: Structural | None, kind: Kind, live: JSON, empty: JSON, now: datetime, subresource: str
+    tree: SchemaNode | None, kind: Kind, live: JSON, empty: JSON, now: datetime, subresource: str
 ) -> Managers:
     """Returns the owner of all fields of an untracked object, for its first apply, with the present time.
 

@@ -6,7 +6,7 @@ from runup.api.config_v1 import ClusterVersion
 from runup.cli.errors import CommandError
 
 
-def image_of(version: ClusterVersion) -> str:
+def release_image_of(version: ClusterVersion) -> str:
     """Returns the image of the release that the cluster runs or updates to; raises CommandError if there is none."""
     image = version.status.desired.image
     if not image:

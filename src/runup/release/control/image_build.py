@@ -1,7 +1,7 @@
 """Builds images from files, reproducibly (sorted, no times, no owners): the same input gives the same digest.
 
-`build_release` builds what the sandbox and `runup release new` call a release: one layer with the payload's folders and
-the operator, a config with the entrypoint, and the two metadata files if the caller has none.
+`build_release` builds a release image, for the sandbox and `runup release new`: one layer with the payload's folders
+and the operator, a config with the entrypoint, and the two metadata files if the caller has none.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from kubekit.oci.layout import Layout
 from kubekit.oci.reference import sha256
 from kubekit.oci.registry_errors import BadImage
 
-OPERATOR = "usr/bin/cluster-version-operator"
-METADATA = "release-manifests/release-metadata"
-IMAGE_REFERENCES = "release-manifests/image-references"
+OPERATOR_PATH = "usr/bin/cluster-version-operator"
+METADATA_PATH = "release-manifests/release-metadata"
+IMAGE_REFERENCES_PATH = "release-manifests/image-references"
 # A fixed time of creation, so that the digest is reproducible.
 EPOCH = "1970-01-01T00:00:00Z"
 
@@ -78,13 +78,13 @@ def build_release(
     supplies the operator and the architecture. Raises CannotWrite, BadImage.
     """
     content = {
-        METADATA: release_metadata(version, previous, following, metadata or {}),
-        IMAGE_REFERENCES: _image_references(version, image_references or {}, created),
+        METADATA_PATH: release_metadata(version, previous, following, metadata or {}),
+        IMAGE_REFERENCES_PATH: _image_references(version, image_references or {}, created),
         **files,
     }
-    executables = frozenset({OPERATOR})
+    executables = frozenset({OPERATOR_PATH})
     if operator is not None and base is None:
-        content.setdefault(OPERATOR, operator)
+        content.setdefault(OPERATOR_PATH, operator)
     thin = {images.THIN_LABEL: "thin"} if base is None else {}
     upon = base.config.config if base is not None else Execution()
     return build_image(
@@ -93,7 +93,7 @@ def build_release(
         tag=tag or version,
         config=replace(
             upon,
-            entrypoint=(f"/{OPERATOR}",),
+            entrypoint=(f"/{OPERATOR_PATH}",),
             cmd=(),
             labels={**upon.labels, images.RELEASE_LABEL: version, **thin, **(labels or {})},
         ),

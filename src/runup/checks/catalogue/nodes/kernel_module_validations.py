@@ -1,11 +1,12 @@
 """Kernel modules of the cluster have not been verified for the target's kernel.
 
 Applies when a PreflightValidation or PreflightValidationOCP of the Kernel Module Management operator has a module whose
-verification failed; the reason is told, and the stage where it says more than Done. One that is not finished is
-Unknown. A cluster with Modules and without any validation is told so as information: nobody has looked. Both shapes of
-the status are read. What concerns the target itself is told by KernelModulesNotReady, which also looks at the images; a
-validation of another release, or of a kernel that the target is known not to have, is no risk of the target. What a
-PreflightValidationOCP and its PreflightValidations say alike is told once.
+verification failed; the finding has the reason, and the stage where it says more than Done. A validation that is not
+finished is Unknown. A cluster that has Modules but no validation is reported with severity info: nobody has looked. The
+status is read in both forms, the operator's v1beta1 and v1beta2. Validations about the target itself are reported by
+KernelModulesNotReady, which also looks at the images; a validation of another release, or of a kernel that the target
+is known not to have, is no risk of the target. What a PreflightValidationOCP and its PreflightValidations say alike is
+reported once.
 
 Why it matters: nodes that boot the target's kernel without the module lose the hardware that it drives.
 
@@ -33,7 +34,7 @@ from runup.checks.decide.wording import LONGEST_CAUSE, count, names
 
 NAME = "KernelModuleNotVerified"
 # The operator's v1beta1 says True and False, its v1beta2 Success and Failure.
-GOOD, BAD = ("True", "Success"), ("False", "Failure")
+SUCCEEDED, FAILED = ("True", "Success"), ("False", "Failure")
 
 
 def _listed_versions(kind: type[PreflightValidation | PreflightValidationOCP]) -> tuple[Resource, ...]:
@@ -45,7 +46,7 @@ def _listed_versions(kind: type[PreflightValidation | PreflightValidationOCP]) -
     return new, Slim(new.group, "v1beta1", new.kind, new.plural, new.namespaced, type=kind)
 
 
-OCP, PLAIN = _listed_versions(PreflightValidationOCP), _listed_versions(PreflightValidation)
+OCP_RESOURCES, VALIDATION_RESOURCES = _listed_versions(PreflightValidationOCP), _listed_versions(PreflightValidation)
 EXAMPLE = """
 apiVersion: kmm.sigs.x-k8s.io/v1beta2
 kind: PreflightValidationOCP
@@ -74,7 +75,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     ]
     looked_at = context.kernel_modules is not None and not context.kernel_modules.why
     if modules and not of_target and not validations and not looked_at:
-        for kind in (*OCP, *PLAIN):
+        for kind in (*OCP_RESOURCES, *VALIDATION_RESOURCES):
             snapshot.require_all(kind)
         yield risk(
             NAME,
@@ -89,7 +90,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     for validation in validations:
         entries = entries_of(validation)
         for name, entry in sorted(entries.items()):
-            if entry.verification_status in BAD:
+            if entry.verification_status in FAILED:
                 why = " ".join(entry.status_reason.split())[:LONGEST_CAUSE].rstrip(".")
                 yield risk(
                     NAME,
@@ -99,7 +100,9 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
                     severity="critical",
                     fix="Build or sign it for the target's kernel; `oc get preflightvalidationsocp -o yaml` shows it.",
                 )
-        open_ = [name for name, entry in sorted(entries.items()) if entry.verification_status not in (*GOOD, *BAD)]
+        open_ = [
+            name for name, entry in sorted(entries.items()) if entry.verification_status not in (*SUCCEEDED, *FAILED)
+        ]
         if open_ or not entries:
             progress_text = f"has not verified {names(open_)} yet" if open_ else "has no result for any module yet"
             yield unknown_finding(
@@ -113,7 +116,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
 def all_validations(snapshot: Snapshot) -> list[PreflightValidation | PreflightValidationOCP]:
     """Returns the validations of both kinds, in order. Raises Unreadable."""
     return sorted(
-        (*list_first_served(snapshot, OCP), *list_first_served(snapshot, PLAIN)),
+        (*list_first_served(snapshot, OCP_RESOURCES), *list_first_served(snapshot, VALIDATION_RESOURCES)),
         key=lambda validation: (type(validation).__name__, validation.metadata.name),
     )
 
@@ -191,7 +194,7 @@ CHECK = declared(
     __doc__,
     NAME,
     "kernel-module-management",
-    (*OCP, *PLAIN, Module, DEFINITIONS),
+    (*OCP_RESOURCES, *VALIDATION_RESOURCES, Module, DEFINITIONS),
     _run,
     rank=490,
     severity="critical",
