@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.cli.commands import Run
 
-from runup.checks.decide.cases import REPLACE
+from runup.checks.decide.cases import UNCHANGED_MARK
 
 
 def test_cases_and_checks_that_lack_each_other_are_named(tmp_path: Path, run: Run) -> None:
@@ -29,7 +29,7 @@ def test_cases_alone_are_enough_to_fail(tmp_path: Path, run: Run) -> None:
     """All that there is of checks passes."""
     assert run("checks", "new", "old-pods", "--kind", "Pod", "--in", tmp_path).code == 0
     cases = tmp_path / "old-pods.test.yaml"
-    cases.write_text(cases.read_text().replace(REPLACE, "shop"))
+    cases.write_text(cases.read_text().replace(UNCHANGED_MARK, "shop"))
     assert run("checks", "test", tmp_path).code == 0
     (tmp_path / "other.test.yaml").write_text(cases.read_text().replace("check: old-pods", "check: older"))
     ran = run("checks", "test", tmp_path)

@@ -39,7 +39,7 @@ def test_a_skeleton_is_read_and_does_not_pass_unchanged(made: Path, run: Run) ->
     ran = run("checks", "test", made)
     assert ran.code == 1
     assert ran.out.count("FAIL") == len(ran.out.splitlines()) == 4
-    edit(made / "old-routes.test.yaml", cases.REPLACE, "shop")
+    edit(made / "old-routes.test.yaml", cases.UNCHANGED_MARK, "shop")
     ran = run("checks", "test", made)
     assert (ran.code, ran.out.count("ok   old-routes: ")) == (0, 4)
 
@@ -65,7 +65,7 @@ CHANGES = [
 @pytest.mark.parametrize(("old", "new", "message"), CHANGES)
 def test_a_case_that_is_not_as_expected(old: str, new: str, message: str, made: Path, run: Run) -> None:
     """It says what was found instead."""
-    edit(made / "old-routes.test.yaml", cases.REPLACE, "shop")
+    edit(made / "old-routes.test.yaml", cases.UNCHANGED_MARK, "shop")
     edit(made / "old-routes.test.yaml", old, new)
     ran = run("checks", "test", made)
     assert ran.code == 1
@@ -359,7 +359,7 @@ def test_what_the_risk_of_a_skeleton_is_called(name: str, risk: str, tmp_path: P
 
 def test_the_cases_beside_a_check_are_run_with_it(made: Path, run: Run) -> None:
     """As the skeleton's first line has it typed."""
-    edit(made / "old-routes.test.yaml", cases.REPLACE, "shop")
+    edit(made / "old-routes.test.yaml", cases.UNCHANGED_MARK, "shop")
     ran = run("checks", "test", made / "old-routes.yaml")
     assert (ran.code, ran.out.count("ok   old-routes: ")) == (0, 4)
 

@@ -40,7 +40,9 @@ def problem(**case: Any) -> str:
             {"lacking": ["configmaps"], "objects": [], "expect": "Unknown"}, "", id="what it reads is lacking"
         ),
         pytest.param({"target": "five"}, "five", id="no version"),
-        pytest.param({"name": cases.REPLACE}, f"the skeleton is unchanged: replace {cases.REPLACE}", id="unchanged"),
+        pytest.param(
+            {"name": cases.UNCHANGED_MARK}, f"the skeleton is unchanged: replace {cases.UNCHANGED_MARK}", id="unchanged"
+        ),
         pytest.param({"message": "offers RC4"}, "", id="a part of the message"),
         pytest.param(
             {"message": "offers DES"}, "expected a message with 'offers DES', found 'a offers", id="another one"

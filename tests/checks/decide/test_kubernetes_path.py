@@ -13,8 +13,8 @@ from runup.checks.decide.cluster_kinds import ClusterKind
 from runup.checks.decide.engine import CheckOutcome
 from runup.checks.decide.kubernetes_path import (
     allowed_skew,
+    contexts_on_the_way,
     is_kubernetes,
-    on_the_way,
     steps,
     update_of_kubernetes,
     version_of,
@@ -158,7 +158,7 @@ def test_each_risk_is_at_the_step_that_meets_it_first() -> None:
     drain = Finding("Drain", "m", resources=(POD,))
     skew = Finding("KubeletSkew", "m", resources=(ReportedResource(kind="Node", name="n"),))
     whole = update("1.34.2", "1.36.0")
-    (between,) = on_the_way(whole)
+    (between,) = contexts_on_the_way(whole)
     assert (str(between.target), between.target_kubernetes) == ("1.35.0", "1.35.0")
     planned = steps(
         snapshot(node("n", kubelet="v1.32.1")),
@@ -177,7 +177,7 @@ def test_each_risk_is_at_the_step_that_meets_it_first() -> None:
 def test_what_is_over_before_the_target_is_not_told() -> None:
     """A risk of a step in between that the whole way does not have is no risk of the report."""
     whole = update("1.34.2", "1.36.0")
-    (between,) = on_the_way(whole)
+    (between,) = contexts_on_the_way(whole)
     planned = steps(snapshot(), whole, (), [(between, (outcome(Finding("Gone", "m")),))])
     assert all(not each.risks for each in planned)
-    assert on_the_way(replace(whole, target=Version("1.35.0"))) == ()
+    assert contexts_on_the_way(replace(whole, target=Version("1.35.0"))) == ()

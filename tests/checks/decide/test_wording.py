@@ -12,7 +12,7 @@ from kubekit.api.core_v1 import Node
 from kubekit.api.scheme import resource_of
 from runup.checks.decide.engine import one_line, run_check, unknown_risk
 from runup.checks.decide.model import Check, Finding, Snapshot
-from runup.checks.decide.wording import cause, condition_text, count, dated, names, severity_after, since_text
+from runup.checks.decide.wording import cause, condition_text, count, names, severity_after, since_suffix, since_text
 
 NODES = resource_of(Node)
 
@@ -46,8 +46,8 @@ def test_how_many() -> None:
 
 def test_since_when() -> None:
     """Nothing where nobody knows."""
-    assert (since_text(SINCE), dated(SINCE)) == ("since 2026-01-14T09:30:00Z", " (since 2026-01-14T09:30:00Z)")
-    assert (since_text(None), dated(None)) == ("", "")
+    assert (since_text(SINCE), since_suffix(SINCE)) == ("since 2026-01-14T09:30:00Z", " (since 2026-01-14T09:30:00Z)")
+    assert (since_text(None), since_suffix(None)) == ("", "")
 
 
 @pytest.mark.parametrize(

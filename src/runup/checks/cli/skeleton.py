@@ -6,7 +6,7 @@ The cases contain a word that no case may contain, so that an unchanged skeleton
 from __future__ import annotations
 
 from runup.api.kinds import RESOURCES
-from runup.checks.decide.cases import REPLACE
+from runup.checks.decide.cases import UNCHANGED_MARK
 from runup.cli.errors import CommandError
 
 CHECK = """\
@@ -78,7 +78,7 @@ def skeleton(name: str, component: str, resource: str, kind: str, target: str, f
         "risk": risk,
         "target": target,
         "file": file,
-        "replace": REPLACE,
+        "replace": UNCHANGED_MARK,
         "plural": f"{plural}.{group}" if group else plural,
         "api_version": f"{group}/{version}" if group else version or "v1",
     }

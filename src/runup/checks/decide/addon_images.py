@@ -1,4 +1,4 @@
-"""Tells the add-ons of a cluster from the images of its pods: which are known, and in which version they run.
+"""Recognises the add-ons of a cluster by the images of its pods: which known add-ons run, and in which version.
 
 What runs counts, not what a chart or an add-on's own object says that it should be.
 """

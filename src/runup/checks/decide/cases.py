@@ -23,7 +23,7 @@ from runup.checks.decide.model import Applies, Check, Context, Finding
 from runup.checks.decide.snapshots import snapshot_of
 
 API_VERSION, KIND = "preflight.runup.dev/v1alpha1", "PreflightCheckTest"
-REPLACE = "REPLACE-ME"
+UNCHANGED_MARK = "REPLACE-ME"
 Expect = Literal["Clear", "Applies", "Unknown", "Skipped"]
 # A fixed time, so that a case does not depend on the day on which it runs.
 _NOW = datetime(2026, 1, 14, 10, 0, tzinfo=UTC)
@@ -83,7 +83,7 @@ def parse(document: Any) -> Cases:
 def judge_cases(check: Check, cases: Cases) -> Iterator[Verdict]:
     """Yields a verdict on each case, then one for each kind of case that the file lacks."""
     for case in cases.cases:
-        yield Verdict(case.name, _problem(check, case))
+        yield Verdict(case.name, _case_problem(check, case))
     for lack in missing_kinds(check, cases.cases):
         yield Verdict("all cases", lack)
 
@@ -105,10 +105,10 @@ def missing_kinds(check: Check, cases: Sequence[Case]) -> Iterator[str]:
         yield "there is no case of an empty cluster: one without objects"
 
 
-def _problem(check: Check, case: Case) -> str:
+def _case_problem(check: Check, case: Case) -> str:
     """Returns how the check's result differs from what the case expects, or an empty string if it does not."""
-    if REPLACE in msgspec.json.encode(case).decode():
-        return f"the skeleton is unchanged: replace {REPLACE}"
+    if UNCHANGED_MARK in msgspec.json.encode(case).decode():
+        return f"the skeleton is unchanged: replace {UNCHANGED_MARK}"
     try:
         context = Context(
             Version(case.source), Version(case.target), _NOW, case.kubernetes, prometheus=_prometheus_state(check, case)
@@ -130,7 +130,7 @@ def _problem(check: Check, case: Case) -> str:
 
 
 def _prometheus_state(check: Check, case: Case) -> PrometheusState:
-    """Returns what Prometheus answers in this case, parsed like its real answer."""
+    """Returns the answer of Prometheus in this case, parsed like a real one."""
     if case.prometheus is None:
         return NOTHING
     samples = [{"metric": {}, "value": [_NOW.timestamp(), f"{value:g}"]} for value in case.prometheus]

@@ -27,7 +27,7 @@ KUBERNETES: Clusters = frozenset({ClusterKind.KUBERNETES})
 
 
 class Declared(Protocol):
-    """A check, as far as it says which clusters it is for."""
+    """The attributes of a check that decide for which kinds of cluster it is."""
 
     @property
     def reads(self) -> tuple[Resource, ...]: ...
@@ -47,9 +47,9 @@ def is_openshifts(resource: Resource) -> bool:
 
 
 def clusters_by_reads(reads: Iterable[Resource]) -> Clusters:
-    """Returns the kinds of cluster that a check is for if it does not declare them: those that have all that it reads.
+    """Returns the kinds of cluster for a check that declares none: those that have every kind in its `reads`.
 
-    A check that reads a kind of OpenShift and is of use without it declares `BOTH`.
+    A check that reads a kind of OpenShift, and is useful in clusters without that kind, declares `BOTH`.
     """
     return OPENSHIFT if any(map(is_openshifts, reads)) else BOTH
 
@@ -60,7 +60,7 @@ def clusters_of(check: Declared) -> Clusters:
 
 
 def checks_for_cluster(checks: Iterable[C], kind: ClusterKind) -> tuple[C, ...]:
-    """Returns the checks that are for clusters of this kind; the others are no part of its result."""
+    """Returns the checks that are for clusters of this kind; the other checks are left out of the report."""
     return tuple(check for check in checks if kind in clusters_of(check))
 
 

@@ -55,7 +55,8 @@ def read(log: bytes) -> Report:
     """Returns the last report in `log`, which is one line of it. Raises BadReport.
 
     A container may run more than once, because a node that lost its state starts it again, and may log after its
-    report. Lines that are no report do not count. A report that is cut off does: an earlier one may have been of less.
+    report. Lines that are not a report do not count. A report that is cut off does count, and cannot be read: an
+    earlier report may have had fewer risks.
     """
     for line in reversed(log.splitlines()):
         if FORMAT.encode() in line and line.lstrip().startswith(b"{") and _may_be_report(line):

@@ -33,13 +33,13 @@ KIND = "PreflightCheck"
 # The query must fit into a URL, because it is sent by GET.
 MAX_QUERY = 4096
 # Variables of an expression besides those of its reads.
-OBJECT, UPDATE = "object", "update"
+OBJECT_VARIABLE, UPDATE_VARIABLE = "object", "update"
 NOT_HERE = "a component's container answers it, and those run in a cluster that its operator preflights"
 NO_PROMETHEUS = "it is a query, and no Prometheus is asked here: --prometheus-url names one"
 # How many messages of single objects a risk's message holds at most.
-MESSAGES = 5
+MAX_OWN_MESSAGES = 5
 # As of a CustomResourceDefinition's rule: MaxEvaluatedMessageExpressionSizeBytes of k8s.io/apiserver/pkg/apis/cel.
-MESSAGE_LENGTH = 5 * 1024
+MAX_MESSAGE_LENGTH = 5 * 1024
 
 
 class DeclarativeError(ValueError):
@@ -203,10 +203,10 @@ def _parse_spec(spec: PreflightCheckSpec) -> _Compiled:
         _check_query(spec, spec.promql)
     if (spec.when or spec.risk.message_expression) and not spec.expression:
         raise _Problem("spec.when", "when and messageExpression go with an expression")
-    sources, targets = _range(spec.sources, "spec.sources"), _range(spec.targets, "spec.targets")
+    sources, targets = _parse_range(spec.sources, "spec.sources"), _parse_range(spec.targets, "spec.targets")
     # The list of `for` is no variable: an expression sees one of its objects at a time, as `object`.
-    variables = {name: "list" for name in reads if name != spec.for_} | {UPDATE: "map"}
-    variables |= {OBJECT: "dyn"} if spec.for_ else {}
+    variables = {name: "list" for name in reads if name != spec.for_} | {UPDATE_VARIABLE: "map"}
+    variables |= {OBJECT_VARIABLE: "dyn"} if spec.for_ else {}
     programs = {
         path: _compile_expression(expression, variables, path, result)
         for path, expression, result in (
@@ -259,7 +259,7 @@ def _check_query(spec: PreflightCheckSpec, query_spec: PromQLSpec) -> None:
 
 def _parse_read(spec: ReadSpec, path: str) -> Read:
     """Returns the resource that a read names, with the fields to be kept. Raises _Problem with the field's path."""
-    if not spec.name.isidentifier() or spec.name in (OBJECT, UPDATE):
+    if not spec.name.isidentifier() or spec.name in (OBJECT_VARIABLE, UPDATE_VARIABLE):
         raise _Problem(f"{path}.name", f"{spec.name!r} cannot be a variable")
     if not spec.fields or not all(all(part for part in item.split(".")) for item in spec.fields):
         raise _Problem(f"{path}.fields", "list the fields that the check needs, such as spec.nodeName")
@@ -302,7 +302,7 @@ def _known_kinds() -> str:
     return names(kinds, len(kinds))
 
 
-def _range(text: str, path: str) -> Range:
+def _parse_range(text: str, path: str) -> Range:
     try:
         return parse_range(text)
     except RangeError as error:
@@ -321,26 +321,27 @@ def _compile_expression(expression: str, variables: dict[str, str], path: str, r
 
 
 def _run_check(compiled: _Compiled, snapshot: Snapshot, context: Context) -> Iterator[Finding]:
-    """Yields the findings of a declared check: of its query, or of its expressions for one object after the other."""
+    """Yields the findings of a declared check: of its query, or of its expressions on one object after the other."""
     spec = compiled.spec
     if spec.container is not None:
         yield _unknown_finding(spec, NOT_HERE)
         return
     if spec.promql is not None:
-        yield from _of_prometheus(spec, spec.promql.query, context)
+        yield from _query_findings(spec, spec.promql.query, context)
         return
     lists = {name: snapshot.listed(read_resource) for name, read_resource in compiled.reads.items()}
     shared = {name: [as_dict(obj) for obj in objects] for name, objects in lists.items() if name != spec.for_}
-    variables: dict[str, Any] = {UPDATE: _update(context), **shared}
+    variables: dict[str, Any] = {UPDATE_VARIABLE: _update_variable(context), **shared}
     # One object at a time becomes a dict: all of them at once would take the memory that `reads` saves.
     objects: Sequence[Any] = lists[spec.for_] if spec.for_ else (None,)
-    # One for all objects: a check over five thousand of them must not cost as much for each.
+    # One budget for all objects together: with one for each, a check over five thousand objects could take five
+    # thousand times as long.
     budget = Budget()
-    answers = [_evaluate_for(compiled, obj, variables, budget) for obj in objects]
+    answers = [_evaluate(compiled, obj, variables, budget) for obj in objects]
     yield from _findings(spec, objects, answers)
 
 
-def _of_prometheus(spec: PreflightCheckSpec, query: str, context: Context) -> Iterator[Finding]:
+def _query_findings(spec: PreflightCheckSpec, query: str, context: Context) -> Iterator[Finding]:
     """Yields the finding of a check that is a query, Unknown if Prometheus did not answer it."""
     if not context.prometheus.configured:
         yield _unknown_finding(spec, NO_PROMETHEUS)
@@ -366,7 +367,7 @@ def _applying_finding(spec: PreflightCheckSpec, message: str, objects: Iterable[
     )
 
 
-def _update(context: Context) -> dict[str, str]:
+def _update_variable(context: Context) -> dict[str, str]:
     return {"source": str(context.source), "target": str(context.target), "kubernetes": context.target_kubernetes}
 
 
@@ -382,28 +383,28 @@ class _Answer:
 _CLEAR = _Answer()
 
 
-def _evaluate_for(compiled: _Compiled, obj: Object | None, variables: dict[str, Any], budget: Budget) -> _Answer:
+def _evaluate(compiled: _Compiled, obj: Object | None, variables: dict[str, Any], budget: Budget) -> _Answer:
     """Evaluates the expressions for one object, or without any if `obj` is None."""
     assert compiled.expression is not None
-    values = variables if obj is None else {**variables, OBJECT: as_dict(obj)}
+    values = variables if obj is None else {**variables, OBJECT_VARIABLE: as_dict(obj)}
     try:
-        if compiled.when is not None and not _bool(compiled.when, values, budget):
+        if compiled.when is not None and not _evaluate_bool(compiled.when, values, budget):
             return _CLEAR
-        if not _bool(compiled.expression, values, budget):
+        if not _evaluate_bool(compiled.expression, values, budget):
             return _CLEAR
     except CelError as error:
         return _Answer(error=one_line(error))
     try:
         message = str(compiled.message.evaluate(values, budget)) if compiled.message else ""
-        if len(message) > MESSAGE_LENGTH:
-            raise CelError(f"it has {len(message)} characters, and {MESSAGE_LENGTH} at most are shown")
+        if len(message) > MAX_MESSAGE_LENGTH:
+            raise CelError(f"it has {len(message)} characters, and {MAX_MESSAGE_LENGTH} at most are shown")
         return _Answer(True, message)
     except CelError as error:
         # The risk applies, and a message that could not be computed is no reason to hide it.
         return _Answer(True, f"(no message: {one_line(error)})")
 
 
-def _bool(program: Program, values: dict[str, Any], budget: Budget) -> bool:
+def _evaluate_bool(program: Program, values: dict[str, Any], budget: Budget) -> bool:
     value = program.evaluate(values, budget)
     if not isinstance(value, bool):
         raise CelError(f"the expression's value is {value!r}, not true or false")
@@ -411,15 +412,15 @@ def _bool(program: Program, values: dict[str, Any], budget: Budget) -> bool:
 
 
 def _findings(spec: PreflightCheckSpec, objects: Sequence[Any], answers: Sequence[_Answer]) -> Iterator[Finding]:
-    """Yields one finding for all objects that the risk applies to, and one for all whose evaluation failed."""
+    """Yields one finding for all objects to which the risk applies, and one for all whose evaluation failed."""
     risk = spec.risk
     applying = [(obj, answer) for obj, answer in zip(objects, answers, strict=True) if answer.applies]
     if applying:
         own_messages = [answer.message for _, answer in applying if answer.message]
-        more = f" And {len(own_messages) - MESSAGES} more." if len(own_messages) > MESSAGES else ""
+        more = f" And {len(own_messages) - MAX_OWN_MESSAGES} more." if len(own_messages) > MAX_OWN_MESSAGES else ""
         yield _applying_finding(
             spec,
-            " ".join(own_messages[:MESSAGES]) + more if own_messages else risk.message,
+            " ".join(own_messages[:MAX_OWN_MESSAGES]) + more if own_messages else risk.message,
             (obj for obj, _ in applying),
         )
     failed = [(obj, answer) for obj, answer in zip(objects, answers, strict=True) if answer.error]
@@ -447,7 +448,7 @@ def _resources(spec: PreflightCheckSpec, objects: Iterable[Any]) -> tuple[Report
 
 
 def _unknown_finding(spec: PreflightCheckSpec, why: str, objects: Iterable[Any] = ()) -> Finding:
-    """Returns the finding that it is unknown whether the risk applies."""
+    """Returns the Unknown finding of the check, with the reason `why`."""
     return Finding(
         spec.risk.name,
         f"Whether {spec.risk.name} applies could not be told: {why.rstrip('.')}.",

@@ -22,23 +22,24 @@ _FOR_NO_PROFILE = (
 
 
 class UnusableCheck(Exception):
-    """Error raised by a check that the release brings but that cannot be run."""
+    """Error raised by a check of the release that cannot be run."""
 
 
 def declared_checks(files: Mapping[str, str], filters: Filters) -> tuple[Check, ...]:
     """Returns every check of `files` (path -> text) that the cluster gets, in the order of the paths."""
     return tuple(
-        check for path in sorted(files) if not is_cases(path) for check in _of_file(path, files[path], filters)
+        check for path in sorted(files) if not is_cases(path) for check in _checks_of_file(path, files[path], filters)
     )
 
 
-def _of_file(path: str, text: str, filters: Filters) -> Iterator[Check]:
+def _checks_of_file(path: str, text: str, filters: Filters) -> Iterator[Check]:
     """Yields the checks of one file that are for the cluster, and an unusable check for each error in the file."""
     manifests, errors = parse_manifests(path, text)
     yield from (unusable_check(path, str(error)) for error in errors)
     for manifest in manifests:
         if not any(key.startswith(INCLUDE_PREFIX) for key in manifest.annotations or ()):
-            # No cluster would run it, which nobody intends: left out, it would look like a check that found nothing.
+            # No cluster would run this check, which nobody intends. If it were left out, it would look like a check
+            # that found nothing.
             yield unusable_check(manifest.identity.name, f"{path}: {_FOR_NO_PROFILE}")
         elif not isinstance(include(manifest, filters), Excluded):
             yield _load_check(manifest, text)
@@ -52,7 +53,7 @@ def _load_check(manifest: Manifest, text: str) -> Check:
 
 
 def unusable_check(name: str, why: str) -> Check:
-    """Returns a check that stands for one that could not be loaded: it is always Unknown."""
+    """Returns a check that is always Unknown, in place of a check that could not be loaded."""
 
     def run(_snapshot: Snapshot, _context: Context) -> Iterable[Finding]:
         raise UnusableCheck(why)

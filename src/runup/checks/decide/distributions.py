@@ -43,9 +43,10 @@ class Support:
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """A distribution or service: how its control plane and its nodes are updated, and what leads back.
+    """A distribution or service: how its control plane and its nodes are updated, and how an update is reverted.
 
-    The commands have `{minor}`, `{patch}` (versions) and `{group}` (of nodes) in them.
+    `control_plane`, `nodes` and `back` may contain the placeholders `{minor}`, `{patch}` (versions) and `{group}` (a
+    group of nodes).
     """
 
     name: str
@@ -63,7 +64,7 @@ def service_group(node: Node) -> str:
 
 
 def distribution_of(nodes: Iterable[Node]) -> Distribution:
-    """Returns what the nodes are of: the first row that one of them matches; else Kubernetes by itself."""
+    """Returns the distribution of the nodes: the first row that any node matches, else the row of all others."""
     node_infos = [(node, node.status.node_info) for node in nodes]
     for row in document("distributions")["distributions"]:
         if any(
@@ -80,7 +81,7 @@ def distribution_of(nodes: Iterable[Node]) -> Distribution:
 
 @cache
 def _distribution_named(name: str) -> Distribution:
-    """Returns the row of that distribution, or that of all others if it has none."""
+    """Returns the distribution called `name`, or the one for all others (`other`) if the table has no such row."""
     table = document("distributions")
     row = next(
         (distribution for distribution in table["distributions"] if distribution["name"] == name), table["other"]
@@ -91,16 +92,16 @@ def _distribution_named(name: str) -> Distribution:
         nodes=row["nodes"],
         steps=row["steps"],
         back=row["back"],
-        support=_support(row["name"], row["support"])
+        support=_parse_support(row["name"], row["support"])
         if "support" in row
-        else _support("Kubernetes", table["upstream"]),
+        else _parse_support("Kubernetes", table["upstream"]),
         kube_proxy=row.get("kubeProxy", ""),
     )
 
 
-def _support(of: str, row: Mapping[str, Any]) -> Support:
-    return Support(of, row["source"], str(row["date"]), _days(row["ends"]), _days(row.get("paid") or {}))
+def _parse_support(name: str, row: Mapping[str, Any]) -> Support:
+    return Support(name, row["source"], str(row["date"]), _parse_days(row["ends"]), _parse_days(row.get("paid") or {}))
 
 
-def _days(rows: Mapping[str, Any]) -> dict[int, date]:
+def _parse_days(rows: Mapping[str, Any]) -> dict[int, date]:
     return {int(minor.partition(".")[2]): date.fromisoformat(str(day)) for minor, day in rows.items()}

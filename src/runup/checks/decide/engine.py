@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 
 from kubekit.api.codec import Undecodable
 from kubekit.api.scheme import Resource
-from runup.checks.decide.lacking_kinds import with_lacking
+from runup.checks.decide.lacking_kinds import with_lacking_kinds
 from runup.checks.decide.model import Applies, Check, Context, Finding, Snapshot, Unreadable, UnreadableObject
-from runup.checks.decide.wording import NAMED
+from runup.checks.decide.wording import MAX_NAMED
 from runup.preflight.decide.report import MAX_NAME, NAME, CheckResult, ReportedResource, is_url
 
 PARTIAL = "PreflightPartial"
@@ -53,12 +53,12 @@ def run_check(check: Check, snapshot: Snapshot, context: Context) -> CheckOutcom
     # A set of its own, because each outcome records only the kinds that its own check requested.
     snapshot = replace(snapshot, asked=set())
     outcome = _run_check(check, snapshot, context)
-    findings = with_lacking(outcome.findings, unknown_risk(check), check.reads, snapshot)
+    findings = with_lacking_kinds(outcome.findings, unknown_risk(check), check.reads, snapshot)
     return replace(outcome, findings=findings, asked=frozenset(snapshot.asked))
 
 
 def _run_check(check: Check, snapshot: Snapshot, context: Context) -> CheckOutcome:
-    """Runs one check and returns its outcome, without the kinds that it requested."""
+    """Runs one check and returns its outcome, with `asked` left empty."""
     findings: list[Finding] = []
     try:
         if not check.applies_to(context):
@@ -81,7 +81,7 @@ def _run_check(check: Check, snapshot: Snapshot, context: Context) -> CheckOutco
 
 
 def could_not_tell(check: Check, why: str, findings: tuple[Finding, ...] = ()) -> CheckOutcome:
-    """Returns the outcome of a check that did not finish, with the risk that stands for it."""
+    """Returns the Unknown outcome of a check that did not finish, with its findings so far and its Unknown risk."""
     why = why.rstrip(".")
     risk = Finding(
         name=unknown_risk(check),
@@ -107,13 +107,13 @@ def _undecoded_findings(
     if not bad:
         return ()
     problems = [f"{resource.kind} {undecoded}".rstrip(".") for resource, undecoded in bad]
-    more = f"; and {len(problems) - NAMED} more" if len(problems) > NAMED else ""
+    more = f"; and {len(problems) - MAX_NAMED} more" if len(problems) > MAX_NAMED else ""
     subject = "the object" if len(problems) == 1 else f"{len(problems)} objects"
     return (
         Finding(
             name=unknown_risk(check),
             message=(
-                f"Whether {check.name} applies to {subject} could not be told: {'; '.join(problems[:NAMED])}{more}."
+                f"Whether {check.name} applies to {subject} could not be told: {'; '.join(problems[:MAX_NAMED])}{more}."
             ),
             applies=Applies.UNKNOWN,
             reason=PARTIAL,

@@ -22,8 +22,10 @@ from runup.checks.decide.step_plans import step_plans, with_risks
 from runup.preflight.decide import causes
 from runup.preflight.decide.report import CONTROL_PLANE, NODES, Part, ReportedRisk, ReportedStep
 
-# How many minor versions a kubelet may be behind the API server; one of before 1.25 only two.
-KUBELET_SKEW, OLDER_SKEW, _SINCE = 3, 2, 25
+# How many minor versions a kubelet may be behind the API server; a kubelet older than 1.25 only two
+# (https://kubernetes.io/releases/version-skew-policy/#kubelet).
+KUBELET_SKEW = 3
+KUBELET_SKEW_BEFORE_1_25 = 2
 # More minor versions at once than anybody goes; each is an evaluation of its own.
 MAX_MINORS = 20
 # Risks about nodes and pods that stand in the way of the control plane, not of the nodes themselves.
@@ -106,8 +108,8 @@ def hops(source: Version, target: Version) -> tuple[Version, ...]:
     return (*between, target)
 
 
-def on_the_way(context: Context) -> tuple[Context, ...]:
-    """Returns the context of the way to each minor version before the target's; none if it is the next one."""
+def contexts_on_the_way(context: Context) -> tuple[Context, ...]:
+    """Returns the contexts of the updates to each minor version before the target's; none if it is the next one."""
     between = hops(context.source, context.target)[:-1]
     return tuple(replace(context, target=hop, target_kubernetes=str(hop)) for hop in between)
 
@@ -117,7 +119,7 @@ def steps(
 ) -> tuple[ReportedStep, ...]:
     """Returns the steps of the way, each with the names of the risks that it is the first to meet.
 
-    `outcomes` are those of the whole way, `earlier` those of each context `on_the_way`.
+    `outcomes` are those of the whole way, `earlier` those of each context `contexts_on_the_way`.
     """
     planned = tuple(_planned_steps(context, oldest_kubelet(snapshot)))
     first: dict[str, Version] = {}
@@ -145,12 +147,14 @@ def oldest_kubelet(snapshot: Snapshot) -> Version | None:
 
 def _planned_steps(context: Context, kubelet: Version | None) -> Iterator[Planned]:
     """Yields the steps: which part of the cluster goes to which version."""
+    # On the way back the nodes go first: a kubelet must never be newer than the API server.
     if context.target < context.source:
         yield NODES, context.target
         yield CONTROL_PLANE, context.target
         return
     at = context.source
     for hop in hops(context.source, context.target):
+        # The nodes are updated in between only where their kubelets would fall too far behind.
         if kubelet is not None and hop.minor - kubelet.minor > allowed_skew(kubelet.minor):
             yield NODES, at
             kubelet = at
@@ -161,7 +165,7 @@ def _planned_steps(context: Context, kubelet: Version | None) -> Iterator[Planne
 
 def allowed_skew(kubelet_minor: int) -> int:
     """Returns how many minor versions a kubelet of 1.`kubelet_minor` may be behind the API server."""
-    return OLDER_SKEW if kubelet_minor < _SINCE else KUBELET_SKEW
+    return KUBELET_SKEW_BEFORE_1_25 if kubelet_minor < 25 else KUBELET_SKEW
 
 
 def _step_number(planned: Sequence[Planned], hop: Version, risk: ReportedRisk) -> int:

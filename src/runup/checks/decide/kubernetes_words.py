@@ -1,4 +1,4 @@
-"""Says in the words of Kubernetes what checks and pages say in those of OpenShift, for a cluster that is none.
+"""Rewrites texts of checks and pages, which are written for OpenShift, in terms of plain Kubernetes.
 
 Checks name commands as administrators of OpenShift type them, between backquotes. `kubectl` has the same ones, without
 the `adm` of those that OpenShift groups so. A page also has sentences about OpenShift alone, which are left out.
@@ -43,7 +43,8 @@ def page_for_kubernetes(page: str) -> str:
     text, mark, example = for_kubernetes(page).strip().partition("**For example**")
     paragraphs = text.strip().split("\n\n")
     kept_paragraphs = [
-        paragraph if _is_verbatim(paragraph) else _cut(_with_reads(paragraph)) for paragraph in paragraphs
+        paragraph if _is_verbatim(paragraph) else _without_openshift_parts(_without_openshift_reads(paragraph))
+        for paragraph in paragraphs
     ]
     kept_paragraphs += [mark + example] if mark and not OPENSHIFT_WORDS.search(example) else []
     return "\n\n".join(paragraph for paragraph in kept_paragraphs if paragraph) + "\n"
@@ -53,7 +54,7 @@ def _is_verbatim(paragraph: str) -> bool:
     return paragraph.startswith(("#", "```", ">", "|", "    ")) or "```" in paragraph
 
 
-def _with_reads(paragraph: str) -> str:
+def _without_openshift_reads(paragraph: str) -> str:
     """Returns the list of what a check reads without the kinds of OpenShift; other paragraphs as they are."""
     listed = paragraph.removeprefix("**Reads** ").rstrip(".")
     items = re.split(r", | and ", " ".join(listed.split()))
@@ -64,7 +65,7 @@ def _with_reads(paragraph: str) -> str:
     return f"**Reads** {' and '.join(part for part in (', '.join(most), last) if part)}."
 
 
-def _cut(paragraph: str) -> str:
+def _without_openshift_parts(paragraph: str) -> str:
     """Returns the paragraph without its parts about OpenShift, or an empty string if only its opening is left."""
     opening = _LEAD.match(paragraph)
     lead = opening[0] if opening else ""
@@ -74,7 +75,7 @@ def _cut(paragraph: str) -> str:
 
 
 def _cut_sentence(sentence: str) -> str:
-    """Returns the sentence up to its first part about OpenShift: what follows may be about that, too."""
+    """Returns the sentence up to its first part about OpenShift: the parts after it may be about OpenShift, too."""
     clauses = _CLAUSE.split(sentence)
     foreign = next((number for number, clause in enumerate(clauses) if OPENSHIFT_WORDS.search(clause)), len(clauses))
     kept_text = " ".join(clauses[:foreign])

@@ -1,4 +1,4 @@
-"""Finds the kinds without which a check could not tell: what it reads and a snapshot does not have in full."""
+"""Finds the kinds that a check lacked: those that it reads, and that the snapshot does not have in full."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from runup.checks.decide.model import Applies, Finding, Snapshot
 _DEFINITIONS = resource_of(CustomResourceDefinition)
 
 
-def with_lacking(
+def with_lacking_kinds(
     findings: Sequence[Finding], risk: str, reads: Iterable[Resource], snapshot: Snapshot
 ) -> tuple[Finding, ...]:
-    """Returns the findings of a check; those named `risk`, which say that it could not tell, with the kinds it lacked.
+    """Returns the findings of a check, its Unknown findings named `risk` with the kinds that it lacked.
 
-    A check that had every kind that it asked for lacked none: an object left something unsaid.
+    If the check had every kind that it asked for, it lacked none: then the content of an object left it in doubt.
     """
     unsure = [finding for finding in findings if finding.applies is Applies.UNKNOWN and finding.name == risk]
     if not unsure or all(is_whole(snapshot, resource) for resource in snapshot.asked):

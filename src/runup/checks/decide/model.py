@@ -128,8 +128,8 @@ class Snapshot:
     def has_all(self, resource: Resource, namespace: str = "") -> bool:
         """Returns whether every object of `resource` is in its list, or every one of `namespace` if one is given.
 
-        Where it is not, a check that would conclude from an object's absence says nothing: the engine adds, for each
-        kind that was requested, that objects of it may be missing.
+        If not, a check that would conclude from an object's absence yields nothing: the engine adds, for each kind that
+        was requested, the Unknown finding that objects of the kind may be missing.
         """
         try:
             self.require_all(resource, namespace)

@@ -87,7 +87,7 @@ def document(name: str) -> dict[str, Any]:
 def removed_versions(source: int, target: int) -> Mapping[tuple[str, str, str], int]:
     """Returns the (group, version, kind) triples removed between two minor versions of Kubernetes, and by which.
 
-    Those that are planned for versions that the table does not reach are among them.
+    Removals that are planned for versions which the table does not reach are included.
     """
     return {triple: minor for triple, minor in _removal_minors().items() if source < minor <= target}
 
@@ -98,12 +98,12 @@ def removal_of(group: str, version: str, kind: str) -> int | None:
 
 
 def life_of(group: str, version: str, kind: str) -> Life:
-    """Returns the life of a built-in kind in that version; of one that stays, nothing is known."""
+    """Returns the life of a built-in kind in that version, with empty fields if the table does not have it."""
     return _api_lives().get((group, version, kind), Life())
 
 
 def versions_of(group: str, kind: str) -> dict[str, Life]:
-    """Returns the life of each version of a built-in kind that the table has; of one from of old there is none."""
+    """Returns the life of each version of a built-in kind that the table has; it has none of the oldest versions."""
     return {
         version: life for (of, version, kind_name), life in _api_lives().items() if (of, kind_name) == (group, kind)
     }

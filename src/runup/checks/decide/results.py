@@ -39,10 +39,10 @@ from runup.release.decide import documentation
 
 # Highest first, so that `min` by this order finds the highest.
 SEVERITIES: tuple[Severity, ...] = ("critical", "warning", "info")
-# Room for the words that say how many characters are cut off.
-_MARK = 36
+# Room for the words that say how many characters are cut off (`_text`).
+_CUT_MARK_LENGTH = 36
 # Characters of a text and resources of a risk, from generous to sparse; the first pair that fits is used.
-FITS = ((4000, 100), (1000, 20), (500, 0), (100, 0))
+TRIM_LEVELS = ((4000, 100), (1000, 20), (500, 0), (100, 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ def risks(outcomes: Iterable[CheckOutcome], base: str = "") -> tuple[ReportedRis
 
 
 def count_omitted(outcomes: Iterable[CheckOutcome]) -> int:
-    """Returns the number of risks that `risks` has no room for; one of those that it returns stands for them."""
+    """Returns the number of risks for which `risks` has no room, and which its last risk, `OMITTED`, stands for."""
     names = {finding.name for outcome in outcomes for finding in outcome.findings}
     # One place is taken by the risk that stands for the others.
     return len(names) - (MAX_RISKS - 1) if len(names) > MAX_RISKS else 0
@@ -146,7 +146,7 @@ def _in_words_of_kubernetes(outcome: CheckOutcome) -> CheckOutcome:
 
 
 def _reported_check(outcome: CheckOutcome) -> ReportedCheck:
-    """Returns the outcome as the report has it, with its duration in seconds."""
+    """Returns the entry of the report for the outcome."""
     return ReportedCheck(
         name=outcome.check.name,
         component=outcome.check.component,
@@ -194,7 +194,8 @@ def _most_severe(reported_risks: list[ReportedRisk], base: str) -> list[Reported
     """Returns at most `MAX_RISKS` risks: the most severe, and one that counts and names the others."""
     if len(reported_risks) <= MAX_RISKS:
         return reported_risks
-    # A release's own risk of that name goes among the others: a second one would make the report invalid.
+    # If a release has a risk named OMITTED of its own, it is omitted first: two risks of one name would make the report
+    # invalid.
     ordered = sorted(
         reported_risks,
         key=lambda risk: (risk.name == OMITTED, risk.applies != "True", SEVERITIES.index(risk.severity), risk.name),
@@ -216,7 +217,7 @@ def _most_severe(reported_risks: list[ReportedRisk], base: str) -> list[Reported
 
 def _fit_into_limit(report: Report) -> Report:
     """Returns the report with texts and resources cut until it has at most `MAX_BYTES`."""
-    for characters, resources in FITS:
+    for characters, resources in TRIM_LEVELS:
         trimmed = replace(
             report,
             message=_text(report.message, characters),
@@ -249,5 +250,5 @@ def _text(text: str, characters: int) -> str:
     clean = printable(text)
     if len(clean) <= characters:
         return clean
-    end = cut_position(clean, characters - _MARK)
+    end = cut_position(clean, characters - _CUT_MARK_LENGTH)
     return f"{clean[:end]} ... and {len(clean) - end} more characters"

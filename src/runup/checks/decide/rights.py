@@ -1,8 +1,9 @@
 """Reads and writes the file of a release image that declares what its checks read: `preflight-checks/reads`.
 
-The managing operator cannot ask a newer release's Python what it reads, and must not run it to find out. So the file is
-written when a release is made: `release new` lists what the declarative checks that it packs read, and what the Python
-that the image runs reads. `rights_of_file` reads it back from an image that was verified, as data of a third party.
+The managing operator cannot ask a newer release's Python checks what they read, and must not run that release to find
+out. So the file is written when a release is made: `release new` lists the rights of the declarative checks that it
+packs, and those of the Python checks in the image. `rights_of_file` reads the file back from a verified image, as data
+of a third party.
 """
 
 from __future__ import annotations

@@ -41,9 +41,9 @@ def snapshot_of(
 ) -> Snapshot:
     """Returns the snapshot of `objects` for checks that read `reads`.
 
-    `lacking` returns why a kind is not known although it has no object here (empty: there is none); `partly` returns
-    why there may be more objects of it, and `complete_in` in which namespaces there are none. `absent` returns whether
-    the server is known not to have the kind.
+    `lacking` returns why a kind without an object in `objects` is not known (empty: the cluster has no object of it).
+    `partly` returns why the cluster may have more objects of a kind, and `complete_in` the namespaces in which it has
+    no more. `absent` returns whether the server is known not to have the kind.
     """
     typed_reads = tuple(dict.fromkeys(resource for resource in reads if has_type(resource)))
     by_kind: dict[tuple[str, str], list[Resource]] = {}
@@ -52,7 +52,7 @@ def snapshot_of(
     found_by_read = {resource: _ReadObjects() for resource in typed_reads}
     for obj in objects:
         group, _, version = str(obj.get("apiVersion") or "").rpartition("/")
-        for resource in _readers(by_kind.get((group, str(obj.get("kind"))), []), version):
+        for resource in _matching_reads(by_kind.get((group, str(obj.get("kind"))), []), version):
             if _is_in_read(resource, obj):
                 _add_object(found_by_read[resource], resource, obj)
     present = {
@@ -65,7 +65,11 @@ def snapshot_of(
         resource: why
         for resource, found_objects in found_by_read.items()
         if not _has_objects(found_objects)
-        and (why := OTHER_VERSION if _versions(by_kind, resource) and resource in present else lacking(resource))
+        and (
+            why := OTHER_VERSION
+            if _is_read_in_several_versions(by_kind, resource) and resource in present
+            else lacking(resource)
+        )
     }
     return Snapshot(
         {
@@ -90,7 +94,7 @@ def snapshot_of(
     )
 
 
-def _versions(by_kind: Mapping[tuple[str, str], list[Resource]], resource: Resource) -> bool:
+def _is_read_in_several_versions(by_kind: Mapping[tuple[str, str], list[Resource]], resource: Resource) -> bool:
     """Returns whether the kind is read in several versions."""
     return len({candidate.version for candidate in by_kind[resource.group, resource.kind]}) > 1
 
@@ -100,8 +104,11 @@ def _has_objects(found_objects: _ReadObjects) -> bool:
     return bool(found_objects.objects or found_objects.undecoded)
 
 
-def _readers(candidates: list[Resource], version: str) -> list[Resource]:
-    """Returns the reads that take the object: a kind that is read in only one version takes objects of any version."""
+def _matching_reads(candidates: list[Resource], version: str) -> list[Resource]:
+    """Returns the `candidates` that take an object in `version`.
+
+    A kind that is read in only one version takes objects in any version.
+    """
     if len({resource.version for resource in candidates}) < 2:
         return candidates
     return [resource for resource in candidates if resource.version == version]

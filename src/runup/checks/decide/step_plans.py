@@ -1,7 +1,7 @@
-"""Says how each step of an update of Kubernetes is done: by what, what is paused meanwhile, and what leads back.
+"""Plans how each step of an update of Kubernetes is done: its commands, what is paused meanwhile, how it is reverted.
 
-The words are those of the cluster's distribution (`data/distributions.yaml`); what works against an update is known
-from the images of pods (`pauses` of `data/addons.yaml`). Nothing of it is carried out by runup.
+The commands are those of the cluster's distribution (`data/distributions.yaml`). Add-ons that work against an update
+are recognised by the images of pods (`pauses` of `data/addons.yaml`). runup itself runs none of these commands.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from runup.preflight.decide.report import MAX_LINES, NODES, Part, ReportedStep
 Planned = Sequence[tuple[Part, Version]]
 BACK_NODES = "replace the nodes with such of {minor}, before the control plane: a kubelet is never taken back in place"
 _OWNERS = ("ReplicaSet", "DaemonSet", "StatefulSet")
-# Names as the API server takes them; in a dump may stand anything, and these are typed into a shell.
+# Names that the API server accepts. A dump may contain any text, and users type these names into a shell.
 _GROUP = Pattern(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 _NAME = Pattern(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 
 
 def step_plans(snapshot: Snapshot, planned: Planned, *, is_back: bool = False) -> tuple[ReportedStep, ...]:
-    """Returns the steps without their risks. `is_back`: they lead to the minor version before."""
-    nodes = _nodes(snapshot)
+    """Returns the steps without their risks. With `is_back` they lead back to the minor version before."""
+    nodes = _known_nodes(snapshot)
     distribution = distribution_of(nodes)
     groups = sorted({group for node in nodes if _GROUP.fullmatch(group := service_group(node))}) or ["GROUP"]
-    pauses = tuple(_pauses(snapshot))
+    pauses = tuple(_addons_to_pause(snapshot))
     steps = []
     for number, (part, version) in enumerate(planned):
         of_nodes = part == NODES
@@ -42,7 +42,8 @@ def step_plans(snapshot: Snapshot, planned: Planned, *, is_back: bool = False) -
         if not is_back:
             text = distribution.nodes if of_nodes else distribution.control_plane
         words = {"minor": f"{version.major}.{version.minor}", "patch": str(version)}
-        of_all = [row["during"] == "all" for row in pauses]
+        # An add-on is paused during the whole update, or during each step of nodes.
+        during_all_steps = [row["during"] == "all" for row in pauses]
         steps.append(
             ReportedStep(
                 part=part,
@@ -50,12 +51,12 @@ def step_plans(snapshot: Snapshot, planned: Planned, *, is_back: bool = False) -
                 how=tuple(dict.fromkeys(text.format(group=group, **words) for group in groups))[:MAX_LINES],
                 before=tuple(
                     f"Pause {row['name']}: {row['why']}. {row['before']} ({row['source']})"
-                    for row, whole in zip(pauses, of_all, strict=True)
+                    for row, whole in zip(pauses, during_all_steps, strict=True)
                     if (first if whole else of_nodes)
                 )[:MAX_LINES],
                 after=tuple(
                     f"Let {row['name']} go on: {row['after']}"
-                    for row, whole in zip(pauses, of_all, strict=True)
+                    for row, whole in zip(pauses, during_all_steps, strict=True)
                     if (last if whole else of_nodes)
                 )[:MAX_LINES],
                 back="" if of_nodes or is_back else distribution.back,
@@ -69,15 +70,15 @@ def with_risks(step: ReportedStep, names: Sequence[str]) -> ReportedStep:
     return replace(step, risks=tuple(names))
 
 
-def _nodes(snapshot: Snapshot) -> tuple[Node, ...]:
+def _known_nodes(snapshot: Snapshot) -> tuple[Node, ...]:
     try:
         return snapshot.all(Node)
     except Unreadable:
         return ()
 
 
-def _pauses(snapshot: Snapshot) -> Iterator[Mapping[str, Any]]:
-    """Yields the rows of what runs and works against an update, with the names that it has in this cluster."""
+def _addons_to_pause(snapshot: Snapshot) -> Iterator[Mapping[str, Any]]:
+    """Yields the table's rows of the add-ons that run and work against an update, with their names in this cluster."""
     pods = [
         pod for objects in snapshot.objects.values() if objects and isinstance(objects[0], PlacedPod) for pod in objects
     ]
@@ -85,12 +86,12 @@ def _pauses(snapshot: Snapshot) -> Iterator[Mapping[str, Any]]:
     for addon in running_addons(pods, document("addons")["pauses"]):
         if addon.row["name"] not in seen_names:
             seen_names.add(addon.row["name"])
-            words = _words(addon)
-            yield {**addon.row, **{key: _filled(addon.row[key], words) for key in ("before", "after")}}
+            words = _placeholder_values(addon)
+            yield {**addon.row, **{key: _fill_placeholders(addon.row[key], words) for key in ("before", "after")}}
 
 
-def _words(addon: Running) -> dict[str, str]:
-    """Returns what stands for the placeholders of the row's commands."""
+def _placeholder_values(addon: Running) -> dict[str, str]:
+    """Returns the text for each placeholder in the commands of the add-on's row."""
     pod: PlacedPod = addon.pods[0]
     owner = next((owner for owner in pod.metadata.owner_references if owner.kind in _OWNERS), None)
     name = owner.name if owner else ""
@@ -105,7 +106,7 @@ def _words(addon: Running) -> dict[str, str]:
     }
 
 
-def _filled(text: str, words: Mapping[str, str]) -> str:
+def _fill_placeholders(text: str, words: Mapping[str, str]) -> str:
     # Not str.format: a patch in JSON has braces of its own.
     for placeholder, word in words.items():
         text = text.replace(placeholder, word)

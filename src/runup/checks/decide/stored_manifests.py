@@ -17,7 +17,7 @@ from runup.checks.decide.wording import could_not_tell_finding, count, names
 from runup.preflight.decide.report import ReportedResource, Severity
 
 # How many minor versions ahead a removal is told of.
-AHEAD = 3
+MINORS_AHEAD = 3
 IN_FILES, SOON_IN_FILES = "RemovedAPIInManifest", "DeprecatedAPIInManifest"
 IN_HELM = "RemovedAPIInHelmRelease"
 _IN_MINOR = "1.{}"
@@ -51,7 +51,7 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True)
 class Manifests:
-    """Manifests that were read, and what could not be, in words."""
+    """Manifests that were read, and in `problems` why others could not be read."""
 
     objects: tuple[Manifest, ...] = ()
     problems: tuple[str, ...] = field(default=())
@@ -62,7 +62,7 @@ def file_check(manifests_read: Manifests) -> Check:
 
     def run(_snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         """Yields the findings about manifests in files that the target, or a release soon after it, does not serve."""
-        target = _minor(context)
+        target = _target_minor(context)
         yield from _findings_by_type(
             [manifest for manifest in manifests_read.objects if _is_gone(manifest, target)],
             IN_FILES,
@@ -77,11 +77,11 @@ def file_check(manifests_read: Manifests) -> Check:
             "info",
             "Nothing for this update; plan to write {them} in {replacement}.",
         )
-        yield from _of_addons(manifests_read.objects, IN_FILES, "applying {them} fails")
+        yield from _addon_findings(manifests_read.objects, IN_FILES, "applying {them} fails")
         yield from _unread_finding(
             manifests_read, IN_FILES, "Render templates first (`helm template`, `kustomize build`), and mend the rest."
         )
-        yield from _beyond_table(manifests_read.objects, target, IN_FILES, context)
+        yield from _beyond_table_findings(manifests_read.objects, target, IN_FILES, context)
 
     return _manifest_check(IN_FILES, "manifests", run)
 
@@ -91,7 +91,7 @@ def helm_check(manifests_read: Manifests) -> Check:
 
     def run(_snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         """Yields the findings about manifests of Helm releases that the target does not serve."""
-        target = _minor(context)
+        target = _target_minor(context)
         yield from _findings_by_type(
             [manifest for manifest in manifests_read.objects if _is_gone(manifest, target)],
             IN_HELM,
@@ -100,13 +100,13 @@ def helm_check(manifests_read: Manifests) -> Check:
             "Upgrade to a chart that writes {them} in {replacement} before the update; later only `helm mapkubeapis "
             "RELEASE` mends what is stored.",
         )
-        yield from _of_addons(
+        yield from _addon_findings(
             manifests_read.objects, IN_HELM, "the next `helm upgrade` or `helm rollback` of {them} fails"
         )
         yield from _unread_finding(
             manifests_read, IN_HELM, "Give the right to list what is named, or leave out --helm-releases."
         )
-        yield from _beyond_table(manifests_read.objects, target, IN_HELM, context)
+        yield from _beyond_table_findings(manifests_read.objects, target, IN_HELM, context)
 
     return _manifest_check(IN_HELM, "helm", run)
 
@@ -115,7 +115,7 @@ def _manifest_check(name: str, component: str, run: Callable[[Snapshot, Context]
     return Check(name, component, (), run, unknown_risk=f"{name}Unknown", severity="critical", clusters=BOTH)
 
 
-def _minor(context: Context) -> int:
+def _target_minor(context: Context) -> int:
     return int(context.target_kubernetes.split(".")[1])
 
 
@@ -124,7 +124,7 @@ def _removal(manifest: Manifest) -> int | None:
 
 
 def _replacement(manifest: Manifest) -> str:
-    """Returns the version to write, in words; of a kind that nothing takes the place of, that."""
+    """Returns in words the version to write instead, or that no version of the kind remains."""
     replacement = life_of(manifest.group, manifest.version, manifest.kind).replacement
     return replacement or "another way: no version of this kind stays"
 
@@ -137,20 +137,20 @@ def _is_gone(manifest: Manifest, target: int) -> bool:
 def _is_deprecated(manifest: Manifest, target: int) -> bool:
     """Returns whether the target still serves the version, but has it deprecated or is close to its removal.
 
-    Close is at most `AHEAD` minor versions before. A version without a known removal does not count.
+    Close is at most `MINORS_AHEAD` minor versions before. A version without a known removal does not count.
     """
     removal = _removal(manifest)
     if removal is None or removal <= target:
         return False
     deprecated = life_of(manifest.group, manifest.version, manifest.kind).deprecated
-    return removal <= target + AHEAD or (deprecated is not None and deprecated <= target)
+    return removal <= target + MINORS_AHEAD or (deprecated is not None and deprecated <= target)
 
 
 def _findings_by_type(
     manifests: Sequence[Manifest], name: str, outcome: str, severity: Severity, fix: str
 ) -> Iterator[Finding]:
     """Yields one finding for each kind and version."""
-    for kind, version, of_type in _by_type(manifests):
+    for kind, version, of_type in _group_by_type(manifests):
         removed = _IN_MINOR.format(_removal(of_type[0]))
         places = names(sorted({manifest.place for manifest in of_type}))
         pronoun = "it" if len(of_type) == 1 else "them"
@@ -165,17 +165,20 @@ def _findings_by_type(
         )
 
 
-def _by_type(manifests: Iterable[Manifest]) -> Iterator[tuple[str, str, list[Manifest]]]:
+def _group_by_type(manifests: Iterable[Manifest]) -> Iterator[tuple[str, str, list[Manifest]]]:
     by_type: dict[tuple[str, str], list[Manifest]] = {}
     for manifest in manifests:
         by_type.setdefault((manifest.kind, manifest.api_version), []).append(manifest)
     return ((kind, version, of_type) for (kind, version), of_type in sorted(by_type.items()))
 
 
-def _of_addons(manifests: Iterable[Manifest], name: str, outcome: str) -> Iterator[Finding]:
-    """Yields the kinds that an add-on once defined in such a version; no text says which version the cluster has."""
-    for kind, version, of_type in _by_type(manifest for manifest in manifests if _addon(manifest)):
-        removal = _addon(of_type[0])
+def _addon_findings(manifests: Iterable[Manifest], name: str, outcome: str) -> Iterator[Finding]:
+    """Yields the findings about kinds in a version that the add-on which defines them does not serve any more.
+
+    The manifests do not say which version of the add-on the cluster has, so the finding names the one that stops.
+    """
+    for kind, version, of_type in _group_by_type(manifest for manifest in manifests if _addon_removal(manifest)):
+        removal = _addon_removal(of_type[0])
         assert removal is not None
         places = names(sorted({manifest.place for manifest in of_type}))
         pronoun = "it" if len(of_type) == 1 else "them"
@@ -190,7 +193,7 @@ def _of_addons(manifests: Iterable[Manifest], name: str, outcome: str) -> Iterat
         )
 
 
-def _addon(manifest: Manifest) -> AddonRemoval | None:
+def _addon_removal(manifest: Manifest) -> AddonRemoval | None:
     return addon_removal(manifest.group, manifest.version, manifest.kind)
 
 
@@ -204,8 +207,13 @@ def _unread_finding(manifests_read: Manifests, name: str, fix: str) -> Iterator[
         )
 
 
-def _beyond_table(manifests: Iterable[Manifest], target: int, name: str, context: Context) -> Iterator[Finding]:
-    """Yields what the table of removed versions is too old to tell: only alpha and beta versions are ever removed."""
+def _beyond_table_findings(
+    manifests: Iterable[Manifest], target: int, name: str, context: Context
+) -> Iterator[Finding]:
+    """Yields an Unknown finding if the target is newer than the table of removed versions.
+
+    It names alpha and beta versions alone: Kubernetes removes no others.
+    """
     last = table("removed-apis").last
     if target <= last:
         return

@@ -1,7 +1,7 @@
-"""Values that hold what is known of the operator catalogs that a cluster will have on the target.
+"""The operator catalogs that a cluster will have on the target, as far as they are known.
 
-`catalogue.olm.shared.olm_catalog_images` decides which image a CatalogSource will have then; callers that have a
-network read it.
+`catalogue.olm.shared.olm_catalog_images` decides which image a CatalogSource will have on the target; callers with a
+network read that image.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ NOBODY_LOOKED = "it was not read"
 
 @dataclass(frozen=True, slots=True)
 class TargetCatalog:
-    """The content of one catalog image: those of the packages `looked_for` that it has, or why it could not be read."""
+    """The packages of one catalog image, of those that were `looked_for`; or in `problem` why it could not be read."""
 
     image: str
     packages: Mapping[str, Package] = field(default_factory=dict)

@@ -24,11 +24,11 @@ class BadManifests(ValueError):
 
 def manifests_of_files(files: Iterable[tuple[str, str]]) -> tuple[Manifest, ...]:
     """Returns the manifests of these kinds in `files` (path, text). Raises BadManifests."""
-    return tuple(manifest for path, text in files if _may_hold(text) for manifest in _of_file(path, text))
+    return tuple(manifest for path, text in files if _may_hold(text) for manifest in _manifests_of_file(path, text))
 
 
 def objects_for_cluster(manifests: Iterable[Manifest], filters: Filters) -> tuple[JSON, ...]:
-    """Returns the objects of those manifests that a cluster with these filters gets."""
+    """Returns the objects of the manifests that are included in a cluster with `filters`."""
     return tuple(manifest.object for manifest in manifests if not isinstance(include(manifest, filters), Excluded))
 
 
@@ -38,7 +38,7 @@ def _may_hold(text: str) -> bool:
     return GATES in text or any(kind in text for kind in KINDS)
 
 
-def _of_file(path: str, text: str) -> Iterator[Manifest]:
+def _manifests_of_file(path: str, text: str) -> Iterator[Manifest]:
     """Yields the manifests of these kinds in one file. Raises BadManifests."""
     manifests, errors = parse_manifests(path, text)
     if errors:

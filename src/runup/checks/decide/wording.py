@@ -16,7 +16,7 @@ from runup.checks.decide.model import Applies, Context, Finding
 from runup.preflight.decide.report import ReportedResource, Severity
 
 # How many names a message lists at most; all of them are in the finding's resources.
-NAMED = 5
+MAX_NAMED = 5
 # How many characters of another component's message are quoted, so that what follows is still read.
 LONGEST_CAUSE = 600
 # Reasons that explain nothing: operators set them whatever the condition's status, and the cluster-version operator
@@ -30,7 +30,7 @@ DOWN_PATIENCE = timedelta(minutes=10)
 DEGRADED_PATIENCE = timedelta(minutes=30)
 
 
-def names(items: Sequence[str], limit: int = NAMED) -> str:
+def names(items: Sequence[str], limit: int = MAX_NAMED) -> str:
     """Returns the items in words: `a`, `a and b`, `a, b and c`, or `a, b, c and 17 more`."""
     if len(items) > limit:
         return f"{', '.join(items[:limit])} and {len(items) - limit} more"
@@ -51,7 +51,7 @@ def since_text(time: datetime | None) -> str:
     return f"since {time:%Y-%m-%dT%H:%M:%SZ}" if time else ""
 
 
-def dated(time: datetime | None) -> str:
+def since_suffix(time: datetime | None) -> str:
     """Returns ` (since 2026-01-14T09:30:00Z)`, or an empty string if the time is not known."""
     return f" ({since_text(time)})" if time else ""
 
@@ -105,7 +105,7 @@ def _cut_at_word(text: str, most: int) -> str:
 def condition_text(condition: Condition) -> str:
     """Returns `: Reason: message (since ...).` of a condition, as far as it has them."""
     why = cause(condition)
-    return f"{': ' if why else ''}{why}{dated(condition.last_transition_time)}."
+    return f"{': ' if why else ''}{why}{since_suffix(condition.last_transition_time)}."
 
 
 def severity_after(

@@ -27,7 +27,7 @@ from runup.checks.decide import target_manifests
 from runup.checks.decide.cluster_kinds import ClusterKind, checks_for_cluster, is_openshifts, reads_for_cluster
 from runup.checks.decide.declared_checks import declared_checks
 from runup.checks.decide.engine import evaluate
-from runup.checks.decide.kubernetes_path import UpdateOfKubernetes, on_the_way, steps, update_of_kubernetes
+from runup.checks.decide.kubernetes_path import UpdateOfKubernetes, contexts_on_the_way, steps, update_of_kubernetes
 from runup.checks.decide.model import Check, Context, Snapshot
 from runup.checks.decide.reads import namespace_of
 from runup.checks.decide.results import Header, completed_report
@@ -374,7 +374,9 @@ def _evaluate_plain_dump(
     snapshot = _snapshot_of_dump(dump, reads_for_cluster(reads, kind)).without(filter(is_openshifts, reads))
     context = Context(update.source, update.target, now, str(update.target), operator_namespace(), cluster=kind)
     outcomes = evaluate(checks, snapshot, context)
-    earlier_steps = [(step_context, evaluate(checks, snapshot, step_context)) for step_context in on_the_way(context)]
+    earlier_steps = [
+        (step_context, evaluate(checks, snapshot, step_context)) for step_context in contexts_on_the_way(context)
+    ]
     header = Header(
         source_version=str(update.source),
         target_version=str(update.target),

@@ -34,7 +34,13 @@ from runup.checks.decide import target_manifests
 from runup.checks.decide.cluster_kinds import ClusterKind, checks_for_cluster, is_openshifts, reads_for_cluster
 from runup.checks.decide.declared_checks import declared_checks
 from runup.checks.decide.engine import CheckOutcome
-from runup.checks.decide.kubernetes_path import is_kubernetes, on_the_way, steps, update_of_kubernetes, version_of
+from runup.checks.decide.kubernetes_path import (
+    contexts_on_the_way,
+    is_kubernetes,
+    steps,
+    update_of_kubernetes,
+    version_of,
+)
 from runup.checks.decide.model import Check, Context, Snapshot
 from runup.checks.decide.rehearsed_outcomes import CHECK as REHEARSAL
 from runup.checks.decide.results import Header, completed_report, failed, running_report
@@ -389,7 +395,7 @@ class PreflightTarget:
                 step_context,
                 [await self._runner.run(check, snapshot, step_context) for check in checks if check.container is None],
             )
-            for step_context in on_the_way(context)
+            for step_context in contexts_on_the_way(context)
         ]
         return steps(snapshot, context, outcomes, earlier_steps)
 

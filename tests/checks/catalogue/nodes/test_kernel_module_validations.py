@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from runup.checks.catalogue.nodes.kernel_module_validations import same_image
 from tests.checks.catalogue.asking import BY_NAME
 from tests.factories import context
 
+from runup.checks.catalogue.nodes.kernel_module_validations import same_image
 from runup.checks.decide.engine import run_check
 from runup.checks.decide.snapshots import snapshot_of
 from runup.kernelmodules.decide.verdict import PreflightResults, Readiness, Status

@@ -27,7 +27,7 @@ from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import names
 
 NAME = "DeprecatedAPIRequested"
-AHEAD = 3
+MINORS_AHEAD = 3
 EXAMPLE = """
 apiVersion: apiserver.openshift.io/v1
 kind: APIRequestCount
@@ -68,7 +68,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
 def _may_be_removed_soon(count: APIRequestCount, target: int | None) -> bool:
     """Returns whether one of the versions after the target's does not serve the counted API, as far as it is known."""
     minor = removed_in(count)
-    return minor is not None and (target is None or target < minor <= target + AHEAD)
+    return minor is not None and (target is None or target < minor <= target + MINORS_AHEAD)
 
 
 CHECK = declared(

@@ -16,7 +16,7 @@ from runup.checks.catalogue.declaring import BY_HAND, declared
 from runup.checks.catalogue.shared.result_cache import cache_each
 from runup.checks.catalogue.shared.topology import control_plane_first, is_control_plane
 from runup.checks.decide.model import Applies, Context, Finding, Snapshot
-from runup.checks.decide.wording import count, dated, names, resource
+from runup.checks.decide.wording import count, names, resource, since_suffix
 from runup.preflight.decide.report import Severity
 
 NOT_READY = "NodeNotReady"
@@ -54,7 +54,7 @@ def _not_ready_findings(nodes: tuple[Node, ...]) -> Iterator[Finding]:
         )
         yield _nodes_finding(
             NOT_READY,
-            f"{_nodes_are(nodes_broken)} not ready: {reasons}{dated(earliest)}.",
+            f"{_nodes_are(nodes_broken)} not ready: {reasons}{since_suffix(earliest)}.",
             nodes_broken,
             "Bring the nodes back or remove them; `oc describe node NAME` shows why the kubelet is not ready.",
             # The update takes the nodes of the control plane down one by one: with another one away already, etcd has

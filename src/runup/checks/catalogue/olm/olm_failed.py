@@ -26,7 +26,7 @@ from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.olm.shared.installed_operators import CSVS, READS, installed
 from runup.checks.catalogue.shared.presence import all_or_none
 from runup.checks.decide.model import Context, Finding, Snapshot
-from runup.checks.decide.wording import DOWN_PATIENCE, LONGEST_CAUSE, dated, names
+from runup.checks.decide.wording import DOWN_PATIENCE, LONGEST_CAUSE, names, since_suffix
 
 NAME = "OperatorFailed"
 PHASES = ("Failed", "Unknown")
@@ -55,7 +55,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
                 f"{NAME}-{csv.metadata.name}",
                 f"Operator {namespaced_name(csv)} is in phase "
                 f"{status.phase}{': ' if why else ''}{why[:LONGEST_CAUSE].rstrip('.')}"
-                f"{dated(status.last_transition_time)}.",
+                f"{since_suffix(status.last_transition_time)}.",
                 [csv],
                 fix=f"See `oc describe csv {csv.metadata.name} -n {csv.metadata.namespace}`, and mend what it names.",
             )
@@ -96,7 +96,7 @@ def _resolution_findings(snapshot: Snapshot, context: Context) -> Iterator[Findi
             yield risk(
                 f"{NAME}-{sub.metadata.name}",
                 f"No versions fit for Subscription {namespaced_name(sub)}, so no operator of its namespace is updated"
-                f"{_cause_text(failed.message)}{dated(since)}.",
+                f"{_cause_text(failed.message)}{since_suffix(since)}.",
                 [sub],
                 fix=f"See `oc describe subscription {sub.metadata.name} -n {sub.metadata.namespace}`: a catalog that "
                 "does not answer, a channel that is not there, or operators that exclude each other.",

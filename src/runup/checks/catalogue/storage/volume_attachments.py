@@ -21,7 +21,7 @@ from datetime import datetime
 from runup.api.platform_v1 import VolumeAttachment
 from runup.checks.catalogue.declaring import declared, risk
 from runup.checks.decide.model import Context, Finding, Snapshot
-from runup.checks.decide.wording import DOWN_PATIENCE, count, dated, names
+from runup.checks.decide.wording import DOWN_PATIENCE, count, names, since_suffix
 
 NAME = "VolumeAttachmentStuck"
 EXAMPLE = """
@@ -43,7 +43,10 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     if stuck:
         stuck.sort(key=lambda pair: pair[0].metadata.name)
         listing = names(
-            [f"{attachment.metadata.name} on {attachment.spec.node_name}{dated(since)}" for attachment, since in stuck]
+            [
+                f"{attachment.metadata.name} on {attachment.spec.node_name}{since_suffix(since)}"
+                for attachment, since in stuck
+            ]
         )
         yield risk(
             NAME,

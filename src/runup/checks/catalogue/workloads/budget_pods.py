@@ -26,7 +26,7 @@ from runup.checks.catalogue.shared.topology import control_plane
 from runup.checks.catalogue.workloads.shared.budgets import budget_name, not_computed, sorted_budgets
 from runup.checks.decide.cluster_kinds import BOTH
 from runup.checks.decide.model import Applies, Context, Finding, Snapshot, Unreadable
-from runup.checks.decide.wording import DOWN_PATIENCE, count, dated, names, resource, severity_after
+from runup.checks.decide.wording import DOWN_PATIENCE, count, names, resource, severity_after, since_suffix
 
 CHECK_NAME = "PodDisruptionBudgetPods"
 UNKNOWN = f"{CHECK_NAME}Unknown"
@@ -106,7 +106,7 @@ def _unready_findings(budgets: Budgets, context: Context) -> Iterator[Finding]:
     yield Finding(
         UNREADY,
         f"No pod of {count(len(budgets), 'PodDisruptionBudget')} is ready, so none can be evicted and "
-        f"{'its' if len(budgets) == 1 else 'their'} nodes cannot be drained: {listing}{dated(earliest)}.",
+        f"{'its' if len(budgets) == 1 else 'their'} nodes cannot be drained: {listing}{since_suffix(earliest)}.",
         reason="NoPodReady",
         severity=severity_after(earliest, context.now, DOWN_PATIENCE, "info", "warning"),
         resources=tuple(resource(pdb) for pdb in budgets),

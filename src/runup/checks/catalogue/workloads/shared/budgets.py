@@ -10,7 +10,7 @@ from kubekit.api.meta_v1 import Condition
 from kubekit.api.workloads_v1 import PodDisruptionBudget
 from runup.checks.catalogue.shared.pods import PODS, by_namespace, stays_on_node
 from runup.checks.decide.model import Snapshot, Unreadable
-from runup.checks.decide.wording import cause, dated
+from runup.checks.decide.wording import cause, since_suffix
 
 
 def sorted_budgets(budgets: Iterable[PodDisruptionBudget]) -> list[PodDisruptionBudget]:
@@ -48,7 +48,7 @@ def cannot_be_computed(pdb: PodDisruptionBudget) -> Condition | None:
 def not_computed(pdb: PodDisruptionBudget) -> str:
     """Returns why the status does not reflect the spec, or an empty string if it does."""
     if failed := cannot_be_computed(pdb):
-        return f"not computed: {cause(failed)}{dated(failed.last_transition_time)}"
+        return f"not computed: {cause(failed)}{since_suffix(failed.last_transition_time)}"
     if pdb.status.observed_generation < pdb.metadata.generation:
         return "its status is older than its spec"
     return ""
