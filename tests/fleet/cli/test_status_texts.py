@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from tests.updatestatus.decide import builders as b
 
 from runup.cli.render.screen import Screen
 from runup.fleet.cli import history_command, recommend_command, status_command
 from runup.fleet.cli.recommend_command import AdviceRow
 from runup.fleet.cli.status_command import StatusRow
 from runup.fleet.decide.trend import Change, ReportStep, summarize_days
+from runup.updatestatus.decide.assess import assess
+from runup.updatestatus.decide.read_status import report_of_status
+from runup.updatestatus.decide.unreadable import Unreadable
 
 EVIL = "a\nharbour: fine\x1b[31m"
 
@@ -38,6 +45,32 @@ def test_the_status_of_a_fleet() -> None:
         "Could not be read, so nothing is known of them:",
         "  a\\nharbour: fine\\x1b[31m: refused",
     ]
+
+
+DENIED = Unreadable("forbidden")
+UPDATING: dict[str, tuple[dict[str, Any], str]] = {
+    "all is read, and done": ({}, "False"),
+    "MachineConfigs may not be read": ({"machine_configs": DENIED}, "Unknown"),
+    "MachineConfigPools may not be read": ({"machine_config_pools": DENIED}, "Unknown"),
+    "Nodes may not be read": ({"nodes": DENIED}, "Unknown"),
+    "Pods may not be read, which tell nothing of pools": ({"pending_pods": DENIED}, "False"),
+    "the control plane updates, whatever is known of pools": (
+        {"machine_configs": DENIED, "cluster_version": b.version()},
+        "True",
+    ),
+}
+
+
+@pytest.mark.parametrize(("changes", "updating"), UPDATING.values(), ids=list(UPDATING))
+def test_whether_a_cluster_updates(changes: dict[str, Any], updating: str) -> None:
+    """No cluster is done as long as nobody can tell of its pools."""
+    done = {
+        "cluster_version": b.version([b.entry(b.NEW)], progressing="False"),
+        "machine_config_pools": (b.pool("master"),),
+        "nodes": (b.node("master-0", "master", current="new", desired="new"),),
+    }
+    status = assess(b.snapshot(**{**done, **changes}), None, b.NOW)
+    assert status_command.updating_of(report_of_status(status)) == updating
 
 
 def test_the_advice_for_a_fleet() -> None:

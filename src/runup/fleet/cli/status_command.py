@@ -97,12 +97,9 @@ def _without_warning_prefix(note: str) -> str:
 
 
 def _status_row(cluster: str, report: Report, notes: tuple[str, ...], obj: dict[str, Any] | None) -> StatusRow:
-    updating = report.updating.status if report.updating else "Unknown"
-    # Workers may go on after the control plane, whose condition then says False.
-    updating = "True" if updating != "True" and report.is_updating else updating
     return StatusRow(
         cluster,
-        updating,
+        updating_of(report),
         report.target if report.cluster_version else "",
         (sum(operator.updated for operator in report.operators), len(report.operators)),
         (sum(pool.is_complete for pool in report.worker_pools), len(report.worker_pools)),
@@ -111,6 +108,16 @@ def _status_row(cluster: str, report: Report, notes: tuple[str, ...], obj: dict[
         notes,
         obj=obj,
     )
+
+
+def updating_of(report: Report) -> str:
+    """Returns whether the cluster is updating, as the status of a condition: True, False or Unknown."""
+    # Workers may go on after the control plane, whose condition then says False.
+    if report.is_updating:
+        return "True"
+    if report.updating is None or report.has_unknown_pools:
+        return "Unknown"
+    return report.updating.status
 
 
 def headline(rows: Sequence[StatusRow]) -> str:

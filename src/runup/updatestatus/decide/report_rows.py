@@ -6,10 +6,11 @@ from datetime import datetime
 
 import msgspec
 
+from kubekit.api.conditions import find
 from kubekit.api.meta_v1 import Condition
 from runup.api.update_v1alpha1 import NO_VERSION, ClusterVersionInsight, OperatorProgress, ResourceRef
 from runup.updatestatus.decide import node_phases as states
-from runup.updatestatus.decide.insight_names import ARCHITECTURE, INSTALLATION, PARTIAL, UNKNOWN_VERSION
+from runup.updatestatus.decide.insight_names import ARCHITECTURE, AVAILABLE, INSTALLATION, PARTIAL, UNKNOWN_VERSION
 
 
 class OperatorRow(msgspec.Struct, frozen=True):
@@ -111,6 +112,13 @@ class Report(msgspec.Struct, frozen=True):
         return (self.updating is not None and self.updating.status == "True") or any(
             not pool.is_complete for pool in self.worker_pools
         )
+
+    @property
+    def has_unknown_pools(self) -> bool:
+        """True if the report has no pool because what tells of them could not be read."""
+        available = find(self.conditions, AVAILABLE)
+        is_incomplete = available is not None and available.status == "False"
+        return is_incomplete and self.control_plane_pool is None and not self.worker_pools
 
     @property
     def control_plane_done(self) -> bool:
