@@ -48,6 +48,23 @@ def is_selected(
     return affinity is None or any(matches_term(labels, name, term) for term in affinity.node_selector_terms)
 
 
+def names_demanded(affinity: NodeSelector | None) -> frozenset[str]:
+    """Returns the names of the only nodes that the scheduler looks at for a pod with this required node affinity.
+
+    Empty if it looks at all nodes: a term does not name any by `matchFields`, or no node can have all names demanded
+    (kubernetes, `pkg/scheduler/framework/plugins/nodeaffinity`, `PreFilter`).
+    """
+    names: set[str] = set()
+    for term in affinity.node_selector_terms if affinity is not None else ():
+        named = [
+            set(field.values) for field in term.match_fields if (field.key, field.operator) == ("metadata.name", "In")
+        ]
+        if not named:
+            return frozenset()
+        names |= set.intersection(*named)
+    return frozenset(names)
+
+
 def matches_term(labels: Mapping[str, str], name: str, term: NodeSelectorTerm) -> bool:
     """Returns whether the node `name` has what the term demands; an empty term demands what no node has."""
     if not term.match_expressions and not term.match_fields:

@@ -35,6 +35,10 @@ def expression(key: str, operator: str, *values: str) -> JSON:
     return {"matchExpressions": [{"key": key, "operator": operator, "values": list(values)}]}
 
 
+def named(*names: str) -> JSON:
+    return {"matchFields": [{"key": "metadata.name", "operator": "In", "values": list(names)}]}
+
+
 def spread(key: str = ZONE, **more: Any) -> JSON:
     selector = {"matchLabels": {"app": "web"}}
     return {"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": selector, **more}
@@ -124,6 +128,24 @@ ONE_NODE: dict[str, tuple[Node, tuple[SchedulingPod, ...], JSON, str]] = {
         (),
         {"affinity": selecting(expression("gen", "Gt", "3"))},
         "node(s) didn't match Pod's node affinity/selector",
+    ),
+    "another node by its name, and a cordon": (
+        node("n", unschedulable=True),
+        (),
+        {"affinity": selecting(named("m"), named("o"))},
+        "node(s) didn't satisfy plugin(s) [NodeAffinity]",
+    ),
+    "another node by its name, or a label": (
+        PLAIN,
+        (),
+        {"affinity": selecting(named("m"), expression("gen", "Exists"))},
+        "node(s) didn't match Pod's node affinity/selector",
+    ),
+    "the node by its name, which is cordoned": (
+        node("n", unschedulable=True),
+        (),
+        {"affinity": selecting(named("m", "n"))},
+        "node(s) were unschedulable",
     ),
     "not in, without the label": (PLAIN, (), {"affinity": selecting(expression("gen", "NotIn", "3"))}, ""),
     "a host port that is taken": (

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from kubekit.scheduling.node_rules import first_untolerated, is_selected
+from kubekit.scheduling.node_rules import first_untolerated, is_selected, names_demanded
 from runup.rehearse.decide.drains import claim_rules
 from runup.rehearse.decide.drains.claim_rules import ClaimRules
 from runup.rehearse.decide.drains.cluster_state import NodeRoom, PodState
@@ -19,6 +19,7 @@ from runup.rehearse.decide.drains.pod_shapes import Shape
 
 CORDONED = "node(s) were unschedulable"
 SELECTOR = "node(s) didn't match Pod's node affinity/selector"
+NOT_NAMED = "node(s) didn't satisfy plugin(s) [NodeAffinity]"
 PORTS = "node(s) didn't have free ports for the requested pod ports"
 SPREAD = "node(s) didn't match pod topology spread constraints"
 NO_LABEL = f"{SPREAD} (missing required label)"
@@ -29,7 +30,7 @@ GATED = "scheduling is gated"
 _TAINTED = "node(s) had untolerated taint"
 # Reasons that remain if pods leave the node: UnschedulableAndUnresolvable in the scheduler.
 _LASTING = frozenset(
-    {CORDONED, SELECTOR, NO_LABEL, BESIDE, claim_rules.CONFLICT, claim_rules.NO_VOLUME, claim_rules.NO_ZONE}
+    {CORDONED, NOT_NAMED, SELECTOR, NO_LABEL, BESIDE, claim_rules.CONFLICT, claim_rules.NO_VOLUME, claim_rules.NO_ZONE}
 )
 
 
@@ -156,6 +157,10 @@ class Filters:
 
     def why_not(self, shape: Shape, node: NodeRoom) -> tuple[str, ...]:
         """Returns why the node does not take the pod: the words of the first filter that refuses it."""
+        named = names_demanded(shape.spec.affinity.node_affinity.required_during_scheduling_ignored_during_execution)
+        if named and node.name not in named:
+            # The scheduler asks no filter about the nodes that a pod does not name.
+            return (NOT_NAMED,)
         if node.cordoned and not shape.tolerates_cordon:
             return (CORDONED,)
         static = self._static_reason(shape, node)
