@@ -11,7 +11,7 @@ import pytest
 
 from runup.checks import catalogue
 from runup.checks.catalogue import CHECKS, network
-from runup.checks.catalogue.declaring import LAST, CatalogueCheck
+from runup.checks.catalogue.declaring import LAST_RANK, CatalogueCheck
 from runup.checks.catalogue.file_discovery import BadCatalogue, find_checks
 
 # The names of checks as they were when the catalogue began to find them by itself. A new check need not be in it.
@@ -132,5 +132,5 @@ def test_the_order_of_lists_and_reports_is_kept() -> None:
 
 def test_no_two_ranks_are_one() -> None:
     """Else a check that gets another name would move in the lists."""
-    ranks = [each.rank for each in found() if each.rank != LAST]
+    ranks = [each.rank for each in found() if each.rank != LAST_RANK]
     assert len(set(ranks)) == len(ranks)

@@ -6,7 +6,7 @@ import pytest
 
 from kubekit.api import codec
 from kubekit.api.core_v1 import Node
-from runup.checks.catalogue.shared.node_fit import fits
+from runup.checks.catalogue.shared.node_fit import fits_node
 from runup.checks.catalogue.shared.workload_reads import TemplateSpec
 
 
@@ -28,4 +28,4 @@ def test_numbers_are_compared(operator: str, label: str, bound: str, expected: b
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
     template = codec.convert(TemplateSpec, {"affinity": {"nodeAffinity": required}})
     node = codec.convert(Node, {"metadata": {"name": "n", "labels": {"gen": label}}})
-    assert fits(template, node, {}) == expected
+    assert fits_node(template, node, {}) == expected

@@ -26,7 +26,7 @@ from kubekit.api.workloads_v1 import PodDisruptionBudget
 from kubekit.kube.cache import Cache
 from runup.api.machineconfig_v1 import MachineConfigPool
 from runup.checks.catalogue import CHECKS
-from runup.checks.catalogue.shared.result_cache import cache_groups, grouped
+from runup.checks.catalogue.shared.result_cache import cache_groups, cached_grouping
 from runup.checks.decide.engine import CheckOutcome, evaluate
 from runup.checks.decide.model import Snapshot
 
@@ -174,7 +174,7 @@ EDITS = st.lists(st.tuples(st.floats(0, 1), st.integers(0, 3), st.lists(WORDS, m
 @given(words=st.lists(WORDS, max_size=12), edits=EDITS)
 def test_groups_follow_a_list(words: list[str], edits: list[tuple[float, int, list[str]]]) -> None:
     """After each change every item is in its groups, and a group of which nothing came or went is the one before."""
-    of_both = grouped(attrgetter("first"), attrgetter("second"))
+    of_both = cached_grouping(attrgetter("first"), attrgetter("second"))
     items = tuple(map(Item, words))
     before = of_both(items)
     for place, gone, come in edits:
@@ -202,7 +202,7 @@ def test_the_group_of_an_item_that_changed_alone_is_made_again() -> None:
         made.append([item.second for item in group])
         return "".join(made[-1])
 
-    by_first = grouped(attrgetter("first"))
+    by_first = cached_grouping(attrgetter("first"))
     items = tuple(map(Item, ("ax", "by", "cz")))
     assert joined(by_first(items)[0]) == {"a": "x", "b": "y", "c": "z"}
     made.clear()

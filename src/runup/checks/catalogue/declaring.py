@@ -26,7 +26,7 @@ _APPLIES_TO: dict[str, Callable[[Context], bool]] = {ALL: lambda _context: True,
 # Passed as `unknown_risk`: what the check cannot tell is reported under the check's own name.
 OWN_NAME = ""
 # The rank of a check without one, behind all others.
-LAST = 100_000
+LAST_RANK = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class CatalogueCheck(Check):
     `rank` is its place in lists and reports: lower first, equal ones by name.
     """
 
-    rank: int = LAST
+    rank: int = LAST_RANK
 
 
 def declared(
@@ -46,7 +46,7 @@ def declared(
     reads: tuple[type[Object] | Resource, ...],
     run: CheckFunction,
     *,
-    rank: int = LAST,
+    rank: int = LAST_RANK,
     severity: Severity = "warning",
     updates: str = ALL,
     applies_to: Callable[[Context], bool] | None = None,

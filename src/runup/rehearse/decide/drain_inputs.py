@@ -24,9 +24,9 @@ from kubekit.scheduling.volume_spec import (
     StorageClass,
 )
 from runup.api.machineconfig_v1 import MachineConfigPool
-from runup.checks.catalogue.nodes.max_unavailable import allowed
-from runup.checks.catalogue.nodes.node_pools import by_pool
-from runup.checks.catalogue.nodes.shared.groups import CONTROL_PLANE, by_group
+from runup.checks.catalogue.nodes.max_unavailable import allowed_unavailable
+from runup.checks.catalogue.nodes.node_pools import nodes_by_pool
+from runup.checks.catalogue.nodes.shared.groups import CONTROL_PLANE, nodes_by_group
 from runup.rehearse.decide.drains.drained_cluster import DrainedCluster, Pool
 
 ZONE = "topology.kubernetes.io/zone"
@@ -97,13 +97,13 @@ def _with_kind(owner: PodsOwner, kind: str) -> PodsOwner:
 
 def _config_pools(nodes: tuple[Node, ...], pools: Sequence[MachineConfigPool]) -> tuple[Pool, ...]:
     """Returns the machine config pools that have nodes, the control plane's first."""
-    members = by_pool(nodes, tuple(pools))
+    members = nodes_by_pool(nodes, tuple(pools))
     listed = sorted(pools, key=lambda pool: (pool.metadata.name != "master", pool.metadata.name))
     return tuple(
         Pool(
             pool.metadata.name,
             _in_drain_order(members.get(pool.metadata.name, ())),
-            at_once=allowed(pool),
+            at_once=allowed_unavailable(pool),
             paused=pool.spec.paused,
         )
         for pool in listed
@@ -113,7 +113,7 @@ def _config_pools(nodes: tuple[Node, ...], pools: Sequence[MachineConfigPool]) -
 
 def _pools_of_groups(nodes: tuple[Node, ...], surge: int) -> tuple[Pool, ...]:
     """Returns the groups of nodes as pools, the control plane first, each after the one before it."""
-    members = by_group(nodes)
+    members = nodes_by_group(nodes)
     pools: list[Pool] = []
     for name in sorted(members, key=lambda each: (each != CONTROL_PLANE, each)):
         previous_pool = (pools[-1].name,) if pools else ()

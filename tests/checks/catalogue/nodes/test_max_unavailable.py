@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 from tests.factories import pool
 
-from runup.checks.catalogue.nodes.max_unavailable import allowed
+from runup.checks.catalogue.nodes.max_unavailable import allowed_unavailable
 
 
 @pytest.mark.parametrize(
@@ -29,4 +29,4 @@ from runup.checks.catalogue.nodes.max_unavailable import allowed
 def test_how_many_machines_may_be_away(said: int | str | None, machines: int, number: int) -> None:
     """Rounded down, and at least one."""
     found = pool(machines=machines)
-    assert allowed(replace(found, spec=replace(found.spec, max_unavailable=said))) == number
+    assert allowed_unavailable(replace(found, spec=replace(found.spec, max_unavailable=said))) == number

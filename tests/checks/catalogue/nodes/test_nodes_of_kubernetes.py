@@ -10,7 +10,7 @@ from tests.factories import context, node, snapshot
 
 from kubekit.api.core_v1 import Node
 from runup.checks.catalogue import CHECKS
-from runup.checks.catalogue.nodes.shared.groups import by_group
+from runup.checks.catalogue.nodes.shared.groups import nodes_by_group
 from runup.checks.decide.cluster_kinds import ClusterKind
 from runup.checks.decide.engine import run_check
 from runup.checks.decide.model import Finding
@@ -68,7 +68,7 @@ def test_groups() -> None:
         labelled("cp", **{"node-role_kubernetes_io__control-plane": ""}),
         labelled("plain"),
     ]
-    assert {group: [each.metadata.name for each in members] for group, members in by_group(nodes).items()} == {
+    assert {group: [each.metadata.name for each in members] for group, members in nodes_by_group(nodes).items()} == {
         "blue": ["eks"],
         "gpu": ["k"],
         "control-plane": ["cp"],

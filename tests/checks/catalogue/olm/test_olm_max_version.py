@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kubekit.lang.version import Version
-from runup.checks.catalogue.olm.shared.installed_operators import BadMaximum, allows, maximum
+from runup.checks.catalogue.olm.shared.installed_operators import BadMaximum, max_openshift_version, maximum_allows
 
 
 def properties(*values: Any) -> str:
@@ -33,7 +33,7 @@ def properties(*values: Any) -> str:
 )
 def test_the_highest_version_that_an_operator_takes(text: str, highest: tuple[int, int] | None) -> None:
     """As OLM reads it."""
-    assert maximum(text) == highest
+    assert max_openshift_version(text) == highest
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_the_highest_version_that_an_operator_takes(text: str, highest: tuple[in
 def test_a_highest_version_that_is_none(text: str, said: str) -> None:
     """Not taken for any; as much is told as says which one it is."""
     with pytest.raises(BadMaximum) as caught:
-        maximum(text)
+        max_openshift_version(text)
     assert str(caught.value).startswith(said)
 
 
@@ -67,4 +67,4 @@ def test_a_highest_version_that_is_none(text: str, said: str) -> None:
 )
 def test_whether_an_operator_takes_the_target(highest: tuple[int, int] | None, takes: bool) -> None:
     """Up to its highest, that included."""
-    assert allows(highest, Version("5.2.7")) is takes
+    assert maximum_allows(highest, Version("5.2.7")) is takes

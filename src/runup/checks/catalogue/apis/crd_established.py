@@ -23,7 +23,7 @@ from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import count, names
 
 NAME = "CRDNotInForce"
-BAD = (("NamesAccepted", "False"), ("Established", "False"), ("Terminating", "True"))
+CONDITIONS_NOT_IN_FORCE = (("NamesAccepted", "False"), ("Established", "False"), ("Terminating", "True"))
 EXAMPLE = """
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -50,7 +50,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
 
 def _inactive_conditions(crd: CustomResourceDefinition) -> str:
     conditions = [(condition.type, condition.status) for condition in crd.status.conditions]
-    return ", ".join(f"{type_}={status}" for type_, status in conditions if (type_, status) in BAD)
+    return ", ".join(f"{type_}={status}" for type_, status in conditions if (type_, status) in CONDITIONS_NOT_IN_FORCE)
 
 
 CHECK = declared(__doc__, NAME, "kube-apiserver", (DEFINITIONS,), _run, rank=320, example=EXAMPLE)

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 
 from runup.api.apiserver_v1 import APIRequestCount
 from runup.api.config_v1 import ClusterOperator
-from runup.checks.catalogue.apis.shared.api_clients import removed_in, users_of
+from runup.checks.catalogue.apis.shared.api_clients import removed_in, requests_affected_by_removal
 from runup.checks.catalogue.declaring import declared, risk, unknown_finding
 from runup.checks.catalogue.shared.kubernetes_versions import target_minor
 from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
@@ -46,7 +46,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields one finding (info) about APIs in use that go in a release after the target."""
     target = target_minor(context)
     counts = [count for count in all_or_none(snapshot, APIRequestCount) if _may_be_removed_soon(count, target)]
-    used = {count.metadata.name: (count, by) for count, by in users_of(snapshot, counts)}
+    used = {count.metadata.name: (count, by) for count, by in requests_affected_by_removal(snapshot, counts)}
     if target is None and used:
         why = "the target does not say which Kubernetes it ships"
         yield unknown_finding(NAME, why, [count for count, _ in used.values()], fix="Ask the publisher of the release.")

@@ -25,7 +25,7 @@ from collections.abc import Iterator
 
 from runup.api.apiserver_v1 import APIRequestCount
 from runup.api.config_v1 import ClusterOperator
-from runup.checks.catalogue.apis.shared.api_clients import removed_in, users_of
+from runup.checks.catalogue.apis.shared.api_clients import removed_in, requests_affected_by_removal
 from runup.checks.catalogue.declaring import declared, risk, unknown_finding
 from runup.checks.catalogue.shared.kubernetes_versions import target_minor
 from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
@@ -54,7 +54,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields a risk for each API that was requested in the last day and that the target no longer serves."""
     target = target_minor(context)
     counts = [count for count in all_or_none(snapshot, APIRequestCount) if _may_be_removed(count, target)]
-    used = users_of(snapshot, counts)
+    used = requests_affected_by_removal(snapshot, counts)
     if target is None and used:
         why = "the target does not say which Kubernetes it ships"
         yield unknown_finding(NAME, why, [count for count, _ in used], fix="Ask the publisher of the release.")

@@ -36,7 +36,7 @@ from runup.checks.decide.removal_tables import removed_versions, table
 from runup.checks.decide.wording import count, names
 
 NAME = "RemovedAPIStored"
-ACTIVE = timedelta(days=30)
+ACTIVE_WITHIN = timedelta(days=30)
 FLOW = "flowcontrol.apiserver.k8s.io"
 ADMISSION = "admissionregistration.k8s.io"
 NETWORKING, STORAGE, RESOURCE = "networking.k8s.io", "storage.k8s.io", "resource.k8s.io"
@@ -153,7 +153,7 @@ def _judge_kind(
     unclear: list[tuple[Managed, ManagedFieldsEntry]] = []
     for obj in list_first_served(snapshot, versions):
         for entry in obj.metadata.managed_fields:
-            if entry.time is None or context.now - entry.time > ACTIVE or entry.manager in CONTROL_PLANE:
+            if entry.time is None or context.now - entry.time > ACTIVE_WITHIN or entry.manager in CONTROL_PLANE:
                 continue
             group, _, version = entry.api_version.rpartition("/")
             if (group, version, readable.kind) in removed:

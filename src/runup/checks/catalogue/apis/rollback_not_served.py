@@ -23,7 +23,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from runup.api.platform_v1 import Managed
-from runup.checks.catalogue.apis.removed_api_stored import ACTIVE, CONTROL_PLANE, KINDS, cannot_list, metadata_reads
+from runup.checks.catalogue.apis.removed_api_stored import (
+    ACTIVE_WITHIN,
+    CONTROL_PLANE,
+    KINDS,
+    cannot_list,
+    metadata_reads,
+)
 from runup.checks.catalogue.declaring import declared, namespaced_name, risk, unknown_finding
 from runup.checks.catalogue.shared.presence import DEFINITIONS, list_first_served, yield_from_all
 from runup.checks.decide.cluster_kinds import KUBERNETES
@@ -93,7 +99,7 @@ def _came_after_target(snapshot: Snapshot, versions: tuple[Slim, ...], target: i
 
 
 def _judge(snapshot: Snapshot, context: Context, versions: tuple[Slim, ...]) -> Iterator[Finding]:
-    """Yields what the way back does to objects of one kind."""
+    """Yields the findings about objects of one kind that the older version does not serve."""
     readable, target = versions[0], context.target.minor
     lives = versions_of(readable.group, readable.kind)
     later = {version for version, life in lives.items() if (life.introduced or 0) > target}
@@ -123,7 +129,7 @@ def _judge(snapshot: Snapshot, context: Context, versions: tuple[Slim, ...]) -> 
         for obj in objects
         for entry in obj.metadata.managed_fields
         if entry.time is not None
-        and context.now - entry.time <= ACTIVE
+        and context.now - entry.time <= ACTIVE_WITHIN
         and entry.manager not in _GO_BACK
         and entry.api_version in {f"{readable.group}/{version}" for version in later}
     ]

@@ -30,7 +30,7 @@ from collections.abc import Iterator
 from kubekit.api.extension_v1 import Webhook
 from runup.api.config_v1 import Infrastructure
 from runup.checks.catalogue.apis.shared.webhook_backends import READS as BACKENDS
-from runup.checks.catalogue.apis.shared.webhook_backends import backends, why_down
+from runup.checks.catalogue.apis.shared.webhook_backends import ready_backends, why_down
 from runup.checks.catalogue.apis.shared.webhooks import (
     NAMESPACES,
     READS,
@@ -104,12 +104,12 @@ def _judge_webhook(
 
 
 def _pod_needing_itself(snapshot: Snapshot, webhook: Webhook) -> str:
-    """Returns the one pod that answers the webhook, if its successor must be admitted by it, else an empty string."""
+    """Returns the only pod behind the webhook if the webhook must admit that pod's successor, else an empty string."""
     service = webhook.client_config.service
     # The node of a single-node control plane is not drained: its pods start again as they are.
     if service is None or control_plane(snapshot) == "SingleReplica":
         return ""
-    pods = backends(snapshot, service)
+    pods = ready_backends(snapshot, service)
     # A pod that is not in the list may answer, too.
     if len(pods) != 1 or stays_on_node(pods[0]) or not snapshot.has_all(PODS, service.namespace):
         return ""

@@ -22,7 +22,7 @@ from runup.checks.decide.wording import DOWN_PATIENCE, condition_text, resource,
 NAME = "EtcdMembersUnhealthy"
 UNKNOWN = f"{NAME}Unknown"
 # The conditions about members, each with its healthy status.
-MEMBERS = (("EtcdMembersAvailable", "True"), ("EtcdMembersDegraded", "False"))
+MEMBER_CONDITIONS = (("EtcdMembersAvailable", "True"), ("EtcdMembersDegraded", "False"))
 # How the ClusterOperator's reason names the controller: `EtcdMembers_UnhealthyMembers`, several joined by `::`.
 CONTROLLER = "EtcdMembers_"
 
@@ -36,7 +36,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     if etcd is None:
         yield from _findings_of_operator(snapshot, context, why)
         return
-    conditions = [(find(etcd.status.conditions, type_), good) for type_, good in MEMBERS]
+    conditions = [(find(etcd.status.conditions, type_), good) for type_, good in MEMBER_CONDITIONS]
     unhealthy = [
         condition
         for condition, good in conditions

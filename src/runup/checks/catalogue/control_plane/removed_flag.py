@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from runup.checks.catalogue.control_plane.shared.component_settings import CONTROL_PLANE, flags
+from runup.checks.catalogue.control_plane.shared.component_settings import CONTROL_PLANE, explicit_flags
 from runup.checks.catalogue.control_plane.shared.removed_settings import removed_findings
 from runup.checks.catalogue.declaring import declared
 from runup.checks.decide.model import Context, Finding, Snapshot
@@ -32,7 +32,7 @@ spec: {unsupportedConfigOverrides: {apiServerArguments: {cloud-config: [/etc/clo
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
-    settings = flags(snapshot)
+    settings = explicit_flags(snapshot)
     yield from removed_findings(
         NAME, "Flag", settings, context, "removed-flags", lambda row, flag: row.get(flag.component, ())
     )

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from runup.checks.catalogue.control_plane.shared.component_settings import GATES, gates
+from runup.checks.catalogue.control_plane.shared.component_settings import GATES, explicit_gates
 from runup.checks.catalogue.control_plane.shared.removed_settings import removed_findings
 from runup.checks.catalogue.declaring import declared
 from runup.checks.decide.model import Context, Finding, Snapshot
@@ -32,7 +32,9 @@ spec: {kubeletConfig: {featureGates: {AppArmor: true}}}
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
-    yield from removed_findings(NAME, "Feature gate", gates(snapshot), context, "removed-gates", lambda row, _: row)
+    yield from removed_findings(
+        NAME, "Feature gate", explicit_gates(snapshot), context, "removed-gates", lambda row, _: row
+    )
 
 
 CHECK = declared(__doc__, NAME, "kube-apiserver", GATES, _run, rank=260, severity="critical", example=EXAMPLE)

@@ -83,7 +83,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
 
 
 def _findings(settings: Iterable[Given], context: Context) -> Iterator[Finding]:
-    """Yields a finding for each setting that the target does not take, and one for all that no table knows."""
+    """Yields a finding for each setting that the target rejects, and one for all settings that no table has."""
     by_setting: dict[tuple[str, str, str, str, str], list[Given]] = {}
     for given in settings:
         key = (given.setting, given.name, given.component, given.place, given.value if given.setting != FLAG else "")

@@ -30,7 +30,7 @@ from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import count, names
 
 NAME = "GatewayAPIForeign"
-SINCE = (4, 19)
+FIRST_VERSION_WITH_CRDS = (4, 19)
 GROUP, EXPERIMENTAL_GROUP = "gateway.networking.k8s.io", "gateway.networking.x-k8s.io"
 CHANNEL = "gateway.networking.k8s.io/channel"
 # The resources that the operator brings in some release since 4.19; the later ones came one by one.
@@ -51,9 +51,9 @@ spec:
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields a risk for Gateway API definitions that are not the target's, and one for those that it takes over."""
-    if _minor_version(context.target) < SINCE:
+    if _minor_version(context.target) < FIRST_VERSION_WITH_CRDS:
         return
-    taken_over = _minor_version(context.source) < SINCE
+    taken_over = _minor_version(context.source) < FIRST_VERSION_WITH_CRDS
     groups = (GROUP, EXPERIMENTAL_GROUP) if taken_over else (GROUP,)
     definitions = sorted(
         (definition for definition in snapshot.all(CustomResourceDefinition) if definition.spec.group in groups),

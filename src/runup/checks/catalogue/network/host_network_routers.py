@@ -27,7 +27,7 @@ from kubekit.api.scheme import resource_of
 from runup.api.config_v1 import Infrastructure
 from runup.api.operator_v1 import IngressController
 from runup.checks.catalogue.declaring import declared, namespaced_name, risk
-from runup.checks.catalogue.shared.placement import repelling, takes_pods
+from runup.checks.catalogue.shared.placement import repelling_taints, takes_pods
 from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
 from runup.checks.catalogue.shared.topology import control_plane
 from runup.checks.decide.model import Context, Finding, Snapshot
@@ -95,7 +95,7 @@ def _eligible_nodes(controller: IngressController, nodes: Sequence[Node]) -> lis
         for node in nodes
         if selector.matches(node.metadata.labels)
         and takes_pods(node)
-        and (placement.tolerations or not repelling(node))
+        and (placement.tolerations or not repelling_taints(node))
     ]
 
 

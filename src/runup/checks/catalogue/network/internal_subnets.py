@@ -29,7 +29,7 @@ from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
 from runup.checks.decide.model import Context, Finding, Snapshot
 
 NAME = "InternalSubnetOverlap"
-JOIN, TRANSIT = "100.64.0.0/16", "100.88.0.0/16"
+DEFAULT_JOIN_SUBNET, DEFAULT_TRANSIT_SUBNET = "100.64.0.0/16", "100.88.0.0/16"
 TRANSIT_SINCE = (4, 14)
 EXAMPLE = """
 apiVersion: config.openshift.io/v1
@@ -82,8 +82,8 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
 
 def _internal_subnets(config: OVNKubernetesConfig, context: Context) -> list[tuple[str, str]]:
     """Returns the subnets that OVN-Kubernetes of the target uses for itself."""
-    join = ("join", config.ipv4.internal_join_subnet or config.v4_internal_subnet or JOIN)
-    transit = ("transit switch", config.ipv4.internal_transit_switch_subnet or TRANSIT)
+    join = ("join", config.ipv4.internal_join_subnet or config.v4_internal_subnet or DEFAULT_JOIN_SUBNET)
+    transit = ("transit switch", config.ipv4.internal_transit_switch_subnet or DEFAULT_TRANSIT_SUBNET)
     has_transit = (context.target.major, context.target.minor) >= TRANSIT_SINCE
     return [join, transit] if has_transit else [join]
 

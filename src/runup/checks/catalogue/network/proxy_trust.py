@@ -29,7 +29,7 @@ from runup.checks.decide.model import Context, Finding, Snapshot
 
 NAME = "ProxyTrustBroken"
 MARGIN = timedelta(days=7)
-SOON = "has no certificate that is valid for long: the last ends"
+ENDS_SOON_TEXT = "has no certificate that is valid for long: the last ends"
 EXAMPLE = """
 apiVersion: config.openshift.io/v1
 kind: Proxy
@@ -49,7 +49,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
                 NAME,
                 f"The cluster trusts its proxy by ConfigMap openshift-config/{name}, which {why}.",
                 [proxy],
-                severity="warning" if why.startswith(SOON) else "critical",
+                severity="warning" if why.startswith(ENDS_SOON_TEXT) else "critical",
                 fix=f"Give `oc -n openshift-config get cm {name}` certificates that are valid, in its key {BUNDLE}.",
             )
 
@@ -66,7 +66,7 @@ def _bundle_problem(config_map: ConfigMap | None, context: Context) -> str:
         return f"has no certificate in {BUNDLE}"
     if last <= context.now:
         return f"has no certificate that is valid: the last ended at {last:%Y-%m-%dT%H:%M:%SZ}"
-    return f"{SOON} at {last:%Y-%m-%dT%H:%M:%SZ}" if last - context.now <= MARGIN else ""
+    return f"{ENDS_SOON_TEXT} at {last:%Y-%m-%dT%H:%M:%SZ}" if last - context.now <= MARGIN else ""
 
 
 CHECK = declared(

@@ -28,12 +28,12 @@ from kubekit.api.scheme import resource_of
 from kubekit.lang.quantity import parse_quantity
 from runup.api.machineconfig_v1 import MachineConfigPool
 from runup.checks.catalogue.declaring import declared, risk, unknown_finding
-from runup.checks.catalogue.nodes.max_unavailable import allowed
-from runup.checks.catalogue.nodes.node_pools import by_pool
-from runup.checks.catalogue.nodes.shared.groups import by_group
+from runup.checks.catalogue.nodes.max_unavailable import allowed_unavailable
+from runup.checks.catalogue.nodes.node_pools import nodes_by_pool
+from runup.checks.catalogue.nodes.shared.groups import nodes_by_group
 from runup.checks.catalogue.nodes.shared.pools import READS, all_pools
-from runup.checks.catalogue.shared.placement import Repelling, is_windows, repelling, takes_pods
-from runup.checks.catalogue.shared.pods import ENDED, PODS, by_node, drained
+from runup.checks.catalogue.shared.placement import Repelling, is_windows, repelling_taints, takes_pods
+from runup.checks.catalogue.shared.pods import ENDED, PODS, is_drained, pods_by_node
 from runup.checks.catalogue.shared.result_cache import cache_each, cache_groups
 from runup.checks.catalogue.shared.topology import control_plane, control_plane_first
 from runup.checks.decide.cluster_kinds import BOTH, ClusterKind
@@ -110,7 +110,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     groups = (
         _label_groups(snapshot, nodes) if context.cluster is ClusterKind.KUBERNETES else _pool_groups(snapshot, nodes)
     )
-    loads = _requested_load(by_node(snapshot.listed(PODS)))
+    loads = _requested_load(pods_by_node(snapshot.listed(PODS)))
     room = _Room(nodes, loads)
     for group in groups:
         yield from _judge_group(group, loads, room)
@@ -122,16 +122,16 @@ def _pool_groups(snapshot: Snapshot, nodes: tuple[Node, ...]) -> list[_Group]:
     # A node that is not in the list may have room, and a pool that is not in it may have the node.
     for kind in (Node, MachineConfigPool):
         snapshot.require_all(resource_of(kind))
-    members = by_pool(nodes, pools)
+    members = nodes_by_pool(nodes, pools)
     return [
-        _Group(name, f"machine config pool {name}", members.get(name, ()), allowed(pool))
+        _Group(name, f"machine config pool {name}", members.get(name, ()), allowed_unavailable(pool))
         for name, pool in sorted({pool.metadata.name: pool for pool in pools}.items())
     ]
 
 
 def _label_groups(snapshot: Snapshot, nodes: tuple[Node, ...]) -> list[_Group]:
     snapshot.require_all(resource_of(Node))
-    return [_Group(name, f"node group {name}", members, 1) for name, members in sorted(by_group(nodes).items())]
+    return [_Group(name, f"node group {name}", members, 1) for name, members in sorted(nodes_by_group(nodes).items())]
 
 
 class _Room:
@@ -157,7 +157,7 @@ def _requested_load(pods: Sequence[PlacedPod]) -> _Load:
             continue
         load.cpu += pod.cpu_milli
         load.memory += pod.memory_bytes
-        if drained(pod):
+        if is_drained(pod):
             load.moved_cpu += pod.cpu_milli
             load.moved_memory += pod.memory_bytes
     return load
@@ -171,7 +171,7 @@ def _judge_group(group: _Group, loads: Mapping[str, _Load], room: _Room) -> Iter
         fullest = nsmallest(group.at_once, loaded_nodes, key=lambda loaded_node: -moved(loaded_node[0]))
         requested = sum(moved(load) for load, _ in fullest)
         nodes = [node for _, node in fullest]
-        taints: Repelling = frozenset[tuple[str, str, str]]().union(*map(repelling, nodes))
+        taints: Repelling = frozenset[tuple[str, str, str]]().union(*map(repelling_taints, nodes))
         # Room on the drained nodes themselves does not help their pods.
         free = has(room.for_pods_that_tolerate(taints)) - has(
             _free_capacity(nodes, map(_capacity, nodes), loads, taints)
@@ -211,7 +211,7 @@ def _capacity(node: Node) -> _Capacity | None:
     if not takes_pods(node) or is_windows(node):
         return None
     allocatable = node.status.allocatable
-    return _Load(_millicores(allocatable["cpu"]), _whole_units(allocatable["memory"])), repelling(node)
+    return _Load(_millicores(allocatable["cpu"]), _whole_units(allocatable["memory"])), repelling_taints(node)
 
 
 @cache_each

@@ -66,7 +66,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields the findings of PreflightValidations that are not of the target, and of Modules without any."""
     modules = all_or_none(snapshot, Module)
     all_found = all_validations(snapshot)
-    of_target = set(of_release(all_found, context))
+    of_target = set(indexes_of_target(all_found, context))
     other_validations = [validation for index, validation in enumerate(all_found) if index not in of_target]
     validations = [
         validation
@@ -94,7 +94,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
                 why = " ".join(entry.status_reason.split())[:LONGEST_CAUSE].rstrip(".")
                 yield risk(
                     NAME,
-                    f"Kernel module {name} failed its verification{at_stage(entry)}"
+                    f"Kernel module {name} failed its verification{stage_text(entry)}"
                     f"{': ' if why else ''}{why} ({type(validation).__name__} {validation.metadata.name}).",
                     [validation],
                     severity="critical",
@@ -151,7 +151,9 @@ def _is_of_other_release(validation: PreflightValidation | PreflightValidationOC
     return bool(kernel and kernels) and kernel not in kernels
 
 
-def of_release(validations: Sequence[PreflightValidation | PreflightValidationOCP], context: Context) -> Iterator[int]:
+def indexes_of_target(
+    validations: Sequence[PreflightValidation | PreflightValidationOCP], context: Context
+) -> Iterator[int]:
     """Yields the indexes of the validations about the target: of its image, or of a kernel that it is known to have."""
     kernels = {readiness.kernel for readiness in context.kernel_modules.found} if context.kernel_modules else set()
     parents = [
@@ -173,7 +175,7 @@ def same_image(image: str, other: str) -> bool:
     return bool(image) and (image == other or (digest != "" and digest == other.partition("@")[2]))
 
 
-def at_stage(entry: KMMStatusEntry) -> str:
+def stage_text(entry: KMMStatusEntry) -> str:
     """Returns the words for the stage of a failure; none for Done, which only says that the verification has ended."""
     return "" if entry.verification_stage == "Done" else f" at stage {entry.verification_stage or 'unknown'}"
 

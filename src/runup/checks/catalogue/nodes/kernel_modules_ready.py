@@ -32,9 +32,9 @@ from runup.checks.catalogue.nodes.kernel_module_validations import (
     SUCCEEDED,
     VALIDATION_RESOURCES,
     all_validations,
-    at_stage,
     entries_of,
-    of_release,
+    indexes_of_target,
+    stage_text,
 )
 from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
 from runup.checks.decide.cluster_kinds import OPENSHIFT
@@ -101,7 +101,7 @@ def _validated_modules(snapshot: Snapshot, context: Context) -> dict[str, KMMSta
     """Returns the entries of the target's validations by `namespace/name`; of several, one that is not good."""
     validations = all_validations(snapshot)
     entries: dict[str, KMMStatusEntry] = {}
-    for index in of_release(validations, context):
+    for index in indexes_of_target(validations, context):
         for name, entry in entries_of(validations[index]).items():
             if name not in entries or entries[name].verification_status in SUCCEEDED:
                 entries[name] = entry
@@ -112,7 +112,9 @@ def _findings_of_validation(module: Module, entry: KMMStatusEntry) -> Iterator[F
     """Yields a finding if the module failed its validation for the target."""
     if entry.verification_status in FAILED:
         why = _short_reason(entry.status_reason)
-        text = f"Kernel module {namespaced_name(module)} failed its validation for the target{at_stage(entry)}: {why}."
+        text = (
+            f"Kernel module {namespaced_name(module)} failed its validation for the target{stage_text(entry)}: {why}."
+        )
         yield risk(NAME, text, [module], severity="critical", fix=FIX)
 
 

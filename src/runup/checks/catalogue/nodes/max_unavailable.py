@@ -36,7 +36,11 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     """Yields a risk if the control plane's pool may take down more than one machine at once."""
     for pool in all_pools(snapshot):
         # One machine alone has no quorum that the next one could take.
-        if pool.metadata.name == "master" and (number := allowed(pool)) > 1 and pool.status.machine_count != 1:
+        if (
+            pool.metadata.name == "master"
+            and (number := allowed_unavailable(pool)) > 1
+            and pool.status.machine_count != 1
+        ):
             yield risk(
                 NAME,
                 f"Machine config pool master may take {number} machines of {pool.status.machine_count} down at once "
@@ -47,7 +51,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
             )
 
 
-def allowed(pool: MachineConfigPool) -> int:
+def allowed_unavailable(pool: MachineConfigPool) -> int:
     """Returns how many machines of the pool may be away at once: 1 unless it says more; a share is of its machines."""
     value = pool.spec.max_unavailable
     if isinstance(value, str):

@@ -8,8 +8,8 @@ nodes belong to no pool: another operator updates them, to kubelets of its own.
 Why it matters: an update was left half done, or is under way: the target is applied to nodes of which some are a
 release behind, and the distance that Kubernetes supports counts from the oldest.
 
-What to do: see what holds the pool up (`oc get mcp`, `oc describe node NAME`). Let the pool finish first: `oc get
-nodes` then shows one version.
+What to do: see what holds the pool up (`oc get mcp`, `oc describe node NAME`). Let the pool finish first: then
+`oc get nodes` shows one version.
 
 Accepting it means to update from two releases at once.
 
@@ -26,8 +26,8 @@ from kubekit.api.core_v1 import Node
 from kubekit.api.scheme import resource_of
 from runup.api.machineconfig_v1 import MachineConfigPool
 from runup.checks.catalogue.declaring import declared, risk, unknown_finding
-from runup.checks.catalogue.nodes.node_pools import by_pool
-from runup.checks.catalogue.nodes.shared.groups import by_group
+from runup.checks.catalogue.nodes.node_pools import nodes_by_pool
+from runup.checks.catalogue.nodes.shared.groups import nodes_by_group
 from runup.checks.catalogue.nodes.shared.pools import READS as POOL_READS
 from runup.checks.catalogue.nodes.shared.pools import all_pools
 from runup.checks.catalogue.shared.placement import is_windows
@@ -64,7 +64,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         return
     silent = [node for node in nodes if not (node.status.node_info.kubelet_version or is_windows(node))]
     if context.cluster is ClusterKind.KUBERNETES:
-        for group, members in sorted(by_group(nodes).items()):
+        for group, members in sorted(nodes_by_group(nodes).items()):
             yield from _judge_members(
                 f"node group {group}", group, members, "Let its update finish first: `oc get nodes`."
             )
@@ -85,7 +85,7 @@ def _judge_pools(snapshot: Snapshot, nodes: tuple[Node, ...]) -> Iterator[Findin
     pools = all_pools(snapshot)
     # The nodes of a pool that is not in the list would be counted for another.
     snapshot.require_all(resource_of(MachineConfigPool))
-    for pool, members in sorted(by_pool(nodes, pools).items()):
+    for pool, members in sorted(nodes_by_pool(nodes, pools).items()):
         if pool:
             fix = f"Let the pool finish first: `oc get mcp {pool}`, and `oc describe node NAME` for what holds it up."
             yield from _judge_members(f"machine config pool {pool}", pool, members, fix)

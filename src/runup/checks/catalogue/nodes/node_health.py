@@ -27,7 +27,7 @@ STATE = "machineconfiguration.openshift.io/state"
 DESIRED_DRAIN = "machineconfiguration.openshift.io/desiredDrain"
 APPLIED_DRAIN = "machineconfiguration.openshift.io/lastAppliedDrain"
 # States that the daemon does not leave by itself.
-STUCK = ("Degraded", "Unreconcilable")
+STUCK_STATES = ("Degraded", "Unreconcilable")
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
@@ -116,7 +116,7 @@ def _is_cordoned_by_update(node: Node) -> bool:
 
 
 def _is_stuck(node: Node) -> bool:
-    return node.metadata.annotations.get(STATE) in STUCK
+    return node.metadata.annotations.get(STATE) in STUCK_STATES
 
 
 def _nodes_are(nodes: Sequence[Node]) -> str:

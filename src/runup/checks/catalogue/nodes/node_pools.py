@@ -65,7 +65,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         )
 
 
-def by_pool(nodes: tuple[Node, ...], pools: tuple[MachineConfigPool, ...]) -> dict[str, list[Node]]:
+def nodes_by_pool(nodes: tuple[Node, ...], pools: tuple[MachineConfigPool, ...]) -> dict[str, list[Node]]:
     """Returns the nodes that each pool updates.
 
     The empty name has the nodes that no pool updates: of Windows, in no pool, or in several custom ones.
@@ -78,7 +78,10 @@ def by_pool(nodes: tuple[Node, ...], pools: tuple[MachineConfigPool, ...]) -> di
 
 @dataclass(frozen=True, slots=True)
 class _Pools:
-    """The pools of a node: all that select it, the custom ones of them, and the one that updates it (see `by_pool`)."""
+    """The pools of a node: all that select it, the custom ones of them, and the one that updates it.
+
+    See `nodes_by_pool`.
+    """
 
     selecting: list[str]
     custom: list[str]

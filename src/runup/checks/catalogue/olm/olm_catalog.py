@@ -23,7 +23,7 @@ from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import count, names
 
 NAME = "OperatorCatalogUnreachable"
-WELL = ("READY", "CONNECTING", "IDLE", "")
+HEALTHY_STATES = ("READY", "CONNECTING", "IDLE", "")
 EXAMPLE = """
 apiVersion: operators.coreos.com/v1alpha1
 kind: CatalogSource
@@ -37,7 +37,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     unreachable = [
         catalog
         for catalog in sorted(all_or_none(snapshot, CatalogSource), key=namespaced_name)
-        if _connection_state(catalog) not in WELL
+        if _connection_state(catalog) not in HEALTHY_STATES
     ]
     if unreachable:
         listing = names([f"{namespaced_name(catalog)} ({_connection_state(catalog)})" for catalog in unreachable])

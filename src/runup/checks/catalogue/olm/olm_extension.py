@@ -25,7 +25,7 @@ from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import DOWN_PATIENCE, condition_text
 
 NAME = "ClusterExtensionNotInstalled"
-BAD = (("Installed", "False", "is not installed"), ("Deprecated", "True", "is deprecated"))
+UNHEALTHY_CONDITIONS = (("Installed", "False", "is not installed"), ("Deprecated", "True", "is deprecated"))
 EXAMPLE = """
 apiVersion: olm.operatorframework.io/v1
 kind: ClusterExtension
@@ -41,7 +41,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         all_or_none(snapshot, ClusterExtension), key=lambda cluster_extension: cluster_extension.metadata.name
     ):
         name = extension.metadata.name
-        for type_, bad, words in BAD:
+        for type_, bad, words in UNHEALTHY_CONDITIONS:
             condition = find(extension.status.conditions, type_)
             if condition is not None and condition.status == bad:
                 yield risk(

@@ -24,9 +24,9 @@ from runup.checks.catalogue.olm.shared.installed_operators import (
     PROPERTIES,
     READS,
     BadMaximum,
-    allows,
     installed,
-    maximum,
+    max_openshift_version,
+    maximum_allows,
     target_name,
 )
 from runup.checks.decide.model import Context, Finding, Snapshot
@@ -48,7 +48,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     for csv in installed(snapshot):
         name, namespace = csv.metadata.name, csv.metadata.namespace
         try:
-            highest = maximum(csv.metadata.annotations.get(PROPERTIES, ""))
+            highest = max_openshift_version(csv.metadata.annotations.get(PROPERTIES, ""))
         except BadMaximum as bad:
             yield unknown_finding(
                 NAME,
@@ -57,7 +57,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
                 fix=f"OLM refuses minor updates for it: `oc get csv {name} -n {namespace} -o yaml`; tell its maker.",
             )
             continue
-        if highest is not None and not allows(highest, context.target):
+        if highest is not None and not maximum_allows(highest, context.target):
             yield risk(
                 f"{NAME}-{name}",
                 f"Operator {namespaced_name(csv)} runs on OpenShift up to {highest[0]}.{highest[1]}, not on "

@@ -38,11 +38,11 @@ from runup.checks.catalogue.olm.shared.installed_operators import (
     PROPERTIES,
     READS,
     BadMaximum,
-    allows,
     head_maximum,
     installed,
     installed_csv_of,
-    maximum,
+    max_openshift_version,
+    maximum_allows,
     packages_of,
     properties_in_plans,
     target_name,
@@ -199,7 +199,7 @@ def _newest_in_channel(head: PackageChannel, context: Context) -> str:
         highest = head_maximum(head)
     except BadMaximum as bad:
         return f"{head.current_csv} in channel {head.name}, with {bad}"
-    if not allows(highest, context.target):
+    if not maximum_allows(highest, context.target):
         return ""
     until = f" (runs up to {highest[0]}.{highest[1]})" if highest else " (names no highest version)"
     return f"{head.current_csv} in channel {head.name}{until}"
@@ -208,7 +208,7 @@ def _newest_in_channel(head: PackageChannel, context: Context) -> str:
 def _excludes_target(csv: ClusterServiceVersion, context: Context) -> bool:
     """Returns whether the operator's own maximum excludes the target."""
     try:
-        return not allows(maximum(csv.metadata.annotations.get(PROPERTIES, "")), context.target)
+        return not maximum_allows(max_openshift_version(csv.metadata.annotations.get(PROPERTIES, "")), context.target)
     except BadMaximum:
         return False  # the check OperatorMaxOpenShiftVersion reports it
 
@@ -218,7 +218,7 @@ def _step_text(sub: Subscription, csv: ClusterServiceVersion, plans: Sequence[In
     properties = properties_in_plans(plans, sub.metadata.namespace, sub.status.current_csv)
     until = ""
     try:
-        highest = maximum(properties) if properties is not None else None
+        highest = max_openshift_version(properties) if properties is not None else None
         until = f", which runs up to {highest[0]}.{highest[1]}" if highest else ""
     except BadMaximum as bad:
         until = f", which has {bad}"

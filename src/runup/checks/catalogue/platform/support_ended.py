@@ -12,7 +12,7 @@ from runup.checks.decide.distributions import Support, distribution_of
 from runup.checks.decide.model import Context, Finding, Snapshot
 
 NAME = "TargetSupportEnded"
-SOON = timedelta(days=60)
+WARN_BEFORE_END = timedelta(days=60)
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
@@ -31,7 +31,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             fix="Look up how long the target is supported, where the calendar is published.",
         )
     # A minor version that is newer than the calendar has not ended when an older one of it has not.
-    if end is None or end - today > SOON:
+    if end is None or end - today > WARN_BEFORE_END:
         return
     ends = "ended" if end < today else "ends"
     paid = support.paid.get(minor)
@@ -50,7 +50,7 @@ def _remediation(support: Support, minor: int, context: Context) -> str:
     later = [
         minor_version
         for minor_version, end in sorted(support.ends.items())
-        if minor_version > minor and end - context.now.date() > SOON
+        if minor_version > minor and end - context.now.date() > WARN_BEFORE_END
     ]
     if not later:
         return "See the calendar for a minor version that is supported for longer."

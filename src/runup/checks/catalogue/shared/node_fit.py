@@ -16,23 +16,23 @@ from runup.checks.catalogue.shared.workload_reads import TemplateSpec
 
 # Taints that controllers set and take back, or with which a node goes and is replaced: of the node lifecycle and the
 # cloud controller (kubernetes, core/v1 well-known taints), of the cluster autoscaler and of Karpenter.
-_PASSING = (
+_TEMPORARY_TAINTS = (
     "node.kubernetes.io/",
     "node.cloudprovider.kubernetes.io/",
     "ToBeDeletedByClusterAutoscaler",
     "karpenter.sh/",
 )
-_PROJECT = "openshift.io/node-selector"
+_PROJECT_SELECTOR_ANNOTATION = "openshift.io/node-selector"
 
 
 def project_selector(namespace: Namespace) -> dict[str, str]:
     """Returns the node selector that OpenShift adds to the pods of the namespace."""
-    text = namespace.metadata.annotations.get(_PROJECT, "")
+    text = namespace.metadata.annotations.get(_PROJECT_SELECTOR_ANNOTATION, "")
     pairs = (pair.strip().partition("=") for pair in text.split(",") if "=" in pair)
     return {key.strip(): value.strip() for key, _, value in pairs}
 
 
-def fits(template: TemplateSpec, node: Node, project: Mapping[str, str]) -> bool:
+def fits_node(template: TemplateSpec, node: Node, project: Mapping[str, str]) -> bool:
     """Returns whether pods of the template may be on the node; `project` is the node selector of their project."""
     labels = node.metadata.labels
     required = template.affinity.node_affinity.required_during_scheduling_ignored_during_execution
@@ -76,4 +76,4 @@ def _has_none_allocatable(resource: str, node: Node) -> bool:
 
 
 def _repels_pods(taint: Taint) -> bool:
-    return taint.effect in REPELLING and not taint.key.startswith(_PASSING)
+    return taint.effect in REPELLING and not taint.key.startswith(_TEMPORARY_TAINTS)

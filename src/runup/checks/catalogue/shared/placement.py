@@ -7,7 +7,7 @@ from kubekit.api.core_v1 import Node
 
 # Key, value and effect of a taint that keeps new pods away unless they tolerate it.
 Repelling = frozenset[tuple[str, str, str]]
-_NONE: Repelling = frozenset()
+_NO_TAINTS: Repelling = frozenset()
 
 
 def takes_pods(node: Node) -> bool:
@@ -15,13 +15,13 @@ def takes_pods(node: Node) -> bool:
     return not node.spec.unschedulable and status_of(node.status.conditions, "Ready") in ("True", None)
 
 
-def repelling(node: Node) -> Repelling:
+def repelling_taints(node: Node) -> Repelling:
     """Returns the taints that keep new pods away.
 
-    Pods that run on a node are taken to tolerate its taints, and so those of nodes with no others.
+    Pods that run on a node are assumed to tolerate its taints, and so to fit on any node without further taints.
     """
     if not node.spec.taints:
-        return _NONE
+        return _NO_TAINTS
     return frozenset(
         (taint.key, taint.value, taint.effect)
         for taint in node.spec.taints

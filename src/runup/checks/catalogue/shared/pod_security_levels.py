@@ -31,7 +31,7 @@ _MAY_ADD = frozenset(
 _NONE = SecurityContext()
 
 
-def exceeded(
+def violated_level(
     containers: tuple[RequestingContainer, ...], of_pod: SecurityContext | None, on_node: str, *, windows: bool
 ) -> tuple[str, str] | None:
     """Returns the mildest level that a pod of these containers violates, with the reason, or None.
@@ -58,7 +58,10 @@ def _baseline_violation(container: RequestingContainer) -> str:
 
 
 def _restricted_violation(context: SecurityContext, of_pod: SecurityContext) -> str:
-    """Returns why a container violates `restricted`, or an empty string; what it does not say its pod says for it."""
+    """Returns why a container violates `restricted`, or an empty string.
+
+    Fields that the container's security context leaves out are taken from its pod's.
+    """
     if context.allow_privilege_escalation:
         return "allowPrivilegeEscalation is not false"
     if "ALL" not in context.capabilities.drop or set(context.capabilities.add) - {"NET_BIND_SERVICE"}:

@@ -28,8 +28,8 @@ from kubekit.api.core_v1 import (
 )
 from kubekit.lang.quantity import parse_quantity
 from runup.checks.catalogue.declaring import namespaced_name
-from runup.checks.catalogue.shared.pod_security_levels import exceeded
-from runup.checks.catalogue.shared.result_cache import cache_groups, grouped
+from runup.checks.catalogue.shared.pod_security_levels import violated_level
+from runup.checks.catalogue.shared.result_cache import cache_groups, cached_grouping
 from runup.checks.decide.addon_images import is_addon
 from runup.checks.decide.reads import Slim
 
@@ -47,7 +47,7 @@ BROKEN = frozenset(
     }
 )
 ENDED = ("Succeeded", "Failed")
-_STAY = ("DaemonSet", "Node")
+_OWNERS_OF_STAYING_PODS = ("DaemonSet", "Node")
 
 
 def _slim_pod(pod: PlacedPod) -> PlacedPod:
@@ -90,17 +90,17 @@ PODS = Slim("", "v1", "Pod", "pods", namespaced=True, type=PlacedPod, keep=_slim
 
 
 _Pods = tuple[PlacedPod, ...]
-_groups: Callable[[_Pods], tuple[Mapping[str, list[PlacedPod]], ...]] = grouped(
+_groups: Callable[[_Pods], tuple[Mapping[str, list[PlacedPod]], ...]] = cached_grouping(
     attrgetter("spec.node_name"), attrgetter("metadata.namespace")
 )
 
 
-def by_node(pods: _Pods) -> Mapping[str, list[PlacedPod]]:
+def pods_by_node(pods: _Pods) -> Mapping[str, list[PlacedPod]]:
     """Returns the pods on each node, unordered; those without a node are under the empty name."""
     return _groups(pods)[0]
 
 
-def by_namespace(pods: _Pods) -> Mapping[str, list[PlacedPod]]:
+def pods_by_namespace(pods: _Pods) -> Mapping[str, list[PlacedPod]]:
     """Returns the pods of each namespace, unordered."""
     return _groups(pods)[1]
 
@@ -114,36 +114,36 @@ def select_pods(choose: Callable[[list[PlacedPod]], list[PlacedPod]]) -> Callabl
 
     def found(pods: _Pods) -> list[PlacedPod]:
         return sorted(
-            (pod for group_pods in chosen_groups(by_namespace(pods)).values() for pod in group_pods),
+            (pod for group_pods in chosen_groups(pods_by_namespace(pods)).values() for pod in group_pods),
             key=namespaced_name,
         )
 
     return found
 
 
-def drained(pod: PlacedPod) -> bool:
+def is_drained(pod: PlacedPod) -> bool:
     """Returns whether a drain of its node evicts the pod.
 
-    It does not evict a pod that has ended or is being deleted, that a DaemonSet owns, or that is the node's own.
+    A drain does not evict a pod that has ended or is being deleted, that a DaemonSet owns, or that is a static pod.
     """
     metadata = pod.metadata
     if not pod.spec.node_name or pod.status.phase in ENDED or metadata.deletion_timestamp is not None:
         return False
     # As in `stays_on_node`, which is not called since that takes as long again.
     for owner in metadata.owner_references:  # noqa: SIM110
-        if owner.kind in _STAY:
+        if owner.kind in _OWNERS_OF_STAYING_PODS:
             return False
     return True
 
 
 @cache_groups
 def _drained_of_group(pods: list[PlacedPod]) -> list[PlacedPod]:
-    return [pod for pod in pods if drained(pod)]
+    return [pod for pod in pods if is_drained(pod)]
 
 
-def drained_by_namespace(pods: _Pods) -> Mapping[str, list[PlacedPod]]:
+def drained_pods_by_namespace(pods: _Pods) -> Mapping[str, list[PlacedPod]]:
     """Returns the pods of each namespace that a drain of their nodes evicts, unordered; a list may be empty."""
-    return _drained_of_group(by_namespace(pods))
+    return _drained_of_group(pods_by_namespace(pods))
 
 
 def is_broken(pod: PlacedPod, now: datetime, patience: timedelta) -> bool:
@@ -168,7 +168,7 @@ def stays_on_node(pod: PlacedPod) -> bool:
     """Returns whether no drain moves the pod: a DaemonSet owns it, or it is the node's own."""
     # Called for hundreds of thousands of pods: a loop takes a third of the time of `any`.
     for owner in pod.metadata.owner_references:  # noqa: SIM110
-        if owner.kind in _STAY:
+        if owner.kind in _OWNERS_OF_STAYING_PODS:
             return True
     return False
 
@@ -188,7 +188,7 @@ def _shared_pod_spec(
     requests = [container.resources.requests for container in containers]
     cpu_milli = int(sum(quantity_or_none(request.cpu) or 0 for request in requests) * 1000)
     memory_bytes = int(sum(quantity_or_none(request.memory) or 0 for request in requests))
-    exceeds = exceeded((*init_containers, *containers), of_pod, on_node, windows=windows)
+    exceeds = violated_level((*init_containers, *containers), of_pod, on_node, windows=windows)
     return (
         cpu_milli,
         memory_bytes,
@@ -204,7 +204,7 @@ def _claim_names(volumes: tuple[PodVolume, ...]) -> tuple[str, ...]:
 
 
 def _host_access(spec: PodPlace) -> str:
-    """Returns what of its node the pod shares, or an empty string."""
+    """Returns which part of its node the pod shares, in words, or an empty string if it shares none."""
     if spec.host_network or spec.host_pid or spec.host_ipc:
         return "host namespaces"
     for volume in spec.volumes:

@@ -44,7 +44,7 @@ def list_first_served(snapshot: Snapshot, versions: Sequence[Resource]) -> tuple
 
 
 def yield_from_all(*parts: Callable[[], Iterable[T]]) -> Iterator[T]:
-    """Yields what the parts give. One that raises Unreadable does not keep the others from it; it is raised at the end.
+    """Yields the findings of all parts. One that raises Unreadable does not stop the others; it is raised at the end.
 
     What is known of one kind can show a risk where another kind could not be read.
     """

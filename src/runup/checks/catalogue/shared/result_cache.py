@@ -70,7 +70,7 @@ def _recompute_changed(
     return [cached[0] if (cached := result_by_id.get(id(item))) else make(item) for item in items]
 
 
-def grouped(*keys: Callable[[K], str]) -> Callable[[tuple[K, ...]], tuple[Mapping[str, list[K]], ...]]:
+def cached_grouping(*keys: Callable[[K], str]) -> Callable[[tuple[K, ...]], tuple[Mapping[str, list[K]], ...]]:
     """Returns a function that groups the items by each of the keys, unordered, with a cache of the last list's groups.
 
     Groups that gained and lost no item are the same objects as before.

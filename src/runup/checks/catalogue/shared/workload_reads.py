@@ -15,7 +15,7 @@ from kubekit.api.core_v1 import PlacedPod
 from kubekit.api.meta_v1 import Condition, Object, ObjectMeta, Wire
 from kubekit.scheduling.pod_spec import NodeAffinity, Toleration
 from runup.checks.catalogue.declaring import namespaced_name
-from runup.checks.catalogue.shared.pods import PODS, drained_by_namespace
+from runup.checks.catalogue.shared.pods import PODS, drained_pods_by_namespace
 from runup.checks.catalogue.shared.result_cache import cache_groups
 from runup.checks.decide.model import Snapshot
 from runup.checks.decide.reads import Slim
@@ -46,7 +46,7 @@ class Affinity(Wire, frozen=True):
 
 
 class ResourceAmounts(Wire, frozen=True):
-    """The quantities of resources that a container asks for, and those that limit it."""
+    """The requests and limits of a container."""
 
     requests: dict[str, str | int | float] = {}
     limits: dict[str, str | int | float] = {}
@@ -60,7 +60,7 @@ class LimitedContainer(Wire, frozen=True):
 
 
 class TemplateSpec(Wire, frozen=True):
-    """`spec` of a workload's pods: where they may be, and what they refer to."""
+    """The pod `spec` in a workload's template: the fields about placement, and references to other objects."""
 
     node_selector: dict[str, str] = {}
     affinity: Affinity = Affinity()
@@ -146,7 +146,7 @@ STATEFUL_SETS = Slim("apps", "v1", "StatefulSet", "statefulsets", namespaced=Tru
 
 def with_pods_that_move(snapshot: Snapshot, kind: Slim) -> Iterator[tuple[Workload, list[PlacedPod]]]:
     """Yields (workload, its pods that a drain evicts) for the workloads of a kind, in order. Raises Unreadable."""
-    moving = _pods_by_owner(drained_by_namespace(snapshot.listed(PODS)))
+    moving = _pods_by_owner(drained_pods_by_namespace(snapshot.listed(PODS)))
     for workload in sorted(snapshot.listed(kind), key=namespaced_name):
         pods = moving.get(workload.metadata.namespace, {}).get((kind.kind, workload.metadata.name))
         if pods and workload.spec.replicas:

@@ -150,7 +150,7 @@ def _volumes_finding(
 
 
 def _required_affinity(volume: PersistentVolume) -> NodeSelector | None:
-    """Returns what the volume demands of its nodes, None for nothing or for what cannot be read."""
+    """Returns the node affinity that the volume requires, None if it requires none or it cannot be read."""
     required_selector = volume.spec.get(AFFINITY)
     required = required_selector.get("required") if isinstance(required_selector, dict) else None
     try:

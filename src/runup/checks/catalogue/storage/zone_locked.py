@@ -29,7 +29,7 @@ from kubekit.api.core_v1 import Node
 from kubekit.api.scheme import resource_of
 from runup.api.platform_v1 import PersistentVolume, VolumeAttachment
 from runup.checks.catalogue.declaring import declared, risk
-from runup.checks.catalogue.shared.placement import repelling, takes_pods
+from runup.checks.catalogue.shared.placement import repelling_taints, takes_pods
 from runup.checks.catalogue.storage.shared.volumes import AFFINITY, VOLUMES
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import count, names
@@ -101,9 +101,9 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
 def _other_nodes_in_zone(node_name: str, zone_nodes: frozenset[str], nodes: Mapping[str, Node]) -> list[str]:
     """Returns the nodes of the zone, besides `node_name`, that take a pod which runs there."""
     # Its pods run on that node, so the taints that the node has count as tolerated.
-    tolerated = repelling(nodes[node_name])
+    tolerated = repelling_taints(nodes[node_name])
     other_nodes = ((name, nodes[name]) for name in zone_nodes if name != node_name)
-    return [name for name, node in other_nodes if takes_pods(node) and repelling(node) <= tolerated]
+    return [name for name, node in other_nodes if takes_pods(node) and repelling_taints(node) <= tolerated]
 
 
 def _locked_volumes_finding(locked: Sequence[PersistentVolume], attached: Mapping[str, str]) -> Iterator[Finding]:
@@ -139,7 +139,7 @@ def _zone_terms(volume: PersistentVolume) -> Terms:
 
 
 def _matches_terms(terms: Terms, labels: Mapping[str, str]) -> bool:
-    """Returns whether a node matches one of the terms, which takes all of its expressions."""
+    """Returns whether a node matches all expressions of at least one of the terms."""
     return any(
         all(
             labels.get(expression.get("key", "")) in _list_or_empty(expression.get("values"))

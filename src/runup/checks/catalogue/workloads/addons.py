@@ -33,7 +33,7 @@ from runup.checks.decide.wording import names
 
 NAME = "AddonIncompatible"
 # An open end of a range.
-_ANY = 1000
+_NO_UPPER_BOUND = 1000
 EXAMPLE = """
 apiVersion: v1
 kind: Pod
@@ -114,7 +114,10 @@ def _findings_by_range(addon: Running, target: int, unknown: list[str]) -> Itera
     Adds it to `unknown` if the table has no row for its version, or no version for that Kubernetes.
     """
     row = addon.row
-    ranges = {version_number(version): (first, (*last, _ANY)[0]) for version, (first, *last) in row["ranges"].items()}
+    ranges = {
+        version_number(version): (first, (*last, _NO_UPPER_BOUND)[0])
+        for version, (first, *last) in row["ranges"].items()
+    }
     own_range = ranges.get(addon.number[:2])
     fitting_versions = sorted(version for version, (first, last) in ranges.items() if first <= target <= last)
     if own_range is not None and own_range[0] <= target <= own_range[1]:
@@ -124,7 +127,7 @@ def _findings_by_range(addon: Running, target: int, unknown: list[str]) -> Itera
         return
     is_untested = row.get("advice") == "untested"
     relation = "is tested with" if is_untested else "is for"
-    last = "later" if own_range[1] == _ANY else f"1.{own_range[1]}"
+    last = "later" if own_range[1] == _NO_UPPER_BOUND else f"1.{own_range[1]}"
     yield _addon_finding(
         addon,
         (

@@ -20,7 +20,7 @@ from kubekit.api.core_v1 import PlacedPod
 from kubekit.api.workloads_v1 import PodDisruptionBudget
 from runup.api.config_v1 import Infrastructure
 from runup.checks.catalogue.declaring import BY_HAND, declared
-from runup.checks.catalogue.shared.pods import PODS, by_namespace, drained, drained_by_namespace, is_broken
+from runup.checks.catalogue.shared.pods import PODS, drained_pods_by_namespace, is_broken, is_drained, pods_by_namespace
 from runup.checks.catalogue.shared.result_cache import cache_groups
 from runup.checks.catalogue.shared.topology import control_plane
 from runup.checks.catalogue.workloads.shared.budgets import budget_name, not_computed, sorted_budgets
@@ -69,7 +69,7 @@ def _has_no_healthy_pod(pdb: PodDisruptionBudget) -> bool:
 
 def _pods_by_namespace(snapshot: Snapshot, namespaces: set[str]) -> Mapping[str, Labelled]:
     """Returns for each namespace the pods that a drain would have to evict; without namespaces it requests no pods."""
-    return _label_counts(drained_by_namespace(snapshot.listed(PODS))) if namespaces else {}
+    return _label_counts(drained_pods_by_namespace(snapshot.listed(PODS))) if namespaces else {}
 
 
 @cache_groups
@@ -128,15 +128,15 @@ def _is_used_up(pdb: PodDisruptionBudget) -> bool:
 
 
 def _used_up_findings(snapshot: Snapshot, budgets: Budgets, context: Context) -> Iterator[Finding]:
-    """Yields the budgets that pods which do not recover use up, so that the healthy ones cannot be evicted."""
+    """Yields the finding about budgets that are used up by broken pods, so that no healthy pod can be evicted."""
     if not budgets:
         return
-    pods = by_namespace(snapshot.listed(PODS))
+    pods = pods_by_namespace(snapshot.listed(PODS))
     spent: list[tuple[PodDisruptionBudget, PlacedPod]] = []
     for pdb in budgets:
         selected = [pod for pod in pods.get(pdb.metadata.namespace, ()) if _selects_labels(pdb, pod.metadata.labels)]
         broken = [pod for pod in selected if is_broken(pod, context.now, DOWN_PATIENCE)]
-        if broken and any(pod.ready and pod.status.phase == "Running" and drained(pod) for pod in selected):
+        if broken and any(pod.ready and pod.status.phase == "Running" and is_drained(pod) for pod in selected):
             spent.append((pdb, min(broken, key=lambda pod: pod.metadata.name)))
     if spent:
         listing = names(

@@ -18,16 +18,16 @@ from kubekit.api.core_v1 import PlacedPod
 from kubekit.api.workloads_v1 import PodDisruptionBudget
 from runup.api.config_v1 import Infrastructure
 from runup.checks.catalogue.declaring import BY_HAND, declared
-from runup.checks.catalogue.shared.pods import PODS, drained
+from runup.checks.catalogue.shared.pods import PODS, is_drained
 from runup.checks.catalogue.shared.topology import control_plane
 from runup.checks.catalogue.workloads.shared.budgets import (
     all_stay,
     budget_name,
+    budgets_without_machines,
     cannot_be_computed,
     not_computed,
-    pods_by_namespace,
+    readable_pods_by_namespace,
     sorted_budgets,
-    without_machines,
 )
 from runup.checks.decide.cluster_kinds import BOTH
 from runup.checks.decide.model import Applies, Context, Finding, Snapshot
@@ -40,13 +40,13 @@ SHARE = re.compile(r"[0-9]+%")
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields a risk for budgets that never allow an eviction, and Unknown for those whose status does not tell."""
-    budgets = without_machines(sorted_budgets(snapshot.all(PodDisruptionBudget)))
+    budgets = budgets_without_machines(sorted_budgets(snapshot.all(PodDisruptionBudget)))
     # The machine-config daemon does not drain the node of a single-node control plane.
     if not budgets or control_plane(snapshot) == "SingleReplica":
         return
     suspect = [pdb for pdb in budgets if _unknown_reason(pdb) or never_allows(pdb)]
     # Pods are looked at only where a budget gives cause: there may be hundreds of thousands.
-    pods = pods_by_namespace(snapshot) if suspect else {}
+    pods = readable_pods_by_namespace(snapshot) if suspect else {}
     suspect = [pdb for pdb in suspect if not all_stay(pdb, pods)]
     failing = [pdb for pdb in suspect if _fails_for_long(pdb, context.now) and _selects_moved_pod(pdb, pods)]
     blocking = [pdb for pdb in suspect if never_allows(pdb) or pdb in failing]
@@ -99,7 +99,7 @@ def _selects_moved_pod(pdb: PodDisruptionBudget, pods: Mapping[str, Sequence[Pla
     """Returns whether a drain moves a pod that the budget selects."""
     selector = pdb.spec.selector
     return selector is not None and any(
-        drained(pod) and selector.matches(pod.metadata.labels) for pod in pods.get(pdb.metadata.namespace, ())
+        is_drained(pod) and selector.matches(pod.metadata.labels) for pod in pods.get(pdb.metadata.namespace, ())
     )
 
 
@@ -126,7 +126,7 @@ def _unknown_reason(pdb: PodDisruptionBudget) -> str:
 
 
 def _budget_text(pdb: PodDisruptionBudget) -> str:
-    """Returns a budget with its rule, or with what is not known of it."""
+    """Returns the name of a budget with its rule, or with the reason why the rule's effect is not known."""
     spec = pdb.spec
     if _unknown_reason(pdb):
         return f"{budget_name(pdb)} ({_unknown_reason(pdb)})"

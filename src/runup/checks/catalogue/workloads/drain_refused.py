@@ -24,18 +24,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from kubekit.api.core_v1 import Node, PlacedPod
 from kubekit.api.workloads_v1 import PodDisruptionBudget
 from runup.checks.catalogue.declaring import declared, namespaced_name, risk
-from runup.checks.catalogue.nodes.shared.groups import by_group
-from runup.checks.catalogue.shared.pods import PODS, by_node, drained
+from runup.checks.catalogue.nodes.shared.groups import nodes_by_group
+from runup.checks.catalogue.shared.pods import PODS, is_drained, pods_by_node
 from runup.checks.catalogue.shared.topology import control_plane_first
 from runup.checks.catalogue.workloads.drain_blocked import never_allows
-from runup.checks.catalogue.workloads.shared.budgets import sorted_budgets, without_machines
+from runup.checks.catalogue.workloads.shared.budgets import budgets_without_machines, sorted_budgets
 from runup.checks.decide.cluster_kinds import KUBERNETES
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import count, names
 
 NAME = "NodeDrainRefused"
 # Nodes, and pods of a node, that a message names.
-_NAMED = 3
+_MAX_NAMED = 3
 EXAMPLE = """
 apiVersion: v1
 kind: Node
@@ -75,10 +75,10 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     if len(nodes) < 2:
         return
     budgets: dict[str, list[PodDisruptionBudget]] = {}
-    for pdb in without_machines(sorted_budgets(snapshot.all(PodDisruptionBudget))):
+    for pdb in budgets_without_machines(sorted_budgets(snapshot.all(PodDisruptionBudget))):
         budgets.setdefault(pdb.metadata.namespace, []).append(pdb)
-    pods = by_node(snapshot.listed(PODS))
-    for group, members in sorted(by_group(nodes).items()):
+    pods = pods_by_node(snapshot.listed(PODS))
+    for group, members in sorted(nodes_by_group(nodes).items()):
         held_nodes = [
             (node, why) for node in members if (why := _reasons_to_stay(pods.get(node.metadata.name, ()), budgets))
         ]
@@ -88,7 +88,9 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
 
 def _group_finding(group: str, held_nodes: Sequence[tuple[Node, list[str]]]) -> Finding:
     """Returns the finding about the Nodes of one group that a drain would not empty."""
-    nodes_text = names([f"{node.metadata.name} ({'; '.join(_first_reasons(why))})" for node, why in held_nodes], _NAMED)
+    nodes_text = names(
+        [f"{node.metadata.name} ({'; '.join(_first_reasons(why))})" for node, why in held_nodes], _MAX_NAMED
+    )
     return risk(
         f"{NAME}-{group}",
         f"A drain would not empty {count(len(held_nodes), 'node')} of node group {group}: {nodes_text}.",
@@ -99,12 +101,12 @@ def _group_finding(group: str, held_nodes: Sequence[tuple[Node, list[str]]]) -> 
 
 
 def _first_reasons(why: list[str]) -> list[str]:
-    return why if len(why) <= _NAMED else [*why[:_NAMED], f"{len(why) - _NAMED} more"]
+    return why if len(why) <= _MAX_NAMED else [*why[:_MAX_NAMED], f"{len(why) - _MAX_NAMED} more"]
 
 
 def _reasons_to_stay(pods: Sequence[PlacedPod], budgets: Mapping[str, list[PodDisruptionBudget]]) -> list[str]:
     """Returns why each pod that a drain cannot evict stays, by the pods' names."""
-    leaving = sorted((pod for pod in pods if drained(pod)), key=namespaced_name)
+    leaving = sorted((pod for pod in pods if is_drained(pod)), key=namespaced_name)
     return [
         f"{namespaced_name(pod)}: {why}"
         for pod in leaving

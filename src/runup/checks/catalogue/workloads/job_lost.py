@@ -24,7 +24,7 @@ from kubekit.api.core_v1 import PlacedPod
 from kubekit.api.meta_v1 import Condition, Object, Wire
 from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.shared.platform_namespaces import is_system
-from runup.checks.catalogue.shared.pods import PODS, by_namespace, drained
+from runup.checks.catalogue.shared.pods import PODS, is_drained, pods_by_namespace
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.reads import Slim
 from runup.checks.decide.wording import count, names
@@ -52,7 +52,7 @@ class ConditionPattern(Wire, frozen=True):
 
 
 class FailureRule(Wire, frozen=True):
-    """A Job's rule for a failed pod with one of these conditions."""
+    """A rule of a Job's `podFailurePolicy` for failed pods with one of the conditions."""
 
     action: str = ""
     on_pod_conditions: tuple[ConditionPattern, ...] = ()
@@ -97,7 +97,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     fragile = sorted((job for job in snapshot.listed(JOBS) if _ends_with_its_pod(job)), key=namespaced_name)
     if not fragile:
         return
-    pods = by_namespace(snapshot.listed(PODS))
+    pods = pods_by_namespace(snapshot.listed(PODS))
     lost = [job for job in fragile if any(_belongs_to_job(pod, job) for pod in pods.get(job.metadata.namespace, ()))]
     if lost:
         yield risk(
@@ -136,7 +136,7 @@ def _spares_evicted(policy: FailurePolicy) -> bool:
 
 def _belongs_to_job(pod: PlacedPod, job: Job) -> bool:
     owners = pod.metadata.owner_references
-    return drained(pod) and any((owner.kind, owner.name) == ("Job", job.metadata.name) for owner in owners)
+    return is_drained(pod) and any((owner.kind, owner.name) == ("Job", job.metadata.name) for owner in owners)
 
 
 CHECK = declared(

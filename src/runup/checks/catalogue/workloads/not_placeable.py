@@ -28,7 +28,7 @@ from functools import partial
 from kubekit.api.core_v1 import Namespace, Node
 from kubekit.api.scheme import resource_of
 from runup.checks.catalogue.declaring import declared, namespaced_name, risk
-from runup.checks.catalogue.shared.node_fit import fits, project_selector
+from runup.checks.catalogue.shared.node_fit import fits_node, project_selector
 from runup.checks.catalogue.shared.pods import PODS
 from runup.checks.catalogue.shared.presence import yield_from_all
 from runup.checks.catalogue.shared.workload_reads import DEPLOYMENTS, STATEFUL_SETS, Workload, with_pods_that_move
@@ -100,7 +100,7 @@ def _placement_problem(workload: Workload, nodes: tuple[Node, ...], project: Map
     for key, value in sorted(project.items()):
         if template.node_selector.get(key, value) != value:
             return f"its project demands {key}={value}, its template {key}={template.node_selector[key]}"
-    if not nodes or any(fits(template, node, project) for node in nodes):
+    if not nodes or any(fits_node(template, node, project) for node in nodes):
         return ""
     selector_text = names([f"{key}={value}" for key, value in sorted({**project, **template.node_selector}.items())])
     return (

@@ -26,7 +26,7 @@ from kubekit.api.workloads_v1 import PodDisruptionBudget
 from runup.api.config_v1 import Infrastructure
 from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.shared.platform_namespaces import is_system
-from runup.checks.catalogue.shared.pods import ENDED, PODS, by_namespace
+from runup.checks.catalogue.shared.pods import ENDED, PODS, pods_by_namespace
 from runup.checks.catalogue.shared.result_cache import cache_groups
 from runup.checks.catalogue.shared.topology import control_plane
 from runup.checks.decide.cluster_kinds import BOTH
@@ -60,7 +60,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     # The machine-config daemon does not drain the node of a single-node control plane.
     if control_plane(snapshot) == "SingleReplica":
         return
-    by_workload = _workloads_on_one_node(by_namespace(snapshot.listed(PODS))).values()
+    by_workload = _workloads_on_one_node(pods_by_namespace(snapshot.listed(PODS))).values()
     together = {key: pods for of_namespace in by_workload for key, pods in of_namespace.items()}
     if not together or snapshot.incomplete.get(PODS):
         return  # a pod missing from the list may be on another node; the engine reports incomplete lists for each check

@@ -69,7 +69,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
 
 
 def _first_broken(pods: Sequence[PlacedPod], context: Context) -> PlacedPod | None:
-    """Returns the first pod that does not recover, if healthy ones come after it."""
+    """Returns the first broken pod by ordinal if healthy pods come after it, else None."""
     in_order = sorted(pods, key=_ordinal)
     for place, pod in enumerate(in_order):
         if is_broken(pod, context.now, DOWN_PATIENCE):

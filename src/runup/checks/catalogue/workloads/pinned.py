@@ -25,7 +25,7 @@ from kubekit.api.core_v1 import Namespace, Node
 from kubekit.api.scheme import resource_of
 from runup.api.config_v1 import Infrastructure
 from runup.checks.catalogue.declaring import declared, namespaced_name, risk
-from runup.checks.catalogue.shared.node_fit import fits, project_selector
+from runup.checks.catalogue.shared.node_fit import fits_node, project_selector
 from runup.checks.catalogue.shared.platform_namespaces import is_system
 from runup.checks.catalogue.shared.pods import PODS
 from runup.checks.catalogue.shared.presence import yield_from_all
@@ -86,7 +86,7 @@ def _findings_of_kind(snapshot: Snapshot, kind: Slim) -> Iterator[Finding]:
     pinned = []
     for candidate in choosy:
         project = projects.get(candidate.metadata.namespace, {})
-        homes = [node for node in nodes if fits(candidate.spec.template.spec, node, project)]
+        homes = [node for node in nodes if fits_node(candidate.spec.template.spec, node, project)]
         if len(homes) == 1 and len(nodes) > 1:
             pinned.append((candidate, homes[0]))
     if pinned:

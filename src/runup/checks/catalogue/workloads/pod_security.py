@@ -25,7 +25,7 @@ from collections.abc import Iterator
 from kubekit.api.core_v1 import Namespace, PlacedPod
 from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.shared.pod_security_levels import BASELINE, RESTRICTED
-from runup.checks.catalogue.shared.pods import PODS, by_namespace, drained
+from runup.checks.catalogue.shared.pods import PODS, is_drained, pods_by_namespace
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import count, names
 
@@ -57,7 +57,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     }
     if not levels:
         return
-    pods = by_namespace(snapshot.listed(PODS))
+    pods = pods_by_namespace(snapshot.listed(PODS))
     refused = [
         (pod, level)
         for namespace, level in sorted(levels.items())
@@ -87,7 +87,7 @@ def _would_be_refused(pod: PlacedPod, level: str) -> bool:
         pod.exceeds is not None
         and pod.exceeds[0] in _REFUSES[level]
         and bool(pod.metadata.owner_references)
-        and drained(pod)
+        and is_drained(pod)
     )
 
 

@@ -27,7 +27,7 @@ from kubekit.api.core_v1 import PlacedPod
 from kubekit.api.meta_v1 import Object, Wire
 from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.shared.platform_namespaces import is_system
-from runup.checks.catalogue.shared.pods import PODS, by_namespace, drained, quantity_or_none
+from runup.checks.catalogue.shared.pods import PODS, is_drained, pods_by_namespace, quantity_or_none
 from runup.checks.catalogue.shared.workload_reads import DEPLOYMENTS, needs_surge
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.reads import Slim
@@ -87,7 +87,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     quotas = [quota for quota in snapshot.listed(QUOTAS) if not quota.spec.scopes and quota.spec.scope_selector is None]
     if not quotas:
         return
-    pods = by_namespace(snapshot.listed(PODS))
+    pods = pods_by_namespace(snapshot.listed(PODS))
     surging = {deployment.metadata.namespace for deployment in snapshot.listed(DEPLOYMENTS) if needs_surge(deployment)}
     full = [
         (quota, why)
@@ -108,7 +108,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
 
 def _lacking_quota(quota: CountedQuota, pods: Sequence[PlacedPod], surging: set[str]) -> str:
     """Returns what the quota has no room for, or an empty string."""
-    moved = [pod for pod in pods if drained(pod)]
+    moved = [pod for pod in pods if is_drained(pod)]
     remaining_by_key = _remaining(quota)
     if moved and (
         beyond := [key for key, remaining_amount in sorted(remaining_by_key.items()) if remaining_amount < 0]
@@ -137,7 +137,7 @@ def _lacking_resources(remaining_by_key: Mapping[str, Decimal], pods: Sequence[P
 
 
 def _remaining(quota: CountedQuota) -> dict[str, Decimal]:
-    """Returns what is left of each resource that pods use up."""
+    """Returns how much the quota has left of each resource that pods use up: their number, CPU, memory and limits."""
     hard, used = quota.status.hard, quota.status.used
     keys = [key for key in (*_PODS, *_CPU, *_MEMORY, *_LIMITS) if key in hard and key in used]
     amounts = {key: (quantity_or_none(hard[key]), quantity_or_none(used[key])) for key in keys}

@@ -62,7 +62,7 @@ metadata: {name: restricted-v2}
 
 
 class LimitRangeItem(Wire, frozen=True):
-    """The limits of what is of this type: Container, Pod, PersistentVolumeClaim or an image."""
+    """The limits for objects of one `type`: Container, Pod, PersistentVolumeClaim or an image."""
 
     type: str = ""
     max: dict[str, str | int | float] = {}

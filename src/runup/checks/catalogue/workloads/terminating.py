@@ -24,7 +24,7 @@ from datetime import datetime, timedelta
 from kubekit.api.core_v1 import Namespace, PlacedPod
 from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.shared.platform_namespaces import is_system
-from runup.checks.catalogue.shared.pods import PODS, by_namespace, drained, select_pods
+from runup.checks.catalogue.shared.pods import PODS, is_drained, pods_by_namespace, select_pods
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import count, names, since_text
 
@@ -50,7 +50,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     if namespaces:
         pods_of: Mapping[str, Sequence[PlacedPod]] = {}
         if any(not is_system(namespaced_name(namespace)) for namespace in namespaces):
-            pods_of = by_namespace(snapshot.listed(PODS))
+            pods_of = pods_by_namespace(snapshot.listed(PODS))
         namespaces = [namespace for namespace in namespaces if _affects_update(namespace.metadata.name, pods_of)]
     if namespaces:
         namespaces.sort(key=namespaced_name)
@@ -80,7 +80,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
 
 def _affects_update(namespace: str, pods: Mapping[str, Sequence[PlacedPod]]) -> bool:
     """Returns whether the namespace is the platform's, or has pods that would have to be made again in it."""
-    return is_system(namespace) or any(map(drained, pods.get(namespace, ())))
+    return is_system(namespace) or any(map(is_drained, pods.get(namespace, ())))
 
 
 def _is_stuck(deleted: datetime | None, context: Context) -> bool:

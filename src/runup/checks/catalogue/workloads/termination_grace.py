@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from kubekit.api.core_v1 import PlacedPod
 from runup.api.config_v1 import Infrastructure
 from runup.checks.catalogue.declaring import declared, namespaced_name, risk
-from runup.checks.catalogue.shared.pods import PODS, drained, select_pods
+from runup.checks.catalogue.shared.pods import PODS, is_drained, select_pods
 from runup.checks.catalogue.shared.topology import control_plane
 from runup.checks.decide.cluster_kinds import BOTH
 from runup.checks.decide.model import Context, Finding, Snapshot
@@ -41,7 +41,7 @@ status: {phase: Running}
 
 @select_pods
 def _slow_pods(pods: list[PlacedPod]) -> list[PlacedPod]:
-    return [pod for pod in pods if pod.spec.termination_grace_period_seconds > DRAIN_TIMEOUT_S and drained(pod)]
+    return [pod for pod in pods if pod.spec.termination_grace_period_seconds > DRAIN_TIMEOUT_S and is_drained(pod)]
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:

@@ -22,7 +22,7 @@ from kubekit.api.core_v1 import PlacedPod
 from runup.api.config_v1 import Infrastructure
 from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.shared.platform_namespaces import is_system
-from runup.checks.catalogue.shared.pods import PODS, drained, select_pods
+from runup.checks.catalogue.shared.pods import PODS, is_drained, select_pods
 from runup.checks.catalogue.shared.topology import control_plane
 from runup.checks.decide.cluster_kinds import BOTH
 from runup.checks.decide.model import Context, Finding, Snapshot
@@ -44,7 +44,7 @@ def _unowned_pods(pods: list[PlacedPod]) -> list[PlacedPod]:
     return [
         pod
         for pod in pods
-        if not pod.metadata.owner_references and drained(pod) and not is_system(pod.metadata.namespace)
+        if not pod.metadata.owner_references and is_drained(pod) and not is_system(pod.metadata.namespace)
     ]
 
 

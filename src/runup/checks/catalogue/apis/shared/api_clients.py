@@ -38,9 +38,11 @@ def removed_in(count: APIRequestCount) -> int | None:
     return removed_resource(resource, version, group)
 
 
-def users_of(snapshot: Snapshot, counts: Iterable[APIRequestCount]) -> list[tuple[APIRequestCount, Counter[str]]]:
+def requests_affected_by_removal(
+    snapshot: Snapshot, counts: Iterable[APIRequestCount]
+) -> list[tuple[APIRequestCount, Counter[str]]]:
     """Returns the counts with requests of clients that the removal affects, and these requests. Raises Unreadable."""
-    requested_counts = [(count, requests) for count in counts if (requests := clients(count)[0])]
+    requested_counts = [(count, requests) for count in counts if (requests := requests_by_client(count)[0])]
     # Whose namespaces the platform's are is asked only where an account of one like them would be named.
     if not any(is_system(_account_namespace(client)) for _, requests in requested_counts for client in requests):
         return requested_counts
@@ -50,10 +52,14 @@ def users_of(snapshot: Snapshot, counts: Iterable[APIRequestCount]) -> list[tupl
         for related in operator.status.related_objects
         if related.resource == "namespaces" and not related.group
     )
-    return [(count, requests) for count, _ in requested_counts if (requests := clients(count, platform_namespaces)[0])]
+    return [
+        (count, requests)
+        for count, _ in requested_counts
+        if (requests := requests_by_client(count, platform_namespaces)[0])
+    ]
 
 
-def clients(
+def requests_by_client(
     count: APIRequestCount, platform_namespaces: frozenset[str] = frozenset()
 ) -> tuple[Counter[str], Counter[str]]:
     """Returns the requests of the last day by client, and those of clients that do not count.

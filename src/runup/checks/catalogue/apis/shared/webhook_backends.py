@@ -29,13 +29,13 @@ READS: tuple[Resource, ...] = (resource_of(Service), PODS)
 MARGIN = timedelta(days=7)
 # A bundle with more of its life left than this part is renewed in time: those that a webhook issues for a few days
 # are, by itself (knative, `pkg/webhook/certificates`: a day before the end of seven).
-_RENEWED = 10
+_MARGIN_PARTS_OF_LIFE = 10
 # The annotation by which a Service asks for a certificate of the cluster's own authority for Services.
 _SERVING_CERTIFICATE = "service.beta.openshift.io/serving-cert-secret-name"
 
 
 class Down(NamedTuple):
-    """Reason why a webhook cannot answer, and what to do about it; `soon` if it still answers, but not for long."""
+    """The reason why a webhook cannot answer, and the way out; with `soon` it still answers, but not for long."""
 
     why: str
     fix: str
@@ -58,7 +58,7 @@ def why_down(
     return trouble or _issuer_problem(snapshot, config, config.service, holder)
 
 
-def backends(snapshot: Snapshot, reference: ServiceReference) -> Sequence[PlacedPod]:
+def ready_backends(snapshot: Snapshot, reference: ServiceReference) -> Sequence[PlacedPod]:
     """Returns the ready pods behind a Service, none if its backends are elsewhere. Raises Unreadable."""
     service = snapshot.get(Service, reference.name, reference.namespace)
     if service is None or not _has_pods(service):
@@ -106,7 +106,7 @@ def _bundle_problem(ca_bundle: str, now: datetime, holder: str) -> Down | None:
     if validity is None:
         return Down("its caBundle has no certificate that can be read", fix)
     begin, until = validity
-    if until - now > min(MARGIN, (until - begin) / _RENEWED):
+    if until - now > min(MARGIN, (until - begin) / _MARGIN_PARTS_OF_LIFE):
         return None
     ended = "ended" if until <= now else "ends"
     return Down(f"its caBundle {ended} at {until:%Y-%m-%dT%H:%M:%SZ}", fix, soon=until > now)
@@ -128,7 +128,7 @@ def _issuer_problem(
 
 
 def _has_pods(service: Service) -> bool:
-    """Returns whether the backends of the Service are pods that it selects."""
+    """Returns whether the Service selects pods of the cluster as its backends."""
     return service.spec.type != "ExternalName" and bool(service.spec.selector)
 
 

@@ -36,32 +36,32 @@ NAMESPACES = resource_of(Namespace)
 Namespaces = Mapping[str, dict[str, str]]
 # What an update writes: API group, resources, and the operations.
 _Written = tuple[str, tuple[str, ...], frozenset[str]]
-_ANY = frozenset({"CREATE", "UPDATE", "DELETE"})
+_ANY_OPERATION = frozenset({"CREATE", "UPDATE", "DELETE"})
 # No minor version of Kubernetes 1 is higher.
 _ANY_MINOR = 1_000
 # What an update writes that is in no namespace, what it writes in the platform's namespaces, and what it does to pods
 # in every namespace: a drain evicts them, the kubelet deletes them, and their controllers make them again.
 _CLUSTER_SCOPED: tuple[_Written, ...] = (
-    ("", ("nodes", "nodes/status"), _ANY),
-    ("rbac.authorization.k8s.io", ("clusterroles", "clusterrolebindings"), _ANY),
-    ("apiextensions.k8s.io", ("customresourcedefinitions",), _ANY),
-    ("apiregistration.k8s.io", ("apiservices",), _ANY),
-    ("config.openshift.io", ("clusteroperators", "clusteroperators/status"), _ANY),
-    ("machineconfiguration.openshift.io", ("machineconfigs", "machineconfigpools"), _ANY),
-    ("scheduling.k8s.io", ("priorityclasses",), _ANY),
-    ("security.openshift.io", ("securitycontextconstraints",), _ANY),
-    ("storage.k8s.io", ("csidrivers", "storageclasses"), _ANY),
+    ("", ("nodes", "nodes/status"), _ANY_OPERATION),
+    ("rbac.authorization.k8s.io", ("clusterroles", "clusterrolebindings"), _ANY_OPERATION),
+    ("apiextensions.k8s.io", ("customresourcedefinitions",), _ANY_OPERATION),
+    ("apiregistration.k8s.io", ("apiservices",), _ANY_OPERATION),
+    ("config.openshift.io", ("clusteroperators", "clusteroperators/status"), _ANY_OPERATION),
+    ("machineconfiguration.openshift.io", ("machineconfigs", "machineconfigpools"), _ANY_OPERATION),
+    ("scheduling.k8s.io", ("priorityclasses",), _ANY_OPERATION),
+    ("security.openshift.io", ("securitycontextconstraints",), _ANY_OPERATION),
+    ("storage.k8s.io", ("csidrivers", "storageclasses"), _ANY_OPERATION),
 )
 _IN_PLATFORM_NAMESPACES: tuple[_Written, ...] = (
-    ("", ("pods", "pods/eviction", "configmaps", "secrets", "services", "serviceaccounts"), _ANY),
-    ("apps", ("deployments", "daemonsets", "replicasets", "statefulsets"), _ANY),
-    ("batch", ("jobs",), _ANY),
-    ("coordination.k8s.io", ("leases",), _ANY),
-    ("rbac.authorization.k8s.io", ("roles", "rolebindings"), _ANY),
-    ("monitoring.coreos.com", ("prometheusrules", "servicemonitors", "podmonitors"), _ANY),
-    ("networking.k8s.io", ("networkpolicies",), _ANY),
-    ("policy", ("poddisruptionbudgets",), _ANY),
-    ("route.openshift.io", ("routes",), _ANY),
+    ("", ("pods", "pods/eviction", "configmaps", "secrets", "services", "serviceaccounts"), _ANY_OPERATION),
+    ("apps", ("deployments", "daemonsets", "replicasets", "statefulsets"), _ANY_OPERATION),
+    ("batch", ("jobs",), _ANY_OPERATION),
+    ("coordination.k8s.io", ("leases",), _ANY_OPERATION),
+    ("rbac.authorization.k8s.io", ("roles", "rolebindings"), _ANY_OPERATION),
+    ("monitoring.coreos.com", ("prometheusrules", "servicemonitors", "podmonitors"), _ANY_OPERATION),
+    ("networking.k8s.io", ("networkpolicies",), _ANY_OPERATION),
+    ("policy", ("poddisruptionbudgets",), _ANY_OPERATION),
+    ("route.openshift.io", ("routes",), _ANY_OPERATION),
 )
 _IN_ANY_NAMESPACE: tuple[_Written, ...] = (("", ("pods", "pods/eviction"), frozenset({"CREATE", "DELETE"})),)
 # Stand for the platform's namespaces where the cluster's own are not known: most have no run-level.

@@ -31,7 +31,7 @@ _ARGUMENTS = ("apiServerArguments", "extendedArguments", "arguments")
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A gate, flag or plug-in by name, its component, the object that sets it and the path in that object."""
+    """A feature gate, flag or admission plug-in, its component, and the object and path where it is set."""
 
     name: str
     component: str
@@ -39,7 +39,7 @@ class Setting:
     path: str
 
 
-def gates(snapshot: Snapshot) -> Iterator[Setting]:
+def explicit_gates(snapshot: Snapshot) -> Iterator[Setting]:
     """Yields every feature gate that is set explicitly. Raises Unreadable."""
     for config in all_or_none(snapshot, KubeletConfig):
         set_here = config.spec.kubelet_config.get("featureGates")
@@ -56,7 +56,7 @@ def gates(snapshot: Snapshot) -> Iterator[Setting]:
                     yield Setting(part.partition("=")[0], flag.component, flag.holder, flag.path)
 
 
-def flags(snapshot: Snapshot) -> Iterator[Setting]:
+def explicit_flags(snapshot: Snapshot) -> Iterator[Setting]:
     """Yields every flag of a control plane component that is set explicitly. Raises Unreadable."""
     yield from (flag for flag, _ in _flags_with_values(snapshot))
 

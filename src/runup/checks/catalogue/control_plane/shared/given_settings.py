@@ -27,20 +27,20 @@ from runup.checks.decide.reads import Slim
 COMPONENTS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "etcd")
 FLAG, GATE, PLUGIN = "Flag", "Feature gate", "Admission plug-in"
 _PLUGIN_FLAGS = ("enable-admission-plugins", "disable-admission-plugins", "admission-control")
-_LASTING = ("feature-gates", "enable-admission-plugins", "disable-admission-plugins")
-_OF_KUBEADM, _OF_KUBELET, _OF_PROXY = "kubeadm-config", "kubelet-config", "kube-proxy"
+_FLAGS_OF_EVERY_VERSION = ("feature-gates", "enable-admission-plugins", "disable-admission-plugins")
+_KUBEADM_MAP, _KUBELET_MAP, _PROXY_MAP = "kubeadm-config", "kubelet-config", "kube-proxy"
 # Who writes what: https://kubernetes.io/docs/tasks/administer-cluster/kubeadm/kubeadm-reconfigure/.
 _EDIT = "Take it out with `kubectl edit configmap -n kube-system {}`"
-_KUBEADM_FIX = f"{_EDIT.format(_OF_KUBEADM)}, before `kubeadm upgrade apply` writes the static pods from it."
-_KUBELET_FIX = f"{_EDIT.format(_OF_KUBELET)}, then run `kubeadm upgrade node phase kubelet-config` on each node and "
+_KUBEADM_FIX = f"{_EDIT.format(_KUBEADM_MAP)}, before `kubeadm upgrade apply` writes the static pods from it."
+_KUBELET_FIX = f"{_EDIT.format(_KUBELET_MAP)}, then run `kubeadm upgrade node phase kubelet-config` on each node and "
 _KUBELET_FIX += "restart its kubelet."
-_PROXY_FIX = f"{_EDIT.format(_OF_PROXY)}, then `kubectl rollout restart daemonset -n kube-system kube-proxy`."
+_PROXY_FIX = f"{_EDIT.format(_PROXY_MAP)}, then `kubectl rollout restart daemonset -n kube-system kube-proxy`."
 _STATIC_FIXES = {"Talos": "Take it out on each node of the control plane: `talosctl --nodes NODE edit mc`."}
 _STATIC_FIX = "Take it out where the static pod is written, such as /etc/kubernetes/manifests on its node."
 # kind runs kubeadm once, and updates no cluster (https://kind.sigs.k8s.io/docs/user/configuration/).
-_OF_KIND = "Leave it out of the configuration of the new cluster: `kind create cluster --name NEW --config FILE`."
+_KIND_FIX = "Leave it out of the configuration of the new cluster: `kind create cluster --name NEW --config FILE`."
 # The parts of kubeadm's ClusterConfiguration (kubeadm.k8s.io) with the arguments of components.
-_PARTS = (
+_CLUSTER_CONFIGURATION_PARTS = (
     ("apiServer", "kube-apiserver"),
     ("controllerManager", "kube-controller-manager"),
     ("scheduler", "kube-scheduler"),
@@ -63,7 +63,7 @@ def _slim_pod(pod: CommandPod) -> CommandPod:
 
 def _slim_config_map(config_map: ConfigMap) -> ConfigMap:
     """Returns the ConfigMap, with its data if it is one of kubeadm's."""
-    keeps = config_map.metadata.name in (_OF_KUBEADM, _OF_KUBELET, _OF_PROXY)
+    keeps = config_map.metadata.name in (_KUBEADM_MAP, _KUBELET_MAP, _PROXY_MAP)
     return ConfigMap(metadata=_slim_metadata(config_map), data=config_map.data if keeps else {})
 
 
@@ -138,11 +138,11 @@ def _kind_of(holder: Object) -> Resource:
 
 
 def given_settings(snapshot: Snapshot) -> Iterator[Given | Malformed]:
-    """Yields what components are given, and the ConfigMaps that do not tell it. Raises Unreadable at the end."""
+    """Yields the settings of the components, and the ConfigMaps that are malformed. Raises Unreadable at the end."""
     nodes = snapshot.all(Node)
     written_by_nodes = [node for node in nodes if any(key in node.metadata.annotations for key in _NODE_ARGUMENTS)]
     for node in written_by_nodes:
-        yield from _of_node(node)
+        yield from _settings_of_node(node)
     pods = sorted(snapshot.listed(STATIC_PODS), key=namespaced_name)
     if written_by_nodes or not pods:
         return
@@ -151,25 +151,25 @@ def given_settings(snapshot: Snapshot) -> Iterator[Given | Malformed]:
     try:
         config_maps = {each.metadata.name: each for each in snapshot.listed(CONFIG_MAPS)}
     except Unreadable:
-        # What kubeadm starts etcd with is not what it was told: it has flags of its own there.
-        yield from (given for pod in pods for given in _of_pod(pod, fix) if given.component != "etcd")
+        # kubeadm adds flags of its own to etcd's static pod, which nobody configured.
+        yield from (given for pod in pods for given in _settings_of_static_pod(pod, fix) if given.component != "etcd")
         raise
-    if _OF_KUBEADM not in config_maps:
-        yield from (given for pod in pods for given in _of_pod(pod, fix) if given.component != "etcd")
+    if _KUBEADM_MAP not in config_maps:
+        yield from (given for pod in pods for given in _settings_of_static_pod(pod, fix) if given.component != "etcd")
     for name, (key, reader) in _READERS.items():
         if name in config_maps:
-            found = _of_config_map(config_maps[name], key, reader)
-            yield from (_with_fix_of_kind(each) for each in found) if distribution == "kind" else found
+            found = _settings_in_config_map(config_maps[name], key, reader)
+            yield from (_with_kind_fix(each) for each in found) if distribution == "kind" else found
 
 
-def _with_fix_of_kind(found: Given | Malformed) -> Given | Malformed:
-    return replace(found, fix=_OF_KIND) if isinstance(found, Given) else found
+def _with_kind_fix(found: Given | Malformed) -> Given | Malformed:
+    return replace(found, fix=_KIND_FIX) if isinstance(found, Given) else found
 
 
-def _of_config_map(
+def _settings_in_config_map(
     config_map: ConfigMap, key: str, reader: Callable[[ConfigMap, Any], Iterator[Given]]
 ) -> Iterator[Given | Malformed]:
-    """Yields what `reader` finds in the YAML below a key of the ConfigMap, or that there is no such YAML."""
+    """Yields the settings that `reader` finds in the YAML below a key of the ConfigMap, or that it is malformed."""
     fix = f"See `kubectl get configmap -n kube-system {config_map.metadata.name} -o yaml`."
     try:
         content = kyaml.load(config_map.data.get(key, ""))
@@ -182,56 +182,59 @@ def _of_config_map(
         yield Malformed(config_map, f"ConfigMap {namespaced_name(config_map)} has no mapping in {key}", fix)
 
 
-def _of_cluster_configuration(config_map: ConfigMap, content: Any) -> Iterator[Given]:
-    for part, component in _PARTS:
-        for name, value in _pairs(_at(content, f"{part}.extraArgs")):
+def _settings_of_cluster_configuration(config_map: ConfigMap, content: Any) -> Iterator[Given]:
+    for part, component in _CLUSTER_CONFIGURATION_PARTS:
+        for name, value in _names_and_values(_value_at(content, f"{part}.extraArgs")):
             place = f"{part}.extraArgs of ClusterConfiguration"
-            yield from _settings(component, name, _text(value), config_map, place, _KUBEADM_FIX)
+            yield from _settings(component, name, _value_text(value), config_map, place, _KUBEADM_FIX)
 
 
-def _of_kubelet_configuration(config_map: ConfigMap, content: Any) -> Iterator[Given]:
-    for name, value in _pairs(content.get("featureGates")):
-        yield Given(GATE, name, _text(value), "kubelet", config_map, "featureGates of kubelet", _KUBELET_FIX)
+def _settings_of_kubelet_configuration(config_map: ConfigMap, content: Any) -> Iterator[Given]:
+    for name, value in _names_and_values(content.get("featureGates")):
+        yield Given(GATE, name, _value_text(value), "kubelet", config_map, "featureGates of kubelet", _KUBELET_FIX)
 
 
-def _of_proxy_configuration(config_map: ConfigMap, content: Any) -> Iterator[Given]:
-    for name, value in _pairs(content.get("featureGates")):
-        yield Given(GATE, name, _text(value), "kube-proxy", config_map, "featureGates of config.conf", _PROXY_FIX)
+def _settings_of_proxy_configuration(config_map: ConfigMap, content: Any) -> Iterator[Given]:
+    for name, value in _names_and_values(content.get("featureGates")):
+        yield Given(GATE, name, _value_text(value), "kube-proxy", config_map, "featureGates of config.conf", _PROXY_FIX)
 
 
 _READERS: Mapping[str, tuple[str, Callable[[ConfigMap, Any], Iterator[Given]]]] = {
-    _OF_KUBEADM: ("ClusterConfiguration", _of_cluster_configuration),
-    _OF_KUBELET: ("kubelet", _of_kubelet_configuration),
-    _OF_PROXY: ("config.conf", _of_proxy_configuration),
+    _KUBEADM_MAP: ("ClusterConfiguration", _settings_of_cluster_configuration),
+    _KUBELET_MAP: ("kubelet", _settings_of_kubelet_configuration),
+    _PROXY_MAP: ("config.conf", _settings_of_proxy_configuration),
 }
 
 
-def _pairs(value: Any) -> list[tuple[str, Any]]:
+def _names_and_values(value: Any) -> list[tuple[str, Any]]:
     """Returns names and values, from a map or from a list of both (kubeadm.k8s.io from v1beta4 on)."""
     if isinstance(value, list):
         return [(str(each.get("name")), each.get("value")) for each in value if isinstance(each, dict)]
     return list(value.items()) if isinstance(value, dict) else []
 
 
-def _at(content: Any, path: str) -> Any:
+def _value_at(content: Any, path: str) -> Any:
     for key in path.split("."):
         content = content.get(key) if isinstance(content, dict) else None
     return content
 
 
-def _text(value: object) -> str:
+def _value_text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _of_pod(pod: CommandPod, fix: str) -> Iterator[Given]:
+def _settings_of_static_pod(pod: CommandPod, fix: str) -> Iterator[Given]:
     for container in pod.spec.containers:
         if container.name in COMPONENTS:
-            for name, value in _flags((*container.command, *container.args)):
+            for name, value in _flags_of_arguments((*container.command, *container.args)):
                 yield from _settings(container.name, name, value, pod, "command", fix)
 
 
-def _of_node(node: Node) -> Iterator[Given | Malformed]:
-    """Yields what k3s or RKE2 on the node gives its components: `--kube-apiserver-arg feature-gates=A=true`."""
+def _settings_of_node(node: Node) -> Iterator[Given | Malformed]:
+    """Yields the settings that k3s or RKE2 passes to the components of the node.
+
+    An example of its arguments: `--kube-apiserver-arg feature-gates=A=true`.
+    """
     for annotation, file in _NODE_ARGUMENTS.items():
         try:
             arguments = msgspec.json.decode(node.metadata.annotations.get(annotation, "[]"), type=list[str])
@@ -243,13 +246,13 @@ def _of_node(node: Node) -> Iterator[Given | Malformed]:
             )
             continue
         fix = f"Take it out of {file} or the service's arguments on {node.metadata.name}, and restart the service."
-        for name, value in _flags(arguments):
+        for name, value in _flags_of_arguments(arguments):
             if component := _NODE_FLAGS.get(f"--{name}"):
                 flag, _, of_flag = value.partition("=")
                 yield from _settings(component, flag, of_flag, node, f"annotation {annotation}", fix)
 
 
-def _flags(arguments: Iterable[str]) -> Iterator[tuple[str, str]]:
+def _flags_of_arguments(arguments: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Yields the flags among arguments with their values, which stand behind `=` or in the next argument."""
     waiting = ""
     for argument in arguments:
@@ -279,6 +282,6 @@ def _settings(component: str, flag: str, value: str, holder: Object, place: str,
     if flag in _PLUGIN_FLAGS:
         for part in parts:
             yield Given(PLUGIN, part, "", component, holder, place, fix)
-    # Of flags that every version has, only what they name matters.
-    if flag not in _LASTING:
+    # Every version has these flags: findings are about the gates and plug-ins in a flag's value, not about the flag.
+    if flag not in _FLAGS_OF_EVERY_VERSION:
         yield Given(FLAG, flag, value, component, holder, place, fix)

@@ -19,7 +19,7 @@ from runup.checks.decide.distributions import service_group
 CONTROL_PLANE, WORKERS = "control-plane", "workers"
 
 
-def by_group(nodes: Iterable[Node]) -> dict[str, list[Node]]:
+def nodes_by_group(nodes: Iterable[Node]) -> dict[str, list[Node]]:
     """Returns the nodes of each group, in their order."""
     groups: dict[str, list[Node]] = defaultdict(list)
     for node in nodes:

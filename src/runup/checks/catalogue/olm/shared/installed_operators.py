@@ -102,7 +102,7 @@ def installed(snapshot: Snapshot) -> Sequence[ClusterServiceVersion]:
     return sorted(csvs, key=lambda csv: (csv.metadata.namespace, csv.metadata.name))
 
 
-def maximum(properties: str) -> tuple[int, int] | None:
+def max_openshift_version(properties: str) -> tuple[int, int] | None:
     """Returns the highest OpenShift minor version that the properties (JSON) allow, None for any. Raises BadMaximum.
 
     As OLM reads it (operator-lifecycle-manager, pkg/controller/operators/openshift/helpers.go): the highest counts, an
@@ -130,7 +130,7 @@ def _minor_version(value: object) -> tuple[int, int]:
     return int(match[1]), int(match[2] or 0)
 
 
-def allows(highest: tuple[int, int] | None, target: Version) -> bool:
+def maximum_allows(highest: tuple[int, int] | None, target: Version) -> bool:
     """Returns whether that maximum allows the target."""
     return highest is None or (target.major, target.minor) <= highest
 
@@ -149,7 +149,7 @@ def head_maximum(channel: PackageChannel) -> tuple[int, int] | None:
     Raises BadMaximum.
     """
     properties = channel.current_csv_desc.annotations.get(HEAD_PROPERTIES, "")
-    return maximum(f'{{"properties":{properties}}}' if properties else "")
+    return max_openshift_version(f'{{"properties":{properties}}}' if properties else "")
 
 
 def packages_of(packages: Iterable[PackageManifest], sub: Subscription) -> tuple[PackageManifest, ...]:

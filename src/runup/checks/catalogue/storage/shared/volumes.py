@@ -10,7 +10,7 @@ from kubekit.api.core_v1 import PlacedPod
 from kubekit.api.meta_v1 import Object, ObjectMeta, Wire
 from kubekit.api.scheme import resource_of
 from runup.api.platform_v1 import PersistentVolume
-from runup.checks.catalogue.shared.pods import PODS, drained
+from runup.checks.catalogue.shared.pods import PODS, is_drained
 from runup.checks.catalogue.shared.workload_reads import REMOVED_PLUGINS
 from runup.checks.decide.model import Snapshot
 from runup.checks.decide.reads import Slim
@@ -81,7 +81,7 @@ def claims_that_move(snapshot: Snapshot) -> Iterator[tuple[PlacedPod, str, Claim
 
     Raises Unreadable.
     """
-    moving = [pod for pod in snapshot.listed(PODS) if pod.claims and drained(pod)]
+    moving = [pod for pod in snapshot.listed(PODS) if pod.claims and is_drained(pod)]
     if not moving:
         return
     claims = {(claim.metadata.namespace, claim.metadata.name): claim for claim in snapshot.listed(CLAIMS)}

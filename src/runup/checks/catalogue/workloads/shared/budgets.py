@@ -8,7 +8,7 @@ from kubekit.api.conditions import find
 from kubekit.api.core_v1 import PlacedPod
 from kubekit.api.meta_v1 import Condition
 from kubekit.api.workloads_v1 import PodDisruptionBudget
-from runup.checks.catalogue.shared.pods import PODS, by_namespace, stays_on_node
+from runup.checks.catalogue.shared.pods import PODS, pods_by_namespace, stays_on_node
 from runup.checks.decide.model import Snapshot, Unreadable
 from runup.checks.decide.wording import cause, since_suffix
 
@@ -23,7 +23,7 @@ def budget_name(pdb: PodDisruptionBudget) -> str:
     return f"{pdb.metadata.namespace}/{pdb.metadata.name}"
 
 
-def without_machines(budgets: Iterable[PodDisruptionBudget]) -> list[PodDisruptionBudget]:
+def budgets_without_machines(budgets: Iterable[PodDisruptionBudget]) -> list[PodDisruptionBudget]:
     """Returns the budgets that are not those of virtual machines.
 
     KubeVirt makes one for each machine that migrates, which never allows an eviction: its webhook answers evictions of
@@ -54,10 +54,10 @@ def not_computed(pdb: PodDisruptionBudget) -> str:
     return ""
 
 
-def pods_by_namespace(snapshot: Snapshot) -> Mapping[str, Sequence[PlacedPod]]:
+def readable_pods_by_namespace(snapshot: Snapshot) -> Mapping[str, Sequence[PlacedPod]]:
     """Returns the pods of each namespace; none if they cannot be read."""
     try:
-        return by_namespace(snapshot.listed(PODS))
+        return pods_by_namespace(snapshot.listed(PODS))
     except Unreadable:
         return {}
 
