@@ -265,9 +265,9 @@ def _write_kept_reports(server: Server, data: dict[str, str]) -> None:
     """What preflights as Jobs leave, had somebody else the right to write it."""
     last = LastScheduled(id=EVIL, target_version=EVIL, risks=1, new=(EVIL,))
     kept = kept_history.empty_config_map() | {"data": data}
-    kept["metadata"]["annotations"] = {kept_history.LAST: codec.encode(last).decode()}
+    kept["metadata"]["annotations"] = {kept_history.LAST_SCHEDULED_ANNOTATION: codec.encode(last).decode()}
     job = {"spec": {"template": {"spec": {"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Never"}}}}
-    annotations = {schedule.EVERY: EVIL, schedule.TARGET: EVIL}
+    annotations = {schedule.EVERY_ANNOTATION: EVIL, schedule.TARGET_ANNOTATION: EVIL}
     labels = {schedule.SCHEDULED_LABEL: "true"}
     metadata = {"name": schedule.NAME, "namespace": RUNS, "annotations": annotations, "labels": labels}
     cron_job = {"metadata": metadata, "spec": {"schedule": "0 0 * * *", "jobTemplate": job}}

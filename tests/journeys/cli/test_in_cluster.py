@@ -36,7 +36,7 @@ from runup.preflight.control.cluster_runs import apply_all, delete_all, labelled
 from runup.preflight.decide import cluster_run, kept_history, packed_reports
 from runup.preflight.decide.cluster_run import CONFIG_MAP, JOB, KINDS, NAMESPACE, RUN_LABEL, Checking, Run
 from runup.preflight.decide.preflight_deployment import report_map
-from runup.preflight.decide.schedule import CRON_JOB, NAME, RULE, SCHEDULED_LABEL
+from runup.preflight.decide.schedule import CRON_JOB, NAME, PROMETHEUS_RULE, SCHEDULED_LABEL
 from runup.preflight.decide.service_account import CLUSTER_ROLE, ROLE
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600), pytest.mark.xdist_group("in-cluster")]
@@ -59,7 +59,7 @@ class InCluster:
 
     def left(self, label: str = RUN_LABEL) -> list[tuple[str, str]]:
         """The kinds and names of the objects with a label that are there now."""
-        kinds = (*KINDS, CRON_JOB, RULE)
+        kinds = (*KINDS, CRON_JOB, PROMETHEUS_RULE)
         return [
             (kind.kind, meta["name"]) for kind in kinds for meta in labelled_metadata(self.sandbox.client, kind, label)
         ]

@@ -437,7 +437,7 @@ def test_what_others_left_holds_nobody_up(admin: SyncClient, plain: Path) -> Non
     binding = {"metadata": {"name": "lists-roles"}, "roleRef": reference, "subjects": [subject]}
     admin.send(calls.create(CLUSTER_ROLE, role))
     admin.send(calls.create(CLUSTER_ROLE_BINDING, binding))
-    expired = {"labels": {RUN_LABEL: "x"}, "annotations": {cluster_run.EXPIRES: "2026-01-01T00:00:00Z"}}
+    expired = {"labels": {RUN_LABEL: "x"}, "annotations": {cluster_run.EXPIRES_ANNOTATION: "2026-01-01T00:00:00Z"}}
     admin.send(calls.create(ROLE, {"metadata": {"name": "left", "namespace": "default", **expired}, "rules": []}))
     of_sweeper = replace(config.load(str(plain)), headers=(("Impersonate-User", "sweeper"),))
     with SyncClient(of_sweeper) as client:

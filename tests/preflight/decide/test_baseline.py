@@ -105,4 +105,4 @@ DOUBTS: dict[str, tuple[dict[str, str], dict[str, str], list[str]]] = {
 def test_a_baseline_of_something_else_is_told(then: dict[str, str], now: dict[str, str], said: list[str]) -> None:
     """It still counts: whoever moves to another target may want just that."""
     known = baseline.read([{"cluster": name, "target": target, "risks": []} for name, target in then.items()], "f")
-    assert baseline.doubts(known, now) == said
+    assert baseline.target_mismatches(known, now) == said

@@ -12,7 +12,7 @@ from kubekit.api import codec
 from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.meta_v1 import ObjectMeta
 from runup.preflight.decide import kept_history, stored_reports
-from runup.preflight.decide.kept_history import LAST, LastScheduled
+from runup.preflight.decide.kept_history import LAST_SCHEDULED_ANNOTATION, LastScheduled
 from runup.preflight.decide.report import FORMAT, Report, encode
 
 JSON = dict[str, Any]
@@ -92,13 +92,13 @@ def test_a_scheduled_run_that_failed_is_noted() -> None:
     patch, last = kept_history.with_scheduled(config_map, failed, NOW)
     assert "data" not in patch
     assert (last.new, last.error[:29]) == ((), "the API server did not answer")
-    assert len(patch["metadata"]["annotations"][LAST]) < 4096
+    assert len(patch["metadata"]["annotations"][LAST_SCHEDULED_ANNOTATION]) < 4096
 
 
 @pytest.mark.parametrize("note", ["", "{", "[]", '{"time": "2026-01-14T10:00:00"}', '{"new": 5}'])
 def test_a_note_that_somebody_edited_is_none(note: str) -> None:
     """It is written anew by the next run."""
-    assert kept_history.last_scheduled(kept(**{LAST: note})) is None
+    assert kept_history.last_scheduled(kept(**{LAST_SCHEDULED_ANNOTATION: note})) is None
     assert kept_history.last_scheduled(None) is None
 
 

@@ -11,7 +11,7 @@ import pytest
 from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.meta_v1 import ObjectMeta
 from runup.preflight.decide import packed_reports as packed
-from runup.preflight.decide.packed_reports import DROPPED, MAX_BYTES, MAX_REPORTS, DroppedReports
+from runup.preflight.decide.packed_reports import DROPPED_ANNOTATION, MAX_BYTES, MAX_REPORTS, DroppedReports
 
 NOON = datetime(2026, 11, 23, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -24,7 +24,7 @@ def key(number: int) -> str:
 
 def kept(number: int, size: int = 1000, note: str = "{}", data: str = "") -> ConfigMap:
     """A ConfigMap with so many reports of one size."""
-    metadata = ObjectMeta(resource_version="7", annotations={DROPPED: note})
+    metadata = ObjectMeta(resource_version="7", annotations={DROPPED_ANNOTATION: note})
     return ConfigMap(
         metadata=metadata, data={"notes": data}, binary_data={key(each): b"x" * size for each in range(number)}
     )

@@ -11,7 +11,7 @@ from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.meta_v1 import ObjectMeta
 from runup.api.config_v1 import Release
 from runup.preflight.decide.attempt import Attempt
-from runup.preflight.decide.stored_reports import ATTEMPT, NAME, read
+from runup.preflight.decide.stored_reports import ATTEMPT_ANNOTATION, NAME, read
 
 RECORD: dict[str, Any] = {
     "id": "preflight-2-0123456789",
@@ -24,7 +24,7 @@ RECORD: dict[str, Any] = {
 
 def annotated(text: str) -> ConfigMap:
     """The record with this annotation."""
-    return ConfigMap(metadata=ObjectMeta(name=NAME, annotations={ATTEMPT: text}))
+    return ConfigMap(metadata=ObjectMeta(name=NAME, annotations={ATTEMPT_ANNOTATION: text}))
 
 
 @pytest.mark.parametrize(

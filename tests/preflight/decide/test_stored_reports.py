@@ -14,7 +14,7 @@ from kubekit.api.meta_v1 import ObjectMeta
 from runup.preflight.decide import stored_reports
 from runup.preflight.decide.attempt import Attempt
 from runup.preflight.decide.report import FORMAT, Report, ReportedCheck, ReportedResource, ReportedRisk, encode
-from runup.preflight.decide.stored_reports import ATTEMPT, MAX_BYTES, History, config_map, with_report
+from runup.preflight.decide.stored_reports import ATTEMPT_ANNOTATION, MAX_BYTES, History, config_map, with_report
 
 
 def report(number: int = 1, **changes: Any) -> Report:
@@ -101,7 +101,7 @@ def test_what_is_written_is_what_is_read() -> None:
     metadata = ObjectMeta(name=stored_reports.NAME, annotations=made["metadata"]["annotations"])
     assert stored_reports.read(ConfigMap(metadata=metadata, data=made["data"])) == whole
     assert set(made["data"]) == {"preflight-2-0123456789.json", "preflight-1-0123456789.json"}
-    assert set(config_map(History(attempt), "ns")["metadata"]["annotations"]) == {ATTEMPT}
+    assert set(config_map(History(attempt), "ns")["metadata"]["annotations"]) == {ATTEMPT_ANNOTATION}
     assert "annotations" not in config_map(History(), "ns")["metadata"]
 
 

@@ -138,7 +138,7 @@ def _interval_of(work: ManifestWork) -> timedelta | None:
     for manifest in work.spec.workload.manifests:
         metadata = manifest.get("metadata")
         annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
-        every = annotations.get(schedule.EVERY) if isinstance(annotations, dict) else None
+        every = annotations.get(schedule.EVERY_ANNOTATION) if isinstance(annotations, dict) else None
         if manifest.get("kind") == schedule.CRON_JOB.kind and isinstance(every, str):
             try:
                 return timedelta(minutes=schedule.minutes_of(every))

@@ -256,7 +256,7 @@ def with_accepted(
             dataclass_replace(cluster_result, findings=replace(cluster_result.findings, risks=worst_first(risks)))
         )
     if baseline is not None:
-        notes += baselines.doubts(
+        notes += baselines.target_mismatches(
             baseline, {cluster_result.name: cluster_result.findings.target for cluster_result in results}
         )
     notes += suppress.unused_entries(

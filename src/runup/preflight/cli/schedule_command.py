@@ -150,7 +150,7 @@ def _labelled_objects(
 ) -> tuple[list[tuple[Resource, dict[str, Any]]], list[str]]:
     """Returns the schedule's objects (kind and metadata), and which kinds may not be listed, with why."""
     labelled, refused = list[tuple[Resource, dict[str, Any]]](), list[str]()
-    for kind in (*((schedule.RULE,) if monitored else ()), *kinds):
+    for kind in (*((schedule.PROMETHEUS_RULE,) if monitored else ()), *kinds):
         try:
             labelled += [
                 (kind, metadata)
@@ -203,7 +203,7 @@ def _exit_code(state: ScheduleState) -> int:
 def _schedule_text(state: ScheduleState) -> str:
     """Returns when preflights run, when the last one did, and what is new in it."""
     annotations = state.cron_job.metadata.annotations
-    every, target = annotations.get(schedule.EVERY, "?"), annotations.get(schedule.TARGET, "?")
+    every, target = annotations.get(schedule.EVERY_ANNOTATION, "?"), annotations.get(schedule.TARGET_ANNOTATION, "?")
     lines = [f"Scheduled: every {every} ({state.cron_job.spec.schedule} UTC), target {target}"]
     lines += ["Suspended: nothing is started until spec.suspend of the CronJob is false"] if state.suspended else []
     lines.append(f"Last run:  {_last_run_text(state.last)}")
@@ -235,9 +235,9 @@ def _as_data(state: ScheduleState, code: int) -> dict[str, Any]:
     """Returns the schedule for `-o json`; `code` is the command's exit code."""
     annotations, last_run = state.cron_job.metadata.annotations, state.last
     return {
-        "every": annotations.get(schedule.EVERY, ""),
+        "every": annotations.get(schedule.EVERY_ANNOTATION, ""),
         "schedule": state.cron_job.spec.schedule,
-        "target": annotations.get(schedule.TARGET, ""),
+        "target": annotations.get(schedule.TARGET_ANNOTATION, ""),
         "suspended": state.suspended,
         "last": None
         if last_run is None

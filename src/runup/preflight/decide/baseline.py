@@ -62,11 +62,12 @@ def _bad_baseline(name: str) -> Terminal:
     return Terminal(f"{text}; give what `-o json` of an earlier run printed", reason="BadBaseline")
 
 
-def doubts(baseline: Baseline, targets: Mapping[str, str]) -> list[str]:
-    """Returns warnings about clusters that the baseline does not have, and that it has for another target.
+def target_mismatches(baseline: Baseline, targets: Mapping[str, str]) -> list[str]:
+    """Returns warnings about clusters that the baseline does not have, or has with another target.
 
-    `targets` are those of the clusters that are checked now, empty of one that could not be judged.
+    `targets` has the target of each cluster that is checked now, empty for a cluster that could not be judged.
     """
+    # A single cluster may be called otherwise than in the baseline: with one on both sides it is the same one.
     alone = len(targets) == 1 and len(baseline.clusters) == 1
     missing = [] if alone else [one_line(name) for name in targets if name not in baseline.clusters]
     moved = defaultdict(list)

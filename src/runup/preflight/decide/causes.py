@@ -111,9 +111,9 @@ class _AllRisks:
 
 
 class Rule(NamedTuple):
-    """The rule by which risks of some families belong to a cause: `parent` returns None where it is another one.
+    """A rule that finds the cause of risks of some families: `parent` returns the risk or node that one follows from.
 
-    `source` says why that is so.
+    It returns None if the rule does not hold for the risk. `source` says why the rule is right.
     """
 
     families: tuple[str, ...]
@@ -122,14 +122,14 @@ class Rule(NamedTuple):
 
 
 def group_by_cause(risks: Iterable[R]) -> tuple[Cause[R], ...]:
-    """Returns the causes of the risks, those first that stop an update first; every risk is in one of them."""
+    """Returns the causes of the risks, in the order in which they stop an update; every risk belongs to one cause."""
     all_given = tuple(risks)
     all_risks = _AllRisks(all_given)
-    parents = {risk.name: parent for risk in all_given if (parent := _parent(risk, all_risks))}
+    parents = {risk.name: parent for risk in all_given if (parent := _find_parent(risk, all_risks))}
     members: dict[_Parent, list[R]] = {}
     for risk in all_given:
-        members.setdefault(_root(risk.name, parents), []).append(risk)
-    return tuple(sorted((_cause(root, of, parents, all_risks) for root, of in members.items()), key=_order))
+        members.setdefault(_find_root(risk.name, parents), []).append(risk)
+    return tuple(sorted((_build_cause(root, of, parents, all_risks) for root, of in members.items()), key=_order))
 
 
 def family_of(name: str) -> str:
@@ -215,7 +215,7 @@ def _named_nodes(risk: Groupable) -> Iterator[tuple[str, str]]:
         yield match[1], _RUNTIME.sub("", reason[2]) or reason[1] if reason else ""
 
 
-def _by_node(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
+def _parent_by_node(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
     """Returns NodeNotReady, or a node without a risk of its own, if the message names such a node."""
     node_names = [*_NODE.findall(risk.message), *_UNHEALTHY.findall(risk.message)]
     for node in node_names:
@@ -224,13 +224,13 @@ def _by_node(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
     return next((_Parent(node=node) for node in node_names if node in all_risks.broken_nodes), None)
 
 
-def _by_etcd_members(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
+def _parent_by_etcd_members(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
     """Returns the risk of unhealthy etcd members if ClusterOperator etcd is degraded because of them."""
     is_etcd = risk.name.endswith("-etcd") and "EtcdMembers" in risk.message
     return _Parent("EtcdMembersUnhealthy") if is_etcd and all_risks.of_family("EtcdMembersUnhealthy") else None
 
 
-def _by_named_operators(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
+def _parent_by_named_operators(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
     """Returns the gravest risk of the operators that the message names, if each of them has one."""
     names = [name for operator_names in (*_OPERATORS.findall(risk.message), *_WAITED_FOR.findall(risk.message))
              for name in operator_names.split(", ")]  # fmt: skip
@@ -243,15 +243,15 @@ def _by_named_operators(risk: Groupable, all_risks: _AllRisks) -> _Parent | None
     return _Parent(min((first_names[0] for first_names in of_each), key=_sort_key).name)
 
 
-def _by_failing(_risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
+def _parent_by_failing(_risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
     return _Parent("ClusterVersionFailing") if all_risks.of_family("ClusterVersionFailing") else None
 
 
-def _by_giant_hop(_risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
+def _parent_by_giant_hop(_risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
     return _Parent("ClusterVersionGiantHop") if all_risks.of_family("ClusterVersionGiantHop") else None
 
 
-def _by_upgradeable(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
+def _parent_by_upgradeable(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
     """Returns the gravest of the risks that Upgradeable=False sums up, if each of them is there."""
     sentences = [sentence for sentence in _text_after_colon(risk.message).split(" * ") if not _SUMMARY.search(sentence)]
     reason_risks = [_risk_of_reason(part, all_risks) for part in sentences]
@@ -278,14 +278,14 @@ def _risk_of_reason(sentence: str, all_risks: _AllRisks) -> Groupable | None:
     )
 
 
-def _by_pool_reason(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
+def _parent_by_pool_reason(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
     """Returns the gravest risk of the pools that ClusterOperator machine-config names as its reason."""
     wanted_pools = next((pools for phrase, pools in _POOL_REASONS.items() if phrase in risk.message), "")
     pools = all_risks.of_family(wanted_pools) if wanted_pools and risk.name.endswith("-machine-config") else []
     return _Parent(pools[0].name) if pools else None
 
 
-def _by_unfinished_update(_risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
+def _parent_by_unfinished_update(_risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
     """Returns the unfinished update if it waits for the machine-config operator, which then updates its pools."""
     for update in all_risks.of_family("ClusterVersionUpdating"):
         if any(
@@ -295,7 +295,7 @@ def _by_unfinished_update(_risk: Groupable, all_risks: _AllRisks) -> _Parent | N
     return None
 
 
-def _by_same_operator(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
+def _parent_by_same_operator(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
     """Returns the worse risk about the same operator: not available, then degraded, then not upgradeable."""
     name = risk.name.partition("-")[2]
     for worse in _OPERATOR_HEALTH:
@@ -306,7 +306,7 @@ def _by_same_operator(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
     return None
 
 
-def _by_pool_update(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
+def _parent_by_pool_update(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
     """Returns the gravest risk of a pool that updates or is degraded, if its update cordoned the node."""
     pools = all_risks.of_family("MachineConfigPoolDegraded", "MachineConfigPoolUpdating")
     # The check's message says who cordoned the node; one that somebody cordoned by hand stays cordoned.
@@ -314,7 +314,7 @@ def _by_pool_update(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
     return _Parent(pools[0].name) if pools and "machine config pool" in risk.message and not by_hand else None
 
 
-def _by_same_objects(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
+def _parent_by_same_objects(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
     """Returns the gravest risk about all objects of this one."""
     if not risk.resources:
         return None
@@ -353,68 +353,68 @@ _SINGLETONS = frozenset({"cluster", "version"})
 RULES: tuple[Rule, ...] = (
     Rule(
         (*_OPERATOR_HEALTH, "EtcdMembersUnhealthy"),
-        _by_node,
+        _parent_by_node,
         "openshift/library-go, pkg/operator/staticpod/controller/node: the operators of the control plane are degraded "
         "while a control plane node is not ready, and quote it; cluster-etcd-operator, pkg/etcdcli: a member has its "
         "node's name",
     ),
     Rule(
         _OPERATOR_HEALTH,
-        _by_etcd_members,
+        _parent_by_etcd_members,
         "cluster-etcd-operator, pkg/operator/etcdmemberscontroller: EtcdMembersDegraded is part of the ClusterOperator",
     ),
     Rule(
         ("ClusterVersionFailing", "ClusterVersionUpdating"),
-        _by_named_operators,
+        _parent_by_named_operators,
         "docs/upstream-behaviour.md 4.6 and 4.7: an update waits for the operators that Failing names",
     ),
     Rule(
         ("ClusterVersionUpdating",),
-        _by_failing,
+        _parent_by_failing,
         "docs/upstream-behaviour.md 4.7: an update that fails does not go on until the failure is over",
     ),
     Rule(
         ("UpdatePathNotOffered",),
-        _by_giant_hop,
+        _parent_by_giant_hop,
         "docs/upstream-behaviour.md 8.1: an update across minor versions goes by way of each, so that none is offered",
     ),
     Rule(
         ("ClusterVersionUpgradeable",),
-        _by_upgradeable,
+        _parent_by_upgradeable,
         "docs/upstream-behaviour.md 6.1 and 7.6; cluster-version-operator, pkg/cvo/upgradeable.go: Upgradeable sums "
         "up operators, overrides, gates and the update in progress",
     ),
     Rule(
         ("ClusterOperatorUpgradeable", *_OPERATOR_HEALTH),
-        _by_pool_reason,
+        _parent_by_pool_reason,
         "machine-config-operator, pkg/operator/status.go and sync.go: reasons PoolUpdating, DegradedPool, "
         "RequiredPoolsFailed",
     ),
     Rule(
         ("MachineConfigPoolUpdating",),
-        _by_unfinished_update,
+        _parent_by_unfinished_update,
         "docs/upstream-behaviour.md 4.7: the operator waits for machine-config, which updates its pools to the release",
     ),
     Rule(
         ("ClusterOperatorUpgradeable", *_OPERATOR_HEALTH),
-        _by_same_operator,
+        _parent_by_same_operator,
         "openshift/api, config/v1: the conditions of a ClusterOperator are about one operator",
     ),
     Rule(
         ("NodeCordoned",),
-        _by_pool_update,
+        _parent_by_pool_update,
         "machine-config-operator, pkg/controller/drain: it cordons the nodes of a pool that it updates",
     ),
-    Rule((), _by_same_objects, "docs/decisions/0072 D38: what is about one object stands together"),
+    Rule((), _parent_by_same_objects, "docs/decisions/0072 D38: what is about one object stands together"),
 )
 
 
-def _parent(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
-    """Returns what the risk follows from or stands beside, None if it is a cause itself."""
+def _find_parent(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
+    """Returns the risk or node that the risk follows from or stands beside, None if it is a cause itself."""
     if risk.cause in all_risks.by_name and risk.cause != risk.name:
         return _Parent(risk.cause)
     if not _does_apply(risk):
-        return _by_same_objects(risk, all_risks) if not risk.lacking else None
+        return _parent_by_same_objects(risk, all_risks) if not risk.lacking else None
     for rule in RULES:
         if rule.families and family_of(risk.name) not in rule.families:
             continue
@@ -424,7 +424,7 @@ def _parent(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
     return None
 
 
-def _root(name: str, parents: Mapping[str, _Parent]) -> _Parent:
+def _find_root(name: str, parents: Mapping[str, _Parent]) -> _Parent:
     """Returns the cause at the end of the chain; a circle, which a report may name, ends at its first name by order."""
     passed = [name]
     while (parent := parents.get(passed[-1])) is not None:
@@ -436,8 +436,8 @@ def _root(name: str, parents: Mapping[str, _Parent]) -> _Parent:
     return _Parent(passed[-1])
 
 
-def _cause(root: _Parent, members: Sequence[R], parents: Mapping[str, _Parent], all_risks: _AllRisks) -> Cause[R]:
-    """Returns the cause with its members: the leading risk, those beside it, and those that follow from it."""
+def _build_cause(root: _Parent, members: Sequence[R], parents: Mapping[str, _Parent], all_risks: _AllRisks) -> Cause[R]:
+    """Returns the cause of `members`: the leading risk, the risks beside it, and the risks that follow from it."""
     ordered = sorted(members, key=_sort_key)
     lead = next((risk for risk in ordered if risk.name == root.risk), ordered[0])
     following = [risk for risk in ordered if risk is not lead]
@@ -453,13 +453,12 @@ def _cause(root: _Parent, members: Sequence[R], parents: Mapping[str, _Parent], 
 def _have_one_cause(risk: Groupable, other: Groupable) -> bool:
     """Returns whether two risks that name the same objects are shown as one cause.
 
-    Risks that are not known to apply are, unless one of them is unknown because objects are missing. Risks that apply
-    are not if they name a ClusterOperator or the only object of its kind; risks about nodes only if both are about node
-    health.
+    Unknown risks have one cause, unless one of them is unknown because objects are missing. Risks that apply have not
+    if they name a ClusterOperator or the only object of its kind; risks about nodes have if both are about node health.
     """
     if not _does_apply(risk):
         return not (risk.lacking or other.lacking)
-    # Risks of one ClusterOperator are ordered by `_by_same_operator`.
+    # Risks of one ClusterOperator are ordered by `_parent_by_same_operator`.
     if any(item.name in _SINGLETONS or item.kind == "ClusterOperator" for item in risk.resources):
         return False
     of_nodes = any(item.kind == "Node" for item in risk.resources)
@@ -467,7 +466,7 @@ def _have_one_cause(risk: Groupable, other: Groupable) -> bool:
 
 
 def _adds_no_reason(risk: Groupable, other: Groupable) -> bool:
-    """Returns whether the risk gives no reason of its own, or that of the other."""
+    """Returns whether the risk gives no reason of its own, or the same reason as `other`."""
     reason_match = _OWN_REASON.search(_SINCE.sub("", risk.message))
     of_operators = risk.name.startswith("ClusterOperator")
     same_message = _text_after_colon(risk.message) == _text_after_colon(other.message)

@@ -1,4 +1,4 @@
-"""Chooses the release that a scheduled preflight checks, from what ClusterVersion lists when it runs."""
+"""Chooses the release that a scheduled preflight checks, among the updates that ClusterVersion lists at that time."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ FIELD_MANAGER = "runup-preflight"
 PART_OF = {"app.kubernetes.io/part-of": "runup"}
 RUN_LABEL = "preflight.runup.dev/run"
 """Label of every object of one run, with the run's ID."""
-EXPIRES = "preflight.runup.dev/expires"
+EXPIRES_ANNOTATION = "preflight.runup.dev/expires"
 """Annotation with the time after which nobody waits for the run any more, RFC 3339 in UTC."""
 REPORTS_LABEL = "preflight.runup.dev/reports"
 """Label of the ConfigMap that keeps reports, by which others collect it."""
@@ -97,7 +97,7 @@ class Checking(msgspec.Struct, frozen=True):
 
 
 class Run(msgspec.Struct, frozen=True):
-    """A run: its ID, what it checks, what its account may read, and how long it may take."""
+    """A preflight as a Job: its ID, what it checks with which image, the rights of its account, and its time limit."""
 
     id: str
     checking: Checking
@@ -127,7 +127,7 @@ def namespace_object() -> Apply:
 
 
 def objects(run: Run) -> tuple[Apply, ...]:
-    """Returns what a run needs, in the order in which it is applied: the account and its rights, then the Job."""
+    """Returns the objects of a run in the order in which they are applied: the account and its rights, then the Job."""
     marks = _labels_and_annotations(run)
     access = account_objects(run.name, run.rights, (report_map(run.id),), ("get", "create", "patch"), marks)
     return (*access, Apply(JOB, _with_marks(job(run), marks)))
@@ -170,7 +170,7 @@ def is_left_over(metadata: Mapping[str, Any], now: datetime) -> bool:
     An object without a valid time is kept: it may have been made by hand.
     """
     try:
-        expires = datetime.fromisoformat(str((metadata.get("annotations") or {}).get(EXPIRES, "")))
+        expires = datetime.fromisoformat(str((metadata.get("annotations") or {}).get(EXPIRES_ANNOTATION, "")))
     except ValueError:
         return False
     return expires.utcoffset() is not None and expires < now
@@ -233,11 +233,11 @@ def job_spec(name: str, checking: Checking, env: Iterable[JSON]) -> JSON:
         },
         "completions": 1,
         "parallelism": 1,
-        "template": {"metadata": {"labels": labels}, "spec": _pod(name, checking, env)},
+        "template": {"metadata": {"labels": labels}, "spec": _pod_spec(name, checking, env)},
     }
 
 
-def _pod(name: str, checking: Checking, env: Iterable[JSON]) -> JSON:
+def _pod_spec(name: str, checking: Checking, env: Iterable[JSON]) -> JSON:
     """Returns the spec of the run's Pod."""
     security: JSON = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
     return {
@@ -262,7 +262,7 @@ def _container(checking: Checking, env: Iterable[JSON]) -> JSON:
         "image": checking.image,
         "imagePullPolicy": "IfNotPresent",
         "args": [COMMAND, "--once", f"--format={report.FORMAT}", f"--check-timeout={checking.check_timeout_s:g}"],
-        "env": [*env, *({"name": key, "value": value} for key, value in _env(checking).items())],
+        "env": [*env, *({"name": key, "value": value} for key, value in _environment(checking).items())],
         "resources": {
             "requests": {"cpu": quantities.cpu_request, "memory": quantities.memory_request},
             "limits": {"cpu": quantities.cpu_limit, "memory": quantities.memory_limit},
@@ -278,7 +278,7 @@ def _container(checking: Checking, env: Iterable[JSON]) -> JSON:
     }
 
 
-def _env(checking: Checking) -> dict[str, str]:
+def _environment(checking: Checking) -> dict[str, str]:
     """Returns the container's environment by which `preflight` knows what to check; empty values are left out."""
     values = {
         "CVO_NAMESPACE": NAMESPACE,
@@ -301,7 +301,7 @@ def _labels_and_annotations(run: Run) -> JSON:
     expires = run.started.astimezone(UTC) + timedelta(seconds=run.timeout_s + LEFT_AFTER_S)
     return {
         "labels": PART_OF | {RUN_LABEL: run.id},
-        "annotations": {ID_ANNOTATION: run.id, EXPIRES: f"{expires:%Y-%m-%dT%H:%M:%SZ}"},
+        "annotations": {ID_ANNOTATION: run.id, EXPIRES_ANNOTATION: f"{expires:%Y-%m-%dT%H:%M:%SZ}"},
     }
 
 

@@ -38,11 +38,11 @@ EXIT_CLEAR, COULD_NOT_RUN, APPLY, UNKNOWN = 0, 1, 2, 3
 MODE = "Preflight"
 # The accepted risk names that count -> the record of the acceptance.
 Accepted = Mapping[str, Acceptance]
-_BY_WAY = "Update by way of the releases that the message names, each with a preflight of its own"
+_UPDATE_BY_WAY = "Update by way of the releases that the message names, each with a preflight of its own"
 # Severity and remedy of the operator's own refusals, for which the API has no field.
-_OWN = {
-    NOT_OFFERED: ("critical", f"{_BY_WAY}, or choose a channel that offers this one."),
-    GIANT_HOP: ("critical", f"{_BY_WAY}."),
+_OWN_REFUSALS = {
+    NOT_OFFERED: ("critical", f"{_UPDATE_BY_WAY}, or choose a channel that offers this one."),
+    GIANT_HOP: ("critical", f"{_UPDATE_BY_WAY}."),
     ROLLBACK: ("critical", "Go back with `runup upgrade rollback`, where that is supported."),
     UPGRADEABLE: ("critical", "Do what the message asks for; `runup upgrade` shows the newest."),
     SIGNATURE: ("critical", "Choose a signed release, or add the signature store that holds its signature."),
@@ -52,9 +52,9 @@ _OWN = {
 class Risk(msgspec.Struct, frozen=True):
     """A risk of one target. `applies` is the condition's status, `fix` is the check's suggested remedy, if any.
 
-    `because`: the recorded reason of its acceptance. `acceptable`: whether acceptance lifts it. `grown`: what it covers
-    that it did not when it was accepted. `cause` and `lacking` are those of the report. `suppressed_only`: there is no
-    ClusterVersion that could carry an acceptance, so only a suppression lets the risk stay.
+    `because`: the recorded reason of its acceptance. `acceptable`: whether its acceptance lets the update go on.
+    `grown`: the objects that it covers now, but did not when it was accepted. `cause` and `lacking` are those of the
+    report. `suppressed_only`: no ClusterVersion can carry an acceptance, so only a suppression lets the risk stay.
     """
 
     name: str
@@ -212,7 +212,7 @@ def findings_of_target(
         target=version or image,
         image=image or (entry.release.image if entry else ""),
         conditions=conditions,
-        risks=_risks(cluster, entry, report, version, accepted, current),
+        risks=_risks_of_update(cluster, entry, report, version, accepted, current),
         checks=report.checks if report else (),
         observed=report.observed_time if report else None,
         ended=not about_it and report is not None and report.execution_status == "completed",
@@ -299,7 +299,10 @@ def _accepted_names_only(cluster: ClusterVersion) -> Accepted:
 
 
 def objects_of(cluster: ClusterVersion, history: History, name: str) -> tuple[str, ...]:
-    """Returns the objects that risk `name` is about now: as the requested preflight found them, else any other one."""
+    """Returns the objects that risk `name` is about now.
+
+    They are those that the requested preflight found; if it found none, those of all preflights from this version.
+    """
     source, requested_version = cluster.status.desired.version, requested_preflight(cluster)
     requested = report_of(history, source, *requested_version) if requested_version else None
     by_report = {
@@ -312,7 +315,7 @@ def objects_of(cluster: ClusterVersion, history: History, name: str) -> tuple[st
     return tuple(dict.fromkeys(item for items in by_report.values() for item in items))
 
 
-def _risks(
+def _risks_of_update(
     cluster: ClusterVersion,
     entry: ConditionalUpdate | None,
     report: Report | None,
@@ -338,8 +341,8 @@ def _risks(
         detail = reported.get(name)
         default_applies = _status_without_verdict(recommended, detail if current else None)
         acceptable = lifting.is_acceptable(cluster, version, name, verdict)
-        refused = name in _OWN and not acceptable
-        severity, fix = _OWN[name] if refused else ("", "")
+        refused = name in _OWN_REFUSALS and not acceptable
+        severity, fix = _OWN_REFUSALS[name] if refused else ("", "")
         record = accepted.get(name) if acceptable else None
         resources = detail.resources if detail else ()
         joined_risks.append(
@@ -386,12 +389,12 @@ def _with_verdict(*risks: ConditionalUpdateRisk | None) -> ConditionalUpdateRisk
     return next((risk for risk in present if risk.conditions), present[0] if present else None)
 
 
-_ORDER = {"True": 0, "Unknown": 1, "False": 2}
-_SEVERITY = {"critical": 0, "warning": 1, "": 1, "info": 2}
+_ORDER_OF_APPLIES = {"True": 0, "Unknown": 1, "False": 2}
+_ORDER_OF_SEVERITIES = {"critical": 0, "warning": 1, "": 1, "info": 2}
 
 
 def risk_of_report(risk: ReportedRisk, report: Report, accepted: Acceptance | None = None) -> Risk:
-    """Returns a report's risk that no ClusterVersion carries. `accepted` is its record, None if it is not accepted."""
+    """Returns a risk of a report that is not in ClusterVersion. `accepted` is its record, None if not accepted."""
     return Risk(
         name=risk.name,
         applies="True" if risk.applies == "True" else "Unknown",
@@ -415,9 +418,9 @@ def risk_of_report(risk: ReportedRisk, report: Report, accepted: Acceptance | No
 def risk_of_refusal(name: str, message: str, report: Report) -> Risk:
     """Returns the risk `name` of a guard that refuses the update, found when `report` was made.
 
-    For `preflight run`, which judges without the operator that would report it. It cannot be accepted.
+    It is for `preflight run`, which judges without the operator that would report the risk. It cannot be accepted.
     """
-    severity, fix = _OWN[name]
+    severity, fix = _OWN_REFUSALS[name]
     return Risk(
         name=name,
         applies="True",
@@ -439,7 +442,7 @@ def worst_first(risks: Iterable[Risk]) -> tuple[Risk, ...]:
 
 def sort_key(risk: Risk) -> tuple[bool, int, int, str]:
     """Returns the sort key of a risk: blocking risks first, among them those that apply, the most severe on top."""
-    return risk.accepted, _ORDER[risk.applies], _SEVERITY.get(risk.severity, 1), risk.name
+    return risk.accepted, _ORDER_OF_APPLIES[risk.applies], _ORDER_OF_SEVERITIES.get(risk.severity, 1), risk.name
 
 
 def _image_digest(image: str) -> str:

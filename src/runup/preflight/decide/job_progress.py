@@ -23,16 +23,20 @@ from runup.preflight.decide.start_failures import FAILED_CREATE, POD_FAILED, UNS
 
 # Seconds after which a Job that cannot start, and will not by itself, is given up.
 HOPELESS_AFTER_S = 10.0
-PULL = ("ErrImagePull", "ImagePullBackOff", "ImageInspectError", "RegistryUnavailable")
-# Nothing but another Job mends these.
-_NAME, _CONFIG = ("InvalidImageName", "ErrImageNeverPull"), ("CreateContainerConfigError", "CreateContainerError")
+PULL_REASONS = ("ErrImagePull", "ImagePullBackOff", "ImageInspectError", "RegistryUnavailable")
+# Reasons why a container waits that only another Job can mend.
+_BAD_NAME_REASONS, _BAD_CONFIG_REASONS = (
+    ("InvalidImageName", "ErrImageNeverPull"),
+    ("CreateContainerConfigError", "CreateContainerError"),
+)
 _WAY_OUT = {
     FAILED_CREATE: "change what refuses it (a quota, an admission rule, an account), and start it again",
     UNSCHEDULABLE: "make room on a node, or wait for one",
     POD_FAILED: "give the node room, and start it again",
 }
 
-# What another release's operator, or an image with another entry point, says to it: cobra, click and runc.
+# The output of another release's operator, or of an image with another entry point, if it is started with our command:
+# the error messages of cobra, click and runc.
 _OTHER_PROGRAM = ("unknown command", "No such command", "executable file not found", "no such file or directory")
 _OWN_CHECKS = "give runup's own image with --image, whose checks are made instead, or choose another target"
 
@@ -40,7 +44,7 @@ State = Literal["waiting", "running", "reported", "failed"]
 
 
 class Observed(msgspec.Struct, frozen=True):
-    """Objects that were read of a run. `report` is the one in its ConfigMap, or why that cannot be used."""
+    """The objects of a run that were read. `report` is the report in its ConfigMap, or why it cannot be used."""
 
     id: str
     now: datetime
@@ -55,7 +59,7 @@ class Observed(msgspec.Struct, frozen=True):
 class Progress(msgspec.Struct, frozen=True):
     """Progress of the Job. `message` says why it waits or failed, `way_out` what helps.
 
-    `reason` is the same for messages that say the same in other words.
+    Messages with the same meaning have the same `reason`, whatever their wording.
     """
 
     state: State
@@ -71,13 +75,14 @@ class Progress(msgspec.Struct, frozen=True):
 
 
 def progress(observed: Observed) -> Progress:
-    """Returns what has become of the Job of a run that was started."""
+    """Returns the progress of the Job of a run that was started."""
     if observed.report is not None:
         return _progress_from_report(observed.report, observed.id)
     job = observed.job
     if job is None:
         return Progress("failed", "its Job was deleted by somebody else", "start it again")
-    # An evicted pod says nothing of the run; one that does not end keeps the Job from making another.
+    # An evicted pod tells nothing about the run, because the Job replaces it. While such a pod does not end, the Job
+    # creates no other.
     ending = tuple(pod for pod in observed.pods if _is_disrupted(pod) and pod.metadata.deletion_timestamp is not None)
     observed = replace(observed, pods=tuple(pod for pod in observed.pods if not _is_disrupted(pod)))
     container = _container(observed.pods)
@@ -93,7 +98,7 @@ def progress(observed: Observed) -> Progress:
 
 
 def timed_out(limit_s: int | None, waited_for: str) -> Progress:
-    """Returns the end of a run whose time is over, with what it waited for before that."""
+    """Returns the failure of a run that exceeded its time limit, with the reason why it was waiting."""
     limit = f" within {limit_s} s" if limit_s is not None else " in time"
     waited_text = f"; before that: {waited_for}" if waited_for else ""
     return Progress("failed", f"it was not done{limit}{waited_text}", "raise --timeout, and start it again")
@@ -133,10 +138,12 @@ def _not_starting(observed: Observed, job: Job, ending: Sequence[Pod]) -> Progre
         return None
     created = job.metadata.creation_timestamp
     age_s = (observed.now - created).total_seconds() if created else 0.0
-    hopeless = trouble.reason == FAILED_CREATE or trouble.reason in _NAME
+    hopeless = trouble.reason == FAILED_CREATE or trouble.reason in _BAD_NAME_REASONS
     state: State = "failed" if hopeless and age_s >= HOPELESS_AFTER_S else "waiting"
     way_out = _WAY_OUT.get(trouble.reason, trouble.way_out)
-    return Progress(state, trouble.message, way_out, reason="Pull" if trouble.reason in PULL else trouble.reason)
+    return Progress(
+        state, trouble.message, way_out, reason="Pull" if trouble.reason in PULL_REASONS else trouble.reason
+    )
 
 
 def _trouble_of_job(observed: Observed, job: Job, ending: Sequence[Pod]) -> Trouble | None:
@@ -146,10 +153,10 @@ def _trouble_of_job(observed: Observed, job: Job, ending: Sequence[Pod]) -> Trou
     """
     container = _container(observed.pods)
     waiting = container.state.waiting if container else None
-    if waiting is not None and waiting.reason in (*PULL, *_NAME):
+    if waiting is not None and waiting.reason in (*PULL_REASONS, *_BAD_NAME_REASONS):
         text = f"its image could not be pulled ({waiting.reason}): {cut(waiting.message)}"
         return Trouble(waiting.reason, text, "make its registry or a mirror reachable for the nodes, or name another")
-    if waiting is not None and waiting.reason in _CONFIG:
+    if waiting is not None and waiting.reason in _BAD_CONFIG_REASONS:
         text = f"the container could not be started ({waiting.reason}): {cut(waiting.message)}"
         return Trouble(waiting.reason, text, "see the events of its pod")
     return start_failures.trouble_of_job(job, (*observed.pods, *ending), observed.events, now=observed.now)

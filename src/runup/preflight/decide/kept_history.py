@@ -20,17 +20,17 @@ from runup.preflight.decide.cluster_run import NAMESPACE, PART_OF, REPORTS_LABEL
 from runup.preflight.decide.report import Report
 
 NAME = stored_reports.NAME
-LAST = "preflight.runup.dev/last-scheduled"
-_MAX_MESSAGE = 2048
-_MAX_NEW = 200
+LAST_SCHEDULED_ANNOTATION = "preflight.runup.dev/last-scheduled"
+_MAX_ERROR_BYTES = 2048
+_MAX_NEW_NAMES = 200
 
 JSON = dict[str, Any]
 
 
 class LastScheduled(Wire, frozen=True, kw_only=True):
-    """The last scheduled run, and what became of it. `new` are the risks that no report before it named.
+    """The last scheduled run and its result. `new` are the risks that no earlier report named.
 
-    `error` says why it found nothing: then the reports are those from before it.
+    `error` says why the run has no result: then all reports are of earlier runs.
     """
 
     id: str = ""
@@ -42,8 +42,8 @@ class LastScheduled(Wire, frozen=True, kw_only=True):
 
 
 def empty_config_map() -> JSON:
-    """Returns the ConfigMap as it is created, with the label by which others collect it."""
-    labels = PART_OF | stored_reports.APP | {REPORTS_LABEL: "true"}
+    """Returns the ConfigMap as it is created, with the label by which other programs find it."""
+    labels = PART_OF | stored_reports.APP_LABELS | {REPORTS_LABEL: "true"}
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -52,9 +52,9 @@ def empty_config_map() -> JSON:
 
 
 def with_report(config_map: ConfigMap, report: Report) -> JSON:
-    """Returns the merge patch that adds a report to `config_map`, and removes what has no room beside it.
+    """Returns the merge patch that adds a report to `config_map`, and removes reports that have no room beside it.
 
-    A report of a run that failed replaces nothing: what was found before still stands.
+    A report of a failed run is not added: the risks that an earlier run found still count.
     """
     if report.execution_status != "completed":
         return {}
@@ -73,10 +73,10 @@ def with_scheduled(config_map: ConfigMap, report: Report, now: datetime) -> tupl
         time=now,
         target_version=report.target_version,
         risks=len(report.risks),
-        new=new_risks(config_map, report)[:_MAX_NEW] if completed else (),
-        error="" if completed else cut(printable(report.message or "its checks failed"), _MAX_MESSAGE),
+        new=new_risks(config_map, report)[:_MAX_NEW_NAMES] if completed else (),
+        error="" if completed else cut(printable(report.message or "its checks failed"), _MAX_ERROR_BYTES),
     )
-    note = {"annotations": {LAST: escape_in_json(codec.encode(last_run).decode())}}
+    note = {"annotations": {LAST_SCHEDULED_ANNOTATION: escape_in_json(codec.encode(last_run).decode())}}
     patch = with_report(config_map, report) or _versioned_patch(config_map, {})
     return patch | {"metadata": patch["metadata"] | note}, last_run
 
@@ -93,7 +93,7 @@ def new_risks(config_map: ConfigMap, report: Report) -> tuple[str, ...]:
 
 def last_scheduled(config_map: ConfigMap | None) -> LastScheduled | None:
     """Returns what became of the last scheduled run; None if there was none, or its note cannot be read."""
-    text = config_map.metadata.annotations.get(LAST) if config_map is not None else None
+    text = config_map.metadata.annotations.get(LAST_SCHEDULED_ANNOTATION) if config_map is not None else None
     if text is None:
         return None
     try:

@@ -27,7 +27,10 @@ class Missing(msgspec.Struct, Generic[R], frozen=True):
 
 
 def missing_objects(risks: Iterable[R]) -> Missing[R]:
-    """Returns what is missing, without what an unknown risk says of objects that are there."""
+    """Returns the kinds that are missing, of the unknown risks that lack a kind.
+
+    A risk that is unknown because of an object that is there lacks none, and is left out.
+    """
     unsure = tuple(risk for risk in risks if risk.applies == "Unknown" and risk.lacking)
     kind_counts = Counter(kind for risk in unsure for kind in risk.lacking)
     kinds = tuple(sorted(kind_counts, key=lambda kind: (-kind_counts[kind], kind)))
@@ -35,21 +38,30 @@ def missing_objects(risks: Iterable[R]) -> Missing[R]:
     return Missing(
         unsure,
         kinds,
-        tuple(sorted(subjects, key=lambda subject_name: (_ORDER.get(subject_name, len(_ORDER)), subject_name))),
+        tuple(
+            sorted(
+                subjects,
+                key=lambda subject_name: (_ORDER_OF_SUBJECTS.get(subject_name, len(_ORDER_OF_SUBJECTS)), subject_name),
+            )
+        ),
     )
 
 
 def subject(kind: str) -> str:
-    """Returns what objects of the kind, `PLURAL.GROUP`, are needed for: by its name, else by its group."""
+    """Returns the subject for which objects of the kind, `PLURAL.GROUP`, are needed: by its name, else by its group."""
     plural, _, group = kind.partition(".")
-    return _OF_KIND.get(kind) or _OF_GROUP.get(group) or (plural if "." in group and not _BUILT_IN(group) else _APIS)
+    return (
+        _SUBJECT_OF_KIND.get(kind)
+        or _SUBJECT_OF_GROUP.get(group)
+        or (plural if "." in group and not _BUILT_IN(group) else _APIS)
+    )
 
 
 # Kinds of Kubernetes itself that have no other subject are read for what the target no longer serves.
 _APIS = "APIs"
 _BUILT_IN = re.compile(r".*\.k8s\.io").fullmatch
 # In the order in which an update meets them: the request, the control plane, what runs beside it, the nodes.
-_OF_GROUP = {
+_SUBJECT_OF_GROUP = {
     "config.openshift.io": "configuration",
     "operator.openshift.io": "control plane",
     "admissionregistration.k8s.io": "admission",
@@ -82,7 +94,7 @@ _OF_GROUP = {
     "scheduling.k8s.io": "admission",
     "security.openshift.io": "admission",
 }
-_OF_KIND = {
+_SUBJECT_OF_KIND = {
     "cloudcredentials.operator.openshift.io": "credentials",
     "configmaps": "certificates",
     "endpoints": "admission",
@@ -99,4 +111,4 @@ _OF_KIND = {
     "serviceaccounts": "admission",
     "services": "admission",
 }
-_ORDER = {one: place for place, one in enumerate(dict.fromkeys(_OF_GROUP.values()))}
+_ORDER_OF_SUBJECTS = {one: place for place, one in enumerate(dict.fromkeys(_SUBJECT_OF_GROUP.values()))}

@@ -50,13 +50,15 @@ def with_report(report: Report) -> JSON:
 def _pack(report: Report) -> bytes:
     """Returns the report packed, with as many details as there is room for."""
     packed = packed_reports.pack(reports.encode(report))
-    for limit in stored_reports.TEXTS:
+    for limit in stored_reports.TEXT_LIMITS:
         if len(packed) <= MAX_BYTES:
             return packed
         packed = packed_reports.pack(reports.encode(stored_reports.reduce_report(report, limit)))
     if len(packed) > MAX_BYTES:
         fewer = replace(report, checks=report.checks[:_FEW_CHECKS])
-        packed = packed_reports.pack(reports.encode(stored_reports.reduce_report(fewer, stored_reports.TEXTS[-1])))
+        packed = packed_reports.pack(
+            reports.encode(stored_reports.reduce_report(fewer, stored_reports.TEXT_LIMITS[-1]))
+        )
     if len(packed) > MAX_BYTES:
         raise ValueError(f"it takes {-(-len(packed) // 1024)} KiB packed, of {MAX_BYTES // 1024} KiB")
     return packed

@@ -23,9 +23,9 @@ from runup.preflight.decide.report import Report
 STALE_AFTER_S = 90.0
 MAX_OOM_KILLS = 3
 MAX_CRASHES = 3
-_PULL = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable")
-_CONFIG = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError", "ContainerCannotRun")
-_MAX_QUOTE = 300
+_PULL_REASONS = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable")
+_BAD_CONFIG_REASONS = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError", "ContainerCannotRun")
+_MAX_QUOTED_CHARACTERS = 300
 
 
 class AttemptState(Enum):
@@ -179,7 +179,7 @@ def usable_report(attempt: Attempt, report_seen: ReportSeen | None) -> tuple[Rep
     content = report_seen.content
     if isinstance(content, BadReportSeen):
         return None, content
-    # The target writes these itself, so they may be wrong or those of an earlier attempt.
+    # The target itself writes these fields, so they may be wrong, or those of an earlier attempt.
     expected = (attempt.id, attempt.source_version, attempt.target_version)
     actual = (content.preflight_id, content.source_version, content.target_version)
     if actual == expected:
@@ -234,7 +234,7 @@ def _too_late(scene: Observations) -> AttemptOutcome | None:
     is_complete = scene.completed_before or (scene.report is not None and scene.report.execution_status == "completed")
     if is_complete or scene.deadline is None or scene.now < scene.deadline:
         return None
-    detail = next((cause.message for rule in _HEALING if (cause := rule(scene)) is not None), "")
+    detail = next((cause.message for rule in _RECOVERABLE if (cause := rule(scene)) is not None), "")
     progress = f"; {counts_text(scene.report, scene.tally)}" if scene.report else ""
     message = f"no complete report within {scene.timeout_s:.0f} s{progress}{'; ' + detail if detail else ''}"
     way_out = f"ask again, or raise timeout in ConfigMap {preflight_deployment.SETTINGS_MAP}"
@@ -252,13 +252,13 @@ def _bad_report(scene: Observations) -> AttemptOutcome | None:
 
 def _pull_failed(scene: Observations) -> AttemptOutcome | None:
     way_out = "it is tried again: make its registry or a mirror reachable for the nodes, or correct the pull secret"
-    return _waiting_outcome(scene, _PULL, "ImagePullFailed", "the target's image could not be pulled", way_out)
+    return _waiting_outcome(scene, _PULL_REASONS, "ImagePullFailed", "the target's image could not be pulled", way_out)
 
 
 def _not_started(scene: Observations) -> AttemptOutcome | None:
     way_out = f"it is tried again: see the events of Deployment {preflight_deployment.NAME}"
     return _waiting_outcome(
-        scene, _CONFIG, "ContainerNotStarted", "the target's container could not be started", way_out
+        scene, _BAD_CONFIG_REASONS, "ContainerNotStarted", "the target's container could not be started", way_out
     )
 
 
@@ -324,21 +324,29 @@ def _reported_outcome(scene: Observations) -> AttemptOutcome | None:
     if scene.report is None:
         return None
     if scene.report.execution_status == "completed":
-        # Risks of the update count, whoever found them: "no risks" would be read as "the update goes".
+        # All risks of the update count, also those that the operator found: users would take "no risks" for leave to
+        # update.
         reason = "RisksFound" if scene.report.risks or any(scene.tally or ()) else "NoRisksFound"
         return AttemptOutcome(AttemptState.COMPLETED, reason, counts_text(scene.report, scene.tally))
     return AttemptOutcome(AttemptState.CHECKING, "ChecksRunning", counts_text(scene.report, scene.tally))
 
 
 # Rules whose failures may recover; `_too_late` quotes their message when the time limit is over.
-_HEALING: tuple[Rule, ...] = (_bad_report, _pull_failed, _not_started, _crash_outcome, _not_starting, _reported_failure)
+_RECOVERABLE: tuple[Rule, ...] = (
+    _bad_report,
+    _pull_failed,
+    _not_started,
+    _crash_outcome,
+    _not_starting,
+    _reported_failure,
+)
 # The order matters: final failures, then those that may recover, then a stopped heartbeat, then the report.
 RULES: tuple[Rule, ...] = (
     _already_over,
     _unsupported,
     _killed_for_memory,
     _too_late,
-    *_HEALING,
+    *_RECOVERABLE,
     _stale_outcome,
     _reported_outcome,
 )
@@ -388,4 +396,4 @@ def _exit_messages(container: ContainerStatus | None) -> Iterable[str]:
 
 def _end_of_text(text: str) -> str:
     text = " ".join(text.split())
-    return text if len(text) <= _MAX_QUOTE else f"...{text[-_MAX_QUOTE:]}"
+    return text if len(text) <= _MAX_QUOTED_CHARACTERS else f"...{text[-_MAX_QUOTED_CHARACTERS:]}"

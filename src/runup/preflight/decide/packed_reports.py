@@ -28,7 +28,7 @@ SERIES = "preflight-reports"
 """The ConfigMap in which scheduled preflights keep all their reports, in the namespace of the schedule."""
 STORE_LABEL = "preflight.runup.dev/store"
 """Label of a ConfigMap that is a store, by which one of somebody else is not written to."""
-DROPPED = "preflight.runup.dev/dropped"
+DROPPED_ANNOTATION = "preflight.runup.dev/dropped"
 """Annotation with the number of reports that had to go, and of when the newest of them was."""
 MAX_REPORTS = 200
 # The API server takes 1 MiB of keys and values in a ConfigMap; the annotation and managed fields count apart.
@@ -137,14 +137,14 @@ def with_report(config_map: ConfigMap, key: str, packed: bytes) -> tuple[JSON, t
         dropped_before = dropped_from(config_map)
         until = max([entry.observed for entry in dropped] + ([dropped_before.until] if dropped_before.until else []))
         note = DroppedReports(reports=dropped_before.reports + len(dropped), until=until)
-        metadata["annotations"] = {DROPPED: codec.encode(note).decode()}
+        metadata["annotations"] = {DROPPED_ANNOTATION: codec.encode(note).decode()}
     return {"metadata": metadata, **patch}, dropped
 
 
 def _entries_to_drop(
     stored_entries: tuple[PackedEntry, ...], values: Mapping[str, bytes], room: int
 ) -> tuple[PackedEntry, ...]:
-    """Returns the oldest reports, as many as have to go so that the others are few and small enough."""
+    """Returns the oldest reports that must go, so that the rest keep the limits on number and size."""
     sizes = [len(entry.key) + len(values[entry.key]) for entry in stored_entries]
     start = max(len(stored_entries) - MAX_REPORTS, 0)
     while start < len(stored_entries) and sum(sizes[start:]) > room:
@@ -155,7 +155,7 @@ def _entries_to_drop(
 def dropped_from(config_map: ConfigMap) -> DroppedReports:
     """Returns which reports were dropped from a ConfigMap until now; none if its annotation cannot be read."""
     try:
-        note = codec.decode(DroppedReports, config_map.metadata.annotations.get(DROPPED, "{}"))
+        note = codec.decode(DroppedReports, config_map.metadata.annotations.get(DROPPED_ANNOTATION, "{}"))
     except codec.DecodeError:
         return DroppedReports()
     naive = note.until is not None and note.until.utcoffset() is None

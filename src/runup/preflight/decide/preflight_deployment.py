@@ -113,7 +113,7 @@ def deployment(attempt: Attempt, settings: PodSettings, *, waived: bool = False,
     labels = {APP_LABEL: NAME, TARGET_LABEL: label_value(attempt.target_version)}
     template = {
         "metadata": {"labels": labels, "annotations": _pod_annotations(attempt, settings)},
-        "spec": _pod(attempt, settings),
+        "spec": _pod_spec(attempt, settings),
     }
     spec = {
         "replicas": 1,
@@ -176,7 +176,7 @@ def label_value(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]", "_", text)[:63].strip("._-")
 
 
-def _pod(attempt: Attempt, settings: PodSettings) -> JSON:
+def _pod_spec(attempt: Attempt, settings: PodSettings) -> JSON:
     """Returns the spec of the target's Pod, with its volumes, account, affinity and tolerations."""
     volumes: list[JSON] = [{"name": "tmp", "emptyDir": {}}]
     mounts: list[JSON] = [{"name": "tmp", "mountPath": "/tmp"}]  # noqa: S108 -- the pod's own
@@ -223,7 +223,7 @@ def _container(attempt: Attempt, settings: PodSettings, mounts: list[JSON]) -> J
         "image": attempt.target_image,
         "imagePullPolicy": "IfNotPresent",
         "args": [COMMAND, f"--format={report.FORMAT}"],
-        "env": [{"name": name, "value": value} for name, value in _env(attempt, settings).items()],
+        "env": [{"name": name, "value": value} for name, value in _environment(attempt, settings).items()],
         "resources": {
             "requests": {"cpu": quantities.cpu_request, "memory": quantities.memory_request},
             "limits": {"cpu": quantities.cpu_limit, "memory": quantities.memory_limit},
@@ -247,7 +247,7 @@ def _security_context(settings: PodSettings) -> JSON:
     return {"runAsUser": 0, "seLinuxOptions": {"type": "spc_t"}}
 
 
-def _env(attempt: Attempt, settings: PodSettings) -> dict[str, str]:
+def _environment(attempt: Attempt, settings: PodSettings) -> dict[str, str]:
     """Returns the container's environment by which `preflight` knows what to check and where its report goes."""
     env = {
         "PREFLIGHT_ID": attempt.id,
@@ -261,13 +261,13 @@ def _env(attempt: Attempt, settings: PodSettings) -> dict[str, str]:
     env |= {"PREFLIGHT_PROMETHEUS_CA": settings.prometheus_ca} if settings.prometheus_ca else {}
     env |= {"PREFLIGHT_PROMETHEUS_HOSTED": "true"} if settings.prometheus_url and settings.prometheus_hosted else {}
     env |= {"PREFLIGHT_CATALOGS": settings.catalogs} if settings.catalogs != "read" else {}
-    env |= _rehearsal(settings) if settings.rehearses else {}
+    env |= _rehearsal_limits(settings) if settings.rehearses else {}
     env |= {"PREFLIGHT_INNER_REGISTRIES": " ".join(settings.inner_registries)} if settings.inner_registries else {}
     env |= {"PREFLIGHT_PLAIN_HTTP": " ".join(settings.plain_http_registries)} if settings.plain_http_registries else {}
     return env if settings.report_sink == "volume" else env | {"PREFLIGHT_REPORT_SINK": "configmap"}
 
 
-def _rehearsal(settings: PodSettings) -> dict[str, str]:
+def _rehearsal_limits(settings: PodSettings) -> dict[str, str]:
     """Returns the limits of a rehearsal: half of the preflight's time, and what the checks leave of its memory."""
     try:
         memory = int(parse_quantity(settings.quantities.memory_limit)) // _MIB - _MEMORY_OF_CHECKS_MIB

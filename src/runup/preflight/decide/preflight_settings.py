@@ -32,7 +32,7 @@ REASON = "InvalidSettings"
 MIN_TIMEOUT_S, MAX_TIMEOUT_S = 30, 24 * 3600
 _MIN_MEMORY = Decimal(1024 * 1024)
 # Characters of a value that a message quotes.
-_SHOWN = 60
+_MAX_QUOTED = 60
 _MAX_INT64 = 2**63 - 1
 _DURATION = re.compile(r"(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,6})s?)?")
 _REGISTRY = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9a-fA-F:]+\])(?::[0-9]{1,5})?")
@@ -207,7 +207,7 @@ def _check_requirement(requirement: _Requirement) -> None:
 
 
 def _parse_yaml(text: str, kind: Any, description: str) -> Any:
-    """Returns the YAML text as a `kind`. Raises Unusable, which says that it is not `description`."""
+    """Returns the YAML text as a `kind`. Raises Unusable, whose message says that the text is not `description`."""
     try:
         return msgspec.convert(kyaml.load(text.encode(), name="value"), kind)
     except (kyaml.YamlError, msgspec.ValidationError) as error:
@@ -241,15 +241,15 @@ def _set_rehearse(settings: PodSettings, text: str) -> PodSettings:
 
 def _set_inner_registries(settings: PodSettings, text: str) -> PodSettings:
     """Returns the settings with these registries inside the cluster, in order. Raises Unusable."""
-    return replace(settings, inner_registries=_registries(text))
+    return replace(settings, inner_registries=_parse_registries(text))
 
 
 def _set_plain_http_registries(settings: PodSettings, text: str) -> PodSettings:
     """Returns the settings with these registries without TLS, in order. Raises Unusable."""
-    return replace(settings, plain_http_registries=_registries(text))
+    return replace(settings, plain_http_registries=_parse_registries(text))
 
 
-def _registries(text: str) -> tuple[str, ...]:
+def _parse_registries(text: str) -> tuple[str, ...]:
     """Returns the registries of a list with commas or spaces, in order. Raises Unusable."""
     hosts = tuple(text.replace(",", " ").split())
     if not all(_REGISTRY.fullmatch(host) for host in hosts):
@@ -258,7 +258,7 @@ def _registries(text: str) -> tuple[str, ...]:
 
 
 def _checked_choice(text: str, allowed: tuple[str, ...]) -> str:
-    """Returns the text if it is one of the `allowed`. Raises Unusable, which names them."""
+    """Returns the text if it is one of `allowed`. Raises Unusable, whose message lists the allowed texts."""
     if text not in allowed:
         raise Unusable(f"is neither {' nor '.join(allowed)}")
     return text
@@ -317,4 +317,4 @@ def _quantity_value(text: str) -> Decimal:
 
 
 def _quote(text: str) -> str:
-    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")
+    return repr(text if len(text) <= _MAX_QUOTED else f"{text[:_MAX_QUOTED]}...")

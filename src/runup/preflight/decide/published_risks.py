@@ -67,7 +67,7 @@ def judged_risks(checked: CheckedTarget) -> tuple[JudgedRisk, ...]:
 
 
 def as_information_only(risks: Iterable[JudgedRisk], failure: str) -> tuple[JudgedRisk, ...]:
-    """Returns `risks` with those that describe `failure`, which the update may repair, holding up nothing any more.
+    """Returns `risks`, in which those that describe `failure` only inform: the update may repair that failure.
 
     Source: docs/decisions/0076.
     """
@@ -140,7 +140,7 @@ def _with_link(risk: JudgedRisk, url: str) -> JudgedRisk:
 
 
 def omitted_risks(target: str, text: str, status: ConditionStatus, *, from_preflight: bool) -> JudgedRisk:
-    """Returns the one risk that replaces those for which an update has no room; `text` says how many."""
+    """Returns the risk that stands for all risks for which an update has no room; `text` says how many they are."""
     verdict = _applies_condition(status, VALIDATION if status == "True" else PARTIAL, text)
     if from_preflight:
         return JudgedRisk(_published_entry(OMITTED, text, target, ""), verdict, from_preflight=True)
@@ -158,7 +158,7 @@ def _published_risk(risk: ReportedRisk, checked: CheckedTarget) -> JudgedRisk:
     stands_for = checked.report.risks_omitted if checked.report and risk.name == OMITTED else 1
     return JudgedRisk(
         published,
-        _verdict(risk, checked),
+        _applies_of_reported_risk(risk, checked),
         from_preflight=True,
         # Findings of an ended preflight only inform, and so do stale ones after the time limit
         # (docs/decisions/0072 D24).
@@ -167,7 +167,7 @@ def _published_risk(risk: ReportedRisk, checked: CheckedTarget) -> JudgedRisk:
     )
 
 
-def _verdict(risk: ReportedRisk, checked: CheckedTarget) -> Condition:
+def _applies_of_reported_risk(risk: ReportedRisk, checked: CheckedTarget) -> Condition:
     """Returns the condition Applies of a reported risk: Unknown once its preflight has ended or is stale."""
     target, source = checked.release.version, checked.source_version
     if checked.ended:
@@ -235,10 +235,10 @@ def _applies_condition(status: ConditionStatus, reason: str, message: str) -> Co
 def _published_entry(name: str, message: str, target: str, url: str) -> ConditionalUpdateRisk:
     # One line: an entry that several targets share has one line for each.
     line = f"Preflight={target}: {' '.join(message.split())}"
-    return ConditionalUpdateRisk(name=name, message=line, url=_url(name, url), matching_rules=ALWAYS)
+    return ConditionalUpdateRisk(name=name, message=line, url=_valid_url(name, url), matching_rules=ALWAYS)
 
 
-def _url(name: str, url: str) -> str:
+def _valid_url(name: str, url: str) -> str:
     """Returns `url` if the API would accept it, else the page of our documentation for that risk."""
     try:
         parts = urlsplit(url)

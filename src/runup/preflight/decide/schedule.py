@@ -24,16 +24,16 @@ from runup.process.plan import Apply, Delete
 
 NAME = "runup-preflight-scheduled"
 CRON_JOB = RESOURCES["kubekit.api.workloads_v1.CronJob"]
-RULE = Resource("monitoring.coreos.com", "v1", "PrometheusRule", "prometheusrules", namespaced=True)
+PROMETHEUS_RULE = Resource("monitoring.coreos.com", "v1", "PrometheusRule", "prometheusrules", namespaced=True)
 SCHEDULED_LABEL = "preflight.runup.dev/scheduled"
 """Label of every object of the schedule, whose value is `true`."""
-EVERY = "preflight.runup.dev/every"
-TARGET = "preflight.runup.dev/target"
+EVERY_ANNOTATION = "preflight.runup.dev/every"
+TARGET_ANNOTATION = "preflight.runup.dev/target"
 
 # A Job that has not ended after this time is ended, and has failed.
 TIMEOUT_S = 900
 # A start that is missed by more, because the control plane was down, is left to the next one.
-_LATE_S = 1800
+_START_DEADLINE_S = 1800
 # Minutes from the command until the first run, enough for the account to be known everywhere.
 _FIRST_AFTER_MIN = 2
 _EVERY = re.compile(r"([1-9][0-9]{0,3})(m|h|d)")
@@ -44,10 +44,10 @@ JSON = dict[str, Any]
 
 
 class Schedule(msgspec.Struct, frozen=True):
-    """A preflight every `every` (`24h`), as `cron` says in UTC; `rights` is what its checks read.
+    """A preflight at the interval `every` (`24h`), whose cron line in UTC is `cron`; `rights` are those of its checks.
 
-    `cluster` is the name under which all its reports are kept. `travels`: the newest report is also left alone, for an
-    agent that takes it to a hub.
+    `cluster` is the name under which all its reports are kept. `travels`: the newest report is also written to a
+    ConfigMap of its own, which an agent copies to a hub.
     """
 
     every: str
@@ -94,7 +94,7 @@ def cron_of(every: str, now: datetime) -> str:
 
 def kept_cron(cron_job: CronJob | None, every: str) -> str:
     """Returns the cron line of a CronJob that runs as often already, so that its times stay; else an empty string."""
-    if cron_job is None or cron_job.metadata.annotations.get(EVERY) != every:
+    if cron_job is None or cron_job.metadata.annotations.get(EVERY_ANNOTATION) != every:
         return ""
     return cron_job.spec.schedule
 
@@ -107,13 +107,13 @@ def objects(schedule: Schedule, *, monitored: bool) -> tuple[Apply, ...]:
     marks: JSON = {"labels": PART_OF | {SCHEDULED_LABEL: "true"}}
     config_maps = (kept_history.NAME, packed_reports.SERIES, *((newest_report.NAME,) if schedule.travels else ()))
     access = account_objects(NAME, schedule.rights, config_maps, ("get", "patch"), marks)
-    rules = (Apply(RULE, _alerting_rules(schedule, marks)),) if monitored else ()
+    rules = (Apply(PROMETHEUS_RULE, _alerting_rules(schedule, marks)),) if monitored else ()
     return (*access, Apply(CRON_JOB, _cron_job(schedule, marks)), *rules)
 
 
 def deletions(labelled: Iterable[tuple[Resource, JSON]]) -> tuple[Delete, ...]:
     """Returns the deletions of the schedule's objects (kind and metadata): what starts Jobs first, the account last."""
-    return deletions_of(labelled, (RULE, CRON_JOB))
+    return deletions_of(labelled, (PROMETHEUS_RULE, CRON_JOB))
 
 
 def deletions_of_unused(labelled: Iterable[tuple[Resource, JSON]], applied: Iterable[Apply]) -> tuple[Delete, ...]:
@@ -139,7 +139,7 @@ def _cron_job(schedule: Schedule, marks: JSON) -> JSON:
         "name": NAME,
         "namespace": NAMESPACE,
         "labels": marks["labels"],
-        "annotations": {EVERY: schedule.every, TARGET: schedule.target},
+        "annotations": {EVERY_ANNOTATION: schedule.every, TARGET_ANNOTATION: schedule.target},
     }
     return {
         "metadata": metadata,
@@ -148,7 +148,7 @@ def _cron_job(schedule: Schedule, marks: JSON) -> JSON:
             "timeZone": "Etc/UTC",
             # A run that is late is not joined by the next one: both would read the whole cluster.
             "concurrencyPolicy": "Forbid",
-            "startingDeadlineSeconds": _LATE_S,
+            "startingDeadlineSeconds": _START_DEADLINE_S,
             # One of each is enough to read the log of; the reports are kept elsewhere.
             "successfulJobsHistoryLimit": 1,
             "failedJobsHistoryLimit": 1,

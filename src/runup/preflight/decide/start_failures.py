@@ -30,7 +30,7 @@ PENDING, FAILED_CREATE, UNSCHEDULABLE, POD_FAILED = "TargetPending", "FailedCrea
 TERMINATING = "PodTerminating"
 # Events that conditions and container states report already, in better words.
 _REPORTED_ELSEWHERE = frozenset({"FailedScheduling", "Failed", "BackOff", "InspectFailed", "Unhealthy"})
-_MAX_WORDS = 600
+_MAX_CHARACTERS = 600
 _ENDED_PHASES = ("Failed", "Succeeded")
 
 
@@ -55,7 +55,7 @@ def find_trouble(
             _not_created(deployment)
             or _failed_on_node(pods)
             or _stuck_terminating(pods, now)
-            or _without_pods(deployment, pods, _refusals(deployment, events, name), now)
+            or _trouble_without_pods(deployment, pods, _refusals(deployment, events, name), now)
         )
     if _has_begun(pod):
         return None
@@ -69,7 +69,7 @@ def trouble_of_job(job: Job, pods: Sequence[Pod], events: Iterable[Event], *, no
         return (
             _failed_on_node(pods)
             or _stuck_terminating(pods, now)
-            or _without_pods(job, pods, _refusals_of_job(job, events), now)
+            or _trouble_without_pods(job, pods, _refusals_of_job(job, events), now)
         )
     if _has_begun(pod):
         return None
@@ -217,7 +217,7 @@ def _is_since(event: Event, workload: Deployment) -> bool:
     return created is None or event.seen_at is None or event.seen_at >= created
 
 
-def _without_pods(
+def _trouble_without_pods(
     workload: Deployment | Job, pods: Sequence[Pod], refusals: Sequence[Event], now: datetime
 ) -> Trouble | None:
     """Returns the trouble of a workload without pods, from events about it or from how long it has waited."""
@@ -273,4 +273,4 @@ def _event_order(event: Event) -> tuple[str, str]:
 def cut(text: str) -> str:
     """Returns the text on one line, cut at the end, since the beginning names the subject."""
     text = " ".join(text.split()).rstrip(".")
-    return text if len(text) <= _MAX_WORDS else f"{text[:_MAX_WORDS]}..."
+    return text if len(text) <= _MAX_CHARACTERS else f"{text[:_MAX_CHARACTERS]}..."

@@ -23,14 +23,14 @@ from runup.preflight.decide.attempt import Attempt, is_attempt_id
 from runup.preflight.decide.report import BadReport, Report, ReportedResource, ReportedRisk
 
 NAME = "preflight-history"
-ATTEMPT = "preflight.runup.dev/attempt"
-APP = {"app": "cluster-version-operator-preflight"}
+ATTEMPT_ANNOTATION = "preflight.runup.dev/attempt"
+APP_LABELS = {"app": "cluster-version-operator-preflight"}
 MAX_REPORTS = 5
 # The API server accepts at most 1 MiB per object, including keys, managed fields and annotations.
 MAX_BYTES = 900 * 1024
-_MAX_FAILURE = 8192
+_MAX_FAILURE_BYTES = 8192
 # Limits in bytes for each text of reports that do not fit: the first limit under which they fit is used.
-TEXTS = (4000, 1000, 250)
+TEXT_LIMITS = (4000, 1000, 250)
 _FEW_CHECKS = 200
 
 
@@ -51,7 +51,7 @@ def read(config_map: ConfigMap | None) -> History:
     stored_reports = [
         report for key, value in config_map.data.items() if (report := _read_stored(key, value)) is not None
     ]
-    attempt = _attempt(config_map.metadata.annotations.get(ATTEMPT))
+    attempt = _read_attempt(config_map.metadata.annotations.get(ATTEMPT_ANNOTATION))
     return History(attempt, _newest_first(stored_reports)[:MAX_REPORTS])
 
 
@@ -101,7 +101,7 @@ def _without_time(item: ReportedResource) -> ReportedResource:
 def with_attempt(history: History, attempt: Attempt | None) -> History:
     """Returns `history` with another attempt, or none. The reason of a failure is cut to fit an annotation."""
     if attempt is not None:
-        attempt = replace(attempt, failure=cut(printable(attempt.failure), _MAX_FAILURE))
+        attempt = replace(attempt, failure=cut(printable(attempt.failure), _MAX_FAILURE_BYTES))
     return replace(history, attempt=attempt)
 
 
@@ -112,10 +112,10 @@ def same_findings(report: Report, other: Report) -> bool:
 
 def config_map(history: History, namespace: str) -> dict[str, Any]:
     """Returns the ConfigMap to apply."""
-    metadata: dict[str, Any] = {"name": NAME, "namespace": namespace, "labels": APP}
+    metadata: dict[str, Any] = {"name": NAME, "namespace": namespace, "labels": APP_LABELS}
     if history.attempt is not None:
         # Escaped, because `kubectl get -o yaml` fails on control characters.
-        metadata["annotations"] = {ATTEMPT: escape_in_json(codec.encode(history.attempt).decode())}
+        metadata["annotations"] = {ATTEMPT_ANNOTATION: escape_in_json(codec.encode(history.attempt).decode())}
     data = {f"{report.preflight_id}.json": reports.encode(report).decode() for report in history.reports}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
 
@@ -131,7 +131,7 @@ def _read_stored(key: str, value: str) -> Report | None:
     return report if is_named and None not in versions else None
 
 
-def _attempt(text: str | None) -> Attempt | None:
+def _read_attempt(text: str | None) -> Attempt | None:
     """Returns the attempt in the annotation, or None if there is none or it is invalid."""
     if text is None:
         return None
@@ -151,7 +151,7 @@ def _fit_reports(stored: list[Report]) -> tuple[Report, ...]:
     dropped, nor their names and whether they apply.
     """
     stored = list(_newest_first(stored))[:MAX_REPORTS]
-    for limit in TEXTS:
+    for limit in TEXT_LIMITS:
         if _total_bytes(stored) <= MAX_BYTES:
             return tuple(stored)
         stored = [reduce_report(report, limit) for report in stored]
