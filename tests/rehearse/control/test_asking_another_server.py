@@ -141,13 +141,13 @@ async def test_a_definition_is_waited_for(kubeconfig: Path, tmp_path: Path) -> N
     half = of("half.example.org", changed(TWO_VERSIONS, "spec.versions.1.served", False))
     told = r"does not serve widgets\.never\.example\.org/v1 after 120 s"
     async with beside(kubeconfig, tmp_path) as it:
-        await it.copy.settle(refused)
-        await it.copy.settle({**never, "spec": "none"})
+        await it.copy.wait_until_served(refused)
+        await it.copy.wait_until_served({**never, "spec": "none"})
         for definition in (never, accepted):
             with pytest.raises(Terminal, match=told):
-                await it.over_in(120.1, it.copy.settle(definition))
+                await it.over_in(120.1, it.copy.wait_until_served(definition))
         await it.admin.apply(half)
-        await it.copy.settle(half)
+        await it.copy.wait_until_served(half)
 
 
 async def test_what_the_server_cannot_read_is_left_out(kubeconfig: Path, tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ async def test_what_the_server_cannot_read_is_left_out(kubeconfig: Path, tmp_pat
         etcd.answers(reply({}))
         await it.admin.apply(*objects)
         # Listing it fails for ever, and is no reason to wait.
-        await it.copy.settle(definition)
+        await it.copy.wait_until_served(definition)
         await it.copy.drop_unreadable(source(*objects))
         told = [each for each in it.copy.left_out if each.kind.startswith("Widget")]
         assert [(each.kind, each.count) for each in told] == [("Widget mine", 1)]

@@ -1,4 +1,4 @@
-"""Lets the signals that end a command cancel what it does, so that every way out cleans up."""
+"""Runs a command's work so that SIGINT and SIGTERM cancel it: then every way out cleans up."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def run_until_signal(work: Coroutine[Any, Any, T]) -> T:
-    """Returns what `work` returns; SIGTERM and SIGINT cancel it first, so that it can clean up.
+    """Returns the result of `work`. SIGTERM and SIGINT cancel it, so that it can clean up.
 
     Raises SystemExit(143) after SIGTERM, KeyboardInterrupt after SIGINT.
     """

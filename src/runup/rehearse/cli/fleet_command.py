@@ -89,7 +89,7 @@ def rehearse(
     from runup.cli.signals import exit_on_sigterm
     from runup.fleet.cli import preflight_command
     from runup.preflight.cli.run_flags import Flags
-    from runup.rehearse.control.cluster_copy import PREFIX
+    from runup.rehearse.control.cluster_copy import SCRATCH_PREFIX
 
     if bool(to_image) == bool(release_dir):
         raise click.UsageError("name the release that every cluster is to go to: --to-image or --release-dir", ctx)
@@ -113,7 +113,7 @@ def rehearse(
     def run() -> int:
         with (
             exit_on_sigterm(),
-            tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True) as scratch,
+            tempfile.TemporaryDirectory(prefix=SCRATCH_PREFIX, ignore_cleanup_errors=True) as scratch,
         ):
             limits = Limits(declared, max_objects, named_members.timeout_s / 2, Path(scratch))
             return preflight_command.run(

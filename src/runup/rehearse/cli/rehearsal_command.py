@@ -75,7 +75,7 @@ def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> i
     clock = SystemClock()
     now = clock.now()
     # Before the cluster is read, which takes a while.
-    programs = _programs(flags) if flags.server == "real" else None
+    programs = _find_programs(flags) if flags.server == "real" else None
     source = _read_cluster(connection, flags)
     # What the copy lacks is printed before any result.
     write([err(plan_text.account_text(account_of(source)))])
@@ -104,7 +104,7 @@ def _read_cluster(connection: Connection, flags: Flags) -> ClusterSource:
         raise CommandError(error.message) from error
 
 
-def _programs(flags: Flags) -> ServerPrograms:
+def _find_programs(flags: Flags) -> ServerPrograms:
     """Returns the programs of a real API server. Raises CommandError."""
     from runup.rehearse.control.real_server import ProgramsMissing, find_programs
 

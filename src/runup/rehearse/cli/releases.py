@@ -63,11 +63,11 @@ def load_target(
 
     Raises CommandError.
     """
-    files = _files(release_dir, image, access)
+    files = _release_files(release_dir, image, access)
     payload = load_payload(files, source=image or release_dir, release_image=image)
     if to and to != payload.version:
         raise CommandError(f"--to {to}: the release is {payload.version}; leave out --to, or name another release")
-    missing = sorted(set(declared) - _operators(payload))
+    missing = sorted(set(declared) - _known_operators(payload))
     if missing:
         text = f"--operators stuck:{missing[0]}: the release {payload.version} has no ClusterOperator {missing[0]}"
         raise CommandError(text)
@@ -82,7 +82,7 @@ def load_target(
     )
 
 
-def _files(release_dir: str, image: str, access: Callable[[], Access]) -> Mapping[str, bytes]:
+def _release_files(release_dir: str, image: str, access: Callable[[], Access]) -> Mapping[str, bytes]:
     """Returns the release's files by path, from a folder or an image. Raises CommandError or OciError."""
     if release_dir:
         if not Path(release_dir).is_dir():
@@ -93,5 +93,5 @@ def _files(release_dir: str, image: str, access: Callable[[], Access]) -> Mappin
     return read_image_files(parse_location(image), FOLDERS, access().of_administrators())[0]
 
 
-def _operators(payload: Payload) -> set[str]:
+def _known_operators(payload: Payload) -> set[str]:
     return {manifest.identity.name for manifest in payload.manifests if manifest.identity.kind == "ClusterOperator"}

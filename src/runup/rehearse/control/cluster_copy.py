@@ -38,11 +38,11 @@ from runup.sandbox.setup.scenario_objects import missing_definitions
 
 DEFINITION = ("apiextensions.k8s.io", "CustomResourceDefinition")
 POLICIES = "admissionregistration.k8s.io"
-PREFIX = "runup-rehearse-"
-# Writes that are waited for together: the store commits so many at once.
-_TOGETHER = 256
+SCRATCH_PREFIX = "runup-rehearse-"
+# Objects that are stored at a time: the store commits so many writes together.
+_WRITES_AT_ONCE = 256
 # The account of the cluster version operator, by which admission policies may know it, with an administrator's rights.
-_GROUPS = ("system:serviceaccounts", "system:authenticated", "system:masters")
+_ADMINISTRATOR_GROUPS = ("system:serviceaccounts", "system:authenticated", "system:masters")
 
 
 class ClusterCopy:
@@ -88,11 +88,11 @@ class ClusterCopy:
         # A definition that is refused, or gone, still has its objects in the store.
         return self.server.store.items(served.storage if served is not None else f"{plural}.{group}")
 
-    async def settle(self, definition: JSON) -> None:
-        """Waits until the copy serves what `definition`, which was just applied, defines: here it does at once."""
+    async def wait_until_served(self, definition: JSON) -> None:
+        """Waits until the copy serves the kind of `definition`, which was just applied. This copy serves it at once."""
         del definition
 
-    def within(self, namespace: str) -> list[Identity]:
+    def objects_in_namespace(self, namespace: str) -> list[Identity]:
         """Returns every object in a namespace."""
         storages = {kind.storage: kind for kind in self.server.kinds if kind.namespaced}
         return [
@@ -133,7 +133,7 @@ class ClusterCopy:
         return owned
 
     async def fill(self, source: ClusterSource) -> None:
-        """Stores the objects of `source`: definitions first, then what they define."""
+        """Stores the objects of `source`: definitions first, then the objects of the kinds that they define."""
         self.initial = frozenset(
             (kind.storage, entry.key) for kind in self.server.kinds for entry in self.server.store.items(kind.storage)
         )
@@ -167,7 +167,7 @@ class ClusterCopy:
         return not problem
 
     def _usable_definitions(self, definitions: Iterable[JSON]) -> list[JSON]:
-        """Returns the definitions that have what the API requires; the others are reported as left out."""
+        """Returns the definitions with all fields that the API requires; reports the others as left out."""
         usable = []
         for definition in definitions:
             try:
@@ -175,7 +175,9 @@ class ClusterCopy:
                 names = [spec["group"], spec["names"]["kind"], spec["names"]["plural"], spec["versions"][0]["name"]]
                 if all(isinstance(name, str) and name for name in names):
                     usable.append(
-                        _with_established_status(self._decode(self._kind_of_definitions, definition), self.server.clock)
+                        _with_established_status(
+                            self._decode_object(self._kind_of_definitions, definition), self.server.clock
+                        )
                     )
                     continue
                 problem = "a name in its spec is not text"
@@ -203,7 +205,7 @@ class ClusterCopy:
                 unserved[name] = unserved.get(name, 0) + 1
                 continue
             batch.append(self._store_one(kind, obj))
-            if len(batch) == _TOGETHER:
+            if len(batch) == _WRITES_AT_ONCE:
                 await asyncio.gather(*batch)
                 batch.clear()
         await asyncio.gather(*batch)
@@ -217,25 +219,25 @@ class ClusterCopy:
         kinds = self.server.kinds
         return next((k for k in kinds if (k.group, k.version, k.kind) == (group, version, kind_name)), None)
 
-    def _decode(self, kind: Kind, obj: JSON) -> JSON:
-        """Returns the object as a server's codec reads it. Raises DecodeError for one that no server can have held."""
+    def _decode_object(self, kind: Kind, obj: JSON) -> JSON:
+        """Returns the object as a server's codec reads it. Raises DecodeError if no server can have stored it."""
         if not kind.custom:
             typed, unknown = self.server.schemas.decode(kind, obj)
             # A field that a newer server knows is kept.
             return obj if unknown else typed
-        # Of a custom resource nothing may be pruned here, but its metadata are typed as everybody's.
+        # Nothing of a custom resource may be pruned here. Its metadata have the same type as those of a ConfigMap.
         config_map = self.kind_of("", "ConfigMap")
         assert config_map is not None
         of_metadata = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": obj["metadata"]}
         return {**obj, "metadata": self.server.schemas.decode(config_map, of_metadata)[0]["metadata"]}
 
     async def _store_one(self, kind: Kind, obj: JSON) -> None:
-        """Decodes, defaults and stores one object; one that cannot be stored is noted in `left_out`."""
+        """Decodes, defaults and stores one object; notes in `left_out` an object that cannot be stored."""
         server = self.server
         obj = dict(unpacked(obj))
         obj["metadata"] = dict(obj["metadata"])
         try:
-            obj = self._decode(kind, obj)
+            obj = self._decode_object(kind, obj)
             restoring.stamp_restored(kind, obj, server.clock.now())
             obj = obj if kind.custom else server.schemas.default(kind, obj)
             stored = to_stored(kind, obj)
@@ -250,7 +252,8 @@ class ClusterCopy:
                 encode=encoder_of(kind),
             )
         except (Conflict, ApiError, DecodeError, ValueError, TypeError, KeyError, AttributeError) as error:
-            # Somebody else's object may be of any form; what cannot be stored is told, and nothing is concluded of it.
+            # A dump's object may have any form. One that cannot be stored is reported, and its kind counts as damaged:
+            # nothing is concluded from what the copy has of it.
             object_name = f"{kind.kind} {obj['metadata'].get('name')}"
             self.damaged.add((kind.group, kind.kind))
             self.left_out.append(LeftOut(object_name, f"it could not be copied: {error or type(error).__name__}", 1))
@@ -270,7 +273,7 @@ async def open_copy(
     `account` is namespace and name of the ServiceAccount that applies the release, `scratch` where the folder is made.
     `has_authorizer`: policies that ask the authorizer are copied, for a server that has one.
     """
-    folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=scratch))
+    folder = Path(tempfile.mkdtemp(prefix=SCRATCH_PREFIX, dir=scratch))
     try:
         async with ApiServer(data=folder / "server", clock=clock) as server:
             server.schemas.conversions.ask = _refuse_conversion
@@ -289,7 +292,7 @@ async def open_copy(
 def account_user(account: tuple[str, str]) -> tuple[str, tuple[str, ...]]:
     """Returns the user and the groups of a ServiceAccount, by namespace and name, with an administrator's rights."""
     namespace, name = account
-    return f"system:serviceaccount:{namespace}:{name}", (*_GROUPS, f"system:serviceaccounts:{namespace}")
+    return f"system:serviceaccount:{namespace}:{name}", (*_ADMINISTRATOR_GROUPS, f"system:serviceaccounts:{namespace}")
 
 
 async def _refuse_conversion(kind: Kind, _objects: Sequence[JSON], _version: str) -> list[JSON]:

@@ -180,7 +180,7 @@ class _LiveReader:
         self.whole.add(key)
 
     async def _listable_resources(self) -> list[Resource]:
-        """Returns every kind that can be listed, each in the version that its group prefers."""
+        """Returns every kind that can be listed, each in its group's preferred version, or the first that has it."""
         paths = ["/api/v1"]
         groups = await self._get_json("/apis")
         for group in groups.get("groups") or ():
@@ -229,7 +229,7 @@ def _refuse_too_many(number: int, limit: int) -> None:
 
 
 def _kubernetes_version(version: str) -> str:
-    """Returns a version of Kubernetes without what a distribution adds to it."""
+    """Returns a version of Kubernetes without the suffix of a distribution (`v1.34.2+k3s1`: `1.34.2`)."""
     return version.removeprefix("v").partition("+")[0].partition("-")[0]
 
 

@@ -66,11 +66,11 @@ class RealCopy(ClusterCopy):
         """Returns the version of a kind that the real server prefers, or None if it does not serve the kind."""
         if (group, kind) not in self._kinds:
             self._kinds |= {
-                (resource.group, resource.kind): resource for resource in reversed(list(self._discovered(group)))
+                (resource.group, resource.kind): resource for resource in reversed(list(self._discovered_kinds(group)))
             }
         return self._kinds.get((group, kind))
 
-    def _discovered(self, group: str) -> Iterator[Kind]:
+    def _discovered_kinds(self, group: str) -> Iterator[Kind]:
         """Yields the kinds of a group, those of its preferred version first."""
         try:
             if group:
@@ -119,7 +119,7 @@ class RealCopy(ClusterCopy):
     def served_versions(self) -> set[tuple[str, str, str]]:
         """Returns group, version and kind of everything that the real server serves. Raises KubeError."""
         groups = ["", *(entry["name"] for entry in self._get_json("/apis").get("groups") or ())]
-        return {(kind.group, kind.version, kind.kind) for group in groups for kind in self._discovered(group)}
+        return {(kind.group, kind.version, kind.kind) for group in groups for kind in self._discovered_kinds(group)}
 
     async def until_served(self, definition: JSON) -> None:
         """Waits until the kinds of a definition can be used: a real server takes a moment. Raises Terminal."""
@@ -157,7 +157,7 @@ class RealCopy(ClusterCopy):
             return True
         return any(entry["name"] == resource.plural for entry in listed)
 
-    async def settle(self, definition: JSON) -> None:
+    async def wait_until_served(self, definition: JSON) -> None:
         """Waits until the real server serves what `definition` defines, which was just applied. Raises Terminal."""
         spec = definition.get("spec")
         conditions = (definition.get("status") or {}).get("conditions") or ()
@@ -176,7 +176,7 @@ class RealCopy(ClusterCopy):
             if served is None or self._can_list(served):
                 continue
             for obj in source.objects:
-                if identity(obj)[:2] == (group, kind) and (problem := self._unreadable(Identity(*identity(obj)))):
+                if identity(obj)[:2] == (group, kind) and (problem := self._read_error(Identity(*identity(obj)))):
                     namespace, name = identity(obj)[2:]
                     self.damaged.add((group, kind))
                     self.left_out.append(LeftOut(f"{kind} {name}", f"the real API server cannot read it: {problem}", 1))
@@ -192,7 +192,7 @@ class RealCopy(ClusterCopy):
             return False
         return True
 
-    def _unreadable(self, identity_: Identity) -> str:
+    def _read_error(self, identity_: Identity) -> str:
         """Returns the server's error when it reads the object; empty if it can."""
         try:
             self.entry(identity_)
@@ -252,17 +252,17 @@ class RealCopy(ClusterCopy):
             try:
                 served = self._get_json(path)
             except (ApiError, codec.DecodeError):
-                # What is no longer served, or cannot be read, is told as such.
+                # Objects that are no longer served, or cannot be read, are reported elsewhere as such.
                 continue
             fields = differences.changes(identity_, sent, served)
             if fields:
                 yield ObjectChange(identity_, Action.UPDATE, fields)
 
     async def judge_stored_object(self, computed: StoredObject | None, identity_: Identity) -> StoredObject | None:
-        """Returns the result of the next write of a stored object, with the real server's refusal if it has one.
+        """Returns the result of the next write of a stored object, with the real server's refusal if there is one.
 
-        `computed` is what the schema alone says, of a write that changes the part in which a fault is. The server is
-        asked about a write that changes an annotation, and lets pass what that leaves alone.
+        `computed` is the result by the schema alone, for a write that changes the part with the fault. The server is
+        asked about a write that changes an annotation, so it accepts faults in parts that stay unchanged.
         """
         if computed is not None and (computed.refused or computed.unknown):
             return computed

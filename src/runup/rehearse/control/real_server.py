@@ -36,20 +36,20 @@ PROGRAMS = ("kube-apiserver", "etcd")
 READY_S = 300.0
 _VERSION = re.compile(r"v(\d+\.\d+\.\d+)")
 _VERSION_S = 60
-_ATTEMPTS = 3
-_TAKEN = "address already in use"
+_MAX_START_ATTEMPTS = 3
+_ADDRESS_TAKEN = "address already in use"
 # No controllers run here: nobody makes default service accounts, or takes the taint of a new node away. Webhooks are
 # others' programs, and a copy reaches nobody.
-_WITHOUT = (
+_DISABLED_PLUGINS = (
     "ServiceAccount",
     "TaintNodesByCondition",
     "MutatingAdmissionWebhook",
     "ValidatingAdmissionWebhook",
     "ImagePolicyWebhook",
 )
-_TOGETHER = 256
+_WRITES_AT_ONCE = 256
 _LONGEST_REQUEST = 256 * 1024 * 1024
-_ADVERTISED = "192.0.2.1"
+_ADVERTISED_ADDRESS = "192.0.2.1"
 
 
 class ProgramsMissing(Exception):
@@ -121,8 +121,8 @@ class RealServer:
         async with Client(load_kubeconfig(str(self._etcd_config)), clock=self._clock) as client:
             await self._until(client, Call(Request("GET", "/health"), lambda data: data), deadline)
             rows = iter(objects)
-            while batch := list(islice(rows, _TOGETHER)):
-                await client.send(_transaction(batch))
+            while batch := list(islice(rows, _WRITES_AT_ONCE)):
+                await client.send(_put_transaction(batch))
         self.url = f"https://127.0.0.1:{port}"
         admin = self.kubeconfig_for("admin", "kubernetes-admin", ("system:masters",))
         await self._run(self._programs.kube_apiserver, *self._server_flags(etcd, port))
@@ -133,7 +133,7 @@ class RealServer:
         """Deletes objects from etcd that the server cannot read."""
         async with Client(load_kubeconfig(str(self._etcd_config)), clock=self._clock) as client:
             for key in keys:
-                body = json.dumps({"key": _b64(key.encode())}).encode()
+                body = json.dumps({"key": _base64_text(key.encode())}).encode()
                 await client.send(Call(Request("POST", "/v3/kv/deleterange", (), (), body), lambda data: data))
 
     async def stop(self) -> None:
@@ -208,7 +208,7 @@ class RealServer:
             f"--client-cert-file={pki / 'etcd-client.crt'}",
             f"--client-key-file={pki / 'etcd-client.key'}",
             f"--max-request-bytes={_LONGEST_REQUEST}",
-            f"--max-txn-ops={_TOGETHER}",
+            f"--max-txn-ops={_WRITES_AT_ONCE}",
             f"--quota-backend-bytes={8 * 1024**3}",
             # Nothing of it is kept.
             "--unsafe-no-fsync",
@@ -225,7 +225,7 @@ class RealServer:
             f"--etcd-keyfile={pki / 'etcd-client.key'}",
             "--bind-address=127.0.0.1",
             # The endpoints of the Service `kubernetes` may not be on loopback.
-            f"--advertise-address={_ADVERTISED}",
+            f"--advertise-address={_ADVERTISED_ADDRESS}",
             f"--secure-port={port}",
             f"--cert-dir={pki}",
             f"--tls-cert-file={pki / 'server.crt'}",
@@ -233,7 +233,7 @@ class RealServer:
             f"--client-ca-file={pki / 'ca.crt'}",
             "--anonymous-auth=false",
             "--authorization-mode=RBAC",
-            f"--disable-admission-plugins={','.join(_WITHOUT)}",
+            f"--disable-admission-plugins={','.join(_DISABLED_PLUGINS)}",
             "--allow-privileged=true",
             f"--service-cluster-ip-range={self._services}",
             "--service-account-issuer=https://kubernetes.default.svc",
@@ -265,7 +265,7 @@ async def real_server(
 
     `services` is the range of the addresses of Services.
     """
-    for attempt in range(1, _ATTEMPTS + 1):
+    for attempt in range(1, _MAX_START_ATTEMPTS + 1):
         attempt_folder = folder / f"server-{attempt}"
         attempt_folder.mkdir(mode=0o700)
         server = RealServer(programs, attempt_folder, clock, services)
@@ -274,7 +274,7 @@ async def real_server(
                 await server.start(objects)
             except Terminal as error:
                 # Between the choice of a port and its use somebody else may take it.
-                if _TAKEN in str(error) and attempt < _ATTEMPTS:
+                if _ADDRESS_TAKEN in str(error) and attempt < _MAX_START_ATTEMPTS:
                     continue
                 raise
             yield server
@@ -283,13 +283,13 @@ async def real_server(
             await server.stop()
 
 
-def _transaction(batch: Sequence[tuple[str, bytes]]) -> Call[bytes]:
+def _put_transaction(batch: Sequence[tuple[str, bytes]]) -> Call[bytes]:
     """Returns the request that puts objects by their keys (gRPC gateway of etcd, https://etcd.io/docs/v3.6/dev-guide/api_grpc_gateway/)."""
-    puts = [{"requestPut": {"key": _b64(key.encode()), "value": _b64(raw)}} for key, raw in batch]
+    puts = [{"requestPut": {"key": _base64_text(key.encode()), "value": _base64_text(raw)}} for key, raw in batch]
     return Call(Request("POST", "/v3/kv/txn", (), (), json.dumps({"success": puts}).encode()), lambda data: data)
 
 
-def _b64(data: bytes) -> str:
+def _base64_text(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 

@@ -69,7 +69,7 @@ from runup.release.decide.payload import Payload, included_in
 JSON = dict[str, Any]
 _T = TypeVar("_T", bound=Object)
 # Kinds of the cluster that decide on writes; a copy without all of them cannot say that nothing stands in the way.
-_DECIDING = (
+_POLICY_KINDS = (
     ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy", "validatingadmissionpolicies"),
     ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"),
     ("admissionregistration.k8s.io", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations"),
@@ -155,17 +155,18 @@ def _as_copy_error(error: StoreError | ServerError | KubeError) -> MemoryError |
 
 
 async def _rehearse_on_copy(source: ClusterSource, release: RehearsalTarget, clock: Clock) -> Rehearsal:
-    """Copies the cluster, applies the release to the copy, and returns what that came to."""
+    """Copies the cluster, applies the release to the copy, and returns the results."""
     deadline = clock.monotonic() + release.limit_s
     account = account_of(source)
     version = cluster_version_of(source) or ClusterVersion()
     tasks = tasks_of(_manifests_for_cluster(source, release, version))
-    async with _copy_for(source, release, clock) as copy_:
+    async with _open_copy_for(source, release, clock) as copy_:
         account = replace(account, left_out=(*account.left_out, *copy_.left_out))
         source = replace(source, damaged=frozenset(copy_.damaged))
         server = None
         if isinstance(copy_, RealCopy) and release.server is not None:
             server = await _outcome_of_server(source, copy_, release.server, release.kubernetes, deadline)
+        # Before the release is applied, which replaces definitions and deletes owners.
         before = _read_objects_before(copy_, tasks)
         stand_ins = StandIns(copy_, copy_.client, clock, release.stuck)
         run = ReleaseRun(
@@ -182,12 +183,13 @@ async def _rehearse_on_copy(source: ClusterSource, release: RehearsalTarget, clo
         rehearsed = _rehearsal_from_results(source, release, version, copy_, before, result, account)
         if not isinstance(copy_, RealCopy):
             return rehearsed
+        # The stored objects were judged by their schemas alone so far.
         definitions = [await _judge_by_server(copy_, outcome) for outcome in rehearsed.definitions]
         return replace(rehearsed, server=server, definitions=tuple(definitions))
 
 
 @contextlib.asynccontextmanager
-async def _copy_for(source: ClusterSource, release: RehearsalTarget, clock: Clock) -> AsyncIterator[ClusterCopy]:
+async def _open_copy_for(source: ClusterSource, release: RehearsalTarget, clock: Clock) -> AsyncIterator[ClusterCopy]:
     """Yields the copy on the API server that is wanted: the sandbox's, or a real one."""
     if release.server is None:
         async with open_copy(source, clock, account=release.account, scratch=release.scratch) as copy_:
@@ -251,10 +253,10 @@ def kubernetes_version_of(source: ClusterSource) -> Version:
 
 def cluster_version_of(source: ClusterSource) -> ClusterVersion | None:
     """Returns the ClusterVersion of a cluster, None if it has none. Raises Terminal for one that cannot be read."""
-    return _read(source, ClusterVersion, "version")
+    return _read_config_object(source, ClusterVersion, "version")
 
 
-def _read(source: ClusterSource, type_: type[_T], name: str) -> _T | None:
+def _read_config_object(source: ClusterSource, type_: type[_T], name: str) -> _T | None:
     """Returns an object of config.openshift.io, None if there is none. Raises Terminal if it cannot be decoded."""
     raw = source.one("config.openshift.io", type_.__name__, name)
     try:
@@ -272,8 +274,8 @@ def account_of(source: ClusterSource) -> CopyAccount:
 
 
 def _manifests_for_cluster(source: ClusterSource, release: RehearsalTarget, version: ClusterVersion) -> Sequence[Any]:
-    """Returns the manifests that this cluster gets of the release; of two for one object the last one counts."""
-    gate = _read(source, FeatureGate, "cluster")
+    """Returns the manifests of the release that are included in this cluster; the last one if an object has several."""
+    gate = _read_config_object(source, FeatureGate, "cluster")
     running = Version(version.status.desired.version)
     filters = filters_of(TargetRequest(release.target, str(running)), running, version, gate)
     if filters.capabilities is not None:
@@ -298,7 +300,10 @@ def _enabled_capabilities(source: ClusterSource, release: RehearsalTarget, filte
 
 
 def _read_objects_before(copy_: ClusterCopy, tasks: Sequence[Task]) -> _ObjectsBefore:
-    """Returns the definitions before the release, and the objects that go with a deleted owner."""
+    """Returns the definitions before the release, and the objects that are deleted with what the release deletes.
+
+    These are the objects of a deleted definition, those in a deleted namespace, and the dependents of a deleted owner.
+    """
     before = _ObjectsBefore()
     owners: dict[str, Identity] = {}
     for task in tasks:
@@ -308,6 +313,7 @@ def _read_objects_before(copy_: ClusterCopy, tasks: Sequence[Task]) -> _ObjectsB
         if task.kind == DEFINITION:
             definition = entry.load()
             names = definition["spec"]["names"]
+            # A definition that the copy invented for objects of an unknown kind says nothing about the cluster's.
             if (definition["spec"]["group"], names["kind"]) not in copy_.invented:
                 before.definitions[task.identity.name] = Definition(definition)
             if task.deletes:
@@ -317,7 +323,7 @@ def _read_objects_before(copy_: ClusterCopy, tasks: Sequence[Task]) -> _ObjectsB
                 ]
         elif task.kind == _NAMESPACE and task.deletes:
             reason = f"its namespace {task.identity.name} goes"
-            before.going += [(each, reason) for each in copy_.within(task.identity.name)]
+            before.going += [(each, reason) for each in copy_.objects_in_namespace(task.identity.name)]
         elif task.deletes:
             owners[str(entry.load()["metadata"].get("uid") or "")] = task.identity
     before.going += copy_.dependents(owners)
@@ -447,12 +453,12 @@ def _rights_changes(copy_: ClusterCopy, tasks: Sequence[Task], pairs: Sequence[P
 def _definition_outcomes(
     source: ClusterSource, release: RehearsalTarget, copy_: ClusterCopy, before: _ObjectsBefore, tasks: Sequence[Task]
 ) -> Iterator[DefinitionOutcome]:
-    """Yields the effect of each definition that the release applies on the objects that are stored of it."""
+    """Yields, for each definition that the release applies, its effect on the stored objects of its kind."""
     for task in tasks:
         if task.kind != DEFINITION or task.deletes:
             continue
         spec = task.manifest.object.get("spec") or {}
-        # What the server refused to read is told as refused.
+        # A definition without these fields is skipped: the server refuses it, and that is reported as a refusal.
         with contextlib.suppress(KeyError, TypeError, AttributeError):
             group, names = spec["group"], spec["names"]
             yield stored_objects.try_stored_objects(
@@ -480,7 +486,7 @@ def _unknown_kinds(
             lacking[name] = lacking.get(name, 0) + 1
     for name, count in sorted(lacking.items()):
         yield LeftOut(name, "whether the release creates or changes them is not known", count)
-    for group, kind, plural in _DECIDING:
+    for group, kind, plural in _POLICY_KINDS:
         if not source.knows(group, kind):
             name = f"{plural}.{group}" if group else plural
             yield LeftOut(name, "what they refuse or change of the release's writes is not known")

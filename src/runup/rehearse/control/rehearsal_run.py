@@ -170,7 +170,7 @@ class ReleaseRun:
             return
         try:
             if task.kind == DEFINITION:
-                await self._copied.settle(self._copied.get(task.identity) or {})
+                await self._copied.wait_until_served(self._copied.get(task.identity) or {})
             await self._stand_ins.write_status_for(task)
         except (KubeError, Terminal) as error:
             _raise_if_copy_ended(error)
@@ -180,7 +180,7 @@ class ReleaseRun:
         self._note_unhealthy(task, result)
 
     async def _retry_failed(self, applier: ObjectApplier, result: RunResult) -> None:
-        """Tries again what lacked something that a later task may have made, for as long as that helps."""
+        """Retries the tasks that lacked an object which a later task may have created, for as long as that helps."""
         while not result.too_late:
             missing = [failure.task for failure in result.failures.values() if _lacks_something(failure.error)]
             await self._apply_each(applier, missing, result)
@@ -188,7 +188,7 @@ class ReleaseRun:
                 return
 
     def _note_unhealthy(self, task: Task, result: RunResult) -> None:
-        """Notes that an operator would wait here: by its own rules for the health of what it applied."""
+        """Notes that an operator would wait here, by its own rules for the health of the object that it applied."""
         problem = None
         obj = self._copied.get(task.identity)
         now = self._clock.now()

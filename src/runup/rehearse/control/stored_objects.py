@@ -24,7 +24,7 @@ JSON = dict[str, Any]
 _RATCHETS_FROM = 30
 # The time of a condition of a definition that is never stored.
 _NEVER = datetime.min.replace(tzinfo=UTC)
-_STEP = re.compile(r"[^.\[\]]+|\[[^\]]*\]")
+_PATH_STEP = re.compile(r"[^.\[\]]+|\[[^\]]*\]")
 
 
 class Definition:
@@ -103,6 +103,7 @@ def _try_object(
     identity: Identity, obj: JSON, before: Definition | None, new: Definition, *, ratchets: bool
 ) -> StoredObject | None:
     """Returns what the new definition refuses or drops of a stored object, None if nothing."""
+    # As in the API server, an object is read in its own version while that is served, else in the storage version.
     version = str(obj["apiVersion"]).rpartition("/")[2]
     target = version if version in new.served else new.storage
     if target != version and new.converts_by_webhook:
@@ -119,6 +120,7 @@ def _try_object(
         return StoredObject(identity, refused=(str(error),))
     except SchemaError as error:
         return StoredObject(identity, unknown=f"the schema of version {target} cannot be read: {error}")
+    # Only what the release changes is its effect: fields that are dropped, and faults that exist, today are not.
     pruned = tuple(path for path in dropped if path not in dropped_before)
     fresh = [(path, text) for path, text in faults if text not in old_faults]
     tolerated = tuple(text for path, text in fresh if ratchets and _is_leaf(decoded, path))
@@ -145,9 +147,9 @@ def _schema_faults(schema: Schema | None, obj: JSON) -> list[tuple[str, str]]:
 
 
 def _is_leaf(obj: JSON, path: str) -> bool:
-    """Returns whether the path leads to a value that holds no others: an update that leaves it alone is let pass."""
+    """Returns whether the path leads to a scalar. A server that ratchets accepts an update that leaves it unchanged."""
     at: Any = obj
-    for step in _STEP.findall(path):
+    for step in _PATH_STEP.findall(path):
         if step.startswith("["):
             key = step[1:-1].strip('"')
             at = (

@@ -22,15 +22,15 @@ from runup.rehearse.decide.drains.drain_result import (
 
 WIDTH = 80
 # Rows of each part that are shown without --verbose.
-MOST = 10
-_BAR = 24
+_MAX_ROWS = 10
+_BAR_WIDTH = 24
 # Workloads that are named of those that compete with another one.
-_RIVALS = 3
+_MAX_RIVALS = 3
 
 
 def drain_text(result: DrainResult, *, whole: bool = False) -> str:
     """Returns the text: timeline by pool, what blocks, what finds no place, outages, critical path, what is unknown."""
-    most = 10**9 if whole else MOST
+    most = 10**9 if whole else _MAX_ROWS
     sections = [
         _headline(result),
         _pool_timelines(result),
@@ -137,9 +137,9 @@ def _pool_row(pool: PoolTimeline, total_s: int) -> tuple[str, str, str, str, str
 
 
 def _timeline_bar(begin: int, end: int, total_s: int) -> str:
-    first_cell = begin * _BAR // max(total_s, 1)
-    end_cell = max(first_cell + 1, -(-end * _BAR // max(total_s, 1)))
-    return "." * first_cell + "#" * (end_cell - first_cell) + "." * (_BAR - end_cell)
+    first_cell = begin * _BAR_WIDTH // max(total_s, 1)
+    end_cell = max(first_cell + 1, -(-end * _BAR_WIDTH // max(total_s, 1)))
+    return "." * first_cell + "#" * (end_cell - first_cell) + "." * (_BAR_WIDTH - end_cell)
 
 
 def _end_s(node: NodeDrain) -> int:
@@ -214,7 +214,7 @@ def _late_placement_text(unplaced: Unplaced) -> str:
 def _rivals_text(unplaced: Unplaced) -> str:
     if not unplaced.rivals:
         return ""
-    shown, more = unplaced.rivals[:_RIVALS], len(unplaced.rivals) - _RIVALS
+    shown, more = unplaced.rivals[:_MAX_RIVALS], len(unplaced.rivals) - _MAX_RIVALS
     named = " or ".join(shown) + (f" or {more} more" if more > 0 else "")
     return f" Or {named} waits instead: their pods are made at about the same time."
 

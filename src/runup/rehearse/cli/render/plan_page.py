@@ -10,8 +10,8 @@ from runup.cli.render.html.parts import grid
 from runup.rehearse.cli.render.plan_text import field_text, ordered
 from runup.rehearse.decide.rehearsal_outcome import ObjectChange, Rehearsal
 
-# Objects and fields that the page shows; `-o json` has all of them.
-_OBJECTS, _FIELDS = 500, 20
+# How many objects, and fields of one, the page shows; `-o json` has all of them.
+_MAX_OBJECTS, _MAX_FIELDS = 500, 20
 _COLUMNS = ("Object", "Change", "Fields, the gravest first")
 
 
@@ -22,9 +22,9 @@ def plan_section(rehearsed: Rehearsal) -> Markup | None:
     changed = ordered(rehearsed)
     rows = [
         *(_plan_row(str(refusal.identity), "refused", [refusal.message]) for refusal in rehearsed.refusals),
-        *(_change_row(each) for each in changed[:_OBJECTS]),
+        *(_change_row(each) for each in changed[:_MAX_OBJECTS]),
     ]
-    more_changes = len(changed) - _OBJECTS
+    more_changes = len(changed) - _MAX_OBJECTS
     return el(
         "section",
         el("h2", "Plan of changes"),
@@ -39,9 +39,9 @@ def _change_row(change: ObjectChange) -> Markup:
     """Returns one object's row: its action and the first of its changed fields."""
     lines = [
         f"{field_text(field)}{f' (set by {names(field.others)}: lost)' if field.others else ''}"
-        for field in change.fields[:_FIELDS]
+        for field in change.fields[:_MAX_FIELDS]
     ]
-    more_fields = len(change.fields) - _FIELDS
+    more_fields = len(change.fields) - _MAX_FIELDS
     notes = [] if change.known else ["Whether it is there already is not known."]
     return _plan_row(
         str(change.identity),

@@ -23,14 +23,15 @@ from runup.rehearse.decide.rehearsal_outcome import (
 )
 
 _SIGNS = {Action.CREATE: "+", Action.UPDATE: "~", Action.DELETE: "-"}
-# Objects and fields of the plan without --verbose; kinds that are counted by name; characters of a value in data.
-_OBJECTS, _FIELDS, _KINDS, _LONGEST = 20, 4, 5, 400
+# How many objects and fields the plan shows without --verbose, how many kinds are counted by name, and how many
+# characters of a value the data have.
+_MAX_OBJECTS, _MAX_FIELDS, _MAX_KINDS, _MAX_VALUE_CHARACTERS = 20, 4, 5, 400
 _ORDER = {Action.DELETE: 0, Action.UPDATE: 1, Action.CREATE: 2}
 
 
 def account_text(copied: CopyAccount) -> str:
-    """Returns what the copy holds, and what was left out of it."""
-    kinds = names([f"{number} {kind}" for kind, number in copied.kinds], _KINDS)
+    """Returns the text about the copy: how many objects it has of each kind, and what was left out."""
+    kinds = names([f"{number} {kind}" for kind, number in copied.kinds], _MAX_KINDS)
     requests_text = f", read by {count(copied.requests, 'request')} (get and list)" if copied.requests else ""
     lines = [f"Copy of {copied.source}: {count(copied.objects, 'object')}{requests_text}: {kinds}."]
     return "\n".join(map(printable, lines)) + "\n" + left_out_text(copied.left_out)
@@ -61,7 +62,7 @@ def plan(rehearsed: Rehearsal, *, whole: bool = False) -> str:
     lines = [f"Plan of {rehearsed.source} to {rehearsed.target}: {counts_text}{aside}, {refused}."]
     lines += [f"  ! {refusal.identity}: refused ({refusal.kind})" for refusal in rehearsed.refusals]
     rights = {change.identity: change for change in rehearsed.rights}
-    shown_changes = changed if whole else [change for change in changed if _is_worth_showing(change)][:_OBJECTS]
+    shown_changes = changed if whole else [change for change in changed if _is_worth_showing(change)][:_MAX_OBJECTS]
     for change in shown_changes:
         lines += _object_lines(change, rights.get(change.identity), whole=whole)
     if (more_changes := len(changed) - len(shown_changes)) > 0:
@@ -83,7 +84,7 @@ def _object_lines(change: ObjectChange, rights: RightsChange | None, *, whole: b
     """Yields an object and its changed fields; only the first ones unless `whole`."""
     unknown = "" if change.known else " (whether it is there already is not known)"
     yield f"  {_SIGNS[change.action]} {change.identity}{unknown}"
-    shown_fields = change.fields if whole else change.fields[:_FIELDS]
+    shown_fields = change.fields if whole else change.fields[:_MAX_FIELDS]
     for field in shown_fields:
         lost = f"  (set by {names(field.others)}: lost)" if field.others else ""
         yield f"      {_rights_text(rights) if rights and field.weight is Weight.RIGHTS else field_text(field)}{lost}"
@@ -98,7 +99,7 @@ def field_text(field: FieldChange) -> str:
 
 def _rights_text(change: RightsChange) -> str:
     rights_by_verb = (("loses", change.lost), ("gains", change.gained))
-    return "rights: " + "; ".join(f"{verb} {names(rights, _KINDS)}" for verb, rights in rights_by_verb if rights)
+    return "rights: " + "; ".join(f"{verb} {names(rights, _MAX_KINDS)}" for verb, rights in rights_by_verb if rights)
 
 
 def effort_text(rehearsed: Rehearsal) -> str:
@@ -202,8 +203,8 @@ def _change_data(change: ObjectChange) -> dict[str, Any]:
     fields = [
         {
             "path": field_change.path,
-            "before": value(field_change.before, _LONGEST),
-            "after": value(field_change.after, _LONGEST),
+            "before": value(field_change.before, _MAX_VALUE_CHARACTERS),
+            "after": value(field_change.after, _MAX_VALUE_CHARACTERS),
             "weight": str(field_change.weight),
             "lostFrom": list(field_change.others),
         }
