@@ -30,7 +30,7 @@ from runup.install.decide.component import (
 )
 from runup.install.decide.component_objects import component_objects
 from runup.install.decide.objects import Objects, definition
-from runup.install.decide.refusals import OLDEST
+from runup.install.decide.refusals import OLDEST_KUBERNETES
 
 # Started by its path, it finds the checkout's other tools all the same.
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -147,7 +147,7 @@ def _chart() -> dict[str, Any]:
         "type": "application",
         "version": semantic(__version__),
         "appVersion": semantic(__version__),
-        "kubeVersion": f">={OLDEST[0]}.{OLDEST[1]}.0-0",
+        "kubeVersion": f">={OLDEST_KUBERNETES[0]}.{OLDEST_KUBERNETES[1]}.0-0",
     }
 
 

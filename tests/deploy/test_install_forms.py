@@ -18,7 +18,7 @@ from runup import __version__
 from runup.install.control import sources
 from runup.install.decide.component import COMPONENTS, PLACEHOLDER, Component, Platform
 from runup.install.decide.component_objects import component_objects
-from runup.install.decide.refusals import OLDEST, OLDEST_OF_KERNEL_MODULES
+from runup.install.decide.refusals import OLDEST_KUBERNETES, OLDEST_KUBERNETES_FOR_KERNEL_MODULES
 from tools import generate_install
 
 JSON = dict[str, Any]
@@ -151,7 +151,11 @@ def test_the_chart_refuses_what_cannot_work(values: tuple[str, ...], says: str) 
 
 @pytest.mark.parametrize(
     ("name", "oldest"),
-    [("update-status", OLDEST), ("operator", OLDEST), ("kernel-modules", OLDEST_OF_KERNEL_MODULES)],
+    [
+        ("update-status", OLDEST_KUBERNETES),
+        ("operator", OLDEST_KUBERNETES),
+        ("kernel-modules", OLDEST_KUBERNETES_FOR_KERNEL_MODULES),
+    ],
 )
 def test_the_chart_takes_the_clusters_that_the_command_takes(name: str, oldest: tuple[int, int]) -> None:
     """Helm asks a cluster for its version, with what its distribution adds; a version before is refused."""

@@ -287,7 +287,7 @@ def test_history_and_conditions_of_years_fit() -> None:
     fitted = size_limits.status(told)
     assert len(codec.encode(fitted)) < 300_000
     kept = [len(item.accepted_risks) for item in fitted.history]
-    assert (kept[0] > 1000, max(kept[-50:]) <= size_limits.TEXTS[-1]) == (True, True)
+    assert (kept[0] > 1000, max(kept[-50:]) <= size_limits.TEXT_LIMITS[-1]) == (True, True)
     assert size_limits.status(fitted) == fitted
     assert [c.message for c in fitted.conditions if c.type == "Failing"] == ["\\x9bboom"]
     assert all(isinstance(item, UpdateHistory) and "more characters" in item.accepted_risks for item in fitted.history)

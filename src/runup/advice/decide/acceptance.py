@@ -17,11 +17,13 @@ NAME = "accepted-risks"
 # The operator watches ConfigMaps of its namespace with this label.
 LABELS = {"app": "cluster-version-operator-preflight"}
 MAX_REASON = 1024
-# Of an accepted risk's objects; all records share one ConfigMap.
+# How many objects of an accepted risk a record names: all records share one ConfigMap.
 MAX_OBJECTS = 100
-_SHOWN = 5
+# How many objects a message names.
+_MAX_SHOWN_OBJECTS = 5
 _KEY = Pattern(r"[A-Za-z0-9._-]{1,253}")
-_NEAR = 0.6
+# How similar a known name must be to be suggested in place of an unknown one (difflib's ratio).
+_MIN_SIMILARITY = 0.6
 
 
 class Acceptance(NamedTuple):
@@ -66,7 +68,7 @@ class Growth(NamedTuple):
     @property
     def text(self) -> str:
         """The growth as a clause for messages."""
-        shown_objects = list(self.added[:_SHOWN])
+        shown_objects = list(self.added[:_MAX_SHOWN_OBJECTS])
         omitted_count = len(self.added) - len(shown_objects) + self.more
         listed = ", ".join(
             [
@@ -80,7 +82,7 @@ class Growth(NamedTuple):
 
 
 def growth(record: Acceptance | None, objects: Mapping[str, datetime | None]) -> Growth | None:
-    """Returns what `objects` (each with the time since which it is named) has beyond the record, None if nothing."""
+    """Returns the growth of `objects` (each with the time since which it is named) beyond the record, None if none."""
     if record is None or not record.total:
         return None
     added = {name: since for name, since in objects.items() if name not in record.objects}
@@ -138,7 +140,7 @@ def nearest(name: str, known_names: Iterable[str]) -> str:
     """Returns the name among `known_names` that was probably meant, or an empty string."""
     from difflib import get_close_matches
 
-    return next(iter(get_close_matches(name, list(known_names), n=1, cutoff=_NEAR)), "")
+    return next(iter(get_close_matches(name, list(known_names), n=1, cutoff=_MIN_SIMILARITY)), "")
 
 
 def stamp(moment: datetime | None) -> str:

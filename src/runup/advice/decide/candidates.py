@@ -21,7 +21,7 @@ from runup.api.config_v1 import ConditionalUpdateRisk, MatchingRule, Release
 ALWAYS = (MatchingRule(type="Always"),)
 # The API's limit (docs/upstream-behaviour.md 10.3).
 MAX_RISKS_AN_UPDATE = 200
-_WORST = {"False": 0, "Unknown": 1, "True": 2}
+_ORDER_OF_VERDICTS = {"False": 0, "Unknown": 1, "True": 2}
 
 
 class JudgedRisk(msgspec.Struct, frozen=True):
@@ -109,11 +109,11 @@ def join(first: JudgedRisk, second: JudgedRisk) -> JudgedRisk:
 
 def _severity_rank(risk: JudgedRisk) -> tuple[int, bool]:
     # Of two that apply, the one that acceptance does not lift decides what is told.
-    return _WORST[risk.applies.status], not risk.acceptable
+    return _ORDER_OF_VERDICTS[risk.applies.status], not risk.acceptable
 
 
 def only_holding_risks(candidate: Candidate) -> Candidate:
-    """Returns `candidate` with only the risks that an update to it waits for."""
+    """Returns `candidate` with only the risks that hold up an update to it."""
     return replace(candidate, risks=tuple(risk for risk in candidate.risks if risk.holds_up))
 
 

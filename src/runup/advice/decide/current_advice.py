@@ -21,7 +21,7 @@ from runup.advice.decide.service import Failure, Query, ServiceState
 from runup.api.config_v1 import ClusterVersionSpec, ClusterVersionStatus, ConditionalUpdate, Release
 
 # Failures after which the earlier advice in ClusterVersion is kept, because the service may recover.
-_KEEPS = ("RemoteFailed", "ResponseFailed", "ResponseInvalid")
+_REASONS_THAT_KEEP_OFFERS = ("RemoteFailed", "ResponseFailed", "ResponseInvalid")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ def advise(
         return CurrentAdvice(
             candidates=_stored_candidates(status, _Pass(current, due, prometheus, now)), due=due, settled=False
         )
-    keeps_earlier = failure.reason in _KEEPS
+    keeps_earlier = failure.reason in _REASONS_THAT_KEEP_OFFERS
     return CurrentAdvice(
         candidates=_stored_candidates(status, _Pass(current, due, prometheus, now)) if keeps_earlier else (),
         condition=service.retrieved_updates(failure),

@@ -263,7 +263,7 @@ def _conditional_updates(graph: Graph, current: Version) -> tuple[ConditionalUpd
 
 
 def _without_shared_images(updates: tuple[ConditionalUpdate, ...]) -> Iterable[ConditionalUpdate]:
-    """Returns the conditional updates without those that share an image: they contradict each other."""
+    """Returns the conditional updates without any that share an image, because such updates contradict each other."""
     images = Counter(update.release.image for update in updates)
     return (update for update in updates if images[update.release.image] == 1)
 

@@ -31,7 +31,7 @@ MAX_RISKS = 10_000
 MAX_QUERIES = 500
 MAX_TEXT = 4 << 20
 # Characters of a name of the answer's that messages quote.
-_SHOWN = 100
+_MAX_QUOTED = 100
 
 
 RiskGroup = tuple[int, Sequence[ConditionalUpdateRisk]]
@@ -71,7 +71,7 @@ def updates(origin: str, plain: int, groups: Iterable[RiskGroup]) -> None:
 
 def quote_name(text: str) -> str:
     """Returns a name of the answer's as messages quote it."""
-    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")
+    return repr(text if len(text) <= _MAX_QUOTED else f"{text[:_MAX_QUOTED]}...")
 
 
 def bad_graph(message: str) -> BadGraph:

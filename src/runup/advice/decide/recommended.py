@@ -110,7 +110,7 @@ def _fold(total: _PartialCondition, new: _PartialCondition) -> _PartialCondition
 
 
 def _combined_reason(old: str, new: str) -> str:
-    """Returns the reason for two parts together: one that both share, the graver one, or MultipleReasons."""
+    """Returns the reason for two parts together: that of both, that of the graver part, or MultipleReasons."""
     if old == new or new == NOT_EXPOSED:
         return old
     if old in (NOT_EXPOSED, ACCEPTED) or (old == REPAIRS and new != ACCEPTED):

@@ -29,16 +29,16 @@ from runup.preflight.decide.findings import Findings, current_findings, findings
 
 def run(request: UpgradeRequest, connection: Connection) -> int | None:
     """Carries out the one action that the flags ask for."""
-    _check(request)
+    _check_flags(request)
     write(target_choice.check_flags(request.flags))
     if request.preflight:
         preflight_request.check_target(request.flags)
-    action = _action(request)
+    action = _action_of_flags(request)
     with connection.client() as client:
         return action(request, client)
 
 
-def _check(request: UpgradeRequest) -> None:
+def _check_flags(request: UpgradeRequest) -> None:
     """Rejects combinations of our own flags; those of oc's flags are rejected later, by `targets.check_flags`."""
     flags = request.flags
     # A bad duration fails before anything is sent.
@@ -61,17 +61,17 @@ def _check(request: UpgradeRequest) -> None:
         raise CommandError(f"-o {request.output} is for showing; what an action did is told as text, json or yaml")
 
 
-def _action(request: UpgradeRequest) -> Callable[[UpgradeRequest, SyncClient], int | None]:
+def _action_of_flags(request: UpgradeRequest) -> Callable[[UpgradeRequest, SyncClient], int | None]:
     """Returns the function that carries out what the flags ask for."""
     flags = request.flags
     if request.preflight:
-        return _preflight
+        return _request_preflight
     if request.clear_preflight:
         return _clear_preflight
     if flags.clear:
         return _clear_update
     if flags.to_multi_arch:
-        return _to_multi_arch
+        return _request_multi_arch
     return _start_update if flags.names_target else _show_state
 
 
@@ -165,7 +165,7 @@ def _patch_update(client: SyncClient, body: clusters.Patch) -> None:
         )
 
 
-def _to_multi_arch(request: UpgradeRequest, client: SyncClient) -> None:
+def _request_multi_arch(request: UpgradeRequest, client: SyncClient) -> None:
     """Requests the update to the multi-architecture image of the running version."""
     flags, printer = request.flags, ResultPrinter("update", request.output)
     cluster = clusters.read(client)
@@ -216,7 +216,7 @@ def _clear_preflight(request: UpgradeRequest, client: SyncClient) -> None:
     printer.done(ending.patch if after else None)
 
 
-def _preflight(request: UpgradeRequest, client: SyncClient) -> int | None:
+def _request_preflight(request: UpgradeRequest, client: SyncClient) -> int | None:
     """Requests a preflight; with --wait returns the exit code of its result, else None."""
     cluster = clusters.read(client)
     target = preflight_request.target_of(cluster, request.flags)

@@ -140,7 +140,7 @@ class _ExtraOutput:
         return {"preflight": current, "endedPreflights": [rendered.as_data(target) for target in self._ended]}
 
     def lines(self, now: datetime | None, *, wide: bool) -> Iterator[Output]:
-        """Yields the update that the spec does not show, the requested preflight, and those that have ended."""
+        """Yields the update under way if `spec.desiredUpdate` does not show it, and the preflights."""
         from runup.cli.output import screen_of
         from runup.clusterversion.cli import update_under_way
         from runup.preflight.cli.render import finding_texts as rendered

@@ -161,7 +161,9 @@ class _Walk:
 
     def result(self) -> Target | Nothing:
         """Returns the release that the flags choose, or why there is nothing to do. Raises CommandError to refuse."""
-        version_and_image = self._from_available_updates() or self._conditional() or self._from_explicit_image()
+        version_and_image = (
+            self._from_available_updates() or self._from_conditional_updates() or self._from_explicit_image()
+        )
         self.candidates = newest_first(self.candidates, lambda release: release.version)
         if self.flags.to_latest and self.candidates:
             best = self.candidates[0]
@@ -178,7 +180,7 @@ class _Walk:
             self.candidates.append(release)
         return None
 
-    def _conditional(self) -> tuple[str, str] | None:
+    def _from_conditional_updates(self) -> tuple[str, str] | None:
         """Returns version and image of the conditional update that the flags name, None if they name none."""
         # Conditional updates that are recommended are in availableUpdates, too, and were found there.
         for update, condition in not_recommended(self.status.conditional_updates):
@@ -213,7 +215,7 @@ class _Walk:
         if not flags.to_image:
             return False
         try:
-            digests = _digest_of(flags.to_image), _digest_of(release.image)
+            digests = _digest_of_image(flags.to_image), _digest_of_image(release.image)
         except ValueError as error:
             self.said.append(err(f"warning: unable to calculate match for the update target in {place}: {error}\n"))
             return False
@@ -280,7 +282,7 @@ def _lines_by_message(verdicts: Sequence[tuple[str, Condition]], reason: str) ->
     return "".join(f"  {', '.join(names[message])}: {message}\n" for message in names)
 
 
-def _digest_of(image: str) -> str:
+def _digest_of_image(image: str) -> str:
     spec: PullSpec = pull_spec(image)
     return spec.digest
 

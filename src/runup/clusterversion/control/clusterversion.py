@@ -248,9 +248,9 @@ class ClusterVersionController:
                 await self._failed(key, Failure(error.what, error.reason))
         except (KubeError, DecodeError) as error:
             log.warning(
-                "a write failed", error=str(error), reason=_reason_of(error), failures=self._queue.failures(key)
+                "a write failed", error=str(error), reason=_failing_reason(error), failures=self._queue.failures(key)
             )
-            await self._failed(key, Failure(str(error), _reason_of(error)))
+            await self._failed(key, Failure(str(error), _failing_reason(error)))
         except asyncio.CancelledError:
             raise
         except Exception as error:
@@ -364,15 +364,15 @@ class ClusterVersionController:
         )
         return Observed(
             cluster_version=version,
-            facts=replace(self._facts, place=preflight_settings.pods, version_hash=self._hash()),
+            facts=replace(self._facts, place=preflight_settings.pods, version_hash=self._release_hash()),
             feature_gate=caches.feature_gate(),
             operators=_sorted_operators(caches.operators),
             operators_error=caches.operators.error or "",
             unread_operators=caches.operators.undecoded,
             deployment=deployment,
             deployment_age_s=self._age.of(deployment),
-            pods=_of_app(caches.pods, preflight_deployment.NAME),
-            check_pods=_of_app(caches.pods, container_check_pods.NAME),
+            pods=_pods_of_app(caches.pods, preflight_deployment.NAME),
+            check_pods=_pods_of_app(caches.pods, container_check_pods.NAME),
             warnings=tuple(caches.warnings.all()),
             history=caches.config_maps.get(NamespacedName(place.namespace, stored_reports.NAME)),
             report=self._report_seen(preflight_id, preflight_settings.pods),
@@ -398,7 +398,7 @@ class ClusterVersionController:
             version = self._caches.versions.get(NAME)
             self._prometheus.want(queries, version.spec.cluster_id if version is not None else "")
 
-    def _hash(self) -> str:
+    def _release_hash(self) -> str:
         """Returns the release's hash, empty if a worker applies releases and reports their hash itself."""
         return self._own.version_hash(self._caches.feature_gate()) if self._worker is None else ""
 
@@ -434,7 +434,7 @@ def _why_unreadable(*caches: Cache[ConfigMap]) -> str:
     return ""
 
 
-def _of_app(cache: Cache[Pod], app: str) -> tuple[Pod, ...]:
+def _pods_of_app(cache: Cache[Pod], app: str) -> tuple[Pod, ...]:
     return tuple(pod for pod in cache.all() if pod.metadata.labels.get(preflight_deployment.APP_LABEL) == app)
 
 
@@ -444,7 +444,7 @@ def _sorted_operators(cache: Cache[ClusterOperator]) -> tuple[ClusterOperator, .
     return tuple(sorted(cache.all(), key=lambda operator: operator.metadata.name))
 
 
-def _reason_of(error: KubeError | DecodeError) -> str:
+def _failing_reason(error: KubeError | DecodeError) -> str:
     return error.reason if isinstance(error, KubeError) else "UnreadableAnswer"
 
 

@@ -48,7 +48,7 @@ def state_before(observed: Observed) -> PreflightState:
 
 
 def state_after(observed: Observed, plan: Plan[object]) -> PreflightState:
-    """Returns the state that it reports once `plan` is carried out."""
+    """Returns the state that ClusterVersion reports once `plan` is carried out."""
     new_conditions: Sequence[Condition] = observed.cluster_version.status.conditions
     for action in plan.actions:
         # A pass that changes no condition leaves those that were observed.
@@ -89,7 +89,7 @@ def _state_of(observed: Observed, conditions: Sequence[Condition], attempt: Atte
 
 
 def _attempt_after(observed: Observed, plan: Plan[object]) -> Attempt | None:
-    """Returns the attempt as it is after the plan: the plan's own record, if it writes one, else the observed one."""
+    """Returns the attempt in the record that the plan writes; if it writes none, the attempt in the observed record."""
     record = observed.history
     for action in plan.actions:
         # The record is among the plan's writes when it changes, and newer than the observed one.

@@ -107,7 +107,7 @@ def settle_status(
         # An empty hash means that no payload is loaded yet: the status keeps the last one.
         version_hash=(progress.version_hash if _is_current(view, progress) else "") or status.version_hash,
     )
-    reported = (*_conditions_of(view, status, progress, invalid=invalid), _implicit_condition(known_capabilities))
+    reported = (*_conditions_of_run(view, status, progress, invalid=invalid), _implicit_condition(known_capabilities))
     return status, reported
 
 
@@ -179,7 +179,7 @@ def _problems_to_report(view: View, progress: Progress) -> tuple[Problem, ...]:
     return (Problem(RETRIEVAL, f"Unable to download and prepare the update: {load.error}"),)
 
 
-def _conditions_of(view: View, status: ClusterVersionStatus, progress: Progress, *, invalid: bool) -> Conditions:
+def _conditions_of_run(view: View, status: ClusterVersionStatus, progress: Progress, *, invalid: bool) -> Conditions:
     """Returns the conditions about the run: Available, Failing and Progressing."""
     current = _is_current(view, progress)
     problems = _problems_to_report(view, progress)
@@ -198,7 +198,7 @@ def _conditions_of(view: View, status: ClusterVersionStatus, progress: Progress,
         conditions.append(Condition(type="Available", status="False"))
     conditions.append(_failing_condition(summary, verdict, view.now, reconciling=reconciling))
     if reconciling:
-        conditions.append(_progressing_at(version, summary, verdict, _objects_awaited(problems), invalid=invalid))
+        conditions.append(_progressing_while_at(version, summary, verdict, _objects_awaited(problems), invalid=invalid))
     else:
         conditions.append(
             _progressing_towards(version, progress if current else None, summary, verdict, invalid=invalid)
@@ -237,7 +237,7 @@ def _objects_awaited(problems: Iterable[Problem]) -> Problem | None:
     return waits.problem if waits is not None else None
 
 
-def _progressing_at(
+def _progressing_while_at(
     version: str, summary: Summary | None, verdict: Verdict | None, awaited: Problem | None, *, invalid: bool
 ) -> Condition:
     """Returns Progressing while the cluster stays at `version`."""

@@ -88,7 +88,7 @@ def _assemble(view: View, checked: Sequence[CheckedTarget], risks: Sequence[Sour
         if index is None:
             assembled.append(_unlisted_candidate(view, target))
             index = len(assembled) - 1
-        assembled[index] = add_risks(assembled[index], _found_by(view, target))
+        assembled[index] = add_risks(assembled[index], _risks_with_links(view, target))
         # Without a live preflight a target is shown as the update service offers it: its guards decide when asked.
         if not target.ended:
             assembled[index] = add_risks(assembled[index], update_refusals.refusals(view, target, risks))
@@ -109,7 +109,7 @@ def _fit_into_api(view: View, unfit_candidates: Sequence[Candidate]) -> tuple[Ca
     return tuple(_link_documentation(view, candidate) for candidate in size_limits.candidates(unfit_candidates))
 
 
-def _found_by(view: View, target: CheckedTarget) -> tuple[JudgedRisk, ...]:
+def _risks_with_links(view: View, target: CheckedTarget) -> tuple[JudgedRisk, ...]:
     """Returns the target's risks with links to its own documentation, or to the administrator's copy of it."""
     bases = (target.report.documentation_base,) if target.report else ()
     risks = published_risks.judged_risks(target)

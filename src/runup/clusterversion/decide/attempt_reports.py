@@ -50,9 +50,9 @@ def applicable_risks(view: View, attempt: Attempt, report: Report) -> tuple[Judg
 
 
 def with_others(view: View, report: Report, risks: tuple[JudgedRisk, ...]) -> Report:
-    """Returns `report` as it is stored: with what counts besides, so that nothing that changes later changes it.
+    """Returns `report` as it is stored: with the risks that others found, and the risks that are accepted now.
 
-    `risks` are those of `applicable_risks`.
+    So later changes of the cluster do not change it. `risks` are those of `applicable_risks`.
     """
     own_names = {risk.name for risk in report.risks}
     return with_fields(

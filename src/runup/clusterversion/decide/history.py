@@ -56,7 +56,7 @@ def prune(entries: Entries) -> Entries:
     if len(entries) <= MAX_ENTRIES:
         return entries
     completed = next((i for i, entry in enumerate(entries) if entry.state == "Completed"), -1)
-    ranked = [(_rank(entries, i, completed), i) for i in range(len(entries))]
+    ranked = [(_pruning_rank(entries, i, completed), i) for i in range(len(entries))]
     removed = min(ranked)[1]
     return (*entries[:removed], *entries[removed + 1 :])
 
@@ -73,7 +73,7 @@ def _close_newest(entries: Entries, now: datetime) -> Entries:
     return (replace(entries[0], completion_time=now), *entries[1:])
 
 
-def _rank(entries: Entries, index: int, latest_completed: int) -> float:
+def _pruning_rank(entries: Entries, index: int, latest_completed: int) -> float:
     """Returns the weight of an entry when the history is pruned: the lowest goes first."""
     # The weights are upstream's (openshift/cluster-version-operator pkg/cvo/status_history.go).
     age = 1.01 * index

@@ -70,7 +70,7 @@ class Sample:
 def samples(observed: Observed, created: datetime | None) -> Iterator[Sample]:
     """Yields all samples of the cluster; `created` is when the operator's own release was made."""
     version = observed.cluster_version
-    yield from _versions(observed, created)
+    yield from _version_samples(observed, created)
     yield from _available_update_samples(version)
     capabilities = version.status.capabilities
     for name in capabilities.known_capabilities:
@@ -107,7 +107,7 @@ def statuses(observed: Observed) -> dict[tuple[str, str], str]:
     return by_condition
 
 
-def _versions(observed: Observed, created: datetime | None) -> Iterator[Sample]:
+def _version_samples(observed: Observed, created: datetime | None) -> Iterator[Sample]:
     """Yields the samples of cluster_version, as the Cluster Version Operator has them."""
     version, release = observed.cluster_version, observed.facts.release
     history = version.status.history

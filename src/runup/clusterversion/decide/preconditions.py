@@ -156,7 +156,7 @@ def upgradeable(inputs: PreconditionInput) -> Objection | None:
             f"Retarget from {current} to {target} is not blocked by ClusterVersionOverridesSet. But {condition.message}"
         )
         return Objection(name, "ClusterVersionOverridesSet", text, blocking=False)
-    return _retarget(inputs, name)
+    return _retarget_objection(inputs, name)
 
 
 def recommended_objection(inputs: PreconditionInput) -> Objection | None:
@@ -199,7 +199,7 @@ def _not_recommended(reason: str, message: str) -> Objection:
     return Objection("ClusterVersionRecommendedUpdate", reason, message, blocking=False)
 
 
-def _retarget(inputs: PreconditionInput, name: str) -> Objection | None:
+def _retarget_objection(inputs: PreconditionInput, name: str) -> Objection | None:
     """Returns the objection to another target while an update to a new minor version is still under way."""
     version = inputs.cluster_version
     current, target = inputs.current, inputs.target

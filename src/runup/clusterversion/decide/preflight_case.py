@@ -81,7 +81,7 @@ def target_of(attempt: Attempt) -> Release:
 
 
 def case_of(view: View, update: Update, target: Release) -> PreflightCase:
-    """Returns what the steps need: the recorded attempt if it is for this target, else a new one."""
+    """Returns the input of the steps, with the recorded attempt if it is for this target, else with a new one."""
     recorded = view.history.attempt
     if recorded is None or not recorded.is_for(target, view.current.version):
         recorded = None
@@ -117,7 +117,7 @@ def trust_of(case: PreflightCase) -> Trust:
 
 
 def deployed_state(view: View, attempt: Attempt | None) -> Deployed:
-    """Returns what there is of the Deployment: of `attempt`, of another one, on its way out, or nothing."""
+    """Returns whether there is a Deployment: that of `attempt`, another one, one that is being deleted, or none."""
     deployment = view.observed.deployment
     if deployment is None:
         return Deployed.GOING if view.observed.pods else Deployed.NONE

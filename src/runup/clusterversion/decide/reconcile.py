@@ -53,7 +53,7 @@ _OURS = (
     status_write_rejected.TYPE,
     *preflight_conditions.TYPES,
 )
-_LEGACY = (
+_LEGACY_CONDITIONS = (
     "ImplicitlyEnabled",
     "UpgradeableAdminAckRequired",
     "UpgradeableDeletesInProgress",
@@ -82,7 +82,7 @@ class _Decided:
 def reconcile(observed: Observed, *, now: datetime) -> Plan[Work]:
     """Returns the plan for `observed` at `now` (UTC)."""
     first = _decide(observed, now)
-    events = (*_became_update(first.view), *_cautions(first))
+    events = (*_lost_mode_warning(first.view), *_cautions(first))
     if first.update.accepted is None:
         return _plan(observed, first, events)
     # An accepted update changes source version, lists and kept risks: a second decision in the same pass covers them.
@@ -129,7 +129,7 @@ def _decide(observed: Observed, now: datetime) -> _Decided:
         ),
         *failure_conditions,
     ]
-    conditions = statuses.with_conditions(status.conditions, new_conditions, (*_OURS, *_LEGACY), now=now)
+    conditions = statuses.with_conditions(status.conditions, new_conditions, (*_OURS, *_LEGACY_CONDITIONS), now=now)
     return _Decided(current_view, preflight, update, size_limits.status(with_fields(lists, conditions=conditions)))
 
 
@@ -192,7 +192,7 @@ def _plan(observed: Observed, decided: _Decided, first: tuple[Event, ...]) -> Pl
     troubled = observed.unwritten or observed.failure is not None
     actions = [*first, *status, *record] if troubled else [*first, *record, *status]
     actions.extend(decided.preflight.actions)
-    actions.extend((*_taken_back(decided), *_events_of_changes(current_status, new_status)))
+    actions.extend((*_taken_back_event(decided), *_events_of_changes(current_status, new_status)))
     uid = observed.cluster_version.metadata.uid
     about = (replace(action, uid=uid) if isinstance(action, Event) else action for action in actions)
     return Plan(tuple(about), _requeue(decided), _work_to_begin(decided))
@@ -235,8 +235,8 @@ def _requeue(decided: _Decided) -> float:
     return min(wait for wait in waits if wait is not None)
 
 
-def _became_update(observed_view: View) -> tuple[Event, ...]:
-    """Returns the warning that a preflight's request lost its mode and is now one for an update, if it did."""
+def _lost_mode_warning(observed_view: View) -> tuple[Event, ...]:
+    """Returns the warning that a preflight's request lost its mode and so requests an update; none if it did not."""
     attempt = preflights.became_update(observed_view)
     if attempt is None:
         return ()
@@ -247,8 +247,8 @@ def _became_update(observed_view: View) -> tuple[Event, ...]:
     return (Event(CLUSTER_VERSION, NAME, "Warning", "PreflightBecameUpdate", text),)
 
 
-def _taken_back(decided: _Decided) -> tuple[Event, ...]:
-    """Returns the event that the update under way is taken back, if it is."""
+def _taken_back_event(decided: _Decided) -> tuple[Event, ...]:
+    """Returns the event that the update under way is taken back; none if it is not."""
     current_view = decided.view
     if not current_view.updating or same_release(current_view.status.desired, current_view.current):
         return ()

@@ -298,7 +298,7 @@ def _accepted_text(
     *,
     was_forced: bool,
 ) -> str:
-    """Returns the text that the history keeps: what was forced, what was warned of, which risks were accepted."""
+    """Returns the text for the history: the checks that were forced, the warnings, and the accepted risks."""
     lines = []
     if check.trust is not Trust.VERIFIED:
         lines.append(

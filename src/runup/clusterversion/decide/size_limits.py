@@ -50,19 +50,19 @@ MAX_HISTORY = 128 * 1024
 MAX_CONDITION = 16 * 1024
 MAX_TAKEN = 8 * 1024
 # Limits, in bytes, of a text in the update lists: the first that makes the lists fit is used.
-TEXTS = (MAX_MESSAGE, 8192, 2048, 512, 256)
+TEXT_LIMITS = (MAX_MESSAGE, 8192, 2048, 512, 256)
 # Limits of risks an update, tried in this order while there are too many risks in all.
-_RISKS = (MAX_RISKS_AN_UPDATE, 100, 50, 20, 10, 5, 2)
+_RISK_LIMITS = (MAX_RISKS_AN_UPDATE, 100, 50, 20, 10, 5, 2)
 _MAX_URL = 4096
 _MAX_QUERY = 2048
 _MAX_RULES = 4
 _MAX_CHANNELS = 200
 _NAMES_SHOWN = 10
-_OVERHEAD = 600
+_OVERHEAD_BYTES = 600
 _IMAGE = re.compile(r"[!-~]{1,1024}")
-_WORST = {"True": 0, "Unknown": 1, "False": 2}
+_ORDER_OF_VERDICTS = {"True": 0, "Unknown": 1, "False": 2}
 # Risks that stand for the preflight itself are listed before its findings.
-_FIRST = (preflight_reasons.IN_PROGRESS, preflight_reasons.INCOMPLETE, preflight_reasons.NOT_OFFERED)
+_KEPT_FIRST = (preflight_reasons.IN_PROGRESS, preflight_reasons.INCOMPLETE, preflight_reasons.NOT_OFFERED)
 
 
 def candidates(candidates_given: Iterable[Candidate]) -> tuple[Candidate, ...]:
@@ -74,7 +74,7 @@ def candidates(candidates_given: Iterable[Candidate]) -> tuple[Candidate, ...]:
     """
     usable = [_with_valid_names(candidate) for candidate in candidates_given if _is_usable(candidate.release)]
     # Fewer risks an update first: leaving out whole updates is the last resort.
-    for limit in _RISKS:
+    for limit in _RISK_LIMITS:
         fitting = [_limit_risks(candidate, limit) for candidate in usable]
         if _fits_in_bytes(fitting):
             return tuple(fitting)
@@ -106,7 +106,7 @@ def status(status_given: ClusterVersionStatus) -> ClusterVersionStatus:
         conditions=tuple(by_type[type_] for type_ in dict.fromkeys(c.type for c in status_given.conditions)),
         history=_history(status_given.history),
     )
-    for limit in TEXTS:
+    for limit in TEXT_LIMITS:
         lists = _lists(fitting, limit)
         if _stored_size((lists.conditional_updates, lists.conditional_update_risks)) <= MAX_LISTS:
             break
@@ -141,7 +141,7 @@ def _with_valid_names(candidate: Candidate) -> Candidate:
 def _valid_risk(judged_risk: JudgedRisk) -> JudgedRisk:
     """Returns the risk with a name, link, message and rules that the API accepts."""
     risk = judged_risk.risk
-    name = _name(risk.name)
+    name = _fitted_name(risk.name)
     link = is_uri(risk.url) and not is_hazardous(risk.url) and stored_bytes(risk.url) <= _MAX_URL
     fitting = replace(
         risk,
@@ -154,7 +154,7 @@ def _valid_risk(judged_risk: JudgedRisk) -> JudgedRisk:
     return replace(judged_risk, risk=fitting, applies=_condition(judged_risk.applies, MAX_MESSAGE))
 
 
-def _name(name: str) -> str:
+def _fitted_name(name: str) -> str:
     """Returns `name`, or its first 200 characters with a digest that keeps it apart from names that begin alike."""
     valid_name = printable(name).replace("\n", "\\n") or "UnnamedRisk"
     if len(valid_name) <= MAX_NAME:
@@ -185,26 +185,28 @@ def _limit_risks(candidate: Candidate, limit: int) -> Candidate:
     # What is cut must not make an update look safer (docs/decisions/0027-what-is-written-fits.md).
     ordered = sorted(candidate.risks, key=_weight)
     kept_risks, omitted_risks = ordered[: limit - 1], ordered[limit - 1 :]
-    substitute = _standing_for(candidate, omitted_risks)
+    substitute = _risk_of_omitted(candidate, omitted_risks)
     return replace(candidate, risks=tuple(sorted([*kept_risks, substitute], key=lambda risk: risk.name)))
 
 
 def _weight(risk: JudgedRisk) -> tuple[bool, bool, bool, int, str]:
     # What acceptance does not lift must be seen: whoever accepts all that is shown counts on the update.
-    decides = risk.name in _FIRST or not (risk.acceptable or risk.applies.status == "False")
-    first, worst = not decides, _WORST[risk.applies.status]
+    decides = risk.name in _KEPT_FIRST or not (risk.acceptable or risk.applies.status == "False")
+    first, worst = not decides, _ORDER_OF_VERDICTS[risk.applies.status]
     return risk.name in published_risks.OMISSIONS, first, not risk.holds_up, worst, risk.name
 
 
-def _standing_for(candidate: Candidate, omitted_risks: Sequence[JudgedRisk]) -> JudgedRisk:
-    """Returns the one risk that counts those that do not fit, including those that the report itself left out."""
+def _risk_of_omitted(candidate: Candidate, omitted_risks: Sequence[JudgedRisk]) -> JudgedRisk:
+    """Returns the risk that counts all risks that do not fit, including those that the report itself left out."""
     omissions = [risk for risk in omitted_risks if risk.name in published_risks.OMISSIONS]
     named_risks = [risk for risk in omitted_risks if risk not in omissions]
     count = len(named_risks) + sum(risk.stands_for for risk in omissions)
     more = "more than " if any(not risk.stands_for for risk in omissions) else ""
     names = ", ".join(risk.name for risk in named_risks[:_NAMES_SHOWN])
     names += f" and {count - len(named_risks[:_NAMES_SHOWN])} more" if count > _NAMES_SHOWN else ""
-    worst = min((risk.applies.status for risk in omitted_risks), key=lambda applies_status: _WORST[applies_status])
+    worst = min(
+        (risk.applies.status for risk in omitted_risks), key=lambda applies_status: _ORDER_OF_VERDICTS[applies_status]
+    )
     from_preflight = any(risk.from_preflight for risk in candidate.risks)
     text = f"{more}{count} more risks were found than an update can carry: {names}."
     omitted = published_risks.omitted_risks(candidate.release.version, text, worst, from_preflight=from_preflight)
@@ -222,13 +224,13 @@ def _fits_in_bytes(candidates_given: Sequence[Candidate]) -> bool:
 
 def candidate_bytes(candidate: Candidate) -> int:
     """Returns the most bytes a candidate takes once its texts are at their shortest; its risks are in two lists."""
-    release_bytes = _stored_size(candidate.release) + _OVERHEAD + TEXTS[-1] * bool(candidate.risks)
+    release_bytes = _stored_size(candidate.release) + _OVERHEAD_BYTES + TEXT_LIMITS[-1] * bool(candidate.risks)
     return release_bytes + 2 * sum(_risk_bytes(risk.risk) for risk in candidate.risks)
 
 
 def _risk_bytes(risk: ConditionalUpdateRisk) -> int:
     texts = [risk.name, risk.url, *(rule.promql.promql for rule in risk.matching_rules if rule.promql)]
-    return sum(map(stored_bytes, texts)) + 2 * TEXTS[-1] + _OVERHEAD
+    return sum(map(stored_bytes, texts)) + 2 * TEXT_LIMITS[-1] + _OVERHEAD_BYTES
 
 
 def _without_oldest(candidates_given: Sequence[Candidate]) -> list[Candidate]:
@@ -280,7 +282,7 @@ def _history(entries: Sequence[UpdateHistory]) -> tuple[UpdateHistory, ...]:
     for index in reversed(range(1, len(fitting))):
         if _stored_size(fitting) <= MAX_HISTORY:
             break
-        fitting[index] = _cut_accepted_risks(fitting[index], TEXTS[-1])
+        fitting[index] = _cut_accepted_risks(fitting[index], TEXT_LIMITS[-1])
     return tuple(fitting)
 
 

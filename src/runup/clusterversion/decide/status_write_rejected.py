@@ -63,7 +63,7 @@ def keep_rejected_fields(
     stored: ClusterVersionStatus, wanted_status: ClusterVersionStatus, refused: RejectedFields, *, now: datetime
 ) -> ClusterVersionStatus:
     """Returns `wanted_status` with the rejected fields as in `stored`, and a condition that reports the rejection."""
-    rejected_fields = _rejected_again(stored, wanted_status, refused)
+    rejected_fields = _fields_rejected_again(stored, wanted_status, refused)
     if not rejected_fields:
         return wanted_status
     without_rejected = replace(
@@ -83,12 +83,12 @@ def keep_rejected_fields(
     )
     reporting = replace(without_rejected, conditions=(*without_condition(without_rejected.conditions, TYPE), condition))
     # The report itself was rejected: nothing more can be said in the status.
-    if "conditions" in _rejected_again(stored, reporting, refused):
+    if "conditions" in _fields_rejected_again(stored, reporting, refused):
         return replace(without_rejected, conditions=stored.conditions)
     return reporting
 
 
-def _rejected_again(
+def _fields_rejected_again(
     stored: ClusterVersionStatus, wanted_status: ClusterVersionStatus, refused: RejectedFields
 ) -> list[str]:
     """Returns the fields whose value is the one that the API server has rejected before."""

@@ -25,7 +25,7 @@ DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 MAX_MAJORS = 2
 RETRY_S = 60.0
 # Versions listed in a message.
-_SHOWN = 10
+_MAX_SHOWN_VERSIONS = 10
 
 UNREADABLE = "TargetUnreadable"
 UNTRUSTED = "ImageVerificationFailed"
@@ -60,7 +60,7 @@ def preflight_target(
     releases: Mapping[str, ReleaseCheck],
 ) -> Release:
     """Returns the release to check. Raises Terminal (edit the request) or Waiting (a lookup is still running)."""
-    target = _of_attempt(update, current, attempt) or _look_up(update, current, advised, releases)
+    target = _target_of_attempt(update, current, attempt) or _look_up(update, current, advised, releases)
     _check_distance(update, current, target)
     return target
 
@@ -143,12 +143,15 @@ def _known_versions_text(current: Release, advised: CurrentAdvice) -> str:
     versions = [texts_by_version[version] for version in sorted(texts_by_version, reverse=True)]
     if not versions:
         return "it knows none from here"
-    more = f" and {len(versions) - _SHOWN} more" if len(versions) > _SHOWN else ""
-    return f"from here it knows {', '.join(versions[:_SHOWN])}{more}"
+    more = f" and {len(versions) - _MAX_SHOWN_VERSIONS} more" if len(versions) > _MAX_SHOWN_VERSIONS else ""
+    return f"from here it knows {', '.join(versions[:_MAX_SHOWN_VERSIONS])}{more}"
 
 
-def _of_attempt(update: Update, current: Release, attempt: Attempt | None) -> Release | None:
-    """Returns the release that this request meant when it was started: a changed graph does not move the target."""
+def _target_of_attempt(update: Update, current: Release, attempt: Attempt | None) -> Release | None:
+    """Returns the release that the running attempt checks, if this request started it, else None.
+
+    So the target of a running preflight stays the same, even if the graph changes.
+    """
     if attempt is None or attempt.source_version != current.version:
         return None
     same_version = parse(update.version) == parse(attempt.target_version)

@@ -65,7 +65,7 @@ def refusals(view: View, target: CheckedTarget, source_risks: Sequence[SourceRis
         judged_version(view, source_risks), target.release, available=True, recommended=None
     )
     risks = [_risk_of_objection(view, target, objection) for objection in objections if objection.blocking]
-    signature = _signature(view, target)
+    signature = _waived_signature_risk(view, target)
     return (*risks, *([signature] if signature is not None else []))
 
 
@@ -130,7 +130,7 @@ def _risk_of_objection(view: View, target: CheckedTarget, objection: preconditio
     return published_risks.guard_refuses(objection.name, message, refusal_text, target.release.version)
 
 
-def _signature(view: View, target: CheckedTarget) -> JudgedRisk | None:
+def _waived_signature_risk(view: View, target: CheckedTarget) -> JudgedRisk | None:
     """Returns the risk of a target that runs although its signature was waived, unless it has verified since."""
     check = view.observed.releases.get(target.release.image)
     trust = check.trust if check is not None else Trust.PENDING

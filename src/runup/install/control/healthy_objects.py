@@ -69,7 +69,7 @@ def _pods(client: SyncClient, task: Task) -> str:
 
 
 def _last_end(container: JSON) -> str:
-    """Returns how the container's program ended before it waits now, with its last line; "" if it has not."""
+    """Returns in words how the container's program last ended, with the last line of its message; "" if it has not."""
     ended = (container.get("lastState") or {}).get("terminated") or {}
     lines = str(ended.get("message", "")).strip().splitlines()
     last_line = f": {lines[-1]}" if lines else ""

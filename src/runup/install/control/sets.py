@@ -101,7 +101,10 @@ class ObjectSets:
         self._write_parent(inventory, dry_run=dry_run)
 
     def create(self, obj: JSON, tell: Told, *, dry_run: bool = False) -> None:
-        """Creates `obj` if it is absent; one that exists, or whose kind a dry run has not made, is not looked at."""
+        """Creates `obj` if it is absent; an object that exists is left as it is.
+
+        A dry run does not create definitions, so an object of a kind that it would define counts as created.
+        """
         identity = identity_of(obj)
         resource = self._resource(obj, wait=not dry_run)
         if resource is None:
@@ -192,7 +195,7 @@ class ObjectSets:
                 self._client.send(calls.delete(resource, identity.name, identity.namespace, dry_run=dry_run))
 
     def _apply(self, obj: JSON, objects: Objects, *, force: bool, dry_run: bool) -> Done:
-        """Applies one object and returns what became of it.
+        """Applies one object and returns the outcome.
 
         Raises InstallError if the cluster does not serve its kind.
         """

@@ -20,8 +20,8 @@ PROFILES = {Platform.OPENSHIFT: "self-managed-high-availability", Platform.KUBER
 # They tell an operator which clusters of a release get a manifest, and nobody else anything.
 _OF_RELEASES = ("release.openshift.io", "capability.openshift.io")
 # In which order kinds are applied; what is not listed comes before the workloads, in the order of the files.
-_FIRST = ("Namespace", "CustomResourceDefinition", "ServiceAccount", "ClusterRole", "Role")
-_LAST = ("Deployment", "ServiceMonitor", "PrometheusRule")
+_KINDS_APPLIED_FIRST = ("Namespace", "CustomResourceDefinition", "ServiceAccount", "ClusterRole", "Role")
+_KINDS_APPLIED_LAST = ("Deployment", "ServiceMonitor", "PrometheusRule")
 
 
 def component_objects(component: Component, files: Mapping[str, bytes], options: Options) -> Objects:
@@ -103,6 +103,10 @@ def move_to_namespace(objects: Objects, manifest_namespace: str, namespace: str)
 
 def _rank(obj: JSON) -> int:
     kind = obj["kind"]
-    if kind in _FIRST:
-        return _FIRST.index(kind)
-    return len(_FIRST) + 1 + _LAST.index(kind) if kind in _LAST else len(_FIRST)
+    if kind in _KINDS_APPLIED_FIRST:
+        return _KINDS_APPLIED_FIRST.index(kind)
+    return (
+        len(_KINDS_APPLIED_FIRST) + 1 + _KINDS_APPLIED_LAST.index(kind)
+        if kind in _KINDS_APPLIED_LAST
+        else len(_KINDS_APPLIED_FIRST)
+    )

@@ -21,12 +21,13 @@ from runup.process.names import NOBODY
 
 JSON = dict[str, Any]
 _CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
-# It gives its targets the use of an SCC wherever it runs, and nobody can give what he does not have.
-_GIVES = ("ClusterRole", "cluster-version-operator")
+# The operator grants its targets the use of an SCC wherever it runs. To grant a right it must have that right itself
+# (https://kubernetes.io/docs/reference/access-authn-authz/rbac/#privilege-escalation-prevention-and-bootstrapping).
+_SCC_GRANTING_ROLE = ("ClusterRole", "cluster-version-operator")
 # Alerts and queries go to OpenShift's Thanos, inner registries are OpenShift's own.
-_ARGUMENTS = ("--alerts-", "--prometheus-", "--inner-registry=image-registry.openshift-image-registry")
-_SERVED = ("--listen=", "--serving-")
-# Neither has what a container check reads; `view` is every cluster's, and reads no Secrets either.
+_DROPPED_ARGUMENTS = ("--alerts-", "--prometheus-", "--inner-registry=image-registry.openshift-image-registry")
+_SERVING_ARGUMENTS = ("--listen=", "--serving-")
+# Plain Kubernetes has no role `cluster-reader`. Every cluster has `view`, which does not read Secrets either.
 _ROLES = {"cluster-reader": "view"}
 _LACKING_ROLES = ("cluster-monitoring-view",)
 _LACKING_PRIORITIES = ("openshift-user-critical",)
@@ -59,13 +60,13 @@ def _role_of(obj: JSON) -> set[tuple[str, str]]:
 
 
 def _without_openshift(obj: JSON, component: Component, options: Options, *, serves: bool) -> JSON:
-    """Returns one object without what only OpenShift has: marks, roles, settings of pods."""
+    """Returns one object without the annotations, roles and pod settings that only OpenShift has."""
     obj = _without_marks(obj)
     if obj["kind"] == "Deployment":
         template = obj["spec"]["template"]
         obj = {**obj, "spec": {**obj["spec"], "template": _without_marks(template)}}
     obj = with_pod(obj, lambda pod: _pod(pod, component, serves=serves))
-    if (obj["kind"], obj["metadata"]["name"]) == _GIVES:
+    if (obj["kind"], obj["metadata"]["name"]) == _SCC_GRANTING_ROLE:
         return obj
     if obj["kind"] in ("ClusterRole", "Role"):
         return {**obj, "rules": [rule for rule in obj["rules"] if rule.get("apiGroups") != ["security.openshift.io"]]}
@@ -90,9 +91,9 @@ def _without_openshift_keys(values: JSON) -> JSON:
 
 def _pod(pod: JSON, component: Component, *, serves: bool) -> JSON:
     """Returns a pod's spec for a cluster without OpenShift: no service CA, and a user of its own."""
-    pod = without_volumes(without_arguments(pod, *_ARGUMENTS), "service-ca")
+    pod = without_volumes(without_arguments(pod, *_DROPPED_ARGUMENTS), "service-ca")
     if not serves:
-        pod = without_volumes(without_arguments(pod, *_SERVED), "serving-cert")
+        pod = without_volumes(without_arguments(pod, *_SERVING_ARGUMENTS), "serving-cert")
         pod = with_container(
             pod,
             lambda container: {**container, "ports": [port for port in container["ports"] if port["name"] == "health"]},

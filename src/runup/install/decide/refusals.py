@@ -11,9 +11,9 @@ from runup.install.decide.inventory import Inventory, set_id
 from runup.install.decide.monitoring_objects import GROUP as MONITORING_GROUP
 from runup.release.decide.manifest import Identity
 
-OLDEST = (1, 29)
+OLDEST_KUBERNETES = (1, 29)
 # The messages of its definitions use CEL functions of that version.
-OLDEST_OF_KERNEL_MODULES = (1, 30)
+OLDEST_KUBERNETES_FOR_KERNEL_MODULES = (1, 30)
 _CRD = "apiextensions.k8s.io"
 CLUSTER_VERSION = Identity(_CRD, "CustomResourceDefinition", "", "clusterversions.config.openshift.io")
 VALIDATIONS = Identity(_CRD, "CustomResourceDefinition", "", "preflightvalidationsocp.kmm.sigs.x-k8s.io")
@@ -61,7 +61,7 @@ def refusals(cluster: Cluster, component: Component, options: Options, *, take_o
 
 def _refusals(cluster: Cluster, component: Component, options: Options, *, take_over: bool) -> Iterator[str]:
     """Yields the reasons for which the cluster does not get the component."""
-    least = OLDEST_OF_KERNEL_MODULES if component == KERNEL_MODULES else OLDEST
+    least = OLDEST_KUBERNETES_FOR_KERNEL_MODULES if component == KERNEL_MODULES else OLDEST_KUBERNETES
     if cluster.version < least:
         version_text, oldest = (".".join(map(str, version)) for version in (cluster.version, least))
         yield f"the cluster is Kubernetes {version_text}; {oldest} is the oldest that is supported"

@@ -44,7 +44,7 @@ WITHIN_S = 600.0
 LONGEST_REASON = 2048
 """The most bytes of a verdict's message; a status holds one for each Module."""
 
-_NAMED = 3
+_MAX_NAMED = 3
 
 
 async def verify_image(question: ImageQuestion, registries: Registries, *, within_s: float = WITHIN_S) -> ImageVerdict:
@@ -195,5 +195,5 @@ def _inaccessible_text(question: ImageQuestion) -> str:
 
 def first_paths_text(paths: Sequence[str]) -> str:
     """Returns the first three paths, and how many more there are."""
-    more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
-    return ", ".join(paths[:_NAMED]) + more
+    more = f" and {len(paths) - _MAX_NAMED} more" if len(paths) > _MAX_NAMED else ""
+    return ", ".join(paths[:_MAX_NAMED]) + more

@@ -119,7 +119,7 @@ class InputWatches:
 
 
 def _keep_name_only(obj: Any) -> Any:
-    """Returns the object with only what identifies it and its version."""
+    """Returns the object with only its name, namespace, UID and resourceVersion."""
     metadata = obj.metadata
     metadata_kept = ObjectMeta(
         name=metadata.name,

@@ -15,7 +15,7 @@ JSON = dict[str, Any]
 
 GROUP = "kmm.sigs.x-k8s.io"
 OLD, NEW = f"{GROUP}/v1beta1", f"{GROUP}/v1beta2"
-_SHOWN = 100
+_MAX_QUOTED = 100
 KINDS = ("PreflightValidation", "PreflightValidationOCP")
 # Status, stage and running stage of v1beta2, and status and stage of v1beta1.
 _WORDS = {
@@ -35,7 +35,7 @@ class Unconvertible(ValueError):
 def convert(obj: Any, desired: str) -> JSON:
     """Returns `obj` in the version `desired` (group and version); raises Unconvertible."""
     if not isinstance(obj, dict):
-        raise Unconvertible(f"the object to convert is not a JSON object: {str(obj)[:_SHOWN]!r}")
+        raise Unconvertible(f"the object to convert is not a JSON object: {str(obj)[:_MAX_QUOTED]!r}")
     kind, name = obj.get("kind"), _object_name(obj)
     if kind not in KINDS:
         raise Unconvertible(f"{kind} {name}: only {' and '.join(KINDS)} exist in two versions")
@@ -106,7 +106,7 @@ def _older_entry(entry: JSON) -> JSON:
 
 
 def _newer_entry(entry: JSON) -> JSON:
-    """Returns an entry of v1beta1 as v1beta2 has it; words that are not known are left as they are."""
+    """Returns an entry of v1beta1 in the form of v1beta2; unknown words are left unchanged."""
     words = (entry.get("verificationStatus"), entry.get("verificationStage"))
     if not _are_texts(words) or words not in _NEWER_WORDS:
         return entry
@@ -116,7 +116,7 @@ def _newer_entry(entry: JSON) -> JSON:
 
 
 def _are_texts(words: tuple[Any, ...]) -> bool:
-    """Returns whether each word is text or missing; what others sent may be a list, which has no hash."""
+    """Returns whether each word is text or missing. A client may have sent a list, which cannot be looked up."""
     return all(word is None or isinstance(word, str) for word in words)
 
 

@@ -16,8 +16,8 @@ _IMAGE = re.compile(
     r"(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?"
     r"(?:@[a-z0-9]+(?:[.+_-][a-z0-9]+)*:[A-Za-z0-9=_-]+)?"
 )
-# The most characters of a whole name that are looked at.
-_LONGEST = 1024
+# The most characters that the whole name of an image may have.
+_MAX_NAME_LENGTH = 1024
 # The most characters of a tag (OCI distribution specification).
 LONGEST_TAG = 128
 
@@ -30,7 +30,7 @@ def tag_of(image: str) -> str:
 
 def is_image(text: str) -> bool:
     """Returns whether `text` is the name of an image and nothing else: no flag, no second word, no variable."""
-    return len(text) <= _LONGEST and _IMAGE.fullmatch(text) is not None
+    return len(text) <= _MAX_NAME_LENGTH and _IMAGE.fullmatch(text) is not None
 
 
 def is_pinned(image: str) -> bool:

@@ -169,7 +169,7 @@ def _merged_args(
 
 
 def _merged_sign(container_sign: Sign | None, mapping_sign: Sign | None) -> Sign | None:
-    """Returns the container's signing settings with those of the kernel mapping, which win, added."""
+    """Returns the container's signing settings merged with those of the kernel mapping, which take precedence."""
     if container_sign is None or mapping_sign is None:
         return container_sign or mapping_sign
     return replace(

@@ -206,7 +206,7 @@ def _current_entries(child: PreflightValidation | None, kernel: ValidatedKernel)
 
 
 def _combine_entries(observed: Observed, children: Sequence[tuple[str, ValidatedKernel]]) -> list[ModuleStatus]:
-    """Returns one entry for each Module: verified if it is so for every kernel that its nodes will run."""
+    """Returns one entry for each Module: verified if the Module is so for every kernel that its nodes will run."""
     by_kernel = [
         (kernel, entries.entries_by_name(_current_entries(observed.validations.get(name), kernel)))
         for name, kernel in children

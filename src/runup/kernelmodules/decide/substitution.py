@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-DEEPEST = 16
+MAX_DEPTH = 16
 """How deep variables may be nested; more than two levels are unusual."""
 
 _NAME = re.compile(r"[A-Za-z0-9_]+")
@@ -56,8 +56,8 @@ def substitute(text: str, values: Mapping[str, str]) -> str:
 
 def _substitute_from(text: str, at: int, values: Mapping[str, str], end: str, depth: int) -> tuple[str, int]:
     """Returns the substituted `text` from `at` to `end` (empty: the end of the text), and the position of the end."""
-    if depth > DEEPEST:
-        raise BadSubstitution(f"{text!r} has variables more than {DEEPEST} deep in each other")
+    if depth > MAX_DEPTH:
+        raise BadSubstitution(f"{text!r} has variables more than {MAX_DEPTH} deep in each other")
     pieces: list[str] = []
     while at < len(text):
         if end and text[at] == end:

@@ -69,7 +69,7 @@ def _examine(
     toolkit: str,
     now: datetime,
 ) -> _ExaminedModule:
-    """Returns what is known of one Module by now; one that was verified keeps its entry."""
+    """Returns the result of examining one Module; a Module that is verified already keeps its entry."""
     old = entries.entry_about(before.get(key_of(module)), module)
     # A verified Module is not examined again until it is edited
     # (docs/decisions/0061-kernel-modules-are-tried-by-one-reconcile.md).
@@ -149,7 +149,7 @@ def _entry_of(observed_module: _ExaminedModule, now: datetime) -> ModuleStatus:
 def _stop(
     observed: Observed, validation: PreflightValidation, observed_modules: Iterable[_ExaminedModule]
 ) -> Iterable[Action]:
-    """Yields the deletion of runs whose Modules are gone, that have other inputs, or that are to be run again."""
+    """Yields the deletions of runs that have other inputs, have to be repeated, or whose Modules are gone."""
     by_module = {key_of(observed_module.module): observed_module for observed_module in observed_modules}
     for run in observed.runs:
         if run.owner_uid != validation.metadata.uid or run.deleting:

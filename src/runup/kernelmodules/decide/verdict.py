@@ -106,7 +106,7 @@ class ImageCheck:
 
 @dataclass(frozen=True, slots=True)
 class ReadinessWork:
-    """The images to examine, and the Modules that are decided without that."""
+    """The images to examine, and the readiness of the Modules for which no image need be examined."""
 
     asked: tuple[ImageCheck, ...] = field(default=())
     decided: tuple[Readiness, ...] = field(default=())
@@ -140,7 +140,7 @@ def work_for_kernel(modules: Sequence[Module], nodes: Sequence[Node], kernel: st
 
 
 def work_for_release(modules: Sequence[Module], nodes: Sequence[Node], toolkits: Toolkits) -> ReadinessWork:
-    """Returns what is to be examined for a release: each Module with the kernels that its nodes will run."""
+    """Returns the images to examine for a release: those of each Module for the kernels that its nodes will run."""
     return _split_work(
         [
             _check_of_flavour(module, flavour, toolkits)

@@ -69,7 +69,7 @@ from runup.release.decide.payload import Payload, included_in
 JSON = dict[str, Any]
 _T = TypeVar("_T", bound=Object)
 # Kinds of the cluster that decide on writes; a copy without all of them cannot say that nothing stands in the way.
-_POLICY_KINDS = (
+_ADMISSION_KINDS = (
     ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy", "validatingadmissionpolicies"),
     ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"),
     ("admissionregistration.k8s.io", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations"),
@@ -486,7 +486,7 @@ def _unknown_kinds(
             lacking[name] = lacking.get(name, 0) + 1
     for name, count in sorted(lacking.items()):
         yield LeftOut(name, "whether the release creates or changes them is not known", count)
-    for group, kind, plural in _POLICY_KINDS:
+    for group, kind, plural in _ADMISSION_KINDS:
         if not source.knows(group, kind):
             name = f"{plural}.{group}" if group else plural
             yield LeftOut(name, "what they refuse or change of the release's writes is not known")

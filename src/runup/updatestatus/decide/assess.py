@@ -96,7 +96,7 @@ def next_change_s(snapshot: Snapshot, now: datetime) -> float | None:
         for condition in operator.status.conditions:
             bad = {"Available": "False", "Degraded": "True"}.get(condition.type)
             if condition.status == bad and condition.last_transition_time:
-                patience = (health.TOLERATED, health.UNAVAILABLE_TOO_LONG, health.DEGRADED_TOO_LONG)
+                patience = (health.TOLERATED_FOR, health.UNAVAILABLE_TOO_LONG, health.DEGRADED_TOO_LONG)
                 thresholds += [condition.last_transition_time + span for span in patience]
     for node in readable(snapshot.nodes):
         for condition in node.status.conditions:

@@ -155,7 +155,7 @@ def _last_progress(operators: Sequence[OperatorState]) -> datetime | None:
 
 
 def awaited_operators(cluster: ClusterVersion) -> tuple[str, ...]:
-    """Returns the operators that ClusterVersion says it waits for, while it is progressing."""
+    """Returns the operators for which the update waits, according to ClusterVersion while it is progressing."""
     progressing = find(cluster.status.conditions, "Progressing")
     if progressing is None or progressing.status != "True":
         return ()

@@ -115,7 +115,7 @@ def _keep_finding(old: HealthInsight, node: str, pool: PoolState, now: datetime)
 
 
 def held_up_nodes(previous: UpdateStatusStatus | None) -> frozenset[str]:
-    """Returns the nodes of which `previous` says that something holds up their drain: they are looked at first."""
+    """Returns the nodes whose drains are held up according to `previous`: they are examined first."""
     return frozenset(PreviousStatus(previous, _ANY_TIME).findings_of(_OF_DRAINS))
 
 

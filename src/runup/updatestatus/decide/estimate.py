@@ -20,7 +20,7 @@ DEFAULT_BASELINE_S = 3600.0
 _MEANINGFUL_PROGRESS_S = 300.0
 # Below ten minutes seconds are shown, above it only minutes.
 _PRECISE_BELOW_S = 600
-_CAUTION = 1.2
+_SAFETY_FACTOR = 1.2
 
 
 class Estimate(msgspec.Struct, frozen=True):
@@ -69,7 +69,7 @@ def estimate(*, baseline: float, to_last_progress_s: float, elapsed_s: float, co
     meaningful = completion > 0 and share > 0 and to_last_progress_s > _MEANINGFUL_PROGRESS_S
     total = to_last_progress_s / share if meaningful else baseline
     remaining = total - elapsed_s
-    return Estimate(math.trunc(remaining * _CAUTION if remaining >= 0 else remaining * (1 / _CAUTION)))
+    return Estimate(math.trunc(remaining * _SAFETY_FACTOR if remaining >= 0 else remaining * (1 / _SAFETY_FACTOR)))
 
 
 def to_precision(seconds: int) -> int:

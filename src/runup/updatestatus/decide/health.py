@@ -65,7 +65,7 @@ _HISTORY_DOCS = (
 )
 
 # Age of a bad condition up to which it is not reported.
-TOLERATED = timedelta(minutes=5)
+TOLERATED_FOR = timedelta(minutes=5)
 # Ages above which the finding is an Error.
 UNAVAILABLE_TOO_LONG = timedelta(minutes=20)
 DEGRADED_TOO_LONG = timedelta(minutes=40)
@@ -275,7 +275,7 @@ def _operator(name: str, condition: Condition | None, bad: str, now: datetime) -
         return
     check, word, too_long, reference = _BAD_OPERATOR[bad]
     since = condition.last_transition_time
-    if since is not None and now - since <= TOLERATED:
+    if since is not None and now - since <= TOLERATED_FOR:
         return
     yield Finding(
         check=check,

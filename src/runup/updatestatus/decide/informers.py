@@ -37,7 +37,7 @@ class OtherInformers:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """The room that other informers leave: bytes of JSON, and the names of worker pools in which they have entries."""
+    """The room that other informers leave in bytes of JSON, and the names of the worker pools with their entries."""
 
     bytes: int = limits.MAX_BYTES
     pools: frozenset[str] = frozenset()
@@ -106,7 +106,7 @@ def _informers_of_others(layer: Any) -> tuple[JSON, ...]:
 
 
 def _is_ours(layer: JSON) -> bool:
-    """Reports whether the pool is one that we reported, rather than one that only others know."""
+    """Reports whether this controller has reported the pool, and not only other informers."""
     return not _informers_of_others(layer) or any(informer.get("name") == INFORMER for informer in _informers(layer))
 
 

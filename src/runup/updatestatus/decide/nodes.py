@@ -69,7 +69,7 @@ UNSCHEDULABLE = "Node is marked unschedulable"
 DAEMON_BUSY = "Machine Config Daemon is processing the node"
 
 # Condition type -> its healthy status, and the reason if it has another.
-_WANTED = {
+_HEALTHY_STATUS_AND_REASON = {
     "Ready": ("True", NOT_READY),
     "DiskPressure": ("False", DISK_PRESSURE),
     "NetworkUnavailable": ("False", NETWORK_UNAVAILABLE),
@@ -81,7 +81,7 @@ SERIOUS_AFTER = {
     NETWORK_UNAVAILABLE: timedelta(minutes=1),
 }
 # A node that is being updated normally has these.
-_HARMLESS = frozenset({UNSCHEDULABLE, DAEMON_BUSY})
+_HARMLESS_REASONS = frozenset({UNSCHEDULABLE, DAEMON_BUSY})
 
 
 class UnavailableReason(msgspec.Struct, frozen=True):
@@ -304,7 +304,7 @@ def node_state(node: Node, pool: MachineConfigPool, versions: Mapping[str, str],
 
 
 def _cordoned_at(node: Node, pool: MachineConfigPool) -> datetime | None:
-    """Returns when the node was cordoned; None if that was before its pool began to update, so for another reason."""
+    """Returns when the node was cordoned; None if it was before its pool began to update: then for another reason."""
     began = find(pool.status.conditions, "Updating")
     if began is None or began.status != "True" or began.last_transition_time is None:
         return None
@@ -334,7 +334,7 @@ def _availability(node: Node, pool: MachineConfigPool) -> tuple[tuple[Unavailabl
     """Returns the node's troubles, and whether they make it unavailable."""
     troubles = []
     for condition in node.status.conditions:
-        wanted_status, name = _WANTED.get(condition.type, (condition.status, ""))
+        wanted_status, name = _HEALTHY_STATUS_AND_REASON.get(condition.type, (condition.status, ""))
         if condition.status != wanted_status:
             troubles.append(UnavailableReason(name, condition.message, condition.last_transition_time))
     if node.spec.unschedulable:
@@ -381,7 +381,7 @@ def _has_pool_image(annotations: Mapping[str, str], pool: MachineConfigPool) -> 
 
 
 def _is_serious(trouble: UnavailableReason, now: datetime) -> bool:
-    if trouble.reason in _HARMLESS:
+    if trouble.reason in _HARMLESS_REASONS:
         return False
     patience = SERIOUS_AFTER.get(trouble.reason)
     return patience is None or trouble.since is None or now - trouble.since >= patience

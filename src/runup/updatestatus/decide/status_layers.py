@@ -144,7 +144,7 @@ def _kept_findings(findings: Sequence[Finding], limit: int) -> tuple[list[Findin
 
 
 def _findings_omitted(more: Sequence[Finding], pool: PoolState | None) -> Finding:
-    """Returns the insight that stands for those that were left out, with how many there are of each level."""
+    """Returns the insight that stands for all omitted insights, with their number at each level."""
     counts = {level: sum(finding.level == level for finding in more) for level in reversed(LEVELS)}
     listed = ", ".join(f"{count} {level}" for level, count in counts.items() if count)
     worker = pool is not None and not pool.is_control_plane

@@ -11,14 +11,14 @@ from runup.api.update_v1alpha1 import ResourceRef
 from runup.updatestatus.decide.finding import Finding
 
 _PLAIN = Pattern(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
-_LIMIT = 63
+_MAX_LENGTH = 63
 
 
 @lru_cache(maxsize=1 << 14)
 def uid_of_object(kind: str, name: str) -> str:
     """Returns a uid such as `co-etcd`; a long name, or one with dots, is replaced by 26 characters of its digest."""
     uid = f"{kind}-{name}"
-    return uid if len(uid) <= _LIMIT and _PLAIN.fullmatch(uid) else f"{kind}-{_short_digest([name])}"
+    return uid if len(uid) <= _MAX_LENGTH and _PLAIN.fullmatch(uid) else f"{kind}-{_short_digest([name])}"
 
 
 def uid_of_finding(finding: Finding) -> str:

@@ -15,7 +15,7 @@ from kubekit.lang.version import Version
 from runup.advice.decide.update_paths import UpdatePaths, UpdateStep
 from runup.cli.render.text import columns, indent_lines, machine
 
-_WIDE, _HIGH, _LEFT, _TOP = 190, 26, 90, 60
+_COLUMN_WIDTH, _ROW_HEIGHT, _LEFT_MARGIN, _TOP_MARGIN = 190, 26, 90, 60
 
 
 def render_graph(paths: UpdatePaths, channel: str, form: str) -> str:
@@ -109,8 +109,8 @@ def _dot(paths: UpdatePaths, channel: str) -> Iterator[str]:
 def _svg(paths: UpdatePaths, channel: str) -> Iterator[str]:
     """Yields the lines of the graph as an SVG image; the styles are those of `_dot`."""
     places = _places({version for step, _ in _lines(paths) for version in (step.origin, step.to)} | {paths.origin})
-    width = max(x for x, _ in places.values()) + _LEFT + 20
-    height = max(y for _, y in places.values()) + _TOP
+    width = max(x for x, _ in places.values()) + _LEFT_MARGIN + 20
+    height = max(y for _, y in places.values()) + _TOP_MARGIN
     title = f"{paths.origin} in {channel}"
     yield f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" role="img">'
     yield f"<title>{escape(title)}</title>"
@@ -136,7 +136,7 @@ def _places(versions: Iterable[str]) -> dict[str, tuple[int, int]]:
     for text in sorted(versions, key=Version, reverse=True):
         by_minor.setdefault((Version(text).major, Version(text).minor), []).append(text)
     return {
-        version: (_LEFT + column * _WIDE, _TOP + row * _HIGH)
+        version: (_LEFT_MARGIN + column * _COLUMN_WIDTH, _TOP_MARGIN + row * _ROW_HEIGHT)
         for column, minor in enumerate(sorted(by_minor))
         for row, version in enumerate(by_minor[minor])
     }

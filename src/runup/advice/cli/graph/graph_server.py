@@ -55,7 +55,7 @@ def negotiate_content_type(headers: Sequence[str]) -> str:
 
 
 class Answers:
-    """The bodies of one graph by channel, each with its ETag."""
+    """The response bodies of one graph, by channel, with their ETags."""
 
     def __init__(self, document: JSON, architecture: str) -> None:
         self._document = document

@@ -55,7 +55,7 @@ def load(
         return _read_built_graph(path)
     if not path.is_dir():
         raise CommandError(f"there is no {source}; give a folder of graph data, or a graph that was built")
-    known_releases = [*_read_release_list(releases), *_of_images(images, access)] if releases or images else None
+    known_releases = [*_read_release_list(releases), *_read_images(images, access)] if releases or images else None
     try:
         built = build_graph.build(_read_graph_data(path), known_releases, architecture)
     except Terminal as error:
@@ -161,7 +161,7 @@ def _read_release_list(file: str | None) -> tuple[KnownRelease, ...]:
         raise CommandError(f"{file}: {error.message}") from error
 
 
-def _of_images(images: Sequence[str], access: Callable[[], Access]) -> Iterable[KnownRelease]:
+def _read_images(images: Sequence[str], access: Callable[[], Access]) -> Iterable[KnownRelease]:
     """Yields the releases in `images`, read from their registries. Raises CommandError for the first that fails."""
     if not images:
         return

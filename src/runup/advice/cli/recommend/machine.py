@@ -55,7 +55,7 @@ def _condition_data(condition: Condition) -> JSON:
 
 
 def _update(update: Update, accepted: set[str]) -> JSON:
-    """Returns one update for `-o json`: whether it is recommended, and its risks."""
+    """Returns the entry of one update for `-o json`, with its risks and whether it is recommended."""
     verdict = issue(update)
     risks = [{"name": risk.name, "message": risk.message, "accepted": risk.name in accepted} for risk in update.risks]
     return {

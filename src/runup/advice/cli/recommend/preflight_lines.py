@@ -24,7 +24,7 @@ from runup.preflight.decide import stored_reports as histories
 from runup.preflight.decide.findings import Accepted, Findings
 from runup.preflight.decide.stored_reports import History
 
-_LONGEST = 100
+_MAX_CHARACTERS = 100
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -87,7 +87,7 @@ def _table_lines(results: list[Result], *, at_length: bool) -> Iterator[Output]:
     if at_length:
         for result in results:
             risks = [risk for risk in result.findings.risks if risk.from_preflight and risk.applies != "False"]
-            yield from (out(f"\n  {risk.name}: {shorten(risk.message, _LONGEST)}\n") for risk in risks)
+            yield from (out(f"\n  {risk.name}: {shorten(risk.message, _MAX_CHARACTERS)}\n") for risk in risks)
 
 
 def _table_row(result: Result) -> tuple[str, ...]:
@@ -101,7 +101,7 @@ def _table_row(result: Result) -> tuple[str, ...]:
         findings_of_target.source,
         observed,
         state,
-        shorten(", ".join(names) or "none", _LONGEST),
+        shorten(", ".join(names) or "none", _MAX_CHARACTERS),
     )
 
 

@@ -17,7 +17,7 @@ from runup.cli.render.text import Output, columns, err, indent_lines, out, reaso
 
 _UMBRELLA = "ConditionalUpdateRisk"
 _FINE = "no known issues relevant to this cluster"
-_SHORT = 2
+_UPDATES_PER_MINOR = 2
 
 
 class RecommendFlags(msgspec.Struct, frozen=True):
@@ -81,7 +81,7 @@ def _cluster_state(facts: Facts, accept: Collection[str], issues: set[str]) -> I
 
 
 def _prechecks(checks: Sequence[Check], problem: str, accept: Collection[str], issues: set[str]) -> Iterator[Output]:
-    """Yields what the pre-checks came to, as `oc` words it, and adds the names of those that fail to `issues`."""
+    """Yields the results of the pre-checks, as `oc` words them, and adds the names of failed ones to `issues`."""
     if problem:
         issues.add("FailedToCompletePrecheck")
         yield out(f"Failed to check for at least some preconditions: {problem}\n")
@@ -143,8 +143,8 @@ def _newest(name: str, updates: Sequence[Update]) -> Iterator[Output]:
                 queue.append(_HEADER)
             after_long = False
         # oc shows the two newest updates of each minor version.
-        if number == _SHORT:
-            more = f"And {len(updates) - _SHORT} older {name} updates you can see with"
+        if number == _UPDATES_PER_MINOR:
+            more = f"And {len(updates) - _UPDATES_PER_MINOR} older {name} updates you can see with"
             yield out(f"{more} '--show-outdated-releases' or '--version VERSION'.\n")
             return
         if verdict is None:

@@ -20,7 +20,7 @@ _STATUSES = Resource("update.openshift.io", "v1alpha1", "UpdateStatus", "updates
 _MODULES = Resource("kmm.sigs.x-k8s.io", "v1beta1", "Module", "modules", namespaced=True)
 _VALIDATIONS = Resource("kmm.sigs.x-k8s.io", "v1beta2", "PreflightValidation", "preflightvalidations", namespaced=False)
 _NODES = Resource("", "v1", "Node", "nodes", namespaced=False)
-# Verb, resource, subresource: without these a component does nothing of what it is for.
+# The rights (verb, resource, subresource) without which a component cannot do its work at all.
 RIGHTS: dict[str, tuple[tuple[str, Resource, str], ...]] = {
     OPERATOR.name: (("watch", _VERSIONS, ""), ("patch", _VERSIONS, "status")),
     UPDATE_STATUS.name: (("watch", _NODES, ""), ("update", _STATUSES, "status")),
@@ -33,11 +33,11 @@ def installed(client: SyncClient) -> tuple[Installed, ...]:
     return tuple(
         _read_installed(client, component, deployment)
         for component in COMPONENTS.values()
-        for deployment in _deployments(client, component)
+        for deployment in _component_deployments(client, component)
     )
 
 
-def _deployments(client: SyncClient, component: Component) -> Sequence[Deployment]:
+def _component_deployments(client: SyncClient, component: Component) -> Sequence[Deployment]:
     return client.send(calls.list_page(Deployment, field_selector=f"metadata.name={component.deployment}")).items
 
 
@@ -45,8 +45,8 @@ def _read_installed(client: SyncClient, component: Component, deployment: Deploy
     """Returns a Deployment of the component as found, with the version that its inventory names."""
     namespace = deployment.metadata.namespace
     has_own_label = deployment.metadata.labels.get(PART_OF) == set_id(component.name, namespace)
-    version, version_error = _version(client, component, namespace) if has_own_label else ("", "")
-    lacking, rights_error = _lacking(client, component, deployment) if has_own_label else ((), "")
+    version, version_error = _installed_version(client, component, namespace) if has_own_label else ("", "")
+    lacking, rights_error = _lacking_rights(client, component, deployment) if has_own_label else ((), "")
     status = deployment.status
     available = find(status.conditions, "Available")
     failure = find(status.conditions, "ReplicaFailure")
@@ -69,7 +69,7 @@ def _read_installed(client: SyncClient, component: Component, deployment: Deploy
     )
 
 
-def _version(client: SyncClient, component: Component, namespace: str) -> tuple[str, str]:
+def _installed_version(client: SyncClient, component: Component, namespace: str) -> tuple[str, str]:
     """Returns the version in the component's inventory, and why it could not be read."""
     try:
         inventory = client.send(calls.get(ConfigMap, name_of(component.name), namespace))
@@ -78,7 +78,7 @@ def _version(client: SyncClient, component: Component, namespace: str) -> tuple[
     return inventory.data.get("version", ""), ""
 
 
-def _lacking(client: SyncClient, component: Component, deployment: Deployment) -> tuple[tuple[str, ...], str]:
+def _lacking_rights(client: SyncClient, component: Component, deployment: Deployment) -> tuple[tuple[str, ...], str]:
     """Returns the rights that the component's account lacks, and why that could not be determined, if so."""
     account = deployment.spec.template.spec.service_account_name or "default"
     user = f"system:serviceaccount:{deployment.metadata.namespace}:{account}"

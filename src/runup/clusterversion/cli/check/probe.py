@@ -83,16 +83,16 @@ class _Asker:
         allowed = {right: self._is_allowed(right, kind) for right, kind in rights()}
         if cluster is None:
             return Facts(server=server, kubernetes=kubernetes, gates=gates, rights=allowed, errors=self._errors)
-        stores = self._stores(cluster)
+        stores = self._signature_stores(cluster)
         return Facts(
             server=server,
             kubernetes=kubernetes,
             cluster=cluster,
             gates=gates,
-            mode=self._mode(cluster),
+            mode=self._probe_mode(cluster),
             rights=allowed,
             stores=stores,
-            reached=_try_urls((*_registries(cluster), *stores)),
+            reached=_try_urls((*_registry_urls(cluster), *stores)),
             components=self._ask("components", lambda: installed(self._client)),
             errors=self._errors,
         )
@@ -120,7 +120,7 @@ class _Asker:
         )
         return None if review is None else review.allowed
 
-    def _mode(self, cluster: ClusterVersion) -> str | None:
+    def _probe_mode(self, cluster: ClusterVersion) -> str | None:
         """Requests a preflight of the running version as a dry run; returns "" if it would be stored with its mode."""
         desired = {"mode": "Preflight", "version": cluster.status.desired.version or "0.0.1"}
         body = {"spec": {"desiredUpdate": desired}}
@@ -135,7 +135,7 @@ class _Asker:
         desired_update = answer.spec.desired_update
         return "" if desired_update is not None and desired_update.mode else "it drops the field"
 
-    def _stores(self, cluster: ClusterVersion) -> tuple[str, ...]:
+    def _signature_stores(self, cluster: ClusterVersion) -> tuple[str, ...]:
         """Returns the URLs of the signature stores: those of ClusterVersion, else those of the ConfigMaps."""
         if cluster.spec.signature_stores:
             return tuple(store.url for store in cluster.spec.signature_stores)
@@ -163,7 +163,7 @@ def plain_rights() -> Iterator[tuple[Right, type[Object]]]:
         yield Right("list", f"{resource.plural}.{resource.group}".rstrip("."), "`preflight run`", needed=False), kind
 
 
-def _registries(cluster: ClusterVersion) -> tuple[str, ...]:
+def _registry_urls(cluster: ClusterVersion) -> tuple[str, ...]:
     """Returns the registry of each known release, as the URL of the API version check that every registry answers."""
     releases = [cluster.status.desired, *(cluster.status.available_updates or ())]
     releases += [update.release for update in cluster.status.conditional_updates]
