@@ -105,7 +105,7 @@ async def test_kinds_and_objects_are_the_servers(kubeconfig: Path, tmp_path: Pat
     async with beside(kubeconfig, tmp_path) as it:
         copy = it.copy
         await it.admin.apply(of(group, TWO_VERSIONS))
-        await copy.until_served(of(group, TWO_VERSIONS))
+        await copy.wait_for_served_versions(of(group, TWO_VERSIONS))
         await it.admin.apply(of(group, widget()))
         served = {key: copy.kind_of(*key) for key in ((group, "Widget"), ("", "ConfigMap"), ("", "Node"))}
         assert {key: (kind.version, kind.namespaced) for key, kind in served.items() if kind} == {

@@ -76,6 +76,7 @@ def advise(
     graph = service.usable_graph(state, query, now=now)
     if graph is not None:
         return _from_graph(graph, spec, status, state.failure, _Pass(current, due, prometheus, now))
+    # A failure of a query for another channel or version says nothing about this one.
     failure = state.failure if state.query == query else None
     if failure is None:
         return CurrentAdvice(

@@ -38,6 +38,7 @@ def step_plans(snapshot: Snapshot, planned: Planned, *, is_back: bool = False) -
     for number, (part, version) in enumerate(planned):
         of_nodes = part == NODES
         first, last = number == 0, number == len(planned) - 1
+        # Distributions say how a control plane is taken back, but a kubelet never is: its node is replaced.
         text = BACK_NODES if of_nodes else distribution.back
         if not is_back:
             text = distribution.nodes if of_nodes else distribution.control_plane

@@ -76,6 +76,7 @@ def samples(observed: Observed, created: datetime | None) -> Iterator[Sample]:
     for name in capabilities.known_capabilities:
         yield Sample(CAPABILITY, (name,), float(name in capabilities.enabled_capabilities))
     yield from _operator_samples(observed)
+    # Only with this gate does ClusterVersion's status name each risk once, with its own conditions.
     if gates.ACCEPT_RISKS in _open_gates(observed):
         yield from _risk_samples(version)
     for update in version.status.conditional_updates:

@@ -169,6 +169,7 @@ def _load(view: View, update: Update, target: Release, candidate: Candidate | No
         condition = _refused_condition(load.reason, f"{step} payload failed {target_text} failure={load.error}")
         return Decision(condition, work=work, requeue_after_s=applying.LOAD_RETRY_AFTER.total_seconds())
     metadata = load.payload.metadata
+    # The graph, or the user, may have named an image of another release.
     if target.version and parse(metadata.version) != parse(target.version):
         return Decision(_another_version(target, metadata.version))
     loaded = with_fields(

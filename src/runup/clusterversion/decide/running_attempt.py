@@ -112,6 +112,7 @@ def from_outcome(
     """Returns conditions and risks of an attempt that was started; `scene` is None unless it is still running."""
     good = case.last_good
     whole = report is not None and report.execution_status == "completed"
+    # While the new report is incomplete, the last complete one says more.
     shown_report = report if whole or good is None else good
     unfinished = f"{attempt_outcome.message}." if attempt_outcome.state is not AttemptState.COMPLETED else ""
     stale = scene is not None and scene.stale

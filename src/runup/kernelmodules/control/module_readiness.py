@@ -50,6 +50,7 @@ async def assess_modules(
     What a registry does not answer is Unknown. `at_once` is the number of images that are read at a time.
     """
     work = await images_to_examine(modules, nodes, target, registries)
+    # Modules may share an image: each question is asked once, and its verdict counts for all of them.
     verdicts = await verdicts_of([check.question for check in work.asked], registries, at_once=at_once)
     examined = [verdict.readiness_from(check, verdicts[check.question]) for check in work.asked]
     return tuple(

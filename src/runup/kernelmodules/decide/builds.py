@@ -23,6 +23,7 @@ _STATES = {
 
 def build(wanted_run: WantedRun, owner: JSON, deadline_s: int) -> JSON:
     """Returns the Build to apply for `wanted_run` (build.openshift.io/v1, by the serviceAccount `builder`)."""
+    # Without an output the Build runs, and its image is pushed nowhere: the build is only tried.
     output: JSON = {"to": {"kind": "DockerImage", "name": wanted_run.target}} if wanted_run.target else {}
     auth = {"name": wanted_run.auth_secret} if wanted_run.auth_secret else None
     if output and auth:

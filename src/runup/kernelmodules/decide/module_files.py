@@ -45,6 +45,7 @@ def why_not_a_module(path: str, head: bytes, architecture: str) -> str:
     if len(plain) < _HEAD or not plain.startswith(_MAGIC) or plain[4] != _64_BITS or plain[5] not in _ORDERS:
         return "is not a 64-bit ELF file"
     order = _ORDERS[plain[5]]
+    # e_type and e_machine of the ELF header, which is alike for 32 and 64 bits up to there.
     kind, machine = (int.from_bytes(plain[at : at + 2], order) for at in (16, 18))
     if kind != _RELOCATABLE:
         return "is an ELF file, but not a kernel module, which is relocatable"

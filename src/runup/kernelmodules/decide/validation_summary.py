@@ -40,6 +40,7 @@ def condition(modules: Sequence[ModuleStatus], kernels: Iterable[str]) -> Condit
         text = f"All {len(modules)} Modules are verified for {about}." if len(modules) > 1 else ""
         text = text or f"The Module is verified for {about}."
         return Condition(type=VALIDATED, status="True", reason="AllVerified", message=text)
+    # A Module may still be verified while its build or signature runs, so the answer is Unknown until all have ended.
     running = [module_status for module_status in failed if module_status.verification_status != entries.FAILED]
     text = f"{len(modules) - len(failed)} of {len(modules)} Modules verified for {about}"
     if running:

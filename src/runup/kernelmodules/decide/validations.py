@@ -184,6 +184,7 @@ def _toolkit(observed: Observed, validation: PreflightValidation) -> str:
         return validation.spec.dtk_image
     kernel = validation.spec.kernel_version
     owners = {owner.uid for owner in validation.metadata.owner_references if owner.controller}
+    # False sorts before True: the own parent comes first.
     parents = sorted(observed.parents.values(), key=lambda parent: parent.metadata.uid not in owners)
     kernels = (known_kernel for parent in parents for known_kernel in parent.status.kernels)
     return next(

@@ -196,6 +196,7 @@ class _LiveReader:
                 continue
             group, _, version = str(body.get("groupVersion", "")).rpartition("/")
             for entry in body.get("resources") or ():
+                # A name with a slash is a subresource, such as `pods/log`.
                 if "/" not in entry["name"] and {"list", "get"} <= set(entry.get("verbs") or ()):
                     resource = Resource(group, version, entry["kind"], entry["name"], namespaced=entry["namespaced"])
                     resources.setdefault((group, entry["name"]), resource)

@@ -121,7 +121,7 @@ class RealCopy(ClusterCopy):
         groups = ["", *(entry["name"] for entry in self._get_json("/apis").get("groups") or ())]
         return {(kind.group, kind.version, kind.kind) for group in groups for kind in self._discovered_kinds(group)}
 
-    async def until_served(self, definition: JSON) -> None:
+    async def wait_for_served_versions(self, definition: JSON) -> None:
         """Waits until the kinds of a definition can be used: a real server takes a moment. Raises Terminal."""
         names = definition["spec"]["names"]
         group = definition["spec"]["group"]
@@ -158,7 +158,7 @@ class RealCopy(ClusterCopy):
         return any(entry["name"] == resource.plural for entry in listed)
 
     async def wait_until_served(self, definition: JSON) -> None:
-        """Waits until the real server serves what `definition` defines, which was just applied. Raises Terminal."""
+        """Waits until the real server serves the kind of `definition`, which was just applied. Raises Terminal."""
         spec = definition.get("spec")
         conditions = (definition.get("status") or {}).get("conditions") or ()
         # A name that another definition has is never served, and one that is on its way says nothing yet.
@@ -166,7 +166,7 @@ class RealCopy(ClusterCopy):
             condition["type"] == "NamesAccepted" and condition["status"] == "False" for condition in conditions
         )
         if isinstance(spec, dict) and not refused:
-            await self.until_served(definition)
+            await self.wait_for_served_versions(definition)
 
     async def drop_unreadable(self, source: ClusterSource) -> None:
         """Deletes the objects that the real server cannot read, and notes them as left out. Raises KubeError."""
@@ -207,6 +207,7 @@ class RealCopy(ClusterCopy):
         """
         refused: list[WriteRefused] = []
         identities = [Identity(*identity(obj)) for obj in source.objects if identity(obj)[:2] not in _NOT_TRIED]
+        # One iterator for all workers: each takes the next object from it.
         waiting, tried = iter(identities), 0
 
         async def work() -> None:
@@ -296,7 +297,7 @@ async def open_real_copy(
                 async with Client(operator, clock=clock) as client:
                     copy_ = RealCopy(staged, server, client, lookups)
                     for definition in staged.all(*DEFINITION):
-                        await copy_.until_served(definition)
+                        await copy_.wait_for_served_versions(definition)
                     await copy_.drop_unreadable(source)
                     yield copy_
 

@@ -324,6 +324,7 @@ def _read_objects_before(copy_: ClusterCopy, tasks: Sequence[Task]) -> _ObjectsB
         elif task.kind == _NAMESPACE and task.deletes:
             reason = f"its namespace {task.identity.name} goes"
             before.going += [(each, reason) for each in copy_.objects_in_namespace(task.identity.name)]
+        # The dependents of any other deleted object are found by its UID in their ownerReferences.
         elif task.deletes:
             owners[str(entry.load()["metadata"].get("uid") or "")] = task.identity
     before.going += copy_.dependents(owners)

@@ -69,6 +69,7 @@ def drain_findings(
             if read_nodes is not None and node.name not in read_nodes:
                 yield from (_keep_finding(old, node.name, pool, now) for old in earlier_findings.get(node.name, ()))
                 continue
+            # The drain has no pod left to evict.
             if node.name not in by_node:
                 continue
             blocked = [

@@ -282,6 +282,7 @@ def node_state(node: Node, pool: MachineConfigPool, versions: Mapping[str, str],
     phase = _update_phase(annotations, updated=updated, updating=updating, paused=pool.spec.paused)
     assessment, estimate = _BY_PHASE[phase]
     message = ""
+    # While the daemon updates a node, it is meant to be unavailable. Degraded comes last: it is the graver state.
     if unavailable and not updating:
         assessment, message, estimate = UNAVAILABLE, " | ".join(t.reason for t in troubles), 0 if updated else None
     if degraded:

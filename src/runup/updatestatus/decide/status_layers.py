@@ -124,6 +124,7 @@ def _layer(
         )
         rows = rows[: min(room, max_nodes)] if bounded else rows
         layer_insights += [pool_insights.node(row, pool, memory, caps.text) for row in rows]
+        # Of all nodes of the pool, not only of those that were drafted.
         omitted_nodes = pool.total - len(rows)
     layer_insights += [insights.health(finding, memory, caps.text) for finding in kept_findings]
     if omitted_findings:

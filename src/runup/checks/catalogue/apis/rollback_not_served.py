@@ -124,6 +124,7 @@ def _judge(snapshot: Snapshot, context: Context, versions: tuple[Slim, ...]) -> 
             kind=readable,
         )
         return
+    # Who wrote a field in the newer version lately will write it again, and fail after the way back.
     writers = [
         (obj, entry)
         for obj in objects

@@ -72,6 +72,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     ]
     mirrors = list(dict.fromkeys(mirror for _, entry in entries for mirror in entry.mirrors))
     usable = [mirror for mirror in mirrors if not any(covers(registry, mirror) for registry in blocked)]
+    # A set may have several of the entries, and is named once.
     about = list({id(mirror_set): mirror_set for mirror_set, _ in entries}.values())
     if usable:
         yield risk(

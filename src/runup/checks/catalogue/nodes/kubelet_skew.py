@@ -61,6 +61,7 @@ def _judge_kubelets(nodes: Sequence[Node], server: tuple[int, int], context: Con
     of_kubernetes = context.cluster is ClusterKind.KUBERNETES
     allowed = kubernetes_path.KUBELET_SKEW if of_kubernetes else allowed_skew(context.target)
     kubelets = [(node, _parse_minor(node.status.node_info.kubelet_version)) for node in nodes]
+    # Minor versions of different major versions cannot be compared.
     unknown = [node for node, kubelet in kubelets if kubelet is None or kubelet[0] != server[0]]
     numbered_kubelets = [
         (node, kubelet[1]) for node, kubelet in kubelets if kubelet is not None and kubelet[0] == server[0]
@@ -71,6 +72,7 @@ def _judge_kubelets(nodes: Sequence[Node], server: tuple[int, int], context: Con
         else [node for node, minor in numbered_kubelets if server[1] - minor > allowed]
     )
     early = [node for node, minor in numbered_kubelets if minor > server[1]]
+    # Kubelets that are recent enough for the first step become too old only on the way: nodes are updated in between.
     if of_kubernetes and late and not _too_old_nodes(numbered_kubelets, min(context.source.minor + 1, server[1])):
         yield _later_step_finding(late, context)
         late = []
