@@ -199,6 +199,8 @@ async def test_an_update_is_renewed(world: World) -> None:
     """Each reading is an event, and the next one follows by itself."""
     async with world.session.get(f"{world.url}/clusters/orchard/update/events") as answer:
         assert answer.headers["Content-Type"].startswith("text/event-stream")
+        # When a browser comes again, in milliseconds (HTML, server-sent events).
+        assert await answer.content.readline() == b"retry: 10000\n"
         found: list[int] = []
         async for data in _events(answer):
             if number := re.search(r"orchard (\d+)", data):

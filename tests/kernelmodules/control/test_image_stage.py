@@ -139,6 +139,7 @@ async def test_an_image_by_digest_and_each_architecture(real: str) -> None:
     index = f"{real}/kmods/simple:index"
     assert (await verdict(index, architectures=("amd64",))).verified
     assert not (await verdict(index, architectures=("amd64", "arm64"))).verified
+    assert not (await verdict(index, architectures=("arm64", "amd64"))).verified
     absent = await verdict(index, architectures=("s390x",))
     assert (absent.outcome, "no image for linux/s390x; it has amd64, arm64" in absent.message) == (
         ExaminationOutcome.FAILED,
