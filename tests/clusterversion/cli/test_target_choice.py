@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from tests.cli.commands import cluster
 
-from runup.api.config_v1 import AcceptRisk, Update
+from runup.api.config_v1 import AcceptRisk, ConditionalUpdateRisk, Update
 from runup.cli.errors import CommandError
 from runup.clusterversion.cli.target_choice import (
     Flags,
@@ -54,6 +55,14 @@ def _cluster(
         "conditions": [*conditions],
     }
     return cluster({"spec": {"clusterID": "x", **(spec or {})}, "status": status})
+
+
+def _not_offered(found: Any) -> Any:
+    """The cluster with its first conditional update as one that is there for a preflight alone."""
+    risk = ConditionalUpdateRisk(name="UpdatePathNotOffered", message="m", url="u")
+    first, *others = found.status.conditional_updates
+    updates = [replace(first, risks=(risk,)), *others]
+    return replace(found, status=replace(found.status, conditional_updates=updates))
 
 
 ACCEPTED = (
@@ -237,6 +246,18 @@ REFUSED: dict[str, tuple[Any, Flags, str]] = {
         Flags(to_image=C),
         "cannot refresh available updates:\n  Reason: Asking\n  Message: not yet\n\nspecify "
         "--allow-explicit-upgrade to continue with the update.",
+    ),
+    "one that only a preflight lists": (
+        _not_offered(_cluster([("5.1.0", A)], [("5.3.0", C, "Unknown")])),
+        Flags(to="5.3.0", allow_not_recommended=True),
+        "the update service does not offer 5.3.0, which a preflight checks: go by way of the releases that `runup "
+        "preflight explain UpdatePathNotOffered` names. To go there all the same, name its image: "
+        f"--to-image={C} --allow-explicit-upgrade",
+    ),
+    "another one than a preflight lists": (
+        _not_offered(_cluster([("5.1.0", A)], [("5.3.0", C, "Unknown"), ("5.4.0", B, "False")])),
+        Flags(to="5.2.0", allow_not_recommended=True),
+        "the update is not one of the possible targets: 5.4.0, 5.1.0. specify --to-image to continue with the update.",
     ),
     "the lists are stale": (
         _cluster([], [], [STALE]),

@@ -49,6 +49,10 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     "a folder": (("-o", "json=before"), "before is a folder; name a file in it"),
     "a baseline that is not there": (("--baseline", "no.json"), "--baseline no.json: cannot be read"),
     "a baseline that no file can be called": (("--baseline", "a\0b"), "--baseline a"),
+    "a baseline that is not JSON": (
+        ("--baseline", __file__),
+        "is not JSON (JSON is malformed: ",
+    ),
     "a baseline that is none": (("--baseline", "before/0.json"), "before/0.json is not a baseline"),
 }
 

@@ -12,6 +12,7 @@ from tests.cli.commands import cluster
 from tests.cli.render.reading import Reader, read
 from tests.preflight.cli.render import samples
 
+from runup.advice.decide.acceptance import Growth
 from runup.api.config_v1 import InfrastructureStatus
 from runup.cli.render.cluster_name import cluster_name
 from runup.preflight.cli.render.preflight_page import page
@@ -76,6 +77,15 @@ def test_accepted_ones_say_why() -> None:
     assert "NodeCordoned accepted warning Node worker-7 is cordoned. Why accepted network team, CHG-7712 Found" in text
     assert "EtcdMembers accepted critical etcd has 5 members. Why accepted No reason was recorded. Give one:" in text
     assert "Accept it" not in text
+
+
+def test_what_an_acceptance_does_not_cover() -> None:
+    """What came since, and what no acceptance lifts, which nobody is told to accept."""
+    one = samples.risk("A", "It is so.")
+    grown = replace(one, accepted=True, grown=Growth(("Node b",), 0, None, 1))
+    told = [shown(replace(samples.FOUND, risks=(each,))).text for each in (grown, replace(one, acceptable=False), one)]
+    assert "Covers more Accepted for 1, and has grown: Node b" in told[0]
+    assert ["Accepting it does not lift it." in text for text in told] == [False, True, False]
 
 
 def test_what_is_settled_is_not_coloured_as_if_it_were_not() -> None:

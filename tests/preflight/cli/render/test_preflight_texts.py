@@ -11,6 +11,7 @@ from tests.preflight.cli.render import samples
 from tests.preflight.cli.render.samples import WHEN
 
 from kubekit.api.meta_v1 import Condition
+from runup.advice.decide.acceptance import Growth
 from runup.advice.decide.preflight_reasons import OUTDATED, REPAIRED
 from runup.api.config_v1 import AcceptRisk, ClusterVersion, ClusterVersionSpec, Update
 from runup.cli.errors import CommandError
@@ -60,6 +61,7 @@ TAKEN = replace(A, name="T", accepted=True)
 OVER = replace(A, name="O", applies="False")
 STUCK = replace(A, name="S", acceptable=False)
 REPAIRS = replace(A, name="R", reason=REPAIRED)
+GREW = Growth(("Node b",), 2, WHEN, 1, WHEN - timedelta(days=1))
 GUARDS = tuple(Condition(type=type_, status="True") for type_ in ("Failing", "Invalid"))
 
 
@@ -280,6 +282,16 @@ def test_the_machine_form_of_a_risk_and_of_a_preflight() -> None:
         "grown": None,
         "lacking": [],
     }
+    grown = risk_data(replace(TAKEN, grown=GREW))["grown"]
+    assert grown == {
+        "objects": ["Node b"],
+        "more": 2,
+        "since": "2026-11-21T07:30:00Z",
+        "acceptedFor": 1,
+        "acceptedAt": "2026-11-20T07:30:00Z",
+    }
+    unknown = risk_data(replace(TAKEN, grown=Growth(("Node b",))))["grown"]
+    assert (unknown["since"], unknown["acceptedAt"]) == (None, None)
     told = risk_data(replace(A, fix="f", resources=nodes(1)))
     assert (told["remediation"], told["severity"], told["since"]) == ("f", "warning", "2026-11-21T07:30:00Z")
     assert list(told["resources"]) == [{"kind": "Node", "name": "n0"}]
@@ -408,6 +420,8 @@ def test_a_risk_in_full() -> None:
         "A\n\nFor 5.2.0:\n  Applies:  Unknown\n  Accepted: yes\n  Message:  m\n"
         "  Found by: the update service or the cluster\n"
     )
+    stuck = explanation(Explanation("S", (("5.2.0", STUCK),), ""))
+    assert "\n  Accepted: no: accepting it does not lift it\n" in stuck
     page = explanation(Explanation("A", (), "\n# A\n\nIt is so.\n\n"))
     assert page == "A\n\nNo update of this cluster has this risk now.\n\nAbout this risk:\n\n# A\n\nIt is so.\n"
     away = explanation(Explanation("A", (), "# A", not_asked="no cluster was asked: no network"))
