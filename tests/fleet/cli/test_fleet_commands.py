@@ -117,6 +117,7 @@ def test_the_files_of_a_case_are_not_left_out(run: Run, folder: Path) -> None:
     ("typed", "says"),
     [
         (("--dumps", "nowhere"), "--dumps nowhere: does not exist"),
+        (("--dumps", __file__), f"error: --dumps {__file__} is not a readable archive ("),
         (("--dumps", "examples/skip-level"), "is one dump; give the folder that it is in"),
         (("--inventory", "examples/fleet.yaml", "-l", "env=nowhere"), "env=nowhere"),
         (("--inventory", "examples/fleet.yaml", "--inventory", "examples/fleet.yaml"), "is given twice"),
