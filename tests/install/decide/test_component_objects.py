@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from runup.install.control import sources
+from runup.install.control.sets import InstallError
 from runup.install.decide.component import (
     COMPONENTS,
     KERNEL_MODULES,
@@ -285,3 +286,16 @@ def test_on_openshift_a_component_is_what_its_manifests_say() -> None:
     assert not [key for key in keys if "release.openshift.io" in key or key.startswith("capability.")]
     bound = {obj["roleRef"]["name"] for obj in found if "roleRef" in obj}
     assert "cluster-monitoring-view" in bound
+
+
+@pytest.mark.parametrize(
+    ("change", "lacks"),
+    [
+        pytest.param({"folder": "nowhere"}, "deploy/nowhere", id="no manifest"),
+        pytest.param({"definitions": ("a.yaml", "b.yaml")}, "a.yaml, b.yaml", id="no definition"),
+    ],
+)
+def test_an_installation_that_lacks_files(change: dict[str, Any], lacks: str) -> None:
+    """What is missing is named: half a component is never installed."""
+    with pytest.raises(InstallError, match=f"^this installation of runup lacks {lacks}: install it anew$"):
+        sources.manifests(replace(OPERATOR, **change), Platform.KUBERNETES)

@@ -14,15 +14,15 @@ def manifests(component: Component, platform: Platform) -> dict[str, bytes]:
     package = Path(runup.__file__).parent
     places = (package / "deploy" / component.folder, package.parent.parent / "deploy" / component.folder)
     files = next((deploy_files for place in places if (deploy_files := _files(place))), {})
+    missing = [] if files else [f"deploy/{component.folder}"]
     definitions = component.definitions if platform is Platform.KUBERNETES else ()
     for name in definitions:
         file = package / "sandbox" / "crds" / name
         if file.is_file():
             files[name] = file.read_bytes()
-    missing = [name for name in definitions if name not in files]
-    if not files or missing:
-        missing_text = ", ".join(missing) or f"deploy/{component.folder}"
-        raise InstallError(f"this installation of runup lacks {missing_text}: install it anew")
+    missing += [name for name in definitions if name not in files]
+    if missing:
+        raise InstallError(f"this installation of runup lacks {', '.join(missing)}: install it anew")
     return files
 
 
