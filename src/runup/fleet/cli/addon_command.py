@@ -20,6 +20,7 @@ from runup.preflight.decide import channel_target, schedule
 from runup.preflight.decide.cluster_run import Checking
 
 # https://kubernetes.io/docs/concepts/overview/working-with-objects/names/
+STATUS_EVERY, NEVER = "5m", "never"
 _PLACEMENT = re.compile(r"([a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?)/([a-z0-9](?:[-.a-z0-9]{0,251}[a-z0-9])?)")
 
 
@@ -33,23 +34,40 @@ class Flags:
     to: str
     to_channel: str
     image: str
+    status_every: str = ""
 
 
 def run(flags: Flags) -> int:
     """Prints the objects as YAML. Raises CommandError for options that name nothing that could be made."""
-    try:
-        cron = schedule.cron_of(flags.every, SystemClock().now())
-    except ValueError as error:
-        raise CommandError(f"--every {error}") from error
+    cron = _cron("--every", flags.every)
+    status_every = _status_every(flags)
+    status_cron = _cron("--status-every", status_every) if status_every else ""
     placements = tuple(_placement(typed) for typed in flags.placements)
     to = _target(flags)
     channel = "" if to else flags.to_channel or channel_target.LATEST
     checking = Checking(image=image_for_job(flags.image), target_version=to, target_channel=channel)
     kind = ClusterKind.OPENSHIFT if flags.platform == "openshift" else ClusterKind.KUBERNETES
-    addon = AddOn(flags.platform, flags.every, cron, checking, own_rights(kind), placements)
+    addon = AddOn(flags.platform, flags.every, cron, checking, own_rights(kind), placements, status_every, status_cron)
     documents = (machine(document, "yaml") for document in hub_addon.objects(addon))
     write([out("---\n".join(documents))])
     return 0
+
+
+def _cron(option: str, every: str) -> str:
+    try:
+        return schedule.cron_of(every, SystemClock().now())
+    except ValueError as error:
+        raise CommandError(f"{option} {error}") from error
+
+
+def _status_every(flags: Flags) -> str:
+    """Returns how often a cluster tells its status, empty for never. Raises CommandError."""
+    if flags.platform == "openshift":
+        return "" if flags.status_every == NEVER else flags.status_every or STATUS_EVERY
+    if flags.status_every not in ("", NEVER):
+        text = "such a cluster has no ClusterVersion, so there is no update that it could tell of"
+        raise CommandError(f"--status-every {flags.status_every} with --platform kubernetes: {text}")
+    return ""
 
 
 def _placement(typed: str) -> tuple[str, str]:

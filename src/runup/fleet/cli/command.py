@@ -26,6 +26,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _CLUSTERS = ("contexts", "kubeconfigs", "dumps", "inventories")
 _HOW = ("selector", "parallel", "timeout", "engine", "scheduler")
 SECTIONS = (("Clusters", (*_CLUSTERS, *_HOW)),)
+SECTIONS_WITH_HUB = (("Clusters", (*_CLUSTERS, "hub", "cluster_set", *_HOW)),)
 
 
 def _complete_context_names(ctx: click.Context) -> Iterable[str]:
@@ -119,6 +120,31 @@ def named_by(members: dict[str, Any]) -> NamedMembers:
     )
 
 
+_HUB = (
+    click.option(
+        "--hub",
+        default="",
+        metavar="CONTEXT",
+        shell_complete=static_completion.complete_from(_complete_context_names),
+        help="A hub of Open Cluster Management: its clusters, by what they sent there.",
+    ),
+    click.option(
+        "--clusterset",
+        "cluster_set",
+        default="",
+        metavar="NAME",
+        help="With --hub: only clusters of this ManagedClusterSet.",
+    ),
+)
+
+
+def hub_options(function: F) -> F:
+    """Adds the options that name a hub, and one of its sets of clusters."""
+    for option in reversed(_HUB):
+        function = option(function)
+    return function
+
+
 @click.group("fleet", cls=LazyGroup, places=SUBCOMMANDS, summaries=SUMMARIES)
 @connection_options
 def fleet() -> None:
@@ -132,22 +158,9 @@ def fleet() -> None:
     """
 
 
-@fleet.command("preflight", sections=(("Clusters", (*_CLUSTERS, "hub", "cluster_set", *_HOW)),))
+@fleet.command("preflight", sections=SECTIONS_WITH_HUB)
 @member_options
-@click.option(
-    "--hub",
-    default="",
-    metavar="CONTEXT",
-    shell_complete=static_completion.complete_from(_complete_context_names),
-    help="A hub of Open Cluster Management: its clusters, by the reports that they sent.",
-)
-@click.option(
-    "--clusterset",
-    "cluster_set",
-    default="",
-    metavar="NAME",
-    help="With --hub: only clusters of this ManagedClusterSet.",
-)
+@hub_options
 @click.option("--to", default="", metavar="VERSION", help="Target version; else the release's, else the next minor.")
 @click.option("--from", "from_", default="", metavar="VERSION", help="Source version, if not each cluster's own.")
 @click.option("--to-image", default="", metavar="IMAGE", help="The target's release image, oci:DIR or in a registry.")
@@ -252,6 +265,12 @@ def preflight(
     help="Check the newest release of this channel at each run; `latest`, the default: of all that are offered.",
 )
 @click.option("--image", default="", metavar="IMAGE", help="The image that runs the checks.")
+@click.option(
+    "--status-every",
+    default="",
+    metavar="TIME",
+    help="How often each tells how its update goes: 5m, the default, or 10m, 30m, 1h; `never` for not at all.",
+)
 def addon(
     placements: tuple[str, ...],
     every: str,
@@ -259,10 +278,12 @@ def addon(
     to: str,
     to_channel: str,
     image: str,
+    status_every: str,
 ) -> int:
     """Print the add-on by which a hub of Open Cluster Management lets its clusters check themselves.
 
-    Nothing is changed: the objects are YAML for the hub. `runup fleet preflight --hub` reads what the clusters report.
+    Nothing is changed: the objects are YAML for the hub. `runup fleet preflight --hub`, `fleet status --hub` and
+    `fleet recommend --hub` read what the clusters report.
 
     \b
       runup fleet addon --placement fleet/production --every 24h | kubectl --context hub apply -f -
@@ -270,52 +291,72 @@ def addon(
     """
     from runup.fleet.cli import addon_command as runs
 
-    flags = runs.Flags(placements, every, platform, to, to_channel, image)
+    flags = runs.Flags(placements, every, platform, to, to_channel, image, status_every)
     return run_guarded(lambda: runs.run(flags))
+
+
+def _with_statuses(named_members: NamedMembers, hub: str, cluster_set: str) -> NamedMembers:
+    return msgspec.structs.replace(named_members, hub=hub, cluster_set=cluster_set, takes_status=True)
 
 
 _output = click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="Output format for programs.")
 
 
-@fleet.command("status", sections=SECTIONS)
+@fleet.command("status", sections=SECTIONS_WITH_HUB)
 @member_options
+@hub_options
 @_output
 @connection_options
 @click.pass_context
-def status(ctx: click.Context, /, output: str | None, **members: Any) -> int:
-    """How the updates of many clusters go, and what needs attention; exit code 1 if one could not be read.
+def status(ctx: click.Context, /, hub: str, cluster_set: str, output: str | None, **members: Any) -> int:
+    """How the updates of many clusters go, and what needs attention.
+
+    Exit code 1 if a cluster could not be read, or what a hub has of it is old.
 
     \b
       runup fleet status --contexts all
       runup fleet status --dumps DIR -o json
+      runup fleet status --hub CONTEXT --clusterset canary
     """
     from runup.fleet.cli import status_command as runs
 
-    named_members = named_by(members)
+    named_members = _with_statuses(named_by(members), hub, cluster_set)
     return run_guarded(lambda: runs.run(connection_of(ctx), named_members, output))
 
 
-@fleet.command("recommend", sections=SECTIONS)
+@fleet.command("recommend", sections=SECTIONS_WITH_HUB)
 @member_options
+@hub_options
 @click.option("--version", "target", default="", metavar="VERSION", help="Whether each cluster may go to this version.")
 @click.option("--accept", multiple=True, metavar="NAME[,NAME...]", help="Issues to put up with; may be repeated.")
 @_output
 @connection_options
 @click.pass_context
-def recommend(ctx: click.Context, /, target: str, accept: tuple[str, ...], output: str | None, **members: Any) -> int:
+def recommend(
+    ctx: click.Context,
+    /,
+    hub: str,
+    cluster_set: str,
+    target: str,
+    accept: tuple[str, ...],
+    output: str | None,
+    **members: Any,
+) -> int:
     """Which updates many clusters are offered, those with the same answer together.
 
-    Exit code 1 if a cluster could not be read or, with --version, has an issue that is not accepted.
+    Exit code 1 if a cluster could not be read, what a hub has of it is old or, with --version, it has an issue that is
+    not accepted.
 
     \b
       runup fleet recommend --contexts all
       runup fleet recommend --kubeconfigs DIR --version 4.16.3
+      runup fleet recommend --hub CONTEXT -l env=production
     """
     from runup.advice.cli.recommend.recommend_text import RecommendFlags
     from runup.fleet.cli import recommend_command as runs
 
     names = frozenset(name for risk_names in accept for name in risk_names.split(","))
-    named_members = named_by(members)
+    named_members = _with_statuses(named_by(members), hub, cluster_set)
     return run_guarded(
         lambda: runs.run(connection_of(ctx), named_members, RecommendFlags(target, accept=names), output)
     )

@@ -35,7 +35,7 @@ class NamedMembers(msgspec.Struct, frozen=True):
 
     `scheduler` is the address of a Dask scheduler, whose workers read the dumps; this machine does without one. `hub`
     is the context of a hub whose clusters' reports are read, `cluster_set` one of its sets, `target` the version that
-    these reports have to be about.
+    these reports have to be about. With `takes_status` their statuses are read instead.
     """
 
     contexts: tuple[str, ...] = ()
@@ -49,6 +49,7 @@ class NamedMembers(msgspec.Struct, frozen=True):
     hub: str = ""
     cluster_set: str = ""
     target: str = ""
+    takes_status: bool = False
 
 
 @contextmanager
@@ -63,6 +64,9 @@ def resolve_members(
         raise CommandError(
             f"--context {connection.context} is for a command about one cluster; a fleet is named by --contexts"
         )
+    if named_members.cluster_set and not named_members.hub:
+        text = "is a set of a hub's clusters; give --hub CONTEXT, too"
+        raise CommandError(f"--clusterset {named_members.cluster_set} {text}")
     members: list[Member] = []
     notes: list[str] = []
     try:
@@ -93,10 +97,17 @@ def resolve_members(
 
 def _members_of_hub(named_members: NamedMembers, connection: Connection) -> tuple[list[Member], list[str]]:
     from runup.fleet.control.hub_source import members_of_hub
+    from runup.fleet.decide.hub_clusters import members_with_reports
+    from runup.fleet.decide.hub_status import members_with_status
 
     hub = named_members.hub
-    with connection_to(Member(hub, context=hub), connection).client("fleet preflight") as client:
-        return members_of_hub(client, hub, named_members.cluster_set, named_members.target, client.now())
+    judge = (
+        members_with_status
+        if named_members.takes_status
+        else partial(members_with_reports, target=named_members.target)
+    )
+    with connection_to(Member(hub, context=hub), connection).client("fleet") as client:
+        return members_of_hub(client, hub, named_members.cluster_set, judge, client.now())
 
 
 def _remote_members(address: str, named_members: NamedMembers) -> tuple[list[Member], list[str]]:
@@ -151,10 +162,10 @@ def read_all(
     results: dict[str, R] = {member.name: lost(member, member.problem) for member in members if member.problem}
     progress = _Progress(len(members))
     for member in members:
-        if member.report is not None:
+        if member.has_travelled:
             # It is here already: nothing is read of the cluster.
             results[member.name] = work(member)
-        if member.problem or member.report is not None:
+        if member.problem or member.has_travelled:
             progress.count_one()
     for batch, size in _dumps_and_live(members, named_members):
         if not batch:
@@ -202,7 +213,7 @@ def _dumps_and_live(members: Sequence[Member], named_members: NamedMembers) -> t
 
     Dumps that others read come last: their client has threads, beside which no process is forked.
     """
-    readable = [member for member in members if not member.problem and member.report is None]
+    readable = [member for member in members if not member.problem and not member.has_travelled]
     dumps = [_with_absolute_path(member, named_members) for member in readable if member.dump]
     live = [member for member in readable if not member.dump]
     parallel = named_members.parallel

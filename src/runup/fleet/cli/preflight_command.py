@@ -76,9 +76,6 @@ def run(
     if named_members.hub:
         named_members = msgspec.structs.replace(named_members, target=flags.to)
         _refuse_with_hub(flags)
-    elif named_members.cluster_set:
-        text = "is a set of a hub's clusters; give --hub CONTEXT, too"
-        raise CommandError(f"--clusterset {named_members.cluster_set} {text}")
     parquet_file.check(flags.outputs)
     rules, baseline = run_command.suppressions_in(flags.suppressions), run_command.baseline_in(flags.baseline)
     store = run_command.store_of(flags.store, connection)

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import msgspec.structs
 
 from kubekit.lang.printable import one_line
 from runup.cli.output import screen_of, write
@@ -18,10 +19,12 @@ from runup.fleet.cli.fleet_members import NamedMembers, connection_to, problem_o
 from runup.fleet.decide.alike import group_alike
 
 if TYPE_CHECKING:
+    from runup.advice.cli.recommend.recommend_input import RecommendInput
     from runup.advice.cli.recommend.recommend_text import RecommendFlags
     from runup.cli.connection import Connection
     from runup.cli.facts import Facts
-    from runup.fleet.decide.members import Member
+    from runup.fleet.decide.members import Doubt, Member
+    from runup.fleet.decide.newest_status import NewestStatus
 
 
 class AdviceRow(msgspec.Struct, frozen=True):
@@ -29,7 +32,8 @@ class AdviceRow(msgspec.Struct, frozen=True):
 
     `newest` is the newest recommended update of each minor version, `risky` the number of updates that are not
     recommended, `issues` what was found. `refused` says, for one version, why the update is not recommended. `data` is
-    the machine form, only if it is printed.
+    the machine form, only if it is printed. `observed` is when the advice was read that has travelled to a hub, and
+    `doubts` say why it may no longer hold; their names are among the issues, and no `--accept` takes them away.
     """
 
     cluster: str
@@ -41,6 +45,8 @@ class AdviceRow(msgspec.Struct, frozen=True):
     refused: str = ""
     problem: str = ""
     data: dict[str, Any] | None = None
+    observed: str = ""
+    doubts: tuple[Doubt, ...] = ()
 
 
 def run(connection: Connection, named_members: NamedMembers, flags: RecommendFlags, output: str | None) -> int:
@@ -57,7 +63,7 @@ def run(connection: Connection, named_members: NamedMembers, flags: RecommendFla
         else [out(section) for section in text(rows, flags.version, screen_of(sys.stdout))]
     )
     write([*warnings(notes), *printed])
-    return 1 if any(row.problem or row.refused for row in rows) else 0
+    return 1 if any(row.problem or row.refused or row.doubts for row in rows) else 0
 
 
 def advice_of(member: Member, *, connection: Connection, flags: RecommendFlags, whole: bool) -> AdviceRow:
@@ -68,7 +74,10 @@ def advice_of(member: Member, *, connection: Connection, flags: RecommendFlags, 
     from runup.cli import facts
 
     try:
-        advice_input = read_input(connection_to(member, connection), member.dump or None, None, lambda: None)
+        if member.status is not None:
+            advice_input = _input_of(member.status)
+        else:
+            advice_input = read_input(connection_to(member, connection), member.dump or None, None, lambda: None)
         cluster_facts = facts.read(advice_input.cluster)
         advice = recommend_text.advise(cluster_facts, advice_input.checks, advice_input.problem, flags)
         additions = additions_to_oc.additional_output(
@@ -82,7 +91,37 @@ def advice_of(member: Member, *, connection: Connection, flags: RecommendFlags, 
     document = (
         as_data(cluster_facts, advice_input.checks, advice_input.problem, flags, advice, additions) if whole else None
     )
-    return _advice_row(member.name, cluster_facts, tuple(sorted(advice.issues - flags.accept)), advice.error, document)
+    row = _advice_row(member.name, cluster_facts, tuple(sorted(advice.issues - flags.accept)), advice.error, document)
+    return row if member.status is None else _as_travelled(row, member.status, member.doubts, flags.version)
+
+
+def _input_of(status: NewestStatus) -> RecommendInput:
+    """Returns what a cluster read of itself. Raises BadStatus if it could not."""
+    from runup.advice.cli.recommend.alert_conditions import Check
+    from runup.advice.cli.recommend.recommend_input import RecommendInput
+    from runup.cli.facts import Condition
+    from runup.fleet.decide.newest_status import BadStatus
+
+    if status.cluster_version is None:
+        raise BadStatus(f"its updates could not be read there: {status.advice_problem or 'it does not say why'}")
+    checks = (
+        Check(Condition(each.type, each.status, each.reason, each.message), each.name) for each in status.prechecks
+    )
+    problem = one_line(status.precheck_problem)
+    return RecommendInput(status.cluster_version, tuple(checks), problem, (), status.observed_time)
+
+
+def _as_travelled(row: AdviceRow, status: NewestStatus, doubts: tuple[Doubt, ...], version: str) -> AdviceRow:
+    """Returns the row of advice that was read before; of a doubtful one nothing is recommended."""
+    names = tuple(doubt.risk for doubt in doubts)
+    refused = row.refused or (doubts[0].message if doubts and version else "")
+    return msgspec.structs.replace(
+        row,
+        observed=f"{status.observed_time:%Y-%m-%dT%H:%M:%SZ}",
+        issues=(*names, *row.issues),
+        refused=refused,
+        doubts=doubts,
+    )
 
 
 def _advice_row(
@@ -156,6 +195,8 @@ def data(rows: Sequence[AdviceRow]) -> dict[str, Any]:
                 "version": row.version or None,
                 "newestRecommended": list(row.newest),
                 "problem": row.problem or None,
+                "observedTime": row.observed or None,
+                "doubts": [{"name": doubt.risk, "message": doubt.message} for doubt in row.doubts],
                 "advice": row.data,
             }
             for row in rows

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import msgspec.structs
 
 from kubekit.lang.printable import one_line
 from runup.cli.output import screen_of, write
@@ -18,7 +19,8 @@ from runup.fleet.cli.fleet_members import NamedMembers, connection_to, problem_o
 
 if TYPE_CHECKING:
     from runup.cli.connection import Connection
-    from runup.fleet.decide.members import Member
+    from runup.fleet.decide.members import Doubt, Member
+    from runup.fleet.decide.newest_status import NewestStatus
     from runup.updatestatus.cli.status_reading import StatusReading
     from runup.updatestatus.decide.report_rows import Report
 
@@ -29,7 +31,8 @@ class StatusRow(msgspec.Struct, frozen=True):
     """The status of one cluster, small enough to be sent from the process that read it.
 
     `updating` is the status of the condition. Counts are of operators, worker pools and health rows. `obj` is the whole
-    UpdateStatus, only if it is printed.
+    UpdateStatus, only if it is printed. `observed` is when a status was made that has travelled to a hub, and `doubts`
+    say why it may no longer hold: the cluster is then neither updating nor not.
     """
 
     cluster: str
@@ -42,10 +45,12 @@ class StatusRow(msgspec.Struct, frozen=True):
     notes: tuple[str, ...] = ()
     problem: str = ""
     obj: dict[str, Any] | None = None
+    observed: str = ""
+    doubts: tuple[Doubt, ...] = ()
 
 
 def run(connection: Connection, named_members: NamedMembers, output: str | None) -> int:
-    """Reads and prints the status of each cluster; returns 1 if one could not be read."""
+    """Reads and prints the status of each cluster; returns 1 if one could not be read, or may have changed since."""
     with resolve_members(named_members, connection) as (members, notes):
         work = partial(status_of, connection=connection, whole=bool(output))
         rows = read_all(members, work, lambda member, why: StatusRow(member.name, problem=why), named_members)
@@ -56,7 +61,7 @@ def run(connection: Connection, named_members: NamedMembers, output: str | None)
         else [out(section) for section in text(rows, screen_of(sys.stdout))]
     )
     write([*warnings(notes), *printed])
-    return 1 if any(row.problem for row in rows) else 0
+    return 1 if any(row.problem or row.doubts for row in rows) else 0
 
 
 def status_of(member: Member, *, connection: Connection, whole: bool) -> StatusRow:
@@ -74,14 +79,27 @@ def status_of(member: Member, *, connection: Connection, whole: bool) -> StatusR
             raise
         return StatusRow(member.name, problem=problem)
     notes = (*reading.notes, *((reading.doubt,) if reading.doubt else ()))
-    return _status_row(
+    row = _status_row(
         member.name, report, tuple(_without_warning_prefix(note) for note in notes), reading.obj if whole else None
+    )
+    return row if member.status is None else _as_travelled(row, member.status, member.doubts)
+
+
+def _as_travelled(row: StatusRow, status: NewestStatus, doubts: tuple[Doubt, ...]) -> StatusRow:
+    """Returns the row of a status that was made before; what is doubtful of it needs attention first."""
+    row = msgspec.structs.replace(row, observed=f"{status.observed_time:%Y-%m-%dT%H:%M:%SZ}")
+    if not doubts:
+        return row
+    return msgspec.structs.replace(
+        row, updating="Unknown", attention=row.attention + len(doubts), first=doubts[0].message, doubts=doubts
     )
 
 
 def _read_status(member: Member, connection: Connection) -> StatusReading:
     from kubekit.kube.clock import SystemClock
 
+    if member.status is not None:
+        return _reading_of(member.status)
     if member.dump:
         from runup.updatestatus.cli import status_files
 
@@ -90,6 +108,23 @@ def _read_status(member: Member, connection: Connection) -> StatusReading:
 
     with connection_to(member, connection).client("upgrade-status") as client:
         return live_status.read(client, client.now, whole=False)
+
+
+def _reading_of(status: NewestStatus) -> StatusReading:
+    """Returns the reading that a cluster made of itself. Raises BadStatus if it could not."""
+    from kubekit.lang.gotext import nanoseconds
+    from runup.fleet.decide.newest_status import BadStatus
+    from runup.updatestatus.cli.status_reading import EPOCH, StatusReading
+
+    if status.update_status is None:
+        raise BadStatus(f"its status could not be read there: {status.status_problem or 'it does not say why'}")
+    return StatusReading(
+        status.update_status,
+        nanoseconds(status.observed_time - EPOCH),
+        tuple(one_line(note.strip()) for note in status.notes),
+        worker_pools_before_master=status.worker_pools_before_master,
+        doubt=one_line(status.doubt),
+    )
 
 
 def _without_warning_prefix(note: str) -> str:
@@ -170,6 +205,8 @@ def data(rows: Sequence[StatusRow]) -> dict[str, Any]:
                 "pools": row.pools[1],
                 "attention": row.attention,
                 "problem": row.problem or None,
+                "observedTime": row.observed or None,
+                "doubts": [{"name": doubt.risk, "message": doubt.message} for doubt in row.doubts],
                 "updateStatus": row.obj,
             }
             for row in rows

@@ -1,25 +1,39 @@
-"""Reads the clusters of a hub of Open Cluster Management, and the reports that their agents have taken there."""
+"""Reads the clusters of a hub of Open Cluster Management, and what their agents have taken there."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Protocol
 
 from kubekit.kube import calls
 from kubekit.kube.api_errors import NotFound
 from kubekit.kube.client_sync import SyncClient
 from runup.api.hub_v1 import ADDON_LABEL, ManagedCluster, ManagedClusterSet, ManifestWork
 from runup.fleet.decide.hub_addon import NAMES
-from runup.fleet.decide.hub_clusters import clusters_of_set, members_with_reports
+from runup.fleet.decide.hub_clusters import clusters_of_set
 from runup.fleet.decide.members import BadFleet, Member
 
 
+class Judge(Protocol):
+    """A function that makes a member of each cluster, out of what has travelled to the hub of it."""
+
+    def __call__(
+        self,
+        clusters: Sequence[ManagedCluster],
+        works: Sequence[ManifestWork],
+        now: datetime,
+        *,
+        unreadable: Mapping[str, str],
+    ) -> Sequence[Member]: ...
+
+
 def members_of_hub(
-    client: SyncClient, hub: str, cluster_set: str, target: str, now: datetime
+    client: SyncClient, hub: str, cluster_set: str, judge: Judge, now: datetime
 ) -> tuple[list[Member], list[str]]:
     """Returns a member for each cluster of the hub, or of one of its sets, and why there may be others.
 
-    `hub` is its context, as typed. `target`, if it is not empty, is the version that reports have to be about. Raises
-    BadFleet for what is no hub, and for a set that it does not have; KubeError.
+    `hub` is its context, as typed. Raises BadFleet for what is no hub, and for a set that it does not have; KubeError.
     """
     try:
         clusters = client.listing(ManagedCluster)
@@ -31,7 +45,7 @@ def members_of_hub(
     if cluster_set:
         chosen = clusters_of_set(chosen, _set_named(client, hub, cluster_set))
     unreadable = {each.namespace: f"what its agent reports cannot be read: {each.problem}" for each in works.undecoded}
-    members = [*members_with_reports(chosen, works.items, now, unreadable=unreadable, target=target)]
+    members = [*judge(chosen, works.items, now, unreadable=unreadable)]
     # Nobody knows of these which set they are in, so they are in each.
     members += [
         Member(each.name or "(without a name)", problem=f"its ManagedCluster cannot be read: {each.problem}")

@@ -1,8 +1,8 @@
 """The add-on by which a hub of Open Cluster Management lets its clusters check themselves. Pure.
 
 In: an `AddOn`. Out: the objects for the hub. An AddOnTemplate holds what `runup preflight schedule` makes in a cluster,
-and which values the agent there takes back to the hub: the newest report and its summary, nothing else. A
-ClusterManagementAddOn names the Placements that choose the clusters (docs/decisions/0106).
+and which values the agent there takes back to the hub: the newest report, the newest status and a summary of each,
+nothing else. A ClusterManagementAddOn names the Placements that choose the clusters (docs/decisions/0106, 0111).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any, Literal
 import msgspec
 
 from kubekit.api.scheme import Resource
+from runup.fleet.decide import newest_status, status_schedule
 from runup.preflight.decide import kept_history, newest_report, packed_reports, schedule
 from runup.preflight.decide.cluster_run import CONFIG_MAP, NAMESPACE, NAMESPACES, PART_OF, Checking, namespace_object
 from runup.preflight.decide.schedule import Schedule
@@ -43,7 +44,8 @@ JSON = dict[str, Any]
 class AddOn(msgspec.Struct, frozen=True):
     """A preflight every `every`, as `cron` says in UTC, in the clusters that the `placements` choose.
 
-    A placement is a pair of its namespace and name.
+    A placement is a pair of its namespace and name. `status_every` and `status_cron` say the same of the status; they
+    are empty for none, which is all that a cluster without a ClusterVersion has.
     """
 
     platform: Platform
@@ -52,6 +54,8 @@ class AddOn(msgspec.Struct, frozen=True):
     checking: Checking
     rights: tuple[Right, ...]
     placements: tuple[tuple[str, str], ...]
+    status_every: str = ""
+    status_cron: str = ""
 
     @property
     def name(self) -> str:
@@ -69,7 +73,7 @@ def objects(addon: AddOn) -> tuple[JSON, ...]:
 
 def _template(addon: AddOn) -> JSON:
     manifests = _manifests(addon)
-    agent = {"workload": {"manifests": manifests}, "manifestConfigs": _manifest_configs()}
+    agent = {"workload": {"manifests": manifests}, "manifestConfigs": _manifest_configs(addon)}
     return _whole(
         TEMPLATE,
         {"metadata": {"name": addon.name, "labels": PART_OF}, "spec": {"addonName": addon.name, "agentSpec": agent}},
@@ -86,19 +90,21 @@ def _manifests(addon: AddOn) -> list[JSON]:
     namespace = _whole(NAMESPACES, _staying(namespace_object().object))
     kept = (kept_history.empty_config_map(), packed_reports.empty_config_map(NAMESPACE, packed_reports.SERIES))
     made = [_whole(each.resource, each.object) for each in schedule.objects(wanted, monitored=False)]
-    return [namespace, *map(_staying, kept), newest_report.empty_config_map(), *made]
+    of_status: list[JSON] = []
+    if addon.status_every:
+        made_of_status = status_schedule.objects(addon.status_every, addon.status_cron, addon.checking.image)
+        of_status = [newest_status.empty_config_map(), *(_whole(resource, obj) for resource, obj in made_of_status)]
+    return [namespace, *map(_staying, kept), newest_report.empty_config_map(), *made, *of_status]
 
 
-def _manifest_configs() -> list[JSON]:
+def _manifest_configs(addon: AddOn) -> list[JSON]:
     """Returns what the agents do otherwise than with other objects.
 
-    The ConfigMaps are made once and then left to the Jobs, and two values of one travel.
+    The ConfigMaps are made once and then left to the Jobs, and two values each of two of them travel.
     """
-    paths = [
-        {"name": newest_report.SUMMARY, "path": f".data.{newest_report.SUMMARY}"},
-        {"name": newest_report.REPORT, "path": f".binaryData.{newest_report.REPORT}"},
-    ]
-    feedback = {newest_report.NAME: [{"type": "JSONPaths", "jsonPaths": paths}]}
+    feedback = {newest_report.NAME: _feedback(newest_report.SUMMARY, newest_report.REPORT)}
+    if addon.status_every:
+        feedback[newest_status.NAME] = _feedback(newest_status.SUMMARY, newest_status.STATUS)
     return [
         {
             "resourceIdentifier": {
@@ -110,8 +116,14 @@ def _manifest_configs() -> list[JSON]:
             "updateStrategy": {"type": "CreateOnly"},
             **({"feedbackRules": feedback[name]} if name in feedback else {}),
         }
-        for name in (kept_history.NAME, packed_reports.SERIES, newest_report.NAME)
+        for name in (kept_history.NAME, packed_reports.SERIES, *feedback)
     ]
+
+
+def _feedback(text: str, packed: str) -> list[JSON]:
+    """Returns the rule by which an agent takes a text and a packed value out of a ConfigMap."""
+    paths = [{"name": text, "path": f".data.{text}"}, {"name": packed, "path": f".binaryData.{packed}"}]
+    return [{"type": "JSONPaths", "jsonPaths": paths}]
 
 
 def _cluster_management_addon(addon: AddOn) -> JSON:
@@ -119,7 +131,7 @@ def _cluster_management_addon(addon: AddOn) -> JSON:
     spec = {
         "addOnMeta": {
             "displayName": "runup preflight",
-            "description": "Checks the cluster for its next update, changing nothing, and reports to the hub.",
+            "description": "Checks the cluster for its next update, tells how the update goes, and changes nothing.",
         },
         "supportedConfigs": [template],
         "installStrategy": {"type": "Placements", "placements": _placements(addon.placements)},

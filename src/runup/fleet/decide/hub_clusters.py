@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from kubekit.api.meta_v1 import LooseCondition
 from kubekit.lang.printable import one_line
 from kubekit.lang.truncate import cut
-from runup.api.hub_v1 import CLUSTER_SET_LABEL, ManagedCluster, ManagedClusterSet, ManifestWork
+from runup.api.hub_v1 import CLUSTER_SET_LABEL, ManagedCluster, ManagedClusterSet, ManifestStatus, ManifestWork
 from runup.fleet.decide.members import BadFleet, Doubt, Member
 from runup.preflight.decide import newest_report, schedule
 from runup.preflight.decide.cluster_run import NAMESPACE
@@ -79,67 +79,88 @@ def _member(
     name, labels = cluster.metadata.name, cluster.metadata.labels
     if unreadable:
         return Member(name, labels=labels, problem=unreadable)
-    silent = _silence(cluster)
+    silent = silence(cluster)
     try:
         found = [(report, work) for work in works if (report := _report_in(work)) is not None]
     except BadReport as error:
-        return Member(name, labels=labels, problem=f"its report cannot be used: {_brief(error.message)}")
+        return Member(name, labels=labels, problem=f"its report cannot be used: {brief(error.message)}")
     if not found:
-        problem = "; ".join(filter(None, (_why_no_report(cluster, works), silent)))
+        problem = "; ".join(filter(None, (why_nothing_travelled(cluster, works) or "it has no report yet", silent)))
         return Member(name, labels=labels, problem=problem)
     report, work = max(found, key=lambda pair: pair[0].observed_time or datetime.min.replace(tzinfo=UTC))
     if target and report.target_version != target:
         problem = f"its newest report is about the update to {report.target_version}, not to {target}"
         return Member(name, labels=labels, problem=problem)
-    age = _age_problem(report, _interval_of(work), now)
-    doubts = [Doubt(SILENT, f"The hub does not hear of the cluster: {silent}.")] if silent else []
+    interval = interval_of(work, schedule.NAME)
+    age = age_problem("report", report.observed_time, interval, timedelta(seconds=schedule.TIMEOUT_S), now)
+    doubts = [silence_doubt(silent)] if silent else []
     doubts += [Doubt(OLD, age)] if age else []
     return Member(name, labels=labels, report=report, doubts=tuple(doubts))
 
 
-def _silence(cluster: ManagedCluster) -> str:
+def silence_doubt(silent: str) -> Doubt:
+    """Returns the doubt about a cluster that is silent, as `silence` says."""
+    return Doubt(SILENT, f"The hub does not hear of the cluster: {silent}.")
+
+
+def silence(cluster: ManagedCluster) -> str:
     """Returns why nobody knows whether the cluster is there, empty if its agent says that it is."""
-    available = _condition(cluster.status.conditions, AVAILABLE)
+    available = condition_of(cluster.status.conditions, AVAILABLE)
     if available is None:
         return "its agent has not registered yet"
     if available.status == "True":
         return ""
     since = f" since {available.last_transition_time:%Y-%m-%dT%H:%M:%SZ}" if available.last_transition_time else ""
-    return f"it is not available{since} ({_brief(available.message or available.reason or 'no reason is given')})"
+    return f"it is not available{since} ({brief(available.message or available.reason or 'no reason is given')})"
 
 
-def _why_no_report(cluster: ManagedCluster, works: Sequence[ManifestWork]) -> str:
+def why_nothing_travelled(cluster: ManagedCluster, works: Sequence[ManifestWork]) -> str:
+    """Returns why nothing of the add-on can have travelled, empty if something could."""
     if not cluster.spec.hub_accepts_client:
         return "the hub has not accepted it (spec.hubAcceptsClient)"
     if not works:
         return "no preflight is scheduled there: the add-on is not in its namespace of the hub; a Placement chooses it"
     for work in works:
-        applied = _condition(work.status.conditions, APPLIED)
+        applied = condition_of(work.status.conditions, APPLIED)
         if applied is None or applied.status != "True":
-            why = _brief(applied.message) if applied is not None else "its agent has not said anything of it"
+            why = brief(applied.message) if applied is not None else "its agent has not said anything of it"
             return f"the schedule is not applied there: {why}"
-    return "it has no report yet"
+    return ""
 
 
 def _report_in(work: ManifestWork) -> Report | None:
     """Returns the report that the agent has read, None if there is none. Raises BadReport."""
-    for manifest in work.status.resource_status.manifests:
-        meta = manifest.resource_meta
-        if (meta.group, meta.kind, meta.namespace, meta.name) != ("", "ConfigMap", NAMESPACE, newest_report.NAME):
-            continue
+    value = value_in(work, newest_report.NAME, newest_report.REPORT)
+    return None if value is None else newest_report.unpack(value)
+
+
+def value_in(work: ManifestWork, config_map: str, name: str) -> str | None:
+    """Returns the value that the agent has read out of one of the add-on's ConfigMaps, None if there is none."""
+    for manifest in manifests_of(work, config_map):
         for value in manifest.status_feedback.values:
-            if value.name == newest_report.REPORT:
-                return newest_report.unpack(value.field_value.string)
+            if value.name == name:
+                return value.field_value.string
     return None
 
 
-def _interval_of(work: ManifestWork) -> timedelta | None:
-    """Returns how often the cluster is checked, None if the work does not say so."""
+def manifests_of(work: ManifestWork, config_map: str) -> tuple[ManifestStatus, ...]:
+    """Returns what the agent says of one of the add-on's ConfigMaps: one status, or none."""
+    wanted = ("", "ConfigMap", NAMESPACE, config_map)
+    return tuple(
+        each
+        for each in work.status.resource_status.manifests
+        if (meta := each.resource_meta) and (meta.group, meta.kind, meta.namespace, meta.name) == wanted
+    )
+
+
+def interval_of(work: ManifestWork, cron_job: str) -> timedelta | None:
+    """Returns how often a CronJob of the work starts, None if the work does not say so."""
     for manifest in work.spec.workload.manifests:
         metadata = manifest.get("metadata")
         annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
         every = annotations.get(schedule.EVERY_ANNOTATION) if isinstance(annotations, dict) else None
-        if manifest.get("kind") == schedule.CRON_JOB.kind and isinstance(every, str):
+        is_wanted = isinstance(metadata, dict) and metadata.get("name") == cron_job
+        if manifest.get("kind") == schedule.CRON_JOB.kind and is_wanted and isinstance(every, str):
             try:
                 return timedelta(minutes=schedule.minutes_of(every))
             except ValueError:
@@ -147,25 +168,35 @@ def _interval_of(work: ManifestWork) -> timedelta | None:
     return None
 
 
-def _age_problem(report: Report, interval: timedelta | None, now: datetime) -> str:
-    """Returns why the report may not say how the cluster is now, empty if it does."""
-    observed = report.observed_time
+def age_problem(
+    noun: str, observed: datetime | None, interval: timedelta | None, timeout: timedelta, now: datetime
+) -> str:
+    """Returns why a report or status may not say how the cluster is now, empty if it does.
+
+    `interval` is the time from one to the next, None if that is not known, and `timeout` how long one may take.
+    """
     if observed is None:
-        return "The newest report does not say of when it is."
+        return f"The newest {noun} does not say of when it is."
     when = f"{observed:%Y-%m-%dT%H:%M:%SZ}"
     if observed - now > _AHEAD:
-        return f"The newest report is of {when}, which is yet to come: a clock is wrong."
+        return f"The newest {noun} is of {when}, which is yet to come: a clock is wrong."
     if interval is None:
-        return f"The newest report is of {when}, and it is not known how often the cluster is checked."
-    if now - observed > INTERVALS * interval + timedelta(seconds=schedule.TIMEOUT_S):
-        every = f"{interval / timedelta(hours=1):g} h"
-        return f"The newest report is of {when}, and there should be one every {every}."
+        return f"The newest {noun} is of {when}, and it is not known how often there is one."
+    if now - observed > INTERVALS * interval + timeout:
+        return f"The newest {noun} is of {when}, and there should be one every {_interval_text(interval)}."
     return ""
 
 
-def _condition(conditions: Iterable[LooseCondition], kind: str) -> LooseCondition | None:
+def _interval_text(interval: timedelta) -> str:
+    hours = interval / timedelta(hours=1)
+    return f"{hours:g} h" if hours >= 1 else f"{interval / timedelta(minutes=1):g} min"
+
+
+def condition_of(conditions: Iterable[LooseCondition], kind: str) -> LooseCondition | None:
+    """Returns the condition of a type, None if there is none."""
     return next((each for each in conditions if each.type == kind), None)
 
 
-def _brief(text: str) -> str:
+def brief(text: str) -> str:
+    """Returns somebody else's text on one line, and cut."""
     return cut(one_line(text), _MAX_TEXT)

@@ -8,11 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from kubekit.error_types import Terminal
+from runup.fleet.decide.newest_status import NewestStatus
 from runup.preflight.decide.report import Report
 
 
 class Doubt(msgspec.Struct, frozen=True):
-    """A reason for which a report may no longer hold: the name of a risk that nobody can tell, and a sentence."""
+    """A reason for which what has travelled may no longer hold: a risk that nobody can tell, and a sentence."""
 
     risk: str
     message: str
@@ -22,8 +23,8 @@ class Member(msgspec.Struct, frozen=True):
     """A cluster of the fleet: a `dump` to read, else a `context` of a `kubeconfig` (empty: the usual one).
 
     `problem` says why the cluster cannot be read; it is then named in every result, and Unknown. `address` is where a
-    dump came from that is on this machine only while it is read. Of a cluster that nobody reads from here, `report` is
-    the one that has travelled to its hub, and `doubts` say why it may no longer hold.
+    dump came from that is on this machine only while it is read. Of a cluster that nobody reads from here, `report` or
+    `status` is the one that has travelled to its hub, and `doubts` say why it may no longer hold.
     """
 
     name: str
@@ -34,13 +35,19 @@ class Member(msgspec.Struct, frozen=True):
     problem: str = ""
     address: str = ""
     report: Report | None = None
+    status: NewestStatus | None = None
     doubts: tuple[Doubt, ...] = ()
+
+    @property
+    def has_travelled(self) -> bool:
+        """True if what is known of the cluster is here already, so that nothing is read of it."""
+        return self.report is not None or self.status is not None
 
     @property
     def place(self) -> str:
         """Where the cluster is read, in words."""
-        if self.report is not None:
-            return "a report on the hub"
+        if self.has_travelled:
+            return f"a {'report' if self.report is not None else 'status'} on the hub"
         if self.dump:
             return f"dump {self.dump}"
         parts = (f"context {self.context}" if self.context else "", self.kubeconfig and f"kubeconfig {self.kubeconfig}")
@@ -80,7 +87,7 @@ def fleet_of(members: Iterable[Member]) -> tuple[Member, ...]:
 def _refuse_repeated(members: Sequence[Member]) -> None:
     names_by_source: dict[tuple[str, str, str], str] = {}
     for member in members:
-        if member.problem or member.report is not None:
+        if member.problem or member.has_travelled:
             continue
         key = (member.dump, member.kubeconfig, member.context)
         if key in names_by_source:

@@ -217,8 +217,10 @@ def job(run: Run) -> JSON:
     return {"metadata": {"name": run.name, "namespace": NAMESPACE}, "spec": spec}
 
 
-def job_spec(name: str, checking: Checking, env: Iterable[JSON]) -> JSON:
+def job_spec(name: str, checking: Checking, env: Iterable[JSON], args: tuple[str, ...] = ()) -> JSON:
     """Returns the spec of a Job that runs `checking` under account `name`; `env` says where the report goes.
+
+    `args` is another command of the image than the preflight.
 
     A pod that fails is not tried again: what it said is the result. One that is evicted has said nothing, and is
     replaced.
@@ -233,11 +235,11 @@ def job_spec(name: str, checking: Checking, env: Iterable[JSON]) -> JSON:
         },
         "completions": 1,
         "parallelism": 1,
-        "template": {"metadata": {"labels": labels}, "spec": _pod_spec(name, checking, env)},
+        "template": {"metadata": {"labels": labels}, "spec": _pod_spec(name, checking, env, args)},
     }
 
 
-def _pod_spec(name: str, checking: Checking, env: Iterable[JSON]) -> JSON:
+def _pod_spec(name: str, checking: Checking, env: Iterable[JSON], args: tuple[str, ...]) -> JSON:
     """Returns the spec of the run's Pod."""
     security: JSON = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
     return {
@@ -249,19 +251,20 @@ def _pod_spec(name: str, checking: Checking, env: Iterable[JSON]) -> JSON:
         "terminationGracePeriodSeconds": 5,
         "tolerations": [dict(toleration) for toleration in _TOLERATIONS],
         "securityContext": security | ({"runAsUser": checking.user} if checking.user is not None else {}),
-        "containers": [_container(checking, env)],
+        "containers": [_container(checking, env, args)],
         "volumes": [{"name": "tmp", "emptyDir": {}}],
     }
 
 
-def _container(checking: Checking, env: Iterable[JSON]) -> JSON:
-    """Returns the container that runs the checks once."""
+def _container(checking: Checking, env: Iterable[JSON], args: tuple[str, ...]) -> JSON:
+    """Returns the container that runs the checks once, or the command `args`."""
     quantities = checking.quantities
+    checks = (COMMAND, "--once", f"--format={report.FORMAT}", f"--check-timeout={checking.check_timeout_s:g}")
     return {
         "name": CONTAINER,
         "image": checking.image,
         "imagePullPolicy": "IfNotPresent",
-        "args": [COMMAND, "--once", f"--format={report.FORMAT}", f"--check-timeout={checking.check_timeout_s:g}"],
+        "args": [*(args or checks)],
         "env": [*env, *({"name": key, "value": value} for key, value in _environment(checking).items())],
         "resources": {
             "requests": {"cpu": quantities.cpu_request, "memory": quantities.memory_request},

@@ -6,6 +6,7 @@ In: a connection. Out: a `RecommendInput`. The cluster is only read.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from runup.advice.cli.recommend import additions_to_oc, alert_conditions
 from runup.advice.cli.recommend.recommend_input import RecommendInput
@@ -13,6 +14,9 @@ from runup.advice.cli.thanos import alerts as ask_alerts
 from runup.cli import clusterversion_client as clusters
 from runup.cli.connection import Connection
 from runup.updatestatus.decide.unreadable import Unreadable
+
+if TYPE_CHECKING:
+    from kubekit.kube.client_sync import SyncClient
 
 
 def read(connection: Connection, reject_bad_flags: Callable[[], None]) -> RecommendInput:
@@ -23,17 +27,21 @@ def read(connection: Connection, reject_bad_flags: Callable[[], None]) -> Recomm
     """
     with connection.client("upgrade-recommend") as client:
         reject_bad_flags()
-        cluster = clusters.read_raw(client)
-        alerts_or_error = ask_alerts(client, client.now())
-        maps = tuple(
-            record
-            for name in (additions_to_oc.HISTORY_MAP, additions_to_oc.ACCEPTED_MAP)
-            if (record := clusters.read_record(client, name))
-        )
-        if isinstance(alerts_or_error, Unreadable):
-            return RecommendInput(cluster, (), alerts_or_error.why, maps, client.now())
-        alert_documents = [
-            {"labels": alert.labels, "annotations": alert.annotations, "state": alert.state}
-            for alert in alerts_or_error
-        ]
-        return RecommendInput(cluster, alert_conditions.checks(alert_documents), "", maps, client.now())
+        return read_cluster(client)
+
+
+def read_cluster(client: SyncClient, *, with_records: bool = True) -> RecommendInput:
+    """Reads the input of `recommend` by a client; `with_records` also the operator's ConfigMaps."""
+    cluster = clusters.read_raw(client)
+    alerts_or_error = ask_alerts(client, client.now())
+    maps = tuple(
+        record
+        for name in ((additions_to_oc.HISTORY_MAP, additions_to_oc.ACCEPTED_MAP) if with_records else ())
+        if (record := clusters.read_record(client, name))
+    )
+    if isinstance(alerts_or_error, Unreadable):
+        return RecommendInput(cluster, (), alerts_or_error.why, maps, client.now())
+    alert_documents = [
+        {"labels": alert.labels, "annotations": alert.annotations, "state": alert.state} for alert in alerts_or_error
+    ]
+    return RecommendInput(cluster, alert_conditions.checks(alert_documents), "", maps, client.now())
