@@ -18,7 +18,7 @@ from datetime import UTC, datetime, timedelta
 import jsonschema_rs
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from bench import fuzz_dumps, fuzz_layers, hostile_cel, hostile_reports
+from bench import fuzz_dumps, fuzz_layers, fuzz_statuses, hostile_cel, hostile_reports
 from bench.fuzz_changes import JSON, ODD, changed_bytes, changed_document, encoded
 from bench.fuzz_outcomes import ACCEPTED, REFUSED, Wrong, check_text
 from bench.openpgp import Certificate, Key, packet
@@ -272,4 +272,5 @@ READERS = {
     "headers": Reader(_head, _read_head),
     "dumps": Reader(fuzz_dumps.make, fuzz_dumps.read),
     "cel": Reader(_cel, _read_cel),
+    "statuses": Reader(fuzz_statuses.make, fuzz_statuses.read),
 }

@@ -35,7 +35,7 @@ from kubekit.kube.api_errors import NotFound
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.clock import SystemClock
 from runup.api.hub_v1 import ManifestWork
-from runup.fleet.decide import hub_addon
+from runup.fleet.decide import hub_addon, status_schedule
 from runup.fleet.decide.hub_clusters import SILENT
 from runup.preflight.decide import newest_report
 from runup.preflight.decide.cluster_run import CONFIG_MAP, JOB, NAMESPACE
@@ -67,6 +67,7 @@ class Fleet:
     clusters: dict[str, Sandbox]
     folder: Path
     started: dict[str, int] = field(default_factory=dict)
+    statuses: dict[str, int] = field(default_factory=dict)
 
     def run(self, *words: str) -> Done:
         """`runup` as its user types it, whose kubeconfig has the hub alone, as context `hub`."""
@@ -106,13 +107,26 @@ class Fleet:
         for name, job in jobs:
             eventually(lambda name=name, job=job: self.ended(name, job), f"{name} has checked itself")
 
-    def begin(self, name: str) -> str:
+    def report_status(self, *names: str) -> None:
+        """Let clusters tell how their update goes, as their other CronJob would, and wait until they have."""
+        jobs = [(name, self.begin(name, status_schedule.NAME)) for name in names]
+        for name, job in jobs:
+            eventually(lambda name=name, job=job: self.ended(name, job), f"{name} has told its status")
+
+    def status(self, *words: str) -> dict[str, JSON]:
+        """`runup fleet status --hub hub -o json`, by cluster."""
+        done = self.run("fleet", "status", "--hub", "hub", "-o", "json", *words)
+        assert done.out, done.err
+        return {each["cluster"]: each for each in json.loads(done.out)["clusters"]}
+
+    def begin(self, name: str, cron_job: str = NAME) -> str:
         """Start the CronJob's Job as its controller does; its name."""
-        self.started[name] = self.started.get(name, 0) + 1
+        started = self.started if cron_job == NAME else self.statuses
+        started[name] = started.get(name, 0) + 1
         client = self.clusters[name].client
-        template = client.send(calls.get_raw(resource_of(CronJob), NAME, NAMESPACE))["spec"]["jobTemplate"]
+        template = client.send(calls.get_raw(resource_of(CronJob), cron_job, NAMESPACE))["spec"]["jobTemplate"]
         metadata = {
-            "name": f"{NAME}-{self.started[name]}",
+            "name": f"{cron_job}-{started[name]}",
             "namespace": NAMESPACE,
             "labels": template["metadata"]["labels"],
         }
@@ -241,6 +255,46 @@ def test_what_travels_is_what_the_cluster_has_found(fleet: Fleet) -> None:
             assert of_hub[name][part] == shown[part]
         found, kept = ({each["name"]: each["applies"] for each in one["risks"]} for one in (of_hub[name], shown))
         assert found == kept
+
+
+def _direct(fleet: Fleet, command: str) -> dict[str, JSON]:
+    """What a command about a fleet says of the clusters by their own kubeconfigs, which a hub's user does not have."""
+    folder = fleet.folder / "kubeconfigs"
+    folder.mkdir(exist_ok=True)
+    for name, sandbox in fleet.clusters.items():
+        (folder / f"{name}.kubeconfig").write_bytes(sandbox.kubeconfig.read_bytes())
+    done = fleet.run("fleet", command, "--kubeconfigs", str(folder), "-o", "json")
+    return {each["cluster"]: each for each in json.loads(done.out)["clusters"]}
+
+
+STATUS_FIELDS = ("updating", "target", "operatorsUpdated", "operators", "poolsUpdated", "pools", "problem")
+ADVICE_FIELDS = ("version", "newestRecommended", "problem")
+
+
+def _part(found: dict[str, JSON], fields: tuple[str, ...]) -> dict[str, JSON]:
+    return {name: {field: each[field] for field in fields} for name, each in found.items()}
+
+
+def test_the_status_and_the_updates_of_each(fleet: Fleet) -> None:
+    """Nothing is known before a cluster has told it; then the hub knows what the clusters say themselves."""
+    before = fleet.run("fleet", "status", "--hub", "hub")
+    assert (before.code, before.out.count("it has no status yet")) == (1, len(NAMES))
+    fleet.report_status(*NAMES)
+    words = ("fleet", "status", "--hub", "hub")
+    eventually(lambda: _with_code(fleet.run(*words), 0), "the statuses of all have travelled")
+    assert _part(fleet.status(), STATUS_FIELDS) == _part(_direct(fleet, "status"), STATUS_FIELDS)
+    assert all(each["operators"] and each["updating"] == "False" for each in fleet.status().values())
+    unreadable = [
+        insight
+        for each in fleet.status().values()
+        for insight in json.dumps(each["updateStatus"]).split('"')
+        if insight == "InputUnreadable"
+    ]
+    assert unreadable == []
+    done = fleet.run("fleet", "recommend", "--hub", "hub", "-o", "json")
+    advice = {each["cluster"]: each for each in json.loads(done.out)["clusters"]}
+    assert _part(advice, ADVICE_FIELDS) == _part(_direct(fleet, "recommend"), ADVICE_FIELDS)
+    assert all(each["newestRecommended"] for each in advice.values())
 
 
 def test_a_new_risk_stops_a_rollout(fleet: Fleet, capsys: pytest.CaptureFixture[str]) -> None:
@@ -373,12 +427,41 @@ def test_the_largest_report_travels(fleet: Fleet) -> None:
     eventually(lambda: fleet.observed()["lighthouse"] > before, "the next report is in its place")
 
 
+def test_an_update_of_one_of_them(fleet: Fleet, capsys: pytest.CaptureFixture[str]) -> None:
+    """The hub shows which cluster updates and to what, once its next status has travelled."""
+    harbour = fleet.clusters["harbour"]
+    requested = harbour.run("upgrade", "--to=5.1.0")
+    assert requested.code == 0, requested.err
+    harbour.until(lambda version: version.status.desired.version == "5.1.0", "the update has begun")
+    began = time.monotonic()
+    fleet.report_status("harbour")
+    told = time.monotonic()
+    shown = eventually(
+        lambda: (
+            {name: each["target"] for name, each in fleet.status().items() if each["target"] != "5.0.0"}
+            == {"harbour": "5.1.0"}
+        ),
+        "the hub shows the update",
+    )
+    assert shown
+    ended = time.monotonic()
+    with capsys.disabled():
+        print(f"\na Job took {told - began:.1f} s, and the hub showed the update {ended - told:.1f} s later")
+    # Not of island: its lease is short since its agent was killed, and it may be silent on a busy machine.
+    updating = {name: each["updating"] for name, each in fleet.status("-l", "name!=island").items()}
+    assert updating == {"harbour": "True", "lighthouse": "False"}
+    canary = fleet.run("fleet", "status", "--hub", "hub", "--clusterset", "canary")
+    assert canary.out.startswith("1 cluster: 1 updating"), canary.out
+
+
 def test_the_page_types_the_same() -> None:
     """What is typed here stands in docs/fleets.md."""
     page = DOCS.read_text()
     for words in (
         "runup fleet addon --placement fleet/all --every",
         "runup fleet preflight --hub hub",
+        "runup fleet status --hub hub",
+        "runup fleet recommend --hub hub",
         "--clusterset canary --to 5.1.0 --baseline baseline.json",
         "-o json=baseline.json",
     ):
@@ -401,6 +484,8 @@ def test_a_cluster_that_is_not_openshift(fleet: Fleet) -> None:
         _put(client, hub_addon.ADDON, addon)
         words = ("fleet", "preflight", "--hub", "hub", "--clusterset", "edge")
         eventually(lambda: "edge: it has no report yet" in fleet.run(*words).out, "all of it is applied")
+        status = fleet.run("fleet", "status", "--hub", "hub", "--clusterset", "edge")
+        assert (status.code, "edge: it is not an OpenShift: without a ClusterVersion" in status.out) == (1, True)
         with SyncClient(config.load(str(plane.kubeconfig))) as edge:
             assert edge.send(calls.get(CronJob, NAME, NAMESPACE)).metadata.name == NAME
             nobody = {"requiredClusterSelector": {"labelSelector": {"matchLabels": {"chosen": "no"}}}}

@@ -77,6 +77,10 @@ def test_a_fleet_in_one_sentence(rows: tuple[StatusRow, ...], says: str) -> None
     assert any(line.startswith("Could not be read") for line in shown) is any(row.problem for row in rows)
 
 
+# What a cluster has that was not told by a hub.
+READ_HERE: dict[str, Any] = {"observedTime": None, "doubts": []}
+
+
 def test_the_status_of_a_fleet_for_programs() -> None:
     """What is not known is null, not false or empty."""
     found = status_command.data((ROWS[1], replace(ROWS[3], obj={"kind": "UpdateStatus"})))
@@ -88,6 +92,7 @@ def test_the_status_of_a_fleet_for_programs() -> None:
             "target": None,
             **nothing,
             "problem": "no route to host",
+            **READ_HERE,
             "updateStatus": None,
         },
         {
@@ -100,6 +105,7 @@ def test_the_status_of_a_fleet_for_programs() -> None:
             "pools": 2,
             "attention": 0,
             "problem": None,
+            **READ_HERE,
             "updateStatus": {"kind": "UpdateStatus"},
         },
     ]
@@ -143,12 +149,20 @@ def test_one_version_is_recommended_or_refused() -> None:
 def test_the_advice_for_a_fleet_for_programs() -> None:
     """Whose advice could not be read has a problem and nothing else."""
     assert recommend_command.data((replace(ADVICE[3], data={"x": 1}), ADVICE[1]))["clusters"] == [
-        {"cluster": "c", "version": "5.0.0", "newestRecommended": ["5.1.3"], "problem": None, "advice": {"x": 1}},
+        {
+            "cluster": "c",
+            "version": "5.0.0",
+            "newestRecommended": ["5.1.3"],
+            "problem": None,
+            **READ_HERE,
+            "advice": {"x": 1},
+        },
         {
             "cluster": "lost",
             "version": None,
             "newestRecommended": [],
             "problem": "no route to host",
+            **READ_HERE,
             "advice": None,
         },
     ]

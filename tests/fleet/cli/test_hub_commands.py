@@ -17,17 +17,23 @@ import yaml
 from msgspec.structs import replace
 from tests.cli.commands import Run, Server
 from tests.fleet.decide.test_hub_clusters import BY_LABEL, CONFIG_MAP, report, travelled
+from tests.fleet.decide.test_newest_status import value_of
 from tests.servers import CRD, eventually, serve
+from tests.updatestatus.decide import builders as b
 
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.kube import calls
 from kubekit.kube.api_errors import NotFound
 from kubekit.kube.clock import SystemClock
 from kubekit.kube.discovery import list_kinds
+from kubekit.lang.gotext import nanoseconds
 from runup.api.hub_v1 import ManagedCluster, ManagedClusterSet, ManifestWork
 from runup.checks.catalogue.own_rights import own_rights
 from runup.checks.decide.cluster_kinds import ClusterKind
+from runup.fleet.decide.newest_status import FORMAT, NewestStatus, Precheck
 from runup.preflight.decide.report import ReportedRisk
+from runup.updatestatus.cli.compute_status import complete_status
+from runup.updatestatus.cli.status_reading import EPOCH
 
 pytestmark = pytest.mark.xdist_group("hub-commands")
 
@@ -37,6 +43,13 @@ NAMES = ("harbour", "island", "lighthouse")
 NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
 IMAGE = f"quay.io/example/runup@sha256:{'a' * 64}"
 RISK = ReportedRisk(name="NodeCordoned", applies="True", message="A node takes no pods.", severity="warning")
+
+# The control plane and all pools are at the target.
+DONE = b.snapshot(
+    cluster_version=b.version([b.entry(b.NEW)], progressing="False"),
+    cluster_operators=(b.operator("etcd", b.NEW),),
+    nodes=tuple(b.node(f"{role}-0", role, current="new", desired="new") for role in ("master", "worker")),
+)
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +71,36 @@ def hub(hub_server: Server) -> Server:
     for name in NAMES:
         _apply_cluster(server, name, now)
     return server
+
+
+def status_of(name: str, now: datetime, age: timedelta = timedelta(minutes=1)) -> str:
+    """What a cluster has told of itself: island updates to 5.1.0, the others are at 5.0.0 and offered updates."""
+    desired = "5.1.0" if name == "island" else "5.0.0"
+    progressing = {"type": "Progressing", "status": "True" if name == "island" else "False"}
+    conditions = [{"type": "Failing", "status": "False"}, {"type": "RetrievedUpdates", "status": "True"}, progressing]
+    risk = {"name": "SlowDrains", "message": "Drains are slow.", "url": "https://example.com/", "matchingRules": []}
+    verdict = {"type": "Recommended", "status": "False", "reason": "SlowDrains", "message": "Drains are slow."}
+    conditional = {"release": {"version": "5.2.0", "image": "r/5.2"}, "risks": [risk], "conditions": [verdict]}
+    cluster_version = {
+        "metadata": {"name": "version"},
+        "spec": {"channel": "stable-5.2"},
+        "status": {
+            "desired": {"version": desired, "image": "r/0"},
+            "conditions": conditions,
+            "availableUpdates": [{"version": "5.1.3", "image": "r/5.1.3"}],
+            "conditionalUpdates": [conditional],
+        },
+    }
+    return value_of(
+        NewestStatus(
+            format=FORMAT,
+            observed_time=now - age,
+            update_status=complete_status(b.snapshot() if name == "island" else DONE, nanoseconds(b.NOW - EPOCH)),
+            notes=("warning: a note\n",) if name == "harbour" else (),
+            cluster_version=cluster_version,
+            prechecks=(Precheck(name="NodeAlerts", type="recommended/NodeAlerts", status="True", reason="AsExpected"),),
+        )
+    )
 
 
 def _definition(kind: Resource) -> JSON:
@@ -88,19 +131,32 @@ def _apply_cluster(server: Server, name: str, now: datetime) -> None:
     }
     found = replace(report(now - timedelta(minutes=1)), risks=(RISK,) if name == "island" else ())
     values = [{"name": "report", "fieldValue": {"type": "String", "string": travelled(found)}}]
-    status = {"resourceMeta": CONFIG_MAP | {"name": "preflight-newest"}, "statusFeedback": {"values": values}}
-    cron = {"kind": "CronJob", "metadata": {"annotations": {"preflight.runup.dev/every": "1h"}}}
+    taken = {"resourceMeta": CONFIG_MAP | {"name": "preflight-newest"}, "statusFeedback": {"values": values}}
+    status = {
+        "resourceMeta": CONFIG_MAP | {"name": "status-newest"},
+        "statusFeedback": {
+            "values": [{"name": "status", "fieldValue": {"type": "String", "string": status_of(name, now)}}]
+        },
+    }
+    cron = {
+        "kind": "CronJob",
+        "metadata": {"name": "runup-preflight-scheduled", "annotations": {"preflight.runup.dev/every": "1h"}},
+    }
+    cron_of_status = {
+        "kind": "CronJob",
+        "metadata": {"name": "runup-status", "annotations": {"preflight.runup.dev/every": "5m"}},
+    }
     work = {
         "metadata": {
             "name": "addon-runup-preflight-deploy-0",
             "namespace": name,
             "labels": {"open-cluster-management.io/addon-name": "runup-preflight"},
         },
-        "spec": {"workload": {"manifests": [cron]}},
-        "status": {"resourceStatus": {"manifests": [status]}},
+        "spec": {"workload": {"manifests": [cron, cron_of_status]}},
+        "status": {"resourceStatus": {"manifests": [taken, status]}},
     }
     for kind, obj in ((KINDS[0], cluster), (KINDS[2], work)):
-        server.client.send(calls.apply(kind, obj, field_manager="tests"))
+        server.client.send(calls.apply(kind, obj, field_manager="tests", force=True))
 
 
 @pytest.fixture
@@ -110,6 +166,98 @@ def words(hub: Server, tmp_path: Path) -> tuple[str, ...]:
     content["contexts"][0]["name"] = content["current-context"] = "hub"
     (tmp_path / "kubeconfig").write_text(yaml.safe_dump(content))
     return ("fleet", "preflight", "--kubeconfig", str(tmp_path / "kubeconfig"), "--hub", "hub")
+
+
+def _command(words: tuple[str, ...], name: str) -> tuple[str, ...]:
+    """The same hub, for another command of a fleet."""
+    return ("fleet", name, *words[2:])
+
+
+def test_the_status_of_a_hub(run: Run, words: tuple[str, ...]) -> None:
+    """A line for each, as of clusters that are read; one that is silent neither updates nor does not."""
+    ran = run(*_command(words, "status"))
+    rows = {line.split()[0]: line for line in ran.out.splitlines()[3:]}
+    assert (ran.code, ran.out.splitlines()[0]) == (1, "3 clusters: 1 updating, of 1 it is not known")
+    assert rows["island"].split()[1:5] == ["yes", "4.14.1", "0/2", "0/1"]
+    assert rows["harbour"].split()[1:5] == ["no", "4.14.1", "1/1", "1/1"]
+    assert rows["lighthouse"].split()[1:6] == ["unknown", "4.14.1", "1/1", "1/1", "1"]
+    assert "The hub does not hear of the cluster: it is not available" in rows["lighthouse"]
+    assert ran.err == "warning: harbour: a note\n"
+
+
+def test_the_status_of_a_set_for_programs(run: Run, words: tuple[str, ...]) -> None:
+    """Of when it is, and the whole UpdateStatus; a set without doubts is 0."""
+    ran = run(*_command(words, "status"), "--clusterset", "canary", "-o", "json")
+    (harbour,) = json.loads(ran.out)["clusters"]
+    assert (ran.code, harbour["cluster"], harbour["updating"], harbour["doubts"]) == (0, "harbour", "False", [])
+    assert harbour["updateStatus"]["kind"] == "UpdateStatus"
+    observed = datetime.fromisoformat(harbour["observedTime"])
+    assert timedelta() < SystemClock().now() - observed < timedelta(minutes=15)
+    (silent,) = (
+        each
+        for each in json.loads(run(*_command(words, "status"), "-o", "json").out)["clusters"]
+        if each["cluster"] == "lighthouse"
+    )
+    assert [doubt["name"] for doubt in silent["doubts"]] == ["ClusterNotAvailable"]
+
+
+def test_what_a_hub_is_offered(run: Run, words: tuple[str, ...]) -> None:
+    """Recommended and risky updates of each, those with the same answer together; of a silent one it is an issue."""
+    ran = run(*_command(words, "recommend"))
+    assert (ran.code, ran.out.splitlines()[0]) == (1, "Updates of 3 clusters")
+    rows = {line.split()[-1]: line.split()[1:-1] for line in ran.out.splitlines()[3:]}
+    assert rows == {
+        "harbour": ["5.0.0", "stable-5.2", "5.1.3", "1", "-"],
+        "island": ["5.1.0", "stable-5.2", "5.1.3", "1", "-"],
+        "lighthouse": ["5.0.0", "stable-5.2", "5.1.3", "1", "ClusterNotAvailable"],
+    }
+
+
+VERSIONS = {
+    "recommended": (("--version", "5.1.3"), 0, "recommended"),
+    "with a risk": (("--version", "5.2.0"), 1, "ConditionalUpdateRisk"),
+    "with a risk that is accepted": (("--version", "5.2.0", "--accept", "ConditionalUpdateRisk"), 0, "recommended"),
+    "not offered": (("--version", "5.1.4"), 1, "no update to 5.1.4 available"),
+}
+
+
+@pytest.mark.parametrize(("more", "code", "said"), VERSIONS.values(), ids=list(VERSIONS))
+def test_whether_a_set_may_go_there(
+    run: Run, words: tuple[str, ...], more: tuple[str, ...], code: int, said: str
+) -> None:
+    """As the cluster itself would answer."""
+    ran = run(*_command(words, "recommend"), "--clusterset", "canary", *more)
+    assert ran.code == code, ran.err
+    assert said in ran.out
+
+
+def test_no_accepting_of_silence(run: Run, words: tuple[str, ...]) -> None:
+    """What was offered to a cluster that is silent now may not be offered any more."""
+    accepted = ("--version", "5.1.3", "--accept", "ClusterNotAvailable")
+    ran = run(*_command(words, "recommend"), *accepted, "-o", "json")
+    found = {each["cluster"]: each for each in json.loads(ran.out)["clusters"]}
+    assert ran.code == 1
+    assert [doubt["name"] for doubt in found["lighthouse"]["doubts"]] == ["ClusterNotAvailable"]
+    text = run(*_command(words, "recommend"), *accepted)
+    assert text.out.startswith("Update to 5.1.3 recommended: 2 of 3 clusters")
+
+
+def test_a_cluster_that_could_not_read_itself(run: Run, hub: Server, words: tuple[str, ...]) -> None:
+    """Each half says for itself why nothing is known of it."""
+    problem = "the server is on fire"
+    broken = NewestStatus(
+        format=FORMAT, observed_time=SystemClock().now(), status_problem=problem, advice_problem=problem
+    )
+    name = "addon-runup-preflight-deploy-0"
+    work = hub.client.send(calls.get_raw(KINDS[2], name, "harbour"))
+    work["status"]["resourceStatus"]["manifests"][1]["statusFeedback"]["values"] = [
+        {"name": "status", "fieldValue": {"type": "String", "string": value_of(broken)}}
+    ]
+    hub.client.send(calls.replace(KINDS[2], work))
+    for command, half in (("status", "its status"), ("recommend", "its updates")):
+        ran = run(*_command(words, command), "--clusterset", "canary")
+        assert ran.code == 1
+        assert f"  harbour: {half} could not be read there: {problem}" in ran.out
 
 
 def test_the_matrix_of_a_hub(run: Run, words: tuple[str, ...]) -> None:
@@ -191,12 +339,25 @@ def test_the_add_on(run: Run) -> None:
     template, addon = yaml.safe_load_all(ran.out)
     assert (ran.code, template["kind"], addon["kind"]) == (0, "AddOnTemplate", "ClusterManagementAddOn")
     assert "&id" not in ran.out
-    assert ran.out.count(IMAGE) == 1
-    (cron,) = (each for each in template["spec"]["agentSpec"]["workload"]["manifests"] if each["kind"] == "CronJob")
-    assert cron["metadata"]["annotations"] == {
-        "preflight.runup.dev/every": "6h",
-        "preflight.runup.dev/target": "5.1.0",
-    }
+    assert ran.out.count(IMAGE) == 2
+    manifests = template["spec"]["agentSpec"]["workload"]["manifests"]
+    checks, status = (each["metadata"] for each in manifests if each["kind"] == "CronJob")
+    assert checks["annotations"] == {"preflight.runup.dev/every": "6h", "preflight.runup.dev/target": "5.1.0"}
+    assert (status["name"], status["annotations"]) == ("runup-status", {"preflight.runup.dev/every": "5m"})
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        pytest.param(("--status-every", "never"), id="not wanted"),
+        pytest.param(("--platform", "kubernetes", "--to", "1.36"), id="not an OpenShift"),
+    ],
+)
+def test_an_add_on_without_a_status(run: Run, more: tuple[str, ...]) -> None:
+    """It brings the preflight alone."""
+    printed = run("fleet", "addon", *GOOD, *more)
+    assert printed.code == 0, printed.err
+    assert "status-newest" not in printed.out
 
 
 def test_the_account_may_read_what_the_checks_of_its_kind_of_cluster_read(run: Run) -> None:
@@ -232,6 +393,14 @@ UNFIT = {
     "two targets": ((*GOOD, "--to", "5.1.0", "--to-channel", "stable-5.1"), "--to and --to-channel both name"),
     "no version": ((*GOOD, "--to", "soon"), "--to: "),
     "Kubernetes without a target": ((*GOOD, "--platform", "kubernetes"), "give --to MINOR, such as --to 1.36"),
+    "a status more often than a CronJob can": (
+        (*GOOD, "--status-every", "7m"),
+        "--status-every '7m' is not an interval that a CronJob can keep",
+    ),
+    "a status of a cluster that has none": (
+        (*GOOD, "--platform", "kubernetes", "--to", "1.36", "--status-every", "5m"),
+        "--status-every 5m with --platform kubernetes: such a cluster has no ClusterVersion",
+    ),
     "Kubernetes with OpenShift's": (
         (*GOOD, "--platform", "kubernetes", "--to", "5.1.0"),
         "give --to MINOR, such as --to 1.36",

@@ -63,7 +63,13 @@ def work(value: str | None, name: str = "harbour", every: str | None = "6h", app
     other = {"resourceMeta": CONFIG_MAP | {"name": "preflight-history"}, "statusFeedback": {"values": []}}
     newest = {"resourceMeta": CONFIG_MAP | {"name": "preflight-newest"}, "statusFeedback": {"values": values}}
     annotations = {"preflight.runup.dev/every": every} if every else {}
-    manifests: list[JSON] = [{"kind": "Namespace"}, {"kind": "CronJob", "metadata": {"annotations": annotations}}]
+    metadata = {"name": "runup-preflight-scheduled", "annotations": annotations}
+    # Of the status, which is more often.
+    other_cron = {
+        "kind": "CronJob",
+        "metadata": {"name": "runup-status", "annotations": {"preflight.runup.dev/every": "5m"}},
+    }
+    manifests: list[JSON] = [{"kind": "Namespace"}, other_cron, {"kind": "CronJob", "metadata": metadata}]
     conditions = [{"type": "Applied", "status": applied, "message": "Failed to apply manifest: forbidden"}]
     return codec.convert(
         ManifestWork,
@@ -167,12 +173,12 @@ AGES: dict[str, tuple[datetime | None, str | None, str]] = {
         "6h",
         "there should be one every 6 h",
     ),
-    "half hours": (NOW - 2 * HOUR, "30m", "there should be one every 0.5 h"),
+    "half hours": (NOW - 2 * HOUR, "30m", "there should be one every 30 min"),
     "no time": (None, "6h", "does not say of when it is"),
     "a clock ahead by minutes": (NOW + timedelta(minutes=10), "6h", ""),
     "a time to come": (NOW + timedelta(minutes=11), "6h", "which is yet to come: a clock is wrong"),
-    "no interval": (NOW, None, "it is not known how often the cluster is checked"),
-    "no interval of ours": (NOW, "often", "it is not known how often the cluster is checked"),
+    "no interval": (NOW, None, "it is not known how often there is one"),
+    "no interval of ours": (NOW, "often", "it is not known how often there is one"),
 }
 
 
