@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -99,7 +99,9 @@ class DrainTruth:
         with self._installed():
             self._settled()
             agreement.pods += len(self._pods())
+            why_before = self._reasons()
             rehearsed, drained_from = self.rehearsed(), log.stat().st_size
+            self._compare_words(agreement, rehearsed, "before", why_before, _waits_from_before)
             (pool,) = (pool for pool in rehearsed["pools"] if pool["nodes"])
             for node in pool["nodes"]:
                 real = self._drain_node(node["node"])
@@ -109,6 +111,7 @@ class DrainTruth:
             homeless = _counted(each for each in rehearsed["unplaced"] if each["toSeconds"] is None)
             competing = bool(self._competing(rehearsed))
             agreement.compare(ANSWERS[4], where, self._ours(homeless), self._lacking(), competes=competing)
+            self._compare_words(agreement, rehearsed, "in the end", self._reasons(), _waits_for_ever)
             if len(agreement.different) > different:
                 agreement.as_it_was[self._drain.namespace] = _recorded(log, drained_from, self._drain.namespace)
 
@@ -167,7 +170,7 @@ class DrainTruth:
         found.seconds = time.monotonic() - began
         self._settled()
         found.lacking = self._lacking()
-        found.why = {_app(pod): _reason(pod) for pod in self._pods() if "nodeName" not in pod["spec"]}
+        found.why = self._reasons()
         self._cordon(node, cordoned=False)
         self._settled()
         return found
@@ -196,11 +199,23 @@ class DrainTruth:
             agreement.compare(ANSWERS[0], at, *refusals, competes=competes)
             agreement.compare(ANSWERS[1], at, by_hand[app], real.by_hand[app], competes=competes)
             agreement.compare(ANSWERS[2], at, lacking[app], real.lacking[app], competes=competes)
-            words = {_app_in(each["workload"]): _first_sentence(each["why"]) for each in away}
-            if app in real.why and app in words:
-                agreement.compare(ANSWERS[3], at, words[app], real.why[app], competes=competes)
+        self._compare_words(agreement, rehearsed, node["node"], real.why, lambda each: _begins_to_wait(each, node))
         if not by_hand and not real.by_hand:
             agreement.seconds.append((node["drainedSeconds"] - node["fromSeconds"], round(real.seconds, 1)))
+
+    def _compare_words(
+        self, agreement: Agreement, rehearsed: JSON, when: str, why: dict[str, str], waits: Callable[[JSON], bool]
+    ) -> None:
+        """Compares the scheduler's words at a moment with those of the rehearsal's entries that are of that moment."""
+        competing = self._competing(rehearsed)
+        said = {_app_in(each["workload"]): _first_sentence(each["why"]) for each in rehearsed["unplaced"] if waits(each)}
+        for app in sorted(said.keys() & why.keys() & self._drain.apps.keys()):
+            where = f"{self._drain.namespace}, {when}, {app}"
+            agreement.compare(ANSWERS[3], where, said[app], why[app], competes=app in competing)
+
+    def _reasons(self) -> dict[str, str]:
+        """By workload, why the scheduler has no node for its pods now."""
+        return {_app(pod): _reason(pod) for pod in self._pods() if "nodeName" not in pod["spec"]}
 
     def _competing(self, rehearsed: JSON) -> set[str]:
         """The seed's workloads of which the rehearsal says that it is a race which of them gets the room."""
@@ -310,6 +325,22 @@ class _Quiet:
         if state != self._state:
             self._state, self._since = state, time.monotonic()
         return time.monotonic() - self._since >= seconds
+
+
+# The words of an entry are of the moment when it began to wait, and of one that waits for ever those of the end.
+def _waits_for_ever(entry: JSON) -> bool:
+    return entry["toSeconds"] is None
+
+
+def _waits_from_before(entry: JSON) -> bool:
+    return bool(entry["before"]) and not _waits_for_ever(entry)
+
+
+def _begins_to_wait(entry: JSON, node: JSON) -> bool:
+    """Whether pods begin to wait while the node is drained, and wait until it is back."""
+    if entry["before"] or _waits_for_ever(entry):
+        return False
+    return bool(node["fromSeconds"] <= entry["fromSeconds"] < node["backSeconds"] <= entry["toSeconds"])
 
 
 def _counted(unplaced: Any) -> Counter[str]:

@@ -104,11 +104,11 @@ def test_the_data() -> None:
 RIVALS = {
     "a race of two": (
         2,
-        "unschedulable. Or StatefulSet shop/app0 waits instead: their pods are made at about the same time.",
+        "unschedulable. Or StatefulSet shop/app0 waits instead: which of them gets the room is not known.",
     ),
     "a race of five": (
         5,
-        "Or StatefulSet shop/app0 or StatefulSet shop/app1 or StatefulSet shop/app2 or 1 more waits instead: their",
+        "Or StatefulSet shop/app0 or StatefulSet shop/app1 or StatefulSet shop/app2 or 1 more waits instead: which",
     ),
 }
 

@@ -257,6 +257,26 @@ def test_who_waits_may_be_a_race(pods: Any, expected: Any) -> None:
     assert rivals == {f"StatefulSet shop/{name}": others for name, others in named.items()}
 
 
+def test_who_of_two_that_wait_gets_room_is_a_race() -> None:
+    """A port of the node is free when that is back: the scheduler tries both again, whichever began to wait first.
+
+    Two pods with the same host port have two nodes to themselves, the third waits from the beginning (seed 4 of
+    `python -m bench real_drains`).
+    """
+    ports = {"ports": [{"containerPort": 80, "hostPort": 18080}]}
+
+    def with_port(name: str, on: str = "", **spec: Any) -> Any:
+        maker, containers = name.partition("-")[0], [{"name": "app", "image": "app:1", **ports}]
+        return pod(name, on, owner=f"ReplicaSet/{maker}", labels={"app": maker}, containers=containers, **spec)
+
+    pods = (with_port("apple-1", "a"), with_port("birch-1", "b"), with_port("birch-2"))
+    state = replace(cluster(A, B, pods=pods), pools=(Pool("worker", ("a",)),))
+    waits = {(each.workload, each.to_s is None): each.rivals for each in drained(state).unplaced}
+    assert waits == {("ReplicaSet shop/birch", False): (), ("ReplicaSet shop/apple", True): ("ReplicaSet shop/birch",)}
+    important = replace(state, pods=(*pods[:2], with_port("birch-2", priority=5, preemptionPolicy="Never")))
+    assert [each.rivals for each in drained(important).unplaced if each.to_s is None] == [()]
+
+
 def test_the_more_important_wins_every_race() -> None:
     """It gets the room if it comes second, too: by preemption."""
     pods = (_next("a-0", "a", "3", priority=5), _next("b-0", "a", "2"))
@@ -288,6 +308,9 @@ def test_room_that_is_made_for_a_pod_is_kept_for_it() -> None:
     waits = {each.workload: (each.from_s, each.to_s) for each in result.unplaced}
     # Node a is back after its own ten seconds and the ten minutes of an update.
     assert waits == {"ReplicaSet shop/web": (0, 10), "StatefulSet shop/batch": (10, 610)}
+    # kube-scheduler counts the pod for which the room is kept as if it were on the node.
+    why = "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable."
+    assert {each.why for each in result.unplaced} == {why}
 
 
 def test_a_quota_delays_the_next_pod() -> None:

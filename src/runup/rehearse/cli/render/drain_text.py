@@ -216,7 +216,7 @@ def _rivals_text(unplaced: Unplaced) -> str:
         return ""
     shown, more = unplaced.rivals[:_MAX_RIVALS], len(unplaced.rivals) - _MAX_RIVALS
     named = " or ".join(shown) + (f" or {more} more" if more > 0 else "")
-    return f" Or {named} waits instead: their pods are made at about the same time."
+    return f" Or {named} waits instead: which of them gets the room is not known."
 
 
 def _outage_text(outage: Outage) -> str:

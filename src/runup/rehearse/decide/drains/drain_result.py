@@ -59,8 +59,8 @@ class PoolTimeline:
 class Unplaced:
     """Pods of one workload for which there was no place for a time, with the scheduler's words.
 
-    `rivals` are workloads whose next pods were made at about the same time and got the room: which of them is first is
-    a race, and each of them may be the one that waits.
+    `rivals` are workloads that got the room: their next pods were made at about the same time, or waited, too. Which of
+    them is first is a race, and each of them may be the one that waits.
     """
 
     workload: str

@@ -8,7 +8,7 @@ Resource Allocation, in-tree volumes' limits, extenders and profiles of the clus
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from kubekit.scheduling.node_rules import first_untolerated, is_selected, names_demanded
 from runup.rehearse.decide.drains import claim_rules
@@ -183,13 +183,19 @@ class Filters:
         # More than the whole node has, no pod's going gives.
         return all(value <= node.allocatable.get(name, 0) for name, value in shape.requested.items() if value)
 
-    def explanation(self, shape: Shape) -> str:
-        """Returns why no node takes the pod, counted by reason, as the scheduler writes it into the pod's condition."""
+    def explanation(
+        self, shape: Shape, why_not: Callable[[Shape, NodeRoom], tuple[str, ...]] | None = None
+    ) -> str:
+        """Returns why no node takes the pod, counted by reason, as the scheduler writes it into the pod's condition.
+
+        `why_not` tells it of one node, in place of the method of that name.
+        """
+        why_not = why_not or self.why_not
         if nowhere := self.why_nowhere(shape):
             return nowhere
         present = [node for node in self.nodes if not node.removed]
         if not present:
             return "no nodes available to schedule pods"
-        reasons = Counter(reason for node in present for reason in self.why_not(shape, node))
+        reasons = Counter(reason for node in present for reason in why_not(shape, node))
         counted_reasons = ", ".join(sorted(f"{number} {reason}" for reason, number in reasons.items()))
         return f"0/{len(present)} nodes are available: {counted_reasons}."

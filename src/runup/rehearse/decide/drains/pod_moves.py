@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 from runup.rehearse.decide.drains import preemption
 from runup.rehearse.decide.drains.cluster_state import (
@@ -79,8 +81,8 @@ class PodMoves:
         self._nominated: dict[int, NodeRoom] = {}
         self._awaited: dict[str, dict[int, PodState]] = {}
         self._hopeless: tuple[int, set[int]] = (-1, set())
-        # What was made and placed lately, the last first.
-        self._placed: deque[PodState] = deque(maxlen=_MOST_RIVALS)
+        # What was placed lately, with the time, the last first.
+        self._placed: deque[tuple[int, PodState]] = deque(maxlen=_MOST_RIVALS)
         self._lowest = min((pod.shape.spec.priority for pod in state.pods), default=0)
         self._unplaced: list[Unplaced] = []
         self._preempted: list[Preempted] = []
@@ -129,12 +131,13 @@ class PodMoves:
                 self._note_placed(waiting.pods.popleft(), waiting.why)
             if not waiting.pods:
                 del self._waiting[shape.id]
+        self._name_rivals_of_waiting()
 
     def results(self) -> tuple[tuple[Unplaced, ...], tuple[Outage, ...], tuple[Preempted, ...]]:
         """Returns what was found, with what has not ended."""
         for waiting in self._waiting.values():
             # What keeps it from a place at the end, not what did when it was evicted.
-            reason = self._filters.explanation(waiting.pods[0].shape)
+            reason = self._explanation(waiting.pods[0].shape)
             self._unplaced += [_unplaced_entry(pod, None, reason) for pod in waiting.pods]
         for pods in self._unmade.values():
             self._unplaced += [_unplaced_entry(pod, None, pod.why) for pod in pods]
@@ -194,23 +197,41 @@ class PodMoves:
     def _add_to_waiting(self, pod: PodState) -> None:
         waiting = self._waiting.get(pod.shape.id)
         if waiting is None:
-            waiting = self._waiting[pod.shape.id] = _Waiting(why=self._filters.explanation(pod.shape))
+            waiting = self._waiting[pod.shape.id] = _Waiting(why=self._explanation(pod.shape))
         alike = waiting.pods[-1] if waiting.pods else None
         if alike is not None and alike.workload is pod.workload and alike.since == pod.since:
             pod.rivals = alike.rivals
         elif pod.is_new:
-            pod.rivals = self._rivals_of(pod)
+            pod.rivals = self._rivals_of(pod, self._placed_since(self._agenda.now - _RACE_S))
         waiting.pods.append(pod)
 
-    def _rivals_of(self, pod: PodState) -> tuple[str, ...]:
-        """Returns the workloads whose pods, made at about the same time, have the room that the pod would have got."""
+    def _name_rivals_of_waiting(self) -> None:
+        """Notes for each pod that still waits the workloads that got, at this moment, the room that it might have got.
+
+        kube-scheduler tries the waiting pods of one priority in the order in which it tried them last, and each of them
+        only once its backoff is over (kubernetes, `pkg/scheduler/backend/queue`): which is first is not known.
+        """
+        placed = self._placed_since(self._agenda.now)
+        if not placed:
+            return
+        for waiting in self._waiting.values():
+            first = waiting.pods[0]
+            rivals = self._rivals_of(first, placed)
+            for pod in waiting.pods if rivals else ():
+                if pod.workload is first.workload:
+                    pod.rivals = tuple(sorted({*pod.rivals, *rivals}))
+
+    def _placed_since(self, moment: int) -> list[PodState]:
+        """Returns the pods that were placed at that time or later."""
+        return [pod for placed_at, pod in takewhile(lambda each: each[0] >= moment, self._placed)]
+
+    def _rivals_of(self, pod: PodState, placed: Iterable[PodState]) -> tuple[str, ...]:
+        """Returns the workloads of those `placed` pods that have the room which the pod would have got."""
         shape, filters = pod.shape, self._filters
         if filters.why_nowhere(shape):
             return ()
         by_node: dict[NodeRoom, list[PodState]] = defaultdict(list)
-        for other in self._placed:
-            if other.since < pod.since - _RACE_S:
-                break
+        for other in placed:
             # Of two pods of different priority the more important one gets the room in either order.
             is_no_rival = other.workload is pod.workload or other.shape.spec.priority != shape.spec.priority
             if other.node is not None and not is_no_rival and filters.admits(shape, other.node):
@@ -252,10 +273,9 @@ class PodMoves:
         pod.phase, pod.node = STARTING, node
         self._nominate(pod, None)
         self._filters.add(pod, node)
-        if pod.since == self._agenda.now:
-            self._placed.appendleft(pod)
-            while self._placed[-1].since < pod.since - _RACE_S:
-                self._placed.pop()
+        self._placed.appendleft((self._agenda.now, pod))
+        while self._placed[-1][0] < self._agenda.now - _RACE_S:
+            self._placed.pop()
         self._moved = True
         start = pod.workload.start_s if pod.workload is not None else 0
         if start is not None:
@@ -325,13 +345,30 @@ class PodMoves:
         As kube-scheduler does: kubernetes, `pkg/scheduler/framework/runtime/framework.go`
         (RunFilterPluginsWithNominatedPods), which counts those of the same priority, too.
         """
-        important = [pod for pod in self._awaited[node.name].values() if pod.shape.spec.priority > shape.spec.priority]
+        with self._important_added(shape, node):
+            return not self._filters.takes(shape, node)
+
+    @contextmanager
+    def _important_added(self, shape: Shape, node: NodeRoom) -> Iterator[None]:
+        """Counts the more important pods that await room on the node as if they were there."""
+        awaiting = self._awaited.get(node.name, {}).values()
+        important = [pod for pod in awaiting if pod.shape.spec.priority > shape.spec.priority]
         for pod in important:
             self._filters.add(pod, node)
-        taken = self._filters.takes(shape, node)
-        for pod in important:
-            self._filters.remove(pod, node)
-        return not taken
+        try:
+            yield
+        finally:
+            for pod in important:
+                self._filters.remove(pod, node)
+
+    def _explanation(self, shape: Shape) -> str:
+        """Returns why no node takes the pod, in the scheduler's words; room that is kept for others is not free."""
+
+        def why_not(shape: Shape, node: NodeRoom) -> tuple[str, ...]:
+            with self._important_added(shape, node):
+                return self._filters.why_not(shape, node)
+
+        return self._filters.explanation(shape, why_not if self._awaited else None)
 
     def _waits_for_victims(self, pod: PodState) -> bool:
         """Reports whether the pod's node is nominated and its victims are still terminating."""
