@@ -277,6 +277,25 @@ def test_who_of_two_that_wait_gets_room_is_a_race() -> None:
     assert [each.rivals for each in drained(important).unplaced if each.to_s is None] == [()]
 
 
+def test_why_each_pod_waits_is_of_its_own_beginning() -> None:
+    """The next pod of a workload of which one waits already is told what the nodes say then, one of them cordoned.
+
+    Seed 5 of `python -m bench real_drains`: three pods of which no two may share one of two nodes.
+    """
+    term = {"topologyKey": HOST, "labelSelector": {"matchLabels": {"app": "web"}}}
+    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    pods = tuple(pod(f"web-{number}", on, affinity=apart) for number, on in enumerate(("a", "b", "")))
+    state = replace(cluster(A, B, pods=pods), pools=(Pool("worker", ("a",)),))
+    assert {each.why for each in drained(state).unplaced if each.before} == {
+        "0/2 nodes are available: 2 node(s) didn't match pod anti-affinity rules."
+    }
+    later = replace(state, pools=(Pool("worker", ("a", "b")),))
+    began = [each.why for each in drained(later).unplaced if not each.before and each.to_s is not None]
+    assert began == [
+        "0/2 nodes are available: 1 node(s) didn't match pod anti-affinity rules, 1 node(s) were unschedulable."
+    ]
+
+
 def test_the_more_important_wins_every_race() -> None:
     """It gets the room if it comes second, too: by preemption."""
     pods = (_next("a-0", "a", "3", priority=5), _next("b-0", "a", "2"))

@@ -6,7 +6,6 @@ import heapq
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from itertools import takewhile
 
 from runup.rehearse.decide.drains import preemption
@@ -55,14 +54,6 @@ class EventQueue:
             after_each_time()
 
 
-@dataclass(slots=True)
-class _Waiting:
-    """The pods of a shape that wait for a place."""
-
-    pods: deque[PodState] = field(default_factory=deque)
-    why: str = ""
-
-
 class PodMoves:
     """Moves the pods of a state. `budget_grew` and `pod_gone` are called when a drain may go on."""
 
@@ -70,7 +61,8 @@ class PodMoves:
         self._state, self._agenda, self._filters = state, agenda, state.filters
         self.budget_grew: Callable[[PodState], None] = lambda _pod: None
         self.pod_gone: Callable[[PodState, NodeRoom], None] = lambda _pod, _node: None
-        self._waiting: dict[int, _Waiting] = {}
+        # The pods that wait for a place, by shape.
+        self._waiting: dict[int, deque[PodState]] = {}
         self._unmade: dict[str, list[PodState]] = defaultdict(list)
         # Pods that come back to their node, by its name.
         self._away: dict[str, list[PodState]] = defaultdict(list)
@@ -120,16 +112,17 @@ class PodMoves:
         if not self._waiting or not (self._freed or self._moved):
             return
         freed, self._freed, self._moved = list(self._freed.values()), {}, False
-        ordered = sorted(self._waiting.values(), key=lambda each: -each.pods[0].shape.spec.priority)
+        ordered = sorted(self._waiting.values(), key=lambda each: -each[0].shape.spec.priority)
         for waiting in ordered:
-            shape = waiting.pods[0].shape
-            while waiting.pods:
+            shape = waiting[0].shape
+            while waiting:
                 # Only nodes on which something was freed can take a pod that depends on nothing else.
                 nodes = self._filters.admitting(shape) if shape.is_dynamic else freed
-                if not self._try_to_place(waiting.pods[0], nodes):
+                if not self._try_to_place(waiting[0], nodes):
                     break
-                self._note_placed(waiting.pods.popleft(), waiting.why)
-            if not waiting.pods:
+                pod = waiting.popleft()
+                self._note_placed(pod, pod.why)
+            if not waiting:
                 del self._waiting[shape.id]
         self._name_rivals_of_waiting()
 
@@ -137,8 +130,8 @@ class PodMoves:
         """Returns what was found, with what has not ended."""
         for waiting in self._waiting.values():
             # What keeps it from a place at the end, not what did when it was evicted.
-            reason = self._explanation(waiting.pods[0].shape)
-            self._unplaced += [_unplaced_entry(pod, None, reason) for pod in waiting.pods]
+            reason = self._explanation(waiting[0].shape)
+            self._unplaced += [_unplaced_entry(pod, None, reason) for pod in waiting]
         for pods in self._unmade.values():
             self._unplaced += [_unplaced_entry(pod, None, pod.why) for pod in pods]
         outages = [
@@ -195,15 +188,16 @@ class PodMoves:
             self._note_placed(pod, "a quota had no room for it")
 
     def _add_to_waiting(self, pod: PodState) -> None:
-        waiting = self._waiting.get(pod.shape.id)
-        if waiting is None:
-            waiting = self._waiting[pod.shape.id] = _Waiting(why=self._explanation(pod.shape))
-        alike = waiting.pods[-1] if waiting.pods else None
-        if alike is not None and alike.workload is pod.workload and alike.since == pod.since:
+        waiting = self._waiting.setdefault(pod.shape.id, deque())
+        last = waiting[-1] if waiting else None
+        alike = last if last is not None and (last.since, last.is_new) == (pod.since, pod.is_new) else None
+        # Others of the shape may have begun to wait when other nodes were away.
+        pod.why = alike.why if alike is not None else self._explanation(pod.shape)
+        if alike is not None and alike.workload is pod.workload:
             pod.rivals = alike.rivals
         elif pod.is_new:
             pod.rivals = self._rivals_of(pod, self._placed_since(self._agenda.now - _RACE_S))
-        waiting.pods.append(pod)
+        waiting.append(pod)
 
     def _name_rivals_of_waiting(self) -> None:
         """Notes for each pod that still waits the workloads that got, at this moment, the room that it might have got.
@@ -215,9 +209,9 @@ class PodMoves:
         if not placed:
             return
         for waiting in self._waiting.values():
-            first = waiting.pods[0]
+            first = waiting[0]
             rivals = self._rivals_of(first, placed)
-            for pod in waiting.pods if rivals else ():
+            for pod in waiting if rivals else ():
                 if pod.workload is first.workload:
                     pod.rivals = tuple(sorted({*pod.rivals, *rivals}))
 
