@@ -28,7 +28,7 @@ NAMES = (
     "fleet",
 )
 # Those that are run by name alone: they need programs that are built once, a quarter of an hour, or run others.
-BY_NAME = ("aims", "memory", "memory_in_image", "placements", "real_drains", "rehearsals")
+BY_NAME = ("aims", "memory", "memory_in_image", "placements", "real_drains", "real_releases", "rehearsals")
 # What can be told to a benchmark, and to which: numbers.
 COUNTS = {
     "reports": ("hostile", "mutated reports, besides those at the limits"),
@@ -39,6 +39,8 @@ COUNTS = {
     "first": ("placements", "the seed of the first cluster"),
     "drained": ("real_drains", "seeds"),
     "drained_from": ("real_drains", "the first of them"),
+    "applied": ("real_releases", "seeded releases"),
+    "applied_from": ("real_releases", "the seed of the first release"),
     "window": ("applying", "seconds of steady state"),
     "dumps": ("fleet", "dumps; the aim is for 1000"),
     "nodes": ("live", "nodes, with thirty pods each"),

@@ -208,7 +208,9 @@ class DrainTruth:
     ) -> None:
         """Compares the scheduler's words at a moment with those of the rehearsal's entries that are of that moment."""
         competing = self._competing(rehearsed)
-        said = {_app_in(each["workload"]): _first_sentence(each["why"]) for each in rehearsed["unplaced"] if waits(each)}
+        said = {
+            _app_in(each["workload"]): _first_sentence(each["why"]) for each in rehearsed["unplaced"] if waits(each)
+        }
         for app in sorted(said.keys() & why.keys() & self._drain.apps.keys()):
             where = f"{self._drain.namespace}, {when}, {app}"
             agreement.compare(ANSWERS[3], where, said[app], why[app], competes=app in competing)

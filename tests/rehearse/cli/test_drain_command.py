@@ -123,8 +123,25 @@ def test_a_race_is_told_as_one(racing: int, expected: str) -> None:
     state = cluster(node("a"), node("b"), pods=pods, pools=(Pool("worker", ("a",)),))
     result = simulate(state, DrainSettings(), NOW)
     assert expected in re.sub(r"\s+", " ", drain_text(result))
-    data = drain_data(result)["unplaced"]
-    assert [len(each["rivals"]) for each in data] == [racing - 1]
+    data = drain_data(result)
+    assert [len(each["rivals"]) for each in data["unplaced"]] == [racing - 1]
+    assert (
+        "1 wait for a place is a race: that somebody waits is known, and who may, but not which of them does"
+        in (data["trust"])
+    )
+
+
+def test_how_far_it_can_be_trusted_is_told_with_the_figures_of_the_documentation() -> None:
+    """Text and data have the count that docs/drains.md explains; without a race none is told."""
+    result = simulate(cluster(node("a"), node("b"), pods=(pod("web-1", "a"),)), DrainSettings(), NOW)
+    text = re.sub(r"\s+", " ", drain_text(result))
+    data = drain_data(result)["trust"]
+    assert all(each in text.partition("How far it can be trusted:")[2] for each in data)
+    figures = re.search(r"of (\d+) answers on two real nodes (\d+) were as rehearsed", data[0])
+    assert figures is not None
+    documented = (ROOT / "docs" / "drains.md").read_text()
+    assert f"Of {figures[1]} answers {figures[2]} were as rehearsed" in documented
+    assert not any("race" in each for each in data)
 
 
 SPANS = {0: "0 s", 59: "59 s", 90: "1 min 30 s", 660: "11 min", 3600: "1 h", 8400: "2 h 20 min", 180000: "2 d 2 h"}

@@ -125,6 +125,16 @@ class Agreement:
 
 async def compare(cluster: World, release: SeededRelease, agreement: Agreement, owner_uid: str) -> None:
     """Brings the cluster to what the seed says, and compares a copy of it with what then happens to itself."""
+    await install_before(cluster, release, owner_uid)
+    source = _of_release(await cluster.source(), release)
+    tasks = tasks_of([Manifest.of("", Identity(*identity(obj)), obj) for obj in release.after])
+    async with open_copy(source, SystemClock(), account=("default", "default")) as copy:
+        on_copy = await _applied(copy.client, tasks, owner_uid)
+    agreement.compare(release, on_copy, await _applied(cluster.client, tasks, owner_uid))
+
+
+async def install_before(cluster: World, release: SeededRelease, owner_uid: str) -> None:
+    """Brings the cluster to what the seed says: its release as the operator applies it, then what users changed."""
     for task in tasks_of([Manifest.of("", Identity(*identity(obj)), obj) for obj in release.before]):
         obj = render(task, ClusterValues(owner_uid=owner_uid)).object
         # The status of a quota is its controller's, and not the release's.
@@ -132,11 +142,6 @@ async def compare(cluster: World, release: SeededRelease, agreement: Agreement, 
         await cluster.apply({**obj, **status})
     for obj, patch in release.edits:
         await cluster.edit(obj, patch, "shop")
-    source = _of_release(await cluster.source(), release)
-    tasks = tasks_of([Manifest.of("", Identity(*identity(obj)), obj) for obj in release.after])
-    async with open_copy(source, SystemClock(), account=("default", "default")) as copy:
-        on_copy = await _applied(copy.client, tasks, owner_uid)
-    agreement.compare(release, on_copy, await _applied(cluster.client, tasks, owner_uid))
 
 
 def _of_release(source: ClusterSource, release: SeededRelease) -> ClusterSource:
@@ -156,12 +161,13 @@ async def _applied(client: Client, tasks: list[Task], owner_uid: str) -> dict[Id
     answers = {}
     for task in tasks:
         obj = render(task, ClusterValues(owner_uid=owner_uid)).object
-        answers[task.identity] = await _applied_object(client, task.identity, obj)
+        answers[task.identity] = await applied_object(client, task.identity, obj)
     return answers
 
 
-async def _applied_object(client: Client, named: Identity, obj: JSON) -> Answer:
-    resource = await ResourceDiscovery(client).resource(str(obj["apiVersion"]), named.kind)
+async def applied_object(client: Client, named: Identity, obj: JSON, kinds: ResourceDiscovery | None = None) -> Answer:
+    """Applies one object as the operator does, and returns what it came to; `kinds` are asked anew without any."""
+    resource = await (kinds or ResourceDiscovery(client)).resource(str(obj["apiVersion"]), named.kind)
     if resource is None:
         return Answer(served=False)
     at = calls.get_raw(resource, named.name, named.namespace)

@@ -61,6 +61,7 @@ def drain_text(result: DrainResult, *, whole: bool = False) -> str:
         _titled_list("Decides how long it takes", [_step_text(each) for each in result.path], most),
         _titled_list("Not known", list(result.unknown), most),
         _titled_list("Taken for granted", list(result.assumed), most),
+        _titled_list("How far it can be trusted", list(result.trust), most),
     ]
     return "\n".join(section for section in sections if section)
 

@@ -110,7 +110,7 @@ class PathStep:
 
 @dataclass(frozen=True, slots=True)
 class DrainResult:
-    """The result of a simulated drain of all pools; `unknown` names what is not known."""
+    """The result of a simulated drain of all pools; `unknown` names what is not known, `trust` how sure the rest is."""
 
     started: datetime
     duration_s: int
@@ -121,6 +121,7 @@ class DrainResult:
     path: tuple[PathStep, ...] = ()
     unknown: tuple[str, ...] = ()
     assumed: tuple[str, ...] = ()
+    trust: tuple[str, ...] = ()
     evicted: int = 0
 
     @property

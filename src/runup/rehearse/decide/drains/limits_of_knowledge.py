@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
+from runup.rehearse.decide.drains.drain_result import Unplaced
 from runup.rehearse.decide.drains.drained_cluster import DrainedCluster, DrainSettings
 from runup.rehearse.decide.drains.quota_state import is_simulated
 
@@ -24,6 +25,8 @@ _FOLLOWS: Mapping[str, str] = {
     "MachineConfigPool": "in which pools nodes are updated, and how many at once",
 }
 _MOST_NAMED = 3
+SAME, ANSWERS = 174, 176
+"""Answers that were the same, of those that were compared: the last count in docs/drains.md."""
 
 
 def unknown_reasons(cluster: DrainedCluster) -> tuple[str, ...]:
@@ -92,6 +95,23 @@ def assumptions(
         workloads = "1 workload" if never_ready == 1 else f"{never_ready} workloads"
         assumed.append(f"{workloads} without a ready pod will have none elsewhere either")
     return tuple(assumed)
+
+
+def trust(unplaced: Iterable[Unplaced]) -> tuple[str, ...]:
+    """Returns how far the result can be trusted: what was compared with real nodes, and what is not foretold."""
+    stated = [
+        f"evictions, budgets and places: of {ANSWERS} answers on two real nodes {SAME} were as rehearsed;"
+        " the others, and why, are in docs/drains.md"
+    ]
+    racing = sum(bool(each.rivals) for each in unplaced)
+    if racing:
+        waits = "1 wait for a place is a race" if racing == 1 else f"{racing} waits for a place are races"
+        stated.append(f"{waits}: that somebody waits is known, and who may, but not which of them does")
+    return (
+        *stated,
+        "which of several good nodes a pod gets is not foretold: the emptiest of some is taken",
+        "times: those of ends are upper limits, those of starts are as the pods' starts were before",
+    )
 
 
 def _first_names(names: list[str]) -> str:

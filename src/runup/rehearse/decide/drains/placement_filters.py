@@ -183,9 +183,7 @@ class Filters:
         # More than the whole node has, no pod's going gives.
         return all(value <= node.allocatable.get(name, 0) for name, value in shape.requested.items() if value)
 
-    def explanation(
-        self, shape: Shape, why_not: Callable[[Shape, NodeRoom], tuple[str, ...]] | None = None
-    ) -> str:
+    def explanation(self, shape: Shape, why_not: Callable[[Shape, NodeRoom], tuple[str, ...]] | None = None) -> str:
         """Returns why no node takes the pod, counted by reason, as the scheduler writes it into the pod's condition.
 
         `why_not` tells it of one node, in place of the method of that name.

@@ -119,6 +119,7 @@ class _Simulation:
             assumed=limits_of_knowledge.assumptions(
                 self._cluster, self._settings, self._state.without_history, self._state.never_ready
             ),
+            trust=limits_of_knowledge.trust(unplaced),
             evicted=self._moves.evicted,
         )
 
