@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Sequence
-from contextlib import aclosing
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from typing import Generic, TypeVar
 
 from kubekit.api import codec
@@ -25,6 +25,7 @@ from kubekit.kube.api_errors import ApiError, ConfigError, Forbidden, Gone, Kube
 from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
+from kubekit.kube.first_reads import FirstReads
 from kubekit.kube.list_pages import UndecodedEvent, WatchEvent
 from kubekit.kube.warnings import reasons_incomplete
 
@@ -55,7 +56,8 @@ class Reflector(Generic[K]):
 
     `resource` replaces the kind's own: `Reflector(client, Object, cache, resource=r)` watches only the metadata. `rand`
     returns numbers from 0 to 1 for jitter. `listed_as` is the type for lists, if it has fewer fields than the type for
-    changes. A watch lasts at least `watch_s` seconds, and at most twice as long.
+    changes. A watch lasts at least `watch_s` seconds, and at most twice as long. `first_reads` orders the requests of
+    many reflectors until the first watch.
     """
 
     def __init__(
@@ -72,6 +74,7 @@ class Reflector(Generic[K]):
         rand: Callable[[], float] = random.random,  # noqa: S311 -- spreads requests, is no secret
         listed_as: type[K] | None = None,
         watch_s: int = SHORTEST_WATCH_S,
+        first_reads: FirstReads | None = None,
     ) -> None:
         self._client = client
         self._kind = kind
@@ -85,6 +88,8 @@ class Reflector(Generic[K]):
         self._failures = 0
         self._listed_as = listed_as or kind
         self.watch_s = watch_s
+        # None from the first watch on.
+        self._first_reads = first_reads
         self._hurried = asyncio.Event()
         self._starts = Allowance(BURST, INTERVAL_S)
         # When the watch began, and whether anything was heard of it since.
@@ -103,8 +108,12 @@ class Reflector(Generic[K]):
             verb = "list" if relist else "watch"
             try:
                 if relist:
-                    await self._list_into_cache()
+                    async with self._turn():
+                        await self._list_into_cache()
                     relist, verb = False, "watch"
+                if self._first_reads is not None:
+                    await self._first_reads.until_watches()
+                    self._first_reads = None
                 await self._watch_once()
                 relist = self._is_silent()
             except (Gone, _Restored):
@@ -114,6 +123,9 @@ class Reflector(Generic[K]):
             except (KubeError, codec.DecodeError) as error:
                 relist = relist or self._must_list_again(error) or self._is_silent()
                 await self._fail_and_wait(verb, error)
+
+    def _turn(self) -> AbstractAsyncContextManager[None]:
+        return nullcontext() if self._first_reads is None else self._first_reads.turn()
 
     async def _list_into_cache(self) -> None:
         """Lists all objects and replaces the cache's content by them."""

@@ -19,6 +19,7 @@ from runup import __version__
 from runup.cli.errors import CommandError
 from runup.cli.operator_namespace import operator_namespace
 from runup.cli.options import with_options
+from runup.cli.startup.target_imports import quick_imports
 
 if TYPE_CHECKING:
     import asyncio
@@ -166,12 +167,13 @@ async def _run_checks(flags: Mapping[str, Any]) -> int:
     """Runs the target's process until it is told to stop, or its report is complete; returns the exit code."""
     import asyncio
 
-    from kubekit.kube.clock import SystemClock
-    from kubekit.kube.config import load
-    from runup.preflight.control.read_only_client import ReadOnlyClient
-    from runup.preflight.control.release import load_release, python_checks, with_kubernetes
-    from runup.preflight.control.target_process import PreflightTarget, Timing
-    from runup.process.shutdown import run_until_told
+    with quick_imports():
+        from kubekit.kube.clock import SystemClock
+        from kubekit.kube.config import load
+        from runup.preflight.control.read_only_client import ReadOnlyClient
+        from runup.preflight.control.release import load_release, python_checks, with_kubernetes
+        from runup.preflight.control.target_process import PreflightTarget, Timing
+        from runup.process.shutdown import run_until_told
 
     release = load_release(flags["release_dir"])
     request = request_of(flags, release.version)

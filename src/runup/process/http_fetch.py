@@ -11,9 +11,10 @@ import asyncio
 import errno
 import ipaddress
 import socket
+import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
-from ssl import SSLContext
+from functools import cache
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
@@ -44,7 +45,7 @@ async def fetch(
     limit: int,
     headers: Mapping[str, str] | None = None,
     authorization: str = "",
-    context: SSLContext | None = None,
+    context: ssl.SSLContext | None = None,
 ) -> Page:
     """Sends GET to `url`, with redirects, headers and body `within_s`. Raises ClientError, OSError, TimeoutError.
 
@@ -77,8 +78,14 @@ def is_same_server(location: str, url: str) -> bool:
     return (requested.scheme, requested.netloc) == ("https", first.netloc)
 
 
+@cache
+def _default_context() -> ssl.SSLContext:
+    """Returns the context with the machine's certificate authorities, read once."""
+    return ssl.create_default_context()
+
+
 async def _fetch_once(
-    url: str, reach: AddressPolicy, limit: int, headers: Mapping[str, str], context: SSLContext | None
+    url: str, reach: AddressPolicy, limit: int, headers: Mapping[str, str], context: ssl.SSLContext | None
 ) -> Page | str:
     """Returns the page, or the target of a redirect."""
     parts = urlsplit(url)
@@ -90,7 +97,7 @@ async def _fetch_once(
         socket_factory=_factory(
             AddressPolicy() if proxies.proxy_url_for(parts.scheme, parts.hostname or "") else reach
         ),
-        ssl=context if context is not None else True,
+        ssl=context if context is not None else await asyncio.to_thread(_default_context),
     )
     async with (
         # The caller limits the time of the whole fetch.

@@ -25,7 +25,6 @@ from runup.checks.decide.model import Applies, Check, Container, Context, Findin
 from runup.checks.decide.ranges import Range, RangeError, parse_range
 from runup.checks.decide.reads import Read, as_dict
 from runup.checks.decide.wording import count, names
-from runup.checks.decide.yaml_lines import line_of
 from runup.preflight.decide.report import MAX_CONTAINER_S, MAX_NAME, NAME, TAG, URL, ReportedResource, Severity
 
 API_VERSION = "preflight.runup.dev/v1alpha1"
@@ -159,6 +158,8 @@ class _Problem(Exception):
 
 def _with_location(problem: _Problem, file: str, text: str) -> str:
     """Returns the problem with the file, the line and the field that it is in."""
+    from runup.checks.decide.yaml_lines import line_of  # imports PyYAML
+
     line = line_of(text, problem.path)
     location = f"{file}, line {line}" if line else file
     return f"{location}: {problem.path}: {problem.problem}"

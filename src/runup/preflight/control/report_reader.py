@@ -22,16 +22,20 @@ from msgspec.structs import replace
 
 from kubekit.api.core_v1 import ConfigMap
 from kubekit.kube.allowance import Allowance
-from kubekit.kube.clock import Clock
+from kubekit.kube.clock import Clock, run_within
 from kubekit.lang.removal import remove_tree
+from runup.preflight.control.folder_events import FolderEvents
 from runup.preflight.decide import preflight_deployment, report
 from runup.preflight.decide.attempt import is_attempt_id
 from runup.preflight.decide.outcome import BadReportSeen, ReportSeen
 from runup.preflight.decide.report import BadReport, Report
 
-# Seconds within which a renamed file is noticed, and between looks while no file is followed. Somebody may be waiting
-# for the effect of a fix; a stat of one file costs microseconds, and 25 of them a second a thousandth of a core.
+# Seconds within which a renamed file is noticed, and between looks while no file is followed or the kernel tells of
+# changes. Somebody may be waiting for the effect of a fix; a stat of one file costs microseconds, and 25 of them a second
+# a thousandth of a core.
 POLL_S, IDLE_S = 0.04, 0.25
+# Seconds from one event of the kernel to the next one that is listened to: a target may rename files all the time.
+PAUSE_S = 0.01
 # Changes of a report that are taken at once, and seconds until there is room for another one.
 BURST = 4
 INTERVAL_S = 10.0
@@ -161,17 +165,37 @@ class ReportReader:
     async def run(self) -> None:
         """Polls the report until cancelled, and calls `on_change` for each report that is taken.
 
-        Polls every `POLL_S` seconds while a file is followed, else every `IDLE_S`. Also removes the folders of other
-        preflights once `follow` or `clear` has made them obsolete.
+        Polls when the kernel tells of a change, and every `POLL_S` seconds while a file is followed of which it has told
+        nothing yet, else every `IDLE_S`. Also removes the folders of other preflights once `follow` or `clear` has made
+        them obsolete.
         """
-        while True:
-            await self._clock.sleep(POLL_S if self._id and self._text is None else IDLE_S)
-            if self.poll():
-                self._on_change()
-            if self._obsolete_folders:
-                obsolete, self._obsolete_folders = self._obsolete_folders, ()
-                for folder, problem in await asyncio.to_thread(remove, obsolete):
-                    self._on_unremovable(folder, problem)
+        with FolderEvents() as events:
+            while True:
+                was_told = await self._until_next_poll(events)
+                if self.poll():
+                    self._on_change()
+                await self._remove_obsolete_folders()
+                if was_told:
+                    await self._clock.sleep(PAUSE_S)
+
+    async def _until_next_poll(self, events: FolderEvents) -> bool:
+        """Waits until the kernel tells of a change, or until the file is polled all the same; returns which."""
+        follows_file = bool(self._id) and self._text is None
+        events.watch(self._folder / self._id if follows_file else None)
+        try:
+            await run_within(
+                self._clock, POLL_S if follows_file and not events.has_told else IDLE_S, events.wait()
+            )
+        except TimeoutError:
+            return False
+        return True
+
+    async def _remove_obsolete_folders(self) -> None:
+        """Removes the folders of other preflights, if there are any."""
+        obsolete, self._obsolete_folders = self._obsolete_folders, ()
+        if obsolete:
+            for folder, problem in await asyncio.to_thread(remove, obsolete):
+                self._on_unremovable(folder, problem)
 
 
 def folders_of_others(folder: Path, preflight_id: str) -> Iterator[Path]:

@@ -25,6 +25,7 @@ from kubekit.kube import calls
 from kubekit.kube.api_errors import Forbidden, NotFound, Transient
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
+from kubekit.kube.first_reads import FirstReads
 from kubekit.lang.version import Version, VersionError
 from kubekit.oci.access import Access
 from runup.advice.control.prometheus import Prometheus
@@ -180,11 +181,13 @@ class PreflightTarget:
             header = self._header(self.request.source_version)
             await self.write(failed(header, (), self.clock.now(), error.message))
             raise
+        first_reads = FirstReads(self.clock)
         reads = WatchedKinds(
             self.client,
             reads_for_cluster((resource for check in checks for resource in check.reads), self.kind),
             clock=self.clock,
             changed=self.changed.set,
+            first_reads=first_reads,
         )
         containers = Containers(
             self.client,
@@ -217,6 +220,8 @@ class PreflightTarget:
                 await self._evaluate(checks, reads, source, containers, prometheus)
                 if self.once and self._last is not None:
                     return
+                # What changed since the lists comes with the first events.
+                first_reads.begin_watches()
                 await self.until_changed()
         finally:
             await self._images.close()
@@ -285,12 +290,22 @@ class PreflightTarget:
         self, reads: WatchedKinds, source: Version, total: int, following: asyncio.Task[None]
     ) -> None:
         """Waits until every read has an answer or a final refusal, and reports which kinds are still missing."""
-        while waiting := reads.waiting:
-            raise_if_over(following)
-            self.changed.clear()
-            waiting_text = reads.trouble or reading_text(reads.kinds, {str(resource) for resource in waiting})
+        while not await self._all_read_within(self.timing.progress_s, reads, following):
+            missing = {str(resource) for resource in reads.waiting}
+            waiting_text = reads.trouble or reading_text(reads.kinds, missing)
             await self.write(running_report(self._header(str(source)), (), total, self.clock.now(), waiting_text))
-            await self.changed.wait()
+
+    async def _all_read_within(self, seconds: float, reads: WatchedKinds, following: asyncio.Task[None]) -> bool:
+        """Returns whether every read has an answer within that many seconds."""
+        try:
+            async with asyncio.timeout(seconds):
+                while reads.waiting:
+                    raise_if_over(following)
+                    self.changed.clear()
+                    await self.changed.wait()
+        except TimeoutError:
+            return False
+        return True
 
     async def until_changed(self) -> None:
         """Waits for a change and then for a quiet moment, or until the next heartbeat."""

@@ -19,6 +19,7 @@ from kubekit.api.scheme import Resource
 from kubekit.kube.cache import Cache, Changes
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
+from kubekit.kube.first_reads import FirstReads
 from kubekit.kube.watch import Reflector
 from runup.checks.decide.model import Snapshot
 from runup.checks.decide.reads import Lookup, Slim, has_type, namespace_of, type_of
@@ -46,12 +47,19 @@ class WatchedKinds:
     """
 
     def __init__(
-        self, client: Client, resources: Iterable[Resource], *, clock: Clock, changed: Callable[[], None]
+        self,
+        client: Client,
+        resources: Iterable[Resource],
+        *,
+        clock: Clock,
+        changed: Callable[[], None],
+        first_reads: FirstReads | None = None,
     ) -> None:
         self.caches: dict[Resource, Cache[Any]] = {}
         self._reflectors: list[Reflector[Any] | Lookups] = []
         self._listed: dict[Resource, tuple[Any, ...]] = {}
         self._news: Counter[Resource] = Counter()
+        self._first_reads = first_reads
         self._unknown = {item: "this release has no type for it" for item in resources if not has_type(item)}
         # A Lookup needs the cache of the objects that refer to it, so lookups come last.
         for resource in sorted(
@@ -93,6 +101,7 @@ class WatchedKinds:
                 label_selector=slim.label_selector if slim else "",
                 clock=clock,
                 resource=resource,
+                first_reads=self._first_reads,
             )
         )
 
