@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from bench import preflight_stages
 from bench.measure import spread
 from kubekit.api.conditions import find
 from kubekit.api.scheme import resource_of
@@ -33,18 +34,18 @@ DEADLINE_S = 30.0
 
 def run() -> dict[str, Any]:
     """Start, measure, stop."""
-    with _sandbox() as (client, ready):
-        found = {"sandbox_ready_seconds": round(ready, 3), **_measure(client)}
+    with _sandbox() as (client, ready, data):
+        found = {"sandbox_ready_seconds": round(ready, 3), **_measure(client, data)}
     freed = []
     for _ in range(ROUNDS):
-        with _sandbox("clean") as (client, _ready):
+        with _sandbox("clean") as (client, _ready, _data):
             freed.append(_freed(client))
     return {**found, "fix_to_freed_update_seconds": spread(freed)}
 
 
 @contextmanager
-def _sandbox(scenario: str = "skip-level") -> Iterator[tuple[SyncClient, float]]:
-    """A client of a sandbox whose operator works, and how many seconds its start took."""
+def _sandbox(scenario: str = "skip-level") -> Iterator[tuple[SyncClient, float, Path]]:
+    """A client of a sandbox whose operator works, how many seconds its start took, and its folder."""
     runup = str(Path(sys.executable).with_name("runup"))
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "sandbox"
@@ -58,7 +59,7 @@ def _sandbox(scenario: str = "skip-level") -> Iterator[tuple[SyncClient, float]]
         try:
             client = SyncClient(config.load(str(data / "admin.kubeconfig")))
             _until(lambda: _version(client).status.available_updates, "the operator's first word")
-            yield client, ready
+            yield client, ready, data
         finally:
             subprocess.run([runup, "sandbox", "stop", "--data", str(data)], check=True, stdout=subprocess.DEVNULL)
 
@@ -82,18 +83,29 @@ def _waits(client: SyncClient) -> bool:
     return found is not None and (found.status, found.reason) == ("False", "UnacceptedRisks")
 
 
-def _measure(client: SyncClient) -> dict[str, Any]:
+def _measure(client: SyncClient, data: Path) -> dict[str, Any]:
     first, gone = [], []
     for _ in range(ROUNDS + 1):
         _pause(client, POOL, paused=True)
-        first.append(_timed(lambda: _ask(client, TARGET), lambda: _complete(client)))
-        gone.append(_timed(lambda: _pause(client, POOL, paused=False), lambda: RISK not in _risks(client)))
+        first.append(_round(data, lambda: _ask(client, TARGET), lambda: _complete(client)))
+        gone.append(_round(data, lambda: _pause(client, POOL, paused=False), lambda: RISK not in _risks(client)))
         _desire(client, None)
         _until(lambda: not _running(client), "the preflight's end")
+    first_stages, gone_stages = preflight_stages.stages(data, first, gone)
     return {
-        "request_to_first_risks_seconds": spread(first[1:]),
-        "object_changed_to_risk_gone_seconds": spread(gone[1:]),
+        "request_to_first_risks_seconds": spread([each.seen - each.asked for each in first[1:]]),
+        "request_to_first_risks_stages": first_stages,
+        "object_changed_to_risk_gone_seconds": spread([each.seen - each.asked for each in gone[1:]]),
+        "object_changed_to_risk_gone_stages": gone_stages,
     }
+
+
+def _round(data: Path, action: Callable[[], object], holds: Callable[[], object]) -> preflight_stages.Round:
+    asked = time.time()
+    action()
+    _until(holds, "what is measured")
+    seen = time.time()
+    return preflight_stages.Round(asked, seen, RISK, *preflight_stages.target_started(data))
 
 
 def _timed(action: Callable[[], object], holds: Callable[[], object]) -> float:

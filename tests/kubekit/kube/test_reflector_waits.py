@@ -29,6 +29,7 @@ from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client
 from kubekit.kube.clock import ManualClock
 from kubekit.kube.config import ClusterConfig
+from kubekit.kube.first_reads import FirstReads
 from kubekit.kube.request import Request
 from kubekit.kube.watch import Reflector, why_unreadable
 
@@ -315,3 +316,18 @@ def test_what_is_missing(error: Any, said: str) -> None:
     """The right, the API, or whatever the server said."""
     assert why_unreadable("list", resource_of(Pod), "ns", error) == said
     assert why_unreadable("list", resource_of(Pod), "", error) == said.replace(' in namespace "ns"', "")
+
+
+async def test_a_watch_waits_for_the_first_evaluation_and_misses_nothing() -> None:
+    """It begins at the version of the list; the next ones do not wait."""
+    clock = ManualClock()
+    first_reads = FirstReads(clock)
+    script = (node_list(node("a", "5"), version="7"), stream(event("ADDED", node("b", "8"))), HOLD)
+    async with running(*script, first_reads=first_reads) as run:
+        await clock.until_sleeping()
+        await run.cache.until_synced()
+        assert len(run.api.requests) == 1
+        first_reads.begin_watches()
+        await run.api.until_requests(3)
+        assert run.api.requests[1].query["resourceVersion"] == "7"
+        assert len(run.cache) == 2

@@ -31,8 +31,8 @@ from runup.preflight.decide.outcome import BadReportSeen, ReportSeen
 from runup.preflight.decide.report import BadReport, Report
 
 # Seconds within which a renamed file is noticed, and between looks while no file is followed or the kernel tells of
-# changes. Somebody may be waiting for the effect of a fix; a stat of one file costs microseconds, and 25 of them a second
-# a thousandth of a core.
+# changes. Somebody may be waiting for the effect of a fix; a stat of one file costs microseconds, and 25 of them a
+# second a thousandth of a core.
 POLL_S, IDLE_S = 0.04, 0.25
 # Seconds from one event of the kernel to the next one that is listened to: a target may rename files all the time.
 PAUSE_S = 0.01
@@ -165,9 +165,9 @@ class ReportReader:
     async def run(self) -> None:
         """Polls the report until cancelled, and calls `on_change` for each report that is taken.
 
-        Polls when the kernel tells of a change, and every `POLL_S` seconds while a file is followed of which it has told
-        nothing yet, else every `IDLE_S`. Also removes the folders of other preflights once `follow` or `clear` has made
-        them obsolete.
+        Polls when the kernel tells of a change, and every `POLL_S` seconds while it has told nothing of the followed
+        file, else every `IDLE_S`. Also removes the folders of other preflights once `follow` or `clear` has made them
+        obsolete.
         """
         with FolderEvents() as events:
             while True:
@@ -183,9 +183,7 @@ class ReportReader:
         follows_file = bool(self._id) and self._text is None
         events.watch(self._folder / self._id if follows_file else None)
         try:
-            await run_within(
-                self._clock, POLL_S if follows_file and not events.has_told else IDLE_S, events.wait()
-            )
+            await run_within(self._clock, POLL_S if follows_file and not events.has_told else IDLE_S, events.wait())
         except TimeoutError:
             return False
         return True
