@@ -85,8 +85,9 @@ def _first_risks(one: Round, requests: list[Request], reports: list[Report]) -> 
     pod = next(each for each in requests if each.verb == "create" and each.uri.split("?")[0].endswith("/pods"))
     lists = [each for each in requests if each.agent.startswith(TARGET) and each.verb == "list"]
     complete = next(report.at for report in reports if report.status == "completed")
-    # Later lists are of kinds that were not there before.
-    lists = [each for each in lists if each.answered < complete]
+    # A kind that is not served is listed again later.
+    lists = list({each.uri: each for each in reversed(lists) if each.answered < complete}.values())
+    last_list = max(each.answered for each in lists)
     return {
         "request": _first(requests, "patch", "runup/", "/clusterversions/version").answered,
         "the pods of the preflight before it end": max((at for at in deletions if at < deployed.received), default=0.0),
@@ -94,8 +95,8 @@ def _first_risks(one: Round, requests: list[Request], reports: list[Report]) -> 
         "deployment to pod": pod.answered,
         "pod to process (node agent)": one.started,
         "runc, interpreter, imports, first report": reports[0].at,
-        "two objects": lists[0].received,
-        "lists": lists[-1].answered,
+        "two objects": min(each.received for each in lists),
+        "lists": last_list,
         "evaluation, report's write": complete,
         **_told(one, requests, complete),
     }
