@@ -261,9 +261,16 @@ class PodCondition(Wire, frozen=True):
 
 
 class PodPhase(Wire, frozen=True):
-    """The part of a Pod's `status` with its phase, its conditions, and why its containers do not run."""
+    """The part of a Pod's `status` with its phase, its conditions, and why its containers do not run.
+
+    `ready`, `waiting` (why a container does not run) and `pending` (what a pod that has not started waits for) are not
+    fields of a Pod: see `PlacedPod`.
+    """
 
     phase: str = ""
+    ready: bool = False
+    waiting: str = ""
+    pending: str = ""
     conditions: tuple[PodCondition, ...] = ()
     container_statuses: tuple[WaitingContainer, ...] = ()
     init_container_statuses: tuple[WaitingContainer, ...] = ()
@@ -283,11 +290,10 @@ class PodAnnotations(Wire, frozen=True):
 
 
 class PodMeta(Wire, frozen=True):
-    """The part of a Pod's `metadata` with its identity, its owners, its beginning and its deletion."""
+    """The part of a Pod's `metadata` with its name, its owners, its beginning and its deletion."""
 
     name: str = ""
     namespace: str = ""
-    uid: str = ""
     resource_version: str = ""
     creation_timestamp: datetime | None = None
     deletion_timestamp: datetime | None = None
@@ -296,27 +302,32 @@ class PodMeta(Wire, frozen=True):
     owner_references: tuple[PodOwner, ...] = ()
 
 
+class PodDemands(Wire, frozen=True):
+    """What a Pod demands: the requests of its containers together, and what of its spec needs more than a node.
+
+    `exceeds` is the level of the Pod Security Standards that it violates, and why; `claims` are the names of its
+    PersistentVolumeClaims, and `addons` the images of its containers that belong to known add-ons.
+    """
+
+    cpu_milli: int = 0
+    memory_bytes: int = 0
+    exceeds: tuple[str, str] | None = None
+    claims: tuple[str, ...] = ()
+    addons: tuple[str, ...] = ()
+
+
 class PlacedPod(Object, frozen=True):
     """A Pod with little more than its node and phase: a cluster may have hundreds of thousands.
 
-    `cpu_milli`, `memory_bytes`, `ready`, `waiting` (why a container does not run), `pending` (what a pod that has not
-    started waits for), `exceeds` (the level of the Pod Security Standards that it violates, and why), `claims` (the
-    names of its PersistentVolumeClaims) and `addons` (the images of its containers that belong to known add-ons) are
-    not fields of a Pod: the code that stores a pod computes them from fields that it then drops.
+    `demands`, and in its status `ready`, `waiting` and `pending`, are not fields of a Pod: the code that stores a pod
+    computes them from fields that it then drops. They are in structs of their own because many pods share one.
     """
 
     # Narrower than ObjectMeta: annotations and times, which are not used, would be most of the decoded data.
     metadata: PodMeta = PodMeta()  # type: ignore[assignment]
     spec: PodPlace = PodPlace()
     status: PodPhase = PodPhase()
-    cpu_milli: int = 0
-    memory_bytes: int = 0
-    ready: bool = False
-    waiting: str = ""
-    pending: str = ""
-    exceeds: tuple[str, str] | None = None
-    claims: tuple[str, ...] = ()
-    addons: tuple[str, ...] = ()
+    demands: PodDemands = PodDemands()
 
 
 class ConfigMap(Object, frozen=True):

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from tests.factories import PODS, context, node, pdb, pod, pool, snapshot
 
 from kubekit.api import codec
-from kubekit.api.core_v1 import Node, NodeStatus, PlacedPod, PodOwner
+from kubekit.api.core_v1 import Node, NodeStatus, PlacedPod, PodDemands, PodOwner
 from kubekit.api.meta_v1 import Object
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.api.workloads_v1 import PodDisruptionBudget
@@ -72,8 +72,8 @@ def some_pod(rand: random.Random) -> PlacedPod:
     owners = (PodOwner(kind=made.metadata.owner_references[0].kind, name=rand.choice("ab")),)
     spec = replace(made.spec, termination_grace_period_seconds=rand.choice((30, 30, 7200)))
     metadata = replace(made.metadata, owner_references=rand.choice((owners, owners, ())))
-    made = replace(made, spec=spec, metadata=metadata)
-    return replace(made, cpu_milli=rand.randrange(4000), memory_bytes=rand.randrange(8 << 30), waiting=waiting)
+    demands = PodDemands(cpu_milli=rand.randrange(4000), memory_bytes=rand.randrange(8 << 30))
+    return replace(made, spec=spec, metadata=metadata, demands=demands, status=replace(made.status, waiting=waiting))
 
 
 def some_pool(rand: random.Random) -> MachineConfigPool:

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace as with_fields
 from tests.factories import node, pod, snapshot
 
-from kubekit.api.core_v1 import PlacedPod, PodOwner
+from kubekit.api.core_v1 import PlacedPod, PodDemands, PodOwner
 from kubekit.lang.version import Version
 from runup.checks.decide.addon_images import is_addon
 from runup.checks.decide.model import Snapshot
@@ -21,7 +21,7 @@ GROUP = "eks.amazonaws.com/nodegroup"
 
 def addon(image: str, owner: str, kind: str = "ReplicaSet", namespace: str = "kube-system") -> PlacedPod:
     """A pod of what works against an update."""
-    made = with_fields(pod("it-1", namespace), addons=(image,))
+    made = with_fields(pod("it-1", namespace), demands=PodDemands(addons=(image,)))
     metadata = with_fields(made.metadata, owner_references=(PodOwner(kind=kind, name=owner),))
     return with_fields(made, metadata=metadata)
 

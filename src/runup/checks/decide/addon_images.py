@@ -60,12 +60,12 @@ def running_addons(
     pods: Iterable[PlacedPod], rows: Iterable[Mapping[str, Any]], *, but_from: tuple[str, ...] = ()
 ) -> list[Running]:
     """Returns the running add-ons of `rows`, a version each, with its pods; not images from `but_from` (registries)."""
-    having = [pod for pod in pods if pod.addons]
+    having = [pod for pod in pods if pod.demands.addons]
     addons_found: list[Running] = []
     for row in rows:
         by_tag: dict[str, list[PlacedPod]] = {}
         for pod in having:
-            for image in pod.addons:
+            for image in pod.demands.addons:
                 if _repository_path(image).endswith(row["image"]) and not image.startswith(but_from):
                     by_tag.setdefault(_image_tag(image), []).append(pod)
         addons_found += [Running(row, tag, version_number(tag), tuple(pods)) for tag, pods in sorted(by_tag.items())]

@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace as with_fields
 from tests.factories import context, node, pod, snapshot
 
-from kubekit.api.core_v1 import Node, PlacedPod
+from kubekit.api.core_v1 import Node, PlacedPod, PodDemands
 from kubekit.api.meta_v1 import Object
 from runup.checks.catalogue import CHECKS
 from runup.checks.decide.addon_images import is_addon, running_addons, version_number
@@ -25,7 +25,7 @@ BY_NAME = {check.name: check for check in CHECKS}
 
 def running_pod(image: str, name: str = "it-1") -> PlacedPod:
     """A pod of an add-on."""
-    return with_fields(pod(name, "system"), addons=(image,))
+    return with_fields(pod(name, "system"), demands=PodDemands(addons=(image,)))
 
 
 def on_image(os_image: str, kubelet: str = "v1.34.0", **metadata: dict[str, str]) -> Node:

@@ -155,11 +155,11 @@ def _requested_load(pods: Sequence[PlacedPod]) -> _Load:
     for pod in pods:
         if pod.status.phase in ENDED:
             continue
-        load.cpu += pod.cpu_milli
-        load.memory += pod.memory_bytes
+        load.cpu += pod.demands.cpu_milli
+        load.memory += pod.demands.memory_bytes
         if is_drained(pod):
-            load.moved_cpu += pod.cpu_milli
-            load.moved_memory += pod.memory_bytes
+            load.moved_cpu += pod.demands.cpu_milli
+            load.moved_memory += pod.demands.memory_bytes
     return load
 
 

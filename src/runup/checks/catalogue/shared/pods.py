@@ -13,10 +13,13 @@ from functools import lru_cache
 from operator import attrgetter
 from sys import intern
 
+from msgspec.structs import replace
+
 from kubekit.api.core_v1 import (
     PlacedPod,
     PodAnnotations,
     PodCondition,
+    PodDemands,
     PodMeta,
     PodOwner,
     PodPhase,
@@ -53,13 +56,17 @@ _OWNERS_OF_STAYING_PODS = ("DaemonSet", "Node")
 def _slim_pod(pod: PlacedPod) -> PlacedPod:
     """Returns the pod with only what checks look at; what pods of one workload have in common is one object.
 
-    Without its uid and resourceVersion, which take a quarter of the rest: the cache compares pods by value.
+    Without its resourceVersion, which takes an eighth of the rest: the cache compares pods by value.
     """
     metadata, spec, status = pod.metadata, pod.spec, pod.status
     pending = _pending_reason(pod) if status.phase == "Pending" else ""
-    cpu_milli, memory_bytes, exceeds, addons = _shared_pod_spec(
+    # Init containers run first: a waiting one is the reason why the others do not run.
+    waiting = _waiting_container(status.init_container_statuses) or _waiting_container(status.container_statuses)
+    demands = _shared_demands(
         spec.containers, spec.init_containers, spec.security_context, _host_access(spec), spec.os.name == "windows"
     )
+    if spec.volumes and (claims := _claim_names(spec.volumes)):
+        demands = replace(demands, claims=claims)
     return PlacedPod(
         metadata=PodMeta(
             name=metadata.name,
@@ -73,16 +80,8 @@ def _slim_pod(pod: PlacedPod) -> PlacedPod:
             owner_references=_shared_owners(metadata.owner_references),
         ),
         spec=_shared_place(spec.node_name, spec.termination_grace_period_seconds),
-        status=_shared_phase(status.phase),
-        cpu_milli=cpu_milli,
-        memory_bytes=memory_bytes,
-        ready=_is_ready(status.conditions),
-        # Init containers run first: a waiting one is the reason why the others do not run.
-        waiting=_waiting_container(status.init_container_statuses) or _waiting_container(status.container_statuses),
-        pending=pending,
-        exceeds=exceeds,
-        claims=_claim_names(spec.volumes) if spec.volumes else (),
-        addons=addons,
+        status=_shared_phase(status.phase, _is_ready(status.conditions), waiting, pending),
+        demands=demands,
     )
 
 
@@ -148,11 +147,11 @@ def drained_pods_by_namespace(pods: _Pods) -> Mapping[str, list[PlacedPod]]:
 
 def is_broken(pod: PlacedPod, now: datetime, patience: timedelta) -> bool:
     """Returns whether the pod does not run and does not get there by waiting; `patience` is how long a start takes."""
-    if pod.metadata.deletion_timestamp is not None or pod.status.phase in ENDED or pod.ready:
+    if pod.metadata.deletion_timestamp is not None or pod.status.phase in ENDED or pod.status.ready:
         return False
     created = pod.metadata.creation_timestamp
     is_late = created is not None and now - created >= patience
-    return bool(pod.waiting) or (bool(pod.pending) and is_late)
+    return bool(pod.status.waiting) or (bool(pod.status.pending) and is_late)
 
 
 @lru_cache(4096)
@@ -175,26 +174,20 @@ def stays_on_node(pod: PlacedPod) -> bool:
 
 # One cache for all, since most of the time goes into the hash of the containers.
 @lru_cache(4096)
-def _shared_pod_spec(
+def _shared_demands(
     containers: tuple[RequestingContainer, ...],
     init_containers: tuple[RequestingContainer, ...],
     of_pod: SecurityContext | None,
     on_node: str,
     windows: bool,
-) -> tuple[int, int, tuple[str, str] | None, tuple[str, ...]]:
-    """Returns what the containers request together (CPU in milli-cores, memory in bytes), what they exceed, and the
-    images of known add-ons.
-    """
+) -> PodDemands:
+    """Returns what pods with these containers demand, without their claims."""
     requests = [container.resources.requests for container in containers]
     cpu_milli = int(sum(quantity_or_none(request.cpu) or 0 for request in requests) * 1000)
     memory_bytes = int(sum(quantity_or_none(request.memory) or 0 for request in requests))
     exceeds = violated_level((*init_containers, *containers), of_pod, on_node, windows=windows)
-    return (
-        cpu_milli,
-        memory_bytes,
-        exceeds,
-        tuple(container.image for container in containers if is_addon(container.image)),
-    )
+    addons = tuple(container.image for container in containers if is_addon(container.image))
+    return PodDemands(cpu_milli=cpu_milli, memory_bytes=memory_bytes, exceeds=exceeds, addons=addons)
 
 
 def _claim_names(volumes: tuple[PodVolume, ...]) -> tuple[str, ...]:
@@ -265,6 +258,6 @@ def _shared_place(node: str, grace_s: int) -> PodPlace:
     return PodPlace(node_name=node, termination_grace_period_seconds=grace_s)
 
 
-@lru_cache(16)
-def _shared_phase(phase: str) -> PodPhase:
-    return PodPhase(phase=phase)
+@lru_cache(1024)
+def _shared_phase(phase: str, ready: bool, waiting: str, pending: str) -> PodPhase:  # noqa: FBT001 -- a key
+    return PodPhase(phase=phase, ready=ready, waiting=waiting, pending=pending)

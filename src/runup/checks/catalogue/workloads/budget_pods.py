@@ -136,11 +136,14 @@ def _used_up_findings(snapshot: Snapshot, budgets: Budgets, context: Context) ->
     for pdb in budgets:
         selected = [pod for pod in pods.get(pdb.metadata.namespace, ()) if _selects_labels(pdb, pod.metadata.labels)]
         broken = [pod for pod in selected if is_broken(pod, context.now, DOWN_PATIENCE)]
-        if broken and any(pod.ready and pod.status.phase == "Running" and is_drained(pod) for pod in selected):
+        if broken and any(pod.status.ready and pod.status.phase == "Running" and is_drained(pod) for pod in selected):
             spent.append((pdb, min(broken, key=lambda pod: pod.metadata.name)))
     if spent:
         listing = names(
-            [f"{budget_name(pdb)} ({pod.metadata.name}: {pod.waiting or pod.pending})" for pdb, pod in spent]
+            [
+                f"{budget_name(pdb)} ({pod.metadata.name}: {pod.status.waiting or pod.status.pending})"
+                for pdb, pod in spent
+            ]
         )
         yield Finding(
             SPENT,

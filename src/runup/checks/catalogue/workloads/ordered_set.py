@@ -73,7 +73,7 @@ def _first_broken(pods: Sequence[PlacedPod], context: Context) -> PlacedPod | No
     in_order = sorted(pods, key=_ordinal)
     for place, pod in enumerate(in_order):
         if is_broken(pod, context.now, DOWN_PATIENCE):
-            return pod if any(later.ready for later in in_order[place + 1 :]) else None
+            return pod if any(later.status.ready for later in in_order[place + 1 :]) else None
     return None
 
 
@@ -83,7 +83,7 @@ def _ordinal(pod: PlacedPod) -> int:
 
 
 def _broken_reason(pod: PlacedPod) -> str:
-    return pod.waiting or pod.pending
+    return pod.status.waiting or pod.status.pending
 
 
 CHECK = declared(__doc__, NAME, "kube-controller-manager", (STATEFUL_SETS, PODS), _run, rank=618, example=EXAMPLE)

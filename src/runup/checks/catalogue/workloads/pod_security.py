@@ -78,14 +78,14 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
 
 
 def _pod_and_level(pod: PlacedPod, level: str) -> str:
-    return f"{namespaced_name(pod)} ({level}{f': {pod.exceeds[1]}' if pod.exceeds else ''})"
+    return f"{namespaced_name(pod)} ({level}{f': {pod.demands.exceeds[1]}' if pod.demands.exceeds else ''})"
 
 
 def _would_be_refused(pod: PlacedPod, level: str) -> bool:
     """Reports whether the drained pod would be made again and then refused at `level`."""
     return (
-        pod.exceeds is not None
-        and pod.exceeds[0] in _REFUSES[level]
+        pod.demands.exceeds is not None
+        and pod.demands.exceeds[0] in _REFUSES[level]
         and bool(pod.metadata.owner_references)
         and is_drained(pod)
     )

@@ -126,8 +126,8 @@ def _lacking_quota(quota: CountedQuota, pods: Sequence[PlacedPod], surging: set[
 def _lacking_resources(remaining_by_key: Mapping[str, Decimal], pods: Sequence[PlacedPod]) -> str:
     """Returns in words the resources with too little left for one more pod of the size of the largest."""
     needed = dict.fromkeys(_PODS, Decimal(1))
-    needed |= dict.fromkeys(_CPU, Decimal(max(pod.cpu_milli for pod in pods)) / 1000)
-    needed |= dict.fromkeys(_MEMORY, Decimal(max(pod.memory_bytes for pod in pods)))
+    needed |= dict.fromkeys(_CPU, Decimal(max(pod.demands.cpu_milli for pod in pods)) / 1000)
+    needed |= dict.fromkeys(_MEMORY, Decimal(max(pod.demands.memory_bytes for pod in pods)))
     short = [
         key
         for key, remaining_amount in remaining_by_key.items()

@@ -45,16 +45,20 @@ def _failing_pods(pods: list[PlacedPod]) -> list[PlacedPod]:
     return [
         pod
         for pod in pods
-        if (pod.waiting or pod.pending) and pod.status.phase not in ENDED and is_system(pod.metadata.namespace)
+        if (pod.status.waiting or pod.status.pending)
+        and pod.status.phase not in ENDED
+        and is_system(pod.metadata.namespace)
         if pod.metadata.deletion_timestamp is None
     ]
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields one risk that names the pods of the platform that cannot run."""
-    failing = [pod for pod in _failing_pods(snapshot.listed(PODS)) if pod.waiting or _should_have_started(pod, context)]
+    failing = [
+        pod for pod in _failing_pods(snapshot.listed(PODS)) if pod.status.waiting or _should_have_started(pod, context)
+    ]
     if failing:
-        listing = names([f"{namespaced_name(pod)} ({pod.waiting or pod.pending})" for pod in failing])
+        listing = names([f"{namespaced_name(pod)} ({pod.status.waiting or pod.status.pending})" for pod in failing])
         yield risk(
             NAME,
             f"{count(len(failing), 'pod')} of the platform cannot run: {listing}.",

@@ -63,7 +63,7 @@ def ready_backends(snapshot: Snapshot, reference: ServiceReference) -> Sequence[
     service = snapshot.get(Service, reference.name, reference.namespace)
     if service is None or not _has_pods(service):
         return ()
-    return [pod for pod in _pods_of_service(snapshot.listed(PODS), service) if pod.ready]
+    return [pod for pod in _pods_of_service(snapshot.listed(PODS), service) if pod.status.ready]
 
 
 def _service_problem(snapshot: Snapshot, reference: ServiceReference, holder: str, orphan: str) -> Down | None:
@@ -81,7 +81,7 @@ def _service_problem(snapshot: Snapshot, reference: ServiceReference, holder: st
     if not _has_pods(service):
         return None
     pods = _pods_of_service(snapshot.listed(PODS), service)
-    if any(pod.ready for pod in pods):
+    if any(pod.status.ready for pod in pods):
         return None
     # One that is not in the list may be ready.
     snapshot.require_all(PODS, reference.namespace)

@@ -81,10 +81,10 @@ def claims_that_move(snapshot: Snapshot) -> Iterator[tuple[PlacedPod, str, Claim
 
     Raises Unreadable.
     """
-    moving = [pod for pod in snapshot.listed(PODS) if pod.claims and is_drained(pod)]
+    moving = [pod for pod in snapshot.listed(PODS) if pod.demands.claims and is_drained(pod)]
     if not moving:
         return
     claims = {(claim.metadata.namespace, claim.metadata.name): claim for claim in snapshot.listed(CLAIMS)}
     for pod in sorted(moving, key=lambda placed_pod: (placed_pod.metadata.namespace, placed_pod.metadata.name)):
-        for name in pod.claims:
+        for name in pod.demands.claims:
             yield pod, name, claims.get((pod.metadata.namespace, name))
