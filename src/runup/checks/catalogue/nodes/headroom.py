@@ -151,16 +151,17 @@ class _Room:
 @cache_groups
 def _requested_load(pods: Sequence[PlacedPod]) -> _Load:
     """Returns what the running pods request together, and how much of it has to move in a drain."""
-    load = _Load()
+    cpu = memory = moved_cpu = moved_memory = 0
     for pod in pods:
         if pod.status.phase in ENDED:
             continue
-        load.cpu += pod.demands.cpu_milli
-        load.memory += pod.demands.memory_bytes
+        demands = pod.demands
+        cpu += demands.cpu_milli
+        memory += demands.memory_bytes
         if is_drained(pod):
-            load.moved_cpu += pod.demands.cpu_milli
-            load.moved_memory += pod.demands.memory_bytes
-    return load
+            moved_cpu += demands.cpu_milli
+            moved_memory += demands.memory_bytes
+    return _Load(cpu, memory, moved_cpu, moved_memory)
 
 
 def _judge_group(group: _Group, loads: Mapping[str, _Load], room: _Room) -> Iterator[Finding]:

@@ -259,5 +259,5 @@ def _shared_place(node: str, grace_s: int) -> PodPlace:
 
 
 @lru_cache(1024)
-def _shared_phase(phase: str, ready: bool, waiting: str, pending: str) -> PodPhase:  # noqa: FBT001 -- a key
+def _shared_phase(phase: str, ready: bool, waiting: str, pending: str) -> PodPhase:
     return PodPhase(phase=phase, ready=ready, waiting=waiting, pending=pending)

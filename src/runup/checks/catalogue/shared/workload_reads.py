@@ -6,12 +6,15 @@ Of a template is kept where its pods may be placed and what it refers to; there 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 import msgspec
 
 from kubekit.api.conditions import find
-from kubekit.api.core_v1 import PlacedPod
+from kubekit.api.core_v1 import PlacedPod, PodOwner
 from kubekit.api.meta_v1 import Condition, Object, ObjectMeta, Wire
 from kubekit.scheduling.pod_spec import NodeAffinity, Toleration
 from runup.checks.catalogue.declaring import namespaced_name
@@ -146,26 +149,34 @@ STATEFUL_SETS = Slim("apps", "v1", "StatefulSet", "statefulsets", namespaced=Tru
 
 def with_pods_that_move(snapshot: Snapshot, kind: Slim) -> Iterator[tuple[Workload, list[PlacedPod]]]:
     """Yields (workload, its pods that a drain evicts) for the workloads of a kind, in order. Raises Unreadable."""
-    moving = _pods_by_owner(drained_pods_by_namespace(snapshot.listed(PODS)))
-    for workload in sorted(snapshot.listed(kind), key=namespaced_name):
-        pods = moving.get(workload.metadata.namespace, {}).get((kind.kind, workload.metadata.name))
+    pods_by_namespace = drained_pods_by_namespace(snapshot.listed(PODS))
+    workloads = sorted(snapshot.listed(kind), key=namespaced_name)
+    # The others may have hundreds of thousands of pods.
+    namespaces = dict.fromkeys(workload.metadata.namespace for workload in workloads)
+    moving = _PODS_BY_OWNER[kind.kind]({name: pods_by_namespace.get(name, []) for name in namespaces})
+    for workload in workloads:
+        pods = moving[workload.metadata.namespace].get(workload.metadata.name)
         if pods and workload.spec.replicas:
             yield workload, pods
 
 
-@cache_groups
-def _pods_by_owner(pods: Sequence[PlacedPod]) -> dict[tuple[str, str], list[PlacedPod]]:
-    """Returns pods of a namespace by the kind and name of what makes them again."""
-    by_owner: dict[tuple[str, str], list[PlacedPod]] = {}
-    for pod in pods:
-        if owner := _workload_of_pod(pod):
-            by_owner.setdefault(owner, []).append(pod)
+def _pods_by_owner(kind: str, pods: list[PlacedPod]) -> dict[str, list[PlacedPod]]:
+    """Returns pods of a namespace by the name of the workload of that kind that makes them again."""
+    by_owner: dict[str, list[PlacedPod]] = {}
+    # The pods of a workload are beside each other in a server's list, and share their owners.
+    for owners, owned in groupby(pods, key=attrgetter("metadata.owner_references")):
+        owner = _workload_of_owners(owners)
+        if owner is not None and owner[0] == kind:
+            by_owner.setdefault(owner[1], []).extend(owned)
     return by_owner
 
 
-def _workload_of_pod(pod: PlacedPod) -> tuple[str, str] | None:
-    """Returns the Deployment or StatefulSet that makes the pod, by kind and name."""
-    for owner in pod.metadata.owner_references:
+_PODS_BY_OWNER = {kind: cache_groups(partial(_pods_by_owner, kind)) for kind in ("Deployment", "StatefulSet")}
+
+
+def _workload_of_owners(owners: Sequence[PodOwner]) -> tuple[str, str] | None:
+    """Returns the Deployment or StatefulSet that makes the pods of these owners, by kind and name."""
+    for owner in owners:
         if owner.kind == "StatefulSet":
             return owner.kind, owner.name
         if owner.kind == "ReplicaSet":

@@ -66,12 +66,15 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         return  # a pod missing from the list may be on another node; the engine reports incomplete lists for each check
     unread = snapshot.undecoded.get(PODS, ())
     together = {key: pods for key, pods in together.items() if not any(_may_belong_to(bad, key) for bad in unread)}
-    budgets = snapshot.all(PodDisruptionBudget)
+    budgets: dict[str, list[PodDisruptionBudget]] = {}
+    for budget in snapshot.all(PodDisruptionBudget):
+        budgets.setdefault(budget.metadata.namespace, []).append(budget)
     alone = {
         key: pods
         for key, pods in together.items()
         # A budget that is not in the list may be theirs.
-        if not any(_budget_selects(budget, pods[0]) for budget in budgets) and snapshot.has_all(BUDGETS, key[0])
+        if not any(_budget_selects(budget, pods[0]) for budget in budgets.get(key[0], ()))
+        and snapshot.has_all(BUDGETS, key[0])
     }
     if alone:
         listing = names([_workload_text(key, pods) for key, pods in sorted(alone.items())])
@@ -97,10 +100,8 @@ def _workload_text(key: Key, pods: Sequence[PlacedPod]) -> str:
 
 
 def _budget_selects(budget: PodDisruptionBudget, pod: PlacedPod) -> bool:
-    """Returns whether the budget selects the pod."""
-    if budget.metadata.namespace != pod.metadata.namespace or budget.spec.selector is None:
-        return False
-    return budget.spec.selector.matches(pod.metadata.labels)
+    """Returns whether the budget selects the pod, which is in its namespace."""
+    return budget.spec.selector is not None and budget.spec.selector.matches(pod.metadata.labels)
 
 
 @cache_groups
@@ -113,20 +114,23 @@ def _workloads_on_one_node(pods: Sequence[PlacedPod]) -> dict[Key, tuple[PlacedP
     if is_system(namespace):
         return {}
     # The node of each workload, none if it is spread: only few of hundreds of thousands of pods need the second pass.
-    node_of: dict[Workload, str] = {}
+    # By kind and then by name, because a pair for each of them would take as long as the rest.
+    nodes: dict[str, dict[str, str]] = {kind: {} for kind in WORKLOADS}
     repeated: set[Workload] = set()
     for pod in pods:
         owners = pod.metadata.owner_references
-        if not owners or owners[0].kind not in WORKLOADS or not _stays_up(pod):
+        node_of = nodes.get(owners[0].kind) if owners else None
+        if node_of is None or not _stays_up(pod):
             continue
-        workload, node = (owners[0].kind, owners[0].name), pod.spec.node_name
-        if workload not in node_of:
-            node_of[workload] = node
-        elif node_of[workload] == node:
-            repeated.add(workload)
+        name, node = owners[0].name, pod.spec.node_name
+        other = node_of.get(name)
+        if other is None:
+            node_of[name] = node
+        elif other == node:
+            repeated.add((owners[0].kind, name))
         else:
-            node_of[workload] = ""
-    members: dict[Workload, list[PlacedPod]] = {workload: [] for workload in repeated if node_of[workload]}
+            node_of[name] = ""
+    members: dict[Workload, list[PlacedPod]] = {(kind, name): [] for kind, name in repeated if nodes[kind][name]}
     for pod in pods if members else ():
         for owner in pod.metadata.owner_references[:1]:
             if (owner.kind, owner.name) in members and _stays_up(pod):
