@@ -7,7 +7,8 @@ there for the pods at all. How the scheduler decides is in its source: kubernete
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
+from itertools import islice
 
 from kubekit.api.core_v1 import Namespace, Node, Taint
 from kubekit.scheduling.node_rules import REPELLING, is_selected, is_tolerated
@@ -45,6 +46,45 @@ def fits_node(template: TemplateSpec, node: Node, project: Mapping[str, str]) ->
         return False
     tolerations = (*template.tolerations, *map(_device_toleration, extended))
     return not any(_repels_pods(taint) and not is_tolerated(taint, tolerations) for taint in node.spec.taints)
+
+
+class Homes:
+    """Finds the first two of `nodes` that pods of a template may be on, which tells none, one and several apart.
+
+    A cluster may have thousands of nodes and tens of thousands of templates, so that not every pair is looked at:
+    templates with equal demands are judged once, and of nodes those alone that have one of the demanded labels.
+    """
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self.nodes = nodes
+        self._homes: dict[Hashable, tuple[Node, ...]] = {}
+        # The nodes by the value of a label, for each label that a template demands.
+        self._by_label: dict[str, dict[str, list[Node]]] = {}
+
+    def of(self, template: TemplateSpec, project: Mapping[str, str]) -> tuple[Node, ...]:
+        """Returns two nodes at most; `project` is the node selector of the pods' project."""
+        selector, affinity, tolerations = template.node_selector, template.affinity, template.tolerations
+        pairs, project_pairs = frozenset(selector.items()), frozenset(project.items())
+        demands = (pairs, project_pairs, affinity, tolerations, frozenset(_extended_resources(template)))
+        homes = self._homes.get(demands)
+        if homes is None:
+            candidates = self._candidates({**selector, **project})
+            homes = tuple(islice((node for node in candidates if fits_node(template, node, project)), 2))
+            self._homes[demands] = homes
+        return homes
+
+    def _candidates(self, labels: Mapping[str, str]) -> Sequence[Node]:
+        """Returns, in order, the nodes that have that one of the labels which the fewest have."""
+        return min((self._with_label(key, value) for key, value in labels.items()), key=len, default=self.nodes)
+
+    def _with_label(self, key: str, value: str) -> list[Node]:
+        if key not in self._by_label:
+            by_value: dict[str, list[Node]] = {}
+            for node in self.nodes:
+                if key in node.metadata.labels:
+                    by_value.setdefault(node.metadata.labels[key], []).append(node)
+            self._by_label[key] = by_value
+        return self._by_label[key].get(value, [])
 
 
 def _extended_resources(template: TemplateSpec) -> set[str]:

@@ -28,7 +28,7 @@ from functools import partial
 from kubekit.api.core_v1 import Namespace, Node
 from kubekit.api.scheme import resource_of
 from runup.checks.catalogue.declaring import declared, namespaced_name, risk
-from runup.checks.catalogue.shared.node_fit import fits_node, project_selector
+from runup.checks.catalogue.shared.node_fit import Homes, project_selector
 from runup.checks.catalogue.shared.pods import PODS
 from runup.checks.catalogue.shared.presence import yield_from_all
 from runup.checks.catalogue.shared.workload_reads import DEPLOYMENTS, STATEFUL_SETS, Workload, with_pods_that_move
@@ -69,11 +69,12 @@ def _findings_of_kind(snapshot: Snapshot, kind: Slim) -> Iterator[Finding]:
     if not with_pods:
         return
     nodes = snapshot.all(Node)
+    homes = Homes(nodes)
     projects = {namespace.metadata.name: project_selector(namespace) for namespace in snapshot.all(Namespace)}
     homeless = [
         (workload, pods, why)
         for workload, pods in with_pods
-        if (why := _placement_problem(workload, nodes, projects.get(workload.metadata.namespace, {})))
+        if (why := _placement_problem(workload, homes, projects.get(workload.metadata.namespace, {})))
     ]
     if not homeless:
         return
@@ -94,13 +95,13 @@ def _findings_of_kind(snapshot: Snapshot, kind: Slim) -> Iterator[Finding]:
     )
 
 
-def _placement_problem(workload: Workload, nodes: tuple[Node, ...], project: Mapping[str, str]) -> str:
+def _placement_problem(workload: Workload, homes: Homes, project: Mapping[str, str]) -> str:
     """Returns why no node takes the workload's pods, or an empty string."""
     template = workload.spec.template.spec
     for key, value in sorted(project.items()):
         if template.node_selector.get(key, value) != value:
             return f"its project demands {key}={value}, its template {key}={template.node_selector[key]}"
-    if not nodes or any(fits_node(template, node, project) for node in nodes):
+    if not homes.nodes or homes.of(template, project):
         return ""
     selector_text = names([f"{key}={value}" for key, value in sorted({**project, **template.node_selector}.items())])
     return (

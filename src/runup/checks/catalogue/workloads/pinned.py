@@ -25,7 +25,7 @@ from kubekit.api.core_v1 import Namespace, Node
 from kubekit.api.scheme import resource_of
 from runup.api.config_v1 import Infrastructure
 from runup.checks.catalogue.declaring import declared, namespaced_name, risk
-from runup.checks.catalogue.shared.node_fit import fits_node, project_selector
+from runup.checks.catalogue.shared.node_fit import Homes, project_selector
 from runup.checks.catalogue.shared.platform_namespaces import is_system
 from runup.checks.catalogue.shared.pods import PODS
 from runup.checks.catalogue.shared.presence import yield_from_all
@@ -83,10 +83,10 @@ def _findings_of_kind(snapshot: Snapshot, kind: Slim) -> Iterator[Finding]:
         return
     nodes = snapshot.all(Node)
     projects = {namespace.metadata.name: project_selector(namespace) for namespace in snapshot.all(Namespace)}
-    pinned = []
+    pinned, homes_by_template = [], Homes(nodes)
     for candidate in choosy:
         project = projects.get(candidate.metadata.namespace, {})
-        homes = [node for node in nodes if fits_node(candidate.spec.template.spec, node, project)]
+        homes = homes_by_template.of(candidate.spec.template.spec, project)
         if len(homes) == 1 and len(nodes) > 1:
             pinned.append((candidate, homes[0]))
     if pinned:
