@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -228,6 +229,16 @@ def test_a_node_that_others_call_not_ready_is_the_cause() -> None:
     unsaid = NOT_READY.partition(" not ready since")[0] + " not ready, no Ready condition found in status block"
     (cause,) = group_by_cause([operator("kube-apiserver", "Degraded", unsaid)])
     assert cause.words == "Node m-1.example is not ready."
+
+
+def test_when_a_risk_first_named_an_object_does_not_matter() -> None:
+    """The same node stands in two risks, of which one has named it for longer."""
+    since = (datetime(2026, 1, day, tzinfo=UTC) for day in (14, 15))
+    down, pressed = (
+        ReportedRisk(name=name, message="It is so.", resources=(ReportedResource(kind="Node", name="a", since=time),))
+        for name, time in zip(("NodeNotReady", "NodePressure"), since, strict=True)
+    )
+    assert names(down, pressed) == [["NodeNotReady", "NodePressure"]]
 
 
 @pytest.mark.parametrize(

@@ -416,7 +416,9 @@ class PreflightTarget:
 
     def shows_progress(self) -> bool:
         """Returns whether to report progress of the first evaluation: a reader needs only a few reports a second."""
-        return not self.evaluated and self.clock.monotonic() - self._written_at >= self.timing.progress_s
+        return (
+            not self.once and not self.evaluated and self.clock.monotonic() - self._written_at >= self.timing.progress_s
+        )
 
     def _header(self, source_version: str) -> Header:
         """Returns what every report of this process begins with."""

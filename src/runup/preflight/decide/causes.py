@@ -88,6 +88,11 @@ class _Parent(NamedTuple):
     follows: bool = True
 
 
+_SortKey = tuple[bool, int, int, str]
+# Without the time since when a risk names the object, which differs from risk to risk.
+_ResourceKey = tuple[str, str, str, str]
+
+
 class _AllRisks:
     """The risks to group, with the lookups that rules need.
 
@@ -98,6 +103,10 @@ class _AllRisks:
     def __init__(self, risks: Sequence[Groupable]) -> None:
         self.risks = risks
         self.by_name = {risk.name: risk for risk in risks}
+        # A risk may name every one of thousands of nodes: what needs a look at all of them is computed once.
+        self.in_order = sorted(((_sort_key(risk), risk) for risk in risks), key=lambda keyed: keyed[0])
+        self._sort_keys = {id(risk): key for key, risk in self.in_order}
+        self._objects: dict[int, frozenset[_ResourceKey]] = {}
         self.broken_nodes = {node: reason for risk in risks for node, reason in _named_nodes(risk)}
         self.not_ready = {
             item.name for risk in risks if risk.name == "NodeNotReady" and _does_apply(risk) for item in risk.resources
@@ -105,9 +114,17 @@ class _AllRisks:
 
     def of_family(self, *families: str) -> list[Groupable]:
         """Returns the applying risks of these families, the gravest first."""
-        return sorted(
-            (risk for risk in self.risks if family_of(risk.name) in families and _does_apply(risk)), key=_sort_key
-        )
+        return [risk for _, risk in self.in_order if family_of(risk.name) in families and _does_apply(risk)]
+
+    def sort_key(self, risk: Groupable) -> _SortKey:
+        """Returns the sort key of one of the risks."""
+        return self._sort_keys[id(risk)]
+
+    def objects(self, risk: Groupable) -> frozenset[_ResourceKey]:
+        """Returns the objects of one of the risks."""
+        if id(risk) not in self._objects:
+            self._objects[id(risk)] = frozenset(map(_resource_key, risk.resources))
+        return self._objects[id(risk)]
 
 
 class Rule(NamedTuple):
@@ -141,7 +158,7 @@ def stage_of(risk: Groupable) -> int:
     """Returns when the risk stops an update."""
     if family_of(risk.name) in _REFUSED:
         return REFUSED
-    return min((_STAGES.get(item.kind, LATER) for item in risk.resources), default=LATER)
+    return min((_STAGES.get(kind, LATER) for kind in {item.kind for item in risk.resources}), default=LATER)
 
 
 # Risks for which the operator refuses the request itself (docs/upstream-behaviour.md 7.6 and 8.1).
@@ -318,13 +335,17 @@ def _parent_by_same_objects(risk: Groupable, all_risks: _AllRisks) -> _Parent | 
     """Returns the gravest risk about all objects of this one."""
     if not risk.resources:
         return None
-    objects = set(map(_resource_key, risk.resources))
-    for other in sorted(all_risks.risks, key=_sort_key):
-        if _sort_key(other) >= _sort_key(risk):
+    objects, sort_key = all_risks.objects(risk), all_risks.sort_key(risk)
+    for other_key, other in all_risks.in_order:
+        if other_key >= sort_key:
             return None
-        if other.applies == risk.applies and _have_one_cause(risk, other) and objects <= set(
-            map(_resource_key, other.resources)
-        ):  # fmt: skip
+        # The number of objects is compared first, and rules out most.
+        if (
+            other.applies == risk.applies
+            and len(objects) <= len(other.resources)
+            and objects <= all_risks.objects(other)
+            and _have_one_cause(risk, other)
+        ):
             return _Parent(other.name, follows=_adds_no_reason(risk, other))
     return None
 
@@ -477,7 +498,7 @@ def _text_after_colon(message: str) -> str:
     return _SINCE.sub("", message).partition(": ")[2]
 
 
-def _resource_key(item: ReportedResource) -> tuple[str, str, str, str]:
+def _resource_key(item: ReportedResource) -> _ResourceKey:
     return item.group, item.kind, item.namespace, item.name
 
 
@@ -489,7 +510,7 @@ def _severity_rank(severity: str) -> int:
     return SEVERITIES.get(severity, 1)
 
 
-def _sort_key(risk: Groupable) -> tuple[bool, int, int, str]:
+def _sort_key(risk: Groupable) -> _SortKey:
     return not _does_apply(risk), _severity_rank(risk.severity), stage_of(risk), risk.name
 
 
