@@ -103,6 +103,12 @@ def test_stale_updates_are_shown_with_a_warning() -> None:
     assert out.endswith("\nRecommended updates:\n\n  VERSION     IMAGE\n  4.14.11     y\n  4.14.2      x\n")
 
 
+def test_a_long_version_has_one_space_behind_it() -> None:
+    """As `oc` writes the table: tabwriter.NewWriter(o.Out, 14, 2, 1, ' ', 0) in pkg/cli/admin/upgrade/upgrade.go."""
+    out, _ = _printed(conditions=FINE, availableUpdates=[{"version": "4.15.0-rc.10", "image": "x"}])
+    assert out.endswith("\nRecommended updates:\n\n  VERSION      IMAGE\n  4.15.0-rc.10 x\n")
+
+
 def _conditional(version: str, status: str | None) -> dict[str, Any]:
     conditions = [] if status is None else [_condition("Recommended", status, "Risk", " One.\nTwo. ")]
     return {"release": {"version": version, "image": f"image-of-{version}"}, "conditions": conditions}
