@@ -138,7 +138,6 @@ def test_a_fleet_is_the_same_as_here(dask: Dask, run: Run, tmp_path: Path) -> No
     assert len(risks[0]) == 2
 
 
-@pytest.mark.slow
 def test_a_scheduler_that_does_not_answer() -> None:
     """One sentence, with the way out."""
     pytest.importorskip("distributed", reason="needs distributed: pip install 'runup[dask]'")
