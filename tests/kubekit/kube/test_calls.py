@@ -214,6 +214,31 @@ def test_request_line(request_: calls.Call[Any], expected: str) -> None:
             id="a trial of deleting that very one",
         ),
         pytest.param(calls.replace(MAPS, MAP), "application/json", MAP, id="replace"),
+        # Groups of a service account: Kubernetes documentation, Managing Service Accounts and Using RBAC Authorization.
+        *(
+            pytest.param(
+                reviews.may_they(user, "list", PODS),
+                "application/json",
+                {
+                    "apiVersion": "authorization.k8s.io/v1",
+                    "kind": "SubjectAccessReview",
+                    "spec": {
+                        "user": user,
+                        "groups": groups,
+                        "resourceAttributes": {"verb": "list", "version": "v1", "resource": "pods"},
+                    },
+                },
+                id=f"what {user} may",
+            )
+            for user, groups in {
+                "ann": [],
+                "system:serviceaccount:ns:sa": [
+                    "system:serviceaccounts",
+                    "system:serviceaccounts:ns",
+                    "system:authenticated",
+                ],
+            }.items()
+        ),
         pytest.param(
             calls.apply(MAPS, {**MAP, "kind": "Own"}, field_manager="m"),
             "application/apply-patch+yaml",
