@@ -247,6 +247,21 @@ async def test_when_a_change_is_looked_at(
     await asyncio.wait_for(target.until_changed(), 90)
 
 
+async def test_a_fix_right_after_the_first_report_is_looked_at_at_once(target: PreflightTarget) -> None:
+    """As after a calm; the next one is not."""
+    target.timing = Timing(first_s=0.01, quiet_s=3600, longest_s=1000, heartbeat_s=3600)
+    target.note_evaluation()
+    target.changed.set()
+    await asyncio.wait_for(target.until_changed(), 90)
+    target.note_evaluation()
+    target.changed.set()
+    looking = asyncio.create_task(target.until_changed())
+    clock(target).jump(999)
+    await clock(target).advance(0)
+    assert not looking.done()
+    looking.cancel()
+
+
 async def test_changes_in_a_row_are_looked_at_after_a_while(target: PreflightTarget) -> None:
     """However little quiet there is between them, from the first one on."""
     target.timing = Timing(first_s=3600, quiet_s=3600, longest_s=1000, heartbeat_s=3600)

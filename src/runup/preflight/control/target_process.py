@@ -70,9 +70,9 @@ class Timing:
     """The intervals of the process, in seconds.
 
     A change is evaluated after `quiet_s` without another, `longest_s` at most. The first change after `longest_s`
-    without an evaluation waits only `first_s`, because a user may be watching for the effect of a fix. An unchanged
-    report is evaluated and written again every `heartbeat_s`, to show that the process is alive. While an evaluation
-    takes long, the last report is rewritten every `latest_s` (a reader waits three times as long).
+    without an evaluation, and the first one of all, waits only `first_s`, because a user may be watching for the effect
+    of a fix. An unchanged report is evaluated and written again every `heartbeat_s`, to show that the process is alive.
+    While an evaluation takes long, the last report is rewritten every `latest_s` (a reader waits three times as long).
     """
 
     first_s: float = 0.01
@@ -320,6 +320,12 @@ class PreflightTarget:
             if not await self._changes_within(min(quiet_s, remaining_s)):
                 return
 
+    def note_evaluation(self) -> None:
+        """Records that the checks ran. A change right after the first time counts as one after a calm."""
+        if self.evaluated:
+            self.evaluated_at = self.clock.monotonic()
+        self.evaluated = True
+
     async def _changes_within(self, seconds: float) -> bool:
         """Returns whether something changed within that many seconds."""
         try:
@@ -378,7 +384,7 @@ class PreflightTarget:
         if self._rehearsal is not None:
             outcomes += self._rehearsal.outcomes or ()
             awaited = awaited if self._rehearsal.outcomes is not None else (*awaited, REHEARSAL)
-        self.evaluated, self.evaluated_at = True, self.clock.monotonic()
+        self.note_evaluation()
         if self.kind is ClusterKind.KUBERNETES:
             header = replaced(header, steps=await self._judge_steps(checks, snapshot, context, outcomes))
         report = completed_report(header, outcomes, self.clock.now())
