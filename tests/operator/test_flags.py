@@ -159,7 +159,7 @@ def test_what_the_update_status_controller_is_told() -> None:
     assert (told.namespace, told.alerts_url, told.alerts_ca, told.timing.interval_s) == ("ns", "u", "c", 5.0)
     assert told.fixed_now == datetime(2026, 1, 14, 10, tzinfo=UTC)
     unsaid = options_of_update_status(flags(update_status_controller))
-    assert (unsaid.timing.interval_s, unsaid.fixed_now, unsaid.alerts_url) == (1.0, None, "")
+    assert (unsaid.timing.interval_s, unsaid.fixed_now, unsaid.alerts_url) == (0.3, None, "")
     assert unsaid.namespace == "openshift-update-status-controller"
     with pytest.raises(ValueError, match=r"^--mock-now soon: Invalid isoformat"):
         options_of_update_status(flags(update_status_controller, "--mock-now=soon"))

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 @leadership
 @click.option(
     "--write-interval",
-    default=1.0,
+    default=0.3,
     show_default=True,
     metavar="SECONDS",
     type=click.FloatRange(min=0.1),
