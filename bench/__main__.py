@@ -28,7 +28,7 @@ NAMES = (
     "fleet",
 )
 # Those that are run by name alone: they need programs that are built once, a quarter of an hour, or run others.
-BY_NAME = ("aims", "memory", "memory_in_image", "placements", "real_drains", "real_releases", "rehearsals")
+BY_NAME = ("aims", "day", "memory", "memory_in_image", "placements", "real_drains", "real_releases", "rehearsals")
 # What can be told to a benchmark, and to which: numbers.
 COUNTS = {
     "reports": ("hostile", "mutated reports, besides those at the limits"),
@@ -47,6 +47,7 @@ COUNTS = {
     "foreign": ("applying", "ConfigMaps of others, and as many Secrets"),
     "megabytes": ("kernel_modules", "size of the huge layer"),
     "clusters": ("placements", "seeded clusters"),
+    "hours": ("day", "how far the clock is moved"),
     "held": ("memory", "minutes to look at"),
     "kept": ("memory_in_image", "minutes to look at"),
     "minutes": ("placements", "an end after these, whatever is left"),
