@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-
-import pysequoia
-from pysequoia.packet import Packet, PacketPile, SignatureType, Tag
+from typing import TYPE_CHECKING
 
 from kubekit.oci.registry_errors import Unverified
 
+# Imported by the functions that use it: two MiB, which an operator needs only once another release is asked for.
+if TYPE_CHECKING:
+    import pysequoia
+    from pysequoia.packet import Packet
+
 # A release's keyring has a few kilobytes. One of small packets costs the OpenPGP library 12 ms and 0.9 MiB a kilobyte.
 MAX_KEYRING_BYTES = 128 * 1024
-_KEYS = (Tag.PublicSubkey, Tag.SecretSubkey)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,8 @@ class UsableKeys:
 
 def read_certificates(keyring: Keyring) -> list[pysequoia.Cert]:
     """Returns the certificates of a keyring. Raises Unverified if it holds none, or is too large."""
+    import pysequoia
+
     if len(keyring.data) > MAX_KEYRING_BYTES:
         raise Unverified(f"keyring {keyring.name} cannot be read: it has more than {MAX_KEYRING_BYTES} bytes")
     try:
@@ -85,9 +89,11 @@ def _expiry_text(at: datetime | None, now: datetime) -> str:
 
 def _without_dead_subkeys(certificate: pysequoia.Cert, now: datetime, dead: list[str]) -> pysequoia.Cert:
     """Returns the certificate with the subkeys that still count; adds to `dead` why the others do not."""
+    import pysequoia
+
     live_packets: list[Packet] = []
     for block in _packets_of_keys(certificate):
-        why = _subkey_ended(block, now) if block[0].tag in _KEYS else ""
+        why = _subkey_ended(block, now) if _is_subkey(block[0]) else ""
         if why:
             dead.append(f"subkey {block[0].fingerprint} {why}")
         else:
@@ -97,12 +103,20 @@ def _without_dead_subkeys(certificate: pysequoia.Cert, now: datetime, dead: list
 
 def _packets_of_keys(certificate: pysequoia.Cert) -> list[list[Packet]]:
     """Returns the packets of the primary key, then those of each subkey, each with their signatures."""
+    from pysequoia.packet import PacketPile
+
     blocks: list[list[Packet]] = [[]]
     for packet in PacketPile.from_bytes(bytes(certificate)):
-        if packet.tag in _KEYS:
+        if _is_subkey(packet):
             blocks.append([])
         blocks[-1].append(packet)
     return blocks
+
+
+def _is_subkey(packet: Packet) -> bool:
+    from pysequoia.packet import Tag
+
+    return packet.tag in (Tag.PublicSubkey, Tag.SecretSubkey)
 
 
 def _subkey_ended(block: Sequence[Packet], now: datetime) -> str:
@@ -110,6 +124,8 @@ def _subkey_ended(block: Sequence[Packet], now: datetime) -> str:
 
     Revocations are not verified: in a release's own keyring, even a wrong one only rejects.
     """
+    from pysequoia.packet import SignatureType
+
     key, *signatures = block
     if any(signature.signature_type == SignatureType.SubkeyRevocation for signature in signatures):
         return "is revoked"

@@ -13,16 +13,19 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
-import pysequoia
 
 import kubekit
 from kubekit.oci.keyrings import Keyring, UsableKeys, openpgp_error_text, usable_keys
 from kubekit.oci.openpgp_packets import decompress_message
 from kubekit.oci.reference import digest_of, is_digest
 from kubekit.oci.registry_errors import BadImage, Unverified
+
+# Imported by the functions that use it, as in `keyrings`.
+if TYPE_CHECKING:
+    import pysequoia
 
 KEY_PREFIX = "verifier-public-key-"
 STORE_PREFIX = "store-"
@@ -115,6 +118,8 @@ def _why_not_verified(signature: bytes, name: str, keys: UsableKeys, digest: str
 
     The OpenPGP library rejects an expired signature, for which it reads the system clock.
     """
+    import pysequoia
+
     ended = f" ({'; '.join(keys.dead)})" if keys.dead else ""
     try:
         packets = decompress_message(signature, MAX_MESSAGE_BYTES)
@@ -246,6 +251,8 @@ class SigningKey:
 
     def sign(self, digest: str, docker_reference: str) -> bytes:
         """Returns a signature for the image `digest`. Raises BadImage if the key cannot sign."""
+        import pysequoia
+
         try:
             signed = pysequoia.sign(
                 _secret_key(self.secret).signer(), signature_claim(digest, docker_reference), armor=False
@@ -257,10 +264,14 @@ class SigningKey:
 
 def generate_key(user_id: str = "releases <releases@sandbox.invalid>") -> SigningKey:
     """Returns a new signing key."""
+    import pysequoia
+
     return SigningKey(str(pysequoia.Tsk.generate(user_id=user_id)).encode())
 
 
 def _secret_key(secret: bytes) -> pysequoia.Tsk:
+    import pysequoia
+
     try:
         return pysequoia.Tsk.from_bytes(secret)
     except Exception as error:

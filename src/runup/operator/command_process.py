@@ -52,6 +52,7 @@ def run_process(
     from kubekit.oci.registry_errors import OciError
     from runup.process.leader_election import LeaseLost
     from runup.process.log import configure_logging
+    from runup.process.tls_buffers import limit_buffers
 
     try:
         options = options_of(flags)
@@ -60,6 +61,7 @@ def run_process(
         click.echo(f"error: {error}", err=True)
         return 1
     configure_logging()
+    limit_buffers()
     try:
         run(serve(cluster, options))
     except LeaseLost:

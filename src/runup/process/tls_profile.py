@@ -10,8 +10,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import yaml as pyyaml
-
 from kubekit.api.scheme import Resource
 from kubekit.error_types import Terminal
 from kubekit.lang import yaml as kyaml
@@ -152,6 +150,9 @@ def _is_config(text: str) -> bool:
 
 def _with_profile(text: str, profile: TlsProfile) -> str:
     """Returns the YAML `text` with the profile in its `servingInfo`; comments stay where the layout allows it."""
+    # PyYAML is a megabyte that few releases need: those that set TLS profiles in ConfigMaps.
+    import yaml as pyyaml
+
     root = pyyaml.compose(text, Loader=pyyaml.CSafeLoader)
     if root is None:
         return text

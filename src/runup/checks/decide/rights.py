@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -17,9 +18,11 @@ from kubekit.api import codec
 from kubekit.api.meta_v1 import Wire
 from kubekit.api.scheme import Resource, resource_of
 from runup.api.config_v1 import ClusterVersion, FeatureGate
-from runup.checks.decide.model import Check
 from runup.checks.decide.reads import namespace_of
 from runup.preflight.decide.service_account import Right
+
+if TYPE_CHECKING:
+    from runup.checks.decide.model import Check
 
 FILE = "preflight-checks/reads"
 FORMAT = "preflight-reads-v1"

