@@ -54,9 +54,9 @@ class Manifest:
     """An object of a release; `file` is its path in the image.
 
     `packed` is the object as compact JSON, compressed: a release is kept in memory for as long as the operator runs,
-    and takes a thirtieth of what the decoded objects would. `annotations` are those of the object, with null as an empty
-    string; None if they are not a map of strings: one value of another type makes all of them unreadable, as it does
-    for Kubernetes' accessor.
+    and takes a thirtieth of what the decoded objects would. `annotations` are those of the object, with null as an
+    empty string; None if they are not a map of strings: one value of another type makes all of them unreadable, as it
+    does for Kubernetes' accessor.
     """
 
     file: str
