@@ -54,7 +54,7 @@ async def _day(here: World, hours: int) -> dict[str, Any]:
     loaded = config.load(str(here.kubeconfig))
     options = Options(
         release_image=f"registry.example/release@sha256:{release_payload.digest(release_payload.FIRST)}",
-        place=PodSettings(namespace=OPERATOR_NAMESPACE, node_name="bench"),
+        pod_settings=PodSettings(namespace=OPERATOR_NAMESPACE, node_name="bench"),
         payload=here.folder / release_payload.FIRST,
         report_folder=here.folder / "reports",
     )
