@@ -39,11 +39,12 @@ LONGEST_BACKOFF_S = 10.0
 LONGEST_MISSING_BACKOFF_S = 120.0
 SHORTEST_WATCH_S = 300
 # Seconds without any event, bookmarks included, after which a connection counts as dead.
-LONGEST_SILENCE_S = 300.0
-# Seconds of a watch without any event that show that its version is none of the server's: kube-apiserver sends a
-# bookmark every minute. After a restore of etcd it sends nothing until it has reached that version again. A server that
-# has written more than was lost before the watch is resumed cannot be told from one that lost nothing.
-SILENT_S = 150.0
+CONNECTION_SILENCE_S = 300.0
+# Seconds without any event after which a watch's version is taken for one that the server has not reached:
+# kube-apiserver sends a bookmark every minute. After a restore of etcd it sends nothing until it has reached that
+# version again. A server that has written more than was lost before the watch is resumed cannot be told from one that
+# lost nothing.
+RELIST_AFTER_SILENCE_S = 150.0
 # Watches that follow each other at once, and seconds until there is room for another one.
 BURST = 10
 INTERVAL_S = 1.0
@@ -155,7 +156,7 @@ class Reflector(Generic[K]):
         while not self._starts.take(self._clock.monotonic()):
             await self._clock.sleep(INTERVAL_S)
         self._began, self._heard = self._clock.monotonic(), False
-        silence_s = min(timeout_s, LONGEST_SILENCE_S)
+        silence_s = min(timeout_s, CONNECTION_SILENCE_S)
         async with aclosing(self._client.stream(call, timeout_s=silence_s, opened=self._on_watch_opened)) as events:
             async for event in events:
                 self._heard = True
@@ -165,7 +166,7 @@ class Reflector(Generic[K]):
         self._failures = 0
 
     def _is_silent(self) -> bool:
-        return not self._heard and self._clock.monotonic() - self._began >= SILENT_S
+        return not self._heard and self._clock.monotonic() - self._began >= RELIST_AFTER_SILENCE_S
 
     def _on_watch_opened(self, warnings: Sequence[str]) -> None:
         self._cache.recover(reasons_incomplete(warnings))

@@ -75,22 +75,22 @@ def _error_text(error: OSError) -> str:
 class _Removal:
     def __init__(self, root: int, most: int) -> None:
         self._root = root
-        self._left = most
+        self._removals_left = most
         self._names = count()
         self._error: OSError | None = None
 
     def run(self) -> bool:
-        """Empties the folder; returns False if it has too many entries. Raises OSError if something cannot go."""
+        """Empties the folder; returns False if it has more than `most` entries. Raises OSError if one stays."""
         while batch := list(_first_entries(self._root)):
-            before = self._left
+            left_before = self._removals_left
             for name, is_folder in batch:
-                if self._left <= 0:
+                if self._removals_left <= 0:
                     return False
                 if not is_folder:
                     self._do_step(os.unlink, name, self._root)
                 elif self._empty_folder(name):
                     self._do_step(os.rmdir, name, self._root)
-            if self._left == before:
+            if self._removals_left == left_before:
                 raise self._error or _Stuck("it is filled again and again")
         return True
 
@@ -103,12 +103,12 @@ class _Removal:
             return False
         try:
             while batch := list(_first_entries(folder)):
-                before = self._left
+                left_before = self._removals_left
                 for path, is_folder in batch:
-                    if self._left <= 0:
+                    if self._removals_left <= 0:
                         return False
                     self._do_step(self._move_up if is_folder else os.unlink, path, folder)
-                if self._left == before:
+                if self._removals_left == left_before:
                     return False
             return True
         finally:
@@ -132,11 +132,11 @@ class _Removal:
         try:
             step(name, dir_fd=folder)
         except FileNotFoundError:
-            self._left -= 1
+            self._removals_left -= 1
         except OSError as error:
             self._error = error
         else:
-            self._left -= 1
+            self._removals_left -= 1
 
 
 def _first_entries(folder: int) -> Iterator[tuple[str, bool]]:

@@ -12,6 +12,8 @@ from kubekit.lang.printable import cut_position
 
 # Room for ` ... and 1234567 more characters` and for `... and 1234567 more`.
 _ENDING = 40
+# The least limit that `cut` takes.
+_LEAST_LIMIT = 64
 
 
 def stored_bytes(text: str) -> int:
@@ -25,7 +27,7 @@ def stored_bytes(text: str) -> int:
 def cut(text: str, limit: int) -> str:
     """Returns `text` if it takes at most `limit` bytes, else its beginning and the number of characters left out.
 
-    `limit` is at least 64.
+    `limit` is at least `_LEAST_LIMIT`.
     """
     if stored_bytes(text) <= limit:
         return text
@@ -44,15 +46,15 @@ def join_within(parts: Sequence[str], separator: str, limit: int) -> str:
     if len(parts) == 1:
         return cut(whole, limit)
     room = limit - _ENDING - stored_bytes(separator)
-    lines: list[str] = []
+    kept: list[str] = []
     for part in parts:
-        part = part if lines else cut(part, max(room, 64))
+        part = part if kept else cut(part, max(room, _LEAST_LIMIT))
         room -= stored_bytes(part) + stored_bytes(separator)
-        if lines and room < 0:
+        if kept and room < 0:
             break
-        lines.append(part)
-    more = len(parts) - len(lines)
-    return separator.join([*lines, f"... and {more} more"]) if more else separator.join(lines)
+        kept.append(part)
+    more = len(parts) - len(kept)
+    return separator.join([*kept, f"... and {more} more"]) if more else separator.join(kept)
 
 
 def _fitting_length(text: str, limit: int) -> int:

@@ -126,7 +126,7 @@ class _Zstd:
     def __init__(self, stream: Readable) -> None:
         import zstandard  # few images need it
 
-        self._wrong = zstandard.ZstdError
+        self._zstd_error = zstandard.ZstdError
         unpacker = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW_BYTES)
         self._reader = unpacker.stream_reader(cast("BinaryIO", stream), read_across_frames=True)
 
@@ -134,7 +134,7 @@ class _Zstd:
         """Returns at most `size` bytes, none at the end."""
         try:
             return self._reader.read(size)
-        except self._wrong as error:
+        except self._zstd_error as error:
             raise _BadZstd(str(error)) from error
 
 

@@ -261,7 +261,7 @@ class ApiServer:
                     await answer.write(chunk)
             await answer.write_eof()
         except (ConnectionError, asyncio.CancelledError):
-            # The client has disconnected.
+            # The client has disconnected, or the server is stopping: then the last chunk ends the response properly.
             with contextlib.suppress(Exception):
                 await answer.write_eof()
         finally:

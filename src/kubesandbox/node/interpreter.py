@@ -34,7 +34,7 @@ def interpreter_folders() -> tuple[Path, ...]:
     }
     folders: list[Path] = []
     for path in sorted(candidates, key=lambda path: len(path.parts)):
-        # Never the root or a whole home folder, only folders that the interpreter needs.
+        # Never the root or a folder directly in it, such as /usr or /root: only folders that the interpreter needs.
         if len(path.parts) > 2 and path.exists() and not any(path.is_relative_to(parent) for parent in folders):
             folders.append(path)
     return tuple(folders)

@@ -139,7 +139,10 @@ def _no_such_case(path: Path) -> str:
 
 
 def _inspect_files(path: Path) -> Iterator[Path]:
-    """Yields files below `cluster-scoped-resources` and `namespaces`, at any depth of image folders above them."""
+    """Yields the files of `oc adm inspect`: those in folders `cluster-scoped-resources` and `namespaces`.
+
+    These folders may be at any depth: must-gather puts them into a folder for each image.
+    """
     for root in sorted(folder for folder in path.rglob("*") if folder.is_dir() and folder.name in _INSPECT):
         if any(parent.name in _INSPECT for parent in root.relative_to(path).parents):
             continue

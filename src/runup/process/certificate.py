@@ -33,7 +33,11 @@ class ServingCertificate:
         serves: str = "metrics and health",
         flags: tuple[str, str] = ("--serving-cert-file", "--serving-key-file"),
     ) -> None:
-        """`serves` is what the log names while there is no certificate, `flags` what errors name."""
+        """Takes the two files, and words for texts.
+
+        `serves` says in the log what is not served until there is a certificate; `flags` are the names of the flags for
+        the two files, for errors.
+        """
         self.context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         self._cert_file = cert_file
         # One file may hold both.

@@ -48,16 +48,16 @@ class TlsSettings:
         self._defaults = ":".join(cipher["name"] for cipher in context.get_ciphers() if cipher["protocol"] != "TLSv1.3")
         self.follow(None)
 
-    def follow(self, cluster: TlsProfile | None) -> None:
+    def follow(self, cluster_profile: TlsProfile | None) -> None:
         """Applies the cluster's profile, None for our own defaults; flags override both."""
-        new_profile = cluster or TlsProfile()
+        new_profile = cluster_profile or TlsProfile()
         version = self._flags.min_version or new_profile.min_version
         ciphers = self._flags.ciphers or new_profile.ciphers
         # Profiles that allow TLS 1.0 or 1.1 have no entry: 1.2 is the least.
         self._context.minimum_version = VERSIONS.get(version, ssl.TLSVersion.TLSv1_2)
         names = tls_profile.openssl_names(ciphers)
         try:
-            # OpenSSL raises an error if it knows none of the names; then the defaults stay safe.
+            # OpenSSL raises an error if it knows none of the names; then the defaults are served.
             self._context.set_ciphers(":".join(names) or self._defaults)
         except ssl.SSLError as error:
             log.warning(

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime
 import pytest
 from msgspec.structs import replace
 
-from runup.fleet.decide.trend import Change, Day, ReportStep, steps_between_reports, summarize_days
+from runup.fleet.decide.trend import Change, Day, ReportStep, steps_of_reports, summarize_days
 from runup.preflight.decide.report import FORMAT, Report, ReportedCheck, ReportedResource, ReportedRisk
 
 MONDAY, TUESDAY = datetime(2026, 11, 23, 6, tzinfo=UTC), datetime(2026, 11, 24, 6, tzinfo=UTC)
@@ -29,7 +29,7 @@ def report(*risks: str, target: str = "4.16.0", status: str = "completed", unkno
 
 def test_a_risk_comes_and_goes() -> None:
     """Beside the last report of the same cluster and target; the first one says nothing of before."""
-    found = steps_between_reports([("a", TUESDAY, report("Ack", "Skew")), ("a", MONDAY, report("Paused-x", "Ack"))])
+    found = steps_of_reports([("a", TUESDAY, report("Ack", "Skew")), ("a", MONDAY, report("Paused-x", "Ack"))])
     assert found == (
         ReportStep("a", MONDAY, "4.16.0", completed=True, applies=2, first=True),
         ReportStep(
@@ -47,20 +47,18 @@ def test_a_risk_comes_and_goes() -> None:
 
 def test_what_could_not_be_told_is_not_gone() -> None:
     """By the risk that says so, and by the check's own result."""
-    by_risk = steps_between_reports([("a", MONDAY, report("Paused-x")), ("a", TUESDAY, report("PausedUnknown"))])[1]
+    by_risk = steps_of_reports([("a", MONDAY, report("Paused-x")), ("a", TUESDAY, report("PausedUnknown"))])[1]
     assert (by_risk.new, by_risk.gone, by_risk.unknown) == (("PausedUnknown",), (), 1)
-    by_check = steps_between_reports([("a", MONDAY, report("Paused-x")), ("a", TUESDAY, report(unknown=("Paused",)))])[
-        1
-    ]
+    by_check = steps_of_reports([("a", MONDAY, report("Paused-x")), ("a", TUESDAY, report(unknown=("Paused",)))])[1]
     assert by_check.gone == ()
-    other = steps_between_reports([("a", MONDAY, report("Paused-x")), ("a", TUESDAY, report(unknown=("Skew",)))])[1]
+    other = steps_of_reports([("a", MONDAY, report("Paused-x")), ("a", TUESDAY, report(unknown=("Skew",)))])[1]
     assert other.gone == ("Paused-x",)
 
 
 def test_a_report_that_failed_is_told_and_skipped() -> None:
     """The next one is beside the last that was completed."""
     wednesday = datetime(2026, 11, 25, 6, tzinfo=UTC)
-    found = steps_between_reports(
+    found = steps_of_reports(
         [("a", MONDAY, report("Ack")), ("a", TUESDAY, report(status="failed")), ("a", wednesday, report("Skew"))]
     )
     assert [step.completed for step in found] == [True, False, True]
@@ -69,16 +67,14 @@ def test_a_report_that_failed_is_told_and_skipped() -> None:
 
 def test_two_targets_of_a_cluster_are_apart() -> None:
     """A risk of the further one is not new because the nearer one does not have it."""
-    found = steps_between_reports(
-        [("a", MONDAY, report("Ack")), ("a", TUESDAY, report("Ack", "Skew", target="4.17.0"))]
-    )
+    found = steps_of_reports([("a", MONDAY, report("Ack")), ("a", TUESDAY, report("Ack", "Skew", target="4.17.0"))])
     assert (found[1].new, found[1].first) == ((), True)
 
 
 def test_a_day_counts_the_newest_report_of_each_cluster() -> None:
     """And all that came and went, each cluster once."""
     later = datetime(2026, 11, 24, 18, tzinfo=UTC)
-    found = steps_between_reports(
+    found = steps_of_reports(
         [
             ("a", MONDAY, report("Ack")),
             ("b", MONDAY, report("Ack")),
@@ -126,14 +122,14 @@ def test_which_objects_came_and_went(
     before: Report, after: Report, came: tuple[Change, ...], went: tuple[Change, ...]
 ) -> None:
     """Also of a risk that stayed; nothing is concluded from what could not be told."""
-    found = steps_between_reports([("a", MONDAY, before), ("a", TUESDAY, after)])[1]
+    found = steps_of_reports([("a", MONDAY, before), ("a", TUESDAY, after)])[1]
     assert (found.came, found.went) == (came, went)
 
 
 def test_a_week_begins_on_monday() -> None:
     """Its counts are those of its newest reports, over a year's end, too."""
     sunday, new_year = datetime(2026, 11, 29, 23, tzinfo=UTC), datetime(2027, 1, 1, tzinfo=UTC)
-    found = steps_between_reports(
+    found = steps_of_reports(
         [("a", MONDAY, report("Ack")), ("a", sunday, report("Ack", "Skew")), ("a", new_year, report("Skew"))]
     )
     assert summarize_days(found, weeks=True) == (

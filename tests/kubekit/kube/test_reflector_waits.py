@@ -226,12 +226,12 @@ async def test_a_watch_without_a_word_for_minutes_leads_to_a_new_list(seconds: i
 @pytest.mark.parametrize("watch_s", [watch.SHORTEST_WATCH_S, 3600], ids=["the shortest", "an hour"])
 async def test_nobody_waits_longer_for_a_word(watch_s: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """However long the watch may last: the server would have sent a bookmark by then."""
-    monkeypatch.setattr(watch, "LONGEST_SILENCE_S", 0.1)
+    monkeypatch.setattr(watch, "CONNECTION_SILENCE_S", 0.1)
     monkeypatch.setattr(client, "WATCH_GRACE_S", 0)
     came = asyncio.Event()
 
     async def silent(request: Any) -> Any:
-        run.clock.jump(watch.SILENT_S)
+        run.clock.jump(watch.RELIST_AFTER_SILENCE_S)
         came.set()
         return await HOLD(request)
 

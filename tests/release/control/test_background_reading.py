@@ -276,7 +276,7 @@ async def test_who_is_left_behind_in_a_thread_waits_no_longer() -> None:
         return "read"
 
     async with cluster({}) as client:
-        assert await ReleaseImages(client).asked("r.example/a:1", what, "or else", 60) == "read"
+        assert await ReleaseImages(client).ask("r.example/a:1", what, "or else", 60) == "read"
     assert [wait(0) for wait in waits] == [True]
 
 

@@ -85,8 +85,8 @@ class Renderer:
         rows = []
         for entry in entries:
             obj = from_stored(kind, entry.load())
-            row_object = {"None": None, "Object": obj}.get(include, _partial_metadata(obj, version))
             # By default a row carries metadata only (includeObject=Metadata).
+            row_object = None if include == "None" else obj if include == "Object" else _partial_metadata(obj, version)
             rows.append({"cells": self._tables.cells(kind, obj, now), "object": row_object})
         head = {"kind": "Table", "apiVersion": f"meta.k8s.io/{version}", "metadata": metadata}
         definitions = self._tables.columns(kind) if columns else None

@@ -1,7 +1,8 @@
 """The differences between kinds in kube-apiserver's registries, as tables (their `strategy.go` files).
 
-In: a kind and objects. Out: the fields that a write through a subresource may change, and the kinds that answer, create
-and reset differently. This keeps names of kinds out of the handlers.
+In: a kind and objects. Out: what a write through a subresource may change, which kinds answer a deletion, create and
+clear a status differently, the key of an object in etcd, and deprecation warnings. This keeps names of kinds out of the
+handlers.
 """
 
 from __future__ import annotations
@@ -29,28 +30,24 @@ CREATE_ON_UPDATE = frozenset(
 _LABELS_KEPT = frozenset({"deployments"})
 # Kinds whose status may be given at creation: the strategy clears it otherwise.
 _STATUS_ON_CREATE = frozenset({"nodes"})
-
-
 # Where etcd keeps the kinds that are not under their plural; custom resources are under their group.
 # k8s.io/kubernetes/pkg/kubeapiserver/default_storage_factory_builder.go, SpecialDefaultResourcePrefixes.
-_KEYS = {
+_ETCD_PREFIXES = {
     "nodes": "minions", "services": "services/specs", "endpoints": "services/endpoints", "ingresses": "ingress",
     "customresourcedefinitions": "apiextensions.k8s.io/customresourcedefinitions",
     "apiservices": "apiregistration.k8s.io/apiservices", "replicationcontrollers": "controllers",
 }  # fmt: skip
-
-
-def registry_key(kind: Kind, key: str) -> str:
-    """Returns the key of an object in etcd, where kube-apiserver keeps it and as errors of the storage show it."""
-    folder = f"{kind.group}/{kind.plural}" if kind.custom else _KEYS.get(kind.plural, kind.plural)
-    return f"/registry/{folder}/{key}"
-
-
 # Deprecated built-in kinds with Kubernetes' warning (their APILifecycleDeprecated).
 _DEPRECATED = {
     "endpoints": "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
     "componentstatuses": "v1 ComponentStatus is deprecated in v1.19+",
 }
+
+
+def registry_key(kind: Kind, key: str) -> str:
+    """Returns the key of an object in etcd, where kube-apiserver keeps it and as errors of the storage show it."""
+    folder = f"{kind.group}/{kind.plural}" if kind.custom else _ETCD_PREFIXES.get(kind.plural, kind.plural)
+    return f"/registry/{folder}/{key}"
 
 
 def deprecation_warning(kind: Kind) -> str:

@@ -136,26 +136,27 @@ def _item_identity(item: Any, merge_key: str) -> Any:
 
 
 def _order_items(items: list[Any], wanted_items: list[Any], before: list[Any], merge_key: str) -> list[Any]:
-    """Returns `items`, those of `wanted_items` in its order, others before what they preceded in `before`."""
+    """Returns `items` merged from two sequences: those of `wanted_items` in its order, and the others in theirs.
+
+    Of the two next items, the other one goes first if it stood before the wanted one in `before`.
+    """
     order = [_item_identity(item, merge_key) for item in wanted_items]
     identities_before = [_item_identity(item, merge_key) for item in before]
     ordered_items = sorted(
-        (i for i in items if _item_identity(i, merge_key) in order),
-        key=lambda i: order.index(_item_identity(i, merge_key)),
+        (item for item in items if _item_identity(item, merge_key) in order),
+        key=lambda item: order.index(_item_identity(item, merge_key)),
     )
     other_items = [item for item in items if _item_identity(item, merge_key) not in order]
     result: list[Any] = []
     while other_items and ordered_items:
-        other_place, wanted_place = (
-            _item_identity(other_items[0], merge_key),
-            _item_identity(ordered_items[0], merge_key),
+        other_identity = _item_identity(other_items[0], merge_key)
+        wanted_identity = _item_identity(ordered_items[0], merge_key)
+        other_is_first = (
+            other_identity in identities_before
+            and wanted_identity in identities_before
+            and identities_before.index(other_identity) < identities_before.index(wanted_identity)
         )
-        first = (
-            other_place in identities_before
-            and wanted_place in identities_before
-            and identities_before.index(other_place) < identities_before.index(wanted_place)
-        )
-        result.append((other_items if first else ordered_items).pop(0))
+        result.append((other_items if other_is_first else ordered_items).pop(0))
     return [*result, *other_items, *ordered_items]
 
 

@@ -18,7 +18,8 @@ from kubesandbox.apiserver.schema.structural import Compiler, SchemaNode
 JSON = dict[str, Any]
 
 _REFERENCE = "#/components/schemas/"
-_WORDS: dict[str, JSON] = {
+# The table's words for scalar types, with their OpenAPI schemas and Go's zero values.
+_SCALARS: dict[str, JSON] = {
     "s": {"type": "string"},
     "i32": {"type": "integer", "format": "int32"},
     "i64": {"type": "integer", "format": "int64"},
@@ -162,8 +163,8 @@ def _type_schema(word: str) -> JSON:
     if word.startswith("{}"):
         return {"type": "object", "additionalProperties": _type_schema(word[2:])}
     bare = word.partition("/")[0]
-    if bare in _WORDS:
-        return dict(_WORDS[bare])
+    if bare in _SCALARS:
+        return dict(_SCALARS[bare])
     # As a real document has it: what stands beside a reference is ignored, so the reference stands in an allOf.
     return {"allOf": [{"$ref": f"{_REFERENCE}{word}"}]}
 

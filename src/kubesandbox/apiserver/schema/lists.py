@@ -18,10 +18,10 @@ from kubesandbox.apiserver.schema.validate import MISSING, correlated_items, key
 
 def duplicate_faults(node: SchemaNode, value: Any, old: Any = MISSING) -> list[FieldError]:
     """Returns a fault for each duplicate in a set or list-map of `value`, deepest last; unchanged parts pass."""
-    return list(_faults_below(node, value, old, ""))
+    return list(_duplicates_below(node, value, old, ""))
 
 
-def _faults_below(node: SchemaNode, value: Any, old: Any, path: str) -> Iterator[FieldError]:
+def _duplicates_below(node: SchemaNode, value: Any, old: Any, path: str) -> Iterator[FieldError]:
     """Yields the duplicates in all lists of a value; parts that are as in `old` pass."""
     if old is not MISSING and old == value:
         return
@@ -29,14 +29,21 @@ def _faults_below(node: SchemaNode, value: Any, old: Any, path: str) -> Iterator
         yield from _repeated_items(node, value, path)
         if node.items is not None:
             for index, (item, former) in enumerate(correlated_items(node, value, old)):
-                yield from _faults_below(node.items, item, former, f"{path}[{index}]")
+                yield from _duplicates_below(node.items, item, former, f"{path}[{index}]")
     elif isinstance(value, dict):
         correlated = old if isinstance(old, dict) else {}
         for name, member in value.items():
             child = node.member(name)
             if child is not None:
-                member_path = name if not path else f"{path}.{name}" if name in node.properties else f"{path}[{name}]"
-                yield from _faults_below(child, member, correlated.get(name, MISSING), member_path)
+                former = correlated.get(name, MISSING)
+                yield from _duplicates_below(child, member, former, _member_path(node, path, name))
+
+
+def _member_path(node: SchemaNode, path: str, name: str) -> str:
+    """Returns the path of member `name`: a property is written with a dot, a map's key in brackets."""
+    if not path:
+        return name
+    return f"{path}.{name}" if name in node.properties else f"{path}[{name}]"
 
 
 def _repeated_items(node: SchemaNode, value: list[Any], path: str) -> Iterator[FieldError]:

@@ -1,6 +1,6 @@
-"""Tells from a stored ClusterVersion which risks of an update acceptance lifts, and what `--to` itself refuses.
+"""Tells which risks of an update can be lifted by accepting them, and which conditions make `--to` refuse.
 
-The API has no field for either. Both readings are those of the operator and of `oc adm upgrade`
+Both are derived from a stored ClusterVersion, which has no field for either, as the operator and `oc adm upgrade` do
 (docs/decisions/0075, docs/upstream-behaviour.md 7.7).
 """
 

@@ -39,6 +39,8 @@ NO_PROMETHEUS = "it is a query, and no Prometheus is asked here: --prometheus-ur
 MAX_OWN_MESSAGES = 5
 # As of a CustomResourceDefinition's rule: MaxEvaluatedMessageExpressionSizeBytes of k8s.io/apiserver/pkg/apis/cel.
 MAX_MESSAGE_LENGTH = 5 * 1024
+# Fields that hold expressions, as errors name them.
+_EXPRESSION, _WHEN, _MESSAGE_EXPRESSION = "spec.expression", "spec.when", "spec.risk.messageExpression"
 
 
 class DeclarativeError(ValueError):
@@ -197,13 +199,13 @@ def _parse_spec(spec: PreflightCheckSpec) -> _Compiled:
             "spec.for", f"{spec.for_!r} is not one of the reads ({names(sorted(reads)) or 'there are none'})"
         )
     if [bool(spec.expression), bool(spec.promql), bool(spec.container)].count(True) != 1:
-        raise _Problem("spec.expression", "give one of expression, promql and container")
+        raise _Problem(_EXPRESSION, "give one of expression, promql and container")
     if spec.container is not None:
         _check_container(spec, spec.container)
     if spec.promql is not None:
         _check_query(spec, spec.promql)
     if (spec.when or spec.risk.message_expression) and not spec.expression:
-        raise _Problem("spec.when", "when and messageExpression go with an expression")
+        raise _Problem(_WHEN, "when and messageExpression go with an expression")
     sources, targets = _parse_range(spec.sources, "spec.sources"), _parse_range(spec.targets, "spec.targets")
     # The list of `for` is no variable: an expression sees one of its objects at a time, as `object`.
     variables = {name: "list" for name in reads if name != spec.for_} | {UPDATE_VARIABLE: "map"}
@@ -211,9 +213,9 @@ def _parse_spec(spec: PreflightCheckSpec) -> _Compiled:
     programs = {
         path: _compile_expression(expression, variables, path, result)
         for path, expression, result in (
-            ("spec.expression", spec.expression, "bool"),
-            ("spec.when", spec.when, "bool"),
-            ("spec.risk.messageExpression", spec.risk.message_expression, "string"),
+            (_EXPRESSION, spec.expression, "bool"),
+            (_WHEN, spec.when, "bool"),
+            (_MESSAGE_EXPRESSION, spec.risk.message_expression, "string"),
         )
         if expression
     }
@@ -222,9 +224,9 @@ def _parse_spec(spec: PreflightCheckSpec) -> _Compiled:
         reads,
         sources,
         targets,
-        programs.get("spec.expression"),
-        programs.get("spec.when"),
-        programs.get("spec.risk.messageExpression"),
+        programs.get(_EXPRESSION),
+        programs.get(_WHEN),
+        programs.get(_MESSAGE_EXPRESSION),
     )
 
 

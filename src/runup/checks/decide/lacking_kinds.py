@@ -1,4 +1,4 @@
-"""Finds the kinds that a check lacked: those that it reads, and that the snapshot does not have in full."""
+"""Finds the kinds that a check lacked: kinds that the check reads, and that the snapshot does not have in full."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ _DEFINITIONS = resource_of(CustomResourceDefinition)
 def with_lacking_kinds(
     findings: Sequence[Finding], risk: str, reads: Iterable[Resource], snapshot: Snapshot
 ) -> tuple[Finding, ...]:
-    """Returns the findings of a check, its Unknown findings named `risk` with the kinds that it lacked.
+    """Returns `findings`, with `lacking` set in each Unknown finding named `risk`: the kinds that the check lacked.
 
-    If the check had every kind that it asked for, it lacked none: then the content of an object left it in doubt.
+    These are the kinds of `reads` that the snapshot does not have in full. If it has everything that the check asked
+    for, nothing is set: the content of an object left the check in doubt.
     """
     unsure = [finding for finding in findings if finding.applies is Applies.UNKNOWN and finding.name == risk]
     if not unsure or all(is_whole(snapshot, resource) for resource in snapshot.asked):

@@ -118,7 +118,10 @@ def _add_path(tree: dict[str, Any], path: list[str]) -> None:
 
 
 def _struct(name: str, tree: dict[str, Any], base: type[Wire]) -> type[Wire]:
-    """Returns a struct type with a field for each key of the tree, nested as the tree is."""
+    """Returns a struct type with a field for each key of the tree, nested as the tree is.
+
+    A key whose value is None is kept whole. Fields are numbered, because a key need not be a Python identifier.
+    """
     members: Iterable[tuple[str, Any, Any]] = [
         (
             f"field_{number}",

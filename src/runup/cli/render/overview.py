@@ -26,7 +26,7 @@ def overview(cluster: Facts, *, include_not_recommended: bool) -> Iterator[Outpu
     yield from _cluster_state(cluster)
     yield from _channel_lines(cluster)
     yield from _recommended_updates(cluster)
-    yield from _conditional(cluster, show_updates=include_not_recommended)
+    yield from _conditional_updates(cluster, show_updates=include_not_recommended)
 
 
 def _cluster_state(cluster: Facts) -> Iterator[Output]:
@@ -89,7 +89,7 @@ def _recommended_updates(cluster: Facts) -> Iterator[Output]:
         yield out(NO_UPDATES)
 
 
-def _conditional(cluster: Facts, *, show_updates: bool) -> Iterator[Output]:
+def _conditional_updates(cluster: Facts, *, show_updates: bool) -> Iterator[Output]:
     """Yields the updates with known issues, or only a hint to them unless `show_updates`."""
     updates = cluster.not_recommended
     if not show_updates:

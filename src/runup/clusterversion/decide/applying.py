@@ -90,10 +90,13 @@ def load_work(release: Release, load: Loading | None, now: datetime) -> tuple[Wo
     return () if fresh else (LoadRelease(release),)
 
 
-def settle_status(
+def status_from_progress(
     view: View, status: ClusterVersionStatus, *, invalid: bool
 ) -> tuple[ClusterVersionStatus, Conditions]:
-    """Returns `status` with capabilities, hash and history from the progress, and the conditions to set."""
+    """Returns `status` with capabilities, hash and history from the progress, and the conditions to set.
+
+    Without progress it returns `status` unchanged, and no conditions.
+    """
     progress = view.observed.progress
     if progress is None:
         return status, ()

@@ -107,7 +107,7 @@ def _decide(observed: Observed, now: datetime) -> _Decided:
     problems = [*validation.errors(spec, current_view.gates), *filter(None, (_mode_problem(current_view),))]
     if update.invalid and not any(problem.startswith(validation.DESIRED_UPDATE) for problem in problems):
         problems.append(update.invalid)  # of desiredUpdate the first problem counts
-    status, applied = applying.settle_status(current_view, _settle_status(current_view), invalid=bool(problems))
+    status, applied = applying.status_from_progress(current_view, _settle_status(current_view), invalid=bool(problems))
     lists = statuses.with_updates(
         status, candidates, current_view.accepted, publish_names=current_view.accepts_risks, now=now
     )

@@ -48,7 +48,8 @@ REASON = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
 MAX_LISTS = 512 * 1024
 MAX_HISTORY = 128 * 1024
 MAX_CONDITION = 16 * 1024
-MAX_TAKEN = 8 * 1024
+# In bytes, of `acceptedRisks` in one entry of the history.
+MAX_ACCEPTED_RISKS = 8 * 1024
 # Limits, in bytes, of a text in the update lists: the first that makes the lists fit is used.
 TEXT_LIMITS = (MAX_MESSAGE, 8192, 2048, 512, 256)
 # Limits of risks an update, tried in this order while there are too many risks in all.
@@ -278,7 +279,7 @@ def _condition(condition: Condition, limit: int = MAX_CONDITION) -> Condition:
 
 def _history(entries: Sequence[UpdateHistory]) -> tuple[UpdateHistory, ...]:
     """Returns the entries with texts on accepted risks truncated, the oldest most: there are up to 100 entries."""
-    fitting = [_cut_accepted_risks(entry, MAX_TAKEN) for entry in entries]
+    fitting = [_cut_accepted_risks(entry, MAX_ACCEPTED_RISKS) for entry in entries]
     for index in reversed(range(1, len(fitting))):
         if _stored_size(fitting) <= MAX_HISTORY:
             break

@@ -22,7 +22,7 @@ from runup.console.decide.shown_objects import evidence_of, is_secret, objects_t
 from runup.fleet.cli.fleet_members import connection_to, problem_of
 from runup.fleet.cli.preflight_command import evaluate_dump
 from runup.fleet.decide.members import Member
-from runup.fleet.decide.trend import steps_between_reports
+from runup.fleet.decide.trend import steps_of_reports
 from runup.preflight.cli import evaluate, run_command
 from runup.preflight.control import stores
 from runup.preflight.decide.findings import Findings
@@ -183,7 +183,7 @@ def judge_kept(member: Member, *, store: str, days: int) -> Judgement:
             newest = msgspec.structs.replace(newest, observed=newest.observed or stored_report.observed)
     except Terminal as error:
         return unknown_judgement(error.message)
-    report_steps = steps_between_reports(reports)
+    report_steps = steps_of_reports(reports)
     lost = [*notes, *opened_store.notes()]
     if len(report_steps) > _MOST_STEPS:
         lost.append(f"the newest {_MOST_STEPS} of {len(report_steps)} reports are told")

@@ -18,7 +18,7 @@ from runup.cli.render.text import machine, out, timestamp
 from runup.fleet.cli.fleet_members import warnings
 from runup.fleet.cli.render import fleet_text
 from runup.fleet.cli.render.history_text import gone_risks_text, names_with_counts, new_risks_text
-from runup.fleet.decide.trend import Day, ReportStep, steps_between_reports, summarize_days
+from runup.fleet.decide.trend import Day, ReportStep, steps_of_reports, summarize_days
 from runup.preflight.control import stores
 from runup.preflight.control.stores import Store
 from runup.preflight.decide.report import Report
@@ -45,7 +45,7 @@ def run(
         (
             step
             for name in ([cluster] if cluster else names)
-            for step in steps_between_reports(_all_reports(opened_store, name, notes))
+            for step in steps_of_reports(_all_reports(opened_store, name, notes))
             if since is None or step.observed >= since
         ),
         key=lambda step: (step.observed, step.cluster),

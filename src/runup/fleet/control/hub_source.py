@@ -1,4 +1,4 @@
-"""Reads the clusters of a hub of Open Cluster Management, and what their agents have taken there."""
+"""Reads the clusters of a hub of Open Cluster Management, and the reports that their agents have stored on it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def members_of_hub(
 ) -> tuple[list[Member], list[str]]:
     """Returns a member for each cluster of the hub, or of one of its sets, and why there may be others.
 
-    `hub` is its context, as typed. Raises BadFleet for what is no hub, and for a set that it does not have; KubeError.
+    `hub` is its context, as typed. Raises BadFleet if it is not a hub, or has no such set or no cluster; and KubeError.
     """
     try:
         clusters = client.listing(ManagedCluster)

@@ -64,20 +64,20 @@ class Day(msgspec.Struct, frozen=True):
     gone: tuple[tuple[str, int], ...]
 
 
-def steps_between_reports(reports: Iterable[tuple[str, datetime, Report]]) -> tuple[ReportStep, ...]:
-    """Returns a step for each report (cluster, when, report), in the order of time."""
+def steps_of_reports(reports: Iterable[tuple[str, datetime, Report]]) -> tuple[ReportStep, ...]:
+    """Returns a step for each report (cluster, when, report), in the order of time.
+
+    A completed report is compared with the cluster's last completed one of the same target.
+    """
     last_reports: dict[tuple[str, str], Report] = {}
     report_steps = []
     for cluster, observed, report in sorted(reports, key=lambda each: (each[1], each[0])):
-        completed = report.execution_status == "completed"
-        last_report = last_reports.get((cluster, report.target_version))
-        report_steps.append(
-            _step_between(cluster, observed, report, last_report)
-            if completed
-            else _step_of_failure(cluster, observed, report)
-        )
-        if completed:
+        if report.execution_status == "completed":
+            last_report = last_reports.get((cluster, report.target_version))
+            report_steps.append(_step_between(cluster, observed, report, last_report))
             last_reports[cluster, report.target_version] = report
+        else:
+            report_steps.append(_step_of_failure(cluster, observed, report))
     return tuple(report_steps)
 
 

@@ -29,7 +29,7 @@ class Runners:
         self._client = client
         self._caches = caches
         self._clock = clock
-        self._told = on_change
+        self._on_change = on_change
         self._allowed = builds
         self._found: Runner | None = None if builds else Runner.JOBS
 
@@ -40,14 +40,14 @@ class Runners:
         return self._found if cache.synced else None
 
     async def run(self) -> None:
-        """Asks the API server for Builds again and again, every 600 s (5 s after an error), until cancelled."""
+        """Asks the API server for Builds every `AGAIN_S` (`AFTER_ERROR_S` after an error), until cancelled."""
         watches: list[asyncio.Task[None]] = []
         try:
             while self._allowed:
                 runner = await self._ask_for_builds()
                 if runner is not None and runner is not self._found:
                     self._found = runner
-                    self._told()
+                    self._on_change()
                 if self._found is Runner.BUILDS and not watches:
                     reflector = builds_reflector(self._client, self._caches, self._clock)
                     watches.append(asyncio.create_task(restart_on_error(reflector.run, self._clock)))

@@ -79,7 +79,10 @@ def _question(task: Task, resolved: Resolved, nodes: Sequence[Node] | None) -> I
 
 
 def _architectures(kernel: str, resolved: Resolved, nodes: Sequence[Node]) -> tuple[str, ...]:
-    """Returns the architecture in the kernel's name, else those of the nodes that will load the module."""
+    """Returns the architecture in the kernel's name, else those of the nodes that the Module selects.
+
+    If it selects no node, the architectures of all nodes count.
+    """
     architecture = architecture_of(kernel)
     if architecture:
         return (architecture,)

@@ -1,4 +1,4 @@
-"""Decides from the state of its image whether a Module will load on a kernel. Pure."""
+"""Decides which images are examined to tell whether Modules will load on a kernel, and what each result means. Pure."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ImageVerdict:
 
     @property
     def answer(self) -> Image:
-        """The verdict as the answer that the reconcile observes."""
+        """The verdict in the form in which `Observed.answers` holds it."""
         return Image(self.verified, self.message)
 
 

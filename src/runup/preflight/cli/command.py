@@ -1,4 +1,4 @@
-"""The commands `runup preflight run|show|history|compare|explain`: what preflights find, now and before.
+"""The commands `runup preflight run|schedule|show|history|compare|explain`: what preflights find, now and before.
 
 Reads ClusterVersion and ConfigMap `preflight-history`. The modules `render.history_tables` and `render.explain`
 make the text from values.
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from runup.cli import cluster_completion as names
+from runup.cli import cluster_completion
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.lazy import Group
 from runup.preflight.cli.outputs import FORMS, Target, outputs_option, targets_of, verdict_options
@@ -65,15 +65,19 @@ def preflight() -> None:
 
 def _read_stored(ctx: click.Context) -> Kept:
     """Returns the ClusterVersion, what is stored of preflights, and what is accepted."""
-    from runup.cli import clusterversion_client as clusters
+    from runup.cli import clusterversion_client
     from runup.cli.clusterversion_client import namespace
-    from runup.preflight.cli import in_cluster as jobs
+    from runup.preflight.cli import in_cluster as job_runs
 
     with connection_of(ctx).client() as client:
-        cluster = jobs.cluster_version(client)
+        cluster = job_runs.cluster_version(client)
         if cluster is None:
-            return None, jobs.read_stored_history(client), {}
-        return cluster, clusters.read_history(client, namespace()), clusters.read_accepted(client, cluster)
+            return None, job_runs.read_stored_history(client), {}
+        return (
+            cluster,
+            clusterversion_client.read_history(client, namespace()),
+            clusterversion_client.read_accepted(client, cluster),
+        )
 
 
 def _stored_in_dump(dump: str) -> Kept:
@@ -99,7 +103,7 @@ def _print(text: Callable[[Screen], str], data: object, output: str | None) -> N
 
 
 @preflight.command("show")
-@click.argument("version", default="", shell_complete=names.versions)
+@click.argument("version", default="", shell_complete=cluster_completion.versions)
 @click.option(
     "-o",
     "--output",
@@ -117,19 +121,19 @@ def show(ctx: click.Context, version: str, output: str | None, verbose: bool, in
       runup preflight show
       runup preflight show 5.2.0 -o html > preflight.html
     """
-    from runup.cli import clusterversion_client as clusters
+    from runup.cli import clusterversion_client
     from runup.cli.clusterversion_client import namespace
     from runup.cli.errors import CommandError
-    from runup.preflight.cli import in_cluster as jobs
+    from runup.preflight.cli import in_cluster as job_runs
     from runup.preflight.cli.render import finding_texts as rendered
     from runup.preflight.decide.findings import current_findings, findings_of_target
 
     with connection_of(ctx).client() as client:
-        cluster = None if in_cluster else jobs.cluster_version(client)
+        cluster = None if in_cluster else job_runs.cluster_version(client)
         if cluster is None:
             return _show_kept(client, version, output, verbose=verbose)
-        history = clusters.read_history(client, namespace())
-        acceptances = clusters.read_accepted(client, cluster)
+        history = clusterversion_client.read_history(client, namespace())
+        acceptances = clusterversion_client.read_accepted(client, cluster)
         requested_findings = current_findings(cluster, history, acceptances)
         shown_findings = (
             findings_of_target(cluster, history, version, accepted=acceptances) if version else requested_findings
@@ -142,8 +146,15 @@ def show(ctx: click.Context, version: str, output: str | None, verbose: bool, in
             from kubekit.kube.clock import SystemClock
             from runup.preflight.cli.render.preflight_page import page
 
-            clusters.write(
-                [("out", page(shown_findings, SystemClock().now(), cluster=clusters.name_of(client, cluster)))]
+            clusterversion_client.write(
+                [
+                    (
+                        "out",
+                        page(
+                            shown_findings, SystemClock().now(), cluster=clusterversion_client.name_of(client, cluster)
+                        ),
+                    )
+                ]
             )
             return shown_findings.exit_code
     wide = output == "wide"
@@ -157,7 +168,7 @@ def show(ctx: click.Context, version: str, output: str | None, verbose: bool, in
 
 def _show_kept(client: SyncClient, version: str, output: str | None, *, verbose: bool) -> int:
     """Prints the result of a preflight that ran as a Job, and returns its exit code."""
-    from runup.cli import clusterversion_client as clusters
+    from runup.cli import clusterversion_client
     from runup.preflight.cli import in_cluster
     from runup.preflight.cli.render import finding_texts as rendered
     from runup.preflight.cli.run_command import findings_of
@@ -167,7 +178,14 @@ def _show_kept(client: SyncClient, version: str, output: str | None, *, verbose:
     if output == "html":
         from runup.preflight.cli.render.preflight_page import page
 
-        clusters.write([("out", page(findings, client.now(), cluster=clusters.name_of(client, stored_result.cluster)))])
+        clusterversion_client.write(
+            [
+                (
+                    "out",
+                    page(findings, client.now(), cluster=clusterversion_client.name_of(client, stored_result.cluster)),
+                )
+            ]
+        )
         return findings.exit_code
     wide = output == "wide"
     _print(
@@ -199,10 +217,10 @@ def history(ctx: click.Context, output: str | None, dump: str, in_cluster: bool)
     if in_cluster and dump:
         raise click.UsageError("--in-cluster and --dump name two sources; give one of them", ctx)
     if in_cluster:
-        from runup.preflight.cli import in_cluster as jobs
+        from runup.preflight.cli import in_cluster as job_runs
 
         with connection_of(ctx).client() as client:
-            stored = jobs.read_stored_history(client)
+            stored = job_runs.read_stored_history(client)
         cluster = None
     else:
         cluster, stored, _ = _stored_in_dump(dump) if dump else _read_stored(ctx)
@@ -216,8 +234,8 @@ def history(ctx: click.Context, output: str | None, dump: str, in_cluster: bool)
 
 
 @preflight.command("compare")
-@click.argument("before", metavar="A", shell_complete=names.versions)
-@click.argument("after", metavar="B", shell_complete=names.versions)
+@click.argument("before", metavar="A", shell_complete=cluster_completion.versions)
+@click.argument("after", metavar="B", shell_complete=cluster_completion.versions)
 @click.option(
     "--store",
     default="",
@@ -307,7 +325,7 @@ def _compare_kept(
 
 
 @preflight.command("explain")
-@click.argument("risk", shell_complete=names.risks)
+@click.argument("risk", shell_complete=cluster_completion.risks)
 @_output
 @_dump
 @connection_options

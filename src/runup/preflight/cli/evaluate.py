@@ -439,7 +439,8 @@ def _why_partly(dump: Dump, resource: Resource) -> str:
 def _plurals(checks: Sequence[Check], release: TargetRelease) -> frozenset[str]:
     """Returns the plurals to read from a dump.
 
-    Returns none, which means all, if the release has declarative checks: their reads are known only with its gates.
+    Returns none, which means all, if the release has declarative checks: which of them count, and so what they read, is
+    known only from the FeatureGate in the dump.
     """
     if release.check_files:
         return frozenset()

@@ -91,9 +91,10 @@ class ClusterRun:
             job = None
         pods = client.list_all(Pod, NAMESPACE, label_selector=f"job-name={run.name}")[0]
         events: Iterable[Event] = ()
+        # Events tell why a pod does not start, so they are needed only while no container runs.
         if not any(status.state.running for pod in pods for status in pod.status.container_statuses):
             events = client.list_all(Event, NAMESPACE, field_selector="type=Warning")[0]
-        # Read last: a process that has ended wrote it before.
+        # The report is read last: if the Job was seen ended, its process has already written the report.
         return Observed(run.id, self._clock.now(), job, tuple(pods), tuple(events), self._report())
 
     def _report(self) -> Report | BadReport | None:

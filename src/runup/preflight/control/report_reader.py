@@ -71,11 +71,12 @@ class ReportReader:
         self._on_unremovable = on_unremovable
         self._id = ""
         # The report in a ConfigMap, if that is where it is.
-        self._text: str | None = None
+        self._config_map_text: str | None = None
         # The fingerprint of the report that was taken last, and of the one that was noticed last.
-        self._fingerprint: FileFingerprint | None = None
+        self._taken: FileFingerprint | None = None
         self._noticed: FileFingerprint | None = None
         self._seen: ReportSeen | None = None
+        # When the noticed report last changed, by this process's clock.
         self._changed_at = clock.monotonic()
         self._allowance = Allowance(BURST, INTERVAL_S)
         # Whether a complete report of this preflight was taken.
@@ -101,7 +102,7 @@ class ReportReader:
     def follow(self, preflight_id: str) -> None:
         """Reads this preflight's report from now on, the first time at once; an empty ID follows none."""
         self._switch_to(preflight_id)
-        self._text = None
+        self._config_map_text = None
         if preflight_id:
             self._keep_only(preflight_id)
             self.poll()
@@ -109,7 +110,7 @@ class ReportReader:
     def follow_map(self, preflight_id: str, config_map: ConfigMap | None) -> None:
         """Takes this preflight's report from `config_map`, on clusters that forbid host paths."""
         self._switch_to(preflight_id)
-        self._text = config_map.data.get(report.FILE_NAME) if config_map else None
+        self._config_map_text = config_map.data.get(report.FILE_NAME) if config_map else None
         self.poll()
 
     def poll(self) -> bool:
@@ -117,7 +118,7 @@ class ReportReader:
         if not self._id:
             return False
         path = self._folder / self._id / report.FILE_NAME
-        text = self._text
+        text = self._config_map_text
         if text is not None:
             return self._read_if_changed(text, lambda: parse(text.encode(), self._id, self._clock))
         fingerprint = _file_fingerprint(path)
@@ -127,7 +128,7 @@ class ReportReader:
 
     def _read_if_changed(self, fingerprint: FileFingerprint, read_report: Callable[[], ReportSeen]) -> bool:
         """Reads the report if its file changed and a read is allowed now; returns whether it was read."""
-        if fingerprint == self._fingerprint:
+        if fingerprint == self._taken:
             return False
         is_new = fingerprint != self._noticed
         if is_new:
@@ -142,7 +143,7 @@ class ReportReader:
         return False
 
     def _take_report(self, fingerprint: FileFingerprint, report_seen: ReportSeen) -> None:
-        self._fingerprint, self._seen = fingerprint, report_seen
+        self._taken, self._seen = fingerprint, report_seen
         if not self._completed and _is_complete(report_seen):
             self._completed = True
             # From now on the report changes because somebody fixes what it found, and waits to see the effect. The
@@ -153,8 +154,8 @@ class ReportReader:
     def _switch_to(self, preflight_id: str) -> None:
         """Forgets the last report if another preflight is followed from now on."""
         if preflight_id != self._id:
-            self._id, self._fingerprint, self._noticed, self._seen = preflight_id, None, None, None
-            self._text, self._completed = None, False
+            self._id, self._taken, self._noticed, self._seen = preflight_id, None, None, None
+            self._config_map_text, self._completed = None, False
 
     def _keep_only(self, preflight_id: str) -> None:
         """Notes the folders of all other preflights as obsolete; an empty ID makes all of them so."""
@@ -180,7 +181,7 @@ class ReportReader:
 
     async def _until_next_poll(self, events: FolderEvents) -> bool:
         """Waits until the kernel tells of a change, or until the file is polled all the same; returns which."""
-        follows_file = bool(self._id) and self._text is None
+        follows_file = bool(self._id) and self._config_map_text is None
         events.watch(self._folder / self._id if follows_file else None)
         try:
             await run_within(self._clock, POLL_S if follows_file and not events.has_told else IDLE_S, events.wait())

@@ -32,7 +32,6 @@ _TIME = "%Y%m%dT%H%M%S"
 _SUFFIX = ".json"
 # File systems allow 255 bytes; the rest of a longer name is its hash.
 _LONGEST = 200
-_PARTS = 4
 NO_ROOM = "NoRoom"
 """The reason of a Terminal that refuses one report, of a store that takes others."""
 
@@ -161,7 +160,8 @@ def reports_of(folder: Path, cluster: str) -> tuple[StoredReport, ...]:
 def _kept_reports(cluster_folder: Path, cluster: str) -> Iterator[StoredReport]:
     """Yields the reports in the folder of one cluster, by the times in their file names; other files are left alone."""
     for file in _report_files(cluster_folder) if cluster_folder.is_dir() else ():
-        name_parts = file.name.split(".", _PARTS - 2)
+        # The name begins with two times; the target after them has dots of its own.
+        name_parts = file.name.split(".", 2)
         try:
             observed = datetime.strptime(name_parts[0], f"{_TIME}Z").replace(tzinfo=UTC)
             written = datetime.strptime(name_parts[1], f"{_TIME}%fZ").replace(tzinfo=UTC)

@@ -1,8 +1,8 @@
 """Names the risks that describe a cluster which an unfinished or failing update has left broken.
 
 An update within the minor version may repair such a cluster, and the operator accepts one without a preflight. So these
-risks of a preflight do not block it either (docs/decisions/0076). Risks about the target, the workloads or the nodes
-themselves are not in the list.
+risks of a preflight do not block it either (docs/decisions/0076). Risks about the target, users' workloads or single
+nodes are not in the list.
 """
 
 from __future__ import annotations

@@ -171,7 +171,10 @@ def judge_member(
 async def _judge_async(
     member: Member, connection: Connection, release: RehearsalTarget, now: datetime, max_objects: int
 ) -> JudgedMember:
-    """Returns the rehearsal of one member as its preflight. Raises Terminal or KubeError."""
+    """Returns what a rehearsal on a copy of one member found, in the form of a preflight.
+
+    Raises Terminal or KubeError.
+    """
     from kubekit.kube.clock import SystemClock
     from runup import __version__
     from runup.fleet.cli.preflight_command import JudgedMember
@@ -179,12 +182,12 @@ async def _judge_async(
     from runup.preflight.cli.run_command import findings_of
     from runup.rehearse.cli import releases
     from runup.rehearse.cli.rehearsal_command import forbid_acceptance
-    from runup.rehearse.control.rehearsal import rehearse as rehearsed_on
+    from runup.rehearse.control import rehearsal
     from runup.rehearse.decide.rehearsal_findings import report_of
 
     source = await _source(member, connection, max_objects)
     version = releases.version_of(source)
-    rehearsed = await rehearsed_on(source, release, SystemClock())
+    rehearsed = await rehearsal.rehearse(source, release, SystemClock())
     report = report_of(rehearsed, now=source.now or now, engine_version=__version__)
     findings = findings_of(EvaluatedCluster(member.name, report, of_dump=bool(member.dump)))
     return JudgedMember(

@@ -1,8 +1,7 @@
-"""Reads files of a release image: its version, if no update graph has it, and what its checks read.
+"""Reads release images without running them: version, image-references, what the checks read, and whole folders.
 
-Takes a pull spec by digest, whose signature was verified or waived before; returns a file, or raises
-`ReleaseUnreadable` with the way out. Uses the cluster's own pull secret and mirrors, as its nodes do. The digest covers
-everything that is read; nothing of the image is executed.
+Takes a pull spec by digest, whose signature was verified or waived before. Raises `ReleaseUnreadable` with the way out.
+Uses the cluster's own pull secret and mirrors, as its nodes do. The digest covers everything that is read.
 """
 
 from __future__ import annotations
@@ -91,7 +90,7 @@ class ReleaseImages:
 
     async def folders(self, image: str, folders: tuple[str, ...], *, within_s: float) -> dict[str, bytes]:
         """Returns the files below `folders` by path, read within `within_s` seconds; raises ReleaseUnreadable."""
-        return await self.asked(
+        return await self.ask(
             image,
             lambda client: client.read_folders(parse(image), folders, architecture=self._architecture),
             "or name another release",
@@ -100,14 +99,14 @@ class ReleaseImages:
 
     async def _file(self, image: str, path: str, instead: str) -> bytes:
         """Returns one file of `image`; raises ReleaseUnreadable, which names `instead` as the other way out."""
-        return await self.asked(
+        return await self.ask(
             image,
             lambda client: client.read_file(parse(image), path, architecture=self._architecture),
             instead,
             DEADLINE_S,
         )
 
-    async def asked(self, image: str, question: Callable[[RegistryClient], T], instead: str, within_s: float) -> T:
+    async def ask(self, image: str, question: Callable[[RegistryClient], T], instead: str, within_s: float) -> T:
         """Returns the result of `question`; raises ReleaseUnreadable, which names `instead` as the other way out."""
         stop = threading.Event()
         notes: list[str] = []

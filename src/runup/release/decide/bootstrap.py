@@ -28,7 +28,8 @@ _LATER = frozenset(
     f"0000_90_cluster-version-operator_0{name}.yaml"
     for name in ("0_prometheusrole", "1_prometheusrolebinding", "2_servicemonitor")
 )
-_OF_OTHERS = frozenset({("config.openshift.io", "ClusterImagePolicy"), ("config.openshift.io", "ImagePolicy")})
+# The only kinds of release-manifests that are written (docs/upstream-behaviour.md 1.6).
+_POLICY_KINDS = frozenset({("config.openshift.io", "ClusterImagePolicy"), ("config.openshift.io", "ImagePolicy")})
 
 
 class RenderError(Terminal):
@@ -137,7 +138,7 @@ def _file(path: str, data: bytes, values: Values, filters: Filters) -> bytes | N
 
 
 def _is_policy(manifest: Manifest) -> bool:
-    return (manifest.identity.group, manifest.identity.kind) in _OF_OTHERS
+    return (manifest.identity.group, manifest.identity.kind) in _POLICY_KINDS
 
 
 def _object(data: bytes, name: str, kind: str) -> dict[str, Any]:

@@ -2,9 +2,9 @@
 
 Applies when a router has set condition UnservableInFutureVersions of a Route to True: the Route's certificate or its
 settings are such that the next minor version does not take them, as certificates signed with SHA-1 in 4.16. Routers
-before 4.15 say nothing of that: so also when a Route itself has a certificate (`certificate`, `caCertificate`,
-`destinationCACertificate`) that an authority signed with SHA-1 or MD5, and the update comes to 4.16. One that signed
-itself is taken.
+before 4.15 do not set that condition. So for an update from before 4.16 to 4.16 or later, it applies also to a Route
+with a certificate (`certificate`, `caCertificate`, `destinationCACertificate`) that an authority signed with SHA-1 or
+MD5. A self-signed certificate is accepted.
 
 Why it matters: what is reached by these routes is not reached any more once the routers are updated.
 

@@ -42,8 +42,10 @@ status: {nodeInfo: {kubeletVersion: v1.32.9-eks-113cf36, osImage: Amazon Linux 2
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields a risk for each operating system image that its vendor does not publish for the target."""
     nodes = control_plane_first(snapshot.all(Node))
+    if not nodes:
+        return
     target = target_minor(context)
-    if target is None and nodes:
+    if target is None:
         yield unknown_finding(
             NAME, "the target does not say which Kubernetes it ships", fix="Ask the publisher of the release."
         )
@@ -57,15 +59,15 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             for node in nodes
             if pattern.search(node.status.node_info.os_image) and node.metadata.name not in reported_names
         ]
-        if nodes_of_image and (target or 0) > row["last"] and row.get("only", distribution) == distribution:
+        if nodes_of_image and target > row["last"] and row.get("only", distribution) == distribution:
             reported_names |= {node.metadata.name for node in nodes_of_image}
             images = sorted({node.status.node_info.os_image for node in nodes_of_image})
+            node_names = names([node.metadata.name for node in nodes_of_image])
+            runs = "runs" if len(nodes_of_image) == 1 else "run"
             yield risk(
                 NAME,
-                f"{count(len(nodes_of_image), 'node')} ({names([node.metadata.name for node in nodes_of_image])}) "
-                f"{'runs' if len(nodes_of_image) == 1 else 'run'} {names(images)}: {row['name']} is for "
-                "Kubernetes up to "
-                f"1.{row['last']} ({row['source']}, as of {row['date']}).",
+                f"{count(len(nodes_of_image), 'node')} ({node_names}) {runs} {names(images)}: "
+                f"{row['name']} is for Kubernetes up to 1.{row['last']} ({row['source']}, as of {row['date']}).",
                 nodes_of_image,
                 fix="Move these nodes to an image of the target first; `oc get nodes -o wide` shows which they run.",
             )

@@ -2,7 +2,8 @@
 
 Failing and Upgradeable are the cluster-version operator's own summary (pkg/cvo/status.go, pkg/cvo/upgradeable.go):
 Failing says that it cannot apply what it should, Upgradeable=False forbids minor and major updates; absent, it allows
-them. A failure has lasted long after the half hour that the operator's alert for degraded operators waits.
+them. A failure is critical once it has lasted half an hour (`DEGRADED_PATIENCE`), as long as the alert for
+degraded operators waits; before that it is a warning.
 """
 
 from __future__ import annotations

@@ -20,9 +20,9 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     support, minor, today = distribution_of(snapshot.all(Node)).support, context.target.minor, context.now.date()
     end = support.ends.get(minor)
     calendar = f"{support.source}, as of {support.as_of}"
-    # Of what is older than the calendar only that is known, that it ended before.
-    by = end is None and minor < min(support.ends)
-    if by:
+    # Of a version older than the calendar's first one only this is known: its support ended no later than the first's.
+    is_before_calendar = end is None and minor < min(support.ends)
+    if is_before_calendar:
         end = min(support.ends.values())
     if end is None and max(support.ends.values()) < today:
         yield unknown_finding(
@@ -30,13 +30,13 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             f"the calendar of {support.of} ({calendar}) ends with 1.{max(support.ends)}",
             fix="Look up how long the target is supported, where the calendar is published.",
         )
-    # A minor version that is newer than the calendar has not ended when an older one of it has not.
+    # A version newer than the calendar's last one is supported at least as long as that one.
     if end is None or end - today > WARN_BEFORE_END:
         return
     ends = "ended" if end < today else "ends"
     paid = support.paid.get(minor)
     longer = f", paid support {'ended' if paid < today else 'ends'} on {paid}" if paid else ""
-    end_text = "at the latest on" if by else "on"
+    end_text = "at the latest on" if is_before_calendar else "on"
     yield risk(
         NAME,
         f"Support of {support.of} 1.{minor} {ends} {end_text} {end}{longer} ({calendar}).",

@@ -1,10 +1,10 @@
 """A pod has a volume that no node could mount again.
 
 Applies when a pod that a drain would move has a PersistentVolume whose CSI driver no node has registered any more
-(CSINode), or whose nodeAffinity no node satisfies. All of them are one risk. It is for information where only one node
-of several has the driver registered: the pod has no other place while that node is updated.
+(CSINode), or whose nodeAffinity no node satisfies. All such pods are one risk. If exactly one of several nodes has the
+driver registered, the risk is for information: the pod has no other place while that node is updated.
 
-Why it matters: the pod lives on a mount of the past; once evicted it stays Pending or ContainerCreating.
+Why it matters: the pod runs on a volume that was mounted earlier; once evicted it stays Pending or ContainerCreating.
 
 What to do: install the driver again, or have its DaemonSet run on more nodes; give nodes the labels that the volume
 asks for. `oc get csinode -o yaml` and `oc get pv NAME -o yaml` show both sides.
@@ -82,7 +82,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
 
 
 def _missing_driver_findings(snapshot: Snapshot, mounted: list[_Mounted]) -> Iterator[Finding]:
-    """Yields the finding about volumes whose CSI driver runs on no other Node."""
+    """Yields the finding about volumes whose CSI driver runs on no node, or on only one."""
     of_drivers = [(pod, volume, volume.spec[DRIVER]) for pod, volume in mounted if DRIVER in volume.spec]
     if not of_drivers:
         return
@@ -102,7 +102,7 @@ def _missing_driver_findings(snapshot: Snapshot, mounted: list[_Mounted]) -> Ite
 
 
 def _affinity_findings(snapshot: Snapshot, mounted: list[_Mounted]) -> Iterator[Finding]:
-    """Yields the finding about volumes whose node affinity no other Node satisfies."""
+    """Yields the finding about volumes whose node affinity no node satisfies."""
     choosy = [
         (pod, volume, selector) for pod, volume in mounted if (selector := _required_affinity(volume)) is not None
     ]

@@ -129,7 +129,7 @@ class ProgramLister:
             return ""
 
     def _get(self, request: Request) -> tuple[bytes, list[str]]:
-        """Returns the body, and why the server says that a list has not all objects. Raises Refused."""
+        """Returns the body, and the reasons that the server's warnings give for an incomplete list. Raises Refused."""
         command = [*self._program, "get", "--raw", request.target]
         try:
             completed = subprocess.run(command, capture_output=True, check=False, timeout=LIMIT_S)
@@ -143,7 +143,7 @@ class ProgramLister:
                 "absent" if reason in _ABSENT else "forbidden" if reason in ("Forbidden", "Unauthorized") else "failed"
             )
             raise Refused(state, message)
-        marked = f"Warning: {INCOMPLETE}"
+        prefix = f"Warning: {INCOMPLETE}"
         return completed.stdout, [
-            line.removeprefix(marked) for line in error_text.splitlines() if line.startswith(marked)
+            line.removeprefix(prefix) for line in error_text.splitlines() if line.startswith(prefix)
         ]

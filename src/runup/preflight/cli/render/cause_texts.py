@@ -102,7 +102,7 @@ def _cause(number: int, cause: Cause[Risk], screen: Screen, now: datetime | None
     """
     label = severity(cause)
     text = with_age_for_time(_own_words(cause), now)
-    # A node that is the cause has no risk whose name could stand first.
+    # A node as the cause is no risk, so there is no risk's name to begin with.
     lead = f"{number}. {label}: " if label else f"{number}. "
     head = wrap_text(text if cause.node else f"{cause.name}: {text}", screen, first=lead, indent=3)
     lines = [
@@ -114,8 +114,8 @@ def _cause(number: int, cause: Cause[Risk], screen: Screen, now: datetime | None
         lines += _remedy(risk.fix, screen, fixes, number)
     other_risks = [*([cause.lead] if cause.node else []), *cause.follows]
     if other_risks:
-        label = "Risks" if cause.node else "Also"
-        lines.append(wrap_text(f"{label}: {names_in_short(other_risks)}", screen, first="   ", indent=3))
+        heading = "Risks" if cause.node else "Also"
+        lines.append(wrap_text(f"{heading}: {names_in_short(other_risks)}", screen, first="   ", indent=3))
     lines += [
         wrap_text(sentence_case(risk.grown.text), screen, first="   ", indent=3) for risk in cause.risks if risk.grown
     ]
