@@ -63,11 +63,11 @@ def target_started(data: Path) -> tuple[Path | None, float]:
 def stages(data: Path, first: Sequence[Round], gone: Sequence[Round]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Returns the stages of all requests but the first, and of the fixes that followed them, in seconds.
 
-    The benchmark has patched ClusterVersion and the pool twice in each round.
+    The benchmark has patched ClusterVersion twice in each round, and the pool four times: the second is the fix.
     """
     audit = [_request(json.loads(line)) for line in (data / "audit.log").read_bytes().splitlines()]
     asks = [each for each in audit if _is_patch_of_ours(each, "/clusterversions/version")][0::2]
-    fixes = [each for each in audit if _is_patch_of_ours(each, "/machineconfigpools/")][1::2]
+    fixes = [each for each in audit if _is_patch_of_ours(each, "/machineconfigpools/")][1::4]
     pairs = [*zip(first, asks, strict=True), *zip(gone, fixes, strict=True)]
     behind = max(one.asked - patch.received for one, patch in pairs)
     moved = [replace(each, received=each.received + behind, answered=each.answered + behind) for each in audit]

@@ -2,16 +2,14 @@
 
 An administrator waits for the first risks, and the process that finds them spends most of that time on its imports. In
 millions of instructions, where a bare interpreter has 41 and all imports of the process had 2345: aiohttp reads the
-machine's certificate authorities twice (470), structlog imports rich for tracebacks on a terminal (160), and the
-garbage collector walks what has been imported again and again (80). The rest is in
-docs/decisions/0110-the-first-risks-soon.md.
+machine's certificate authorities twice (470), and the garbage collector walks what has been imported again and again
+(80). The rest is in docs/decisions/0110-the-first-risks-soon.md; structlog's rich (160) is left out by `plain_logs`.
 """
 
 from __future__ import annotations
 
 import gc
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -24,24 +22,11 @@ def quick_imports() -> Iterator[None]:
     """Prepares for imports of the whole process, and afterwards exempts their objects from garbage collection."""
     gc.disable()
     try:
-        _import_structlog()
         _import_aiohttp()
         yield
     finally:
         gc.freeze()
         gc.enable()
-
-
-def _import_structlog() -> None:
-    """Imports structlog as where rich is not installed; a log of JSON has no use for it."""
-    hidden = "rich" not in sys.modules
-    if hidden:
-        sys.modules["rich"] = None  # type: ignore[assignment]
-    try:
-        import structlog  # noqa: F401
-    finally:
-        if hidden:
-            del sys.modules["rich"]
 
 
 def _import_aiohttp() -> None:
