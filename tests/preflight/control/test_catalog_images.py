@@ -116,15 +116,15 @@ async def test_read_once_and_again_where_it_matters(tmp_path: Path) -> None:
         clock, changed = ManualClock(), asyncio.Event()
         images = CatalogImages(REGISTRIES, clock, changed.set)
         image, one = f"{odd.host}/olm/index:v1.38", of(odd.host, "a")
-        assert (images.seen(one, UPDATE).of(image, "a").problem, images.awaited(CHECK)) == (READING, True)
+        assert (images.seen(one, UPDATE).catalog_of(image, "a").problem, images.awaited(CHECK)) == (READING, True)
         assert not images.awaited("AnotherCheck")
         async with asyncio.timeout(90):
             await changed.wait()
-        assert list((await images.settled(one, UPDATE)).of(image, "a").packages["a"].channels) == ["stable"]
+        assert list((await images.settled(one, UPDATE)).catalog_of(image, "a").packages["a"].channels) == ["stable"]
         assert not images.awaited(CHECK)
 
         asked = len(odd.asked)
-        assert not (await images.settled(one, UPDATE)).of(image, "a").problem
+        assert not (await images.settled(one, UPDATE)).catalog_of(image, "a").problem
         assert len(odd.asked) == asked
         await clock.advance(AGAIN_S)
         await images.settled(one, UPDATE)
@@ -132,12 +132,12 @@ async def test_read_once_and_again_where_it_matters(tmp_path: Path) -> None:
 
         both = of(odd.host, "a", "b")
         # Nobody has looked for b: its absence is no answer.
-        assert "was not looked for yet" in images.seen(both, UPDATE).of(image, "b").problem
-        assert set((await images.settled(both, UPDATE)).of(image, "b").packages) == {"a", "b"}
+        assert "was not looked for yet" in images.seen(both, UPDATE).catalog_of(image, "b").problem
+        assert set((await images.settled(both, UPDATE)).catalog_of(image, "b").packages) == {"a", "b"}
 
         now[0] = new.digest
         await clock.advance(AGAIN_S)
-        assert list((await images.settled(both, UPDATE)).of(image, "a").packages["a"].channels) == ["fast"]
+        assert list((await images.settled(both, UPDATE)).catalog_of(image, "a").packages["a"].channels) == ["fast"]
         assert (await images.settled(of(odd.host), UPDATE)).read == {}
         await images.close()
 
@@ -155,11 +155,11 @@ async def test_what_could_not_be_read_is_tried_again(tmp_path: Path) -> None:
         clock = ManualClock()
         images = CatalogImages(REGISTRIES, clock, lambda: None)
         image, snapshot = f"{odd.host}/olm/index:v1.38", of(odd.host, "a")
-        assert "503" in (await images.settled(snapshot, UPDATE)).of(image, "a").problem
+        assert "503" in (await images.settled(snapshot, UPDATE)).catalog_of(image, "a").problem
         mended[0] = True
-        assert "503" in (await images.settled(snapshot, UPDATE)).of(image, "a").problem
+        assert "503" in (await images.settled(snapshot, UPDATE)).catalog_of(image, "a").problem
         await clock.advance(RETRY_S)
-        assert not (await images.settled(snapshot, UPDATE)).of(image, "a").problem
+        assert not (await images.settled(snapshot, UPDATE)).catalog_of(image, "a").problem
         await images.close()
 
 
@@ -223,7 +223,7 @@ async def test_why_a_catalog_cannot_be_read(tmp_path: Path, files: list[Made], r
     with odd_registry(layout, answer) as odd:
         images = CatalogImages(REGISTRIES, ManualClock(), lambda: None)
         seen = await images.settled(of(odd.host, "a"), UPDATE)
-        found = seen.of(f"{odd.host}/olm/index:v1.38", "a")
+        found = seen.catalog_of(f"{odd.host}/olm/index:v1.38", "a")
         assert words in found.problem
         assert not found.packages
         await images.close()
@@ -235,7 +235,7 @@ async def test_a_package_that_is_gone_is_told_from_another_layout(tmp_path: Path
     made = put_image(layout, [package("b"), package("c")])
     with odd_registry(layout, tag_of(made.digest)) as odd:
         images = CatalogImages(REGISTRIES, ManualClock(), lambda: None)
-        found = (await images.settled(of(odd.host, "a"), UPDATE)).of(f"{odd.host}/olm/index:v1.38", "a")
+        found = (await images.settled(of(odd.host, "a"), UPDATE)).catalog_of(f"{odd.host}/olm/index:v1.38", "a")
         assert (found.problem, found.packages) == ("", {})
         await images.close()
 
@@ -257,7 +257,7 @@ async def test_a_registry_that_says_nothing_is_given_up(tmp_path: Path) -> None:
             images.seen(snapshot, UPDATE)
             await clock.advance(FIRST_S)
             assert not images.awaited(CHECK)
-            found = (await images.settled(snapshot, UPDATE)).of(f"{odd.host}/olm/index:v1.38", "a")
+            found = (await images.settled(snapshot, UPDATE)).catalog_of(f"{odd.host}/olm/index:v1.38", "a")
             assert found.problem == "it was not read within 0.2 s"
         finally:
             ended.set()
