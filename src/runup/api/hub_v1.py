@@ -1,4 +1,5 @@
-"""A hub of Open Cluster Management: its clusters, sets of them, and what it makes in each and reads of it."""
+"""The API of a hub of Open Cluster Management: its clusters, its cluster sets, and the ManifestWorks for each
+cluster."""
 
 from typing import Any
 

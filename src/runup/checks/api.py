@@ -1,4 +1,4 @@
-"""The names that a check in Python, and its tests, are written with. Public: docs/python-api.md."""
+"""Exports the names for writing a check in Python and its tests. Public: docs/python-api.md."""
 
 from __future__ import annotations
 

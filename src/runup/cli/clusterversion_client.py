@@ -1,7 +1,7 @@
 """Reads and changes ClusterVersion for every command.
 
-A change that depends on what was read carries the resourceVersion. On a conflict it is decided again on the newer
-object, so that two administrators at once never overwrite each other unseen.
+A change that depends on what was read carries the resourceVersion. On a conflict the change is decided again from the
+newer object, so that two administrators at once never overwrite each other unseen.
 """
 
 from __future__ import annotations

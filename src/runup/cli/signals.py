@@ -1,4 +1,4 @@
-"""Lets SIGTERM end a command as Ctrl-C does, so that what it holds is removed."""
+"""Lets SIGTERM end a command as Ctrl-C does, so that the command still cleans up."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Tells whether the files of a dump are of one cluster: objects of two clusters have the same names.
+"""Tells whether the files of a dump come from one cluster: objects of two clusters may have the same names.
 
-A ClusterVersion is known by the id of its cluster; a cluster without one by the uid of its namespace kube-system.
+A cluster is identified by the id in its ClusterVersion, or by the uid of its namespace kube-system if it has none.
 """
 
 from __future__ import annotations

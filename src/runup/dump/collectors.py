@@ -1,4 +1,4 @@
-"""Knows the tools that write dumps: whose namespace a file is about, and which kinds a tool listed in full.
+"""Knows the tools that write dumps: which namespace a file covers, and which kinds a tool listed in full.
 
 Which tools, and the source of each rule: docs/decisions/0080.
 """

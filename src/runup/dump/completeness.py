@@ -1,8 +1,8 @@
 """Determines which kinds a dump holds in full, for the cluster or for a namespace, by what its format proves.
 
 What each format proves, and its source, is in docs/decisions/0080. An answer of the API server proves its kind: a list
-that has the metadata of a list and was not cut off. It is about the cluster if it reaches across namespaces or has
-objects that are in none, else about the one namespace of its objects or of its folder. Objects on their own prove
+that has the metadata of a list and was not cut off. Such a list covers the cluster if it reaches across namespaces or
+has objects that are in none, else the one namespace of its objects or of its folder. Objects on their own prove
 nothing, unless the tool that wrote them is known to have listed their kind (`collectors`).
 """
 

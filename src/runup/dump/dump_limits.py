@@ -1,10 +1,10 @@
 """Limits for reading a dump, which is untrusted: whatever it holds, reading it takes less than 1 GiB of memory.
 
-A file is refused before it is decoded, by its size and by what it would take: measured, decoding takes six bytes for
-each of the text, and 180 for each mark that begins an item (a line, a comma, a colon, a bracket). A list of objects in
-JSON that would take too much at once is decoded item by item (`large_lists`). A refused file is named like a broken
-one, and the others count; a dump that is too deep, has too many files, or whose objects take too much in all is refused
-as a whole.
+A file is refused before it is decoded, by its size and by the memory that decoding it would take: measured, decoding
+takes six bytes for each of the text, and 180 for each mark that begins an item (a line, a comma, a colon, a bracket). A
+list of objects in JSON that would take too much at once is decoded item by item (`large_lists`). A refused file is
+named like a broken one, and the others count; a dump that is too deep, has too many files, or whose objects take too
+much in all is refused as a whole.
 """
 
 from __future__ import annotations

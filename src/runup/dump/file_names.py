@@ -1,6 +1,7 @@
 """Reads the resource that a file is named after: `poddisruptionbudgets.yaml`, `NAME-node.yaml`, `PLURAL.GROUP.yaml`.
 
-A name says of what a list without items is, if the list does not. It never says that a list has all objects.
+The name determines the kind of a list without items, if the list itself does not state its kind. A name never proves
+that a list has all objects.
 """
 
 from __future__ import annotations

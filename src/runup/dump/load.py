@@ -1,7 +1,7 @@
 """Reads a dump into the cluster's objects, with an account of what could not be used.
 
-The sandbox's import and `upgrade status --dump` both use it. A broken file or item never stops it: it is named and
-counted. A dump without a ClusterVersion is an error, unless the reader takes one of Kubernetes alone.
+The sandbox's import and `upgrade status --dump` both use it. A broken file or item is named and counted, and does not
+stop the reading. A dump without a ClusterVersion is an error, unless the reader takes one of Kubernetes alone.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`cluster-version-operator report-status`, which a Job of the hub's add-on runs in each cluster.
 
-It reads what `upgrade status` and `upgrade recommend` would show, once, and puts both into ConfigMap `status-newest`,
-from where an agent takes them to the hub (docs/decisions/0111).
+The command reads what `upgrade status` and `upgrade recommend` would show, once, and puts both into ConfigMap
+`status-newest`, from where an agent takes them to the hub (docs/decisions/0111).
 """
 
 from __future__ import annotations

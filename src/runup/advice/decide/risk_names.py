@@ -1,4 +1,4 @@
-"""Names of the cluster's own risks, for those who read a stored ClusterVersion and evaluate nothing."""
+"""Names of the cluster's own risks, for code that reads a stored ClusterVersion and evaluates nothing."""
 
 from __future__ import annotations
 

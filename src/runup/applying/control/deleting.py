@@ -1,4 +1,4 @@
-"""Deletes the objects that a release removes: one request each, then a watch until it is gone, beside the run."""
+"""Deletes the objects that a release removes: sends one request for each, and watches until the object is gone."""
 
 from __future__ import annotations
 

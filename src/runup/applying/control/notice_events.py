@@ -1,4 +1,4 @@
-"""Tells of objects of a release in events on ClusterVersion."""
+"""Creates events on ClusterVersion that tell administrators about objects of a release."""
 
 from __future__ import annotations
 

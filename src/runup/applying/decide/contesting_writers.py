@@ -1,4 +1,4 @@
-"""Decides from managedFields who it is that keeps changing an object of a release."""
+"""Determines from managedFields which writer keeps changing an object of a release."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""The merge rules of each kind: which fields of others stay, and which go.
+"""The merge rules of each kind: which fields of other writers stay, and which are removed.
 
-They are those of the Go operator (docs/upstream-behaviour.md 5.2), but for what docs/decisions/0078 lists. Kinds that
-are not here are applied, and whatever others add to them stays.
+The rules are those of the Go operator (docs/upstream-behaviour.md 5.2), except for the differences that
+docs/decisions/0078 lists. Objects of kinds without rules are applied, and the fields that other writers add to them
+stay.
 """
 
 from __future__ import annotations

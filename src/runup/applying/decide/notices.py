@@ -1,4 +1,4 @@
-"""Words what administrators should know about one object of a release, although it keeps the release from nothing."""
+"""Phrases notices about one object of a release: administrators should know of them, but they block nothing."""
 
 from __future__ import annotations
 

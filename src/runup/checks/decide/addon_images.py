@@ -1,6 +1,6 @@
 """Recognises the add-ons of a cluster by the images of its pods: which known add-ons run, and in which version.
 
-What runs counts, not what a chart or an add-on's own object says that it should be.
+The version that runs counts, not the version that a chart or an add-on's own object asks for.
 """
 
 from __future__ import annotations

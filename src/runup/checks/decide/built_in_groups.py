@@ -1,7 +1,8 @@
 """Distinguishes the API groups of Kubernetes itself from those of definitions and aggregated API servers.
 
-Groups below `k8s.io` are no sign: definitions may have them, too, such as gateway.networking.k8s.io,
-snapshot.storage.k8s.io or migration.k8s.io (https://github.com/kubernetes/enhancements, KEP-2337).
+A name below `k8s.io` proves nothing: the groups of CustomResourceDefinitions may have one, too, such as
+gateway.networking.k8s.io, snapshot.storage.k8s.io or migration.k8s.io (https://github.com/kubernetes/enhancements,
+KEP-2337).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Recognizes the distribution or service of a cluster by its nodes, and returns its row of the table.
 
-It need not be named by the user: kubelets, images, labels and annotations of nodes differ by distribution. The table
-`data/distributions.yaml` has a source and a date for each range.
+The user need not name the distribution: kubelets, images, labels and annotations of nodes differ by distribution. The
+table `data/distributions.yaml` has a source and a date for each range.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Rewrites texts of checks and pages, which are written for OpenShift, in terms of plain Kubernetes.
 
-Checks name commands as administrators of OpenShift type them, between backquotes. `kubectl` has the same ones, without
-the `adm` of those that OpenShift groups so. A page also has sentences about OpenShift alone, which are left out.
+Checks name commands as administrators of OpenShift type them, between backquotes. `kubectl` has the same commands,
+without the word `adm` that some have in `oc`. Sentences about OpenShift alone are left out of a page.
 """
 
 from __future__ import annotations

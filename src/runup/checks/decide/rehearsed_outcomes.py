@@ -1,7 +1,7 @@
-"""The outcomes of a rehearsal as they come from the process that ran it, and the Unknown that stands for them.
+"""Encodes and decodes the outcomes of a rehearsal, and builds the Unknown outcome for one that did not run.
 
-A rehearsal needs an API server, which the process of the checks does not load; what crosses the border are outcomes as
-JSON (docs/decisions/0096).
+A rehearsal needs an API server, which the process of the checks does not load. So another process runs the rehearsal,
+and sends the outcomes as JSON (docs/decisions/0096).
 """
 
 from __future__ import annotations

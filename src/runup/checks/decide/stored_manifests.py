@@ -1,7 +1,8 @@
-"""Judges manifests that lie somewhere as text: in files that are yet to be applied, and in releases that Helm keeps.
+"""Judges manifests that are stored as text: files that are not applied yet, and the manifests of Helm releases.
 
-What is served is a matter of the version in the text: the API server converts what is stored, but refuses a write in a
-version that it does not serve. Of definitions only those of widely used add-ons are known, by the add-on's version.
+The version in the text decides whether the target serves a manifest: the API server converts stored objects, but
+refuses a write in a version that it does not serve. Only the CustomResourceDefinitions of widely used add-ons are
+known, by the add-on's version.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Selects the target's manifests that checks judge a cluster by.
+"""Selects the manifests of the target that checks compare a cluster with.
 
 These are CustomResourceDefinitions, CredentialsRequests, CatalogSources and the admin gates. A payload has hundreds of
 files of several megabytes. Only those that can contain such a kind are parsed, and of a definition only names and

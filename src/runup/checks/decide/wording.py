@@ -1,6 +1,6 @@
 """Phrases what findings say: short lists, causes and times, references to objects, severities.
 
-The cause comes before the time: a table that cuts a message must still say what to do something about.
+The cause comes before the time, so that a message which a table cuts still names the cause.
 """
 
 from __future__ import annotations

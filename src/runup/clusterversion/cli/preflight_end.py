@@ -1,7 +1,8 @@
-"""Decides what `--clear-preflight` does: clears the request, or ends what goes on for an update without one. Pure.
+"""Decides what `--clear-preflight` does: it clears a preflight's request, or ends a preflight without one. Pure.
 
-An update whose request came from a preflight's waits for what that finds, and its request has no mode that could be
-cleared. An annotation that names the attempt then ends the preflight and leaves the update (docs/decisions/0076).
+If an update is requested while its preflight runs, the update waits for the findings, and its request has no mode that
+could be cleared. An annotation that names the attempt then ends the preflight and leaves the update
+(docs/decisions/0076).
 """
 
 from __future__ import annotations

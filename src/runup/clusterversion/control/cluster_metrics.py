@@ -1,4 +1,4 @@
-"""The cluster's own series, as of the last pass: `decide.series` computes them, this keeps and exports them."""
+"""Keeps and exports the cluster's own time series as of the last pass; `decide.metric_samples` computes them."""
 
 from __future__ import annotations
 

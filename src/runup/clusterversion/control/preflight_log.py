@@ -1,6 +1,6 @@
 """Describes the preflight's state after a pass for log and metrics: `Observed` and `Plan` in, one value out.
 
-`grep preflight` over the operator's log shows the course: one line for each step, with target, ID and reason.
+`grep preflight` over the operator's log shows what a preflight did: one line for each step, with target, ID and reason.
 """
 
 from __future__ import annotations

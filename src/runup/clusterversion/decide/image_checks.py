@@ -1,7 +1,7 @@
 """Decides which lookups of a release image are due: verifying its signature, and reading its version.
 
-Each is done at first, and again `RECHECK` after a failure. In: what is known of the image (`ReleaseCheck`). Out: work
-that a worker begins; its result is part of a later pass.
+Each lookup is made once, and again `RECHECK` after a failure. In: what is known of the image (`ReleaseCheck`). Out:
+work that a worker begins; its result is part of a later pass.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The input of the steps of a preflight (`PreflightCase`), and their result (`Preflight`).
 
-Here is found out which attempt a request belongs to, and what there is of its Deployment; nothing is planned.
+Determines which attempt a request belongs to and what exists of its Deployment; plans nothing.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Plans what a preflight has in the cluster: its Deployment, account, Pods of checks, and reports in ConfigMaps.
+"""Plans the objects of a preflight in the cluster: its Deployment, account, Pods of checks, and reports in ConfigMaps.
 
 Whether the preflight goes on is decided elsewhere (`preflights`). In: the case or the view. Out: actions, and texts
-about Pods that are on their way out.
+about Pods that are being deleted.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Decides about the actions of the console's pages: the choices, what was confirmed, and what is not allowed. Pure.
+"""Decides about the actions of the console's pages: which are offered, confirmed or forbidden. Pure.
 
 An action does what a command does. The confirmation shows the cluster's state, and is valid only while that state
 lasts.

@@ -1,4 +1,4 @@
-"""Decides what is drawn of a cluster's way: by a graph, by what its ClusterVersion offers, or by its steps. Pure."""
+"""Decides what is drawn of a cluster's update paths: from a graph, its ClusterVersion's offers, or its steps. Pure."""
 
 from __future__ import annotations
 

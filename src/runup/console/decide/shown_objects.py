@@ -1,6 +1,6 @@
-"""Decides which objects are shown as evidence, and what of them. Pure.
+"""Decides which objects are shown as evidence, and which of their values are hidden. Pure.
 
-Secrets are never shown. Of other objects the places are hidden in which people keep secrets all the same: values of
+Secrets are never shown. In other objects, values are hidden where people keep secrets all the same: values of
 environment variables, of ConfigMaps, files of MachineConfigs, keys of Routes, what virtual machines start with, and
 users with passwords in addresses.
 """

@@ -1,4 +1,4 @@
-"""Turns the flags of `runup install` into options, asking the cluster for what is left to it."""
+"""Turns the flags of `runup install` into options, and reads options that were not given from the cluster."""
 
 from __future__ import annotations
 

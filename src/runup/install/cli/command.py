@@ -1,4 +1,4 @@
-"""`runup install` and `runup uninstall`: what is typed, and one line an object."""
+"""Defines `runup install` and `runup uninstall`: their flags, and an output of one line for each object."""
 
 from __future__ import annotations
 

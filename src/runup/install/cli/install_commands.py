@@ -1,4 +1,4 @@
-"""Runs `runup install` and `runup uninstall` once their flags are read, and prints what comes of them."""
+"""Runs `runup install` and `runup uninstall` once their flags are read, and prints their results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kinds that a cluster serves, asked for once each: by apiVersion, or by group in its preferred version."""
+"""Discovers the kinds that a cluster serves, by apiVersion or by group in its preferred version; caches the answers."""
 
 from __future__ import annotations
 

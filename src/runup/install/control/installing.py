@@ -1,4 +1,4 @@
-"""Installs and uninstalls a component: its objects, its certificate, the first ClusterVersion, what it left behind."""
+"""Installs and uninstalls a component: its objects, its certificate, the first ClusterVersion, and what remained."""
 
 from __future__ import annotations
 

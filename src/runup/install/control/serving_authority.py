@@ -1,4 +1,4 @@
-"""An authority and a certificate for a component's Service, on a cluster that has no other source of them."""
+"""Creates an authority and a certificate for a component's Service, on a cluster that has no other source of them."""
 
 from __future__ import annotations
 

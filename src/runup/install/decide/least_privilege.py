@@ -1,4 +1,4 @@
-"""The operator without the rights to apply releases: it advises, checks and records, and no pod of it is root.
+"""Removes the operator's rights to apply releases: it then advises, checks and records, and no pod runs as root.
 
 A process that applies a release has all rights (docs/decisions/0051). An operator that only records updates needs the
 rules of its own role alone, and reports that are ConfigMaps need no folder of the node.

@@ -1,7 +1,8 @@
-"""Fits the objects of a component to a cluster that has nothing of OpenShift.
+"""Adapts the objects of a component to a cluster that has nothing of OpenShift.
 
-What names something that such a cluster lacks is left out: namespaces, roles, priority classes, security context
-constraints, the authority of Services. What OpenShift gives by itself is said: a user, ports, who answers for names.
+References to things that such a cluster lacks are left out: namespaces, roles, priority classes, security context
+constraints, the authority of Services. What OpenShift sets by default is set explicitly: a user, and ports of the API
+server. Network policies allow name servers anywhere.
 """
 
 from __future__ import annotations

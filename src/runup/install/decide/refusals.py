@@ -1,4 +1,4 @@
-"""Decides what speaks against an installation: another operator keeps the same objects, or an API is missing."""
+"""Finds reasons against an installation: another operator keeps the same objects, or an API is missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Certificate that a component serves with: who makes it, and who trusts it.
+"""Decides who issues the certificate that a component serves with, and who trusts it.
 
 On OpenShift the service CA does both, by annotations. Elsewhere `runup install` makes an authority and a
 certificate, or cert-manager does (https://cert-manager.io/docs/concepts/ca-injector/).

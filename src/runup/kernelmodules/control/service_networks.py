@@ -1,7 +1,7 @@
-"""Finds the networks of a cluster's Services, at whose addresses references of other people may not arrive.
+"""Finds the networks of a cluster's Services: references that users write must not lead to addresses in them.
 
-OpenShift has them in its Network, Kubernetes 1.33 and later in ServiceCIDRs. A process inside a cluster that has
-neither cannot tell a Service from another private address, so that all private networks count as theirs.
+OpenShift lists these networks in its Network, Kubernetes 1.33 and later in ServiceCIDRs. A process inside a cluster
+that has neither cannot tell a Service from another private address, so that all private networks count as theirs.
 """
 
 from __future__ import annotations

@@ -146,16 +146,8 @@ def show(ctx: click.Context, version: str, output: str | None, verbose: bool, in
             from kubekit.kube.clock import SystemClock
             from runup.preflight.cli.render.preflight_page import page
 
-            clusterversion_client.write(
-                [
-                    (
-                        "out",
-                        page(
-                            shown_findings, SystemClock().now(), cluster=clusterversion_client.name_of(client, cluster)
-                        ),
-                    )
-                ]
-            )
+            cluster_name = clusterversion_client.name_of(client, cluster)
+            clusterversion_client.write([("out", page(shown_findings, SystemClock().now(), cluster=cluster_name))])
             return shown_findings.exit_code
     wide = output == "wide"
     _print(
@@ -178,14 +170,8 @@ def _show_kept(client: SyncClient, version: str, output: str | None, *, verbose:
     if output == "html":
         from runup.preflight.cli.render.preflight_page import page
 
-        clusterversion_client.write(
-            [
-                (
-                    "out",
-                    page(findings, client.now(), cluster=clusterversion_client.name_of(client, stored_result.cluster)),
-                )
-            ]
-        )
+        cluster_name = clusterversion_client.name_of(client, stored_result.cluster)
+        clusterversion_client.write([("out", page(findings, client.now(), cluster=cluster_name))])
         return findings.exit_code
     wide = output == "wide"
     _print(

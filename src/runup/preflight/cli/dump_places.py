@@ -1,4 +1,4 @@
-"""Finds the files and lines of a dump in which objects are, for forms that lead a reader there."""
+"""Finds the file and the line of each object in a dump, for output forms that point a reader there."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""`runup preflight run --in-cluster`: the same preflight as a Job of the cluster, with an account that only reads.
+"""`runup preflight run --in-cluster`: runs the preflight as a Job of the cluster, with an account that only reads.
 
-The command starts the Job, waits for its report, keeps the report in the cluster, removes the Job, and hands back what
-an evaluation on this machine would have been. ClusterVersion is read, never written.
+The command starts the Job, waits for its report, keeps the report in the cluster, removes the Job, and returns the same
+value as an evaluation on this machine. ClusterVersion is read, never written.
 """
 
 from __future__ import annotations

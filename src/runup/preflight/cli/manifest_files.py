@@ -1,4 +1,4 @@
-"""`runup preflight run --manifests`: what is yet to be applied, judged for a version without any cluster."""
+"""`runup preflight run --manifests`: judges manifests that are not applied yet, for a version and without a cluster."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The option `-o` of several outputs: `-o json`, `-o json=FILE -o html=FILE`, `-o json=FILE,markdown=-`.
 
-Whether the files can be written is looked at before anything is read of a cluster: a missing folder costs no run.
+Whether the files can be written is checked before a cluster is read, so that a missing folder does not cost a run.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""A baseline: the risks that an earlier result named, by cluster. Only what is new beyond it is to fail. Pure.
+"""A baseline: the risks that an earlier result named, by cluster. Only further risks fail a later run. Pure.
 
-It is read from what `-o json` printed, of one cluster, of several or of a fleet, or from a report that was kept.
+A baseline is read from the output of `-o json` (for one cluster, several or a fleet), or from a stored report.
 """
 
 from __future__ import annotations

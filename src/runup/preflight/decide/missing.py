@@ -1,4 +1,4 @@
-"""Tells what could not be checked by what is missing: the kinds of objects, and the subjects they are needed for. Pure.
+"""Describes what could not be checked: the kinds of objects that are missing, and the subjects that need them. Pure.
 
 A kind that is not known here is its own subject (docs/decisions/0072 D38).
 """

@@ -3,8 +3,9 @@
     binaryData:
       20261123T092159Z.20261123T092201125000Z.6ea1f3b2c4d0.json.gz: ...
 
-The key has when the cluster was as the report says, when it was written, and a hash of the cluster's name. The value is
-the report as JSON with the name of its cluster, packed by gzip. An annotation says how many older ones had to go.
+The key holds the time that the report is about, the time at which it was written, and a hash of the cluster's name. The
+value is the report as JSON with the name of its cluster, packed by gzip. An annotation says how many older ones had to
+go.
 """
 
 from __future__ import annotations

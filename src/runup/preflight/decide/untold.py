@@ -1,4 +1,4 @@
-"""Knows which risks a report says nothing about: those whose check could not tell. Pure."""
+"""Determines which risks a report says nothing about, because their check could not tell. Pure."""
 
 from __future__ import annotations
 

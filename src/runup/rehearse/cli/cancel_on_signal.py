@@ -1,4 +1,4 @@
-"""Runs a command's work so that SIGINT and SIGTERM cancel it: then every way out cleans up."""
+"""Runs a command's work so that SIGINT and SIGTERM cancel it, and it cleans up however it ends."""
 
 from __future__ import annotations
 

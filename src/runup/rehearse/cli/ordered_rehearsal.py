@@ -1,7 +1,7 @@
 """The process that a preflight in a cluster starts to rehearse its update: an order on stdin, outcomes on stdout.
 
-`python -m runup.rehearse.cli.ordered_rehearsal`. It runs at low priority, and with no more memory than the order
-allows: a process that the kernel ends for its memory would take the whole container with it.
+`python -m runup.rehearse.cli.ordered_rehearsal`. The process runs at low priority, and with no more memory than the
+order allows: a process that the kernel ends for its memory would take the whole container with it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Finds the release that a rehearsal applies, by the options that name it, and what of a cluster it starts from."""
+"""Loads the release that a rehearsal applies, by the options that name it, and finds the cluster's ClusterVersion."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Reads the objects of a cluster that a copy is made of: from a dump, or from a live cluster by get and list alone.
+"""Reads the objects for a copy of a cluster: from a dump, or from a live cluster by get and list alone.
 
 Secrets of a live cluster are read as metadata, without their annotations: `last-applied-configuration` holds what a
-Secret holds. What a dump does not have in full, and what could not be listed, is known as such afterwards.
+Secret holds. Kinds that a dump does not have in full, or that could not be listed, are recorded as such.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Makes the copy of a cluster on a real kube-apiserver: what the sandbox's copy holds, put into its etcd.
+"""Makes the copy of a cluster on a real kube-apiserver: puts what the sandbox's copy holds into its etcd.
 
-The sandbox's copy stays beside it as what was there before: an object's dependents, a namespace's contents and stored
-custom resources, which the release may delete. What becomes of the release's objects is asked of the real server.
+The sandbox's copy is kept as the state before the release: an object's dependents, a namespace's contents and stored
+custom resources, which the release may delete. The results of the release's objects are read from the real server.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Rehearses an update: makes the copy, applies the release to it, and gathers what became of everything.
+"""Rehearses an update: makes the copy, applies the release to it, and collects the results.
 
-In: a cluster's objects and a loaded release. Out: a `Rehearsal`. The cluster itself is not written to, nor is anything
-outside of the copy's temporary folder.
+In: a cluster's objects and a loaded release. Out: a `Rehearsal`. Neither the cluster nor anything outside of the copy's
+temporary folder is written.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Applies a release to a copy of the cluster: the operator's own tasks, in its order, by its own requests.
 
-In: the copy and the release's tasks. Out: a `RunResult`: what failed, and where an operator would wait.
-An operator tries again what is refused, for as long as it takes. A rehearsal asks once, notes the answer and goes on,
-so that one run finds everything that is in the way; how many tasks an operator would never reach is counted by its
-graph. What fails because something later in the release is missing is tried again at the end, as an operator does.
+In: the copy and the release's tasks. Out: a `RunResult`: what failed, and where an operator would wait. An operator
+retries a refused task for as long as it takes. A rehearsal asks once, notes the answer and goes on, so that one run
+finds everything that is in the way; how many tasks an operator would never reach is counted by its graph. What fails
+because something later in the release is missing is tried again at the end, as an operator does.
 """
 
 from __future__ import annotations

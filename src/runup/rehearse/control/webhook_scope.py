@@ -1,4 +1,4 @@
-"""Finds which webhooks of the cluster the release's writes would be sent to. They cannot be called from a copy."""
+"""Finds the webhooks of the cluster to which the release's writes would be sent. A copy cannot call them."""
 
 from __future__ import annotations
 

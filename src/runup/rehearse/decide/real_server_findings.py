@@ -1,4 +1,4 @@
-"""Makes the findings of a real API server: what it makes of the cluster's own objects, before any release."""
+"""Makes the findings of a real API server: objects of the cluster that it refuses or changes, before any release."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tells apart why the API server refused a task, by its answer: the code, and the words that Kubernetes has for it."""
+"""Determines why the API server refused a task, from the code and the text of its answer."""
 
 from __future__ import annotations
 

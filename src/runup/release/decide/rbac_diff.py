@@ -1,8 +1,8 @@
 """Compares the RBAC objects of two releases.
 
 In: the manifests of both. Out: an `AccessChange` for each role and binding that grants more or less than before. A rule
-with several verbs and resources is split up first: one that was only split or reordered is no change, and one more verb
-is one line.
+with several verbs and resources is split up first, so that a rule which was only split or reordered is no change, and
+one more verb is one line.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Computes an UpdateStatus object from a snapshot of the cluster; raises oc's error where the snapshot is too small."""
+"""Computes an UpdateStatus object from a snapshot of the cluster; raises oc's error if the snapshot lacks objects."""
 
 from __future__ import annotations
 

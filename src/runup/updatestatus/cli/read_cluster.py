@@ -1,4 +1,4 @@
-"""Reads from a live cluster everything that its status is computed from, where no controller wrote an UpdateStatus.
+"""Reads the input of a live cluster's status, for clusters where no controller wrote an UpdateStatus.
 
 A kind that may not be read is an `Unreadable` in the snapshot, and so a line of the report.
 """

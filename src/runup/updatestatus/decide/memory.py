@@ -1,7 +1,7 @@
 """Start times from the previous status. Everything else is computed anew in every pass.
 
-Takes the previous status, or None. It prevents that a restart of the controller resets the age of every drain, and that
-equal input gives a different object.
+Takes the previous status, or None. Because its times are kept, a restart of the controller does not reset the age of
+every drain, and equal input gives an equal object.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reads from a live cluster what `recommend` needs: ClusterVersion, the alerts of its Thanos, the operator's records.
+"""Reads the input of `recommend` from a live cluster: ClusterVersion, the alerts of its Thanos, the operator's records.
 
 In: a connection. Out: a `RecommendInput`. The cluster is only read.
 """

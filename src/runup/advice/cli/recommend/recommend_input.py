@@ -1,4 +1,4 @@
-"""Defines `RecommendInput`: what `recommend` computes its advice from, read from a cluster, a dump or a file."""
+"""Defines `RecommendInput`, from which `recommend` computes its advice; it is read from a cluster, a dump or a file."""
 
 from __future__ import annotations
 

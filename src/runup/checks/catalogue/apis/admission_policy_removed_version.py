@@ -2,9 +2,9 @@
 
 Applies when the target's Kubernetes serves none of the resources in the versions that a resourceRule of a bound
 ValidatingAdmissionPolicy or MutatingAdmissionPolicy names, or of its binding, while the cluster's serves some, and the
-other rules there do not name the same resources for the same operations in a version that stays. Of the groups that the
-table of removed versions knows. With matchPolicy Equivalent it is no different: the API server converts between the
-versions that it serves, and one that is gone is none of them; a rule that also names a version that stays is fine.
+other rules there do not name the same resources for the same operations in a version that stays. Only groups that the
+table of removed versions knows are judged. matchPolicy Equivalent changes nothing: the API server converts between the
+versions that it serves, and a removed version is not one of them; a rule that also names a version that stays is fine.
 MutatingAdmissionPolicies that cannot be listed count as none before Kubernetes 1.36, which serves them by default.
 
 Why it matters: the policy refuses and changes nothing any more, and nobody says so: what it guarded is unguarded.

@@ -2,9 +2,10 @@
 
 Applies when an APIRequestCount says that a version was asked for within the last day by something else than a known
 scanner or the platform itself, and that it is removed one to three minor versions of Kubernetes after the target's. All
-of them are one risk.
+such versions are one risk.
 
-Why it matters: for this update it does not. It is the time that is left to change the clients.
+Why it matters: this update does not break these clients, but one of the next three minor versions will, unless they are
+changed before.
 
 What to do: plan the change of the clients that are named; `oc get apirequestcounts` shows who still asks.
 

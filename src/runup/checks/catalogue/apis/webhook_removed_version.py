@@ -2,9 +2,9 @@
 
 Applies when the target's Kubernetes serves none of the resources in the versions that a rule of the webhook names,
 while the cluster's serves some, and its other rules do not name the same resources for the same operations in a version
-that stays: a rule about CREATE is no stand-in for one about DELETE. Of the groups that the table of removed versions
-knows. With matchPolicy Equivalent it is no different: the API server converts between the versions that it serves, and
-one that is gone is none of them.
+that stays: a rule about CREATE is no stand-in for one about DELETE. Only groups that the table of removed versions
+knows are judged. matchPolicy Equivalent changes nothing: the API server converts between the versions that it serves,
+and a removed version is not one of them.
 
 Why it matters: the API server never asks such a webhook again, and says nothing: a policy is gone without a trace.
 

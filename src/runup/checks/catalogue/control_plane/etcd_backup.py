@@ -1,9 +1,9 @@
 """The newest backup of etcd failed.
 
-Applies when, of the EtcdBackups of the cluster, the newest has the condition BackupFailed. A cluster without any is not
-judged: backups may be made in other ways, which nobody tells the cluster.
+Applies when, of the EtcdBackups of the cluster, the newest has the condition BackupFailed. A cluster without
+EtcdBackups is not judged: backups may be made in other ways, of which the cluster knows nothing.
 
-Why it matters: an update that goes wrong is undone from a backup alone.
+Why it matters: only a backup can undo an update that went wrong.
 
 What to do: see `oc describe etcdbackup NAME`, and make one that comes to its end before the update.
 

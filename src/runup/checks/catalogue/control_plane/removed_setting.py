@@ -1,11 +1,11 @@
 """A component of the control plane, a kubelet or kube-proxy is given what the target's does not take.
 
 Applies when a flag or an admission plug-in is removed in a minor version up to the target's, or a feature gate is
-removed, or set against the value that the target locks it to. Looked at is who writes it: the ConfigMaps
-`kubeadm-config`, `kubelet-config` and `kube-proxy` of kubeadm, the annotations `k3s.io/node-args` and
-`rke2.io/node-args` of nodes, and without these the commands of the static pods in `kube-system`. What files of nodes
-say no object tells: `kubeadm-flags.env`, a kubelet's own configuration. Where the target is newer than the tables, what
-is given is Unknown.
+removed, or set against the value that the target locks it to. The check reads the objects that set these: the
+ConfigMaps `kubeadm-config`, `kubelet-config` and `kube-proxy` of kubeadm, the annotations `k3s.io/node-args` and
+`rke2.io/node-args` of nodes, and without these the commands of the static pods in `kube-system`. Files on nodes
+(`kubeadm-flags.env`, a kubelet's own configuration) are not in any object, and so are not read. Where the target is
+newer than the tables, what is given is Unknown.
 
 Why it matters: a component that does not know what it is given prints it and ends: the control plane stays down, or the
 node's kubelet.

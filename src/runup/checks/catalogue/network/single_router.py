@@ -1,8 +1,8 @@
 """A domain is served by one router, which is gone while its node is updated.
 
 Applies when an IngressController asks for one replica, on a cluster with more than one worker node that can be drained:
-two are the default there. A cluster whose infrastructure is a single node, and controllers that ask for none, are not
-told. All such controllers are one risk.
+two are the default there. A cluster whose infrastructure is a single node, and controllers that ask for no replica, are
+not reported. All such controllers are one risk.
 
 Why it matters: when the router's node is drained another router is started elsewhere, and until it serves all routes of
 the domain are down: for the default one the console and the login, too.

@@ -4,7 +4,7 @@ Applies when a MachineSet names a boot image of RHEL 8 (a release before 4.13), 
 Google Cloud, Azure, vSphere, Nutanix and OpenStack tell (an AMI's ID does not), and the machine-config operator does
 not keep that MachineSet's image up to date (MachineConfiguration `cluster`, managedBootImagesStatus); or when the same
 object's bootImageSkewEnforcementStatus has a version below 4.13 or RHEL 9.2, which is what makes the machine-config
-operator refuse minor updates from 4.21 on. All of them are one risk.
+operator refuse minor updates from 4.21 on. All such images are one risk.
 
 Why it matters: boot images are not updated with the cluster by themselves. A node that starts from an old one must take
 the step to the release's operating system at its first start, and from RHEL 8 that is not sure to succeed: a cluster

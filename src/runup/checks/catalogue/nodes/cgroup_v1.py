@@ -1,8 +1,8 @@
 """The cluster's nodes are told to use cgroup v1, which the target does not.
 
 Applies when the nodes' configuration (nodes.config.openshift.io) says cgroupMode v1 and the target is OpenShift 4.19 or
-later, or its Kubernetes is 1.35 or later. The mode is the cluster's; which
-mode a node runs it does not report.
+later, or its Kubernetes is 1.35 or later. The mode is configured for the cluster; a node does not report which mode it
+runs.
 
 Why it matters: the kubelet of such a node does not start any more.
 

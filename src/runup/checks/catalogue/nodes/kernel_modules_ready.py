@@ -3,8 +3,9 @@
 Applies when a Module of Kernel Module Management has no image with its kernel modules for a kernel that the target
 brings to the nodes that load it: no mapping for that kernel, an image that is not there or may not be read, or one
 without the file below `<dirName>/lib/modules/<kernel>/`. Nothing is built for that: a Module that would be built or
-signed is Unknown, and what it would take is told. Where a PreflightValidationOCP of the target's image has tried it,
-its word counts. Unknown, too, is a registry that does not answer, and a cluster whose release brings no driver toolkit.
+signed is Unknown, and the finding says what it would take. If a PreflightValidationOCP of the target's image has tried
+it, that result counts. A registry that does not answer is Unknown, too, as is a cluster whose release brings no driver
+toolkit.
 
 Why it matters: nodes that boot the target's kernel without the module lose the hardware that it drives.
 

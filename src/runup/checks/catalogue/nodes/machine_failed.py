@@ -1,7 +1,7 @@
 """Machines that the cluster made are broken.
 
 Applies when a Machine is in phase Failed, has been Provisioning or Provisioned (without a node) for two hours or more,
-or has been on its way out for two hours. All of them are one risk.
+or has been on its way out for two hours. All such Machines are one risk.
 
 Why it matters: a failed machine is never mended by itself: its node is missing where a drain needs the room, and a
 MachineSet that wants it does not make another.

@@ -1,9 +1,9 @@
 """The image of some nodes is not made for the target's Kubernetes.
 
 Applies when a node's operating system, as its kubelet reports it, is one whose publisher has no image for the target:
-Talos by its own support matrix, and Amazon Linux 2 on EKS, which ended with 1.32. From 1.35 on also when it is one that
-starts with cgroup v1 unless it was told otherwise (RHEL 8, CentOS 7, Ubuntu 20.04, Debian 10, Amazon Linux 2): which of
-both a node runs it does not report.
+Talos by its own support matrix, and Amazon Linux 2 on EKS, which ended with 1.32. For a target of 1.35 or later it also
+applies to an operating system that starts with cgroup v1 by default (RHEL 8, CentOS 7, Ubuntu 20.04, Debian 10, Amazon
+Linux 2): a node does not report which version it runs.
 
 Why it matters: there is no image to update these nodes to; a kubelet of 1.35 and later does not start on cgroup v1.
 

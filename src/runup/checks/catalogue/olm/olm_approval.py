@@ -1,8 +1,8 @@
 """An update of an installed operator waits for somebody's approval.
 
-Applies when an InstallPlan is in phase RequiresApproval and what it brings is not installed. All of them are one risk.
-A plan that brings no version to which a Subscription of its namespace goes is superseded, and nobody waits for it.
-Where one of them does not say to which version it goes, or there is none, each plan counts.
+Applies when an InstallPlan is in phase RequiresApproval and what it brings is not installed. All such plans are one
+risk. A plan that brings no version to which a Subscription of its namespace goes is superseded, and nobody waits for
+it. If a Subscription there does not say to which version it goes, or there is none, each plan counts.
 
 Why it matters: the catalog has a newer version that nobody has taken; after the update of the cluster it may be too
 old a version to go on from.

@@ -1,8 +1,9 @@
 """An installed operator says that it does not run on the target's minor version.
 
 Applies when a ClusterServiceVersion that OLM installed has the property `olm.maxOpenShiftVersion` below the target's
-minor version. Each is a risk of its own. A value that is no version is named, and Unknown. The target is judged, not
-the next minor version alone: an operator that allows the next does not hold back that one, but may a jump.
+minor version. Each is a risk of its own. A value that is not a version is Unknown, and the finding names it. The target
+is judged, not the next minor version alone: an operator that allows the next does not hold back that one, but may a
+jump.
 
 Why it matters: OLM says Upgradeable=False and the update is refused; where it is forced, the operator may fail.
 

@@ -1,10 +1,10 @@
 """Operators must be updated before the cluster, and in this order.
 
 Applies when an operator's installed version does not allow the target's minor version, and its Subscription knows a
-newer one that is not installed yet. The order is that of their needs: who owns a kind comes before who requires it.
-Where the plan that brings the newer version says up to which minor version that one runs, it is said, too. For an
-operator whose Subscription knows nothing newer it says what the other channels of its catalog have, as the catalogs on
-the cluster are now; only the newest version of a channel is looked at.
+newer one that is not installed yet. The order follows their dependencies: an operator that owns a kind comes before one
+that requires the kind. If the plan that brings the newer version says up to which minor version that version runs, so
+does the finding. For an operator whose Subscription knows nothing newer it says what the other channels of its catalog
+have, as the catalogs on the cluster are now; only the newest version of a channel is looked at.
 
 Why it matters: the update of the cluster is refused until these are done, and the other order may fail.
 

@@ -2,7 +2,7 @@
 
 Applies when the cluster's ConfigMap `admin-gates`, or the target's own, has a gate for the minor version that the
 cluster runs or one that the update passes, and `admin-acks` does not acknowledge it. Each gate is a risk of its own,
-under the name that the cluster-version operator gives it. A gate without a text, or whose name is none, is Unknown.
+under the name that the cluster-version operator gives it. A gate without a text, or with an invalid name, is Unknown.
 
 Why it matters: the update to the next minor version is refused; what the gate asks about (removed APIs, as a rule)
 breaks applications.

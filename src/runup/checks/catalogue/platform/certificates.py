@@ -2,9 +2,9 @@
 
 Applies when a Certificate of cert-manager has ended or ends within seven days although its renewalTime is past, or is
 not Ready and ends within seven days; or when all certificates of one name that a machine config pool lists
-(`status.certExpirys`) end within seven days, and four fifths of the life of the last one were over an hour ago or
-more, when its owner renews it. Its life is known by the time in its name; one without is not judged. Secrets are not
-read: this is what other objects tell of the certificates in them.
+(`status.certExpirys`) end within seven days, and four fifths of the life of the last one were over an hour ago or more,
+when its owner renews it. The life of such a certificate is derived from the time in its name; a certificate without one
+is not judged. Secrets are not read: the check uses what other objects report of the certificates in them.
 
 Why it matters: what is served or trusted by it stops being so in the middle of an update perhaps: webhooks that are not
 trusted refuse requests, routes and internal connections break, nodes cannot reach the API server.

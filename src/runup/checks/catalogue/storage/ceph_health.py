@@ -1,8 +1,8 @@
 """The cluster's own storage is not healthy, and the update takes nodes of it away one by one.
 
 Applies when a CephCluster (Rook, OpenShift Data Foundation) says HEALTH_ERR, or HEALTH_WARN, which is less grave. A
-warning that names nothing but daemons that crashed in the past (RECENT_CRASH, RECENT_MGR_MODULE_CRASH) is not told. One
-that does not say how it is, is Unknown.
+warning that names nothing but daemons that crashed in the past (RECENT_CRASH, RECENT_MGR_MODULE_CRASH) is not reported.
+A CephCluster that does not report its health is Unknown.
 
 Why it matters: each drained node takes its disks out of the storage. Where data is not yet complete on the others,
 Rook's budgets keep the next node from being drained, or volumes stop.

@@ -1,8 +1,8 @@
 """A pod has a volume that it would not get again.
 
 Applies when a pod that a drain would move has a PersistentVolumeClaim that is being deleted, that has lost its volume
-(phase Lost), or that is not there any more. All of them are one risk. It is critical if a claim was seen in this state;
-one that is not there may have been made after claims were listed, and before pods were.
+(phase Lost), or that is not there any more. All such claims are one risk. It is critical if a claim was seen in this
+state; a claim that is not there may have been made after claims were listed, and before pods were.
 
 Why it matters: a claim in use is only deleted once no pod has it: when its pod is evicted the claim goes, and with
 reclaim policy Delete its data. A claim that has lost its volume, or is gone, holds the next pod back for good.

@@ -3,7 +3,7 @@
 Applies when an attached PersistentVolume must be in a zone (`nodeAffinity` on keys of zones or regions alone) and no
 other node of that zone takes its pod: there is none, or it is cordoned, not ready, or has a taint NoSchedule or
 NoExecute that the volume's present node does not have. Volumes that are bound to one machine by design, and clusters of
-one node, are not told.
+one node, are not reported.
 
 Why it matters: while that node is updated its pod has no place to go: it is down until the node is back, whatever a
 disruption budget of other pods promises.

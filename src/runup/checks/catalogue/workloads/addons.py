@@ -2,9 +2,9 @@
 
 Applies when pods run an image of cert-manager, Istio, Cilium, Calico, Argo CD, Karpenter, metrics-server or
 cluster-autoscaler in a version that the project's own table ends before the target with, while it has another version
-for the target. Each finding says whose table that is, and as of when. Not to be the newest is nothing; what a project
-calls untested is told as that. Where the table has no version for the target at all, or not the one that runs, it is
-Unknown. One risk for each add-on.
+for the target. Each finding names the table and its date. An add-on that is merely not the newest is no finding; a
+combination that its project calls untested is reported as untested. If the table has no version for the target at all,
+or not the one that runs, it is Unknown. Each add-on is a risk of its own.
 
 Why it matters: a controller that asks for versions of APIs that are gone, or does not know what is new, stands still:
 no certificates, no routes, no nodes, and for a network no pods.

@@ -1,7 +1,7 @@
 """An add-on runs that nobody maintains any more.
 
-Applies when pods run an image of the Ingress controller ingress-nginx, which ended on 24 March 2026. It informs: what
-runs goes on.
+Applies when pods run an image of the Ingress controller ingress-nginx, which ended on 24 March 2026. The risk is for
+information: what runs goes on running.
 
 Why it matters: no version of it will be made or tested for the target's Kubernetes, and nothing that is found in it is
 mended. Each update of the cluster takes it further from what it was tested with.

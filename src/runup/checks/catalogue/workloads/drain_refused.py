@@ -2,7 +2,7 @@
 
 Applies when a pod that a drain of its node would evict has no owner that brings it back, is under more than one
 PodDisruptionBudget, or is under one that never allows an eviction. Each node is judged with all its pods and budgets
-together. A cluster of one node is not drained. One risk for each group of nodes that are updated together.
+together. A cluster of one node is not drained. Each group of nodes that are updated together is one risk.
 
 Why it matters: `oc adm drain` refuses a pod without an owner unless it is given `--force`, and tries for ever where the
 API server refuses the eviction. The node is not updated until somebody decides, or until the time limit of a service

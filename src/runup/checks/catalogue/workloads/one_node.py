@@ -2,7 +2,7 @@
 
 Applies when a ReplicaSet or StatefulSet outside the platform's namespaces has two pods or more, all of them are on one
 node, and no PodDisruptionBudget selects them: with one, a drain takes them one after the other. All such workloads are
-one risk. On a cluster of one node it says nothing.
+one risk. A cluster of one node gets no finding.
 
 Why it matters: somebody asked for more than one pod so that one is always there; while that node is updated none is.
 

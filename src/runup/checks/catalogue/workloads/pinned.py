@@ -2,8 +2,8 @@
 
 Applies when a Deployment or StatefulSet outside the platform's namespaces has pods that a drain would move, and of all
 nodes only one has the labels that its nodeSelector, its required affinity and its project demand, and the extended
-resources (devices) that it asks for, without a taint that it does not tolerate. All such workloads are one risk. On a
-cluster of one node it says nothing.
+resources (devices) that it asks for, without a taint that it does not tolerate. All such workloads are one risk. A
+cluster of one node gets no finding.
 
 Why it matters: an evicted pod stays Pending until its node is back: drained, restarted with the new system, and
 uncordoned.

@@ -2,8 +2,8 @@
 
 Applies when a namespace demands a level of the Pod Security Standards (label `pod-security.kubernetes.io/enforce`), and
 a pod that a drain would move, and that a controller would make again, violates it: it was there before the label, or
-before the label became stricter. Judged is the pod as it was admitted, with what security context constraints gave it,
-not its template. All of them are one risk.
+before the label became stricter. The pod is judged as it was admitted, with what security context constraints gave it,
+and not its template. All such pods are one risk.
 
 Why it matters: such a pod runs on until its node is drained. Then nobody can make it again: the workload is gone until
 somebody notices.

@@ -3,8 +3,9 @@
 Applies when a ResourceQuota without scopes leaves less than one more pod needs (its number, or the cpu or memory that
 the pods of the namespace request), and the namespace has something that needs one pod too many for a time: a virtual
 machine that must move when its node is drained, or, in a namespace of the platform, a Deployment that is rolled out by
-maxSurge. And when a quota is used beyond its limit, which was lowered later: pods that are evicted are not made again.
-What is only full is not told otherwise: a new pod is made once the old one has ended. All of them are one risk.
+maxSurge. It also applies when a quota is used beyond its limit, which was lowered later: pods that are evicted are not
+made again. Otherwise a full quota is not reported: a new pod is made once the old one has ended. All such quotas are
+one risk.
 
 Why it matters: a virtual machine that cannot move holds up the drain of its node, and a Deployment of the platform
 without its new pods holds up the update.

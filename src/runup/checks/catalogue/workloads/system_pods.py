@@ -2,7 +2,7 @@
 
 Applies when a pod in a namespace of the platform (`openshift-*`, `kube-*`) has a container in CrashLoopBackOff,
 ImagePullBackOff or a state like it, or has been Pending for ten minutes or more: Unschedulable, ContainerCreating, or
-without a word. One that is held back by a scheduling gate does not count. All of them are one risk.
+without a word. A pod that is held back by a scheduling gate does not count. All such pods are one risk.
 
 Why it matters: an update brings hundreds of images and restarts every one of these: what cannot be pulled today cannot
 be pulled then, and an operator without its pods does not finish.

@@ -1,7 +1,7 @@
 """Pods that nothing brings back: a drain deletes them for good.
 
 Applies when a pod outside the platform's namespaces runs on a node and has no owner at all. Pods that have ended, and
-those of the node itself, do not count. All of them are one risk.
+those of the node itself, do not count. All such pods are one risk.
 
 Why it matters: `oc adm drain` refuses such a pod, and with `--force` deletes it, and with it whatever it kept on the
 node. The machine-config operator drains with force.

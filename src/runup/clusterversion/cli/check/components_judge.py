@@ -1,4 +1,4 @@
-"""Turns the components that were found into rows: installed where, which version, ready, with its rights. Pure."""
+"""Turns the components that were found into rows: namespace, version, readiness and rights of each. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Renders the pages of actions: what can be asked for, what is confirmed, and what is so in the cluster afterwards."""
+"""Renders the pages of actions: the form, its confirmation, and the cluster's state afterwards."""
 
 from __future__ import annotations
 

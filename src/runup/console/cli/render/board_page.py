@@ -1,4 +1,4 @@
-"""Renders the page of all clusters: what they come to, each risk by cluster, and every cluster with its age. Pure."""
+"""Renders the page of all clusters: a summary, each risk with its clusters, and each cluster with its age. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Renders what came and went in kept reports: by day or week of the fleet, or by report of a cluster. Pure."""
+"""Renders the risks that came and went in kept reports: of the fleet by day or week, or of one cluster. Pure."""
 
 from __future__ import annotations
 

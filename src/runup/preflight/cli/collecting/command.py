@@ -1,4 +1,4 @@
-"""The command `runup dump collect`: what the checks read, from a cluster into a folder or an archive, read-only."""
+"""The command `runup dump collect`: copies what the checks read from a cluster into a folder or an archive."""
 
 from __future__ import annotations
 

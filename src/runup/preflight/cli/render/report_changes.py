@@ -1,4 +1,4 @@
-"""Renders what is new and what is gone since a baseline as Markdown: a comment on a pull request. Pure."""
+"""Renders the risks that are new or gone since a baseline as Markdown, for a comment on a pull request. Pure."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Renders preflights as SARIF 2.1.0, as code-scanning services take it. Pure.
 
-They want a physical location for each result: the object's file in the dump, or the dump's own for a result without
-objects. A live cluster has no files, and its results have logical locations alone
+Such services require a physical location for each result: the object's file in the dump, or the dump itself for a
+result without objects. A live cluster has no files, and its results have logical locations alone
 (https://docs.github.com/en/code-security/code-scanning/integrating-with-code-scanning/sarif-support-for-code-scanning).
 """
 

@@ -1,4 +1,4 @@
-"""Renders the steps of an update as one plan to tick off: what is paused, remedied, done and looked at. Pure."""
+"""Renders the steps of an update as one checklist: what to pause, to remedy, to do and to look at. Pure."""
 
 from __future__ import annotations
 
