@@ -1,5 +1,4 @@
-"""The API of a hub of Open Cluster Management: its clusters, its cluster sets, and the ManifestWorks for each
-cluster."""
+"""The API of a hub of Open Cluster Management: clusters, cluster sets, and the ManifestWorks for each cluster."""
 
 from typing import Any
 
