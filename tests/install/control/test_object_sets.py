@@ -233,6 +233,28 @@ def test_a_kind_that_is_not_served_is_named(
     assert world.clock.monotonic() == waits_s
 
 
+def test_a_group_that_was_just_defined_is_waited_for(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its definition here serves no version of the object, as if the server had not listed the group yet."""
+    monkeypatch.setattr(sets, "SERVED_WITHIN_S", 5.0)
+    group = f"{world.namespace}.example.com"
+    schema = {"openAPIV3Schema": {"type": "object"}}
+    version = {"name": "v1", "served": False, "storage": True, "schema": schema}
+    pears = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"pears.{group}"},
+        "spec": {
+            "group": group,
+            "scope": "Cluster",
+            "names": {"plural": "pears", "kind": "Pear"},
+            "versions": [version],
+        },
+    }
+    with pytest.raises(InstallError, match="does not serve"):
+        world.apply(pears, {"apiVersion": f"{group}/v1", "kind": "Pear", "metadata": {"name": "it"}})
+    assert world.clock.monotonic() == 5
+
+
 def test_what_is_there_is_not_created_again(world: World) -> None:
     """Nor looked at; a dry run says the same and writes nothing."""
 
@@ -245,6 +267,8 @@ def test_what_is_there_is_not_created_again(world: World) -> None:
     assert world.stored("a")["data"] == {"x": "1"}
     unknown = {"apiVersion": "fruit.example.com/v1", "kind": "Apple", "metadata": {"name": "it"}}
     assert created(unknown, dry_run=True) == {"Apple it": "created"}
+    with pytest.raises(InstallError, match=r"does not serve fruit\.example\.com/v1 Apple"):
+        created(unknown)
 
 
 def test_a_set_is_removed_with_what_its_members_left(world: World) -> None:

@@ -46,7 +46,7 @@ class Reading:
 
     def entries(self, kind: Kind, namespace: str) -> list[Entry]:
         """Returns all stored objects of a namespace, or of all namespaces."""
-        return self._schemas.all_seen(kind, self._store.items(kind.storage, namespace))
+        return self._schemas.all_as_read(kind, self._store.items(kind.storage, namespace))
 
     async def known(self, attempt: Callable[[], T | Awaitable[T]]) -> T:
         """Returns the result of `attempt`, after a webhook has converted the objects that it needs. Raises ApiError."""
@@ -74,7 +74,7 @@ class Reading:
         remaining_count = 0
         if options.limit and not selector:
             remaining_count, candidates = max(len(candidates) - options.limit, 0), candidates[: options.limit]
-        entries = self._schemas.all_seen(kind, list(candidates))
+        entries = self._schemas.all_as_read(kind, list(candidates))
         if selector:
             entries = [entry for entry in entries if selector.matches(entry)]
             remaining_count = max(len(entries) - options.limit, 0) if options.limit else 0

@@ -90,9 +90,10 @@ class Schemas:
         completed: Entry = entry.cache[schema]
         return completed
 
-    def all_seen(self, kind: Kind, entries: list[Entry]) -> list[Entry]:
-        """Returns `seen` of each entry; all entries that a webhook must convert are in one Unconverted."""
+    def all_as_read(self, kind: Kind, entries: list[Entry]) -> list[Entry]:
+        """Returns each entry as `as_read` does. Raises one Unconverted with all that a webhook must convert."""
         if kind.converts:
+            # Only because it raises: `as_read` would stop at the first one.
             self.conversions.entries_in_version(kind, entries)
         if not kind.custom:
             return entries

@@ -72,6 +72,8 @@ class ObjectSets:
         self._clock = clock
         self.tool_version = tool_version
         self.kinds = ServedKinds(client)
+        # The groups of the definitions that were applied here.
+        self._defined_groups: set[str] = set()
 
     def installed(self, component: str) -> tuple[Inventory, ...]:
         """Returns the sets of `component` in all namespaces. Raises KubeError."""
@@ -103,11 +105,14 @@ class ObjectSets:
     def create(self, obj: JSON, tell: Told, *, dry_run: bool = False) -> None:
         """Creates `obj` if it is absent; an object that exists is left as it is.
 
-        A dry run does not create definitions, so an object of a kind that it would define counts as created.
+        A dry run does not create definitions, so an object of a kind that it would define counts as created. Raises
+        InstallError if the cluster does not serve its kind.
         """
         identity = identity_of(obj)
         resource = self._resource(obj, wait=not dry_run)
         if resource is None:
+            if not dry_run:
+                raise _not_served(obj)
             tell(Done(identity, Outcome.CREATED))
             return
         try:
@@ -205,7 +210,7 @@ class ObjectSets:
         if resource is None or (dry_run and before is None and _namespace_is_new(identity, objects)):
             # A dry run cannot try what needs a definition or a namespace that it has not made.
             if not dry_run:
-                raise InstallError(f"{identity}: the cluster does not serve {obj['apiVersion']} {obj['kind']}")
+                raise _not_served(obj)
             return Done(identity, Outcome.CREATED)
         try:
             after = self._client.send(
@@ -220,18 +225,24 @@ class ObjectSets:
                 f"{identity}: {error.message}\nTo set these fields all the same, add --force-conflicts"
             ) from error
         if definition(obj):
+            self._defined_groups.add(obj["spec"]["group"])
             self.kinds.forget()
         if before is None:
             return Done(identity, Outcome.CREATED)
         return Done(identity, Outcome.UNCHANGED if _is_unchanged(before, after) else Outcome.CONFIGURED)
 
     def _resource(self, obj: JSON, *, wait: bool) -> Resource | None:
-        """Returns the resource of the object's kind, None if it is not served; may wait `SERVED_WITHIN_S` seconds."""
+        """Returns the resource of the object's kind, None if it is not served; may wait `SERVED_WITHIN_S` seconds.
+
+        A kind of a group that nobody serves, and that was not defined here, is not waited for.
+        """
         deadline = self._clock.monotonic() + SERVED_WITHIN_S
         while True:
             resource = self.kinds.resource(obj["apiVersion"], obj["kind"])
             group = obj["apiVersion"].partition("/")[0]
-            if resource is not None or not wait or group not in self.kinds.groups:
+            # A group that is new with a definition is listed a moment after the definition was accepted.
+            may_come = group in self.kinds.groups or group in self._defined_groups
+            if resource is not None or not wait or not may_come:
                 return resource
             if self._clock.monotonic() >= deadline:
                 return None
@@ -291,6 +302,10 @@ def _held_by(obj: JSON) -> str:
     conditions = (obj.get("status") or {}).get("conditions") or ()
     messages = [str(condition.get("message")) for condition in conditions if condition.get("status") == "True"]
     return "; ".join(messages) or "the server does not say why"
+
+
+def _not_served(obj: JSON) -> InstallError:
+    return InstallError(f"{identity_of(obj)}: the cluster does not serve {obj['apiVersion']} {obj['kind']}")
 
 
 def _first_of_namespace(objects: Objects, namespace: str) -> int:

@@ -43,7 +43,7 @@ _FOLDERS = (MANIFESTS, RELEASE_MANIFESTS)
 
 
 class FromPod:
-    """A `Payloads` that runs a Pod on `node`; this process sees the node's `retrieval.PAYLOADS` as `folder`."""
+    """A `Payloads` that runs a Pod on `node`; this process sees the node's `retrieval_pod.PAYLOADS` as `folder`."""
 
     def __init__(
         self,
