@@ -55,6 +55,7 @@ NOT_TYPED = {
     },
     "sizing.md": {
         "python -m bench": "all of them take most of an hour",
+        "python -m bench day": "it takes most of an hour",
         "python -m bench memory_in_image": "it needs what `make real` needs, and the operator's image",
     },
 }
