@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
+from typing import TypeVar
 
 from msgspec.structs import replace
 
-from kubekit.api.meta_v1 import Condition, ConditionStatus
+from kubekit.api.meta_v1 import Condition, ConditionStatus, LooseCondition
 
 Conditions = tuple[Condition, ...]
+C = TypeVar("C", Condition, LooseCondition)
 
 
-def find(conditions: Iterable[Condition], type_: str) -> Condition | None:
+def find(conditions: Iterable[C], type_: str) -> C | None:
     """Returns the first condition of this type, or None, as every client of ClusterVersion reads it."""
     # Called for thousands of nodes: a loop takes a third of the time of `next` with a generator.
     for condition in conditions:

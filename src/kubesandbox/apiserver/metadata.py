@@ -25,9 +25,12 @@ def new_uid() -> str:
     return str(uuid.UUID(int=_RANDOM.getrandbits(128), version=4))
 
 
-def rfc3339(moment: datetime) -> str:
-    """Returns a time in UTC such as `2026-01-31T12:00:00Z`."""
-    return f"{moment.replace(tzinfo=None).isoformat(timespec='seconds')}Z"
+def rfc3339(moment: datetime, unit: str = "seconds") -> str:
+    """Returns a time in UTC such as `2026-01-31T12:00:00Z`, to the second or to the `unit` of `isoformat`.
+
+    The year keeps its four digits, which strftime drops before 1000.
+    """
+    return f"{moment.replace(tzinfo=None).isoformat(timespec=unit)}Z"
 
 
 def meta(obj: JSON) -> JSON:

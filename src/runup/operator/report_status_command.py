@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from runup import __version__
-from runup.cli.errors import CommandError, describe
+from runup.cli.errors import CommandError
 from runup.cli.output import without_printable
 from runup.fleet.decide.status_schedule import COMMAND
 
@@ -57,17 +57,15 @@ def read_status(client: SyncClient) -> NewestStatus:
 
 
 def _tried(reading: Callable[[SyncClient], dict[str, Any]], client: SyncClient, problem: str) -> dict[str, Any]:
-    from kubekit.error_types import RunupError
+    from runup.fleet.cli.fleet_members import failure_text
 
     try:
         return reading(client)
-    except RunupError as error:
-        return {problem: str(error)}
     except Exception as error:
-        failure = describe(error)
-        if failure is None:
+        text = failure_text(error)
+        if text is None:
             raise
-        return {problem: failure.text.strip().removeprefix("error: ")}
+        return {problem: text}
 
 
 def _read_update_status(client: SyncClient) -> dict[str, Any]:

@@ -74,6 +74,6 @@ def test_two_homes_are_found_as_if_every_node_were_looked_at(seed: int) -> None:
     for _ in range(200):
         template, project = some_template(rand), some_labels(rand, 0.1)
         expected = [node for node in nodes if fits_node(template, node, project)][:2]
-        assert list(homes.of(template, project)) == expected
+        assert list(homes.find(template, project)) == expected
         numbers.add(len(expected))
     assert not nodes or numbers == {0, 1, 2}

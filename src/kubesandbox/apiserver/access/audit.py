@@ -11,7 +11,7 @@ import orjson
 
 from kubesandbox.apiserver.http.messages import Request, User
 from kubesandbox.apiserver.http.routing import Target
-from kubesandbox.apiserver.metadata import new_uid
+from kubesandbox.apiserver.metadata import new_uid, rfc3339
 
 JSON = dict[str, Any]
 
@@ -32,7 +32,7 @@ class AuditLog:
     def now_text(self) -> str:
         """Returns the present time as a MicroTime."""
         moment = self._base + timedelta(seconds=self._monotonic() - self._start)
-        return f"{moment.replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
+        return rfc3339(moment, "microseconds")
 
     def write(
         self,

@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from kubekit.lang.quantity import QuantityError, canonical_quantity
+from kubesandbox.apiserver.metadata import rfc3339
 
 
 class GoError(ValueError):
@@ -162,7 +163,7 @@ _ZERO = datetime(1, 1, 1, tzinfo=UTC)
 @lru_cache(4096)
 def _time_to_second(text: str) -> str | None:
     moment = _parse_time(text, _RFC3339)
-    return None if moment == _ZERO else _rfc3339_text(moment)
+    return None if moment == _ZERO else rfc3339(moment)
 
 
 def read_time(value: Any, go_type: str) -> str | None:
@@ -173,9 +174,4 @@ def read_time(value: Any, go_type: str) -> str | None:
 def micro_time(value: Any, go_type: str) -> str | None:
     """Reads a time and returns it in UTC, to the microsecond; None for Go's zero time."""
     moment = _parse_time(read_text(value, go_type), _RFC3339_MICRO)
-    return None if moment == _ZERO else _rfc3339_text(moment, "microseconds")
-
-
-def _rfc3339_text(moment: datetime, unit: str = "seconds") -> str:
-    """Returns a time in UTC as RFC 3339 has it; the year keeps its four digits, which strftime drops before 1000."""
-    return f"{moment.replace(tzinfo=None).isoformat(timespec=unit)}Z"
+    return None if moment == _ZERO else rfc3339(moment, "microseconds")

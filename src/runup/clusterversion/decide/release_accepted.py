@@ -14,7 +14,7 @@ from datetime import timedelta
 
 from msgspec.structs import replace as with_fields
 
-from kubekit.api.conditions import with_condition
+from kubekit.api.conditions import find, with_condition
 from kubekit.api.meta_v1 import Condition, ConditionStatus
 from kubekit.error_types import Terminal, Waiting
 from kubekit.lang.truncate import join_within
@@ -386,7 +386,7 @@ def _until_text(view: View) -> str:
 
 def _loaded_condition(view: View) -> Condition | None:
     """Returns ReleaseAccepted for a pass without a new request: the release worked towards counts as accepted."""
-    condition = next((c for c in view.status.conditions if c.type == RELEASE_ACCEPTED), None)
+    condition = find(view.status.conditions, RELEASE_ACCEPTED)
     loaded = f'Payload loaded version="{view.current.version}" image="{view.current.image}"'
     if condition is not None and condition.status == "True" and condition.message.startswith(loaded):
         return None

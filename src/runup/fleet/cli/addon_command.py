@@ -19,8 +19,8 @@ from runup.preflight.cli.in_cluster import image_for_job
 from runup.preflight.decide import channel_target, schedule
 from runup.preflight.decide.cluster_run import Checking
 
-# https://kubernetes.io/docs/concepts/overview/working-with-objects/names/
 STATUS_EVERY, NEVER = "5m", "never"
+# https://kubernetes.io/docs/concepts/overview/working-with-objects/names/
 _PLACEMENT = re.compile(r"([a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?)/([a-z0-9](?:[-.a-z0-9]{0,251}[a-z0-9])?)")
 
 

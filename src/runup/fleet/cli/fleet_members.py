@@ -138,11 +138,12 @@ def connection_to(member: Member, of: Connection) -> Connection:
 
 def problem_of(member: Member, error: Exception) -> str | None:
     """Returns why a cluster could not be read, in the words of a command about it alone; None for a bug of ours."""
-    text = _text_of(error)
+    text = failure_text(error)
     return text and member.as_named(text)
 
 
-def _text_of(error: Exception) -> str | None:
+def failure_text(error: Exception) -> str | None:
+    """Returns what a command about one cluster would say of an error; None for a bug of ours."""
     from kubekit.error_types import RunupError
     from kubekit.oci.registry_errors import OciError
 

@@ -8,10 +8,10 @@ report, else with why there is none; and with the reasons for which the report m
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
-from kubekit.api.meta_v1 import LooseCondition
+from kubekit.api.conditions import find
 from kubekit.lang.printable import one_line
 from kubekit.lang.truncate import cut
 from runup.api.hub_v1 import CLUSTER_SET_LABEL, ManagedCluster, ManagedClusterSet, ManifestStatus, ManifestWork
@@ -45,13 +45,27 @@ def members_with_reports(
     `unreadable` says of clusters why an object about them cannot be read. `target` is the version that the reports have
     to be about; those about another one say nothing of it.
     """
+    return judge_each(clusters, works, unreadable, lambda cluster, its_works: _member(cluster, its_works, now, target))
+
+
+def judge_each(
+    clusters: Iterable[ManagedCluster],
+    works: Iterable[ManifestWork],
+    unreadable: Mapping[str, str],
+    judge: Callable[[ManagedCluster, Sequence[ManifestWork]], Member],
+) -> tuple[Member, ...]:
+    """Returns the member that `judge` makes of each cluster and its works; an `unreadable` one is not judged."""
     by_cluster: dict[str, list[ManifestWork]] = defaultdict(list)
     for work in works:
         by_cluster[work.metadata.namespace].append(work)
-    return tuple(
-        _member(each, by_cluster[each.metadata.name], now, unreadable.get(each.metadata.name, ""), target)
-        for each in clusters
-    )
+    members = []
+    for cluster in clusters:
+        name = cluster.metadata.name
+        if problem := unreadable.get(name):
+            members.append(Member(name, labels=cluster.metadata.labels, problem=problem))
+        else:
+            members.append(judge(cluster, by_cluster[name]))
+    return tuple(members)
 
 
 def clusters_of_set(clusters: Sequence[ManagedCluster], found: ManagedClusterSet) -> tuple[ManagedCluster, ...]:
@@ -73,12 +87,8 @@ def clusters_of_set(clusters: Sequence[ManagedCluster], found: ManagedClusterSet
     return chosen
 
 
-def _member(
-    cluster: ManagedCluster, works: Sequence[ManifestWork], now: datetime, unreadable: str, target: str
-) -> Member:
+def _member(cluster: ManagedCluster, works: Sequence[ManifestWork], now: datetime, target: str) -> Member:
     name, labels = cluster.metadata.name, cluster.metadata.labels
-    if unreadable:
-        return Member(name, labels=labels, problem=unreadable)
     silent = silence(cluster)
     try:
         found = [(report, work) for work in works if (report := _report_in(work)) is not None]
@@ -105,7 +115,7 @@ def silence_doubt(silent: str) -> Doubt:
 
 def silence(cluster: ManagedCluster) -> str:
     """Returns why nobody knows whether the cluster is there, empty if its agent says that it is."""
-    available = condition_of(cluster.status.conditions, AVAILABLE)
+    available = find(cluster.status.conditions, AVAILABLE)
     if available is None:
         return "its agent has not registered yet"
     if available.status == "True":
@@ -121,7 +131,7 @@ def why_nothing_travelled(cluster: ManagedCluster, works: Sequence[ManifestWork]
     if not works:
         return "no preflight is scheduled there: the add-on is not in its namespace of the hub; a Placement chooses it"
     for work in works:
-        applied = condition_of(work.status.conditions, APPLIED)
+        applied = find(work.status.conditions, APPLIED)
         if applied is None or applied.status != "True":
             why = brief(applied.message) if applied is not None else "its agent has not said anything of it"
             return f"the schedule is not applied there: {why}"
@@ -190,11 +200,6 @@ def age_problem(
 def _interval_text(interval: timedelta) -> str:
     hours = interval / timedelta(hours=1)
     return f"{hours:g} h" if hours >= 1 else f"{interval / timedelta(minutes=1):g} min"
-
-
-def condition_of(conditions: Iterable[LooseCondition], kind: str) -> LooseCondition | None:
-    """Returns the condition of a type, None if there is none."""
-    return next((each for each in conditions if each.type == kind), None)
 
 
 def brief(text: str) -> str:

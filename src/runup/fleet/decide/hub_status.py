@@ -6,18 +6,18 @@ status, else with why there is none; and with the reasons for which it may no lo
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
+from kubekit.api.conditions import find
 from runup.api.hub_v1 import ADDON_LABEL, ManagedCluster, ManifestWork
 from runup.fleet.decide import newest_status, status_schedule
 from runup.fleet.decide.hub_addon import NAMES
 from runup.fleet.decide.hub_clusters import (
     age_problem,
     brief,
-    condition_of,
     interval_of,
+    judge_each,
     manifests_of,
     silence,
     silence_doubt,
@@ -39,18 +39,11 @@ def members_with_status(
     unreadable: Mapping[str, str],
 ) -> tuple[Member, ...]:
     """Returns a member for each cluster; `unreadable` says of clusters why an object about them cannot be read."""
-    by_cluster: dict[str, list[ManifestWork]] = defaultdict(list)
-    for work in works:
-        by_cluster[work.metadata.namespace].append(work)
-    return tuple(
-        _member(each, by_cluster[each.metadata.name], now, unreadable.get(each.metadata.name, "")) for each in clusters
-    )
+    return judge_each(clusters, works, unreadable, lambda cluster, its_works: _member(cluster, its_works, now))
 
 
-def _member(cluster: ManagedCluster, works: Sequence[ManifestWork], now: datetime, unreadable: str) -> Member:
+def _member(cluster: ManagedCluster, works: Sequence[ManifestWork], now: datetime) -> Member:
     name, labels = cluster.metadata.name, cluster.metadata.labels
-    if unreadable:
-        return Member(name, labels=labels, problem=unreadable)
     silent = silence(cluster)
     try:
         found = [(status, work) for work in works if (status := _status_in(work)) is not None]
@@ -79,7 +72,7 @@ def _why_no_status(works: Sequence[ManifestWork]) -> str:
     read = [each for work in works for each in manifests_of(work, newest_status.NAME)]
     for manifest in read:
         for kind in ("Available", "StatusFeedbackSynced"):
-            condition = condition_of(manifest.conditions, kind)
+            condition = find(manifest.conditions, kind)
             if condition is not None and condition.status != "True":
                 return f"its agent cannot read ConfigMap {newest_status.NAME}: {brief(condition.message)}"
     if read:

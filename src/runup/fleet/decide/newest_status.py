@@ -12,8 +12,6 @@ status of its ManifestWork, from where `runup fleet status --hub` and `runup fle
 
 from __future__ import annotations
 
-import binascii
-import zlib
 from base64 import b64decode
 from datetime import UTC, datetime
 from typing import Any
@@ -25,6 +23,7 @@ from kubekit.api.meta_v1 import Wire
 from kubekit.error_types import Terminal
 from kubekit.lang.printable import one_line
 from kubekit.lang.truncate import cut
+from runup.preflight.decide import packed_reports
 from runup.preflight.decide.cluster_run import NAMESPACE, PART_OF
 
 NAME = "status-newest"
@@ -34,7 +33,6 @@ FORMAT = "runup.dev/newest-status/v1"
 MAX_BYTES = 96 * 1024
 # Of clusters with a thousand nodes; what unpacks to more was not packed by us.
 _MAX_UNPACKED = 8 << 20
-_GZIP = 16 + zlib.MAX_WBITS
 _MAX_SUMMARY = 512
 _MAX_TEXT = 1024
 _MAX_FORMAT = 100
@@ -122,24 +120,20 @@ def _pack(status: NewestStatus) -> bytes:
         field: cut(one_line(getattr(status, field)), _MAX_TEXT)
         for field in ("status_problem", "doubt", "advice_problem", "precheck_problem")
     }
-    packer = zlib.compressobj(9, zlib.DEFLATED, _GZIP)
-    return packer.compress(codec.encode(replace(status, **short))) + packer.flush()
+    return packed_reports.pack(codec.encode(replace(status, **short)))
 
 
 def unpack(text: str) -> NewestStatus:
     """Returns the status in a value of `binaryData`, which is base64. Raises BadStatus."""
     try:
         packed = b64decode(text, validate=True)
-        unpacker = zlib.decompressobj(_GZIP)
-        document = unpacker.decompress(packed, _MAX_UNPACKED)
-    except (binascii.Error, UnicodeEncodeError, ValueError) as error:
+    # Other text than ASCII is a plain ValueError.
+    except ValueError as error:
         raise BadStatus(f"the status is not base64: {error}") from error
-    except zlib.error as error:
-        raise BadStatus(f"the status is not packed by gzip: {error}") from error
-    if unpacker.unconsumed_tail:
-        raise BadStatus(f"the status unpacks to more than {_MAX_UNPACKED >> 20} MiB")
-    if not unpacker.eof:
-        raise BadStatus("the status is cut")
+    try:
+        document = packed_reports.unpack(packed, _MAX_UNPACKED, "the status")
+    except ValueError as error:
+        raise BadStatus(str(error)) from error
     try:
         status = codec.decode(NewestStatus, document)
     except codec.DecodeError as error:

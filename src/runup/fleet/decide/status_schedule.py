@@ -11,7 +11,7 @@ from typing import Any
 from kubekit.api.scheme import Resource
 from runup.fleet.decide import newest_status
 from runup.preflight.decide.cluster_run import NAMESPACE, PART_OF, Checking, account_objects, job_spec
-from runup.preflight.decide.schedule import CRON_JOB, EVERY_ANNOTATION
+from runup.preflight.decide.schedule import CRON_JOB, EVERY_ANNOTATION, cron_job_object
 from runup.preflight.decide.service_account import CLUSTER_ROLE_BINDING, RBAC, Right
 
 NAME = "runup-status"
@@ -20,7 +20,7 @@ COMMAND = "report-status"
 TIMEOUT_S = 240
 """Seconds after which a Job that has not ended is ended: the next one is to find its place free."""
 # A start that is missed by more is left to the next one.
-_LATE_S = 120
+_START_DEADLINE_S = 120
 # Cluster-wide, because a Role in a namespace that is not there could never be applied, and not every cluster has all.
 RIGHTS = (
     Right("config.openshift.io", "clusterversions"),
@@ -60,16 +60,5 @@ def _view_of_monitoring(marks: JSON) -> JSON:
 
 def _cron_job(every: str, cron: str, image: str) -> JSON:
     spec = job_spec(NAME, Checking(image, user=None), (), args=(COMMAND,)) | {"activeDeadlineSeconds": TIMEOUT_S}
-    return {
-        "metadata": {"name": NAME, "namespace": NAMESPACE, "labels": PART_OF, "annotations": {EVERY_ANNOTATION: every}},
-        "spec": {
-            "schedule": cron,
-            "timeZone": "Etc/UTC",
-            "concurrencyPolicy": "Forbid",
-            "startingDeadlineSeconds": _LATE_S,
-            "successfulJobsHistoryLimit": 1,
-            "failedJobsHistoryLimit": 1,
-            "suspend": False,
-            "jobTemplate": {"metadata": {"labels": PART_OF}, "spec": spec},
-        },
-    }
+    metadata = {"name": NAME, "namespace": NAMESPACE, "labels": PART_OF, "annotations": {EVERY_ANNOTATION: every}}
+    return cron_job_object(metadata, cron, spec, start_deadline_s=_START_DEADLINE_S)

@@ -61,22 +61,26 @@ class PackedEntry(msgspec.Struct, frozen=True):
 
 
 def pack(document: bytes) -> bytes:
-    """Returns a report packed by gzip; the same report is packed the same at any time."""
+    """Returns a document packed by gzip; the same document is packed the same at any time."""
     packer = zlib.compressobj(9, zlib.DEFLATED, _GZIP)
     return packer.compress(document) + packer.flush()
 
 
-def unpack(packed: bytes) -> bytes:
-    """Returns what was packed. Raises ValueError for what is not gzip, is cut, or is larger than any report."""
+def unpack(packed: bytes, most: int = _MAX_UNPACKED, noun: str = "it") -> bytes:
+    """Returns what was packed. Raises ValueError for what is not gzip, is cut, or has more than `most` bytes.
+
+    No report has as many as the default. `noun` is what the error is about.
+    """
     unpacker = zlib.decompressobj(_GZIP)
     try:
-        document = unpacker.decompress(packed, _MAX_UNPACKED)
+        document = unpacker.decompress(packed, most)
     except zlib.error as error:
-        raise ValueError(f"it is not packed by gzip ({error})") from error
+        raise ValueError(f"{noun} is not packed by gzip ({error})") from error
     if unpacker.unconsumed_tail:
-        raise ValueError(f"it unpacks to more than {_MAX_UNPACKED // 1024} KiB")
+        size = f"{most >> 10} KiB" if most % (1 << 20) else f"{most >> 20} MiB"
+        raise ValueError(f"{noun} unpacks to more than {size}")
     if not unpacker.eof:
-        raise ValueError("it is cut")
+        raise ValueError(f"{noun} is cut")
     return document
 
 

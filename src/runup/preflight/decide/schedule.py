@@ -135,25 +135,26 @@ def _cron_job(schedule: Schedule, marks: JSON) -> JSON:
     env += [{"name": "PREFLIGHT_CLUSTER", "value": schedule.cluster}] if schedule.cluster else []
     env += [{"name": "PREFLIGHT_NEWEST", "value": "true"}] if schedule.travels else []
     spec = job_spec(NAME, schedule.checking, env) | {"activeDeadlineSeconds": TIMEOUT_S}
-    metadata = {
-        "name": NAME,
-        "namespace": NAMESPACE,
-        "labels": marks["labels"],
-        "annotations": {EVERY_ANNOTATION: schedule.every, TARGET_ANNOTATION: schedule.target},
-    }
+    annotations = {EVERY_ANNOTATION: schedule.every, TARGET_ANNOTATION: schedule.target}
+    metadata = {"name": NAME, "namespace": NAMESPACE, "labels": marks["labels"], "annotations": annotations}
+    return cron_job_object(metadata, schedule.cron, spec, start_deadline_s=_START_DEADLINE_S)
+
+
+def cron_job_object(metadata: JSON, cron: str, spec: JSON, *, start_deadline_s: int) -> JSON:
+    """Returns a CronJob that starts Jobs of that spec, with its own labels, as `cron` says in UTC."""
     return {
         "metadata": metadata,
         "spec": {
-            "schedule": schedule.cron,
+            "schedule": cron,
             "timeZone": "Etc/UTC",
             # A run that is late is not joined by the next one: both would read the whole cluster.
             "concurrencyPolicy": "Forbid",
-            "startingDeadlineSeconds": _START_DEADLINE_S,
-            # One of each is enough to read the log of; the reports are kept elsewhere.
+            "startingDeadlineSeconds": start_deadline_s,
+            # One of each is enough to read the log of; what they found is kept elsewhere.
             "successfulJobsHistoryLimit": 1,
             "failedJobsHistoryLimit": 1,
             "suspend": False,
-            "jobTemplate": {"metadata": {"labels": marks["labels"]}, "spec": spec},
+            "jobTemplate": {"metadata": {"labels": metadata["labels"]}, "spec": spec},
         },
     }
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
+from kubekit.api.conditions import find
 from kubekit.api.scheme import resource_of
 from runup.api.olm_v1alpha1 import ClusterServiceVersion, InstallPlan, Subscription
 from runup.checks.catalogue.declaring import declared, namespaced_name, risk
@@ -88,7 +89,7 @@ def _installs_for_long(csv: ClusterServiceVersion, context: Context) -> bool:
 def _resolution_findings(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields the findings about Subscriptions for which OLM finds no set of versions that fit together."""
     for sub in sorted(all_or_none(snapshot, Subscription), key=namespaced_name):
-        failed = next((condition for condition in sub.status.conditions if condition.type == "ResolutionFailed"), None)
+        failed = find(sub.status.conditions, "ResolutionFailed")
         if failed is None or failed.status != "True":
             continue
         since = failed.last_transition_time

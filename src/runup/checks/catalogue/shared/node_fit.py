@@ -61,7 +61,7 @@ class Homes:
         # The nodes by the value of a label, for each label that a template demands.
         self._by_label: dict[str, dict[str, list[Node]]] = {}
 
-    def of(self, template: TemplateSpec, project: Mapping[str, str]) -> tuple[Node, ...]:
+    def find(self, template: TemplateSpec, project: Mapping[str, str]) -> tuple[Node, ...]:
         """Returns two nodes at most; `project` is the node selector of the pods' project."""
         selector, affinity, tolerations = template.node_selector, template.affinity, template.tolerations
         pairs, project_pairs = frozenset(selector.items()), frozenset(project.items())

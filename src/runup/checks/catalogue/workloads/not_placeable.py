@@ -101,7 +101,7 @@ def _placement_problem(workload: Workload, homes: Homes, project: Mapping[str, s
     for key, value in sorted(project.items()):
         if template.node_selector.get(key, value) != value:
             return f"its project demands {key}={value}, its template {key}={template.node_selector[key]}"
-    if not homes.nodes or homes.of(template, project):
+    if not homes.nodes or homes.find(template, project):
         return ""
     selector_text = names([f"{key}={value}" for key, value in sorted({**project, **template.node_selector}.items())])
     return (

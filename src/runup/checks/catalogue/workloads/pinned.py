@@ -83,10 +83,10 @@ def _findings_of_kind(snapshot: Snapshot, kind: Slim) -> Iterator[Finding]:
         return
     nodes = snapshot.all(Node)
     projects = {namespace.metadata.name: project_selector(namespace) for namespace in snapshot.all(Namespace)}
-    pinned, homes_by_template = [], Homes(nodes)
+    pinned, finder = [], Homes(nodes)
     for candidate in choosy:
         project = projects.get(candidate.metadata.namespace, {})
-        homes = homes_by_template.of(candidate.spec.template.spec, project)
+        homes = finder.find(candidate.spec.template.spec, project)
         if len(homes) == 1 and len(nodes) > 1:
             pinned.append((candidate, homes[0]))
     if pinned:

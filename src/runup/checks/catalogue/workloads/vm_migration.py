@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kubekit.api.conditions import find
 from runup.api.platform_v1 import VirtualMachineInstance
 from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
@@ -65,7 +66,7 @@ def _migration_problem(machine: VirtualMachineInstance) -> str:
     strategy = machine.spec.eviction_strategy or machine.status.eviction_strategy
     if strategy != "LiveMigrate" or machine.status.phase != "Running":
         return ""
-    condition = next((condition for condition in machine.status.conditions if condition.type == "LiveMigratable"), None)
+    condition = find(machine.status.conditions, "LiveMigratable")
     return (condition.reason or "LiveMigratable=False") if condition is not None and condition.status == "False" else ""
 
 

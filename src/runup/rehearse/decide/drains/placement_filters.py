@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
-from kubekit.scheduling.node_rules import first_untolerated, is_selected, names_demanded
+from kubekit.scheduling.node_rules import first_untolerated, is_selected
 from runup.rehearse.decide.drains import claim_rules
 from runup.rehearse.decide.drains.claim_rules import ClaimRules
 from runup.rehearse.decide.drains.cluster_state import NodeRoom, PodState
@@ -157,8 +157,7 @@ class Filters:
 
     def why_not(self, shape: Shape, node: NodeRoom) -> tuple[str, ...]:
         """Returns why the node does not take the pod: the words of the first filter that refuses it."""
-        named = names_demanded(shape.spec.affinity.node_affinity.required_during_scheduling_ignored_during_execution)
-        if named and node.name not in named:
+        if shape.named_nodes and node.name not in shape.named_nodes:
             # The scheduler asks no filter about the nodes that a pod does not name.
             return (NOT_NAMED,)
         if node.cordoned and not shape.tolerates_cordon:

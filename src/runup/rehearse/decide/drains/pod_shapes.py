@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import msgspec
 
 from kubekit.api.meta_v1 import LabelSelector, LabelSelectorRequirement
-from kubekit.scheduling.node_rules import CORDON, is_tolerated
+from kubekit.scheduling.node_rules import CORDON, is_tolerated, names_demanded
 from kubekit.scheduling.pod_requests import pod_requests
 from kubekit.scheduling.pod_spec import SchedulingPod, SchedulingPodSpec, TopologySpreadConstraint
 from runup.rehearse.decide.drains.budget_state import BudgetState
@@ -26,6 +26,7 @@ Port = tuple[str, str, int]
 class Shape:
     """A namespace, labels and a spec, with the values that the scheduler needs. `id` is its number in the cluster.
 
+    `named_nodes` are the only nodes that its pods are tried on, none if they are tried on all.
     `requested` are the resources that one pod requests, `others` those beside cpu, memory and pods. `ports` are the
     host ports, `claims` the names of the PersistentVolumeClaims, `grace_s` the seconds of the grace period. `static` is
     `static_key`.
@@ -50,6 +51,7 @@ class Shape:
         "identity",
         "labels",
         "memory",
+        "named_nodes",
         "namespace",
         "others",
         "ports",
@@ -64,6 +66,8 @@ class Shape:
 
     def __init__(self, number: int, namespace: str, labels: dict[str, str], spec: SchedulingPodSpec) -> None:
         self.id, self.namespace, self.labels, self.spec = number, namespace, labels, spec
+        node_affinity = spec.affinity.node_affinity
+        self.named_nodes = names_demanded(node_affinity.required_during_scheduling_ignored_during_execution)
         requested = pod_requests(spec)
         self.requested = requested
         # The arguments of `selects` of counts and budgets.
