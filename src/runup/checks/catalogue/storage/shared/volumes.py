@@ -10,7 +10,7 @@ from kubekit.api.core_v1 import PlacedPod
 from kubekit.api.meta_v1 import Object, ObjectMeta, Wire
 from kubekit.api.scheme import resource_of
 from runup.api.platform_v1 import PersistentVolume
-from runup.checks.catalogue.shared.pods import PODS, is_drained
+from runup.checks.catalogue.shared.pods import PODS, is_drained, select_pods
 from runup.checks.catalogue.shared.workload_reads import REMOVED_PLUGINS
 from runup.checks.decide.model import Snapshot
 from runup.checks.decide.reads import Slim
@@ -76,12 +76,17 @@ CLAIMS = Slim(
 )
 
 
+@select_pods
+def _drained_pods_with_claims(pods: list[PlacedPod]) -> list[PlacedPod]:
+    return [pod for pod in pods if pod.demands.claims and is_drained(pod)]
+
+
 def claims_that_move(snapshot: Snapshot) -> Iterator[tuple[PlacedPod, str, Claim | None]]:
     """Yields each pod that a drain evicts with each of its claims: its name, and the claim if it is in the list.
 
     Raises Unreadable.
     """
-    moving = [pod for pod in snapshot.listed(PODS) if pod.demands.claims and is_drained(pod)]
+    moving = _drained_pods_with_claims(snapshot.listed(PODS))
     if not moving:
         return
     claims = {(claim.metadata.namespace, claim.metadata.name): claim for claim in snapshot.listed(CLAIMS)}
