@@ -1,8 +1,8 @@
 """`python -m bench.mutants --seed N --count K [ROOM...]`: which of K small changes to the code no test notices.
 
 cosmic-ray makes the changes; the sample, the copy and the choice of tests are ours (docs/decisions/0035). Each mutant
-is tried in a fork against the tests of its room that run the changed line; what lives is tried once more against all
-of the nearest tests, in a process of its own. JSON on stdout, progress on stderr.
+is tried in a fork against the fast tests of its room that run the changed line; what lives is tried once more against
+all of the nearest tests, the slow ones too, in a process of its own. JSON on stdout, progress on stderr.
 """
 
 from __future__ import annotations
@@ -18,13 +18,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench.mutants_copy import MARKED, Copy
+from bench.mutants_copy import FAST, MARKED, Copy
 from bench.mutants_forks import Forks
 from bench.mutants_lines import Lines, lines_of
 from bench.mutants_made import ROOMS, Mutant, modules_of, sample
 
-# What `make test` runs.
-FAST = "not slow and not e2e"
 PARTS = ("decide", "control", "cli")
 OUTCOMES = ("killed", "survived", "out of time")
 

@@ -25,6 +25,8 @@ NO_TEST = 5
 FAR = ("browser", "controlplane", "goclient", "journeys", "transcripts")
 # The environment variable that says which tests count, by their marks.
 MARKED = "MUTANTS_MARKED"
+# What `make test` runs.
+FAST = "not slow and not e2e"
 
 
 def marked() -> str:

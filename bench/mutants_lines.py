@@ -1,4 +1,4 @@
-"""Which test of a room runs which line of it, kept from one run to the next.
+"""Which fast test of a room runs which line of it, kept from one run to the next.
 
 A test file runs again where it, what stands beside it, or a module that it ran has changed. A map that is not quite
 true costs time and no truth: what no test of it kills is tried against all of the nearest.
@@ -15,7 +15,7 @@ import sys
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from bench.mutants_copy import Copy, dotted_name, imported, marked
+from bench.mutants_copy import FAST, Copy, dotted_name, imported
 from bench.mutants_made import ROOT, Mutant, folder_of
 
 CACHE = Path("~/.cache/runup/mutants").expanduser()
@@ -152,7 +152,7 @@ def lines_of(room: str, copy: Copy) -> Lines:
 
 def _kept(name: str, folder: Path, tests: tuple[str, ...], copy: Copy) -> Lines:
     """A map as it was kept, with what has changed since made anew in the copy."""
-    kept = CACHE / ("fast" if "slow" in marked() else "all") / f"{name}.json"
+    kept = CACHE / "fast" / f"{name}.json"
     lines = Lines(**json.loads(kept.read_text())) if kept.is_file() else Lines()
     digests = digests_of(folder, tests)
     if stale := lines.stale(digests):
@@ -189,7 +189,7 @@ def _made(name: str, folder: Path, copy: Copy, files: list[str]) -> Lines:
         "-p",
         "bench.mutants_recorder",
         "-m",
-        marked(),
+        FAST,
         "--timeout=900",
     ]
     to = copy.folder.parent / "lines.json"
