@@ -25,10 +25,10 @@ from runup.checks.catalogue.declaring import declared, risk, unknown_finding
 from runup.checks.catalogue.shared.kubernetes_versions import target_minor
 from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
 from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.decide.stored_manifests import MINORS_AHEAD
 from runup.checks.decide.wording import names
 
 NAME = "DeprecatedAPIRequested"
-MINORS_AHEAD = 3
 EXAMPLE = """
 apiVersion: apiserver.openshift.io/v1
 kind: APIRequestCount
