@@ -18,6 +18,11 @@ LATER = ("pysequoia", "yaml", "semver", "kubekit.lang.cel", "runup.checks.catalo
         pytest.param(
             "runup.operator.start_command, runup.operator.manager", (*HEAVY, *LATER), id="the managing operator"
         ),
+        pytest.param(
+            "runup.checks.catalogue",
+            (*HEAVY, "kubekit.lang.cel", "runup.kernelmodules.decide.verdict", "hashlib"),
+            id="checks of a dump",
+        ),
         pytest.param("runup.operator.update_status, runup.updatestatus.control.process", HEAVY, id="the keeper"),
     ],
 )

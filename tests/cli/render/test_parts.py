@@ -15,7 +15,7 @@ from runup.cli.render.html.document import document
 from runup.cli.render.html.markup import el, join, link, text
 from runup.cli.render.html.parts import age, badge, bar, facts, grid, minute_text
 from runup.kernelmodules.cli import module_table as kmod
-from runup.kernelmodules.decide.verdict import Readiness, Status
+from runup.kernelmodules.decide.readiness import Readiness, Status
 from runup.preflight.cli.render.preflight_page import page
 from runup.preflight.decide.findings import Findings, Risk
 from runup.preflight.decide.report import ReportedCheck, ReportedResource

@@ -26,7 +26,7 @@ from kubekit.oci.reference import parse
 from kubekit.oci.registry import RegistryClient
 from runup.api.kmm_v1beta1 import Module
 from runup.kernelmodules.cli.check import CheckResult, exit_code
-from runup.kernelmodules.decide.verdict import Readiness, Status
+from runup.kernelmodules.decide.readiness import Readiness, Status
 
 # One server for all of them, and not one for each worker.
 pytestmark = pytest.mark.xdist_group("kmod-check")

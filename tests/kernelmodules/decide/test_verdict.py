@@ -17,13 +17,11 @@ from runup.checks.catalogue.nodes import kernel_module_validations, kernel_modul
 from runup.checks.catalogue.nodes.kernel_modules_ready import OCP_RESOURCES, VALIDATION_RESOURCES
 from runup.checks.decide.engine import run_check
 from runup.checks.decide.model import Snapshot
+from runup.kernelmodules.decide.readiness import PreflightResults, Readiness, Status
 from runup.kernelmodules.decide.toolkit import Toolkit
 from runup.kernelmodules.decide.verdict import (
     ExaminationOutcome,
     ImageVerdict,
-    PreflightResults,
-    Readiness,
-    Status,
     ToolkitUnknown,
     readiness_from,
     work_for_kernel,

@@ -24,8 +24,8 @@ from runup.cli.render.text import err, machine, out
 from runup.kernelmodules.cli import module_table as rendered
 from runup.kernelmodules.control.module_readiness import AssessmentTarget, assess_modules
 from runup.kernelmodules.control.registries import ClusterRegistries, GivenRegistries, Registries, with_registries_of
+from runup.kernelmodules.decide.readiness import Readiness, Status, loading_modules
 from runup.kernelmodules.decide.toolkit import REFERENCES_FILE, toolkit_image
-from runup.kernelmodules.decide.verdict import Readiness, Status, loading_modules
 from runup.preflight.decide.findings import APPLY, EXIT_CLEAR, UNKNOWN
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Any
 
 from runup.cli.render.screen import PIPE, Screen
 from runup.cli.render.table import Column, Row, Table, draw_table
-from runup.kernelmodules.decide.verdict import Readiness, Status
+from runup.kernelmodules.decide.readiness import Readiness, Status
 
 JSON = dict[str, Any]
 NO_MODULES = "No Modules load a kernel module here.\n"

@@ -18,8 +18,9 @@ from runup.kernelmodules.control.kernels import toolkit_at, toolkit_of_release
 from runup.kernelmodules.control.registries import Registries
 from runup.kernelmodules.decide import verdict
 from runup.kernelmodules.decide.external_queries import ImageQuestion
+from runup.kernelmodules.decide.readiness import Readiness
 from runup.kernelmodules.decide.toolkit import Toolkit
-from runup.kernelmodules.decide.verdict import ImageVerdict, Readiness, ReadinessWork, Toolkits, ToolkitUnknown
+from runup.kernelmodules.decide.verdict import ImageVerdict, ReadinessWork, Toolkits, ToolkitUnknown
 
 MAX_CONCURRENT_IMAGES = 8
 """The number of images read at a time: each takes some MiB of memory and a part of a CPU."""

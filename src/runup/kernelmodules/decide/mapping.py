@@ -65,11 +65,6 @@ class Unmapped(Terminal):
         self.cause = cause
 
 
-def loads_something(module: Module) -> bool:
-    """Returns whether nodes load a kernel module: a Module without a loader only has a device plugin."""
-    return module.spec.module_loader is not None
-
-
 def resolve(module: Module, kernel: str) -> Resolved:
     """Returns the settings of `module` for `kernel`; raises Unmapped."""
     loader = module.spec.module_loader

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from kubekit.api.core_v1 import Node
-from kubekit.api.meta_v1 import key_of
 from runup.api.kmm_v1beta1 import Build, Module, Sign
 from runup.kernelmodules.decide.external_queries import Image, ImageQuestion
 from runup.kernelmodules.decide.flavours import Flavour, flavour_of
-from runup.kernelmodules.decide.mapping import Resolved, Unmapped, loads_something, resolve
+from runup.kernelmodules.decide.mapping import Resolved, Unmapped, resolve
+from runup.kernelmodules.decide.readiness import Readiness, Status, loading_modules
 from runup.kernelmodules.decide.stages import architecture_of, nodes_selected
 from runup.kernelmodules.decide.texts import NO_IMAGE_TO_SIGN
 from runup.kernelmodules.decide.toolkit import Toolkit
@@ -45,49 +45,12 @@ class ImageVerdict:
         return Image(self.verified, self.message)
 
 
-class Status(Enum):
-    """The verdict on whether a Module will load."""
-
-    TRUE = "True"
-    FALSE = "False"
-    UNKNOWN = "Unknown"
-
-
-@dataclass(frozen=True, slots=True)
-class Readiness:
-    """The verdict on a Module for one kernel, as far as it is known without building or signing anything.
-
-    `stage` is where that was decided: Image, or Build or Sign where one would be needed, or Done. `kernel` is empty
-    where it is not known.
-    """
-
-    namespace: str
-    name: str
-    kernel: str
-    architecture: str
-    stage: str
-    status: Status
-    reason: str
-    image: str = ""
-
-
 @dataclass(frozen=True, slots=True)
 class ToolkitUnknown:
     """The reason why the kernels of an architecture are not known; `final` if asking again does not help."""
 
     why: str
     final: bool
-
-
-@dataclass(frozen=True, slots=True)
-class PreflightResults:
-    """The results of a preflight for Modules' images, or `why` none was examined.
-
-    A Module that is not in `found` was not examined yet.
-    """
-
-    found: tuple[Readiness, ...] = ()
-    why: str = ""
 
 
 Toolkits = Mapping[str, Toolkit | ToolkitUnknown]
@@ -148,12 +111,6 @@ def work_for_release(modules: Sequence[Module], nodes: Sequence[Node], toolkits:
             for flavour in flavours(module, nodes)
         ]
     )
-
-
-def loading_modules(modules: Sequence[Module]) -> tuple[Module, ...]:
-    """Returns the Modules that load a kernel module and are not being deleted, sorted by namespace and name."""
-    loading = (module for module in modules if module.metadata.deletion_timestamp is None and loads_something(module))
-    return tuple(sorted(loading, key=key_of))
 
 
 def architectures(modules: Sequence[Module], nodes: Sequence[Node]) -> tuple[str, ...]:

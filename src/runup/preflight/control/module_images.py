@@ -23,8 +23,9 @@ from runup.kernelmodules.control.module_readiness import AssessmentTarget, asses
 from runup.kernelmodules.control.registries import Registries
 from runup.kernelmodules.decide.flavours import Flavour
 from runup.kernelmodules.decide.module_state import RECHECK_INTERVAL_S
+from runup.kernelmodules.decide.readiness import PreflightResults, Readiness, Status, loading_modules
 from runup.kernelmodules.decide.toolkit import TOOLKIT
-from runup.kernelmodules.decide.verdict import PreflightResults, Readiness, Status, flavours, loading_modules
+from runup.kernelmodules.decide.verdict import flavours
 
 NO_TOOLKIT = f"no {TOOLKIT} is among the images of the target's release, so which kernels it brings is not known"
 MODULES, NODES = resource_of(Module), resource_of(Node)

@@ -12,7 +12,7 @@ from tests.factories import context
 from runup.checks.catalogue.nodes.kernel_module_validations import same_image
 from runup.checks.decide.engine import run_check
 from runup.checks.decide.snapshots import snapshot_of
-from runup.kernelmodules.decide.verdict import PreflightResults, Readiness, Status
+from runup.kernelmodules.decide.readiness import PreflightResults, Readiness, Status
 
 
 @pytest.mark.parametrize(

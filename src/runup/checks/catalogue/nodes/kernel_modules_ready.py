@@ -41,7 +41,7 @@ from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
 from runup.checks.decide.cluster_kinds import OPENSHIFT
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import LONGEST_CAUSE
-from runup.kernelmodules.decide.verdict import PreflightResults, Readiness, Status, loading_modules
+from runup.kernelmodules.decide.readiness import PreflightResults, Readiness, Status, loading_modules
 
 NAME = "KernelModulesNotReady"
 FIX = "Build, sign and push it for the target's kernel; `runup kmod check --to-image IMAGE` shows what is looked for."
