@@ -125,7 +125,7 @@ def write(folder: Path, nodes: int) -> None:
 
 def evaluate(folder: Path) -> dict[str, Any]:
     """Decode and evaluate, in this process: seconds for each, of a core in all, and what was found."""
-    from kubekit.api.core_v1 import Node, PlacedPod
+    from kubekit.api.core_v1 import ListedPod, Node
     from kubekit.api.meta_v1 import Object
     from kubekit.api.scheme import RESOURCES, Resource, resource_of
     from kubekit.api.workloads_v1 import PodDisruptionBudget
@@ -140,6 +140,7 @@ def evaluate(folder: Path) -> dict[str, Any]:
     from runup.checks.decide.model import Context, Snapshot
     from runup.checks.decide.reads import Read, shape
     from runup.checks.decide.results import risks
+    from runup.checks.decide.shared_nodes import share_node
 
     def pages(kind: str, type_: type[Object]) -> Iterator[Any]:
         read = page_reader(type_)
@@ -152,12 +153,12 @@ def evaluate(folder: Path) -> dict[str, Any]:
     started = time.perf_counter()
     every = [*RESOURCES.values(), *(each for known in CHECKS for each in known.reads)]
     objects: dict[Resource, tuple[Any, ...]] = dict.fromkeys(every, ())
-    objects[resource_of(Node)] = tuple(pages("nodes", Node))
+    objects[resource_of(Node)] = tuple(share_node(each) for each in pages("nodes", Node))
     objects[resource_of(PodDisruptionBudget)] = tuple(pages("budgets", PodDisruptionBudget))
     crowded = len(objects[resource_of(Node)]) >= CROWDED
     if not crowded:
         objects[pods] = tuple(pages("pods", shape(pods.fields)))
-    objects[PODS] = tuple(PODS.keep(each) for each in pages("pods", PlacedPod))
+    objects[PODS] = tuple(PODS.keep(each) for each in pages("pods", ListedPod))
     decoded, decoded_cpu = time.perf_counter(), time.process_time()
     context = Context(Version("5.0.0"), Version("5.2.0"), SystemClock().now(), "1.38.0")
     checks = checks_for_cluster(CHECKS, ClusterKind.OPENSHIFT)

@@ -145,9 +145,8 @@ def pod(
         metadata=core_v1.PodMeta(
             name=name,
             namespace=namespace,
-            labels=labels or {"app": "web"},
             owner_references=(core_v1.PodOwner(kind=owner),),
-            deletion_timestamp=NOW if deleted else None,
+            traits=core_v1.PodTraits(labels=labels or {"app": "web"}, deletion_timestamp=NOW if deleted else None),
         ),
         spec=core_v1.PodPlace(node_name=on),
         status=core_v1.PodPhase(phase=phase),

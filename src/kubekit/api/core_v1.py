@@ -289,7 +289,7 @@ class PodAnnotations(Wire, frozen=True):
     scc: str = msgspec.field(default="", name="openshift.io/scc")
 
 
-class PodMeta(Wire, frozen=True):
+class ListedPodMeta(Wire, frozen=True):
     """The part of a Pod's `metadata` with its name, its owners, its beginning and its deletion."""
 
     name: str = ""
@@ -300,6 +300,49 @@ class PodMeta(Wire, frozen=True):
     labels: dict[str, str] = {}
     annotations: PodAnnotations = PodAnnotations()
     owner_references: tuple[PodOwner, ...] = ()
+
+
+class PodTraits(Wire, frozen=True):
+    """What the `metadata` of pods of one workload have in common."""
+
+    creation_timestamp: datetime | None = None
+    deletion_timestamp: datetime | None = None
+    labels: dict[str, str] = {}
+    annotations: PodAnnotations = PodAnnotations()
+
+
+class PodMeta(Wire, frozen=True):
+    """The `metadata` of a `PlacedPod`: each field takes megabytes in a large cluster, so that `traits` has most."""
+
+    name: str = ""
+    namespace: str = ""
+    owner_references: tuple[PodOwner, ...] = ()
+    traits: PodTraits = PodTraits()
+
+    @property
+    def resource_version(self) -> str:
+        """Empty: it is not kept."""
+        return ""
+
+    @property
+    def creation_timestamp(self) -> datetime | None:
+        """When it was made; None for one that has started."""
+        return self.traits.creation_timestamp
+
+    @property
+    def deletion_timestamp(self) -> datetime | None:
+        """When its deletion was asked for."""
+        return self.traits.deletion_timestamp
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Its labels."""
+        return self.traits.labels
+
+    @property
+    def annotations(self) -> PodAnnotations:
+        """Those of its annotations that checks read."""
+        return self.traits.annotations
 
 
 class PodDemands(Wire, frozen=True):
@@ -316,6 +359,15 @@ class PodDemands(Wire, frozen=True):
     addons: tuple[str, ...] = ()
 
 
+class ListedPod(Object, frozen=True):
+    """A Pod as it is decoded, before it becomes a `PlacedPod`."""
+
+    # Narrower than ObjectMeta: annotations and times, which are not used, would be most of the decoded data.
+    metadata: ListedPodMeta = ListedPodMeta()  # type: ignore[assignment]
+    spec: PodPlace = PodPlace()
+    status: PodPhase = PodPhase()
+
+
 class PlacedPod(Object, frozen=True):
     """A Pod with little more than its node and phase: a cluster may have hundreds of thousands.
 
@@ -323,7 +375,6 @@ class PlacedPod(Object, frozen=True):
     computes them from fields that it then drops. They are in structs of their own because many pods share one.
     """
 
-    # Narrower than ObjectMeta: annotations and times, which are not used, would be most of the decoded data.
     metadata: PodMeta = PodMeta()  # type: ignore[assignment]
     spec: PodPlace = PodPlace()
     status: PodPhase = PodPhase()

@@ -13,9 +13,11 @@ from typing import Any, cast
 
 import msgspec
 
+from kubekit.api.core_v1 import Node
 from kubekit.api.meta_v1 import Object, Wire
-from kubekit.api.scheme import Resource
+from kubekit.api.scheme import Resource, resource_of
 from runup.api.kinds import resources_by_type
+from runup.checks.decide.shared_nodes import share_node
 
 # Marks a field that was absent from the text, so that CEL's `has()` can say so.
 UNSET = msgspec.UNSET
@@ -67,6 +69,7 @@ class Lookup(Slim, msgspec.Struct, frozen=True):
 
 # Reversed, so that the first type of a resource wins: it is the slim one, the sandbox's keep whole objects.
 _KINDS = {resource: kind for kind, resource in reversed(resources_by_type().items())}
+_NODES = resource_of(Node)
 
 
 def has_type(resource: Resource) -> bool:
@@ -79,6 +82,13 @@ def type_of(resource: Resource) -> type[Object]:
     if isinstance(resource, Slim):
         return resource.type
     return shape(resource.fields) if isinstance(resource, Read) else _KINDS[resource]
+
+
+def kept_form(resource: Resource) -> Callable[[Any], Any] | None:
+    """Returns the function that reduces a decoded object of `resource` to what is stored; None stores it as it is."""
+    if isinstance(resource, Slim):
+        return resource.keep
+    return share_node if resource == _NODES else None
 
 
 def namespace_of(resource: Resource) -> str:

@@ -15,7 +15,7 @@ from kubekit.api.codec import DecodeError, Undecodable
 from kubekit.api.scheme import Resource
 from runup.checks.decide.built_in_groups import has_definitions
 from runup.checks.decide.model import Snapshot
-from runup.checks.decide.reads import Slim, has_type, namespace_of, type_of
+from runup.checks.decide.reads import Slim, has_type, kept_form, namespace_of, type_of
 
 JSON = Mapping[str, Any]
 OTHER_VERSION = "its objects are there in another version"
@@ -137,4 +137,5 @@ def _add_object(found_objects: _ReadObjects, resource: Resource, obj: JSON) -> N
             Undecodable(str(metadata.get("namespace") or ""), str(metadata.get("name") or ""), str(error))
         )
         return
-    found_objects.objects.append(resource.keep(decoded) if isinstance(resource, Slim) else decoded)
+    keep = kept_form(resource)
+    found_objects.objects.append(decoded if keep is None else keep(decoded))

@@ -22,7 +22,7 @@ from kubekit.kube.clock import Clock
 from kubekit.kube.first_reads import FirstReads
 from kubekit.kube.watch import Reflector
 from runup.checks.decide.model import Snapshot
-from runup.checks.decide.reads import Lookup, Slim, has_type, namespace_of, type_of
+from runup.checks.decide.reads import Lookup, Slim, has_type, kept_form, namespace_of, type_of
 from runup.preflight.control.polled_objects import Lookups
 
 # Refusals that waiting does not change (kubekit.kube.watch.why_unreadable).
@@ -36,7 +36,11 @@ def _looked_up(resource: Resource, cache: Cache[Any]) -> bool:
 
 
 def _versionless(obj: Object) -> Object:
-    return replace(obj, metadata=replace(obj.metadata, resource_version=""))
+    # Of pods it is not kept.
+    metadata = obj.metadata
+    if "resource_version" not in metadata.__struct_fields__:
+        return obj
+    return replace(obj, metadata=replace(metadata, resource_version=""))
 
 
 class WatchedKinds:
@@ -72,7 +76,7 @@ class WatchedKinds:
         """Adds the cache of one resource, with what fills it: a watch, or a lookup by name."""
         kind = type_of(resource)
         slim = resource if isinstance(resource, Slim) else None
-        cache: Cache[Any] = Cache(kind, keep=slim.keep if slim else None)
+        cache: Cache[Any] = Cache(kind, keep=kept_form(resource))
 
         def count_news() -> None:
             self._news[resource] += 1

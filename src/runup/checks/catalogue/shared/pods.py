@@ -16,6 +16,7 @@ from sys import intern
 from msgspec.structs import replace
 
 from kubekit.api.core_v1 import (
+    ListedPod,
     PlacedPod,
     PodAnnotations,
     PodCondition,
@@ -24,6 +25,7 @@ from kubekit.api.core_v1 import (
     PodOwner,
     PodPhase,
     PodPlace,
+    PodTraits,
     PodVolume,
     RequestingContainer,
     SecurityContext,
@@ -53,10 +55,10 @@ ENDED = ("Succeeded", "Failed")
 _OWNERS_OF_STAYING_PODS = ("DaemonSet", "Node")
 
 
-def _slim_pod(pod: PlacedPod) -> PlacedPod:
+def _slim_pod(pod: ListedPod) -> PlacedPod:
     """Returns the pod with only what checks look at; what pods of one workload have in common is one object.
 
-    Without its resourceVersion, which takes an eighth of the rest: the cache compares pods by value.
+    Without its resourceVersion: the cache compares pods by value.
     """
     metadata, spec, status = pod.metadata, pod.spec, pod.status
     pending = _pending_reason(pod) if status.phase == "Pending" else ""
@@ -72,12 +74,14 @@ def _slim_pod(pod: PlacedPod) -> PlacedPod:
             name=metadata.name,
             # Thousands of pods have the same namespace: one text for all.
             namespace=intern(metadata.namespace),
-            # Asked for only of those that have not started.
-            creation_timestamp=metadata.creation_timestamp if pending else None,
-            deletion_timestamp=metadata.deletion_timestamp,
-            labels=_shared_labels(tuple(metadata.labels.items())),
-            annotations=_shared_annotations(metadata.annotations),
             owner_references=_shared_owners(metadata.owner_references),
+            traits=_shared_traits(
+                tuple(metadata.labels.items()),
+                metadata.annotations,
+                # Asked for only of those that have not started.
+                metadata.creation_timestamp if pending else None,
+                metadata.deletion_timestamp,
+            ),
         ),
         spec=_shared_place(spec.node_name, spec.termination_grace_period_seconds),
         status=_shared_phase(status.phase, _is_ready(status.conditions), waiting, pending),
@@ -85,7 +89,7 @@ def _slim_pod(pod: PlacedPod) -> PlacedPod:
     )
 
 
-PODS = Slim("", "v1", "Pod", "pods", namespaced=True, type=PlacedPod, keep=_slim_pod)
+PODS = Slim("", "v1", "Pod", "pods", namespaced=True, type=ListedPod, keep=_slim_pod)
 
 
 _Pods = tuple[PlacedPod, ...]
@@ -224,7 +228,7 @@ def _waiting_container(containers: tuple[WaitingContainer, ...]) -> str:
     return ""
 
 
-def _pending_reason(pod: PlacedPod) -> str:
+def _pending_reason(pod: ListedPod) -> str:
     """Returns what a pod that has not started waits for, or an empty string if it is held back on purpose."""
     for condition in pod.status.conditions:
         if condition.type == "PodScheduled" and condition.status == "False":
@@ -238,13 +242,12 @@ def _pending_reason(pod: PlacedPod) -> str:
 
 # Lists are sorted by name, so the pods of one workload are adjacent: a few thousand entries are enough.
 @lru_cache(4096)
-def _shared_labels(items: tuple[tuple[str, str], ...]) -> dict[str, str]:
-    return dict(items)
-
-
-@lru_cache(256)
-def _shared_annotations(annotations: PodAnnotations) -> PodAnnotations:
-    return annotations
+def _shared_traits(
+    labels: tuple[tuple[str, str], ...], annotations: PodAnnotations, created: datetime | None, deleted: datetime | None
+) -> PodTraits:
+    return PodTraits(
+        labels=dict(labels), annotations=annotations, creation_timestamp=created, deletion_timestamp=deleted
+    )
 
 
 @lru_cache(4096)
