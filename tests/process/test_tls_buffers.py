@@ -12,7 +12,7 @@ from runup.process import tls_buffers
 
 
 async def test_a_connections_buffer_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A connection that is made afterwards keeps two records; the interpreter's own way is as it was measured."""
+    """A connection that is made afterwards keeps one record; the interpreter's own way is as it was measured."""
     # Set back at the end, for other tests.
     monkeypatch.setattr(sslproto.SSLProtocol, "max_size", sslproto.SSLProtocol.max_size)
 

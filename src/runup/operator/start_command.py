@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from runup.cli.options import with_options
+from runup.cli.startup.target_imports import quick_imports
 from runup.operator.command_process import common, run_process
 from runup.operator.leadership import leadership
 from runup.operator.serving import add_serving_options
@@ -126,7 +127,8 @@ def run(flags: Mapping[str, Any]) -> int:
     import asyncio
     import os
 
-    from runup.operator.manager import options_from_environment, serve
+    with quick_imports():
+        from runup.operator.manager import options_from_environment, serve
 
     return run_process(flags, lambda flags: options_from_environment(options_of(flags), os.environ), serve, asyncio.run)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from runup.cli.startup.target_imports import quick_imports
 from runup.operator.command_process import common, run_process
 from runup.operator.leadership import leadership
 from runup.operator.serving import add_serving_options
@@ -51,7 +52,8 @@ def run(flags: Mapping[str, Any]) -> int:
     """Runs the controller; returns 0 when told to stop, 1 with one line on stderr if it cannot run."""
     import uvloop
 
-    from runup.updatestatus.control.process import serve
+    with quick_imports():
+        from runup.updatestatus.control.process import serve
 
     return run_process(flags, options_of, serve, uvloop.run)
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from asyncio import sslproto
 
-BUFFER_BYTES = 32 * 1024
-"""Two records of TLS, which have 16 KiB each at most; a longer answer is read in more turns."""
+BUFFER_BYTES = 16 * 1024
+"""A record of TLS has 16 KiB at most; a longer answer is read in more turns."""
 
 
 def limit_buffers() -> None:

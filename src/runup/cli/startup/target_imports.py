@@ -1,4 +1,4 @@
-"""Imports the libraries of the target's process without what they load just in case.
+"""Imports the libraries of the operator's processes, the target's among them, without what they load just in case.
 
 An administrator waits for the first risks, and the process that finds them spends most of that time on its imports. In
 millions of instructions, where a bare interpreter has 41 and all imports of the process had 2345: aiohttp reads the
