@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+import msgspec
 import orjson
 
 from kubekit.kube.clock import Clock
@@ -109,7 +110,7 @@ class App:
         if failure := endpoints.endpoint_error(request.method, target, kind):
             raise failure
         if target.resource == "namespaces":
-            target = replace(target, namespace="")
+            target = msgspec.structs.replace(target, namespace="")
         if text := strategies.deprecation_warning(kind):
             request.warnings.append(text)
         if target.subresource:

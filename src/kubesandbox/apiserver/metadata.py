@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import uuid
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any
@@ -18,11 +17,16 @@ JSON = dict[str, Any]
 _SERVER_SET = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink")
 # Seeded by the system once: asking it for each UID took a tenth of a create's time. A UID is unique, not secret.
 _RANDOM = random.Random()  # noqa: S311
+# The bits of a UUID that are random, and those that say its version and variant (RFC 9562, section 5.4).
+_UUID_VERSION_4 = 0x4000_8000_0000_0000_0000
+_UUID_FREE = ~0xF000_C000_0000_0000_0000
 
 
 def new_uid() -> str:
     """Returns a random UUID (version 4), for an object or a request."""
-    return str(uuid.UUID(int=_RANDOM.getrandbits(128), version=4))
+    # As uuid.UUID(int=..., version=4) would print it, in a third of the time.
+    text = f"{_RANDOM.getrandbits(128) & _UUID_FREE | _UUID_VERSION_4:032x}"
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
 def rfc3339(moment: datetime, unit: str = "seconds") -> str:

@@ -26,13 +26,19 @@ class AuditLog:
             # Unbuffered, so that a line reaches the kernel before the response is sent, even if this process dies.
             self._file = path.open("ab", buffering=0)
         # The clock has whole seconds; events of one second keep their order by the monotonic part.
-        self._base, self._start = now(), monotonic()
+        base, self._start = now(), monotonic()
         self._monotonic = monotonic
+        self._base, self._base_us = base.replace(microsecond=0), base.microsecond
+        # The text of a second is made once: it is asked for twice by each request.
+        self._second, self._second_text = -1, ""
 
     def now_text(self) -> str:
         """Returns the present time as a MicroTime."""
-        moment = self._base + timedelta(seconds=self._monotonic() - self._start)
-        return rfc3339(moment, "microseconds")
+        second, microsecond = divmod(self._base_us + int((self._monotonic() - self._start) * 1_000_000), 1_000_000)
+        if second != self._second:
+            self._second = second
+            self._second_text = rfc3339(self._base + timedelta(seconds=second)).removesuffix("Z")
+        return f"{self._second_text}.{microsecond:06d}Z"
 
     def write(
         self,

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from kubesandbox.apiserver.http.messages import User
 from kubesandbox.apiserver.http.routing import Target
 from kubesandbox.apiserver.status_errors import ApiError, forbidden
@@ -21,8 +23,7 @@ _RBAC = ".rbac.authorization.k8s.io"
 _RESOURCES = tuple(f"{plural}{_RBAC}" for plural in ("roles", "clusterroles", "rolebindings", "clusterrolebindings"))
 
 
-@dataclass(frozen=True, slots=True)
-class Attributes:
+class Attributes(msgspec.Struct, frozen=True, gc=False):
     """The attributes of an access request. For a non-resource request `path` is set and `resource` is ""."""
 
     verb: str

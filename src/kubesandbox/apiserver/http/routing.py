@@ -7,7 +7,8 @@ not.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from kubesandbox.apiserver.http.messages import is_true
 
@@ -16,8 +17,7 @@ _VERBS = {"POST": "create", "GET": "get", "HEAD": "get", "PUT": "update", "PATCH
 _NAMESPACE_SUBRESOURCES = frozenset({"status", "finalize"})
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(msgspec.Struct, frozen=True, gc=False):
     """The target of a request. For a non-resource request `resource` is "" and `verb` the method in lower case."""
 
     verb: str
@@ -39,16 +39,15 @@ class Target:
 def parse_target(method: str, path: str, query: Mapping[str, str]) -> Target:
     """Parses a path. Never fails: a path of another form is a non-resource target."""
     parts = [part for part in path.split("/") if part]
-    plain = Target(method.lower(), path)
+    verb = _VERBS.get(method)
     if len(parts) >= 3 and parts[0] == "api":
         group, version, parts = "", parts[1], parts[2:]
     elif len(parts) >= 4 and parts[0] == "apis":
         group, version, parts = parts[1], parts[2], parts[3:]
     else:
-        return plain
-    verb = _VERBS.get(method)
+        verb = None
     if verb is None:
-        return plain
+        return Target(method.lower(), path)
     # The deprecated form /api/v1/watch/..., which is still served.
     if parts[0] == "watch" and len(parts) > 1:
         verb, parts = "watch", parts[1:]

@@ -7,10 +7,10 @@ and computes again after a conflict with another writer.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import orjson
+from msgspec.structs import replace
 
 from kubekit.kube.clock import Clock
 from kubesandbox.apiserver import status_errors

@@ -6,13 +6,18 @@ In: paths, tuples of elements as fieldsV1 spells them (see `fields`). Out: the n
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from functools import lru_cache
+from typing import Any, cast
 
 import orjson
+
+from kubesandbox.apiserver.json_copy import copy_json
 
 JSON = dict[str, Any]
 FieldPath = tuple[str, ...]
 FieldSet = frozenset[FieldPath]
+# Objects that one client makes have the same fields. Larger sets are rare, and would be memory for nothing.
+_LARGEST_CACHED = 64
 
 
 def paths_to_trie(paths: Iterable[FieldPath]) -> JSON:
@@ -26,8 +31,15 @@ def paths_to_trie(paths: Iterable[FieldPath]) -> JSON:
     return root
 
 
-def to_fields_v1(paths: Iterable[FieldPath]) -> JSON:
+def to_fields_v1(paths: FieldSet) -> JSON:
     """Returns the nested form of paths for managedFields."""
+    if len(paths) <= _LARGEST_CACHED:
+        return cast("JSON", copy_json(_cached_fields_v1(paths)))
+    return _order_members(paths_to_trie(paths))
+
+
+@lru_cache(512)
+def _cached_fields_v1(paths: FieldSet) -> JSON:
     return _order_members(paths_to_trie(paths))
 
 

@@ -7,8 +7,9 @@ both use the last one.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from kubekit.api import codec
 from kubekit.api.meta_v1 import LabelSelector
