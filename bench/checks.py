@@ -125,8 +125,9 @@ def write(folder: Path, nodes: int) -> None:
 
 def evaluate(folder: Path) -> dict[str, Any]:
     """Decode and evaluate, in this process: seconds for each, of a core in all, and what was found."""
-    from kubekit.api.core_v1 import ListedPod, Node
+    from kubekit.api.core_v1 import Node
     from kubekit.api.meta_v1 import Object
+    from kubekit.api.pod_parts import ListedPod
     from kubekit.api.scheme import RESOURCES, Resource, resource_of
     from kubekit.api.workloads_v1 import PodDisruptionBudget
     from kubekit.kube.clock import SystemClock

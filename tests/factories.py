@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from kubekit.api import core_v1, workloads_v1
+from kubekit.api import core_v1, pod_parts, workloads_v1
 from kubekit.api.codec import Undecodable
 from kubekit.api.meta_v1 import Condition, ConditionStatus, LabelSelector, Object, ObjectMeta
 from kubekit.api.scheme import RESOURCES, Resource, resource_of
@@ -139,17 +139,17 @@ def pod(
     owner: str = "ReplicaSet",
     deleted: bool = False,
     **labels: str,
-) -> core_v1.PlacedPod:
+) -> pod_parts.PlacedPod:
     """A pod as the check of budgets' pods reads it; `**labels` replace its `app: web`."""
-    return core_v1.PlacedPod(
-        metadata=core_v1.PodMeta(
+    return pod_parts.PlacedPod(
+        metadata=pod_parts.PodMeta(
             name=name,
             namespace=namespace,
-            owner_references=(core_v1.PodOwner(kind=owner),),
-            traits=core_v1.PodTraits(labels=labels or {"app": "web"}, deletion_timestamp=NOW if deleted else None),
+            owner_references=(pod_parts.PodOwner(kind=owner),),
+            traits=pod_parts.PodTraits(labels=labels or {"app": "web"}, deletion_timestamp=NOW if deleted else None),
         ),
-        spec=core_v1.PodPlace(node_name=on),
-        status=core_v1.PodPhase(phase=phase),
+        spec=pod_parts.PodPlace(node_name=on),
+        status=pod_parts.PodPhase(phase=phase),
     )
 
 
@@ -300,7 +300,7 @@ def snapshot(
 
 def read_as(kind: type[Object]) -> Resource:
     """The key of a kind in a snapshot."""
-    return PODS if kind is core_v1.PlacedPod else resource_of(kind)
+    return PODS if kind is pod_parts.PlacedPod else resource_of(kind)
 
 
 def context(source: str = "5.0.0", target: str = "5.2.0", kubernetes: str = "1.38.1") -> Context:

@@ -23,8 +23,9 @@ from tests.factories import (
     snapshot,
 )
 
-from kubekit.api.core_v1 import Node, PlacedPod
+from kubekit.api.core_v1 import Node
 from kubekit.api.meta_v1 import Object
+from kubekit.api.pod_parts import PlacedPod
 from kubekit.api.workloads_v1 import PodDisruptionBudget
 from runup.api.config_v1 import ClusterOperator, ClusterVersion, UpdateHistory
 from runup.api.machineconfig_v1 import MachineConfigPool

@@ -18,8 +18,8 @@ from tests.factories import (
     snapshot,
 )
 
-from kubekit.api.core_v1 import PlacedPod
 from kubekit.api.meta_v1 import Object
+from kubekit.api.pod_parts import PlacedPod
 from runup.api.config_v1 import UpdateHistory
 from runup.checks.catalogue.control_plane import etcd_members
 from runup.checks.catalogue.network import dual_stack

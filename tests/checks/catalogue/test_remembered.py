@@ -19,8 +19,9 @@ from msgspec.structs import replace
 from tests.factories import PODS, context, node, pdb, pod, pool, snapshot
 
 from kubekit.api import codec
-from kubekit.api.core_v1 import Node, NodeStatus, PlacedPod, PodDemands, PodOwner
+from kubekit.api.core_v1 import Node, NodeStatus
 from kubekit.api.meta_v1 import Object
+from kubekit.api.pod_parts import PlacedPod, PodDemands, PodOwner
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.api.workloads_v1 import PodDisruptionBudget
 from kubekit.kube.cache import Cache

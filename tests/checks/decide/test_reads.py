@@ -11,8 +11,9 @@ import pytest
 from tests.factories import node
 
 from kubekit.api import codec
-from kubekit.api.core_v1 import ListedPod, Node
+from kubekit.api.core_v1 import Node
 from kubekit.api.meta_v1 import Object
+from kubekit.api.pod_parts import ListedPod
 from kubekit.api.scheme import Resource, resource_of
 from runup.checks.catalogue.shared.pods import PODS
 from runup.checks.decide.reads import kept_form

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace as with_fields
 from tests.factories import node, pod, snapshot
 
-from kubekit.api.core_v1 import PlacedPod, PodDemands, PodOwner
+from kubekit.api.pod_parts import PlacedPod, PodDemands, PodOwner
 from kubekit.lang.version import Version
 from runup.checks.decide.addon_images import is_addon
 from runup.checks.decide.model import Snapshot

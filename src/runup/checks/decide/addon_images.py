@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
 
-from kubekit.api.core_v1 import PlacedPod
+from kubekit.api.pod_parts import PlacedPod
 from runup.checks.decide.removal_tables import document
 
 KUBE_PROXY = "/kube-proxy"

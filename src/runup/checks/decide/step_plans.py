@@ -11,7 +11,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from kubekit.api.core_v1 import Node, PlacedPod
+from kubekit.api.core_v1 import Node
+from kubekit.api.pod_parts import PlacedPod
 from kubekit.lang.pattern import Pattern
 from kubekit.lang.version import Version
 from runup.checks.decide.addon_images import Running, running_addons

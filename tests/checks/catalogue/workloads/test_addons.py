@@ -12,8 +12,9 @@ import pytest
 from msgspec.structs import replace as with_fields
 from tests.factories import context, node, pod, snapshot
 
-from kubekit.api.core_v1 import Node, PlacedPod, PodDemands
+from kubekit.api.core_v1 import Node
 from kubekit.api.meta_v1 import Object
+from kubekit.api.pod_parts import PlacedPod, PodDemands
 from runup.checks.catalogue import CHECKS
 from runup.checks.decide.addon_images import is_addon, running_addons, version_number
 from runup.checks.decide.cluster_kinds import ClusterKind

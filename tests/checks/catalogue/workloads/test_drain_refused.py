@@ -8,8 +8,9 @@ import pytest
 from msgspec.structs import replace as with_fields
 from tests.factories import context, node, pdb, pod, snapshot
 
-from kubekit.api.core_v1 import Node, PlacedPod
+from kubekit.api.core_v1 import Node
 from kubekit.api.meta_v1 import Object
+from kubekit.api.pod_parts import PlacedPod
 from kubekit.api.workloads_v1 import PodDisruptionBudget
 from runup.checks.catalogue import CHECKS
 from runup.checks.decide.cluster_kinds import ClusterKind

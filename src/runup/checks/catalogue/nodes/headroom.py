@@ -23,7 +23,8 @@ from functools import lru_cache
 from heapq import nsmallest
 from operator import attrgetter
 
-from kubekit.api.core_v1 import Node, PlacedPod
+from kubekit.api.core_v1 import Node
+from kubekit.api.pod_parts import PlacedPod
 from kubekit.api.scheme import resource_of
 from kubekit.lang.quantity import parse_quantity
 from runup.api.machineconfig_v1 import MachineConfigPool

@@ -7,7 +7,7 @@ not looked at, so that a pod without a level here may violate one all the same.
 
 from __future__ import annotations
 
-from kubekit.api.core_v1 import RequestingContainer, SecurityContext
+from kubekit.api.pod_parts import RequestingContainer, SecurityContext
 
 BASELINE, RESTRICTED = "baseline", "restricted"
 # Capabilities that `baseline` lets a container add; `restricted` only the last.

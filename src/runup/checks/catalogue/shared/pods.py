@@ -15,7 +15,7 @@ from sys import intern
 
 from msgspec.structs import replace
 
-from kubekit.api.core_v1 import (
+from kubekit.api.pod_parts import (
     ListedPod,
     PlacedPod,
     PodAnnotations,

@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 
 from kubekit.api.conditions import find
-from kubekit.api.core_v1 import PlacedPod, PodOwner
 from kubekit.api.meta_v1 import Condition, Object, ObjectMeta, Wire
+from kubekit.api.pod_parts import PlacedPod, PodOwner
 from kubekit.scheduling.pod_spec import NodeAffinity, Toleration
 from runup.checks.catalogue.declaring import namespaced_name
 from runup.checks.catalogue.shared.pods import PODS, drained_pods_by_namespace

@@ -22,7 +22,8 @@ from functools import partial
 
 import msgspec
 
-from kubekit.api.core_v1 import Node, PlacedPod
+from kubekit.api.core_v1 import Node
+from kubekit.api.pod_parts import PlacedPod
 from kubekit.api.scheme import resource_of
 from kubekit.scheduling.node_rules import matches_term
 from kubekit.scheduling.pod_spec import NodeSelector

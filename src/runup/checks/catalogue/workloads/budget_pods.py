@@ -16,7 +16,7 @@ from datetime import datetime
 from itertools import groupby
 
 from kubekit.api.conditions import find
-from kubekit.api.core_v1 import PlacedPod
+from kubekit.api.pod_parts import PlacedPod
 from kubekit.api.workloads_v1 import PodDisruptionBudget
 from runup.api.config_v1 import Infrastructure
 from runup.checks.catalogue.declaring import BY_HAND, declared

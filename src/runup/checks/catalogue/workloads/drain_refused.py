@@ -21,7 +21,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from kubekit.api.core_v1 import Node, PlacedPod
+from kubekit.api.core_v1 import Node
+from kubekit.api.pod_parts import PlacedPod
 from kubekit.api.workloads_v1 import PodDisruptionBudget
 from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.nodes.shared.groups import nodes_by_group

@@ -20,8 +20,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kubekit.api.conditions import find
-from kubekit.api.core_v1 import PlacedPod
 from kubekit.api.meta_v1 import Condition, Object, Wire
+from kubekit.api.pod_parts import PlacedPod
 from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.shared.platform_namespaces import is_system
 from runup.checks.catalogue.shared.pods import PODS, is_drained, pods_by_namespace

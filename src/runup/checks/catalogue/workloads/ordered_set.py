@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kubekit.api.core_v1 import PlacedPod
+from kubekit.api.pod_parts import PlacedPod
 from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.shared.pods import PODS, is_broken
 from runup.checks.catalogue.shared.workload_reads import STATEFUL_SETS, with_pods_that_move

@@ -27,8 +27,8 @@ from functools import partial
 
 import msgspec
 
-from kubekit.api.core_v1 import PlacedPod
 from kubekit.api.meta_v1 import Object, ObjectMeta, Wire
+from kubekit.api.pod_parts import PlacedPod
 from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.shared.pods import PODS, quantity_or_none
 from runup.checks.catalogue.shared.presence import DEFINITIONS, listed_or_none, yield_from_all

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from kubekit.api.core_v1 import PlacedPod
 from kubekit.api.extension_v1 import ServiceReference, WebhookClientConfig
+from kubekit.api.pod_parts import PlacedPod
 from kubekit.api.scheme import Resource, resource_of
 from runup.api.platform_v1 import Service
 from runup.checks.catalogue.shared.certificate_bundles import last_validity

@@ -14,8 +14,9 @@ from typing import Any
 
 import msgspec
 
-from kubekit.api.core_v1 import CommandPod, ConfigMap, Node
+from kubekit.api.core_v1 import ConfigMap, Node
 from kubekit.api.meta_v1 import Object, ObjectMeta
+from kubekit.api.pod_parts import CommandPod
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.lang import yaml as kyaml
 from kubekit.lang.yaml_errors import YamlError

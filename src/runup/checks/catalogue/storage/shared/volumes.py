@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from sys import intern
 from typing import Any
 
-from kubekit.api.core_v1 import PlacedPod
 from kubekit.api.meta_v1 import Object, ObjectMeta, Wire
+from kubekit.api.pod_parts import PlacedPod
 from kubekit.api.scheme import resource_of
 from runup.api.platform_v1 import PersistentVolume
 from runup.checks.catalogue.shared.pods import PODS, is_drained, select_pods

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from kubekit.api.conditions import find
-from kubekit.api.core_v1 import PlacedPod
 from kubekit.api.meta_v1 import Condition
+from kubekit.api.pod_parts import PlacedPod
 from kubekit.api.workloads_v1 import PodDisruptionBudget
 from runup.checks.catalogue.shared.pods import PODS, pods_by_namespace, stays_on_node
 from runup.checks.decide.model import Snapshot, Unreadable

@@ -1,0 +1,265 @@
+"""Pods with only the parts that checks read: a cluster may have hundreds of thousands.
+
+Apart from `core_v1`, which every command imports: each type takes a command's start some of its time.
+"""
+
+from datetime import datetime
+
+import msgspec
+
+from kubekit.api.core_v1 import ContainerStateWaiting
+from kubekit.api.meta_v1 import ConditionStatus, Object, Wire
+
+
+class CommandContainer(Wire, frozen=True):
+    """A container's name, and what it starts."""
+
+    name: str = ""
+    command: tuple[str, ...] = ()
+    args: tuple[str, ...] = ()
+
+
+class CommandPodSpec(Wire, frozen=True):
+    """The part of a Pod's `spec` with what it starts."""
+
+    containers: tuple[CommandContainer, ...] = ()
+
+
+class CommandPod(Object, frozen=True):
+    """A Pod with only the fields that say what its containers start."""
+
+    spec: CommandPodSpec = CommandPodSpec()
+
+
+class Requests(Wire, frozen=True):
+    """The resources that a container requests, as quantities; a number is one too. Other resources are not read."""
+
+    cpu: str | int | float = 0
+    memory: str | int | float = 0
+
+
+class ResourceRequests(Wire, frozen=True):
+    """A container's `resources`."""
+
+    requests: Requests = Requests()
+
+
+class Capabilities(Wire, frozen=True):
+    """The capabilities that a container is given and denied."""
+
+    add: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+
+
+class SeccompProfile(Wire, frozen=True):
+    """The profile of system calls: RuntimeDefault, Localhost or Unconfined."""
+
+    type: str = ""
+
+
+class SecurityContext(Wire, frozen=True):
+    """The part of a pod's or container's `securityContext` that the Pod Security Standards ask about."""
+
+    privileged: bool = False
+    allow_privilege_escalation: bool = True
+    run_as_non_root: bool | None = None
+    run_as_user: int | None = None
+    capabilities: Capabilities = Capabilities()
+    seccomp_profile: SeccompProfile | None = None
+
+
+class ContainerPort(Wire, frozen=True):
+    """A port of a container; `host_port` is one of its node."""
+
+    host_port: int = 0
+
+
+class RequestingContainer(Wire, frozen=True):
+    """The part of a container's declaration with its image, its resource requests and its security."""
+
+    image: str = ""
+    resources: ResourceRequests = ResourceRequests()
+    security_context: SecurityContext | None = None
+    ports: tuple[ContainerPort, ...] = ()
+
+
+class HostPath(Wire, frozen=True):
+    """A folder of the node."""
+
+    path: str = ""
+
+
+class ClaimReference(Wire, frozen=True):
+    """A PersistentVolumeClaim of the pod's namespace."""
+
+    claim_name: str = ""
+
+
+class PodVolume(Wire, frozen=True):
+    """A volume of a pod, with only the fields that say whether it is a folder of the node, and which claim it uses."""
+
+    host_path: HostPath | None = None
+    persistent_volume_claim: ClaimReference | None = None
+
+
+class PodOS(Wire, frozen=True):
+    """The operating system of a pod: `linux` or `windows`, or empty if the pod does not say."""
+
+    name: str = ""
+
+
+class PodPlace(Wire, frozen=True):
+    """The part of a Pod's `spec` with its node, its grace period in seconds, its requests and its security."""
+
+    node_name: str = ""
+    termination_grace_period_seconds: int = 30
+    containers: tuple[RequestingContainer, ...] = ()
+    init_containers: tuple[RequestingContainer, ...] = ()
+    host_network: bool = False
+    host_pid: bool = msgspec.field(default=False, name="hostPID")
+    host_ipc: bool = msgspec.field(default=False, name="hostIPC")
+    security_context: SecurityContext | None = None
+    os: PodOS = PodOS()
+    volumes: tuple[PodVolume, ...] = ()
+
+
+class WaitingState(Wire, frozen=True):
+    """The part of a container's state that says why it has not started."""
+
+    waiting: ContainerStateWaiting | None = None
+
+
+class WaitingContainer(Wire, frozen=True):
+    """A container, with the reason why it does not run."""
+
+    name: str = ""
+    state: WaitingState = WaitingState()
+
+
+class PodCondition(Wire, frozen=True):
+    """A Pod's condition without message and times."""
+
+    type: str
+    status: ConditionStatus
+    reason: str = ""
+
+
+class PodPhase(Wire, frozen=True):
+    """The part of a Pod's `status` with its phase, its conditions, and why its containers do not run.
+
+    `ready`, `waiting` (why a container does not run) and `pending` (what a pod that has not started waits for) are not
+    fields of a Pod: see `PlacedPod`.
+    """
+
+    phase: str = ""
+    ready: bool = False
+    waiting: str = ""
+    pending: str = ""
+    conditions: tuple[PodCondition, ...] = ()
+    container_statuses: tuple[WaitingContainer, ...] = ()
+    init_container_statuses: tuple[WaitingContainer, ...] = ()
+
+
+class PodOwner(Wire, frozen=True):
+    """The object that owns a Pod."""
+
+    kind: str = ""
+    name: str = ""
+
+
+class PodAnnotations(Wire, frozen=True):
+    """The annotation that names the security context constraints by which OpenShift admitted a pod."""
+
+    scc: str = msgspec.field(default="", name="openshift.io/scc")
+
+
+class ListedPodMeta(Wire, frozen=True):
+    """The part of a Pod's `metadata` with its name, its owners, its beginning and its deletion."""
+
+    name: str = ""
+    namespace: str = ""
+    resource_version: str = ""
+    creation_timestamp: datetime | None = None
+    deletion_timestamp: datetime | None = None
+    labels: dict[str, str] = {}
+    annotations: PodAnnotations = PodAnnotations()
+    owner_references: tuple[PodOwner, ...] = ()
+
+
+class PodTraits(Wire, frozen=True):
+    """What the `metadata` of pods of one workload have in common."""
+
+    creation_timestamp: datetime | None = None
+    deletion_timestamp: datetime | None = None
+    labels: dict[str, str] = {}
+    annotations: PodAnnotations = PodAnnotations()
+
+
+class PodMeta(Wire, frozen=True):
+    """The `metadata` of a `PlacedPod`: each field takes megabytes in a large cluster, so that `traits` has most."""
+
+    name: str = ""
+    namespace: str = ""
+    owner_references: tuple[PodOwner, ...] = ()
+    traits: PodTraits = PodTraits()
+
+    @property
+    def resource_version(self) -> str:
+        """Empty: it is not kept."""
+        return ""
+
+    @property
+    def creation_timestamp(self) -> datetime | None:
+        """When it was made; None for one that has started."""
+        return self.traits.creation_timestamp
+
+    @property
+    def deletion_timestamp(self) -> datetime | None:
+        """When its deletion was asked for."""
+        return self.traits.deletion_timestamp
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Its labels."""
+        return self.traits.labels
+
+    @property
+    def annotations(self) -> PodAnnotations:
+        """Those of its annotations that checks read."""
+        return self.traits.annotations
+
+
+class PodDemands(Wire, frozen=True):
+    """What a Pod demands: the requests of its containers together, and what of its spec needs more than a node.
+
+    `exceeds` is the level of the Pod Security Standards that it violates, and why; `claims` are the names of its
+    PersistentVolumeClaims, and `addons` the images of its containers that belong to known add-ons.
+    """
+
+    cpu_milli: int = 0
+    memory_bytes: int = 0
+    exceeds: tuple[str, str] | None = None
+    claims: tuple[str, ...] = ()
+    addons: tuple[str, ...] = ()
+
+
+class ListedPod(Object, frozen=True):
+    """A Pod as it is decoded, before it becomes a `PlacedPod`."""
+
+    # Narrower than ObjectMeta: annotations and times, which are not used, would be most of the decoded data.
+    metadata: ListedPodMeta = ListedPodMeta()  # type: ignore[assignment]
+    spec: PodPlace = PodPlace()
+    status: PodPhase = PodPhase()
+
+
+class PlacedPod(Object, frozen=True):
+    """A Pod with little more than its node and phase: a cluster may have hundreds of thousands.
+
+    `demands`, and in its status `ready`, `waiting` and `pending`, are not fields of a Pod: the code that stores a pod
+    computes them from fields that it then drops. They are in structs of their own because many pods share one.
+    """
+
+    metadata: PodMeta = PodMeta()  # type: ignore[assignment]
+    spec: PodPlace = PodPlace()
+    status: PodPhase = PodPhase()
+    demands: PodDemands = PodDemands()
