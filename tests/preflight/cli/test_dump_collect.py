@@ -231,3 +231,20 @@ def test_an_object_that_a_program_prints_and_nobody_can_read(answer: bytes, tmp_
     with pytest.raises(Refused, match="ConfigMap a could not be read") as caught:
         ProgramLister(str(program)).named(resource_of(ConfigMap), "default", "a")
     assert caught.value.state == "failed"
+
+
+@pytest.mark.parametrize(
+    ("reason", "state"), [("NotFound", None), ("Forbidden", "forbidden"), ("InternalError", "failed")]
+)
+def test_an_object_that_a_program_does_not_get(reason: str, state: str | None, tmp_path: Path) -> None:
+    """One that is not there is no error; any other refusal is told by whoever asked."""
+    program = tmp_path / "kubectl"
+    program.write_text(f"#!/bin/sh\necho 'Error from server ({reason}): the words of a server' >&2\nexit 1\n")
+    program.chmod(0o755)
+    lister = ProgramLister(str(program))
+    if state is None:
+        assert lister.named(resource_of(ConfigMap), "default", "a") is None
+        return
+    with pytest.raises(Refused) as refused:
+        lister.named(resource_of(ConfigMap), "default", "a")
+    assert (refused.value.state, "the words of a server" in str(refused.value)) == (state, True)

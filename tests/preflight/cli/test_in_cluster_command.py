@@ -23,6 +23,7 @@ from kubekit.oci.layout import Layout
 from runup.checks.decide.rights import FILE, to_file
 from runup.preflight.cli import in_cluster
 from runup.preflight.control import cluster_runs
+from runup.preflight.decide import kept_history
 from runup.preflight.decide.cluster_run import JOB, KINDS, NAMESPACE, RUN_LABEL
 from runup.preflight.decide.preflight_deployment import report_map
 from runup.preflight.decide.report import FILE_NAME, encode
@@ -115,6 +116,21 @@ def test_a_preflight_in_the_cluster_is_told_kept_and_gone(cluster: Cluster) -> N
         1,
         "error: no preflight of 9.9.9 was made in the cluster; make one: runup preflight run --in-cluster\n",
     )
+
+
+def test_a_report_that_cannot_be_kept(cluster: Cluster) -> None:
+    """Somebody has made the ConfigMap immutable: the report is told all the same, and why nobody finds it later."""
+    frozen = {"metadata": {"name": kept_history.NAME, "namespace": NAMESPACE}, "immutable": True}
+    reports = cluster.reports("PoolPaused")
+
+    def then_frozen(job: JSON) -> None:
+        reports(job)
+        cluster.server.client.send(calls.apply(MAPS, frozen, field_manager="administrator"))
+
+    ran = cluster.typed(*RUN, "--image", IMAGE, step=then_frozen)
+    assert "PoolPaused" in ran.out
+    assert re.search(r"the report is not kept in the cluster: .*immutable", ran.out + ran.err)
+    assert cluster.left() == []
 
 
 @pytest.mark.parametrize(("words", "stays"), [((), False), (("--keep",), True)], ids=["removed", "kept"])
