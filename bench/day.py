@@ -58,6 +58,8 @@ async def _day(here: World, hours: int) -> dict[str, Any]:
         payload=here.folder / release_payload.FIRST,
         report_folder=here.folder / "reports",
     )
+    # Before the installation: of what an hour replaces, the old would otherwise not be counted when it goes.
+    tracemalloc.start()
     manager = Manager(loaded, options, clock=clock)
     operator = asyncio.create_task(manager.run())
     try:
@@ -69,6 +71,7 @@ async def _day(here: World, hours: int) -> dict[str, Any]:
         manager.stop()
         clock.jump(STEP_S)
         await asyncio.wait([operator], timeout=_REAL_DEADLINE_S)
+        tracemalloc.stop()
 
 
 async def _installed(here: World, clock: ManualClock, operator: asyncio.Task[None]) -> None:
@@ -92,27 +95,27 @@ async def _hours(
     names: list[tuple[str, str]],
     hours: int,
 ) -> dict[str, Any]:
-    tracemalloc.start()
     allocated_kib: dict[int, int] = {}
-    changes = 0
-    try:
-        for minute in range(hours * 60):
-            changes += await _change(client, names, minute)
-            await clock.advance(STEP_S)
-            await _renewed(client, clock, operator)
-            if (minute + 1) % 60 == 0:
-                gc.collect()
-                hour, kib = (minute + 1) // 60, tracemalloc.get_traced_memory()[0] // 1024
-                allocated_kib[hour] = kib
-                print(f"day: hour {hour}: {kib} KiB", file=sys.stderr, flush=True)
-    finally:
-        tracemalloc.stop()
+    changes, installed_kib = 0, _allocated_kib()
+    for minute in range(hours * 60):
+        changes += await _change(client, names, minute)
+        await clock.advance(STEP_S)
+        await _renewed(client, clock, operator)
+        if (minute + 1) % 60 == 0:
+            hour = (minute + 1) // 60
+            allocated_kib[hour] = _allocated_kib() - installed_kib
+            print(f"day: hour {hour}: {allocated_kib[hour]} KiB", file=sys.stderr, flush=True)
     return {
         "hours": hours,
         "changes": changes,
         "allocated_since_the_installation_kib": allocated_kib,
         "growth_kib": allocated_kib[hours] - allocated_kib[min(EARLY_HOUR, hours)],
     }
+
+
+def _allocated_kib() -> int:
+    gc.collect()
+    return tracemalloc.get_traced_memory()[0] // 1024
 
 
 async def _change(client: Client, names: list[tuple[str, str]], minute: int) -> int:

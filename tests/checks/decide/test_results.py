@@ -219,7 +219,7 @@ def test_only_printable_text_gets_out() -> None:
 def test_three_states() -> None:
     """running counts, completed has its time, failed says why; each reads back as it was written."""
     outcomes = [outcome(Finding("X", "Something."))]
-    running = results.running_report(HEADER, outcomes, 7, NOW)
+    running = results.running_report(HEADER, outcomes, NOW, results.progress_text(1, 7))
     completed = results.completed_report(HEADER, outcomes, NOW)
     failed = results.failed(HEADER, outcomes, NOW, "the API server could not be reached")
     assert [

@@ -60,12 +60,14 @@ class Header:
     steps: tuple[ReportedStep, ...] = ()
 
 
-def running_report(
-    header: Header, outcomes: Sequence[CheckOutcome], total: int, now: datetime, message: str = ""
-) -> Report:
-    """Returns the report while checks are still to come; by default its message says how many are done."""
-    message = message or f"{len(outcomes)} of {total} checks done"
+def running_report(header: Header, outcomes: Sequence[CheckOutcome], now: datetime, message: str) -> Report:
+    """Returns the report while checks are still to come."""
     return _report(header, outcomes, now, "running", message)
+
+
+def progress_text(done: int, total: int, awaited: Sequence[str] = ()) -> str:
+    """Returns how many checks are done, and the names of those that still wait for something."""
+    return f"{done} of {total} checks done{', not yet ' if awaited else ''}{', '.join(awaited)}"
 
 
 def completed_report(header: Header, outcomes: Sequence[CheckOutcome], now: datetime) -> Report:

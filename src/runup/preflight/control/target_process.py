@@ -44,7 +44,7 @@ from runup.checks.decide.kubernetes_path import (
 )
 from runup.checks.decide.model import Check, Context, Snapshot
 from runup.checks.decide.rehearsed_outcomes import CHECK as REHEARSAL
-from runup.checks.decide.results import Header, completed_report, failed, running_report
+from runup.checks.decide.results import Header, completed_report, failed, progress_text, running_report
 from runup.kernelmodules.control.registries import ClusterRegistries, Registries, with_registries_of
 from runup.kernelmodules.decide.toolkit import TOOLKIT
 from runup.preflight.control.catalog_images import CatalogImages
@@ -174,7 +174,7 @@ class PreflightTarget:
     async def _evaluate_until_stopped(self) -> None:
         """Prepares, then evaluates again whenever what the checks read has changed."""
         # A first report before any request, so that the operator sees that the process runs.
-        await self.write(running_report(self._header(self.request.source_version), (), 0, self.clock.now(), "starting"))
+        await self.write(running_report(self._header(self.request.source_version), (), self.clock.now(), "starting"))
         try:
             source, checks = await self.prepare()
         except Terminal as error:
@@ -213,7 +213,7 @@ class PreflightTarget:
         # The task ends only by a bug, which must not look like a cluster in which nothing changes.
         following.add_done_callback(lambda _: self.changed.set())
         try:
-            await self._until_read(reads, source, len(checks), following)
+            await self._until_read(reads, source, following)
             while True:
                 raise_if_over(following)
                 self.changed.clear()
@@ -253,9 +253,7 @@ class PreflightTarget:
                     raise
                 self.log.warning("the API server did not answer", error=str(error), retry_in_seconds=wait_s)
                 header = self._header(self.request.source_version)
-                await self.write(
-                    running_report(header, (), 0, self.clock.now(), f"waiting for the API server: {error}")
-                )
+                await self.write(running_report(header, (), self.clock.now(), f"waiting for the API server: {error}"))
                 await self.clock.sleep(wait_s)
                 wait_s = min(wait_s * 2, self.timing.longest_retry_s)
 
@@ -286,14 +284,12 @@ class PreflightTarget:
             self.log.warning(f"{kind.__name__} {name} cannot be read", error=str(error))
             return None
 
-    async def _until_read(
-        self, reads: WatchedKinds, source: Version, total: int, following: asyncio.Task[None]
-    ) -> None:
+    async def _until_read(self, reads: WatchedKinds, source: Version, following: asyncio.Task[None]) -> None:
         """Waits until every read has an answer or a final refusal, and reports which kinds are still missing."""
         while not await self._all_read_within(self.timing.progress_s, reads, following):
             missing = {str(resource) for resource in reads.waiting}
             waiting_text = reads.trouble or reading_text(reads.kinds, missing)
-            await self.write(running_report(self._header(str(source)), (), total, self.clock.now(), waiting_text))
+            await self.write(running_report(self._header(str(source)), (), self.clock.now(), waiting_text))
 
     async def _all_read_within(self, seconds: float, reads: WatchedKinds, following: asyncio.Task[None]) -> bool:
         """Returns whether every read has an answer within that many seconds."""
@@ -376,7 +372,9 @@ class PreflightTarget:
         awaited = (*names_waiting(checks, of_containers), *(check.name for check in checks if check.name in undecided))
         for check in checks:
             if self.shows_progress():
-                await self.write(running_report(header, outcomes, len(checks), now), containers.wanted)
+                await self.write(
+                    running_report(header, outcomes, now, progress_text(len(outcomes), len(checks))), containers.wanted
+                )
             if check.container is None and check.name not in undecided:
                 outcomes.append(await self._runner.outcome_of(check, snapshot, context, news))
             elif check.name in of_containers:
@@ -389,8 +387,7 @@ class PreflightTarget:
             header = replaced(header, steps=await self._judge_steps(checks, snapshot, context, outcomes))
         report = completed_report(header, outcomes, self.clock.now())
         if awaited:
-            progress = f"{len(outcomes)} of {len(checks)} checks done, not yet {', '.join(awaited)}"
-            report = running_report(header, outcomes, len(checks), now, progress)
+            report = running_report(header, outcomes, now, progress_text(len(outcomes), len(checks), awaited))
         await self.write(report, containers.wanted)
 
     def _known_snapshot(self, reads: WatchedKinds, checks: Sequence[Check]) -> Snapshot:
