@@ -10,6 +10,7 @@ import importlib
 import json
 import math
 import os
+import platform
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -22,7 +23,10 @@ HOLDS, MISSED, NOT_MEASURED = "holds", "missed", "not measured"
 
 @dataclass(frozen=True, slots=True)
 class Aim:
-    """A limit of one figure: `path` leads to it in the result of `bench`."""
+    """A limit of one figure: `path` leads to it in the result of `bench`.
+
+    `why` is the page that says why it may be missed, as docs/limits.md links to it.
+    """
 
     what: str
     bench: str
@@ -30,6 +34,7 @@ class Aim:
     limit: float
     unit: str
     bound: Literal["at most", "at least"] = "at most"
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +46,7 @@ class Judged:
     value: float | None
     aim: str
     verdict: str
+    why: str = ""
 
 
 MEDIAN = "median"
@@ -50,7 +56,14 @@ REAL = "kube-apiserver"
 # In the order in which a user feels them.
 AIMS = (
     *(
-        Aim(f"`{name}`", "startup", ("times_a_bare_interpreter", name, "wall"), times, "times a bare interpreter")
+        Aim(
+            f"`{name}`",
+            "startup",
+            ("times_a_bare_interpreter", name, "wall"),
+            times,
+            "times a bare interpreter",
+            why="decisions/0110-the-first-risks-soon.md" if name == "version" else "",
+        )
         for name, times in (
             ("version", 2.3),
             ("upgrade status, files", 4.6),
@@ -82,7 +95,11 @@ AIMS = (
         "requests while nothing happens, but for the lease's",
         *("applying", (REAL, "steady", "requests_an_hour_without_lease"), 40, "an hour"),
     ),
-    Aim("memory of the operator with 900 manifests", "applying", (REAL, "memory", "mib_at_the_end"), 60, "MiB"),
+    Aim(
+        "memory of the operator with 900 manifests",
+        *("applying", (REAL, "memory", "mib_at_the_end"), 60, "MiB"),
+        why="decisions/0109-what-an-operator-keeps-in-memory.md",
+    ),
     Aim("the sandbox's API server ready", "api", ("ready_seconds", MEDIAN), 1.5, "s"),
     Aim("its GETs", "api", ("gets", "gets_per_second"), 8000, "a second", "at least"),
     Aim("its creates", "api", ("creates", "creates_per_second"), 4000, "a second", "at least"),
@@ -107,6 +124,8 @@ def run() -> dict[str, Any]:
     return {
         "commit": _commit(),
         "processors": os.cpu_count(),
+        "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30),
+        "python": platform.python_version(),
         "judged": [asdict(each) for each in judge(results)],
         "growth": growth(results),
         "results": results,
@@ -126,7 +145,8 @@ def _judged(aim: Aim, value: float | None) -> Judged:
     else:
         verdict = HOLDS if value >= aim.limit else MISSED
     figure = f"python -m bench {aim.bench}: {' '.join(aim.path)}"
-    return Judged(aim.what, figure, value, f"{aim.bound} {aim.limit:,g} {aim.unit}", verdict)
+    why = aim.why if verdict == MISSED else ""
+    return Judged(aim.what, figure, value, f"{aim.bound} {aim.limit:,g} {aim.unit}", verdict, why)
 
 
 def _figure(results: Mapping[str, Any], path: Sequence[str]) -> float | None:
@@ -182,12 +202,14 @@ def page(result: Mapping[str, Any]) -> str:
         "python -m bench.aims result.json",
         "```",
         "",
-        f"Measured at {result['commit']} on {result['processors']} processors: {held} of {len(rows)} hold.",
+        f"Measured at {result['commit']} with Python {result['python']} on {result['processors']} processors and "
+        f"{result['memory_gib']} GiB: {held} of {len(rows)} hold.",
         "",
         "| | figure | aim | |",
         "|---|---|---|---|",
         *(
-            f"| {row.what} | {'' if row.value is None else f'{row.value:,g}'} | {row.aim} | {row.verdict} |"
+            f"| {row.what} | {'' if row.value is None else f'{row.value:,g}'} | {row.aim} "
+            f"| {row.verdict}{f', [why]({row.why})' if row.why else ''} |"
             for row in rows
         ),
         "",

@@ -57,13 +57,21 @@ EDGES = {"5000": 0.05, "10000": 0.1, "20000": 0.2}
 
 def test_the_page() -> None:
     """Each aim is a row, and how many hold is said."""
-    results: dict[str, Any] = {"startup": STARTUP, "checks": {"10000 nodes": {"dearest_checks": {"Slow": 0.25}}}}
+    operator = {"kube-apiserver": {"memory": {"mib_at_the_end": 61}}}
+    results: dict[str, Any] = {
+        "startup": STARTUP,
+        "applying": operator,
+        "checks": {"10000 nodes": {"dearest_checks": {"Slow": 0.25}}},
+    }
     judged = [asdict(each) for each in aims.judge(results)]
-    told = {"commit": "abc", "processors": 2, "judged": judged, "growth": aims.growth(results), "results": results}
+    machine = {"processors": 2, "memory_gib": 24, "python": "3.11"}
+    told = {"commit": "abc", **machine, "judged": judged, "growth": aims.growth(results), "results": results}
     page = aims.page(told)
     assert "| `version` | 2.2 | at most 2.3 times a bare interpreter | holds |\n" in page
+    why = "[why](decisions/0109-what-an-operator-keeps-in-memory.md)"
+    assert f"| memory of the operator with 900 manifests | 61 | at most 60 MiB | missed, {why} |\n" in page
     assert "| a change among them |  | at most 0.1 s | not measured |\n" in page
-    assert f"Measured at abc on 2 processors: 1 of {len(aims.AIMS)} hold.\n" in page
+    assert f"Measured at abc with Python 3.11 on 2 processors and 24 GiB: 1 of {len(aims.AIMS)} hold.\n" in page
     assert page.endswith("| Slow | 0.25 |\n")
 
 
