@@ -53,6 +53,11 @@ UPDATING: dict[str, tuple[dict[str, Any], str]] = {
     "MachineConfigs may not be read": ({"machine_configs": DENIED}, "Unknown"),
     "MachineConfigPools may not be read": ({"machine_config_pools": DENIED}, "Unknown"),
     "Nodes may not be read": ({"nodes": DENIED}, "Unknown"),
+    "one pool cannot be decoded": ({"undecoded": (("MachineConfigPool worker", "it is odd"),)}, "Unknown"),
+    "one configuration cannot be decoded": ({"undecoded": (("MachineConfig rendered-w", "it is odd"),)}, "Unknown"),
+    "one node cannot be decoded": ({"undecoded": (("Node worker-0", "it is odd"),)}, "Unknown"),
+    "Nodes are listed in part": ({"incomplete": {"nodes": "a server says so"}}, "Unknown"),
+    "one Pod cannot be decoded": ({"undecoded": (("Pod shop/web-1", "it is odd"),)}, "False"),
     "Pods may not be read, which tell nothing of pools": ({"pending_pods": DENIED}, "False"),
     "the control plane updates, whatever is known of pools": (
         {"machine_configs": DENIED, "cluster_version": b.version()},

@@ -21,13 +21,10 @@ from runup.updatestatus.decide.control_plane import (
     is_progressing,
     operator_image,
 )
-from runup.updatestatus.decide.finding import DOCS, UNKNOWN, UNKNOWN_IMPACT, Finding
+from runup.updatestatus.decide.finding import DOCS, INCOMPLETE, UNKNOWN, UNKNOWN_IMPACT, UNREADABLE, Finding
 from runup.updatestatus.decide.memory import PreviousStatus
 from runup.updatestatus.decide.nodes import NodeState, PoolState
 from runup.updatestatus.decide.snapshot import Snapshot, Unreadable, is_drain_wanted, readable
-
-UNREADABLE = "InputUnreadable"
-INCOMPLETE = "InputIncomplete"
 
 INPUTS = {
     "cluster_version": "ClusterVersion",

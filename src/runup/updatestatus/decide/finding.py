@@ -22,6 +22,7 @@ SCOPE_CONTROL_PLANE, SCOPE_WORKER_POOL, SCOPE_CLUSTER = "ControlPlane", "WorkerP
 
 NODE_UNAVAILABLE, NODE_DEGRADED, POOL_PAUSED = "NodeUnavailable", "NodeDegraded", "MachineConfigPoolPaused"
 ALERT_FIRING = "AlertFiring"
+UNREADABLE, INCOMPLETE = "InputUnreadable", "InputIncomplete"
 NO_RUNBOOK = "<alert does not have a runbook_url annotation>"
 
 DOCS = "https://docs.runup.example/update-status#"

@@ -10,7 +10,17 @@ from kubekit.api.conditions import find
 from kubekit.api.meta_v1 import Condition
 from runup.api.update_v1alpha1 import NO_VERSION, ClusterVersionInsight, OperatorProgress, ResourceRef
 from runup.updatestatus.decide import node_phases as states
-from runup.updatestatus.decide.insight_names import ARCHITECTURE, AVAILABLE, INSTALLATION, PARTIAL, UNKNOWN_VERSION
+from runup.updatestatus.decide.finding import INCOMPLETE, UNREADABLE
+from runup.updatestatus.decide.insight_names import (
+    ARCHITECTURE,
+    AVAILABLE,
+    INSTALLATION,
+    PARTIAL,
+    UNKNOWN_VERSION,
+)
+
+# Which objects a finding about input is about, its summary alone says: a kind in the plural, or one object of a kind.
+_OF_POOLS = ("MachineConfig", "Node")
 
 
 class OperatorRow(msgspec.Struct, frozen=True):
@@ -115,10 +125,12 @@ class Report(msgspec.Struct, frozen=True):
 
     @property
     def has_unknown_pools(self) -> bool:
-        """True if the report has no pool because what tells of them could not be read."""
+        """True if a pool, one of its nodes or their configuration could not be read, and so may lack in the report."""
         available = find(self.conditions, AVAILABLE)
         is_incomplete = available is not None and available.status == "False"
-        return is_incomplete and self.control_plane_pool is None and not self.worker_pools
+        if is_incomplete and self.control_plane_pool is None and not self.worker_pools:
+            return True
+        return any(row.check in (UNREADABLE, INCOMPLETE) and row.summary.startswith(_OF_POOLS) for row in self.health)
 
     @property
     def control_plane_done(self) -> bool:
