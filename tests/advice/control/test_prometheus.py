@@ -91,6 +91,19 @@ async def test_a_hundred_at_once_within_the_budget() -> None:
         assert sorted(played.asked) == sorted(queries)
 
 
+async def test_what_is_closed_in_the_middle_asks_no_more() -> None:
+    """Neither the queries that are open nor those that wait for their turn go on."""
+    async with asking() as (played, asks, _clock, _changed):
+        before = asyncio.all_tasks()
+        asks.want([f"q{number}" for number in range(2 * AT_ONCE)])
+        await until(lambda: played.open == AT_ONCE)
+        of_queries = {task for task in asyncio.all_tasks() - before if "_run_query" in str(task.get_coro())}
+        assert len(of_queries) == 2 * AT_ONCE
+        await asks.close()
+        await asyncio.wait(of_queries, timeout=5)
+        assert all(task.cancelled() for task in of_queries)
+
+
 async def test_nothing_is_asked_oftener_than_it_is_due() -> None:
     """What applies is asked again after half a minute, what does not after five; what is not wanted is forgotten."""
     async with asking() as (played, asks, clock, _changed):
