@@ -54,7 +54,6 @@ class ReleaseLoads:
     async def close(self) -> None:
         """Cancels all loads."""
         await cancel(list(self._tasks.values()))
-        self._tasks.clear()
 
     async def _load_release(self, release: Release) -> None:
         """Loads one release and records the result; a failure of any kind is recorded too."""
