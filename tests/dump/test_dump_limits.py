@@ -168,6 +168,24 @@ def test_large_files_that_are_refused(tmp_path: Path, name: str, monkeypatch: py
     assert [obj["kind"] for obj in found.objects] == ["ClusterVersion"]
 
 
+UNREADABLE = {"bytes that are no UTF-8": b'"\xff"', "a number out of range": b"1e999"}
+
+
+@pytest.mark.parametrize("packs", [False, True])
+@pytest.mark.parametrize("value", UNREADABLE.values(), ids=UNREADABLE)
+def test_a_large_list_with_an_item_that_cannot_be_decoded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: bytes, packs: bool
+) -> None:
+    """It is refused when it is read, and not when a packed item is unpacked."""
+    monkeypatch.setattr(dump_limits, "MAX_DECODING_BYTES", MIB)
+    dump = write(tmp_path / "dump")
+    text = json.dumps(pods(30)).encode()
+    (dump / "pods.json").write_bytes(text.replace(b'"spec": {', b'"spec": {"odd": ' + value + b", ", 1))
+    found = load.read(dump, packs=packs)
+    assert "pods.json: decoding it would take" in "".join(found.problems)
+    assert [obj["kind"] for obj in found.objects] == ["ClusterVersion"]
+
+
 def test_objects_that_take_too_much_in_all() -> None:
     """They are counted with all that they hold; the file that takes most is named."""
     memory = Memory("mine", 5 * MIB)

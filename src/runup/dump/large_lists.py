@@ -94,10 +94,12 @@ def unpacked(obj: JSON) -> JSON:
 
 def _packed(raw: bytes) -> Any:
     """Returns an item with its name and its text; one without a name is returned decoded, and is no object."""
+    # All of it: a decoder that skips fields takes bytes in them that are no UTF-8, and numbers that are out of range.
+    item = msgspec.json.decode(raw)
     try:
-        metadata = msgspec.json.decode(raw, type=_Head).metadata
+        metadata = msgspec.convert(item, _Head).metadata
     except msgspec.ValidationError:
-        return msgspec.json.decode(raw)
+        return item
     object_name = {"name": metadata.name, "namespace": metadata.namespace}
     return {"metadata": {key: value for key, value in object_name.items() if value}, PACKED: raw}
 
