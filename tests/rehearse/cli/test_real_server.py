@@ -87,6 +87,11 @@ KEYS = {
     "a pod": (Kind("", "v1", "Pod", "pods"), "/registry/pods/a/b"),
     "a node": (Kind("", "v1", "Node", "nodes", namespaced=False), "/registry/minions/a/b"),
     "a service": (Kind("", "v1", "Service", "services"), "/registry/services/specs/a/b"),
+    "endpoints": (Kind("", "v1", "Endpoints", "endpoints"), "/registry/services/endpoints/a/b"),
+    "an API service": (
+        Kind("apiregistration.k8s.io", "v1", "APIService", "apiservices", namespaced=False),
+        "/registry/apiregistration.k8s.io/apiservices/a/b",
+    ),
     "an ingress": (Kind("networking.k8s.io", "v1", "Ingress", "ingresses"), "/registry/ingress/a/b"),
     "a controller": (Kind("", "v1", "ReplicationController", "replicationcontrollers"), "/registry/controllers/a/b"),
     "a definition": (
