@@ -112,7 +112,7 @@ def _input_of(status: NewestStatus) -> RecommendInput:
 
 
 def _as_travelled(row: AdviceRow, status: NewestStatus, doubts: tuple[Doubt, ...], version: str) -> AdviceRow:
-    """Returns the row of advice that was read before; of a doubtful one nothing is recommended."""
+    """Returns the row of advice that was read before; a doubtful one refuses the version that is asked about."""
     names = tuple(doubt.risk for doubt in doubts)
     refused = row.refused or (doubts[0].message if doubts and version else "")
     return msgspec.structs.replace(

@@ -1,7 +1,8 @@
 """Computes the whole status of UpdateStatus from one snapshot of the cluster.
 
-Every insight is computed anew from the snapshot; only times come from the previous status (`memory`). So nothing has to
-be withdrawn when an object vanishes, and the same snapshot gives the same status: the writer compares the two.
+Every insight is computed anew from the snapshot; from the previous status (`memory`) come times, and the findings of a
+drain whose pods are not listed yet. So nothing has to be withdrawn when an object vanishes, and the same snapshot gives
+the same status: the writer compares the two.
 """
 
 from __future__ import annotations

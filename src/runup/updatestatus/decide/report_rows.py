@@ -1,4 +1,4 @@
-"""The content of a report of the update: sorted rows and counts. `read` builds it from an UpdateStatus."""
+"""The content of a report of the update: sorted rows and counts. `read_status.report` makes it of an UpdateStatus."""
 
 from __future__ import annotations
 
