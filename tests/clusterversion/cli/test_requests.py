@@ -138,6 +138,21 @@ def test_a_second_target_takes_the_place_of_the_first(run: Run, server: Server) 
     assert _spec(server)["version"] == "5.2.0"
 
 
+def test_a_target_that_was_asked_for_meanwhile_is_replaced_knowingly(
+    server: Server, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The warning is about what the request replaced, not about what was read before."""
+    server.set_cluster_version(status=OFFERED)
+
+    def other() -> None:
+        server.patch_spec(desiredUpdate={"mode": "Preflight", "version": "5.1.0"})
+
+    connection: Any = SimpleNamespace(client=lambda: Between(other, ("PATCH", "clusterversions"), server.client.config))
+    actions.run(UpgradeRequest(flags=Flags(to="5.2.0"), preflight=True), connection)
+    assert capfd.readouterr().err == "warning: this takes the place of the preflight of 5.1.0\n"
+    assert _spec(server)["version"] == "5.2.0"
+
+
 def test_asking_again_changes_nothing(run: Run, server: Server) -> None:
     """The same request twice is one request."""
     server.set_cluster_version(status=OFFERED)

@@ -220,9 +220,9 @@ def _request_preflight(request: UpgradeRequest, client: SyncClient) -> int | Non
     """Requests a preflight; with --wait returns the exit code of its result, else None."""
     cluster = clusters.read(client)
     target = preflight_request.target_of(cluster, request.flags)
-    warnings = preflight_request.notes(cluster, request.flags)
-    answer = preflight_request.send(client, cluster, request.flags)
-    write(warnings)
+    before, answer = preflight_request.send(client, cluster, request.flags)
+    # Of the object that the request replaced, which another command may have changed since it was read.
+    write(preflight_request.notes(before, request.flags))
     if not request.wait:
         write([("out", _requested_text(request, target))])
         return None

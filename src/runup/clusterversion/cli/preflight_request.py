@@ -112,8 +112,11 @@ def _requested_target(update: Update) -> tuple[str, str, str]:
     return update.version, update.image, update.architecture
 
 
-def send(client: SyncClient, cluster: ClusterVersion, flags: Flags) -> ClusterVersion:
-    """Sends a dry run, then the patch; returns the changed object. Raises CommandError if `mode` is not known."""
+def send(client: SyncClient, cluster: ClusterVersion, flags: Flags) -> tuple[ClusterVersion, ClusterVersion]:
+    """Sends a dry run, then the patch; returns the object before and after. Raises CommandError if `mode` is not known.
+
+    The object before is newer than `cluster` if somebody changed it meanwhile.
+    """
 
     # Both requests carry the same resourceVersion: what the dry run accepted is what is stored.
     def try_and_patch(body: Patch) -> ClusterVersion:
@@ -124,11 +127,11 @@ def send(client: SyncClient, cluster: ClusterVersion, flags: Flags) -> ClusterVe
             raise CommandError(_mode_lost_text(answer))
         return answer
 
-    _, answer = clusters.change(
+    before, answer = clusters.change(
         client, cluster, lambda cluster_version: request_patch(cluster_version, flags), send=try_and_patch
     )
     assert answer is not None
-    return answer
+    return before, answer
 
 
 def clear_patch(cluster: ClusterVersion) -> Patch | None:
