@@ -175,6 +175,8 @@ class RegistryClient:
 
     def _fetch_manifest(self, reference: Reference) -> bytes:
         """Returns the manifest or index of a reference. Raises BadImage if it is too large or has another digest."""
+        if reference.digest:
+            _require_sha256(reference, reference.digest)
         name = reference.digest or reference.tag or "latest"
         operation = f"reading manifest {reference}"
         with self._transport.ask(
@@ -291,8 +293,7 @@ class RegistryClient:
 
     def _verified_pieces(self, reference: Reference, blob: Descriptor) -> Generator[bytes, None, None]:
         """Yields the pieces of a blob. Raises BadImage at their end if they do not match the digest."""
-        if not blob.digest.startswith("sha256:") or not is_digest(blob.digest):
-            raise BadImage(f"{reference}: {blob.digest!r} is not a sha256 digest")
+        _require_sha256(reference, blob.digest)
         hashed = hashlib.sha256()
         for piece in self._resumed_pieces(reference, blob):
             hashed.update(piece)
@@ -415,6 +416,12 @@ class _Remote:
     digest: str
     manifest: Manifest
     config: Config
+
+
+def _require_sha256(reference: Reference, digest: str) -> None:
+    """Raises BadImage for a digest by which content cannot be checked here."""
+    if not digest.startswith("sha256:") or not is_digest(digest):
+        raise BadImage(f"{reference}: {digest!r} is not a sha256 digest")
 
 
 def _check_sizes(manifest: Manifest, reference: Reference, most_bytes: int | None = None) -> None:

@@ -536,6 +536,14 @@ def test_a_layer_by_another_digest_than_sha256_is_refused(made: BuiltImage) -> N
         assert [path for path in odd.paths() if "sha512" in path] == []
 
 
+def test_an_image_by_another_digest_than_sha256_is_refused(made: BuiltImage) -> None:
+    """Before anything is asked, and not as an image that the registry got wrong."""
+    with odd_registry(Layout.open(made.layout)) as odd:
+        with pytest.raises(BadImage, match="is not a sha256 digest"):
+            RegistryClient(quick()).read_file(parse(f"{odd.host}/a@sha512:{'1' * 128}"), FILE)
+        assert odd.paths() == []
+
+
 def test_an_image_of_too_many_layers_is_refused(made: BuiltImage, tmp_path: Path) -> None:
     """By its manifest, before a byte of them is fetched."""
     layout = Layout.open(made.layout)
