@@ -1,8 +1,9 @@
 """ConfigMap `preflight-history`: the last five reports, and the running attempt.
 
-Each report has one key, `<preflightID>.json`, whose value is the report as the target wrote it. A newer report of the
-same target (from the same source version) replaces the older one, so that five targets can be compared. After a restart
-`status` is built from this history, and `runup preflight history` prints it.
+Each report has one key, `<preflightID>.json`, whose value is the target's report with what else counted for its update,
+cut where there is no room. A newer report of the same target (from the same source version) replaces the older one, so
+that five targets can be compared. After a restart `status` is built from this history, and `runup preflight history`
+prints it.
 """
 
 from __future__ import annotations
