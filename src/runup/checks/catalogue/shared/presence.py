@@ -2,7 +2,8 @@
 
 A kind that the server does not serve has no objects. That is only known if its definitions could be listed in full: a
 dump may simply lack the kind. So a check that reads a kind that may be missing reads the definitions, too. (A dump's
-reader never reports a kind that is built into Kubernetes as absent: no definition could tell.)
+reader reports a kind that is built into Kubernetes as absent only if the dump's own record says so: no definition could
+tell.)
 """
 
 from __future__ import annotations
