@@ -9,7 +9,7 @@ from runup.api.kmm_v1beta1 import Module
 from runup.kernelmodules.decide.external_queries import Question
 from runup.kernelmodules.decide.runs import Run, WantedRun
 
-# How long an answer counts, because ConfigMaps, Secrets and registries are not watched (KMM: 180 s).
+# How long an answer counts: registries are not watched, and ConfigMaps and Secrets only where they may be (KMM: 180 s).
 RECHECK_INTERVAL_S = 180.0
 
 
