@@ -1,6 +1,6 @@
 """Requests as values, separate from sending them, so that they can be tested without a server.
 
-`urllib.parse` takes a tenth of a bare interpreter to import. So the common names, queries and server URLs are handled
+`urllib.parse` takes a quarter of a bare interpreter to import. So the common names, queries and server URLs are handled
 without it (docs/decisions/0043-a-command-in-five-interpreters.md).
 """
 
