@@ -100,12 +100,14 @@ class Readable(Protocol):
 
 @contextlib.contextmanager
 def open_layer(stream: Readable, layer: Descriptor, budget: Budget) -> Iterator[tuple[Archive, Unpacked]]:
-    """Opens a layer's archive and unpacked bytes. Raises BadImage for an unknown type, and for broken data."""
+    """Opens a layer's archive and unpacked bytes. Raises BadImage for what cannot be read, and for broken data."""
     if layer.media_type not in images.LAYERS:
         raise BeyondLimits(f"image {budget.image}: cannot read a layer of type {layer.media_type}")
     unpacked = Unpacked(_decompressed_stream(stream, images.LAYERS[layer.media_type]), layer, budget)
     try:
         yield Archive(unpacked), unpacked
+    except _WindowTooLarge as error:
+        raise BeyondLimits(f"image {budget.image}: layer {layer.digest} cannot be read: {error}") from error
     except (BadTar, EOFError, BadGzip, _BadZstd) as error:
         raise BrokenLayer(f"image {budget.image}: layer {layer.digest} is broken: {error}") from error
 
@@ -117,7 +119,11 @@ def _decompressed_stream(stream: Readable, compression: str) -> Readable:
 
 
 class _BadZstd(ValueError):
-    """The bytes are not zstd frames, or need more memory than allowed."""
+    """The bytes are not zstd frames."""
+
+
+class _WindowTooLarge(ValueError):
+    """A zstd frame needs a larger window than `MAX_WINDOW_BYTES`; its content may be valid."""
 
 
 class _Zstd:
@@ -135,7 +141,9 @@ class _Zstd:
         try:
             return self._reader.read(size)
         except self._zstd_error as error:
-            raise _BadZstd(str(error)) from error
+            # libzstd's text for a frame beyond `max_window_size`; the exception has no code.
+            kind = _WindowTooLarge if "too much memory" in str(error) else _BadZstd
+            raise kind(str(error)) from error
 
 
 class BrokenLayer(BadImage):
