@@ -161,6 +161,14 @@ ROWS: dict[str, tuple[dict[str, str], tuple[str, str], str]] = {
         {TREE_CV: CV, f"{NODE_FILES}/n.yaml": NODE, f"{NODE_FILES}/m.yaml": "a: [",
          f"{OPERATORS}/machine-config.yaml": OPERATOR}, NODES, PARTLY,
     ),
+    "budgets of the namespace in which an inspected operator relates to them, the only one": (
+        {TREE_CV: CV, f"{SPACES}.yaml": SPACE_LIST, "namespaces/a/policy/poddisruptionbudgets/b.yaml": BUDGET,
+         f"{OPERATORS}/machine-config.yaml": OPERATOR}, PDBS, WHOLE,
+    ),
+    "budgets of another namespace than that in which an inspected operator relates to them": (
+        {TREE_CV: CV, f"{SPACES}.yaml": SPACE_LIST, "namespaces/b/policy/poddisruptionbudgets/b.yaml":
+         BUDGET.replace("NS", "b"), f"{OPERATORS}/machine-config.yaml": OPERATOR}, PDBS, PARTLY,
+    ),
     "a definition, to which an inspected operator relates by name": (
         {TREE_CV: CV, "cluster-scoped-resources/apiextensions.k8s.io/customresourcedefinitions/c.yaml": DEFINITION,
          f"{OPERATORS}/machine-config.yaml": OPERATOR}, DEFINITIONS, PARTLY,
@@ -219,6 +227,13 @@ ROWS: dict[str, tuple[dict[str, str], tuple[str, str], str]] = {
     ),
     "two lists of nodes that lack each other's": (
         {"cv.yaml": CV, "a.yaml": NODE_LIST, "b.yaml": NODE_LIST.replace("good", "other")}, NODES, PARTLY,
+    ),
+    "an empty list of nodes, of which the dump has one": (
+        {"cv.yaml": CV, "nodes.yaml": EMPTY, "n.yaml": NODE}, NODES, PARTLY,
+    ),
+    "a list of one namespace that lacks one of the dump's, and a list of the namespaces": (
+        {"cv.yaml": CV, "spaces.yaml": SPACE_LIST, "some.yaml": ANSWER + IN_NS,
+         "other.yaml": BUDGET.replace("name: b", "name: other")}, PDBS, PARTLY,
     ),
     "two lists of the same nodes": ({"cv.yaml": CV, "a.yaml": NODE_LIST, "b.yaml": NODE_LIST}, NODES, WHOLE),
     "nodes of a troubleshoot bundle": ({**BUNDLE, "b/cluster-resources/nodes.json": ARRAY}, NODES, WHOLE),

@@ -100,12 +100,14 @@ def proven_by_tool(
 def _of_trees(layout: Layout, objects: Iterable[JSON], broken: AbstractSet[Path]) -> Iterator[tuple[Resource, str]]:
     """Yields the kinds that trees of `oc adm inspect` hold completely, each with the namespace that this holds for."""
     names: dict[Path, dict[Resource, set[str]]] = defaultdict(lambda: defaultdict(set))
+    places: set[tuple[Path, Resource, str]] = set()
     spoilt: set[tuple[Path, Resource]] = set()
     for file in layout.files:
         if (placed := _place_in_tree(file, layout.root)) is None:
             continue
-        root, resource = placed
+        root, resource, namespace = placed
         names[root][resource].add(file.stem)
+        places.add((root, resource, namespace))
         if file in broken:
             spoilt.add((root, resource))
     related = {identity(obj)[3]: _related(obj) for obj in objects if obj["kind"] == "ClusterOperator"}
@@ -126,7 +128,7 @@ def _of_trees(layout: Layout, objects: Iterable[JSON], broken: AbstractSet[Path]
         yield from (
             (resource, namespace)
             for resource, namespace in requests
-            if resource in of_kind
+            if (resource in of_kind if namespace == ALL else (root, resource, namespace) in places)
             if (root, resource) not in spoilt
         )
 
@@ -138,16 +140,19 @@ def _empty_folders(root: Path) -> Iterator[Resource]:
             yield "" if group == _CORE else group, folder.name
 
 
-def _place_in_tree(file: Path, top: Path) -> tuple[Path, Resource] | None:
-    """Returns the root of the tree and the resource of a file `GROUP/PLURAL/NAME.yaml`, or None for any other."""
+def _place_in_tree(file: Path, top: Path) -> tuple[Path, Resource, str] | None:
+    """Returns the tree's root, the resource and the namespace of a file `GROUP/PLURAL/NAME.yaml`; None for any other.
+
+    The namespace of what is in none is empty.
+    """
     parts = file.relative_to(top).parts
     start = next((index for index, part in enumerate(parts) if part in {CLUSTER, NAMESPACES}), None)
     if start is None:
         return None
-    below = parts[start + 1 :] if parts[start] == CLUSTER else parts[start + 2 :]
+    namespace, below = ("", parts[start + 1 :]) if parts[start] == CLUSTER else (parts[start + 1], parts[start + 2 :])
     if len(below) != 3:
         return None
-    return top.joinpath(*parts[:start]), ("" if below[0] == _CORE else below[0], below[1])
+    return top.joinpath(*parts[:start]), ("" if below[0] == _CORE else below[0], below[1]), namespace
 
 
 def _related(operator: JSON) -> frozenset[tuple[Resource, str]]:

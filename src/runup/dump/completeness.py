@@ -91,7 +91,9 @@ def complete_kinds(
     def plural(group: str, kind: str) -> Resource:
         return group, plural_of.get((group, kind)) or guess_plural(kind)
 
-    numbers = Counter(identity(obj)[:2] for obj in objects)
+    numbers = Counter(
+        (group, kind, reach) for group, kind, namespace, _ in map(identity, objects) for reach in (namespace, ALL)
+    )
     proofs = _by_answers(
         layout, {file: kept_lists for file, kept_lists in lists.items() if file not in broken}, plural, numbers
     )
@@ -106,7 +108,7 @@ def complete_kinds(
         for resource, proven_namespace in proven_by_tool(layout, objects, broken):
             proofs[resource].add(proven_namespace)
     _by_listed_namespaces(proofs, objects)
-    if ALL in proofs.get(_POOLS, ()) and _machines(objects) == numbers["", "Node"]:
+    if ALL in proofs.get(_POOLS, ()) and _machines(objects) == numbers["", "Node", ALL]:
         proofs[_NODES].add(ALL)
     whole = frozenset(
         {resource for resource, namespaces in proofs.items() if ALL in namespaces}
@@ -126,11 +128,14 @@ Proofs = dict[Resource, set[str]]
 
 
 def _by_answers(
-    layout: Layout, lists: Mapping[Path, tuple[Listed, ...]], plural: Plural, numbers: Mapping[tuple[str, str], int]
+    layout: Layout,
+    lists: Mapping[Path, tuple[Listed, ...]],
+    plural: Plural,
+    numbers: Mapping[tuple[str, str, str], int],
 ) -> Proofs:
     """Returns for each kind the namespaces that answers of the API server cover, with ALL for the cluster.
 
-    `numbers` counts the dump's objects by (group, kind): a list that lacks some of them was not of all.
+    `numbers` counts the dump's objects by (group, kind, namespace or ALL): a list that lacks some was not of all.
     """
     # Folders are looked at once each: a dump may have a list in every one of thousands.
     is_parent = cache(has_namespaces)
@@ -156,14 +161,15 @@ def _by_answers(
         for group, kind in listed.held:
             reach = _namespaces_reached(listed, (group, kind), place)
             # Beside a tree it was collected later, when some objects of the tree may have been gone.
-            if ALL in reach and layout.style in _FLAT and listed.counts[group, kind] < numbers[group, kind]:
+            if layout.style in _FLAT and any(listed.counts[group, kind] < numbers[group, kind, ns] for ns in reach):
                 continue
             proofs[plural(group, kind)] |= reach
+    held = {plural(group, kind) for group, kind, _namespace in numbers} if layout.style in _FLAT else set()
     for resource, places in empty.items():
         known_places = {place or ALL for place in places if place is not None}
         proofs[resource] |= known_places
         # An empty list does not say where it looked. Beside other lists of its kind it is one of several parts.
-        alone = not known_places and len(places) == 1 and not proofs[resource]
+        alone = not known_places and len(places) == 1 and not proofs[resource] and resource not in held
         if alone and not (limited and _IS_NAMESPACED.get(resource, True)):
             proofs[resource].add(ALL)
     return proofs
