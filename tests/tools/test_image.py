@@ -5,11 +5,12 @@ from __future__ import annotations
 import gzip
 import io
 import tarfile
+import tomllib
 from pathlib import Path
 
 import pytest
 import semver
-from tools.image import debian
+from tools.image import build, debian
 from tools.image.recipe import recipe
 from tools.image.tree import File, Tree, layer, read, write
 
@@ -72,6 +73,12 @@ def test_both_machines_have_the_same_python() -> None:
         for name in debian.ARCHITECTURES
     )
     assert first == second
+
+
+def test_the_layer_of_runup_has_all_of_the_wheel() -> None:
+    """What changes with each commit is not in the layer of libraries, which is the large one."""
+    wheel = tomllib.loads((packages.ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+    assert {Path(package).name for package in wheel["packages"]} == {*build.OWN}
 
 
 def test_the_recipe_is_the_containerfiles() -> None:

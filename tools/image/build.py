@@ -26,7 +26,7 @@ from tools import compiled, packages
 
 PREFIX = "opt/runup"
 SITE = f"{PREFIX}/lib/python3.11/site-packages"
-OWN = ("runup", "kubekit")
+OWN = ("runup", "kubesandbox", "kubekit")
 _PLATFORM = {"amd64": "x86_64-unknown-linux-gnu", "arm64": "aarch64-unknown-linux-gnu"}
 _MACHINE = {"x86_64": "amd64", "aarch64": "arm64"}
 _TRIPLET = {"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu"}
