@@ -1,7 +1,7 @@
 """Unpacks gzip as it arrives (RFC 1952): one member after the other, as `gzip.GzipFile` does, but in linear time.
 
-GzipFile reads the name and the comment in a member's header byte by byte: a megabyte of comment takes a second, and a
-layer may have gigabytes of it. Here zlib reads the header, and the number of members has a limit.
+GzipFile reads the name and the comment in a member's header byte by byte, and a layer may have gigabytes of them. Here
+zlib reads the header, and the number of members has a limit.
 """
 
 from __future__ import annotations
