@@ -257,6 +257,12 @@ ROWS: dict[str, tuple[dict[str, str], tuple[str, str], str]] = {
          "insights-operator/gathers.json": '{"status_reports": [{"name": "clusterconfig/nodes", "errors": null}]}'},
         NODES, WHOLE,
     ),
+    "nodes of an Insights archive, of which one cannot be read": (
+        {"config/version.json": JSON_CV, "config/node/n.json": '{"metadata": {"name": "n"}}',
+         "config/node/m.json": '{"metadata": ',
+         "insights-operator/gathers.json": '{"status_reports": [{"name": "clusterconfig/nodes", "errors": null}]}'},
+        NODES, PARTLY,
+    ),
     "nodes of an Insights archive that could not list them": (
         {"config/version.json": JSON_CV, "config/node/n.json": '{"metadata": {"name": "n"}}',
          "insights-operator/gathers.json": FAILED},

@@ -52,12 +52,15 @@ _LISTED_WITH: dict[Resource, str] = {
 _CORE_OPERATORS = """authentication config-operator dns etcd kube-apiserver kube-controller-manager kube-scheduler
 machine-config network openshift-apiserver"""
 _EVERY_CLUSTERS = frozenset(_CORE_OPERATORS.split())
-# Gatherers of the Insights operator that record every object of a kind. Of budgets, pods, volumes, requests and
-# definitions it records some only.
-_GATHERERS: dict[str, Resource] = {
-    "clusterconfig/nodes": ("", "nodes"),
-    "clusterconfig/operators": ("config.openshift.io", "clusteroperators"),
-    "clusterconfig/machine_config_pools": ("machineconfiguration.openshift.io", "machineconfigpools"),
+# Gatherers of the Insights operator that record every object of a kind, with their folder below `config`. Of budgets,
+# pods, volumes, requests and definitions it records some only.
+_GATHERERS: dict[str, tuple[Resource, str]] = {
+    "clusterconfig/nodes": (("", "nodes"), "node"),
+    "clusterconfig/operators": (_OPERATORS, "clusteroperator"),
+    "clusterconfig/machine_config_pools": (
+        ("machineconfiguration.openshift.io", "machineconfigpools"),
+        "machineconfigpools",
+    ),
 }
 
 
@@ -94,7 +97,7 @@ def proven_by_tool(
     if layout.style == "inspect":
         yield from _of_trees(layout, objects, broken)
     elif layout.style == "insights":
-        yield from _of_insights(layout.root)
+        yield from _of_insights(layout.root, broken)
 
 
 def _of_trees(layout: Layout, objects: Iterable[JSON], broken: AbstractSet[Path]) -> Iterator[tuple[Resource, str]]:
@@ -180,11 +183,12 @@ def is_must_gather(root: Path, top: Path) -> bool:
     return root != top and timestamps(root.parent) is not None
 
 
-def _of_insights(root: Path) -> Iterator[tuple[Resource, str]]:
-    """Yields what the archive's own record says was gathered without an error."""
+def _of_insights(root: Path, broken: AbstractSet[Path]) -> Iterator[tuple[Resource, str]]:
+    """Yields what the archive's own record says was gathered without an error, but for kinds with a broken file."""
     for row in _rows_of_record(root / "insights-operator" / "gathers.json", "status_reports"):
-        resource = _GATHERERS.get(str(row.get("name")))
-        if resource and not row.get("errors") and not row.get("panic"):
+        resource, folder = _GATHERERS.get(str(row.get("name")), (None, ""))
+        is_spoilt = any(file.is_relative_to(root / "config" / folder) for file in broken)
+        if resource and not is_spoilt and not row.get("errors") and not row.get("panic"):
             yield resource, ALL
 
 
