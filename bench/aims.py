@@ -25,7 +25,7 @@ HOLDS, MISSED, NOT_MEASURED = "holds", "missed", "not measured"
 class Aim:
     """A limit of one figure: `path` leads to it in the result of `bench`.
 
-    `why` is the page that says why it may be missed, as the page of the figures links to it.
+    `why` is the page that says why it may be missed, as docs/limits.md links to it.
     """
 
     what: str

@@ -13,7 +13,6 @@ import click
 
 from runup import __version__
 from runup.cli.errors import CommandError
-from runup.cli.output import without_printable
 from runup.fleet.decide.status_schedule import COMMAND
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ def report_status(kubeconfig: str | None, context: str | None) -> int:
         _put(client, status)
     for problem in (status.status_problem, status.advice_problem):
         if problem:
-            without_printable(sys.stderr).write(f"could not be read, which is told to the hub: {problem}\n")
+            sys.stderr.write(f"could not be read, which is told to the hub: {problem}\n")
     return 0
 
 
