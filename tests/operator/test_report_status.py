@@ -6,17 +6,19 @@ import json
 from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from tests.documents import document
 from tests.servers import CRD, Server, api_server, eventually
 
 from kubekit.api.core_v1 import ConfigMap
-from kubekit.api.scheme import resource_of
+from kubekit.api.scheme import Resource, resource_of
 from kubekit.kube import calls, config
 from kubekit.kube.api_errors import NotFound
 from kubekit.kube.client_sync import SyncClient
-from kubekit.kube.clock import SystemClock
+from kubekit.kube.clock import SystemClock, machine_now
+from kubesandbox.apiserver.access import certs
 from runup.api.config_v1 import ClusterOperator, ClusterVersion
 from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
 from runup.fleet.decide import newest_status
@@ -25,6 +27,8 @@ from runup.operator.main import main
 from runup.preflight.decide.cluster_run import CONFIG_MAP, NAMESPACE, namespace_object
 from runup.sandbox import crds
 
+ROLES = Resource("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", namespaced=False)
+BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False)
 DNS = "dns"
 RELEASE = {"version": "4.15.0", "image": f"quay.io/openshift-release-dev/ocp-release@sha256:{1:064}"}
 ENTRY = {"state": "Completed", "startedTime": "2026-01-10T01:00:00Z", "completionTime": "2026-01-10T02:00:00Z"}
@@ -118,6 +122,26 @@ def test_a_half_that_cannot_be_read(reporting: Server, capfd: pytest.CaptureFixt
     assert "no cluster operator information available" in found.status_problem
     assert found.cluster_version is not None
     assert "could not be read, which is told to the hub: no cluster operator" in capfd.readouterr().err
+
+
+def test_what_a_server_says_acts_on_no_terminal(
+    reporting: Server, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """It refuses by the name of who asks, which has an escape in it; whoever looks at the Pod's log has a terminal."""
+    reporting.client.send(calls.create(CONFIG_MAP, newest_status.empty_config_map()))
+    rule = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["*"]}
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "keepers"}
+    reporting.client.send(calls.apply(ROLES, {"metadata": {"name": "keepers"}, "rules": [rule]}, field_manager="test"))
+    group = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "keepers"}
+    binding = {"metadata": {"name": "keepers"}, "roleRef": role, "subjects": [group]}
+    reporting.client.send(calls.apply(BINDINGS, binding, field_manager="test"))
+    ca, _ = certs.load_or_create(reporting.kubeconfig.parent / "pki", machine_now())
+    pair = certs.issue_client(ca, "eve\x1b[31m", ("keepers",), machine_now())
+    url = config.load(str(reporting.kubeconfig)).server
+    (tmp_path / "eve").write_bytes(certs.build_kubeconfig(url, ca, "eve", certs.client_credentials(pair)))
+    assert main(["report-status", "--kubeconfig", str(tmp_path / "eve")]) == 0
+    told = capfd.readouterr().err
+    assert ("eve\\x1b[31m" in told, "\x1b" in told) == (True, False), told
 
 
 def test_a_cluster_without_a_clusterversion(reporting: Server) -> None:
