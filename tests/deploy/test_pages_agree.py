@@ -87,6 +87,7 @@ TYPED_BY = {
 NOT_TYPED = {
     "any-kubernetes.md": "charts and overlays are the reader's own",
     "kernel-modules.md": "it changes the checkout",
+    "limits.md": "a quarter of an hour of benchmarks, which needs the machine for itself",
     "releases.md": "component images are the reader's own; podman builds need a network",
     "runbooks.md": "it reads logs of an operator that runs for days",
     "security.md": "minutes of fuzzing, and a setting whose test is in tests/preflight/decide",
