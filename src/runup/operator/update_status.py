@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from runup.cli.startup.target_imports import quick_imports
+from runup.cli.startup.quick_imports import quick_imports
 from runup.operator.command_process import common, run_process
 from runup.operator.leadership import leadership
 from runup.operator.serving import add_serving_options

@@ -1,4 +1,4 @@
-"""The target's process imports aiohttp without what it loads just in case."""
+"""The operator's processes import aiohttp without what it loads just in case."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import gc, os, ssl, sys
 read = []
 load = ssl.SSLContext.set_default_verify_paths
 ssl.SSLContext.set_default_verify_paths = lambda self: read.append(os.environ.get("SSL_CERT_FILE")) or load(self)
-from runup.cli.startup.target_imports import quick_imports
+from runup.cli.startup.quick_imports import quick_imports
 with quick_imports():
     import aiohttp
 print(read, os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
