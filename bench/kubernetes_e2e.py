@@ -1,10 +1,10 @@
 """`python -m bench.kubernetes_e2e [--server NAME] [--focus REGEX]`: Kubernetes' own end-to-end tests, on both servers.
 
 In: which tests of sig-api-machinery and sig-auth; by default those of the released API that run no container, but for
-what is slow, flaky, disruptive or about speed. Out: JSON
-on stdout: how many pass on kube-apiserver with kube-controller-manager, how many of these on the sandbox's API server
-with its controllers, and each that differs with the first lines of its failure. Exit code 1 if one fails on the sandbox
-alone. The first run builds the tests, which takes minutes. The tests talk protobuf, as client-go does by default.
+what is slow, flaky, disruptive or about speed. Out: JSON on stdout: how many pass on kube-apiserver with
+kube-controller-manager, how many of these on the sandbox's API server with its controllers, and each that differs with
+the first lines of its failure. Exit code 1 if one fails on the sandbox alone. The first run builds the tests, which
+takes minutes. The tests talk protobuf, as client-go does by default.
 """
 
 from __future__ import annotations

@@ -11,13 +11,7 @@ from kubekit.api.meta_v1 import Condition
 from runup.api.update_v1alpha1 import NO_VERSION, ClusterVersionInsight, OperatorProgress, ResourceRef
 from runup.updatestatus.decide import node_phases as states
 from runup.updatestatus.decide.finding import INCOMPLETE, UNREADABLE
-from runup.updatestatus.decide.insight_names import (
-    ARCHITECTURE,
-    AVAILABLE,
-    INSTALLATION,
-    PARTIAL,
-    UNKNOWN_VERSION,
-)
+from runup.updatestatus.decide.insight_names import ARCHITECTURE, AVAILABLE, INSTALLATION, PARTIAL, UNKNOWN_VERSION
 
 # Which objects a finding about input is about, its summary alone says: a kind in the plural, or one object of a kind.
 _OF_POOLS = ("MachineConfig", "Node")
