@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Generic, Literal, TypeVar
 
+from msgspec import structs
+
 from kubekit.api.codec import Undecodable
 from kubekit.api.meta_v1 import NamespacedName, Object, key_of
 
@@ -262,6 +264,21 @@ class _Added(Generic[K]):
     def __iter__(self) -> Iterator[tuple[Change, K | None, K | None]]:
         # A copy, so that objects which a listener adds meanwhile are not included.
         return (("ADDED", None, obj) for obj in _flat(self._objects))
+
+
+def differs_beyond_version(old: Object | None, new: Object | None) -> bool:
+    """Returns whether two states of an object differ in more than their resource versions, or one of them is None."""
+    return old is None or new is None or _versionless(old) != _versionless(new)
+
+
+def _versionless(obj: Object) -> Object:
+    # Some are kept without it.
+    metadata = obj.metadata
+    return (
+        structs.replace(obj, metadata=structs.replace(metadata, resource_version=""))
+        if metadata.resource_version
+        else obj
+    )
 
 
 def _flat(objects: Mapping[str, Mapping[str, K]]) -> list[K]:

@@ -22,6 +22,7 @@ from kubekit.api.core_v1 import Node, Pod
 from kubekit.api.meta_v1 import Object, ObjectMeta
 from kubekit.kube.api_errors import Conflict
 from kubekit.kube.auth import Static
+from kubekit.kube.cache import differs_beyond_version
 from kubekit.kube.client import Client
 from kubekit.kube.clock import ManualClock
 from kubekit.kube.config import ClusterConfig
@@ -29,7 +30,7 @@ from kubekit.kube.workqueue import WorkQueue
 from runup.api.config_v1 import ClusterOperator, ClusterVersion
 from runup.api.update_v1alpha1 import UpdateStatusStatus
 from runup.updatestatus.control.alert_queries import Alerts
-from runup.updatestatus.control.caches import Caches, differs_beyond_version, trim_operator, trim_version
+from runup.updatestatus.control.caches import Caches, trim_operator, trim_version
 from runup.updatestatus.control.controller import KEY, Now, Timing, UpdateStatusController
 from runup.updatestatus.control.draining_pods import DrainingPods, PodsOfNode
 from runup.updatestatus.control.metrics import Metrics

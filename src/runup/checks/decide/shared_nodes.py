@@ -7,12 +7,12 @@ conditions and labels are the same on all nodes of a pool.
 from __future__ import annotations
 
 from functools import lru_cache
-from sys import intern
 
 from msgspec.structs import replace
 
 from kubekit.api.core_v1 import Node, NodeStatus, NodeSystemInfo
 from kubekit.api.meta_v1 import Condition
+from kubekit.api.shared_texts import shared_texts, with_shared_texts
 
 
 def share_node(node: Node) -> Node:
@@ -20,7 +20,7 @@ def share_node(node: Node) -> Node:
     metadata, status = node.metadata, node.status
     return replace(
         node,
-        metadata=replace(metadata, labels={key: intern(value) for key, value in metadata.labels.items()}),
+        metadata=replace(metadata, labels=shared_texts(metadata.labels)),
         status=NodeStatus(
             conditions=tuple(_shared_condition(condition) for condition in status.conditions),
             node_info=_shared_info(status.node_info),
@@ -32,12 +32,7 @@ def share_node(node: Node) -> Node:
 # By value: conditions of many nodes became true in the same second, when they were made or updated together.
 @lru_cache(4096)
 def _shared_condition(condition: Condition) -> Condition:
-    return replace(
-        condition,
-        type=intern(condition.type),
-        reason=intern(condition.reason),
-        message=intern(condition.message),
-    )
+    return with_shared_texts(condition)
 
 
 @lru_cache(256)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from kubekit.api.core_v1 import Node, NodeStatus, NodeSystemInfo
 from kubekit.api.meta_v1 import Object, ObjectMeta
 from kubekit.api.whole_v1 import WholeJob, WholePod
-from kubekit.kube.cache import Cache, Change
+from kubekit.kube.cache import Cache, Change, differs_beyond_version
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
 from kubekit.kube.watch import Reflector
@@ -109,7 +109,7 @@ class Caches:
 
         def on_node_change(_change: Change, old: Object | None, new: Object | None) -> None:
             # A heartbeat of a trimmed node changes only its resourceVersion.
-            if old is None or new is None or _unversioned(old) != _unversioned(new):
+            if differs_beyond_version(old, new):
                 everyone()
 
         def module(_change: Change, old: Object | None, new: Object | None) -> None:
@@ -150,7 +150,3 @@ def builds_reflector(client: Client, caches: Caches, clock: Clock) -> Reflector[
 
 def _asks_for(obj: Object) -> tuple[str, int]:
     return obj.metadata.uid, obj.metadata.generation
-
-
-def _unversioned(obj: Object) -> Object:
-    return replace(obj, metadata=replace(obj.metadata, resource_version=""))

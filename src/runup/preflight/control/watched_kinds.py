@@ -12,11 +12,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from msgspec.structs import replace
-
-from kubekit.api.meta_v1 import Object
 from kubekit.api.scheme import Resource
-from kubekit.kube.cache import Cache, Changes
+from kubekit.kube.cache import Cache, Changes, differs_beyond_version
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
 from kubekit.kube.first_reads import FirstReads
@@ -33,14 +30,6 @@ _FINAL = ("not allowed to ", _ABSENT)
 def _looked_up(resource: Resource, cache: Cache[Any]) -> bool:
     """Returns whether `resource` is a lookup that fails at present: an aggregated API must not delay the checks."""
     return isinstance(resource, Lookup) and cache.error is not None
-
-
-def _versionless(obj: Object) -> Object:
-    # Of pods it is not kept.
-    metadata = obj.metadata
-    if "resource_version" not in metadata.__struct_fields__:
-        return obj
-    return replace(obj, metadata=replace(metadata, resource_version=""))
 
 
 class WatchedKinds:
@@ -84,7 +73,7 @@ class WatchedKinds:
 
         def on_changes(changes: Changes[Any]) -> None:
             # A heartbeat that changes none of the kept fields is not a change.
-            if any(old is None or new is None or _versionless(old) != _versionless(new) for _, old, new in changes):
+            if any(differs_beyond_version(old, new) for _, old, new in changes):
                 self._listed.pop(resource, None)
                 count_news()
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from sys import intern
 from typing import Any
 
 from msgspec.structs import replace
@@ -17,8 +16,9 @@ from msgspec.structs import replace
 from kubekit.api.core_v1 import Node, NodeSpec, NodeStatus, Pod
 from kubekit.api.meta_v1 import Condition, Object, ObjectMeta
 from kubekit.api.scheme import resource_of
+from kubekit.api.shared_texts import shared_texts, with_shared_texts
 from kubekit.api.workloads_v1 import Deployment, PodDisruptionBudget
-from kubekit.kube.cache import Cache, Change
+from kubekit.kube.cache import Cache, Change, differs_beyond_version
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
 from kubekit.kube.watch import Reflector
@@ -46,7 +46,7 @@ def trim_node(node: Node) -> Node:
             unschedulable=node.spec.unschedulable,
             taints=tuple(taint for taint in node.spec.taints if taint.key == CORDON_TAINT),
         ),
-        status=NodeStatus(conditions=tuple(map(_with_shared_texts, _used_conditions(node.status.conditions)))),
+        status=NodeStatus(conditions=tuple(map(with_shared_texts, _used_conditions(node.status.conditions)))),
     )
 
 
@@ -70,11 +70,6 @@ def trim_version(version: ClusterVersion) -> ClusterVersion:
 def trim_operator(operator: ClusterOperator) -> ClusterOperator:
     """Returns a ClusterOperator without its related objects."""
     return replace(operator, status=replace(operator.status, related_objects=()))
-
-
-def differs_beyond_version(old: Object | None, new: Object | None) -> bool:
-    """Reports whether two states of an object differ in more than their resource versions."""
-    return old is None or new is None or _unversioned(old) != _unversioned(new)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,8 +166,8 @@ def _reduced_metadata(
         resource_version=metadata.resource_version,
         creation_timestamp=metadata.creation_timestamp,
         deletion_timestamp=metadata.deletion_timestamp,
-        labels=_shared_texts(labels or {}),
-        annotations=_shared_texts(annotations or {}),
+        labels=shared_texts(labels or {}),
+        annotations=shared_texts(annotations or {}),
     )
 
 
@@ -183,22 +178,3 @@ def _machine_config_annotations(metadata: ObjectMeta) -> dict[str, str]:
 
 def _used_conditions(conditions: Iterable[Condition]) -> Iterable[Condition]:
     return (condition for condition in conditions if condition.type in _NODE_CONDITIONS)
-
-
-def _with_shared_texts(condition: Condition) -> Condition:
-    """Returns the condition with interned texts: nodes by the thousand share them."""
-    return replace(
-        condition,
-        type=intern(condition.type),
-        reason=intern(condition.reason),
-        message=intern(condition.message),
-    )
-
-
-def _shared_texts(texts: dict[str, str]) -> dict[str, str]:
-    """Returns the same texts, each interned: 5,000 nodes have a few dozen label keys between them."""
-    return {intern(key): intern(value) for key, value in texts.items()}
-
-
-def _unversioned(obj: Object) -> Object:
-    return replace(obj, metadata=replace(obj.metadata, resource_version=""))
