@@ -41,21 +41,24 @@ class RunProgress:
         self.on_result = on_result
         self._node_of = {task.index: number for number, node in enumerate(self.graph) for task in node.tasks}
         self._before = everything_before(self.graph)
+        # Only of tasks that somebody waits for: a release has hundreds, and an Event takes 800 bytes.
         self._finished: dict[int, asyncio.Event] = defaultdict(asyncio.Event)
 
     def finish(self, task: Task) -> None:
         """Marks `task` as done and wakes everything that waits for it."""
         self.done.add(task.index)
-        self._finished[task.index].set()
+        if awaited := self._finished.pop(task.index, None):
+            awaited.set()
 
     async def finished(self, *tasks: Task) -> None:
         """Waits until all of `tasks` are done, without a time limit."""
         for task in tasks:
-            await self._finished[task.index].wait()
+            if task.index not in self.done:
+                await self._finished[task.index].wait()
 
     async def finished_within(self, seconds: float, tasks: Sequence[Task]) -> None:
         """Waits until all of `tasks` are done, at most `seconds`."""
-        await self.within(seconds, *(self._finished[task.index] for task in tasks))
+        await self.within(seconds, *(self._finished[task.index] for task in tasks if task.index not in self.done))
 
     def needs(self, task: Task) -> Iterator[Task]:
         """Yields the unfinished tasks that `task` depends on, without those that come later in the order."""
