@@ -284,19 +284,20 @@ def test_a_bookmark_is_no_change() -> None:
     assert versions == ["7", "1", "2"]
 
 
-def test_pods_that_may_not_be_listed(capfd: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("why", [AWAY, codec.DecodeError("Pod ns/a cannot be read")], ids=["away", "odd"])
+def test_pods_that_cannot_be_listed(why: Exception, capfd: pytest.CaptureFixture[str]) -> None:
     """Whether there is an operator could not be told, which is not that there is none."""
     clock = ManualClock()
     client = Playing(clock, (8.0, seen()))
 
     def refused(*_: Any) -> Any:
-        raise AWAY
+        raise why
 
     client.list_all = refused  # type: ignore[method-assign]
     with pytest.raises(CommandError):
         played(client, timeout_s=8.0)
     assert capfd.readouterr().out.splitlines()[-1] == (
-        f"still not taken up after 7 s: whether an operator runs in ns could not be told ({AWAY})"
+        f"still not taken up after 7 s: whether an operator runs in ns could not be told ({why})"
     )
 
 

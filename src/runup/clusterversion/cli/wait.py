@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from kubekit.api.codec import DecodeError
 from kubekit.api.conditions import find
 from kubekit.api.core_v1 import Pod
 from kubekit.kube.api_errors import Gone, KubeError, Transient
@@ -171,7 +172,7 @@ def why_not_taken_up(client: SyncClient, namespace: str) -> str:
     text = f"still not taken up after {NO_OPERATOR_AFTER_S:.0f} s: "
     try:
         pods = client.list_all(Pod, namespace)[0]
-    except KubeError as error:
+    except (KubeError, DecodeError) as error:
         return f"{text}whether an operator runs in {namespace} could not be told ({error})"
     operator_pods = [pod for pod in pods if pod.metadata.labels.get("k8s-app") == OPERATOR]
     if not operator_pods:
