@@ -198,12 +198,29 @@ class _Python:
         self._command = [str(loader), "--library-path", str(library), str(folder / "usr" / "bin" / "python3.11"), "-S"]
         # A hash of its own for each process would order the members of sets in byte code.
         self._env = {"PYTHONHOME": str(folder / "usr"), "PYTHONHASHSEED": "0", "LC_ALL": "C.UTF-8"}
+        self._compiled: dict[tuple[str, File], File] = {}
 
     def byte_code(self, tree: Tree) -> Tree:
         """Returns the byte code of the modules in `tree`, which is used without a look at the sources' times."""
+        modules = {name: file for name, file in tree.items() if name.endswith(".py")}
+        # Images of two architectures have most modules in common.
+        missing = {name: file for name, file in modules.items() if (name, file) not in self._compiled}
+        made = self._compile(missing)
+        self._compiled |= {(name, file): made[_cached(name)] for name, file in missing.items() if _cached(name) in made}
+        found = ((name, self._compiled.get((name, file))) for name, file in modules.items())
+        return {_cached(name): code for name, code in found if code is not None}
+
+    def _compile(self, modules: Tree) -> Tree:
+        """Returns the files of byte code that the interpreter writes for `modules`."""
         with tempfile.TemporaryDirectory(prefix="runup-pyc-") as temporary:
             folder = Path(temporary)
-            write({name: file for name, file in tree.items() if name.endswith(".py")}, folder)
+            write(modules, folder)
             options = ["-q", "--invalidation-mode", "unchecked-hash", "-s", str(folder), "-p", "/"]
             subprocess.run([*self._command, "-m", "compileall", *options, str(folder)], env=self._env, check=True)
             return {name: file for name, file in read(folder).items() if name.endswith(".pyc")}
+
+
+def _cached(module: str) -> str:
+    """Returns where the image's interpreter looks for the byte code of a module: https://peps.python.org/pep-3147/."""
+    path = Path(module)
+    return str(path.parent / "__pycache__" / f"{path.stem}.cpython-311.pyc")

@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
 TIME = "2026-01-14T10:00:00Z"
+VERSION = "1.2.3"
+IMAGE = "registry.example/runup"
+LIMIT_S = 900
 
 
 def copy(folder: Path, tag: str = "") -> Path:
@@ -31,3 +35,24 @@ def clone(checkout: Path, folder: Path) -> Path:
     """Returns the same commit, with its tags, in another folder: what was edited here meanwhile is not in it."""
     subprocess.run(["git", "clone", "-q", str(checkout), str(folder)], check=True)
     return folder
+
+
+def build_release(checkout: Path, **env: str) -> Path:
+    """Builds the release that `checkout` is tagged for, and returns its folder."""
+    return run_tool("tools.release", checkout, **env) / "build" / "release"
+
+
+def run_tool(module: str, checkout: Path, **env: str) -> Path:
+    """Runs a module of the tools of `checkout` in it, and returns `checkout`."""
+    paths = os.pathsep.join([str(checkout / "src"), str(checkout)])
+    done = subprocess.run(
+        [sys.executable, "-m", module],
+        cwd=checkout,
+        env={**os.environ, "PYTHONPATH": paths, "RUNUP_IMAGE": IMAGE, **env},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=LIMIT_S,
+    )
+    assert done.returncode == 0, done.stderr
+    return checkout

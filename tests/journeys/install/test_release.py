@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import subprocess
-import sys
 import tarfile
 import zipfile
 from pathlib import Path
 
 import pytest
 import yaml
-from tests.journeys.install.checkouts import TIME, clone, copy
+from tests.journeys.install.checkouts import IMAGE, TIME, VERSION, build_release, clone
 from tools.image import debian
 
 from kubekit.oci.layers import open_image
 from kubekit.oci.layout import Layout
-from kubekit.oci.signatures import generate_key
 from tools import packages
 
 LIMIT_S = 900
-VERSION = "1.2.3"
-IMAGE = "registry.example/runup"
 
 pytestmark = [
     pytest.mark.slow,
@@ -34,32 +29,9 @@ pytestmark = [
 ]
 
 
-def _release(checkout: Path, **env: str) -> Path:
-    paths = os.pathsep.join([str(checkout / "src"), str(checkout)])
-    done = subprocess.run(
-        [sys.executable, "-m", "tools.release"],
-        cwd=checkout,
-        env={**os.environ, "PYTHONPATH": paths, "RUNUP_IMAGE": IMAGE, **env},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=LIMIT_S,
-    )
-    assert done.returncode == 0, done.stderr
-    return checkout / "build" / "release"
-
-
-@pytest.fixture(scope="module")
-def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The release of this checkout's files, tagged, and signed by a key that was made for it."""
-    folder = tmp_path_factory.mktemp("release")
-    (folder / "key.asc").write_bytes(generate_key().secret)
-    return _release(copy(folder / "checkout", tag=f"v{VERSION}"), RUNUP_SIGNING_KEY=str(folder / "key.asc"))
-
-
 def test_the_same_commit_gives_the_same_files(release: Path, tmp_path: Path) -> None:
     """All of them, to the byte; without a key they are not signed."""
-    again = _release(clone(release.parents[1], tmp_path / "another"), TZ="Asia/Tokyo", PYTHONHASHSEED="9")
+    again = build_release(clone(release.parents[1], tmp_path / "another"), TZ="Asia/Tokyo", PYTHONHASHSEED="9")
     assert (again / "SHA256SUMS").read_text() == (release / "SHA256SUMS").read_text()
     assert not (again / "SHA256SUMS.asc").exists()
 
