@@ -245,6 +245,23 @@ def test_what_became_of_a_build(status: JSON, state: RunState, detail: str) -> N
     assert (run.state, run.detail, run.module) == (state, detail, "kmod")
 
 
+@pytest.mark.parametrize(
+    ("status", "ended"),
+    [
+        pytest.param({"phase": "Failed", "completionTimestamp": "2026-11-21T11:30:00Z"}, "11:30", id="it says when"),
+        pytest.param({"phase": "Error"}, "11:00", id="it does not say when"),
+        pytest.param({"phase": "Running"}, "", id="it runs"),
+    ],
+)
+def test_when_a_build_ended(status: JSON, ended: str) -> None:
+    """One that failed is tried again some time after its end, or after it was made."""
+    made = {**builds.build(WANTED, OWNER, 60), "status": status}
+    made["metadata"] = {**made["metadata"], "creationTimestamp": "2026-11-21T11:00:00Z"}
+    run = builds.run_of(codec.convert(Build, made))
+    assert run is not None
+    assert (f"{run.ended_at:%H:%M}" if run.ended_at else "") == ended
+
+
 def test_an_openshift_build_has_all_that_a_job_has() -> None:
     """Dockerfile, arguments, secrets, where to push and as whom."""
     spec = builds.build(WANTED, OWNER, 60)["spec"]

@@ -62,6 +62,8 @@ def run_of(build: Build) -> Run | None:
         return None
     status = build.status
     state = _STATES.get(status.phase, RunState.FAILED if status.phase else RunState.RUNNING)
+    # One that failed without saying when counts from when it was made: it would never be tried again otherwise.
+    ended_at = status.completion_timestamp or build.metadata.creation_timestamp
     return Run(
         key=key_of(build),
         uid=build.metadata.uid,
@@ -70,7 +72,7 @@ def run_of(build: Build) -> Run | None:
         owner_uid=owner.uid,
         state=state,
         detail=_why_failed(build, state),
-        ended_at=status.completion_timestamp,
+        ended_at=None if state is RunState.RUNNING else ended_at,
         deleting=build.metadata.deletion_timestamp is not None,
     )
 
