@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 from kubekit.api.codec import DecodeError
+from kubekit.error_types import Terminal
 from kubekit.kube.config import ClusterConfig
 from runup.rehearse.control.cluster_source import read_cluster_source
+from runup.rehearse.control.rehearsal import cluster_version_of
 
 
 def resources(*plurals: str) -> bytes:
@@ -80,6 +82,39 @@ async def test_what_cannot_be_read_is_left_out(
     assert [each.kind for each in source.left_out] == [left_out, *(each.kind for each in whole.left_out)]
     assert ("", "pods") in source.collected.whole
     assert ("", left_out) not in source.collected.whole
+
+
+CONFIG = "/apis/config.openshift.io/v1"
+CONFIG_GROUP = {
+    "preferredVersion": {"groupVersion": "config.openshift.io/v1"},
+    "versions": [{"groupVersion": "config.openshift.io/v1"}],
+}
+OPENSHIFT = {
+    "/apis": json.dumps({"groups": [CONFIG_GROUP]}).encode(),
+    CONFIG: json.dumps(
+        {
+            "groupVersion": "config.openshift.io/v1",
+            "resources": [
+                {"name": "clusterversions", "kind": "ClusterVersion", "namespaced": False, "verbs": ["get", "list"]}
+            ],
+        }
+    ).encode(),
+    f"{CONFIG}/clusterversions": b'{"metadata": {}, "items": []}',
+}
+
+
+@pytest.mark.parametrize("path", [CONFIG, f"{CONFIG}/clusterversions"])
+async def test_a_cluster_version_that_cannot_be_read_is_not_one_that_is_not_there(
+    path: str, cluster: ClusterConfig, answers: dict[str, bytes]
+) -> None:
+    """Else a cluster of OpenShift would be rehearsed as one of Kubernetes alone."""
+    answers |= OPENSHIFT
+    assert cluster_version_of(await read_cluster_source(cluster)) is None
+    answers[path] = b"{"
+    with pytest.raises(
+        Terminal, match=r"^ClusterVersion version of the cluster cannot be read: .*what the cluster gets$"
+    ):
+        cluster_version_of(await read_cluster_source(cluster))
 
 
 @pytest.mark.parametrize("path", ["/apis", "/version"])

@@ -35,7 +35,7 @@ from runup.rehearse.cli.render import plan_text
 from runup.rehearse.cli.render.plan_page import plan_section
 from runup.rehearse.control import cluster_source
 from runup.rehearse.control.cluster_source import ClusterSource
-from runup.rehearse.control.rehearsal import account_of, rehearse, rehearse_kubernetes
+from runup.rehearse.control.rehearsal import account_of, cluster_version_of, rehearse, rehearse_kubernetes
 from runup.rehearse.decide import served_versions
 from runup.rehearse.decide.rehearsal_findings import report_of
 from runup.rehearse.decide.rehearsal_outcome import LeftOut, Rehearsal
@@ -149,7 +149,7 @@ def _rehearse_kubernetes(
     returned too. Without them no copy is made: the objects' versions are compared with the table of removed versions.
     Raises CommandError if the cluster has a ClusterVersion, or is not older than the target.
     """
-    if source.one("config.openshift.io", "ClusterVersion", "version") is not None:
+    if cluster_version_of(source) is not None:
         raise CommandError(
             "the cluster has a ClusterVersion, so its Kubernetes comes with a release: give --to, --to-image or "
             "--release-dir instead of --to-kubernetes"

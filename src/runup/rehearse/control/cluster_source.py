@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -60,11 +60,17 @@ class ClusterSource:
     defined: frozenset[tuple[str, str]] = frozenset()
     # Group and kind of which an object could not be copied.
     damaged: frozenset[tuple[str, str]] = frozenset()
+    # Group and kind that a live cluster has and did not list, and why; without a kind: a whole group.
+    unread: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
     def one(self, group: str, kind: str, name: str) -> JSON | None:
         """Returns the cluster-scoped object of that identity, or None."""
         found = next((obj for obj in self.objects if identity(obj) == (group, kind, "", name)), None)
         return unpacked(found) if found is not None else None
+
+    def why_unread(self, group: str, kind: str) -> str:
+        """Returns why a live cluster's objects of a kind could not be read, "" if they were or it has no such kind."""
+        return self.unread.get((group, kind)) or self.unread.get((group, "")) or ""
 
     def knows(self, group: str, kind: str, namespace: str = "") -> bool:
         """Returns whether every object of a kind is in the source, in that namespace or in the cluster."""
@@ -125,6 +131,7 @@ async def read_cluster_source(config: ClusterConfig, *, max_objects: int = MAX_O
         requests=reader.requests + 1,
         kubernetes=_kubernetes_version(str(version.get("gitVersion") or "")),
         defined=defined_in(reader.objects),
+        unread=reader.unread,
     )
 
 
@@ -137,6 +144,7 @@ class _LiveReader:
         self.whole: set[tuple[str, str]] = set()
         self.partly: set[tuple[str, str]] = set()
         self.left_out: list[LeftOut] = []
+        self.unread: dict[tuple[str, str], str] = {}
         self.requests = 0
         self._client = client
         self._max_objects = max_objects
@@ -151,6 +159,7 @@ class _LiveReader:
             except (KubeError, codec.DecodeError) as error:
                 message = error.message if isinstance(error, ApiError) else str(error)
                 self.left_out.append(LeftOut(_resource_name(resource.group, resource.plural), message))
+                self.unread[resource.group, resource.kind] = message
         text = "only their names and labels were read; what needs their contents is not known"
         self.left_out.append(LeftOut("Secret", text))
 
@@ -193,6 +202,7 @@ class _LiveReader:
                 body = await self._get_json(path)
             except (KubeError, codec.DecodeError) as error:
                 self.left_out.append(LeftOut(path.removeprefix("/apis/"), f"it could not be discovered: {error}"))
+                self.unread[path.removeprefix("/apis/").rpartition("/")[0], ""] = str(error)
                 continue
             group, _, version = str(body.get("groupVersion", "")).rpartition("/")
             for entry in body.get("resources") or ():

@@ -68,6 +68,7 @@ from runup.release.decide.payload import Payload, included_in
 
 JSON = dict[str, Any]
 _T = TypeVar("_T", bound=Object)
+_CONFIG = "config.openshift.io"
 # Kinds of the cluster that decide on writes; a copy without all of them cannot say that nothing stands in the way.
 _ADMISSION_KINDS = (
     ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy", "validatingadmissionpolicies"),
@@ -257,13 +258,17 @@ def cluster_version_of(source: ClusterSource) -> ClusterVersion | None:
 
 
 def _read_config_object(source: ClusterSource, type_: type[_T], name: str) -> _T | None:
-    """Returns an object of config.openshift.io, None if there is none. Raises Terminal if it cannot be decoded."""
-    raw = source.one("config.openshift.io", type_.__name__, name)
+    """Returns an object of config.openshift.io, None if there is none. Raises Terminal if it cannot be read."""
+    raw = source.one(_CONFIG, type_.__name__, name)
+    why_unread = source.why_unread(_CONFIG, type_.__name__) if raw is None else ""
     try:
-        return codec.convert(type_, raw) if raw is not None else None
+        found = codec.convert(type_, raw) if raw is not None else None
     except codec.DecodeError as error:
-        text = f"{type_.__name__} {name} of {source.name} cannot be read: {error}"
-        raise Terminal(f"{text}; without it it is not known what the cluster gets", reason="BadObject") from error
+        why_unread = str(error)
+    if why_unread:
+        text = f"{type_.__name__} {name} of {source.name} cannot be read: {why_unread}"
+        raise Terminal(f"{text}; without it it is not known what the cluster gets", reason="BadObject")
+    return found
 
 
 def account_of(source: ClusterSource) -> CopyAccount:
