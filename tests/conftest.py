@@ -27,7 +27,7 @@ settings.load_profile("runup")
 # What takes longer in `make test` is named at its end.
 LONG_S = 10.0
 # Whole folders of tests each of which starts sandboxes, a browser or dozens of commands.
-SLOW = tuple(Path(__file__).parent / name for name in ("browser", "journeys", "transcripts"))
+SLOW = tuple(Path(__file__).parent / name for name in ("browser", "journeys", "ocm", "transcripts"))
 
 
 # Of a test that starts a sandbox and waits for several things: none of its own guards may end it later than this.

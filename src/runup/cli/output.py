@@ -1,7 +1,7 @@
 """Writes text to a terminal so that control characters from a cluster are shown, never executed.
 
 `main` puts `Printable` in front of stdout and stderr, so that no command can forget it. Code that draws our own
-colours (rich, the demo) writes to `bare(stream)`, and makes other people's text printable itself.
+colours (rich, the demo) writes to `without_printable(stream)`, and makes other people's text printable itself.
 """
 
 from __future__ import annotations

@@ -100,6 +100,8 @@ OTHERWISE = Problem("WaitingForObject", "waiting otherwise", Effect.NONE)
 FAILS = Problem("UpdatePayloadFailed", "no")
 WORDS = Problem("UpdatePayloadFailed", "no, in other words")
 ELSE = Problem("UpdatePayloadClusterDown", "away")
+SOON = Problem("ClusterOperatorNotAvailable", "etcd", Effect.NONE)
+DOWN = Problem("ClusterOperatorNotAvailable", "etcd", Effect.FAIL)
 
 
 @pytest.mark.parametrize(
@@ -116,6 +118,7 @@ ELSE = Problem("UpdatePayloadClusterDown", "away")
         pytest.param([FAILS, WAITS], [True, True], id="it fails no more, and waits"),
         pytest.param([WAITS, FAILS], [False, True], id="it waited, and fails"),
         pytest.param([FAILS, None, None], [True, True], id="it is mended"),
+        pytest.param([SOON, DOWN], [False, True], id="it waited long enough to fail, for the same reason"),
     ],
 )
 async def test_which_news_of_a_task_cannot_wait(parts: Parts, said: list[Problem | None], told: list[bool]) -> None:

@@ -84,8 +84,10 @@ class RunProgress:
             del self.problems[task.index]
         else:
             self.problems[task.index] = problem
-        # Another message for the same reason can wait for the next regular report.
-        edge = before is None or problem is None or before.reason != problem.reason
+        # Another message for the same reason can wait for the next regular report, but not that it fails by now.
+        edge = (
+            before is None or problem is None or (before.reason, before.effect) != (problem.reason, problem.effect)
+        )
         failing = any(
             shown_problem is not None and shown_problem.effect is not Effect.NONE for shown_problem in (before, problem)
         )

@@ -1,4 +1,4 @@
-"""Defines pod shapes: a shape is the namespace, the labels and the spec that pods of one template have in common.
+"""Defines pod shapes: a shape is the namespace, the labels and the spec that several pods have in common.
 
 In: the cluster's pods. Out: their shapes, each with the values that the scheduler needs, computed once. A cluster of
 30,000 pods has a few thousand shapes, and what the scheduler asks about a pod depends on its shape alone.
