@@ -99,6 +99,7 @@ OBJECTS: dict[str, tuple[dict[str, str], tuple[str, ...], Acceptance | None]] = 
     "the objects are kept without any flag": ({}, (NODE,), Acceptance("A", "", "ann", NOW).covering([NODE])),
     "nothing is known of objects": ({}, (), None),
     "the same objects once more": ({"A": COVERING}, (NODE,), None),
+    "nothing is known of its objects any more": ({"A": COVERING}, (), None),
     "more objects; reason and end stay": (
         {"A": COVERING},
         (OTHER, NODE),

@@ -78,7 +78,8 @@ def plan(
         before = records.get(name)
         if before is not None and not has_details and not before.ended(now):
             record = before._replace(by=new.by, at=new.at)
-        record = record.covering(objects.get(name, ()))
+        if current := objects.get(name):
+            record = record.covering(current)
         is_new = before is None or before.ended(now) or (record.objects, record.total) != (before.objects, before.total)
         if has_details or (is_new and (record.total or before is not None)):
             change[acceptance.key_of(name)] = acceptance.encode_record(record)
