@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from tests.preflight.decide.test_kept_reports import report
 from tests.servers import Server
 
-from kubekit.api.core_v1 import ConfigMap, Pod, ServiceAccount
+from kubekit.api.codec import DecodeError
+from kubekit.api.core_v1 import ConfigMap, Event, Pod, ServiceAccount
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.kube import calls, config
 from kubekit.kube.api_errors import NotFound
@@ -174,6 +175,24 @@ def test_a_server_that_is_away_is_waited_for() -> None:
     assert end.message.startswith("it was not done within 10 s; before that: the API server does not answer: ")
     assert len(told) == 1
     assert told[0].startswith("the API server does not answer: ")
+
+
+@pytest.mark.parametrize("kind", [Pod, Event], ids=["a pod", "an event"])
+def test_an_object_that_cannot_be_read_does_not_end_a_run(
+    kind: type, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That is told once, and the report is read all the same."""
+    list_all = scene.client.list_all
+
+    def listed(asked: Any, *arguments: Any, **selectors: Any) -> Any:
+        if asked is kind:
+            raise DecodeError("it cannot be read")
+        return list_all(asked, *arguments, **selectors)
+
+    monkeypatch.setattr(scene.client, "list_all", listed)
+    end = scene.start(*[lambda: None] * 12, lambda: scene.report(GOOD)).follow()
+    assert (end.state, end.report) == ("reported", report(1, preflightID=ID))
+    assert scene.told == ["what its pod does cannot be told: it cannot be read"]
 
 
 def test_what_a_run_made_is_removed_with_its_report(scene: Scene) -> None:

@@ -6,7 +6,7 @@ in any case; each object's annotation says when a later run may remove what a ki
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -89,13 +89,21 @@ class ClusterRun:
             job = client.send(calls.get(Job, run.name, NAMESPACE))
         except NotFound:
             job = None
-        pods = client.list_all(Pod, NAMESPACE, label_selector=f"job-name={run.name}")[0]
-        events: Iterable[Event] = ()
-        # Events tell why a pod does not start, so they are needed only while no container runs.
-        if not any(status.state.running for pod in pods for status in pod.status.container_statuses):
-            events = client.list_all(Event, NAMESPACE, field_selector="type=Warning")[0]
+        pods: Sequence[Pod] = ()
+        events: Sequence[Event] = ()
+        unreadable = ""
+        try:
+            pods = client.list_all(Pod, NAMESPACE, label_selector=f"job-name={run.name}")[0]
+            # Events tell why a pod does not start, so they are needed only while no container runs.
+            if not any(status.state.running for pod in pods for status in pod.status.container_statuses):
+                events = client.list_all(Event, NAMESPACE, field_selector="type=Warning")[0]
+        except DecodeError as error:
+            # Pods and events only explain: the Job goes on, and its end and its report are read all the same.
+            unreadable = str(error)
         # The report is read last: if the Job was seen ended, its process has already written the report.
-        return Observed(run.id, self._clock.now(), job, tuple(pods), tuple(events), self._report())
+        return Observed(
+            run.id, self._clock.now(), job, tuple(pods), tuple(events), self._report(), unreadable=unreadable
+        )
 
     def _report(self) -> Report | BadReport | None:
         """Returns the run's report, None if there is none yet; or why it cannot be read."""

@@ -19,7 +19,7 @@ from kubekit.api.workloads_v1 import Job
 from runup.preflight.decide import start_failures
 from runup.preflight.decide.cluster_run import DISRUPTED
 from runup.preflight.decide.report import BadReport, Report
-from runup.preflight.decide.start_failures import FAILED_CREATE, POD_FAILED, UNSCHEDULABLE, Trouble, cut
+from runup.preflight.decide.start_failures import FAILED_CREATE, PENDING, POD_FAILED, UNSCHEDULABLE, Trouble, cut
 
 # Seconds after which a Job that cannot start, and will not by itself, is given up.
 HOPELESS_AFTER_S = 10.0
@@ -44,7 +44,10 @@ State = Literal["waiting", "running", "reported", "failed"]
 
 
 class Observed(msgspec.Struct, frozen=True):
-    """The objects of a run that were read. `report` is the report in its ConfigMap, or why it cannot be used."""
+    """The objects of a run that were read. `report` is the report in its ConfigMap, or why it cannot be used.
+
+    `unreadable` says why its pods, or the events about them, could not be read; "" if they could.
+    """
 
     id: str
     now: datetime
@@ -54,6 +57,7 @@ class Observed(msgspec.Struct, frozen=True):
     report: Report | BadReport | None = None
     # What the run was last seen to wait for.
     waited_for: str = ""
+    unreadable: str = ""
 
 
 class Progress(msgspec.Struct, frozen=True):
@@ -90,11 +94,14 @@ def progress(observed: Observed) -> Progress:
     if ended is not None and ended.exit_code != 0:
         return Progress("failed", _end_text(ended), _remedy(ended))
     runs = container is not None and container.state.running is not None
-    return (
-        _ended_without_report(observed, job)
-        or _not_starting(observed, job, ending)
-        or Progress("running" if runs else "waiting")
-    )
+    ended_without_report = _ended_without_report(observed, job)
+    if ended_without_report is not None:
+        return ended_without_report
+    not_starting = _not_starting(observed, job, ending)
+    # Without the pods or events, that there is no pod, or no reason, is not known.
+    if observed.unreadable and (not_starting is None or not_starting.reason == PENDING):
+        return Progress("waiting", f"what its pod does cannot be told: {observed.unreadable}", reason="Unreadable")
+    return not_starting or Progress("running" if runs else "waiting")
 
 
 def timed_out(limit_s: int | None, waited_for: str) -> Progress:
