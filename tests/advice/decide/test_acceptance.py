@@ -39,6 +39,12 @@ def test_what_counts(name: str) -> None:
     assert (acceptance.names_that_count(["A"], acceptance.read(data), NOW) == {"A"}) is counts
 
 
+def test_a_record_under_a_hash_that_cannot_be_read() -> None:
+    """It ends the acceptance of the name that the hash is of, and of no other."""
+    records = acceptance.read({acceptance.key_of("no key: a"): "until tomorrow"})
+    assert acceptance.names_that_count(["no key: a", "no key: b"], records, NOW) == {"no key: b"}
+
+
 def test_a_record_comes_back_as_it_was_written() -> None:
     """Also for a name that no key can be."""
     told = Acceptance("Größe: 1 <b>", "weil\n'es' so ist", "kube:admin", NOW, NOW + timedelta(days=1))

@@ -75,7 +75,7 @@ def plan(
     change: Data = {}
     for name in add:
         record = new._replace(name=name)
-        before = records.get(name)
+        before = acceptance.record_of(name, records)
         if before is not None and not has_details and not before.ended(now):
             record = before._replace(by=new.by, at=new.at)
         if current := objects.get(name):
@@ -93,7 +93,8 @@ def removal_data(records: Mapping[str, str], ended_names: Iterable[str]) -> Data
     """
     # One by one: an unreadable record is named by its key, and removed under that name.
     names = {key: next(iter(acceptance.read({key: text}))) for key, text in records.items()}
-    return {key: None for key, name in names.items() if name in set(ended_names)}
+    ended = {form for name in ended_names for form in (name, acceptance.key_of(name))}
+    return {key: None for key, name in names.items() if name in ended}
 
 
 def forget_records(client: SyncClient, ended_names: Iterable[str], printer: ResultPrinter) -> bool:

@@ -101,6 +101,11 @@ def read(data: Mapping[str, str]) -> dict[str, Acceptance]:
     return {record.name: record for record in (_record(key, text) for key, text in sorted(data.items()))}
 
 
+def record_of(name: str, records: Mapping[str, Acceptance]) -> Acceptance | None:
+    """Returns the record of a risk, None if it has none. One that does not tell its name counts for its key's."""
+    return records.get(name) or records.get(key_of(name))
+
+
 def key_of(name: str) -> str:
     """Returns the ConfigMap's key for a risk: its name, or a hash if the name is not a valid key.
 
@@ -121,7 +126,7 @@ def encode_record(record: Acceptance) -> str:
 
 def names_that_count(names: Iterable[str], records: Mapping[str, Acceptance], now: datetime) -> frozenset[str]:
     """Returns those of `names` whose acceptance has not ended."""
-    return frozenset(name for name in names if name not in records or not records[name].ended(now))
+    return frozenset(name for name in names if (record := record_of(name, records)) is None or not record.ended(now))
 
 
 def next_end(names: Iterable[str], records: Mapping[str, Acceptance], now: datetime) -> datetime | None:

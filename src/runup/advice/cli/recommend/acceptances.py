@@ -19,9 +19,9 @@ def acceptance_lines(
     as_of = now or _newest_transition(cluster)
     known_names = risk_names(cluster)
     nearest = acceptance.unused_names(names, known_names)
-    rows = [_as_row(name, records.get(name), nearest, as_of) for name in names]
+    rows = [_as_row(name, acceptance.record_of(name, records), nearest, as_of) for name in names]
     lines: list[Output] = []
-    if any(name in records for name in names):
+    if any(acceptance.record_of(name, records) for name in names):
         lines.append(out(_render_table(rows)))
     lines.extend(_warnings(rows))
     return lines, rows
