@@ -111,11 +111,17 @@ def _try_object(
         return StoredObject(identity, unknown=text)
     converted = {**obj, "apiVersion": f"{identity.group}/{target}"}
     try:
-        decoded, dropped = _decode_as_server(new.schema(target), converted)
         old_schema = before.schema(version) if before is not None else None
-        dropped_before = set(_decode_as_server(old_schema, obj)[1]) if old_schema is not None else set[str]()
+        old_decoded, dropped_before = _decode_as_server(old_schema, obj)
+        old_faults = {text for _, text in _schema_faults(old_schema, old_decoded)}
+    except DecodeError as error:
+        # Then it is no effect of the release whether the new schema refuses it.
+        return StoredObject(identity, unknown=f"it cannot be read under the definition that the cluster has: {error}")
+    except SchemaError as error:
+        return StoredObject(identity, unknown=f"the cluster's schema of version {version} cannot be read: {error}")
+    try:
+        decoded, dropped = _decode_as_server(new.schema(target), converted)
         faults = _schema_faults(new.schema(target), decoded)
-        old_faults = {text for _, text in _schema_faults(old_schema, _decode_as_server(old_schema, obj)[0])}
     except DecodeError as error:
         return StoredObject(identity, refused=(str(error),))
     except SchemaError as error:
