@@ -18,6 +18,7 @@ from tests.cli.commands import Run, Server
 from kubekit.api import codec
 from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.scheme import resource_of
+from kubekit.error_types import Terminal
 from kubekit.kube import calls
 from kubekit.lang import yaml as kyaml
 from kubekit.oci.images import Execution
@@ -590,6 +591,15 @@ def test_a_release_folder_brings_its_own_checks(one: Path, tmp_path: Path, run: 
     )
     found = found_in(one, run, "--release-dir", str(release), "--to", "4.16.1")
     assert [risk["applies"] for risk in found["risks"] if risk["name"] == "MyRisk"] == ["True"]
+
+
+def test_a_release_is_read_directly_in_its_folders() -> None:
+    """What is deeper is not read, however long its name; a name that no folder can hold is told as the release's."""
+    deep = f"manifests/deep/{'x' * 300}.yaml"
+    assert evaluate.release_in({deep: b"{}"}).manifests is None
+    with pytest.raises(Terminal) as error:
+        evaluate.release_in({f"manifests/{'x' * 300}.yaml": b"{}"})
+    assert error.value.message == f"file manifests/{'x' * 110} of the release cannot be read: File name too long"
 
 
 def test_the_other_commands_take_a_dump(one: Path, run: Run) -> None:

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
 
 AGENT = f"runup-preflight-run/{__version__}"
 FOLDERS = ("manifests", "release-manifests", "preflight-checks")
+_MAX_SHOWN_NAME = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +118,16 @@ def release_in(files: Mapping[str, bytes]) -> TargetRelease:
     """Returns the release in the files of an image, by their paths. Raises Terminal if it cannot be read."""
     with tempfile.TemporaryDirectory(prefix="runup-release-") as scratch:
         for name, data in files.items():
+            # `load_release` reads only what is directly in a folder.
+            if name.count("/") > 1:
+                continue
             path = Path(scratch) / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(data)
+            path.parent.mkdir(exist_ok=True)
+            try:
+                path.write_bytes(data)
+            except OSError as error:
+                text = f"file {name[:_MAX_SHOWN_NAME]} of the release cannot be read: {error.strerror}"
+                raise Terminal(text, reason="ReleaseInvalid") from error
         return load_release(Path(scratch))
 
 
