@@ -156,7 +156,7 @@ TEXTS: dict[str, tuple[Observations, str]] = {
     ),
     "killed for memory": (
         scene(pod({"state": ended("OOMKilled", 137), "restartCount": 3})),
-        "the target was killed for memory 4 times",
+        "the target ended 4 times, the last time killed for memory",
     ),
     "a failure in the target's words": (
         scene(report=report(execution_status="failed", message="No check could run.")),

@@ -213,17 +213,18 @@ def _unsupported(scene: Observations) -> AttemptOutcome | None:
 
 
 def _killed_for_memory(scene: Observations) -> AttemptOutcome | None:
-    """Returns the failure of a target that was killed for memory `MAX_OOM_KILLS` times."""
+    """Returns the failure of a target that ended `MAX_OOM_KILLS` times, the last time killed for memory."""
     container = scene.container
     if container is None:
         return None
     ended = container.state.terminated or container.last_state.terminated
     # `restartCount` does not yet count a container that has just terminated.
-    kills = container.restart_count + (container.state.terminated is not None)
+    ends = container.restart_count + (container.state.terminated is not None)
     # A single kill may be caused by the node's own lack of memory; repeated ones mean that the limit is too low.
-    if ended is None or ended.reason != "OOMKilled" or kills < MAX_OOM_KILLS:
+    if ended is None or ended.reason != "OOMKilled" or ends < MAX_OOM_KILLS:
         return None
-    message = f"the target was killed for memory {kills} times"
+    # A status tells why a container ended the last time only, so the earlier ends may have had another reason.
+    message = f"the target ended {ends} times, the last time killed for memory"
     way_out = f"raise memoryLimit in ConfigMap {preflight_deployment.SETTINGS_MAP} and ask again"
     return AttemptOutcome(AttemptState.FAILED, "OOMKilled", message, final=True, way_out=way_out)
 
