@@ -3,6 +3,8 @@
 Applies when the cluster's ConfigMap `admin-gates`, or the target's own, has a gate for the minor version that the
 cluster runs or one that the update passes, and `admin-acks` does not acknowledge it. Each gate is a risk of its own,
 under the name that the cluster-version operator gives it. A gate without a text, or with an invalid name, is Unknown.
+Where the target's manifests are not known, only the cluster's own gates are looked at, as the operator itself does:
+Clear then says nothing of gates that only the target or a release between has.
 
 Why it matters: the update to the next minor version is refused; what the gate asks about (removed APIs, as a rule)
 breaks applications.
