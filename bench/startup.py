@@ -1,6 +1,6 @@
 """Time of whole commands, as multiples of a bare interpreter that runs in turns with them; memory of the least.
 
-Commands over files read those that `oc` has for its own tests; the live ones ask a sandbox on this machine (aims: 5.5
+Commands over files read those that `oc` has for its own tests; the live ones ask a sandbox on this machine (aims: 6
 bare interpreters of wall time; `runup version` under 100 ms and 40 MiB). Wall time holds what the server takes to
 answer, and whatever else the machine does; processor time is the command's own. Commands are measured with byte code in
 place, as an installation has it.

@@ -1,7 +1,8 @@
 """The base errors: an error's type says what happens next, its `reason` is already that of a condition.
 
-Terminal: only an edit of the spec helps. Waiting: something else must come first. Any other exception is a bug. The
-errors of the API server and the transport (Conflict, Transient) are `kubekit.kube.api_errors`.
+Terminal: only an edit of the spec helps. Waiting: something else must come first. The errors of the
+API server and the transport (Conflict, Transient) are in `kubekit.kube.api_errors`. An exception that nobody expects is
+a bug.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The clock that is passed to all code that needs the time, and the only code that reads the system clock.
+"""The clock that is passed to code that decides or waits, so that it does not read the system clock itself.
 
 Functions that decide take `now`, code that waits takes a `Clock`. So a test moves the time itself and never sleeps, and
 a controller that compares times cannot mix two clocks.

@@ -1,4 +1,4 @@
-"""A reconcile's decision as a value. `runup.process.plan_executor` carries it out, and nothing else writes."""
+"""A reconcile's decision as a value. `runup.process.plan_executor` carries it out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Carries out a `Plan`: its writes, in the plan's order. Nothing else in the operator writes to the cluster.
+"""Carries out a `Plan`: its writes, in the plan's order.
 
 A write that the API server rejects ends the pass: the later actions were decided on the assumption that it succeeds,
 and the next pass decides anew. Raises KubeError.

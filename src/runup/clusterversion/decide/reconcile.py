@@ -1,7 +1,8 @@
-"""Decides ClusterVersion's status: `Observed` in, `Plan` out. Nothing else decides it.
+"""Decides ClusterVersion's status: `Observed` in, `Plan` out, with the modules that it calls.
 
 In reading order: gates, request (mode first) and advice make the `View`; the preflight's part; the cluster's own
-risks; all candidates; the update's part; then conditions and one patch. Reconciling its own result plans nothing.
+risks; all candidates; the update's part; then conditions and one patch. While nothing else changes, passes soon plan
+no more writes.
 """
 
 from __future__ import annotations

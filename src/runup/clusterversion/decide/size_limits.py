@@ -1,4 +1,4 @@
-"""Makes ClusterVersion's status fit its schema: the only place that truncates, and counts what it leaves out.
+"""Makes ClusterVersion's status fit its schema: truncates, and counts what it leaves out.
 
 If the API server rejects a status, nothing is reported, now and after every restart. So no input is assumed to be
 small: reports, the update service, operators and the spec are outside our control.

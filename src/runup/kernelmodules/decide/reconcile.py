@@ -1,8 +1,8 @@
 """Decides everything that is written for kernel modules, in one place: `Observed` of one name in, `Plan` out.
 
 A PreflightValidationOCP creates the PreflightValidation of its name, which examines the Modules; either may exist
-alone. A pass patches each object's status at most once, and not at all if nothing changed: reconciling the result of a
-plan plans nothing. Questions to registries, and for ConfigMaps and Secrets, are in the plan's `work`.
+alone. A pass patches each object's status at most once, and not at all if nothing changed: while nothing else changes,
+passes soon plan no more writes. Questions to registries, and for ConfigMaps and Secrets, are in the plan's `work`.
 """
 
 from __future__ import annotations
