@@ -85,9 +85,7 @@ class RunProgress:
         else:
             self.problems[task.index] = problem
         # Another message for the same reason can wait for the next regular report, but not that it fails by now.
-        edge = (
-            before is None or problem is None or (before.reason, before.effect) != (problem.reason, problem.effect)
-        )
+        edge = before is None or problem is None or (before.reason, before.effect) != (problem.reason, problem.effect)
         failing = any(
             shown_problem is not None and shown_problem.effect is not Effect.NONE for shown_problem in (before, problem)
         )

@@ -64,13 +64,13 @@ def report_of_status(
     `unknown` has the types of the insights that could not be decoded; `worker_pools_before_master` is as for `report`.
     """
     layer = status.control_plane
-    control_plane = _insights(layer.informers if layer else ())
+    control_plane = merged_insights(layer.informers if layer else ())
     cluster_version = next((insight.cluster_version for insight in control_plane if insight.cluster_version), None)
     pools = []
     health = [insight.health for insight in control_plane if insight.health]
     of_workers: list[list[HealthInsight]] = []
     for pool in status.worker_pools:
-        pool_layer = _insights(pool.informers)
+        pool_layer = merged_insights(pool.informers)
         pools.append(_pool(pool.name, pool_layer, pool.omitted.nodes))
         of_workers.append([insight.health for insight in pool_layer if insight.health])
     master = [insight for insight in control_plane if insight.node or insight.machine_config_pool]
@@ -86,7 +86,7 @@ def report_of_status(
     )
 
 
-def _insights(informers: Iterable[Informer]) -> list[Insight]:
+def merged_insights(informers: Iterable[Informer]) -> list[Insight]:
     """Returns the insights of all informers, ours first; of several insights of one object only the first."""
     merged: list[Insight] = []
     known_subjects: set[tuple[str, str]] = set()

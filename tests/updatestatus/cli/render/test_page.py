@@ -382,3 +382,25 @@ def test_both_informers_of_a_part_are_read() -> None:
         )
     )
     assert "1 updated 0 updating" in text(UpdateStatusStatus(control_plane=part))
+
+
+def test_a_second_informer_that_tells_of_the_same_objects() -> None:
+    """Its operators and nodes are the same rows, as in the text of the command; what it found is told besides."""
+    one = status((version(), operator("etcd", "Updated")), (node("worker-0", "Draining"),))
+    same = _with_informer(one, (operator("etcd", "Pending"), health("Odd")), (node("worker-0", "Paused"),))
+    assert text(same) == text(_with_informer(one, (health("Odd"),), ()))
+    assert "Odd" in text(same)
+
+
+def _with_informer(
+    found: UpdateStatusStatus, control_plane: tuple[Insight, ...], workers: tuple[Insight, ...]
+) -> UpdateStatusStatus:
+    assert found.control_plane is not None
+    (pool_,) = found.worker_pools
+    of_control_plane = (*found.control_plane.informers, Informer(name="theirs", insights=control_plane))
+    of_workers = (*pool_.informers, Informer(name="theirs", insights=workers))
+    return replace(
+        found,
+        control_plane=replace(found.control_plane, informers=of_control_plane),
+        worker_pools=(replace(pool_, informers=of_workers),),
+    )

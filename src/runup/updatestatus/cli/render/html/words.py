@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from runup.api.update_v1alpha1 import ControlPlane, Insight, UpdateStatusStatus, WorkerPool
 from runup.cli.render.html.parts import BAD, BUSY, GOOD, IDLE, WARN
+from runup.updatestatus.decide.read_status import merged_insights
 
 LEVELS = {"Unknown": 0, "Info": 1, "Warning": 2, "Error": 3, "Critical": 4}
 
@@ -33,10 +34,9 @@ def tone_of_level(level: str) -> str:
     return _LEVEL_TONES.get(level, WARN)
 
 
-def insights_of(part: ControlPlane | WorkerPool) -> Iterator[Insight]:
-    """Yields all insights of a part, from every informer."""
-    for informer in part.informers:
-        yield from informer.insights
+def insights_of(part: ControlPlane | WorkerPool) -> list[Insight]:
+    """Returns the insights of a part that the text of `upgrade status` is about, too."""
+    return merged_insights(part.informers)
 
 
 def parts_of(status: UpdateStatusStatus) -> Iterator[ControlPlane | WorkerPool]:
