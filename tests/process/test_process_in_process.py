@@ -127,6 +127,27 @@ def test_what_does_not_end_in_order_is_cut_off(exits: list[int], monkeypatch: py
         assert over(exits)[0] == code
 
 
+def test_a_signal_gives_no_more_time_to_what_ends_already(exits: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lease that is lost has to be out of use, whoever else wants the process to end."""
+    monkeypatch.setattr(shutdown, "GRACEFUL_STOP_S", 0.2)
+
+    async def story() -> None:
+        stopping = asyncio.Event()
+        stopping.set()
+
+        async def hangs() -> None:
+            await asyncio.sleep(0.01)
+            monkeypatch.setattr(shutdown, "GRACEFUL_STOP_S", 3600)
+            signal.raise_signal(signal.SIGTERM)
+            while not exits:  # noqa: ASYNC110 -- what a thread notes is no event
+                await asyncio.sleep(0.005)
+
+        await asyncio.wait_for(run_until_told(hangs(), lambda: None, stopping), 60)
+
+    asyncio.run(story())
+    assert over(exits)[0] == 1
+
+
 def test_work_that_fails_ends_with_1(exits: list[int]) -> None:
     """And its error is raised."""
 

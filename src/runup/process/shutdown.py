@@ -21,7 +21,7 @@ THREAD_JOIN_S = 1.0
 
 
 class CutOff:
-    """The timer that ends the process. Of several calls the soonest applies, with the exit code of the first."""
+    """The timer that ends the process. A later call sets it anew; the exit code is that of the first."""
 
     def __init__(self) -> None:
         self._timer: threading.Timer | None = None
@@ -32,7 +32,7 @@ class CutOff:
         return self._timer is not None
 
     def after(self, seconds: float, code: int) -> None:
-        """Ends the process with `code` after `seconds`, instead of at an earlier time that was set before."""
+        """Ends the process after `seconds`, instead of when it was set to end before; with `code` if it was not."""
         if self._timer is None:
             self._code = code
         else:
@@ -61,7 +61,9 @@ async def run_until_told(
         if signalled:
             os._exit(1)
         signalled = True
-        cut_off.after(GRACEFUL_STOP_S, 0)
+        # One that ends already, as for a lost lease, gets no more time.
+        if not cut_off.is_set:
+            cut_off.after(GRACEFUL_STOP_S, 0)
         loop.call_soon_threadsafe(stop)
 
     # The loop's own signal handlers would wait for a loop that may be busy.
