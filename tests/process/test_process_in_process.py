@@ -178,6 +178,7 @@ def test_what_the_environment_says(environ: dict[str, str], changes: dict[str, A
     found = options_from_environment(options, environ)
     told = {"payload": found.payload, "profile": found.profile, "exclude": found.exclude}
     assert told == {"payload": Path("/here"), "profile": "q", "exclude": "y"} | changes
+    assert found.pod_settings.profile == changes.get("profile", ""), "a target chooses as its operator does"
 
 
 def test_its_own_release(tmp_path: Path) -> None:

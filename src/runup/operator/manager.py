@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import structlog
+from msgspec import structs
 
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock, SystemClock
@@ -291,11 +292,13 @@ def options_from_environment(options: Options, environ: Mapping[str, str]) -> Op
     """Returns `options` with the values of environment variables.
 
     PAYLOAD_OVERRIDE is the folder of the release image's files; CLUSTER_PROFILE and EXCLUDE_MANIFESTS choose among
-    them.
+    them. A preflight's target chooses by the same profile.
     """
+    profile = environ.get("CLUSTER_PROFILE")
     return replace(
         options,
         payload=Path(environ.get("PAYLOAD_OVERRIDE") or options.payload),
-        profile=environ.get("CLUSTER_PROFILE") or options.profile,
+        profile=profile or options.profile,
+        pod_settings=structs.replace(options.pod_settings, profile=profile or options.pod_settings.profile),
         exclude=environ.get("EXCLUDE_MANIFESTS") or options.exclude,
     )

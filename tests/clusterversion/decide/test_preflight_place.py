@@ -410,6 +410,13 @@ def test_the_target_is_told_what_a_rehearsal_may_take(memory: str, expected: str
     assert not any("REHEARSE" in item["name"] for item in container(started())["env"])
 
 
+def test_the_target_is_told_the_profile_of_its_operator() -> None:
+    """It chooses among its manifests and checks as its operator will; of the default profile nothing need be told."""
+    env = {item["name"]: item["value"] for item in container(started(profile="kubernetes"))["env"]}
+    assert env["CLUSTER_PROFILE"] == "kubernetes"
+    assert "CLUSTER_PROFILE" not in {item["name"] for item in container(started())["env"]}
+
+
 def test_one_pod_alone_writes_the_report() -> None:
     """Two would write to one file, and a new one waits until the old one has ended."""
     spec = started("5.2.0").applied["spec"]

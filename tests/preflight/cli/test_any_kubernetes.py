@@ -30,7 +30,6 @@ from kubekit.api.scheme import Resource
 from kubekit.kube import calls, config
 from kubekit.kube.api_errors import ApiError, NotFound
 from kubekit.kube.client_sync import SyncClient
-from kubekit.kube.clock import SystemClock
 from runup.preflight.control import cluster_runs, kept_reports
 from runup.preflight.decide import cluster_run, schedule
 from runup.preflight.decide.cluster_run import CONFIG_MAP, NAMESPACE, RUN_LABEL, Checking
@@ -421,7 +420,7 @@ def test_the_report_of_a_killed_command_goes_with_the_rest(admin: SyncClient) ->
         cluster_runs.apply_all(admin, (cluster_run.namespace_object(), *cluster_run.objects(each)[:-1]))
         metadata = {"name": report_map(each.id), "namespace": NAMESPACE, "labels": {"app": "a"}}
         admin.send(calls.create(CONFIG_MAP, {"metadata": metadata}))
-    assert cluster_runs.sweep(admin, SystemClock()) == ()
+    assert cluster_runs.sweep(admin) == ()
     with pytest.raises(NotFound):
         admin.send(calls.get_raw(CONFIG_MAP, report_map(old.id), NAMESPACE))
     admin.send(calls.get_raw(CONFIG_MAP, report_map(young.id), NAMESPACE))
@@ -441,7 +440,7 @@ def test_what_others_left_holds_nobody_up(admin: SyncClient, plain: Path) -> Non
     admin.send(calls.create(ROLE, {"metadata": {"name": "left", "namespace": "default", **expired}, "rules": []}))
     of_sweeper = replace(config.load(str(plain)), headers=(("Impersonate-User", "sweeper"),))
     with SyncClient(of_sweeper) as client:
-        assert cluster_runs.sweep(client, SystemClock()) == ()
+        assert cluster_runs.sweep(client) == ()
     with pytest.raises(NotFound):
         admin.send(calls.get_raw(ROLE, "left", "default"))
     admin.send(calls.delete(CLUSTER_ROLE_BINDING, "lists-roles"))

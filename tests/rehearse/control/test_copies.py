@@ -191,6 +191,36 @@ async def test_objects_without_managed_fields_may_be_anybodys(tmp_path: Path) ->
     assert findings(result) == {"RehearsalOwnersUnknown": "Unknown"}
 
 
+@pytest.mark.parametrize(
+    ("profile", "created"),
+    [
+        pytest.param(None, "of-openshift", id="an operator that does not say"),
+        pytest.param("kubernetes", "of-kubernetes", id="one that does"),
+    ],
+)
+async def test_manifests_are_those_of_the_operators_profile(profile: str | None, created: str, tmp_path: Path) -> None:
+    """As the operator would choose them that is there now."""
+    env = [{"name": "CLUSTER_PROFILE", "value": profile}] if profile else []
+    container = {"name": "cluster-version-operator", "image": "i", "env": env}
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [container]}}
+    deployment = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "cluster-version-operator", "namespace": "default"},
+        "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": template},
+    }
+    profiles = {"of-openshift": "self-managed-high-availability", "of-kubernetes": "kubernetes"}
+    maps = [config_map(name, {}) for name in profiles]
+    for obj, its in zip(maps, profiles.values(), strict=True):
+        obj["metadata"]["annotations"] = {f"include.release.openshift.io/{its}": "true"}
+    async with world(tmp_path) as cluster:
+        await cluster.apply(deployment)
+        source = await cluster.source()
+    release = replace(wanted(tmp_path, *maps), account=("default", "default"))
+    changes = (await rehearse(source, release, SystemClock())).changes
+    assert {each.identity.name for each in changes if each.identity.kind == "ConfigMap"} == {created}
+
+
 async def test_what_is_not_tried_in_time_is_told(tmp_path: Path) -> None:
     """A rehearsal that ends early says how much it has not tried."""
     async with world(tmp_path, VALUES) as cluster:

@@ -190,7 +190,7 @@ def _with_kubernetes_versions(client: SyncClient, flags: Flags) -> Flags:
 def _report_of(client: SyncClient, run: Run, *, keep: bool) -> tuple[Report, tuple[str, ...]]:
     """Runs the Job and returns its report, with what could not be kept or removed."""
     clock = SystemClock()
-    notes = list(cluster_runs.sweep(client, clock))
+    notes = list(cluster_runs.sweep(client))
     running = ClusterRun(client, run, clock, _tell_user)
     try:
         with exit_on_sigterm():

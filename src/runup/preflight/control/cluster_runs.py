@@ -147,13 +147,15 @@ def delete_all(client: SyncClient, deletes: Iterable[Delete]) -> tuple[str, ...]
     return tuple(not_removed)
 
 
-def sweep(client: SyncClient, clock: Clock) -> tuple[str, ...]:
+def sweep(client: SyncClient) -> tuple[str, ...]:
     """Deletes what commands that were killed left behind; returns the objects that stay, with why."""
-    now, run_objects = clock.now(), list[tuple[Resource, JSON]]()
+    run_objects = list[tuple[Resource, JSON]]()
     for kind in KINDS:
         # What others left is no reason to refuse a run to somebody who may not look for it.
         with suppress(Forbidden):
             all_metadata = labelled_metadata(client, kind, RUN_LABEL)
+            # By the cluster's time, as the objects were marked: this machine's clock may be ahead of it.
+            now = client.now()
             run_objects += [(kind, metadata) for metadata in all_metadata if cluster_run.is_left_over(metadata, now)]
     return delete_all(client, cluster_run.deletions_of(cluster_run.with_reports(run_objects)))
 

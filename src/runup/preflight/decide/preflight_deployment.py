@@ -92,6 +92,8 @@ class PodSettings(msgspec.Struct, frozen=True):
     plain_http_registries: tuple[str, ...] = ()
     # Whether the target rehearses the update on a copy of the cluster, too.
     rehearses: bool = False
+    # The cluster profile that chooses among the target's manifests and checks; empty for the default one.
+    profile: str = ""
 
     @property
     def account(self) -> str:
@@ -261,6 +263,7 @@ def _environment(attempt: Attempt, settings: PodSettings) -> dict[str, str]:
     env |= {"PREFLIGHT_PROMETHEUS_CA": settings.prometheus_ca} if settings.prometheus_ca else {}
     env |= {"PREFLIGHT_PROMETHEUS_HOSTED": "true"} if settings.prometheus_url and settings.prometheus_hosted else {}
     env |= {"PREFLIGHT_CATALOGS": settings.catalogs} if settings.catalogs != "read" else {}
+    env |= {"CLUSTER_PROFILE": settings.profile} if settings.profile else {}
     env |= _rehearsal_limits(settings) if settings.rehearses else {}
     env |= {"PREFLIGHT_INNER_REGISTRIES": " ".join(settings.inner_registries)} if settings.inner_registries else {}
     env |= {"PREFLIGHT_PLAIN_HTTP": " ".join(settings.plain_http_registries)} if settings.plain_http_registries else {}

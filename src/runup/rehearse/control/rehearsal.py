@@ -62,7 +62,8 @@ from runup.rehearse.decide.rehearsal_outcome import (
     RightsChange,
     StoredObject,
 )
-from runup.release.decide.inclusion import Filters
+from runup.release.decide.inclusion import DEFAULT_PROFILE, Filters
+from runup.release.decide.inclusion_input import OPERATOR, PROFILE_VARIABLE, environment_of
 from runup.release.decide.manifest import Identity, Manifest
 from runup.release.decide.payload import Payload, included_in
 
@@ -243,6 +244,13 @@ async def _judge_by_server(copy_: RealCopy, outcome: DefinitionOutcome) -> Defin
     return replace(outcome, objects=tuple(judged))
 
 
+def _profile_of(source: ClusterSource, namespace: str) -> str:
+    """Returns the cluster profile that the operator's Deployment in `namespace` names, the default where it is not."""
+    key = ("apps", "Deployment", namespace, OPERATOR)
+    deployment = next((unpacked(obj) for obj in source.objects if identity(obj) == key), {})
+    return environment_of(deployment).get(PROFILE_VARIABLE) or DEFAULT_PROFILE
+
+
 def kubernetes_version_of(source: ClusterSource) -> Version:
     """Returns the version of Kubernetes that a cluster runs, with or without a patch version. Raises Terminal."""
     version = version_of(source.kubernetes)
@@ -282,7 +290,8 @@ def _manifests_for_cluster(source: ClusterSource, release: RehearsalTarget, vers
     """Returns the manifests of the release that are included in this cluster; the last one if an object has several."""
     gate = _read_config_object(source, FeatureGate, "cluster")
     running = Version(version.status.desired.version)
-    filters = filters_of(TargetRequest(release.target, str(running)), running, version, gate)
+    request = TargetRequest(release.target, str(running), profile=_profile_of(source, release.account[0]))
+    filters = filters_of(request, running, version, gate)
     if filters.capabilities is not None:
         of_source = filters.capabilities
         newly_enabled = _enabled_capabilities(source, release, replace(filters, major=running.major))

@@ -6,7 +6,7 @@ For an object that may not be read the reason is kept, by name; only ClusterVers
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from kubekit.api import codec
 from kubekit.api.scheme import resource_of
@@ -18,9 +18,8 @@ from runup.api.config_v1 import FeatureGate
 from runup.cli import clusterversion_client as clusters
 from runup.cli.errors import message_of
 from runup.release.decide.inclusion import DEFAULT_PROFILE
-from runup.release.decide.inclusion_input import PROFILE_VARIABLE, ClusterFacts
+from runup.release.decide.inclusion_input import OPERATOR, PROFILE_VARIABLE, ClusterFacts, environment_of
 
-OPERATOR = "cluster-version-operator"
 T = TypeVar("T")
 
 
@@ -34,7 +33,7 @@ def read(client: SyncClient) -> ClusterFacts:
     gate = _try("gate", lambda: client.send(calls.get(FeatureGate, "cluster")), errors)
     resource = resource_of(Deployment)
     deployment = _try("operator", lambda: client.send(calls.get_raw(resource, OPERATOR, clusters.namespace())), errors)
-    return ClusterFacts(version, gate, _environment(deployment or {}), errors)
+    return ClusterFacts(version, gate, environment_of(deployment or {}), errors)
 
 
 def profile(facts: ClusterFacts) -> str:
@@ -53,17 +52,3 @@ def _try(name: str, question: Callable[[], T], errors: dict[str, str]) -> T | No
     except (ApiError, codec.DecodeError) as error:
         errors[name] = message_of(error)
         return None
-
-
-def _environment(deployment: dict[str, Any]) -> dict[str, str]:
-    """Returns the environment of the operator's container, without values from ConfigMaps or Secrets."""
-    containers: Any = deployment
-    for key in ("spec", "template", "spec", "containers"):
-        containers = containers.get(key) if isinstance(containers, dict) else None
-    return {
-        str(entry["name"]): str(entry["value"])
-        for container in (containers if isinstance(containers, list) else ())
-        if isinstance(container, dict) and container.get("name") == OPERATOR
-        for entry in container.get("env") or ()
-        if isinstance(entry, dict) and "value" in entry
-    }

@@ -18,7 +18,7 @@ from runup.applying.decide.rendering import INJECT_PROXY, INJECT_TLS, ClusterVal
 from runup.cli import clusterversion_client as clusters
 from runup.cli.errors import message_of
 from runup.process import tls_profile
-from runup.release.cli.live_cluster import OPERATOR
+from runup.release.decide.inclusion_input import OPERATOR
 from runup.release.decide.manifest import Manifest
 
 _PORT = "443"

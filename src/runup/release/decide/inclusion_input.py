@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from runup.api.config_v1 import ClusterVersion, FeatureGate
 from runup.release.decide.capabilities import Capabilities, enabled_capabilities
@@ -17,8 +18,24 @@ from runup.release.decide.inclusion import DEFAULT_PROFILE, Filters, feature_set
 
 PROFILE_VARIABLE = "CLUSTER_PROFILE"
 EXCLUDE_VARIABLE = "EXCLUDE_MANIFESTS"
+OPERATOR = "cluster-version-operator"
+"""The name of the operator's Deployment, and of its container."""
 _FROM_GATE = ("feature set", "feature gates")
 _FROM_OPERATOR = ("excluded identifier", "profile")
+
+
+def environment_of(deployment: Mapping[str, Any]) -> dict[str, str]:
+    """Returns the environment of the operator's container in its Deployment, without values from other objects."""
+    containers: Any = deployment
+    for key in ("spec", "template", "spec", "containers"):
+        containers = containers.get(key) if isinstance(containers, Mapping) else None
+    return {
+        str(entry["name"]): str(entry["value"])
+        for container in (containers if isinstance(containers, list) else ())
+        if isinstance(container, dict) and container.get("name") == OPERATOR
+        for entry in container.get("env") or ()
+        if isinstance(entry, dict) and "value" in entry
+    }
 
 
 @dataclass(frozen=True, slots=True)
