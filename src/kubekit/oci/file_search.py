@@ -177,7 +177,10 @@ class Search:
         if self._sought.fault is None:
             return ""
         if entry.islnk():
-            return self._faults.get(posixpath.normpath(f"/{entry.linkname}").lstrip("/"), "")
+            target = posixpath.normpath(f"/{entry.linkname}").lstrip("/")
+            # Only files of wanted names were looked at.
+            unknown = "" if target in self._files else f"it is a hard link to {target}, which was not looked at"
+            return self._faults.get(target, unknown)
         head = b""
         for piece in content():
             head += piece

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from tests.cli.commands import Run
 
-from runup.checks.decide.cases import UNCHANGED_MARK
+from runup.checks.decide.cases import API_VERSION, UNCHANGED_MARK
 
 
 def test_cases_and_checks_that_lack_each_other_are_named(tmp_path: Path, run: Run) -> None:
@@ -37,3 +38,13 @@ def test_cases_alone_are_enough_to_fail(tmp_path: Path, run: Run) -> None:
         1,
         "FAIL older: there are cases for it, but the check itself is missing",
     )
+
+
+def test_a_check_in_an_image_needs_no_cases(tmp_path: Path, run: Run) -> None:
+    """It is tested where its image is built, as `checks coverage` has it, too."""
+    risk = {"name": "NetworkNotReady", "message": "The network is not ready for the update."}
+    spec = {"component": "network", "container": {"image": "cluster-network-operator"}, "risk": risk}
+    check = {"apiVersion": API_VERSION, "kind": "PreflightCheck", "metadata": {"name": "in-an-image"}}
+    (tmp_path / "check.yaml").write_text(json.dumps({**check, "spec": spec}))
+    ran = run("checks", "test", tmp_path)
+    assert (ran.code, ran.err, ran.out) == (0, "", "ok   in-an-image: a container, tested where its image is built\n")

@@ -65,7 +65,7 @@ def test_a_report_that_cannot_be_read(member: Member, kept: list[Path], tmp_path
             member, connection=Connection(), requested_update=ANY, store=str(tmp_path), days=0
         )
     else:
-        judged = worker_tasks.judge_kept(member, store=str(tmp_path), days=0)
+        judged = worker_tasks.judge_kept(member, connection=Connection(), store=str(tmp_path), days=0)
     assert judged.findings.failed is not None
     assert [step.observed for step in judged.steps] == [NOON]
     assert [kept[1].name in note for note in judged.history_notes] == [True]
@@ -83,7 +83,7 @@ def test_a_store_that_cannot_be_read() -> None:
 def test_a_long_history(kept: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its oldest reports are not told, and that is said."""
     monkeypatch.setattr(worker_tasks, "_MOST_STEPS", len(kept) - 1)
-    judged = worker_tasks.judge_kept(Member("a"), store=str(tmp_path), days=0)
+    judged = worker_tasks.judge_kept(Member("a"), connection=Connection(), store=str(tmp_path), days=0)
     assert [step.observed for step in judged.steps] == [NOON + timedelta(days=1)]
     assert judged.history_notes == ("the newest 1 of 2 reports are told",)
 

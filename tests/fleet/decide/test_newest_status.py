@@ -84,6 +84,13 @@ def test_a_status_that_is_too_large_leaves_the_advice() -> None:
     assert (found.notes, found.doubt) == ((), "")
 
 
+def test_a_clusterversion_that_alone_is_too_large() -> None:
+    """The status of the update, which fits, stays."""
+    found = unpack(value_of(replace(STATUS, cluster_version={"spec": LARGE})))
+    assert (found.update_status, found.cluster_version) == (STATUS.update_status, None)
+    assert found.advice_problem.endswith("of 96 KiB")
+
+
 def test_both_halves_too_large() -> None:
     """Each says so."""
     found = unpack(value_of(replace(STATUS, update_status=LARGE, cluster_version={"spec": LARGE})))

@@ -178,8 +178,8 @@ def test_each_search_counts_its_own_bytes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("linked", "found", "faults"),
     [
-        pytest.param("simple.ko", [], ["other", "simple"], id="to a file that does not count"),
-        pytest.param("good.ko", ["other"], ["simple"], id="to one that counts"),
+        pytest.param("simple.ko", ["good"], ["other", "simple"], id="to a file that does not count"),
+        pytest.param("good.ko", ["good", "other"], ["simple"], id="to one that counts"),
     ],
 )
 def test_a_hard_link_counts_as_its_file_does(tmp_path: Path, linked: str, found: list[str], faults: list[str]) -> None:
@@ -192,10 +192,21 @@ def test_a_hard_link_counts_as_its_file_does(tmp_path: Path, linked: str, found:
     modules = (Made(KO, b"text"), Made(f"{FOLDER}/good.ko"), hardlink(f"{FOLDER}/other.ko", f"{FOLDER}/{linked}"))
     image = put_image(layout, modules)
     with odd_registry(layout) as odd:
-        query = FileQuery(FOLDER, frozenset({"simple", "other"}), key, fault)
+        query = FileQuery(FOLDER, frozenset({"simple", "good", "other"}), key, fault)
         result = RegistryClient().search(parse(f"{odd.host}/a/b@{image.digest}"), query)
     assert sorted(result.found) == found
     assert result.faults == {f"{FOLDER}/{name}.ko": "a text" for name in faults}
+
+
+def test_a_hard_link_to_a_file_of_another_name_does_not_count(tmp_path: Path) -> None:
+    """What it links to was not looked at, so that it may be anything."""
+    layout = layout_in(tmp_path)
+    image = put_image(layout, (Made("opt/readme.txt", b"hello"), hardlink(KO, "opt/readme.txt")))
+    with odd_registry(layout) as odd:
+        query = FileQuery(FOLDER, frozenset({"simple"}), key, lambda _path, _head: "")
+        result = RegistryClient().search(parse(f"{odd.host}/a/b@{image.digest}"), query)
+    assert not result.found
+    assert result.faults == {KO: "it is a hard link to opt/readme.txt, which was not looked at"}
 
 
 def test_what_is_elsewhere_is_told(tmp_path: Path) -> None:

@@ -95,6 +95,9 @@ def test(paths: tuple[str, ...]) -> int:
         _write_out(f"FAIL {name}: there are cases for it, but the check itself is missing\n")
     for name, check in sorted(by_name.items()):
         if name not in cases_by_check:
+            if check.container is not None:
+                _write_out(f"ok   {name}: a container, tested where its image is built\n")
+                continue
             failed += 1
             _write_out(f"FAIL {name}: it has no cases; `runup checks new` writes some\n")
             continue

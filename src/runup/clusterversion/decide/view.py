@@ -80,7 +80,7 @@ def look(observed: Observed, now: datetime) -> View:
         current=current,
         request=update_request,
         accepted=acceptance.names_that_count(names, records, now),
-        acceptances={name: record for name, record in records.items() if name in names},
+        acceptances={name: record for name in names if (record := acceptance.record_of(name, records)) is not None},
         advised=advise(
             spec,
             status,

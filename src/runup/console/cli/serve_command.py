@@ -189,7 +189,7 @@ def _open_members(
     if flags.store and not (
         named_members.contexts or named_members.kubeconfigs or named_members.dumps or named_members.inventories
     ):
-        store = stores.open_store(flags.store)
+        store = stores.open_store(flags.store, connection.config)
 
         def of_store() -> tuple[Sequence[Member], Sequence[str]]:
             return tuple(map(Member, store.clusters())), ()
@@ -209,14 +209,14 @@ def _judge_function(
 ) -> Callable[[Member], object]:
     """Returns the function that judges a cluster."""
     if from_store:
-        return partial(worker_tasks.judge_kept, store=flags.store, days=flags.days)
+        return partial(worker_tasks.judge_kept, connection=connection, store=flags.store, days=flags.days)
     if flags.to_image and flags.release_dir:
         raise CommandError("--to-image and --release-dir both name the release; give one of them")
     registries = access()
     release = evaluate.release_of(flags.release_dir, flags.to_image, registries.of_administrators())
     requested_update = evaluate.RequestedUpdate(release, flags.to, image=flags.to_image, access=registries)
     if flags.store:
-        stores.open_store(flags.store).clusters()
+        stores.open_store(flags.store, connection.config).clusters()
         return partial(
             worker_tasks.judge_with_history,
             connection=connection,

@@ -159,14 +159,14 @@ def _resources() -> dict[tuple[str, str], Resource]:
     return {(resource.group, resource.kind): resource for resource in reversed(resources)}
 
 
-def judge_kept(member: Member, *, store: str, days: int) -> Judgement:
+def judge_kept(member: Member, *, connection: Connection, store: str, days: int) -> Judgement:
     """Returns the newest kept report of a cluster, and the changes between its reports of the last `days` (0: all)."""
     notes: list[str] = []
     since = SystemClock().now() - timedelta(days=days) if days else None
     reports: list[tuple[str, Any, Report]] = []
     newest: Findings | None = None
     try:
-        opened_store = stores.open_store(store)
+        opened_store = stores.open_store(store, connection.config)
         stored_reports = opened_store.reports_of(member.name)
         for stored_report in stored_reports:
             if since is not None and stored_report.observed < since and stored_report is not stored_reports[-1]:
@@ -196,7 +196,7 @@ def judge_with_history(
 ) -> Judgement:
     """Returns the preflight of a cluster, with the changes between its kept reports."""
     judged = judge(member, connection=connection, requested_update=requested_update)
-    from_store = judge_kept(member, store=store, days=days)
+    from_store = judge_kept(member, connection=connection, store=store, days=days)
     return msgspec.structs.replace(judged, steps=from_store.steps, history_notes=from_store.history_notes)
 
 

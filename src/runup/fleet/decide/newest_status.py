@@ -94,21 +94,22 @@ def for_advice(cluster_version: JSON) -> JSON:
 
 def with_status(status: NewestStatus) -> JSON:
     """Returns the merge patch that puts a status in place of the one before."""
-    packed = _pack(status)
-    if len(packed) > MAX_BYTES:
-        # The advice is small beside the nodes of a large cluster; and each half may be too large alone.
-        status = _without_update_status(status, len(packed))
-        packed = _pack(status)
-    if len(packed) > MAX_BYTES:
-        why = f"ClusterVersion takes {_kib(len(packed))} packed, of {_kib(MAX_BYTES)}"
-        status = replace(status, cluster_version=None, prechecks=(), advice_problem=why)
-        packed = _pack(status)
-    return {"binaryData": {STATUS: codec.to_dict(packed)}, "data": {SUMMARY: _summary(status)}}
+    size = len(_pack(status))
+    # The advice is small beside the nodes of a large cluster; and each half may be too large alone.
+    fewer = (_without_update_status(status, size), _without_advice(status, size))
+    neither = _without_advice(fewer[0], len(_pack(fewer[0])))
+    fitting = next(each for each in (status, *fewer, neither) if each is neither or len(_pack(each)) <= MAX_BYTES)
+    return {"binaryData": {STATUS: codec.to_dict(_pack(fitting))}, "data": {SUMMARY: _summary(fitting)}}
 
 
 def _without_update_status(status: NewestStatus, size: int) -> NewestStatus:
     why = f"the status takes {_kib(size)} packed, of {_kib(MAX_BYTES)}"
     return replace(status, update_status=None, notes=(), doubt="", status_problem=why)
+
+
+def _without_advice(status: NewestStatus, size: int) -> NewestStatus:
+    why = f"ClusterVersion takes {_kib(size)} packed, of {_kib(MAX_BYTES)}"
+    return replace(status, cluster_version=None, prechecks=(), advice_problem=why)
 
 
 def _kib(size: int) -> str:

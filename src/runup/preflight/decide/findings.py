@@ -283,7 +283,7 @@ def accepted(
     as_of = now or max((time for time in condition_times if time), default=None)
     records = acceptance.read(acceptance_records)
     counting = acceptance.names_that_count(names, records, as_of) if as_of else names
-    return {name: records.get(name, record) for name, record in names.items() if name in counting}
+    return {name: acceptance.record_of(name, records) or record for name, record in names.items() if name in counting}
 
 
 def line_for(message: str, target: str) -> str:
