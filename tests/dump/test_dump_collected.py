@@ -133,6 +133,14 @@ ROWS: dict[str, tuple[dict[str, str], tuple[str, str], str]] = {
          "a/replication-controllers.json": '{"kind": "ReplicationControllerList", "apiVersion": "v1", "items": []}',
          "a/poddisruptionbudgets.yaml": BUDGETS}, PDBS, PARTLY,
     ),
+    "a folder of the only namespace, as kubectl cluster-info dump has them": (
+        {"cv.yaml": CV, "nodes.json": NODE_LIST, "spaces.yaml": SPACE_LIST, "a/replication-controllers.json": "{}",
+         "a/poddisruptionbudgets.yaml": BUDGETS}, PDBS, WHOLE,
+    ),
+    "a folder of the only namespace, with an empty list that lacks one of the dump's objects": (
+        {"cv.yaml": CV, "nodes.json": NODE_LIST, "spaces.yaml": SPACE_LIST, "a/replication-controllers.json": "{}",
+         "a/poddisruptionbudgets.yaml": BUDGETS, "other.yaml": BUDGET}, PDBS, PARTLY,
+    ),
     "an empty list, named by its file": ({"cv.yaml": CV, "poddisruptionbudgets.yaml": EMPTY}, PDBS, WHOLE),
     "an empty list, named in short": ({"cv.yaml": CV, "pdb.yaml": EMPTY}, PDBS, WHOLE),
     "an empty list that says of what": ({"cv.yaml": CV, "x.yaml": BUDGETS}, PDBS, WHOLE),
@@ -279,10 +287,16 @@ ROWS: dict[str, tuple[dict[str, str], tuple[str, str], str]] = {
     ),
     "an inspected resource that is not there": ({TREE_CV: CV}, POOLS, ABSENT),
     "an empty list beside a tree": ({TREE_CV: CV, "persistentvolumes.yaml": EMPTY}, VOLUMES, WHOLE),
-    "budgets beside a tree that has some of them": (
-        {TREE_CV: CV, f"{SPACES}/a.yaml": NAMESPACE, f"{SPACES}/b.yaml": NAMESPACE.replace("NS", "b"),
-         "namespaces/a/policy/poddisruptionbudgets.yaml": BUDGET, "poddisruptionbudgets.policy.yaml": EMPTY},
-        PDBS, WHOLE,
+    "budgets across namespaces beside a tree that has another": (
+        {TREE_CV: CV, "namespaces/a/policy/poddisruptionbudgets/c.yaml": BUDGET.replace("name: b", "name: c"),
+         "poddisruptionbudgets.policy.yaml": ANSWER + IN_NS + IN_B}, PDBS, WHOLE,
+    ),
+    "an empty list beside a tree that has an object of the kind": (
+        {TREE_CV: CV, "namespaces/a/policy/poddisruptionbudgets/b.yaml": BUDGET,
+         "poddisruptionbudgets.policy.yaml": EMPTY}, PDBS, PARTLY,
+    ),
+    "an empty list that says of what, beside a tree that has an object of the kind": (
+        {TREE_CV: CV, f"{NODE_FILES}/n.yaml": NODE, "x.yaml": EMPTY.replace("List", "NodeList")}, NODES, PARTLY,
     ),
     "a broken file in a tree, collected again beside it": (
         {TREE_CV: CV, f"{NODE_FILES}/n.yaml": "a: [", "nodes.yaml": EMPTY}, NODES, WHOLE,

@@ -164,12 +164,16 @@ def _by_answers(
             if layout.style in _FLAT and any(listed.counts[group, kind] < numbers[group, kind, ns] for ns in reach):
                 continue
             proofs[plural(group, kind)] |= reach
-    held = {plural(group, kind) for group, kind, _namespace in numbers} if layout.style in _FLAT else set()
+    held_namespaces: dict[Resource, set[str]] = defaultdict(set)
+    for group, kind, namespace in numbers:
+        held_namespaces[plural(group, kind)].add(namespace)
     for resource, places in empty.items():
+        held = held_namespaces.get(resource, set())
         known_places = {place or ALL for place in places if place is not None}
-        proofs[resource] |= known_places
-        # An empty list does not say where it looked. Beside other lists of its kind it is one of several parts.
-        alone = not known_places and len(places) == 1 and not proofs[resource] and resource not in held
+        proofs[resource] |= known_places - held if layout.style in _FLAT else known_places
+        # An empty list does not say where it looked, so that an object elsewhere in the dump, also in a tree, shows
+        # that it may have been another namespace. Beside other lists of its kind it is one of several parts.
+        alone = not known_places and len(places) == 1 and not proofs[resource] and not held
         if alone and not (limited and _IS_NAMESPACED.get(resource, True)):
             proofs[resource].add(ALL)
     return proofs
