@@ -933,6 +933,38 @@ def test_when_a_report_is_old(server: Server, report: JSON, seconds: int, outdat
     )
 
 
+@pytest.mark.parametrize(
+    ("progressing_since_s", "started_since_s", "outdated"),
+    [
+        pytest.param(3600, 59, False, id="another target, less than a minute ago"),
+        pytest.param(3600, 60, True, id="another target, a minute ago"),
+        pytest.param(59, 3600, False, id="Progressing changed less than a minute ago"),
+        pytest.param(60, 3600, True, id="Progressing changed a minute ago"),
+    ],
+)
+def test_a_report_is_old_a_minute_after_the_last_change(
+    server: Server, report: JSON, progressing_since_s: int, started_since_s: int, outdated: bool
+) -> None:
+    """During an update another target is a new entry of the history, while Progressing stays as it is."""
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+
+    def ago(seconds: int) -> str:
+        return f"{now - timedelta(seconds=seconds):%Y-%m-%dT%H:%M:%SZ}"
+
+    class Changed(Scripted):
+        def send(self, call: Any) -> Any:
+            answer = super().send(call)
+            if "/clusterversions/" in call.request.path:
+                progressing = next(row for row in answer["status"]["conditions"] if row["type"] == "Progressing")
+                progressing["lastTransitionTime"] = ago(progressing_since_s)
+                history = answer["status"]["history"]
+                history.insert(0, {**history[0], "startedTime": ago(started_since_s)})
+            return answer
+
+    client: Any = Changed(server.client, {})
+    assert status_live.is_outdated(client, read_report(report), now) is outdated
+
+
 def test_a_report_of_another_update_is_old(server: Server, report: JSON) -> None:
     """Another beginning is another update; the same one hours later is the same."""
     late = datetime(2026, 1, 1, tzinfo=UTC)

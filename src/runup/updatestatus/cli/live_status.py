@@ -124,7 +124,10 @@ class _ClusterVersion(Wire, frozen=True):
 
 
 def is_outdated(client: SyncClient, report: Report, now: datetime) -> bool:
-    """Reports whether ClusterVersion has differed from the report for a minute, so that no controller maintains it."""
+    """Reports whether ClusterVersion has contradicted the report for a minute, so that no controller maintains it.
+
+    They can differ since Progressing changed or the newest entry of the history began, whichever is later.
+    """
     try:
         document = client.send(calls.get_raw(clusters.CLUSTER_VERSION, clusters.NAME))
     except (NotFound, Forbidden):
@@ -134,14 +137,17 @@ def is_outdated(client: SyncClient, report: Report, now: datetime) -> bool:
     except codec.DecodeError as error:
         raise codec.DecodeError(f"ClusterVersion {clusters.NAME} cannot be read: {error}") from error
     progressing = find(cluster.status.conditions, "Progressing")
-    since = progressing.last_transition_time if progressing else None
-    if progressing is None or since is None or now - since < _BEHIND:
-        return False
+    changed_at = progressing.last_transition_time if progressing else None
     insight = report.cluster_version
-    if report.updating is None or insight is None:
+    if progressing is None or changed_at is None or report.updating is None or insight is None:
         return False
-    started = cluster.status.history[0].started_time if cluster.status.history else insight.started_at
-    return report.updating.status != progressing.status or insight.started_at != started
+    started = insight.started_at
+    if cluster.status.history:
+        started = cluster.status.history[0].started_time
+        # Another target during an update is a new entry, while Progressing stays as it is.
+        changed_at = max(changed_at, started)
+    differs = report.updating.status != progressing.status or insight.started_at != started
+    return differs and now - changed_at >= _BEHIND
 
 
 def written_status(client: SyncClient, refused: Refusals = _REFUSED) -> JSON | None:
