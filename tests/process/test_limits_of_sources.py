@@ -347,6 +347,9 @@ def package(name: str) -> bytes:
     return json.dumps({"schema": "olm.package", "name": name, "defaultChannel": "stable"}).encode()
 
 
+ELSEWHERE = "its packages are not all in folders of their names, so that what it has of a is not known"
+
+
 @pytest.mark.parametrize(
     ("files", "found", "problem"),
     [
@@ -356,7 +359,59 @@ def package(name: str) -> bytes:
         ),
         pytest.param({"configs/b/c.json": package("b")}, [], "", id="it is not, and others are where they should be"),
         pytest.param(
-            {"configs/team/c.json": package("b")}, [], "it has none of configs/a, and its packages", id="elsewhere"
+            {"configs/b/c.json": package("b"), "configs/c/c.json": package("c")},
+            [],
+            "",
+            id="it is not, nor was all read",
+        ),
+        pytest.param({"configs/team/c.json": package("b")}, [], "", id="it is not, and all was read"),
+        pytest.param(
+            {"configs/team/c.json": package("b"), "configs/team/README.md": b"", "configs/.indexignore": b""},
+            [],
+            ELSEWHERE,
+            id="a file of another kind was not read",
+        ),
+        pytest.param(
+            {"configs/team/c.json": package("a"), "configs/.indexignore": b""}, ["a"], "", id="all but what says so"
+        ),
+        pytest.param(
+            {"configs/one/c.json": package("b"), "configs/two/c.json": package("a")}, [], ELSEWHERE, id="elsewhere"
+        ),
+        pytest.param(
+            {"configs/one/c.json": package("a"), "configs/two/c.json": package("b")},
+            [],
+            ELSEWHERE,
+            id="it is there by chance, and the other folder may have more of it",
+        ),
+        pytest.param(
+            {"configs/a/c.json": package("a"), "configs/one/c.json": package("b"), "configs/two/c.json": package("c")},
+            [],
+            ELSEWHERE,
+            id="in its own folder, and another is not",
+        ),
+        pytest.param(
+            {"configs/a/c.json": package("d"), "configs/b/c.json": package("b"), "configs/c/c.json": package("c")},
+            [],
+            ELSEWHERE,
+            id="its folder has another one",
+        ),
+        pytest.param(
+            {"configs/a/c.json": b"", "configs/b/c.json": package("b"), "configs/c/c.json": package("c")},
+            [],
+            ELSEWHERE,
+            id="its folder has nothing",
+        ),
+        pytest.param(
+            {"configs/b/c.json": package("b") + package("c"), "configs/d/c.json": package("d")},
+            [],
+            ELSEWHERE,
+            id="a folder has its own and another one",
+        ),
+        pytest.param(
+            {"configs/b/c.json": package("b"), "configs/more.json": package("a")},
+            [],
+            ELSEWHERE,
+            id="a file is beside the folders",
         ),
         pytest.param({}, [], "it is not a file-based catalog: it has no folder configs", id="nothing"),
     ],
@@ -369,6 +424,21 @@ def test_what_a_catalog_has_of_the_packages_that_are_looked_for(
     assert (list(catalog.packages), catalog.looked_for, catalog.image) == (found, {"a"}, "i")
     assert catalog.problem.startswith(problem)
     assert bool(catalog.problem) is bool(problem)
+
+
+@pytest.mark.parametrize(
+    ("packages", "problem"),
+    [
+        pytest.param("ab", ELSEWHERE.replace("of a is", "of a, b is"), id="both"),
+        pytest.param("a", ELSEWHERE, id="the one that is in the folder that is read"),
+        pytest.param("b", ELSEWHERE.replace("of a is", "of b is"), id="the other one"),
+    ],
+)
+def test_a_package_that_is_found_by_chance_proves_no_layout(packages: str, problem: str) -> None:
+    """The one folder that was read happened to have it; package b was said to be absent, and is in the other one."""
+    files = {"configs/team1/a.json": package("a"), "configs/team2/b.json": package("b")}
+    catalog = read_catalog("i", frozenset(packages), folders(files))
+    assert (catalog.problem, list(catalog.packages)) == (problem, [])
 
 
 def test_a_catalog_that_cannot_be_read_says_why() -> None:

@@ -191,13 +191,13 @@ HUGE = [Made("configs/a/catalog.json", b" " * (MAX_FILE_BYTES + 1))]
         pytest.param(
             [Made("configs/index.json", package("a").data)],
             None,
-            "it has none of configs/a, and its packages are not in folders",
+            "its packages are not all in folders of their names, so that what it has of a is not known",
             id="packages in one file",
         ),
         pytest.param(
-            [Made("configs/team/index.json", package("b").data)],
+            [Made("configs/one/index.json", package("b").data), Made("configs/two/index.json", package("a").data)],
             None,
-            "it has none of configs/a",
+            "its packages are not all in folders of their names, so that what it has of a is not known",
             id="folders that are not named by their package",
         ),
         pytest.param(

@@ -7,7 +7,7 @@ or of YAML documents, each with a `schema` and a `package`. Only the schemas tha
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,9 +49,13 @@ class Package:
     deprecated: Mapping[str, str] = field(default_factory=dict)
 
 
-def folders(packages: Iterable[str]) -> tuple[str, ...]:
-    """Returns the folders of the packages in an image that keeps each package in its own, as those of OpenShift do."""
-    return tuple(f"{ROOT}/{name}" for name in sorted(set(packages)))
+def folder_of(path: str) -> str:
+    """Returns the folder below `ROOT` that the file `path` is in, or an empty string for a file beside the folders.
+
+    An image that keeps each package in a folder of its own, as those of OpenShift do, names it after the package.
+    """
+    folder, inside, _ = path.removeprefix(f"{ROOT}/").partition("/")
+    return folder if inside else ""
 
 
 def keep_used_schemas(path: str, data: bytes) -> bytes:
@@ -64,6 +68,14 @@ def parse(files: Mapping[str, bytes]) -> dict[str, Package]:
     parts = [blob for path in sorted(files) for blob in _parts(path, files[path]) if blob.get("schema") in _KEPT]
     names = dict.fromkeys(_text(part, "name") for part in parts if part.get("schema") == PACKAGE)
     return {name: _package(name, [part for part in parts if _owner(part) == name]) for name in names if name}
+
+
+def packages_by_folder(files: Mapping[str, bytes]) -> dict[str, frozenset[str]]:
+    """Returns the folders of `files` (path -> bytes), each with the packages that its files name. Raises BadCatalog."""
+    names: dict[str, set[str]] = {folder_of(path): set() for path in files}
+    for path, data in files.items():
+        names[folder_of(path)] |= {_owner(part) for part in _parts(path, data) if part.get("schema") in _KEPT}
+    return {folder: frozenset(found) for folder, found in names.items()}
 
 
 # A package's own object has its name in `name`; all others have it in `package`.

@@ -7,7 +7,8 @@ catalog.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import posixpath
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from kubekit.oci.layers import Pick
@@ -22,6 +23,9 @@ MAX_CATALOG_BYTES = 512 * 1024 * 1024
 MAX_FILE_BYTES = 32 * 1024 * 1024
 """Maximum size of one file, which is in memory twice while it is read; the target's pod has 512 MiB by default."""
 
+_SUFFIXES = (".json", ".yaml", ".yml")
+_IGNORE_FILE = ".indexignore"
+
 ReadFolders = Callable[[tuple[str, ...], Pick], dict[str, bytes]]
 
 
@@ -34,13 +38,25 @@ class CatalogSelection:
 
     def reads(self, path: str) -> bool:
         """Returns whether the content of the file at `path` is needed."""
-        _, _, below = path.partition("/")
-        folder, inside, _ = below.partition("/")
-        if not inside or not path.endswith((".json", ".yaml", ".yml")):
+        folder = file_based_catalog.folder_of(path)
+        if not folder or not path.endswith(_SUFFIXES):
             return False
         if folder not in self.packages and not self.specimen:
             self.specimen = folder
         return folder in self.packages or folder == self.specimen
+
+    def covers(self, paths: Iterable[str]) -> bool:
+        """Returns whether all of the catalog was read, so that what was not found is not in it."""
+        return all(self.reads(path) or posixpath.basename(path) == _IGNORE_FILE for path in paths)
+
+    def shows_layout(self, paths: Iterable[str], packages_by_folder: Mapping[str, frozenset[str]]) -> bool:
+        """Returns whether each folder that was read has the package of its name and no other.
+
+        A file beside the folders may have any package, so that a catalog with one does not show it.
+        """
+        if any(path.endswith(_SUFFIXES) and not file_based_catalog.folder_of(path) for path in paths):
+            return False
+        return bool(packages_by_folder) and all(names == {folder} for folder, names in packages_by_folder.items())
 
 
 def read_catalog(image: str, packages: frozenset[str], read_folders: ReadFolders) -> TargetCatalog:
@@ -54,15 +70,16 @@ def read_catalog(image: str, packages: frozenset[str], read_folders: ReadFolders
         files = read_folders((ROOT,), pick)
         if not files:
             return unread_catalog(image, f"it is not a file-based catalog: it has no folder {ROOT}", packages)
-        catalog_packages = file_based_catalog.parse({f"{path}.json": data for path, data in files.items()})
+        read_files = {f"{path}.json": data for path, data in files.items() if choice.reads(path)}
+        catalog_packages = file_based_catalog.parse(read_files)
+        is_known = choice.covers(files) or choice.shows_layout(files, file_based_catalog.packages_by_folder(read_files))
     except (OciError, BadCatalog) as error:
         return unread_catalog(image, str(error), packages)
-    if not packages & set(catalog_packages) and choice.specimen not in catalog_packages:
-        # Other catalog layouts have their packages elsewhere, so that a missing folder proves nothing there.
-        folders = ", ".join(file_based_catalog.folders(packages))
-        return unread_catalog(
-            image, f"it has none of {folders}, and its packages are not in folders of their names", packages
-        )
+    if not is_known:
+        # Files that were not read may have these packages, or more channels of them.
+        names = ", ".join(sorted(packages))
+        problem = f"its packages are not all in folders of their names, so that what it has of {names} is not known"
+        return unread_catalog(image, problem, packages)
     return TargetCatalog(image, _only_packages(catalog_packages, packages), looked_for=packages)
 
 

@@ -22,8 +22,9 @@ from runup.checks.decide.file_based_catalog import (
     BadCatalog,
     Entry,
     Package,
-    folders,
+    folder_of,
     keep_used_schemas,
+    packages_by_folder,
     parse,
 )
 from runup.checks.decide.model import Context, Snapshot
@@ -390,6 +391,21 @@ def test_a_catalog_that_cannot_be_read_names_its_file(data: bytes) -> None:
         parse({"configs/x/catalog.json": data})
 
 
-def test_only_what_is_installed_is_read() -> None:
-    """An index of operators has a gigabyte."""
-    assert folders(["b", "a", "b"]) == ("configs/a", "configs/b")
+@pytest.mark.parametrize(
+    ("path", "folder"),
+    [
+        pytest.param("configs/a/catalog.json", "a", id="a package's own"),
+        pytest.param("configs/a/deep/catalog.json", "a", id="deeper"),
+        pytest.param("configs/index.json", "", id="beside the folders"),
+    ],
+)
+def test_which_folder_a_file_is_in(path: str, folder: str) -> None:
+    """The first one below the root, which is called like its package."""
+    assert folder_of(path) == folder
+
+
+def test_which_packages_a_folder_has() -> None:
+    """Those that any of its parts names, a channel too; what is of no use here, such as a bundle, does not count."""
+    channel, bundle = b'{"schema": "olm.channel", "package": "b"}', b'{"schema": "olm.bundle", "package": "c"}'
+    files = {"configs/a/c.yaml": YAML, "configs/a/more.json": channel + bundle, "configs/d/c.json": bundle}
+    assert packages_by_folder(files) == {"a": {"cluster-logging", "b"}, "d": set()}
