@@ -15,7 +15,7 @@ from tests.clusterversion.decide.world import GATES, World, image, risk
 from tests.factories import NOW
 
 from kubekit.api import conditions
-from kubekit.api.core_v1 import ContainerState, ContainerStateRunning
+from kubekit.api.core_v1 import ContainerState, ContainerStateRunning, ContainerStateWaiting
 from kubekit.kube.clock import ManualClock
 from runup.api.config_v1 import AcceptRisk, Update
 from runup.preflight.control.report_reader import ReportReader
@@ -24,6 +24,7 @@ from runup.process.plan import Apply, PatchStatus
 
 WHEN = "2026-01-14T10:00:00Z"
 TO = Update(version="5.0.3")
+PULLING = ContainerState(waiting=ContainerStateWaiting(reason="ImagePullBackOff"))
 
 
 def checked(*found: Any, version: str = "5.0.3", **new: Any) -> World:
@@ -77,6 +78,71 @@ def test_an_update_waits_at_most_the_time_limit() -> None:
     assert world.version.status.desired.version == "5.0.0"
     world.pass_time(1).settle()
     assert world.version.status.desired.version == "5.0.3"
+
+
+def restarted() -> World:
+    """A cluster whose preflight had found nothing, was restarted half a day later, and is waited for by its update."""
+    world = checked().pass_time(12 * 3600)
+    return world.report(execution_status="running", message="reading nodes").settle().ask(TO).settle()
+
+
+def test_an_update_waits_for_a_restarted_target_at_most_the_time_limit() -> None:
+    """A list that went on answering 500 held it up without end, and until a time that was past."""
+    world = restarted()
+    for _ in range(2):
+        assert world.condition("ReleaseAccepted") == ("Unknown", "PreflightRunning")
+        assert "to finish, until 2026-01-14T22:10:00Z at the latest: reading nodes" in world.message("ReleaseAccepted")
+        world.report(execution_status="running", message="reading nodes", heartbeat_time=world.now)
+        world.pass_time(299).settle()
+    # Its own next look comes when the limit is over, whatever the target writes.
+    assert world.step().requeue_after_s == pytest.approx(2)
+    world.pass_time(2).settle()
+    assert world.version.status.desired.version == "5.0.3"
+
+
+def test_a_restarted_target_that_exceeds_its_time_limit_has_failed() -> None:
+    """It is over, as a first run would be; what it found before it was restarted stays, with its time."""
+    world = checked(risk("PoolPaused")).pass_time(12 * 3600)
+    world.report(execution_status="running", message="reading nodes").settle().pass_time(600).settle()
+    assert world.condition("PreflightFailed") == ("True", "DeadlineExceeded")
+    assert world.condition("PreflightRunning") == ("False", "DeadlineExceeded")
+    assert "of the target's restart; reading nodes" in world.message("PreflightFailed")
+    assert world.observed.deployment is None
+    assert world.risks("5.0.3")["PoolPaused"] == ("Unknown", "PreflightOutdated")
+    assert WHEN in verdict(world, "PoolPaused")
+
+
+def test_a_restarted_target_that_completes_again_has_not_failed() -> None:
+    """However often that happens: the limit counts anew from each restart."""
+    world = checked()
+    for _ in range(3):
+        world.pass_time(599).report(execution_status="running").settle()
+        assert world.condition("PreflightRunning") == ("True", "ChecksRunning")
+        world.pass_time(599).report().settle()
+        assert world.condition("PreflightCompleted") == ("True", "NoRisksFound")
+
+
+def test_a_target_that_restarts_without_completing_exceeds_its_time_limit() -> None:
+    """A new pod each minute is no new time limit."""
+    world = checked()
+    for _ in range(10):
+        world.change(pods=()).pod(state=ContainerState(running=ContainerStateRunning()))
+        world.report(execution_status="running", started_time=world.now).settle()
+        assert world.condition("PreflightRunning") == ("True", "ChecksRunning")
+        world.pass_time(60)
+    world.settle()
+    assert world.condition("PreflightFailed") == ("True", "DeadlineExceeded")
+
+
+def test_what_heals_after_a_restart_has_the_whole_time_limit() -> None:
+    """While its image cannot be pulled it holds nothing up, and is not ended for that."""
+    world = checked().change(report=None).pod(state=PULLING).settle().pass_time(3600).settle()
+    assert world.condition("PreflightFailed") == ("True", "ImagePullFailed")
+    world.pod(state=ContainerState(running=ContainerStateRunning())).report(execution_status="running").settle()
+    world.pass_time(599).settle()
+    assert world.condition("PreflightRunning") == ("True", "ChecksRunning")
+    world.pass_time(1).settle()
+    assert world.condition("PreflightFailed") == ("True", "DeadlineExceeded")
 
 
 def test_an_update_that_need_not_wait() -> None:

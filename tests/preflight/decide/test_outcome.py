@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from msgspec import structs
 from tests.factories import NOW
 
 from kubekit.api import codec
@@ -74,6 +75,14 @@ def scene(*pods: Pod, **changes: Any) -> Observations:
     return Observations(**base | changes)
 
 
+def restarted(seconds_ago: float, *pods: Pod, **changes: Any) -> Observations:
+    """A target that had completed, and is unfinished for so long; its Deployment is half a day old."""
+    attempt = structs.replace(ATTEMPT, unfinished_since=NOW - timedelta(seconds=seconds_ago))
+    deployment = codec.convert(Deployment, {"metadata": {"creationTimestamp": iso(12 * 3600)}})
+    base = {"attempt": attempt, "deployment": deployment, "completed_before": True}
+    return scene(*pods, **base | {"report": report(execution_status="running", message="reading")} | changes)
+
+
 WAITING = "TargetStarting"
 BACK_OFF = {"waiting": {"reason": "CrashLoopBackOff"}}
 RULES: dict[str, tuple[Observations, str]] = {
@@ -133,6 +142,16 @@ RULES: dict[str, tuple[Observations, str]] = {
         scene(timeout_s=60.0, completed_before=True, report=report(execution_status="running")),
         "ChecksRunning",
     ),
+    "restarted, a second before its time is over": (restarted(599), "ChecksRunning"),
+    "restarted, and its time is over": (restarted(600), "DeadlineExceeded"),
+    "restarted, and it has written nothing": (restarted(600, report=None), "DeadlineExceeded"),
+    "restarted, and it is complete again": (restarted(600, report=report()), "NoRisksFound"),
+    "restarted, and silent until its time is over": (restarted(600, unchanged_s=599.0), "DeadlineExceeded"),
+    "restarted, and silent before": (restarted(599, unchanged_s=598.0), "ReportStale"),
+    "restarted, and it cannot be pulled for long": (
+        restarted(600, pod({"state": {"waiting": {"reason": "ImagePullBackOff"}}})),
+        "ImagePullFailed",
+    ),
     "silent for less than ninety seconds": (scene(report=report(), unchanged_s=89.9), "NoRisksFound"),
     "silent for ninety seconds": (scene(report=report(), unchanged_s=90.0), "ReportStale"),
     "without a Deployment": (scene(deployment=None), WAITING),
@@ -170,6 +189,10 @@ TEXTS: dict[str, tuple[Observations, str]] = {
         scene(timeout_s=60.0, report=report(execution_status="running", message="1 of 3 checks done")),
         "no complete report within 60 s; 1 of 3 checks done",
     ),
+    "restarted and too late, with what was done": (
+        restarted(600, report=report(execution_status="running", message="reading pods")),
+        "no complete report within 600 s of the target's restart; reading pods",
+    ),
     "silent": (
         scene(report=report(), unchanged_s=90.0),
         "the target has not written its report for 90 s or longer",
@@ -181,6 +204,31 @@ TEXTS: dict[str, tuple[Observations, str]] = {
 def test_what_is_told_of_it(seen: Observations, text: str) -> None:
     """In the words of whoever knows, or in ours where nobody says any."""
     assert outcome(seen).message == text
+
+
+PULL = pod({"state": {"waiting": {"reason": "ImagePullBackOff"}}})
+
+
+@pytest.mark.parametrize(
+    ("seen", "seconds_ago"),
+    [
+        pytest.param(restarted(60), 60, id="as recorded"),
+        pytest.param(scene(completed_before=True), 0, id="since now"),
+        pytest.param(restarted(-60), 0, id="a clock was set back: not later than now"),
+        pytest.param(restarted(300, unchanged_s=90.0), 300, id="silence does not end it"),
+        pytest.param(restarted(300, PULL), None, id="it fails, and holds nothing up"),
+        pytest.param(
+            restarted(300, bad=outcomes.BadReportSeen("ReportInvalid", "x"), report=None), None, id="no report"
+        ),
+        pytest.param(restarted(300, report=report()), None, id="it is complete"),
+        pytest.param(restarted(300, report=report(), unchanged_s=90.0), None, id="complete, and silent"),
+        pytest.param(scene(report=report(execution_status="running")), None, id="a first run has its own limit"),
+    ],
+)
+def test_since_when_a_restarted_target_is_unfinished(seen: Observations, seconds_ago: float | None) -> None:
+    """While an update waits for it; what heals after that has the whole time again."""
+    expected = None if seconds_ago is None else NOW - timedelta(seconds=seconds_ago)
+    assert outcomes.unfinished_since(seen, outcome(seen)) == expected
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,9 @@ def annotated(text: str) -> ConfigMap:
         pytest.param(json.dumps(RECORD), True, id="as the operator writes it"),
         pytest.param(json.dumps({**RECORD, "startedTime": None}), True, id="from before it had a time"),
         pytest.param(json.dumps({**RECORD, "startedTime": "2026-03-01T12:00:00"}), False, id="a time without a zone"),
+        pytest.param(
+            json.dumps({**RECORD, "unfinishedSince": "2026-03-01T12:00:00"}), False, id="another time without a zone"
+        ),
         pytest.param(json.dumps({**RECORD, "id": "../../etc"}), False, id="another folder's path"),
         pytest.param(json.dumps({**RECORD, "id": ""}), False, id="no ID"),
         pytest.param("{", False, id="no JSON"),

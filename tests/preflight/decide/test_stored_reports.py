@@ -95,7 +95,7 @@ def test_what_is_stored_as_a_report(changes: dict[str, Any], key: str, kept: boo
 
 def test_what_is_written_is_what_is_read() -> None:
     """Each report under its ID; annotations where there is something to say, and none where not."""
-    attempt = Attempt("preflight-2-0123456789", "5.0.0", "5.2.0", "i@sha256:2", NOW)
+    attempt = Attempt("preflight-2-0123456789", "5.0.0", "5.2.0", "i@sha256:2", NOW, unfinished_since=NOW)
     whole = History(attempt, (report(2), report(1)))
     made = config_map(whole, "ns")
     metadata = ObjectMeta(name=stored_reports.NAME, annotations=made["metadata"]["annotations"])

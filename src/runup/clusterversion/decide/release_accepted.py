@@ -34,6 +34,7 @@ from runup.clusterversion.decide.view import View
 from runup.clusterversion.decide.work import Work
 from runup.preflight.decide.attempt import digest_of
 from runup.preflight.decide.deployment_steps import Trust
+from runup.preflight.decide.stored_reports import has_completed
 
 RELEASE_ACCEPTED = "ReleaseAccepted"
 # Bytes of a list of names in a message.
@@ -379,6 +380,9 @@ def _until_text(view: View) -> str:
     limit_s = view.observed.facts.place.timeout_s
     created = deployment.metadata.creation_timestamp if deployment is not None else None
     started = created or (attempt.started_time if attempt is not None else None)
+    if attempt is not None and has_completed(view.history, attempt):
+        # The time limit counts anew since the target's restart, which the first pass after it has yet to record.
+        started = attempt.unfinished_since
     if started is None:
         return f", at most {limit_s:.0f} s"
     return f", until {started + timedelta(seconds=limit_s):%Y-%m-%dT%H:%M:%SZ} at the latest"

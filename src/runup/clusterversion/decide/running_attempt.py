@@ -32,6 +32,7 @@ from runup.preflight.decide.outcome import (
     AttemptState,
     Observations,
     outcome,
+    unfinished_since,
     usable_report,
 )
 from runup.preflight.decide.published_risks import CheckedTarget
@@ -61,7 +62,7 @@ def watch_attempt(case: PreflightCase) -> Preflight:
         pods=view.observed.pods,
         report=report,
         bad=bad,
-        completed_before=_completed_before(case),
+        completed_before=histories.has_completed(case.view.history, case.attempt),
         timeout_s=view.observed.facts.place.timeout_s,
         now=view.now,
         events=view.observed.warnings,
@@ -71,7 +72,12 @@ def watch_attempt(case: PreflightCase) -> Preflight:
     result = outcome(scene)
     if result.final:
         return _finish_attempt(case, result, report)
+    # Recorded, so that a restart of the operator does not extend the time limit.
+    since = unfinished_since(scene, result)
     history = view.history
+    if since != case.attempt.unfinished_since:
+        scene = with_fields(scene, attempt=with_fields(case.attempt, unfinished_since=since))
+        history = histories.with_attempt(history, scene.attempt)
     if result.state is AttemptState.COMPLETED and report is not None:
         history = histories.with_report(history, with_others(view, report, risks))
     preflight = from_outcome(case, result, report, history, scene)
@@ -145,13 +151,6 @@ def from_outcome(
     return Preflight(outcome_conditions, with_kept_targets(case, checked), history)
 
 
-def _completed_before(case: PreflightCase) -> bool:
-    return any(
-        report.preflight_id == case.attempt.id and report.execution_status == "completed"
-        for report in case.view.history.reports
-    )
-
-
 def _with_steady_clock(view: View) -> View:
     """Returns `view` with `now` computed from a monotonic clock, so that a jump of the wall clock ends no preflight."""
     created = view.observed.deployment.metadata.creation_timestamp if view.observed.deployment else None
@@ -165,7 +164,7 @@ def _until_next_look(scene: Observations, attempt_outcome: AttemptOutcome) -> fl
     again = start_failures.look_again_s(scene.deployment, scene.pods, scene.now)
     if again is not None:
         waits.append(again)
-    if not (scene.completed_before or attempt_outcome.state is AttemptState.COMPLETED or scene.deadline is None):
+    if attempt_outcome.state is not AttemptState.COMPLETED and scene.deadline is not None:
         waits.append(max((scene.deadline - scene.now).total_seconds(), 1.0))
     if scene.report is not None or scene.bad is not None:
         waits.append(scene.until_stale_s)

@@ -23,7 +23,8 @@ class Attempt(Wire, frozen=True):
 
     `became_update`: its request was changed into an update, which waits for it. `making_way`: no risk blocks that
     update any more, so the workload is deleted, and its last findings count until it is gone. `silent`: its last
-    findings no longer count, because the target had sent no heartbeat for its whole time limit.
+    findings no longer count, because the target had sent no heartbeat for its whole time limit. `unfinished_since`: the
+    target had completed, was restarted, and has no complete report since then.
     """
 
     id: str
@@ -36,6 +37,7 @@ class Attempt(Wire, frozen=True):
     became_update: bool = False
     making_way: bool = False
     silent: bool = False
+    unfinished_since: datetime | None = None
 
     def is_for(self, target: Release, source: str) -> bool:
         """Returns whether this attempt checks `target` from `source`."""

@@ -15,6 +15,7 @@ import msgspec
 
 from kubekit.api.core_v1 import ContainerStatus, Event, Pod
 from kubekit.api.workloads_v1 import Deployment
+from runup.advice.decide.preflight_reasons import STALE
 from runup.preflight.decide import preflight_deployment, start_failures
 from runup.preflight.decide.attempt import Attempt
 from runup.preflight.decide.report import Report
@@ -147,10 +148,19 @@ class Observations(msgspec.Struct, frozen=True):
         return None
 
     @property
+    def completed(self) -> bool:
+        """Reports whether the attempt's report is complete now."""
+        return self.report is not None and self.report.execution_status == "completed"
+
+    @property
     def deadline(self) -> datetime | None:
-        """The time at which the first complete report is due; None before the Deployment exists."""
+        """The time at which a complete report is due; None before the Deployment exists, or if none is outstanding.
+
+        It counts from the Deployment's creation, and after a first complete report from a restart of the target.
+        """
         created = self.deployment.metadata.creation_timestamp if self.deployment else None
-        return created + timedelta(seconds=self.timeout_s) if created else None
+        started = self.attempt.unfinished_since if self.completed_before else created
+        return started + timedelta(seconds=self.timeout_s) if started else None
 
 
 Rule = Callable[[Observations], AttemptOutcome | None]
@@ -170,6 +180,19 @@ def rejected_object(problem: str) -> AttemptOutcome:
     way_out = "it is tried again: change what refuses it (a quota, an admission rule, a right, a setting, a flag)"
     text = f"the API server does not take {start_failures.cut(problem)}"
     return AttemptOutcome(AttemptState.FAILED, start_failures.FAILED_CREATE, text, way_out=way_out)
+
+
+def unfinished_since(scene: Observations, result: AttemptOutcome) -> datetime | None:
+    """Returns since when a target that had completed is unfinished again; None if it is not.
+
+    While it fails it does not count as unfinished: such a failure blocks no update, and what heals gets the whole time
+    limit again. Silence is no such failure.
+    """
+    is_failing = result.state is AttemptState.FAILED and result.reason != STALE
+    if not scene.completed_before or scene.completed or is_failing:
+        return None
+    # The clock may have been set back since the time was recorded.
+    return min(scene.attempt.unfinished_since or scene.now, scene.now)
 
 
 def usable_report(attempt: Attempt, report_seen: ReportSeen | None) -> tuple[Report | None, BadReportSeen | None]:
@@ -230,14 +253,27 @@ def _killed_for_memory(scene: Observations) -> AttemptOutcome | None:
 
 
 def _too_late(scene: Observations) -> AttemptOutcome | None:
-    """Returns DeadlineExceeded if there is no complete report in time, with the cause that the other rules know."""
-    # A target that has completed once keeps its result, however long later evaluations take.
-    is_complete = scene.completed_before or (scene.report is not None and scene.report.execution_status == "completed")
-    if is_complete or scene.deadline is None or scene.now < scene.deadline:
+    """Returns DeadlineExceeded if there is no first complete report in time, with the cause that other rules know."""
+    if scene.completed_before or not _is_overdue(scene):
         return None
     detail = next((cause.message for rule in _RECOVERABLE if (cause := rule(scene)) is not None), "")
-    progress = f"; {counts_text(scene.report, scene.tally)}" if scene.report else ""
-    message = f"no complete report within {scene.timeout_s:.0f} s{progress}{'; ' + detail if detail else ''}"
+    return _deadline_exceeded(scene, f"no complete report within {scene.timeout_s:.0f} s", detail)
+
+
+def _restarted_too_late(scene: Observations) -> AttemptOutcome | None:
+    """Returns DeadlineExceeded if a target that had completed and was restarted does not complete again in time."""
+    if not scene.completed_before or not _is_overdue(scene):
+        return None
+    return _deadline_exceeded(scene, f"no complete report within {scene.timeout_s:.0f} s of the target's restart")
+
+
+def _is_overdue(scene: Observations) -> bool:
+    return not scene.completed and scene.deadline is not None and scene.now >= scene.deadline
+
+
+def _deadline_exceeded(scene: Observations, text: str, detail: str = "") -> AttemptOutcome:
+    progress_text = counts_text(scene.report, scene.tally) if scene.report else ""
+    message = "; ".join(filter(None, (text, progress_text, detail)))
     way_out = f"ask again, or raise timeout in ConfigMap {preflight_deployment.SETTINGS_MAP}"
     return AttemptOutcome(AttemptState.FAILED, "DeadlineExceeded", message, final=True, way_out=way_out)
 
@@ -317,7 +353,7 @@ def _stale_outcome(scene: Observations) -> AttemptOutcome | None:
         f"its pod is restarted after {max(scene.timeout_s, STALE_AFTER_S):.0f} s; see the log of the pod, or end it"
     )
     message = f"the target has not written its report for {STALE_AFTER_S:.0f} s or longer"
-    return AttemptOutcome(AttemptState.FAILED, "ReportStale", message, way_out=way_out)
+    return AttemptOutcome(AttemptState.FAILED, STALE, message, way_out=way_out)
 
 
 def _reported_outcome(scene: Observations) -> AttemptOutcome | None:
@@ -341,13 +377,15 @@ _RECOVERABLE: tuple[Rule, ...] = (
     _not_starting,
     _reported_failure,
 )
-# The order matters: final failures, then those that may recover, then a stopped heartbeat, then the report.
+# The order matters: final failures, then those that may recover, then the limit of a restarted target (which ends no
+# preflight whose image, for example, cannot be pulled for a while), then a stopped heartbeat, then the report.
 RULES: tuple[Rule, ...] = (
     _already_over,
     _unsupported,
     _killed_for_memory,
     _too_late,
     *_RECOVERABLE,
+    _restarted_too_late,
     _stale_outcome,
     _reported_outcome,
 )

@@ -106,6 +106,13 @@ def with_attempt(history: History, attempt: Attempt | None) -> History:
     return replace(history, attempt=attempt)
 
 
+def has_completed(history: History, attempt: Attempt) -> bool:
+    """Returns whether a complete report of `attempt` is stored."""
+    return any(
+        report.preflight_id == attempt.id and report.execution_status == "completed" for report in history.reports
+    )
+
+
 def same_findings(report: Report, other: Report) -> bool:
     """Returns whether two reports differ only in their times."""
     return _without_times(report) == _without_times(other)
@@ -141,7 +148,8 @@ def _read_attempt(text: str | None) -> Attempt | None:
     except codec.DecodeError:
         return None
     # The ID becomes a folder's name, and a time without a zone cannot be compared with one that has a zone.
-    naive = attempt.started_time is not None and attempt.started_time.utcoffset() is None
+    times = (attempt.started_time, attempt.unfinished_since)
+    naive = any(time is not None and time.utcoffset() is None for time in times)
     return attempt if is_attempt_id(attempt.id) and not naive else None
 
 
