@@ -87,7 +87,7 @@ def write(folder: Path, files: dict[str, Any]) -> Path:
     """A dump of these files."""
     for name, content in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(json.dumps(content))
+        (folder / name).write_text(content if isinstance(content, str) else json.dumps(content))
     return folder
 
 
@@ -121,6 +121,14 @@ def test_which_kubernetes_it_runs(row: str, tmp_path: Path) -> None:
             },
             r"it is one of OpenShift \(ClusterOperator dns\)",
             id="a ClusterOperator",
+        ),
+        pytest.param(
+            {
+                "nodes.json": answer(OLD),
+                "cluster-scoped-resources/config.openshift.io/clusterversions/version.yaml": "{",
+            },
+            "; a file in which it may be cannot be read",
+            id="a file of ClusterVersion that is broken",
         ),
     ],
 )

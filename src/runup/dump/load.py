@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -150,14 +151,16 @@ def load(layout: Layout, only: Collection[str] = (), *, any_kubernetes: bool = F
         return dump
     if not any_kubernetes:
         raise BadDump(_without_cluster_version(layout, problems), reason="NoClusterVersion")
-    return replace(dump, kubernetes=_kubernetes(layout, dump, problems))
+    return replace(dump, kubernetes=_kubernetes(layout, dump, broken, problems))
 
 
-def _kubernetes(layout: Layout, dump: Dump, problems: list[str]) -> KubernetesVersion:
+def _kubernetes(layout: Layout, dump: Dump, broken: AbstractSet[Path], problems: list[str]) -> KubernetesVersion:
     """Returns the Kubernetes of a cluster without a ClusterVersion. Raises BadDump if it is not known to be one."""
     dump_version = version_in(layout, dump.objects)
     why = ""
-    if sign := evidence_of_openshift(dump.objects):
+    if any("clusterversion" in str(file.relative_to(layout.root)) for file in broken):
+        why = "; a file in which it may be cannot be read"
+    elif sign := evidence_of_openshift(dump.objects):
         why = f"; it is one of OpenShift ({sign}): add the output of `oc get clusterversion -o yaml`"
     elif not dump_version.version and not any(identity(obj)[:2] == ("", "Namespace") for obj in dump.objects):
         why = ", nor nodes or a version.json (`kubectl version -o json`) that would tell which Kubernetes it is"
