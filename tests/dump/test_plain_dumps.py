@@ -125,7 +125,7 @@ def test_which_kubernetes_it_runs(row: str, tmp_path: Path) -> None:
         pytest.param(
             {
                 "nodes.json": answer(OLD),
-                "cluster-scoped-resources/config.openshift.io/clusterversions/version.yaml": "{",
+                "cluster-scoped-resources/config.openshift.io/clusterversions.yaml": "{",
             },
             "; a file in which it may be cannot be read",
             id="a file of ClusterVersion that is broken",
