@@ -47,7 +47,7 @@ MAX_FILE_BYTES = 1024 * 1024
 """Maximum size of a file that is read from an image without pulling it: a release's metadata have some 20 KB."""
 
 MAX_SEARCHED_BYTES = 16 * 1024 * 1024 * 1024
-"""Maximum size of a searched image, such as a driver toolkit: compiler and headers on a distribution's image."""
+"""Maximum size of a searched image, such as one with kernel modules on a distribution's image."""
 
 MAX_SEARCHED_ENTRIES = 1_000_000
 """Maximum number of files, folders and links of a searched image."""
