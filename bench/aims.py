@@ -75,6 +75,7 @@ AIMS = (
     Aim(
         "from request to first risks, image on the node",
         *("preflight", ("request_to_first_risks_seconds", MEDIAN), 0.6, "s"),
+        why="decisions/0110-the-first-risks-soon.md",
     ),
     Aim(
         "from something fixed to its risk gone", "preflight", ("object_changed_to_risk_gone_seconds", MEDIAN), 0.1, "s"
