@@ -94,12 +94,16 @@ def for_advice(cluster_version: JSON) -> JSON:
 
 def with_status(status: NewestStatus) -> JSON:
     """Returns the merge patch that puts a status in place of the one before."""
-    size = len(_pack(status))
+    fitting, packed = status, _pack(status)
     # The advice is small beside the nodes of a large cluster; and each half may be too large alone.
-    fewer = (_without_update_status(status, size), _without_advice(status, size))
-    neither = _without_advice(fewer[0], len(_pack(fewer[0])))
-    fitting = next(each for each in (status, *fewer, neither) if each is neither or len(_pack(each)) <= MAX_BYTES)
-    return {"binaryData": {STATUS: codec.to_dict(_pack(fitting))}, "data": {SUMMARY: _summary(fitting)}}
+    for halves in ((_without_update_status,), (_without_advice,), (_without_update_status, _without_advice)):
+        if len(packed) <= MAX_BYTES:
+            break
+        fitting = status
+        for without_half in halves:
+            fitting = without_half(fitting, len(_pack(fitting)))
+        packed = _pack(fitting)
+    return {"binaryData": {STATUS: codec.to_dict(packed)}, "data": {SUMMARY: _summary(fitting)}}
 
 
 def _without_update_status(status: NewestStatus, size: int) -> NewestStatus:
