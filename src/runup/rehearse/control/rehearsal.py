@@ -62,8 +62,8 @@ from runup.rehearse.decide.rehearsal_outcome import (
     RightsChange,
     StoredObject,
 )
-from runup.release.decide.inclusion import DEFAULT_PROFILE, Filters
-from runup.release.decide.inclusion_input import OPERATOR, PROFILE_VARIABLE, environment_of
+from runup.release.decide.inclusion import Filters
+from runup.release.decide.inclusion_input import OPERATOR, environment_of, profile_in
 from runup.release.decide.manifest import Identity, Manifest
 from runup.release.decide.payload import Payload, included_in
 
@@ -248,7 +248,7 @@ def _profile_of(source: ClusterSource, namespace: str) -> str:
     """Returns the cluster profile that the operator's Deployment in `namespace` names, the default where it is not."""
     key = ("apps", "Deployment", namespace, OPERATOR)
     deployment = next((unpacked(obj) for obj in source.objects if identity(obj) == key), {})
-    return environment_of(deployment).get(PROFILE_VARIABLE) or DEFAULT_PROFILE
+    return profile_in(environment_of(deployment))
 
 
 def kubernetes_version_of(source: ClusterSource) -> Version:

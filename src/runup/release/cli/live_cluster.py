@@ -17,8 +17,7 @@ from kubekit.kube.client_sync import SyncClient
 from runup.api.config_v1 import FeatureGate
 from runup.cli import clusterversion_client as clusters
 from runup.cli.errors import message_of
-from runup.release.decide.inclusion import DEFAULT_PROFILE
-from runup.release.decide.inclusion_input import OPERATOR, PROFILE_VARIABLE, ClusterFacts, environment_of
+from runup.release.decide.inclusion_input import OPERATOR, ClusterFacts, environment_of, profile_in
 
 T = TypeVar("T")
 
@@ -38,7 +37,7 @@ def read(client: SyncClient) -> ClusterFacts:
 
 def profile(facts: ClusterFacts) -> str:
     """Returns the cluster's profile; the default if the operator's Deployment has none or may not be read."""
-    return facts.environment.get(PROFILE_VARIABLE) or DEFAULT_PROFILE
+    return profile_in(facts.environment)
 
 
 def _try(name: str, question: Callable[[], T], errors: dict[str, str]) -> T | None:

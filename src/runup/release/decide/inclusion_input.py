@@ -38,6 +38,11 @@ def environment_of(deployment: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
+def profile_in(environment: Mapping[str, str]) -> str:
+    """Returns the cluster profile that the operator's environment names, the default if it names none."""
+    return environment.get(PROFILE_VARIABLE) or DEFAULT_PROFILE
+
+
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
     """The objects that were read. `environment` is the operator container's; `errors` has keys `gate`, `operator`."""
@@ -73,7 +78,7 @@ def describe(facts: ClusterFacts, *, major: int) -> DescribedCluster:
         feature_set=feature_set,
         gates=gates,
         major=major,
-        profile=facts.environment.get(PROFILE_VARIABLE) or DEFAULT_PROFILE,
+        profile=profile_in(facts.environment),
         capabilities=_capabilities(version, gates),
         overrides=version.spec.overrides,
     )
