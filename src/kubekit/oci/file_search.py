@@ -55,8 +55,9 @@ class FileQuery:
 class SearchResult:
     """The result of a search: the path of each file found, and files of wanted names that are elsewhere.
 
-    `faults` are the files in the folder that do not count, each with the reason. `layers` of `of` layers were read, the
-    last one perhaps in part; `fetched` are the bytes of them as they were sent.
+    `faults` are the files in the folder that do not count, each with the reason. `unread` are links in the folder by
+    their paths, with the key and the target of each: files of other names, which were not looked at and may not exist.
+    `layers` of `of` layers were read, the last one perhaps in part; `fetched` are the bytes of them as they were sent.
     """
 
     found: Mapping[str, str] = field(default_factory=dict)
@@ -65,6 +66,7 @@ class SearchResult:
     of: int = 0
     fetched: int = 0
     faults: Mapping[str, str] = field(default_factory=dict)
+    unread: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
 
 def _no_content() -> Iterator[bytes]:
@@ -96,6 +98,8 @@ class Search:
         self._lookups = 0
         self._found: dict[str, str] = {}
         self._faults: dict[str, str] = {}
+        # Hard links of wanted names to files of other names.
+        self._unread: dict[str, tuple[str, str]] = {}
         self._follow_links()
 
     @property
@@ -121,6 +125,20 @@ class Search:
             path: why
             for path, why in sorted(self._faults.items())
             if key(posixpath.basename(path)) not in self._found and (self._is_inside(path) or path in self._awaited)
+        }
+
+    @property
+    def unread(self) -> Mapping[str, tuple[str, str]]:
+        """The links in the folder whose targets were not looked at, by path: key and target; none of a found name."""
+        links = self._unread | {
+            path: (key, real)
+            for real, (path, key) in self._awaited.items()
+            if self._sought.key(posixpath.basename(real)) not in self._sought.wanted
+        }
+        return {
+            path: (key, target)
+            for path, (key, target) in sorted(links.items())
+            if key in self._sought.wanted and key not in self._found and self._is_inside(path)
         }
 
     def layer(self, entries: Iterable[tuple[str, Entry]], content: Callable[[], Iterator[bytes]] = _no_content) -> bool:
@@ -162,6 +180,10 @@ class Search:
                 self._record_link(path, _link_target(path, entry.linkname))
         elif is_sought and (entry.isreg() or entry.islnk()):
             self._charge_memory(path)
+            if target := self._unread_target(entry):
+                self._unread[path] = key, target
+                self._others.add(path)
+                return
             if fault := self._why_unusable(path, entry, content):
                 self._faults[path] = fault
                 self._others.add(path)
@@ -172,15 +194,19 @@ class Search:
             self._charge_memory(path)
             self._others.add(path)
 
+    def _unread_target(self, entry: Entry) -> str:
+        """Returns the target of a hard link if it matters what is in it and it was not looked at, else ""."""
+        if self._sought.fault is None or not entry.islnk():
+            return ""
+        target = _from_root(entry.linkname)
+        return "" if target in self._files or target in self._faults else target
+
     def _why_unusable(self, path: str, entry: Entry, content: Callable[[], Iterator[bytes]]) -> str:
         """Returns why a wanted file does not count. A hard link has the content of a file earlier in its layer."""
         if self._sought.fault is None:
             return ""
         if entry.islnk():
-            target = posixpath.normpath(f"/{entry.linkname}").lstrip("/")
-            # Only files of wanted names were looked at.
-            unknown = "" if target in self._files else f"it is a hard link to {target}, which was not looked at"
-            return self._faults.get(target, unknown)
+            return self._faults.get(_from_root(entry.linkname), "")
         head = b""
         for piece in content():
             head += piece
@@ -285,9 +311,13 @@ def _parent_folders(path: str) -> list[str]:
 
 
 def _link_target(path: str, link: str) -> str:
-    """Returns the path that a link leads to, from the root; it stays in the root, as in a container."""
-    # Normalised from "/", so that `..` cannot leave the root.
-    return posixpath.normpath(posixpath.join("/", posixpath.dirname(path), link)).lstrip("/")
+    """Returns the path that a symbolic link leads to, from the root; it stays in the root, as in a container."""
+    return _from_root(posixpath.join(posixpath.dirname(path), link))
+
+
+def _from_root(path: str) -> str:
+    """Returns `path` normalised, without a slash before it; `..` does not leave the root."""
+    return posixpath.normpath(posixpath.join("/", path)).lstrip("/")
 
 
 def _is_below(path: str, folder: str) -> bool:

@@ -266,7 +266,15 @@ class RegistryClient:
         # An index says itself which image is for which architecture.
         if architecture and index_or_manifest == data and search.complete:
             self._check_architecture(reference, manifest.config, architecture)
-        return SearchResult(search.found, search.elsewhere, layers_read, len(manifest.layers), fetched, search.faults)
+        return SearchResult(
+            search.found,
+            search.elsewhere,
+            layers_read,
+            len(manifest.layers),
+            fetched,
+            faults=search.faults,
+            unread=search.unread,
+        )
 
     def _check_architecture(self, reference: Reference, config: Descriptor, architecture: str) -> None:
         """Raises BadImage if the image's config names another architecture; one that names none is no objection."""

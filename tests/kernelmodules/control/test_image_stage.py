@@ -14,7 +14,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.kubekit.oci.layered import Made, elf, layout_in, packed, put_document, put_image, put_index, symlink
+from tests.kubekit.oci.layered import (
+    Made,
+    elf,
+    hardlink,
+    layout_in,
+    packed,
+    put_document,
+    put_image,
+    put_index,
+    symlink,
+)
 from tests.kubekit.oci.registries import REAL, Answer, Asked, Odd, odd_registry, self_signed, writing
 
 from kubekit.lang.truncate import stored_bytes
@@ -498,6 +508,20 @@ async def test_what_is_in_a_file_of_that_name(files: list[Made], why: str, tmp_p
         found = await verdict(f"{odd.host}/k@{made.digest}", architectures=("amd64",))
         assert found.outcome is (ExaminationOutcome.FAILED if why else ExaminationOutcome.VERIFIED), found.message
         assert f"does not contain kernel module for kernel {KERNEL} on any layer: {why}" in found.message or not why
+
+
+@pytest.mark.parametrize("link", [symlink(AT, "/x/simple.ko"), hardlink(AT, "x/simple.ko")], ids=["symbolic", "hard"])
+async def test_a_link_to_a_file_of_another_name_is_unknown(link: Made, tmp_path: Path) -> None:
+    """The file may be the module or anything else; the module beside it that is missing for sure makes it Failed."""
+    layout = layout_in(tmp_path)
+    made = put_image(layout, [Made("x/simple.ko", elf()), link])
+    with odd_registry(layout) as odd:
+        found = await verdict(f"{odd.host}/k@{made.digest}")
+        both = await verdict(f"{odd.host}/k@{made.digest}", "simple-kmod", "other")
+    assert found.outcome is ExaminationOutcome.UNKNOWN
+    assert f"/{AT} is a link to /x/simple.ko, which was not read because it has another name" in found.message
+    assert both.outcome is ExaminationOutcome.FAILED
+    assert f"looked for /{FOLDER}/other.ko, compressed" in both.message
 
 
 async def test_a_lower_layers_file_does_not_stand_in_for_one_that_is_no_module(tmp_path: Path) -> None:

@@ -198,15 +198,46 @@ def test_a_hard_link_counts_as_its_file_does(tmp_path: Path, linked: str, found:
     assert result.faults == {f"{FOLDER}/{name}.ko": "a text" for name in faults}
 
 
-def test_a_hard_link_to_a_file_of_another_name_does_not_count(tmp_path: Path) -> None:
-    """What it links to was not looked at, so that it may be anything."""
+LINKED = [
+    pytest.param(
+        [[Made("opt/readme.txt", b"hello"), hardlink(KO, "opt/readme.txt")]], "opt/readme.txt", id="a hard link"
+    ),
+    pytest.param([[Made("x/simple-1.2.ko"), symlink(KO, "/x/simple-1.2.ko")]], "x/simple-1.2.ko", id="a link after it"),
+    pytest.param(
+        [[symlink(KO, "simple-1.2.ko"), Made(f"{FOLDER}/simple-1.2.ko")]], f"{FOLDER}/simple-1.2.ko", id="before it"
+    ),
+    pytest.param(
+        [[Made("y/a.ko")], [symlink("x", "y")], [symlink(KO, "/x/a.ko")]], "y/a.ko", id="by a link of another layer"
+    ),
+]
+
+
+@pytest.mark.parametrize(("layers", "target"), LINKED)
+def test_a_link_to_a_file_of_another_name_is_not_known(tmp_path: Path, layers: list[list[Made]], target: str) -> None:
+    """What it links to was not looked at, so that it may be anything: neither found nor a fault."""
     layout = layout_in(tmp_path)
-    image = put_image(layout, (Made("opt/readme.txt", b"hello"), hardlink(KO, "opt/readme.txt")))
+    image = put_image(layout, *layers)
     with odd_registry(layout) as odd:
         query = FileQuery(FOLDER, frozenset({"simple"}), key, lambda _path, _head: "")
         result = RegistryClient().search(parse(f"{odd.host}/a/b@{image.digest}"), query)
-    assert not result.found
-    assert result.faults == {KO: "it is a hard link to opt/readme.txt, which was not looked at"}
+    assert (result.found, result.faults, result.unread) == ({}, {}, {KO: ("simple", target)})
+
+
+@pytest.mark.parametrize(
+    "layers",
+    [
+        pytest.param(
+            [[symlink(KO, "/x/a.ko"), Made(f"{FOLDER}/b/simple.ko")]], id="of a module that is found elsewhere in it"
+        ),
+        pytest.param([[symlink("etc/simple.ko", "/x/a.ko")]], id="outside the folder"),
+        pytest.param([[symlink(KO, "/gone/simple.ko")]], id="to the module's own name, which would have been seen"),
+        pytest.param([[symlink(f"{FOLDER}/b.ko", "/x/a.ko")]], id="of a file that is not wanted"),
+        pytest.param([[symlink(KO, "/x/a.ko")], [Made(f"{FOLDER}/.wh.simple.ko")]], id="that an upper layer removes"),
+    ],
+)
+def test_links_that_do_not_matter(layers: list[list[Made]]) -> None:
+    """They leave nothing open."""
+    assert searched(layers).unread == {}
 
 
 def test_what_is_elsewhere_is_told(tmp_path: Path) -> None:

@@ -137,11 +137,15 @@ async def ask_registry(
 def _judge_search(question: ImageQuestion, sought: FileQuery, searched: SearchResult) -> ImageVerdict:
     """Returns the verdict on what was found in the image."""
     paths = tuple(f"/{searched.found[name]}" for name in sorted(searched.found))
-    missing = [name for name in question.module_names if kernel_spelling(name) not in searched.found]
+    linked = {key for key, _ in searched.unread.values()}
+    not_found = [name for name in question.module_names if kernel_spelling(name) not in searched.found]
+    missing = [name for name in not_found if kernel_spelling(name) not in linked]
     if missing:
         return ImageVerdict(
             ExaminationOutcome.FAILED, _missing_text(question, sought, searched, missing), paths, searched.fetched
         )
+    if not_found:
+        return ImageVerdict(ExaminationOutcome.UNKNOWN, _links_text(question, searched), paths, searched.fetched)
     # Kernel Module Management looks for exactly one path, so the verdict mentions any other.
     unexpected = [path for path in paths if path not in _expected_paths(question, sought)]
     note = f"; found {first_paths_text(unexpected)}" if unexpected else ""
@@ -162,6 +166,15 @@ def _missing_text(question: ImageQuestion, sought: FileQuery, searched: SearchRe
         + (f"{unfit}; " if unfit else "")
         + f"looked for {looked}, compressed or not, and in folders below"
         + (f"; it has {elsewhere}" if elsewhere else "")
+    )
+
+
+def _links_text(question: ImageQuestion, searched: SearchResult) -> str:
+    """Returns why it is not known whether the image has the modules: the files that links lead to were not read."""
+    links = first_paths_text([f"/{path} is a link to /{target}" for path, (_, target) in searched.unread.items()])
+    return (
+        f"image {question.image}, kernel module for kernel {question.kernel}: {links}, which was not read because it "
+        "has another name; put the module itself there, or link to a file of the module's name"
     )
 
 
