@@ -46,7 +46,7 @@ def written(snapshot: Any, status: JSON) -> JSON:
     """What the controller makes of it."""
     others = others_of(status)
     room = room_beside(others)
-    made = assess(snapshot, own_status(status), b.NOW, max_bytes=room.bytes, others_pools=room.pools)
+    made = assess(snapshot, own_status(status), b.NOW, max_bytes=room.bytes, others_pools=room.pools, full=room.full)
     return as_stored(merge_informers(made, others))
 
 
@@ -133,13 +133,33 @@ def test_a_pool_of_ours_with_theirs_in_it_counts_once() -> None:
     assert written(snapshot, status).get("omittedWorkerPools", 0) == 0
 
 
+CROWD = [{"name": f"informer-{i}"} for i in range(16)]
+
+
 def test_a_layer_has_no_more_informers_than_the_api_has() -> None:
-    """Where sixteen others are, ours does not fit: its insights are counted as left out."""
-    crowd = [{"name": f"informer-{i}"} for i in range(16)]
-    status = written(b.snapshot(), {"workerPools": [pool("worker", *crowd)]})
+    """Where sixteen others are, ours does not fit: its insights are counted as left out, and the report says so."""
+    status = written(b.snapshot(), {"workerPools": [pool("worker", *CROWD)]})
     [worker] = [each for each in status["workerPools"] if each["name"] == "worker"]
-    assert worker["informers"] == crowd
-    assert worker["omitted"]["nodes"] == sum("worker" in node.metadata.name for node in b.snapshot().nodes)  # type: ignore[union-attr]
+    assert worker["informers"] == CROWD
+    nodes = sum("worker" in node.metadata.name for node in b.snapshot().nodes)  # type: ignore[union-attr]
+    assert worker["omitted"]["nodes"] == nodes
+    assert complete(status) == (
+        "False",
+        f"Other informers have taken every place of pool 'worker'; left out in all: {nodes} nodes",
+    )
+
+
+def test_a_control_plane_of_others_is_not_complete() -> None:
+    """Its operators are left out, too, which no number counts."""
+    status = written(b.snapshot(nodes=(), machine_config_pools=()), {"controlPlane": {"informers": CROWD}})
+    assert status["controlPlane"]["informers"] == CROWD
+    assert complete(status) == ("False", "Other informers have taken every place of the control plane")
+
+
+def complete(status: JSON) -> tuple[str, str]:
+    """Status and message of the condition that says whether the report is whole."""
+    [found] = [each for each in status["conditions"] if each["type"] == "Complete"]
+    return found["status"], found.get("message", "")
 
 
 def test_the_last_place_in_a_layer_is_ours() -> None:

@@ -177,7 +177,15 @@ class UpdateStatusController:
     def _assess_timed(self, snapshot: Snapshot, previous: UpdateStatusStatus | None, room: Room) -> UpdateStatusStatus:
         now, nodes = self._now.insights(), self._now.nodes()
         with self._metrics.assessment.time():
-            return assess(snapshot, previous, now, node_now=nodes, max_bytes=room.bytes, others_pools=room.pools)
+            return assess(
+                snapshot,
+                previous,
+                now,
+                node_now=nodes,
+                max_bytes=room.bytes,
+                others_pools=room.pools,
+                full=room.full,
+            )
 
     def _look_again(self, snapshot: Snapshot) -> None:
         longest_s = self._timing.longest_s

@@ -34,20 +34,22 @@ def assess(
     node_now: datetime | None = None,
     max_bytes: int | None = limits.MAX_BYTES,
     others_pools: frozenset[str] = frozenset(),
+    full: frozenset[str] = frozenset(),
     watched: bool = True,
 ) -> UpdateStatusStatus:
     """Returns the status at `now`; equal to `previous` if only time has passed.
 
     `node_now` is the time by which the unavailability of nodes is computed, if not `now`: `oc` uses the real clock
     there even for its example files. `max_bytes` limits the status as JSON; None leaves nothing out. `others_pools` are
-    worker pools in which other informers have entries: they stay, and count. Without `watched` the cluster was not
+    worker pools in which other informers have entries: they stay, and count. `full` has the names of layers in which
+    they have taken every place (CONTROL_PLANE or a pool's), so that our insights are left out there. Without `watched` the cluster was not
     looked at between `previous` and now: what is new has begun at a time that is not known.
     """
     memory = PreviousStatus(previous, now.replace(microsecond=0), watched=watched)
     findings = draft(snapshot, memory, now, node_now or now)
     if max_bytes is None:
         return status_of(findings, limits.UNBOUNDED, memory)
-    return _fit_draft(findings, memory, max_bytes, _pools_left(findings, others_pools))
+    return _fit_draft(findings, memory, max_bytes, _pools_left(findings, others_pools), full)
 
 
 def _pools_left(drafted: Draft, others_pools: frozenset[str]) -> int:
@@ -57,15 +59,17 @@ def _pools_left(drafted: Draft, others_pools: frozenset[str]) -> int:
     return max(0, limits.MAX_POOLS - len(others_pools))
 
 
-def _fit_draft(drafted: Draft, memory: PreviousStatus, max_bytes: int, pools: int) -> UpdateStatusStatus:
+def _fit_draft(
+    drafted: Draft, memory: PreviousStatus, max_bytes: int, pools: int, full: frozenset[str]
+) -> UpdateStatusStatus:
     """Returns the status with as much content as `max_bytes` allow, by the rules of `limits`."""
     sizes = [pool.total for pool in drafted.pools]
     if limits.node_step(sizes, max_bytes, limits.LEAST_NODE_BYTES) == limits.LARGEST.nodes:
-        status = status_of(drafted, replace(limits.LARGEST, pools=pools), memory)
+        status = status_of(drafted, replace(limits.LARGEST, pools=pools), memory, full)
         if len(codec.encode(status)) <= max_bytes:
             return status
     for caps in (*_limits_to_try(drafted, memory, max_bytes, sizes), *limits.SMALLEST):
-        status = status_of(drafted, replace(caps, pools=pools), memory)
+        status = status_of(drafted, replace(caps, pools=pools), memory, full)
         if len(codec.encode(status)) <= max_bytes:
             break
     return status

@@ -7,7 +7,7 @@ another informer may write fields that this version does not know, and they must
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +15,7 @@ from kubekit.api import codec
 from runup.api.update_v1alpha1 import UpdateStatusStatus
 from runup.updatestatus.decide import limits
 from runup.updatestatus.decide.insight_names import INFORMER
+from runup.updatestatus.decide.memory import CONTROL_PLANE
 
 JSON = dict[str, Any]
 # Informers a layer may have, by the API.
@@ -37,10 +38,14 @@ class OtherInformers:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """The room that other informers leave in bytes of JSON, and the names of the worker pools with their entries."""
+    """The room that other informers leave in bytes of JSON, and the names of the worker pools with their entries.
+
+    `full` are the layers, CONTROL_PLANE or the name of a worker pool, in which they have taken every place.
+    """
 
     bytes: int = limits.MAX_BYTES
     pools: frozenset[str] = frozenset()
+    full: frozenset[str] = frozenset()
 
 
 def others_of(status: JSON | None) -> OtherInformers:
@@ -70,11 +75,21 @@ def room_beside(other_informers: OtherInformers) -> Room:
     if not other_informers:
         return Room()
     taken_bytes = len(codec.encode([other_informers.control_plane, *other_informers.pools.values()]))
-    return Room(max(limits.LEAST_BYTES, limits.MAX_BYTES - taken_bytes), frozenset(other_informers.pools))
+    layers = {CONTROL_PLANE: other_informers.control_plane} | {
+        name: tuple(_informers(pool)) for name, pool in other_informers.pools.items()
+    }
+    return Room(
+        max(limits.LEAST_BYTES, limits.MAX_BYTES - taken_bytes),
+        frozenset(other_informers.pools),
+        frozenset(name for name, informers in layers.items() if len(informers) >= MAX_INFORMERS),
+    )
 
 
 def merge_informers(own_status: UpdateStatusStatus, other_informers: OtherInformers) -> JSON:
-    """Returns the JSON of `own_status` with others' entries after ours, unchanged."""
+    """Returns the JSON of `own_status` with others' entries after ours, unchanged.
+
+    `own_status` has no informer in the layers that `room_beside` calls full.
+    """
     status: JSON = codec.to_dict(own_status)
     if not other_informers:
         return status
@@ -122,20 +137,5 @@ def _keep_others(pool: JSON, other_informers: Iterable[JSON]) -> JSON:
 
 
 def _with_informers(layer: JSON, other_informers: tuple[JSON, ...]) -> JSON:
-    """Returns the layer with others' informers after ours; without ours if they have taken every place."""
-    own_informers = _informers(layer)
-    if len(other_informers) < MAX_INFORMERS:
-        return {**layer, "informers": [*own_informers, *other_informers]}
-    # Others have taken every place, so our insights are counted as omitted.
-    omitted_insights = list(_insights(own_informers))
-    omitted = layer.get("omitted") or {}
-    counts = {
-        "nodes": omitted.get("nodes", 0) + sum(insight.get("type") == "Node" for insight in omitted_insights),
-        "health": omitted.get("health", 0) + sum(insight.get("type") == "Health" for insight in omitted_insights),
-    }
-    return {**layer, "informers": list(other_informers), "omitted": counts}
-
-
-def _insights(informers: Iterable[JSON]) -> Iterator[JSON]:
-    for informer in informers:
-        yield from _objects(informer.get("insights"))
+    """Returns the layer with others' informers after ours."""
+    return {**layer, "informers": [*_informers(layer), *other_informers]}

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeVar
+
+from msgspec.structs import replace
 
 from kubekit.api.conditions import without_condition
 from kubekit.api.meta_v1 import Condition
@@ -26,14 +29,21 @@ from runup.updatestatus.decide.node_phases import CONTROL_PLANE_POOL
 from runup.updatestatus.decide.nodes import PoolState
 
 MORE = "InsightsOmitted"
+Layer = TypeVar("Layer", ControlPlane, WorkerPool)
 
 
-def status_of(drafted: Draft, caps: limits.Limits, memory: PreviousStatus) -> UpdateStatusStatus:
-    """Returns the status with as much content as `caps` allow."""
+def status_of(
+    drafted: Draft, caps: limits.Limits, memory: PreviousStatus, full: frozenset[str] = frozenset()
+) -> UpdateStatusStatus:
+    """Returns the status with as much content as `caps` allow, and without insights in the layers that are `full`."""
     workers = [pool for pool in drafted.pools if not pool.is_control_plane]
     kept_pools = _kept_pools(workers, caps.pools)
     control_plane = _control_plane_layer(drafted, caps, memory, len(workers) - len(kept_pools))
     pools = tuple(_worker_pool(pool, drafted, caps, memory) for pool in kept_pools)
+    full_layers = [name for name in (CONTROL_PLANE, *(pool.name for pool in pools)) if name in full]
+    if CONTROL_PLANE in full:
+        control_plane = _without_insights(control_plane)
+    pools = tuple(_without_insights(pool) if pool.name in full else pool for pool in pools)
     omitted = [control_plane.omitted, *(pool.omitted for pool in pools)]
     missing = Omitted(
         nodes=sum(omission.nodes for omission in omitted), health=sum(omission.health for omission in omitted)
@@ -42,7 +52,20 @@ def status_of(drafted: Draft, caps: limits.Limits, memory: PreviousStatus) -> Up
         control_plane=control_plane,
         worker_pools=pools,
         omitted_worker_pools=len(workers) - len(kept_pools),
-        conditions=_own_conditions(drafted, missing, len(workers) - len(kept_pools), memory),
+        conditions=_own_conditions(drafted, missing, len(workers) - len(kept_pools), full_layers, memory),
+    )
+
+
+def _without_insights(layer: Layer) -> Layer:
+    """Returns a layer without our informer; the nodes and the health insights that it had count as omitted."""
+    kinds = [insight.type for informer in layer.informers for insight in informer.insights]
+    return replace(
+        layer,
+        informers=(),
+        omitted=Omitted(
+            nodes=layer.omitted.nodes + kinds.count("Node"),
+            health=layer.omitted.health + kinds.count("Health"),
+        ),
     )
 
 
@@ -177,9 +200,15 @@ def _pools_omitted(count: int) -> Finding:
     )
 
 
-def _own_conditions(drafted: Draft, missing: Omitted, pools: int, memory: PreviousStatus) -> tuple[Condition, ...]:
+def _own_conditions(
+    drafted: Draft, missing: Omitted, pools: int, full_layers: Sequence[str], memory: PreviousStatus
+) -> tuple[Condition, ...]:
     """Returns the conditions of the report itself; conditions that other clients set are kept."""
-    own_values: list[ConditionValues] = [_available(drafted), _alerts(drafted), _completeness_values(missing, pools)]
+    own_values: list[ConditionValues] = [
+        _available(drafted),
+        _alerts(drafted),
+        _completeness_values(missing, pools, full_layers),
+    ]
     old = memory.conditions_of()
     other_conditions = without_condition(old, *(values[0] for values in own_values))
     return (*memory.conditions(old, *own_values), *other_conditions)
@@ -201,11 +230,16 @@ def _alerts(drafted: Draft) -> ConditionValues:
     return ("AlertsReachable", "True", "AsExpected", "")
 
 
-def _completeness_values(missing: Omitted, pools: int) -> ConditionValues:
-    """Returns the values of the condition Complete: what was left out to keep the object small."""
+def _completeness_values(missing: Omitted, pools: int, full_layers: Sequence[str]) -> ConditionValues:
+    """Returns the values of the condition Complete: what was left out, because of its size or of other informers."""
     parts = [f"{missing.nodes} nodes"] if missing.nodes else []
     parts += [f"{missing.health} health insights"] if missing.health else []
     parts += [f"{pools} worker pools"] if pools else []
+    if full_layers:
+        names = ", ".join(f"pool '{name}'" if name else "the control plane" for name in full_layers)
+        message = f"Other informers have taken every place of {names}"
+        message += f"; left out in all: {', '.join(parts)}" if parts else ""
+        return ("Complete", "False", "InsightsOmitted", cut(message, 4096))
     if not parts:
         return ("Complete", "True", "AsExpected", "")
     return ("Complete", "False", "InsightsOmitted", f"Left out to keep the object small: {', '.join(parts)}")

@@ -250,6 +250,10 @@ REFUSED = {
         ["show", "no-utf-8.json", "--from=4.1.0", "--channel=x"],
         "no-utf-8.json: 'utf-8' codec",
     ),
+    "a member that is nested too deep": (
+        ["show", "deep.json", "--from=4.1.0", "--channel=x"],
+        "deep.json: maximum recursion depth exceeded",
+    ),
     "images for a graph that has them": (
         ["show", "edited.json", "--from=4.1.0", "--channel=x", "--image", "h/r:1"],
         "a graph that was built has its releases; --releases and --image are for graph data",
@@ -280,6 +284,7 @@ def test_refused(name: str, run: Run, data: Path, monkeypatch: pytest.MonkeyPatc
     words, text = REFUSED[name]
     (data.parent / "bad.json").write_text('[{"version": 4}]')
     (data.parent / "no-utf-8.json").write_bytes(b'{"nodes": [], "edges": [], "x": "\xff"}')
+    (data.parent / "deep.json").write_text(f'{{"nodes": [], "edges": [], "x": {"[" * 600}{"]" * 600}}}')
     (data.parent / "nulls.json").write_text('{"nodes": null, "edges": null, "conditionalEdges": null}')
     (data.parent / "edited.json").write_text('{"nodes": [], "edges": [], "blockedEdges": [{"from": "4.1.0"}]}')
     for name, channel in (("no-yaml", "name: ["), ("no-version", "name: a\nversions: [x]")):

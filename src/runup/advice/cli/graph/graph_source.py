@@ -98,15 +98,14 @@ def _read_built_graph(path: Path) -> Source:
     except BadGraph as error:
         raise CommandError(f"{path}: {error.message}") from error
     try:
-        additions, decoded = msgspec.json.decode(body, type=_Ours), msgspec.json.decode(body)
-    # UnicodeDecodeError: no UTF-8 in a member that is none of a graph, which `parse_graph` skips.
-    except (msgspec.ValidationError, UnicodeDecodeError) as error:
+        additions = msgspec.json.decode(body, type=_Ours)
+        # A null is an absent member, as for the graph above.
+        decoded = codec.without_nulls(msgspec.json.decode(body))
+    # Of a member that is none of a graph, which `parse_graph` skips: no UTF-8, or nested too deep.
+    except (msgspec.ValidationError, UnicodeDecodeError, RecursionError) as error:
         raise CommandError(f"{path}: {error}; build it anew with `runup graph build`") from error
     removed = {(edge.old, edge.new): edge.files for edge in additions.blocked}
-    # A null is an absent member, as for the graph above.
-    document = {
-        key: value for key, value in codec.without_nulls(decoded).items() if key not in ("blockedEdges", "notes")
-    }
+    document = {key: value for key, value in decoded.items() if key not in ("blockedEdges", "notes")}
     whole = {"version": 1, "nodes": [], "edges": [], "conditionalEdges": [], **document}
     for node in whole["nodes"]:
         node.setdefault("metadata", {})
