@@ -42,8 +42,8 @@ def assess(
     `node_now` is the time by which the unavailability of nodes is computed, if not `now`: `oc` uses the real clock
     there even for its example files. `max_bytes` limits the status as JSON; None leaves nothing out. `others_pools` are
     worker pools in which other informers have entries: they stay, and count. `full` has the names of layers in which
-    they have taken every place (CONTROL_PLANE or a pool's), so that our insights are left out there. Without `watched` the cluster was not
-    looked at between `previous` and now: what is new has begun at a time that is not known.
+    they have taken every place (CONTROL_PLANE or a pool's), so that our insights are left out there. Without `watched`
+    the cluster was not looked at between `previous` and now: what is new has begun at a time that is not known.
     """
     memory = PreviousStatus(previous, now.replace(microsecond=0), watched=watched)
     findings = draft(snapshot, memory, now, node_now or now)
