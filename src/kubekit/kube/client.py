@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
+from datetime import datetime
 from types import SimpleNamespace, TracebackType
 from typing import Generic, Self, TypeVar
 
@@ -21,12 +22,13 @@ from kubekit.api.scheme import Resource, resource_of
 from kubekit.kube import calls
 from kubekit.kube.api_errors import Fenced, Gone, Unreachable
 from kubekit.kube.auth import Credential
-from kubekit.kube.clock import Clock, SystemClock
+from kubekit.kube.clock import Clock, ShiftedClock, SystemClock
 from kubekit.kube.config import ClusterConfig
 from kubekit.kube.line_splitter import Lines
 from kubekit.kube.list_pages import Listing, Page, early_token
 from kubekit.kube.request import Call, Request
 from kubekit.kube.retry_policy import DEFAULT_TIMEOUTS, Attempts, Timeouts, headers_of, unreachable_error
+from kubekit.kube.server_time import ServerTime
 from kubekit.kube.tls import context_for
 from kubekit.kube.warnings import reasons_incomplete
 
@@ -55,6 +57,7 @@ class Client:
         self._user_agent = user_agent or kubekit.product
         self._timeouts = timeouts
         self._clock = clock or SystemClock()
+        self._server_time = ServerTime(self._clock)
         self._session: aiohttp.ClientSession | None = None
         self._session_cert = b""
         # At most one credential plugin runs at a time, however many requests wait for it.
@@ -74,6 +77,20 @@ class Client:
         session, self._session = self._session, None
         if session is not None:
             await session.close()
+
+    def now(self) -> datetime:
+        """Returns the cluster's time according to the last answer, as `SyncClient.now` does.
+
+        It is for commands that a user types. A controller stays on its clock, which cannot jump between two answers.
+        """
+        return self._server_time.now()
+
+    def cluster_clock(self) -> Clock:
+        """Returns a clock that goes on from the cluster's time according to the last answer.
+
+        Later answers do not move it, so that an evaluation has one clock, however late a busy loop reads them.
+        """
+        return ShiftedClock(self._clock, self._server_time.ahead)
 
     def fence(self, may_write: Callable[[Request], bool]) -> None:
         """Asks `may_write` of each write right before it is sent, each repetition included; reads are always sent.
@@ -197,6 +214,7 @@ class Client:
         attempts = Attempts(request)
         while True:
             response = await self._send_with_credential(request, attempts, silence_s)
+            self._server_time.note_date(response.headers.get("Date"))
             if response.status < 300:
                 return response
             body = await self._read_body(response)

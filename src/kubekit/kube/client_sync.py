@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Callable, Iterator
-from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
@@ -17,7 +16,6 @@ import kubekit
 from kubekit.api.codec import DecodeError, Undecodable
 from kubekit.api.meta_v1 import Object
 from kubekit.api.scheme import Resource, resource_of
-from kubekit.http import http_date
 from kubekit.http.http_connection import Answer, Connection
 from kubekit.kube import calls
 from kubekit.kube.api_errors import ConfigError, Gone
@@ -26,6 +24,7 @@ from kubekit.kube.clock import Clock, SystemClock
 from kubekit.kube.config import ClusterConfig
 from kubekit.kube.request import Call, Request
 from kubekit.kube.retry_policy import DEFAULT_TIMEOUTS, Attempts, Timeouts, headers_of, unreachable_error
+from kubekit.kube.server_time import ServerTime
 from kubekit.kube.tls import context_for
 
 if TYPE_CHECKING:
@@ -36,8 +35,6 @@ P = TypeVar("P")
 T = TypeVar("T")
 K = TypeVar("K", bound=Object)
 
-# A smaller difference comes from the network and the header's whole seconds.
-_SAME_TIME = timedelta(seconds=2)
 # A server may end a watch a little after its timeout.
 _WATCH_GRACE_S = 15.0
 
@@ -59,7 +56,7 @@ class SyncClient:
         self._clock = clock or SystemClock()
         self._connection: Connection | None = None
         self._tls: tuple[Credential, ssl.SSLContext | None] | None = None
-        self._ahead = timedelta(0)
+        self._server_time = ServerTime(self._clock)
 
     def __enter__(self) -> Self:
         return self
@@ -80,7 +77,7 @@ class SyncClient:
 
         Ages that are computed from it are right even if this machine's clock is not.
         """
-        return self._clock.now() + self._ahead
+        return self._server_time.now()
 
     def send(self, call: Call[T]) -> T:
         """Sends `call` and returns its decoded answer. Raises ApiError, Transient, ConfigError or codec.DecodeError."""
@@ -216,7 +213,7 @@ class SyncClient:
         attempts = Attempts(request)
         while True:
             response = self._send_with_credential(request, attempts)
-            self._compare_clocks(response.headers.get("Date"))
+            self._server_time.note_date(response.headers.get("Date"))
             if response.status < 300:
                 return response
             body = self._read_body(response)
@@ -224,11 +221,6 @@ class SyncClient:
             if again.refresh:
                 self.config.auth.refresh()
             self._clock.pause(again.wait_s)
-
-    def _compare_clocks(self, date: str) -> None:
-        with suppress(ValueError, TypeError, OverflowError):
-            ahead = http_date.parse_http_date(date) - self._clock.now()
-            self._ahead = ahead if abs(ahead) > _SAME_TIME else timedelta(0)
 
     def _send_with_credential(self, request: Request, attempts: Attempts) -> Answer:
         """Sends the request; once more if the server had closed the idle connection. Raises Unreachable."""

@@ -82,6 +82,30 @@ class SystemClock(Clock):
         time.sleep(max(seconds, 0))
 
 
+class ShiftedClock(Clock):
+    """Another clock whose wall-clock time is moved by a fixed `offset`; durations and waits are the other clock's."""
+
+    def __init__(self, clock: Clock, offset: timedelta) -> None:
+        self._clock = clock
+        self._offset = offset
+
+    def now(self) -> datetime:
+        """Returns the moved wall-clock time (`Clock.now`)."""
+        return self._clock.now() + self._offset
+
+    def monotonic(self) -> float:
+        """Returns the other clock's seconds (`Clock.monotonic`)."""
+        return self._clock.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        """Waits by the other clock (`Clock.sleep`)."""
+        await self._clock.sleep(seconds)
+
+    def pause(self, seconds: float) -> None:
+        """Blocks by the other clock (`Clock.pause`)."""
+        self._clock.pause(seconds)
+
+
 class ManualClock(Clock):
     """A clock that stands still until a test moves it.
 

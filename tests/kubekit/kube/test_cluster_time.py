@@ -8,11 +8,14 @@ from pathlib import Path
 import pytest
 
 from kubekit.kube import calls, config
+from kubekit.kube.client import Client
 from kubekit.kube.client_sync import SyncClient
-from kubekit.kube.clock import CLOCK_OFFSET_VARIABLE, ManualClock, SystemClock, machine_now
+from kubekit.kube.clock import CLOCK_OFFSET_VARIABLE, ManualClock, ShiftedClock, SystemClock, machine_now
+from kubekit.kube.server_time import ServerTime
 from kubesandbox.apiserver.server import ApiServer
 
 YEAR_S = 365 * 86400.0
+OURS = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
@@ -43,10 +46,10 @@ def test_the_environment_moves_the_clock(written: str, offset_s: float, monkeypa
     ],
 )
 async def test_ages_are_told_by_the_servers_time(theirs: str, told: str, tmp_path: Path) -> None:
-    """As its answers date themselves."""
+    """As its answers date themselves, whichever client asks; a clock that is taken of it goes on from there."""
     import asyncio
 
-    ours = ManualClock(datetime(2026, 1, 1, tzinfo=UTC))
+    ours = ManualClock(OURS)
     async with ApiServer(data=tmp_path / "data", clock=ManualClock(datetime.fromisoformat(theirs))) as server:
         cluster = config.load(str(server.kubeconfig))
 
@@ -57,3 +60,33 @@ async def test_ages_are_told_by_the_servers_time(theirs: str, told: str, tmp_pat
                 return client.now()
 
         assert (await asyncio.to_thread(ask)).isoformat() == told
+        async with Client(cluster, clock=ours) as client:
+            before = client.cluster_clock()
+            assert client.now() == before.now() == ours.now()
+            await client.send(calls.get_path("/version"))
+            assert client.now().isoformat() == told
+            clock = client.cluster_clock()
+            ours.jump(60)
+            assert clock.now() == datetime.fromisoformat(told) + timedelta(seconds=60)
+            # A clock that was taken does not move with what is answered later.
+            assert before.now() == ours.now()
+
+
+@pytest.mark.parametrize("date", [None, "", "soon", "Sun, 06 Nov 99999 08:49:37 GMT"])
+def test_an_answer_without_a_date_says_nothing_of_the_time(date: str | None) -> None:
+    """What an earlier answer said stays."""
+    time = ServerTime(ManualClock(OURS))
+    time.note_date(date)
+    assert time.now() == OURS
+    time.note_date("Fri, 03 Nov 2023 17:26:54 GMT")
+    time.note_date(date)
+    assert time.now().isoformat() == "2023-11-03T17:26:54+00:00"
+
+
+async def test_a_shifted_clock_waits_by_the_other() -> None:
+    """Durations are the same; the wall-clock time is moved."""
+    ours = ManualClock(OURS)
+    clock = ShiftedClock(ours, timedelta(days=-1))
+    clock.pause(30)
+    await clock.sleep(0)
+    assert (clock.monotonic(), clock.now()) == (30.0, OURS - timedelta(days=1) + timedelta(seconds=30))
