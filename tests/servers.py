@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -18,6 +19,7 @@ from kubekit.api.scheme import Resource, resource_of
 from kubekit.kube import calls, config
 from kubekit.kube.api_errors import NotFound
 from kubekit.kube.client_sync import SyncClient
+from kubekit.kube.clock import CLOCK_OFFSET_VARIABLE
 from runup.api.config_v1 import ClusterVersion
 
 CRDS = Path(runup.__file__).parent / "sandbox" / "crds"
@@ -90,11 +92,12 @@ class Server:
 
 
 @contextmanager
-def api_server(data: Path) -> Iterator[Path]:
-    """The kubeconfig of an API server on the folder `data`, ended when the block is."""
+def api_server(data: Path, *, offset_s: float = 0.0) -> Iterator[Path]:
+    """The kubeconfig of an API server on the folder `data`, ended when the block is; its time is so far ahead."""
     with (data.parent / f"{data.name}.log").open("wb") as log:
         command = [sys.executable, "-m", "kubesandbox.apiserver", "--data", str(data), "--port", "0"]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log)
+        environment = {**os.environ, CLOCK_OFFSET_VARIABLE: str(offset_s)}
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, env=environment)
         try:
             assert process.stdout is not None
             line = process.stdout.readline().decode()
@@ -105,12 +108,13 @@ def api_server(data: Path) -> Iterator[Path]:
             process.wait(60)
 
 
-def serve(data: Path, feature_set: str, *, unknown: str = "") -> Iterator[Server]:
+def serve(data: Path, feature_set: str, *, unknown: str = "", offset_s: float = 0.0) -> Iterator[Server]:
     """A server on the folder `data` that serves ClusterVersion as `feature_set` has it, until the test is over.
 
-    `unknown` is a field of desiredUpdate that its definition lacks, as in releases of others.
+    `unknown` is a field of desiredUpdate that its definition lacks, as in releases of others. The server's time is
+    `offset_s` ahead of the machine's.
     """
-    with api_server(data) as kubeconfig, SyncClient(config.load(str(kubeconfig))) as client:
+    with api_server(data, offset_s=offset_s) as kubeconfig, SyncClient(config.load(str(kubeconfig))) as client:
         name = f"0000_00_cluster-version-operator_01_clusterversions-{feature_set}.crd.yaml"
         crd = document(CRDS / name)
         schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,13 @@ import pytest
 from tests.servers import Server, eventually, serve
 
 from kubekit.api import codec
+from kubekit.kube.clock import machine_now
 from runup.api.config_v1 import ClusterVersion
 from runup.cli.main import main
 
-__all__ = ["Ran", "Run", "Server", "cluster", "eventually"]
+__all__ = ["PAST", "Ran", "Run", "Server", "cluster", "eventually"]
+
+PAST = datetime(2023, 11, 3, 6, tzinfo=UTC)
 
 
 @pytest.fixture(scope="session")
@@ -33,6 +37,13 @@ def old_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 def closed_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server of our releases with the gate closed: `mode` is known, and refused."""
     yield from serve(tmp_path_factory.mktemp("closed"), "Default")
+
+
+@pytest.fixture(scope="session")
+def past_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server as of a cluster that was imported from a dump: its time goes on from `PAST`, the machine's does not."""
+    offset_s = (PAST - machine_now()).total_seconds()
+    yield from serve(tmp_path_factory.mktemp("past"), "CustomNoUpgrade", offset_s=offset_s)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ from collections.abc import Callable
 
 from kubekit.kube.api_errors import KubeError
 from kubekit.kube.client_sync import SyncClient
-from kubekit.kube.clock import SystemClock
 from runup.api.config_v1 import ClusterVersion, Update
 from runup.cli import clusterversion_client as clusters
 from runup.cli.clusterversion_client import namespace, write
@@ -99,7 +98,7 @@ _NO_PAGE = (
 def _render_page(findings: Findings, client: SyncClient, cluster: ClusterVersion) -> str:
     from runup.preflight.cli.render.preflight_page import page
 
-    return page(findings, SystemClock().now(), cluster=clusters.name_of(client, cluster))
+    return page(findings, client.now(), cluster=clusters.name_of(client, cluster))
 
 
 def _start_update(request: UpgradeRequest, client: SyncClient) -> None:

@@ -74,6 +74,9 @@ def _judge_cluster(member: Member, connection: Connection, requested_update: eva
     to = connection_to(member, connection)
     evaluated = evaluate.evaluate_cluster(to.config(), requested_update)
     findings = run_command.findings_of(evaluated)
+    if findings.observed is not None:
+        # The report has the cluster's time, but the console counts the age of findings by its own clock.
+        findings = msgspec.structs.replace(findings, observed=SystemClock().now())
     items = objects_to_show(findings) if findings.completed else ()
     if not items:
         return _judgement_of(evaluated, findings, ())

@@ -20,6 +20,8 @@ from runup.preflight.cli.outputs import FORMS, Target, outputs_option, targets_o
 from runup.release.cli.shared import access, inner_option, registry_options, run_guarded
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from kubekit.kube.client_sync import SyncClient
     from runup.api.config_v1 import ClusterVersion
     from runup.cli.render.screen import Screen
@@ -63,8 +65,8 @@ def preflight() -> None:
     """
 
 
-def _read_stored(ctx: click.Context) -> Kept:
-    """Returns the ClusterVersion, what is stored of preflights, and what is accepted."""
+def _read_stored(ctx: click.Context) -> tuple[Kept, datetime]:
+    """Returns the ClusterVersion, what is stored of preflights, and what is accepted; and the cluster's time."""
     from runup.cli import clusterversion_client
     from runup.cli.clusterversion_client import namespace
     from runup.preflight.cli import in_cluster as job_runs
@@ -72,12 +74,9 @@ def _read_stored(ctx: click.Context) -> Kept:
     with connection_of(ctx).client() as client:
         cluster = job_runs.cluster_version(client)
         if cluster is None:
-            return None, job_runs.read_stored_history(client), {}
-        return (
-            cluster,
-            clusterversion_client.read_history(client, namespace()),
-            clusterversion_client.read_accepted(client, cluster),
-        )
+            return (None, job_runs.read_stored_history(client), {}), client.now()
+        history = clusterversion_client.read_history(client, namespace())
+        return (cluster, history, clusterversion_client.read_accepted(client, cluster)), client.now()
 
 
 def _stored_in_dump(dump: str) -> Kept:
@@ -143,11 +142,10 @@ def show(ctx: click.Context, version: str, output: str | None, verbose: bool, in
         if not shown_findings.known:
             raise CommandError(f"no preflight of {version} is known on this cluster" + _ASK)
         if output == "html":
-            from kubekit.kube.clock import SystemClock
             from runup.preflight.cli.render.preflight_page import page
 
             cluster_name = clusterversion_client.name_of(client, cluster)
-            clusterversion_client.write([("out", page(shown_findings, SystemClock().now(), cluster=cluster_name))])
+            clusterversion_client.write([("out", page(shown_findings, client.now(), cluster=cluster_name))])
             return shown_findings.exit_code
     wide = output == "wide"
     _print(
@@ -209,7 +207,7 @@ def history(ctx: click.Context, output: str | None, dump: str, in_cluster: bool)
             stored = job_runs.read_stored_history(client)
         cluster = None
     else:
-        cluster, stored, _ = _stored_in_dump(dump) if dump else _read_stored(ctx)
+        cluster, stored, _ = _stored_in_dump(dump) if dump else _read_stored(ctx)[0]
     completed, wide = with_counted_risks(stored), output == "wide"
     empty_text = rendered.NONE if cluster is not None else rendered.NO_JOBS
     _print(
@@ -262,7 +260,8 @@ def compare(
         return
     if to:
         raise click.UsageError("--to is about two dumps, or about --store; A and B are the versions here", ctx)
-    cluster_version, stored, _ = _judge_dump(dump, before, after) if dump else _read_stored(ctx)
+    kept, now = (_judge_dump(dump, before, after), SystemClock().now()) if dump else _read_stored(ctx)
+    cluster_version, stored, _ = kept
     compared_history = stored if dump else with_counted_risks(stored)
     # Without a ClusterVersion the newest report says what the cluster ran last.
     newest = next((report.source_version for report in stored.reports), "")
@@ -270,7 +269,7 @@ def compare(
     compared = rendered.compare(
         rendered.pick(compared_history, before, source), rendered.pick(compared_history, after, source)
     )
-    now, wide = SystemClock().now(), output == "wide"
+    wide = output == "wide"
     _print(
         lambda screen: rendered.comparison(compared, screen, now=now, wide=wide),
         rendered.comparison_data(compared),
@@ -339,7 +338,7 @@ def explain(ctx: click.Context, risk: str, output: str | None, dump: str) -> Non
         _print(lambda screen: rendered.explanation(explanation, screen), rendered.explanation_data(explanation), output)
         return
     try:
-        cluster, stored, accepted = _read_stored(ctx)
+        (cluster, stored, accepted), _ = _read_stored(ctx)
     except (KubeError, CommandError, DecodeError) as error:
         if not page:
             # Without a page there is nothing to print, so the error is raised.

@@ -153,7 +153,6 @@ async def _evaluate_cluster(config: ClusterConfig, requested_update: RequestedUp
     """Runs the checks on a live cluster, which is only read."""
     from kubekit.kube import calls
     from kubekit.kube.api_errors import Forbidden, NotFound
-    from kubekit.kube.clock import SystemClock
     from runup.kernelmodules.control.registries import ClusterRegistries, with_registries_of
     from runup.preflight.control.manifest_texts import read_helm_manifests
     from runup.preflight.control.read_only_client import ReadOnlyClient
@@ -183,6 +182,8 @@ async def _evaluate_cluster(config: ClusterConfig, requested_update: RequestedUp
             reads_catalogs=requested_update.reads_catalogs,
             catalogs=requested_update.catalogs,
         )
+        # What was found is as old as the cluster says, whatever this machine's clock shows.
+        clock = client.cluster_clock()
         timing = Timing(check_limit_s=requested_update.check_timeout_s)
         extra = python_checks()
         if requested_update.helm_releases:
@@ -194,7 +195,7 @@ async def _evaluate_cluster(config: ClusterConfig, requested_update: RequestedUp
             request,
             release,
             objects_kept,
-            SystemClock(),
+            clock,
             _Quiet(),
             extra=extra,
             timing=timing,
@@ -215,9 +216,7 @@ async def _evaluate_cluster(config: ClusterConfig, requested_update: RequestedUp
             # The acceptance records are optional: without them, every accepted name counts.
             with suppress(NotFound, Forbidden):
                 record = (await client.send(calls.get(ConfigMap, ACCEPTED, operator_namespace()))).data
-    return EvaluatedCluster(
-        "the cluster", read(objects_kept.data), cluster, accepted(cluster, record, SystemClock().now())
-    )
+    return EvaluatedCluster("the cluster", read(objects_kept.data), cluster, accepted(cluster, record, clock.now()))
 
 
 def _kubernetes_update(requested_update: RequestedUpdate, running: str) -> UpdateOfKubernetes:

@@ -101,9 +101,7 @@ class ClusterRun:
             # Pods and events only explain: the Job goes on, and its end and its report are read all the same.
             unreadable = str(error)
         # The report is read last: if the Job was seen ended, its process has already written the report.
-        return Observed(
-            run.id, self._clock.now(), job, tuple(pods), tuple(events), self._report(), unreadable=unreadable
-        )
+        return Observed(run.id, client.now(), job, tuple(pods), tuple(events), self._report(), unreadable=unreadable)
 
     def _report(self) -> Report | BadReport | None:
         """Returns the run's report, None if there is none yet; or why it cannot be read."""

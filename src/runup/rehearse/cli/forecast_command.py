@@ -73,7 +73,8 @@ def forecast(ctx: click.Context, /, dump: str, between: str, zone: str, node_min
     )
     fit = alone = None
     if hours is not None:
-        window = update_forecast.next_window(*hours, timezone, SystemClock().now())
+        # The update of a dump's cluster has yet to come, too.
+        window = update_forecast.next_window(*hours, timezone, SystemClock().now() if dump else now)
         fit = update_forecast.fit_into_window(result.total, window, guessed=result.guessed)
         if source.openshift:
             control_plane = result.parts[0]

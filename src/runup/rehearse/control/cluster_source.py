@@ -44,7 +44,7 @@ class ClusterSource:
     """The objects of a cluster, and what is known of their completeness. `plurals` names the resource of each kind.
 
     Objects of large lists may be packed (`large_lists.unpacked`), all but those that `one` returns.
-    `requests` counts the reads of a live cluster. `now` is the time of the dump, None of a live cluster.
+    `requests` counts the reads of a live cluster. `now` is the cluster's time, None of a dump that does not tell it.
     """
 
     name: str
@@ -121,7 +121,7 @@ async def read_cluster_source(config: ClusterConfig, *, max_objects: int = MAX_O
         reader = _LiveReader(client, max_objects)
         await reader.read()
         answer: bytes = await client.send(calls.get_path("/version"))
-        version = codec.decode(dict[str, Any], answer)
+        version, now = codec.decode(dict[str, Any], answer), client.now()
     return ClusterSource(
         "the cluster",
         reader.objects,
@@ -129,6 +129,7 @@ async def read_cluster_source(config: ClusterConfig, *, max_objects: int = MAX_O
         CompleteKinds(whole=frozenset(reader.whole), partly=frozenset(reader.partly)),
         tuple(reader.left_out),
         requests=reader.requests + 1,
+        now=now,
         kubernetes=_kubernetes_version(str(version.get("gitVersion") or "")),
         defined=defined_in(reader.objects),
         unread=reader.unread,

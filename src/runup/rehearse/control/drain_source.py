@@ -25,7 +25,7 @@ VERSION = "ClusterVersion"
 
 @dataclass(slots=True)
 class DrainSource:
-    """Objects by kind, and why kinds are missing; `now` is the dump's time, None for a cluster.
+    """Objects by kind, and why kinds are missing; `now` is the cluster's time, None of a dump that does not tell it.
 
     `cluster_version` is None where there is none, or it cannot be read: then `why_no_version` says why. A drain needs
     nothing of it, so it is not among what is missing.
@@ -65,6 +65,7 @@ def read_cluster_objects(client: SyncClient) -> DrainSource:
         problems = [str(problem) for problem in listing.undecoded] + list(listing.incomplete)
         if problems:
             source.missing[name] = "; ".join(problems[:3])
+    source.now = client.now()
     return source
 
 
