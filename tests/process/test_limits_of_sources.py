@@ -317,7 +317,10 @@ def test_a_bundle_s_trouble_is_told_again_when_it_comes_back(tmp_path: Path) -> 
         pytest.param("configs/a/catalog.json", True, id="a file of the package"),
         pytest.param("configs/a/deep/catalog.yaml", True, id="deeper"),
         pytest.param("configs/a/index.yml", True, id="by another ending"),
-        pytest.param("configs/a/README.md", False, id="no catalog file"),
+        pytest.param("configs/a/README.md", False, id="of an ending that is not known"),
+        pytest.param("configs/a/catalog", False, id="without an ending"),
+        pytest.param("configs/.indexignore", True, id="what says which files do not count"),
+        pytest.param("configs/other/.indexignore", True, id="the same of another folder, which is not chosen for it"),
         pytest.param("configs/a.json", False, id="in no folder of its own"),
     ],
 )
@@ -347,6 +350,19 @@ def package(name: str) -> bytes:
     return json.dumps({"schema": "olm.package", "name": name, "defaultChannel": "stable"}).encode()
 
 
+def unread(path: str) -> str:
+    """What is said of a file that may have any package."""
+    return f"its file {path} was not read and may have a part of any package, so that what it has of a is not known"
+
+
+def leaves_out(path: str) -> str:
+    """What is said of a file whose patterns are not followed."""
+    return (
+        f"its file {path} has patterns of what to leave out, which are not followed here, so that what it has of a is "
+        "not known"
+    )
+
+
 ELSEWHERE = "its packages are not all in folders of their names, so that what it has of a is not known"
 
 
@@ -368,8 +384,8 @@ ELSEWHERE = "its packages are not all in folders of their names, so that what it
         pytest.param(
             {"configs/team/c.json": package("b"), "configs/team/README.md": b"", "configs/.indexignore": b""},
             [],
-            ELSEWHERE,
-            id="a file of another kind was not read",
+            unread("configs/team/README.md"),
+            id="a file of an ending that is not known was not read",
         ),
         pytest.param(
             {"configs/team/c.json": package("a"), "configs/.indexignore": b""}, ["a"], "", id="all but what says so"
@@ -410,8 +426,69 @@ ELSEWHERE = "its packages are not all in folders of their names, so that what it
         pytest.param(
             {"configs/b/c.json": package("b"), "configs/more.json": package("a")},
             [],
-            ELSEWHERE,
+            unread("configs/more.json"),
             id="a file is beside the folders",
+        ),
+        pytest.param(
+            {"configs/b/c.json": package("b"), "configs/catalog": package("a")},
+            [],
+            unread("configs/catalog"),
+            id="a file without an ending is beside the folders",
+        ),
+        pytest.param(
+            {"configs/b/c.json": package("b"), "configs/a/catalog": package("a")},
+            [],
+            unread("configs/a/catalog"),
+            id="its folder has a file without an ending",
+        ),
+        pytest.param(
+            {"configs/a/c.json": package("a"), "configs/a/deep/more.json.old": b"", "configs/b/c.json": package("b")},
+            [],
+            unread("configs/a/deep/more.json.old"),
+            id="it is there, and an unread file may have more of it",
+        ),
+        pytest.param(
+            {"configs/b/c.json": package("b"), "configs/b/more": package("a"), "configs/d/c.json": package("d")},
+            [],
+            unread("configs/b/more"),
+            id="the other folder that is read has an unread file",
+        ),
+        pytest.param(
+            {"configs/a/c.json": package("a"), "configs/b/c.json": package("b"), "configs/d/more": package("d")},
+            ["a"],
+            "",
+            id="an unread file is in a folder that is not read anyway",
+        ),
+        pytest.param({"configs/d/more": package("d")}, [], ELSEWHERE, id="nothing was read"),
+        pytest.param(
+            {"configs/.indexignore": b"# none\n", "configs/b/c.json": package("b"), "configs/d/c.json": package("d")},
+            [],
+            "",
+            id="nothing is left out",
+        ),
+        pytest.param(
+            {"configs/.indexignore": b"a", "configs/a/c.json": package("a"), "configs/b/c.json": package("b")},
+            [],
+            leaves_out("configs/.indexignore"),
+            id="it is there, and left out",
+        ),
+        pytest.param(
+            {"configs/a/.indexignore": b"*", "configs/a/c.json": package("a")},
+            [],
+            leaves_out("configs/a/.indexignore"),
+            id="it is left out in its own folder, and all was read",
+        ),
+        pytest.param(
+            {"configs/b/c.json": package("b"), "configs/b/deep/.indexignore": b"*", "configs/d/c.json": package("d")},
+            [],
+            leaves_out("configs/b/deep/.indexignore"),
+            id="something is left out in the other folder that is read",
+        ),
+        pytest.param(
+            {"configs/b/c.json": package("b"), "configs/d/.indexignore": b"*", "configs/d/c.json": package("d")},
+            [],
+            "",
+            id="something is left out where nobody reads",
         ),
         pytest.param({}, [], "it is not a file-based catalog: it has no folder configs", id="nothing"),
     ],

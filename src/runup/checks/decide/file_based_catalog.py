@@ -7,6 +7,8 @@ or of YAML documents, each with a `schema` and a `package`. Only the schemas tha
 from __future__ import annotations
 
 import json
+import posixpath
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +21,13 @@ ROOT = "configs"
 PACKAGE = "olm.package"
 MAX_YAML_BYTES = 4 * 1024 * 1024
 """Some seconds of parsing; catalogs that are larger are JSON."""
+NO_PATTERNS = b"#"
+"""The part that is kept of a `.indexignore` that leaves out nothing."""
+_IGNORE_FILE = ".indexignore"
+_YAML_ENDINGS = (".yaml", ".yml")
+_ENDINGS = (".json", *_YAML_ENDINGS)
+# A line that does not begin with "#" and has more than space in it: whoever reads it trims the others only.
+_PATTERN = re.compile(rb"^(?!#)[^\S\n]*\S", re.MULTILINE)
 _KEPT = (PACKAGE, "olm.channel", "olm.deprecations")
 
 
@@ -58,8 +67,26 @@ def folder_of(path: str) -> str:
     return folder if inside else ""
 
 
-def keep_used_schemas(path: str, data: bytes) -> bytes:
-    """Returns the file `path` as JSON without unused schemas: bundles, which are most of it. Raises BadCatalog."""
+def has_known_ending(path: str) -> bool:
+    """Returns whether the file `path` can be read here. OLM reads a file whatever its ending."""
+    return path.endswith(_ENDINGS)
+
+
+def is_ignore_file(path: str) -> bool:
+    """Returns whether `path` is a `.indexignore`, whose patterns leave out files of its folder and of those below it.
+
+    It is the one file that never has a part of the catalog.
+    """
+    return posixpath.basename(path) == _IGNORE_FILE
+
+
+def keep_used_part(path: str, data: bytes) -> bytes:
+    """Returns the file `path` as JSON without unused schemas: bundles, which are most of it. Raises BadCatalog.
+
+    Of a `.indexignore` it returns `NO_PATTERNS`, or something else if there are patterns in it.
+    """
+    if is_ignore_file(path):
+        return b"*" if _PATTERN.search(data) else NO_PATTERNS
     return b"\n".join(msgspec.json.encode(blob) for blob in _parts(path, data) if blob.get("schema") in _KEPT)
 
 
@@ -116,10 +143,13 @@ def _deprecated(blob: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _parts(path: str, data: bytes) -> Iterator[dict[str, Any]]:
-    """Yields the objects in one JSON or YAML file; any other file has none. Raises BadCatalog."""
+    """Yields the objects in one JSON or YAML file. Raises BadCatalog, also for a file of another ending.
+
+    OLM would read that, too: taken for a file without objects, it would make packages absent that are in it.
+    """
     if path.endswith(".json"):
         yield from _objects(path, data)
-    elif path.endswith((".yaml", ".yml")):
+    elif path.endswith(_YAML_ENDINGS):
         if len(data) > MAX_YAML_BYTES:
             raise BadCatalog(f"{path}: of YAML, {MAX_YAML_BYTES} bytes are read at most, and it has {len(data)}")
         try:
@@ -127,6 +157,8 @@ def _parts(path: str, data: bytes) -> Iterator[dict[str, Any]]:
         except kyaml.YamlError as error:
             raise BadCatalog(str(error)) from error
         yield from (document for document in documents if isinstance(document, dict))
+    else:
+        raise BadCatalog(f"{path}: its ending is none of {', '.join(_ENDINGS)}")
 
 
 def _objects(path: str, data: bytes) -> Iterator[dict[str, Any]]:

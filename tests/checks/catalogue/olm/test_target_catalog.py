@@ -19,11 +19,12 @@ from runup.checks.catalogue.shared.presence import DEFINITIONS
 from runup.checks.decide.engine import CheckOutcome, run_check
 from runup.checks.decide.file_based_catalog import (
     MAX_YAML_BYTES,
+    NO_PATTERNS,
     BadCatalog,
     Entry,
     Package,
     folder_of,
-    keep_used_schemas,
+    keep_used_part,
     packages_by_folder,
     parse,
 )
@@ -348,16 +349,16 @@ def test_bundles_are_left_out_and_nothing_else() -> None:
     bundle = {"schema": "olm.bundle", "package": "cluster-logging", "properties": ["x" * 9999]}
     parts = (PACKAGE, bundle, channel("stable-6", HERE), deprecations(package="old"), {"schema": 7})
     data = "\n".join(json.dumps(part) for part in parts).encode()
-    slimmed = keep_used_schemas("configs/a/catalog.json", data)
+    slimmed = keep_used_part("configs/a/catalog.json", data)
     assert len(slimmed) < 999
     assert parse({"a.json": slimmed}) == parse({"a.json": data})
-    assert parse({"a.json": keep_used_schemas("a.yaml", YAML)}) == parse({"a.yaml": YAML})
+    assert parse({"a.json": keep_used_part("a.yaml", YAML)}) == parse({"a.yaml": YAML})
 
 
 def test_a_large_catalog_of_yaml_is_not_parsed_for_minutes() -> None:
     """Those are JSON; the error says so."""
     with pytest.raises(BadCatalog, match=r"configs/x/catalog\.yaml: of YAML"):
-        keep_used_schemas("configs/x/catalog.yaml", b" " * (MAX_YAML_BYTES + 1))
+        keep_used_part("configs/x/catalog.yaml", b" " * (MAX_YAML_BYTES + 1))
 
 
 YAML = b"""---
@@ -379,7 +380,7 @@ def test_yaml_and_json_say_the_same() -> None:
     expected = {
         "cluster-logging": Package("cluster-logging", "stable-6", {"stable-6": (Entry("logging.v6.0.1", "", ("a",)),)})
     }
-    assert parse({"configs/cluster-logging/catalog.yaml": YAML, "configs/cluster-logging/README.md": b"{"}) == expected
+    assert parse({"configs/cluster-logging/catalog.yaml": YAML}) == expected
 
 
 @pytest.mark.parametrize(
@@ -402,6 +403,23 @@ def test_a_catalog_that_cannot_be_read_names_its_file(data: bytes) -> None:
 def test_which_folder_a_file_is_in(path: str, folder: str) -> None:
     """The first one below the root, which is called like its package."""
     assert folder_of(path) == folder
+
+
+@pytest.mark.parametrize(
+    ("data", "leaves_out"),
+    [
+        pytest.param(b"", False, id="nothing"),
+        pytest.param(b"# all of it counts\n\n \t\r\n#*", False, id="words and space"),
+        pytest.param(b"#\n\n  *.md", True, id="a pattern after them"),
+        pytest.param(b"!catalog.json", True, id="what is not left out"),
+        pytest.param(b" # x", True, id="words that do not begin the line are a pattern"),
+        pytest.param(b"\xff", True, id="no text"),
+    ],
+)
+@pytest.mark.parametrize("path", ["configs/.indexignore", "configs/a/deep/.indexignore"])
+def test_whether_an_ignore_file_leaves_something_out(path: str, data: bytes, leaves_out: bool) -> None:
+    """It has no part of the catalog, whatever is in it."""
+    assert (keep_used_part(path, data) != NO_PATTERNS) is leaves_out
 
 
 def test_which_packages_a_folder_has() -> None:
