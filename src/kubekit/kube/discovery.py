@@ -1,8 +1,10 @@
-"""Discovers which kinds a server serves, and their paths: one request per group and version."""
+"""Discovers which kinds a server serves, in which versions, and their paths: one request per group and version."""
 
 from __future__ import annotations
 
 from typing import Any
+
+import msgspec
 
 from kubekit.api import codec
 from kubekit.api.scheme import Resource
@@ -25,6 +27,27 @@ def list_kinds(api_version: str) -> Call[tuple[Resource, ...]]:
     path = f"/apis/{api_version}" if group else f"/api/{version}"
     request = calls.get_path(path).request
     return Call(request, lambda data: _decode_resources(data, group, version))
+
+
+def list_versions(group: str) -> Call[tuple[str, ...]]:
+    """Returns a call that reads the apiVersions of a group other than core, in the server's order.
+
+    NotFound means that the server does not know the group, a DecodeError that its answer lists no versions.
+    """
+    return Call(
+        calls.get_path(f"/apis/{group}").request,
+        lambda data: tuple(version.group_version for version in codec.decode(_Group, data).versions),
+    )
+
+
+class _GroupVersion(msgspec.Struct, frozen=True, rename="camel"):
+    group_version: str
+
+
+class _Group(msgspec.Struct, frozen=True):
+    """An APIGroup; every field is required, since no versions would say that none of its kinds is served."""
+
+    versions: tuple[_GroupVersion, ...]
 
 
 def _decode_resources(data: bytes, group: str, version: str) -> tuple[Resource, ...]:

@@ -7,8 +7,9 @@ from typing import Any
 import orjson
 import pytest
 
+from kubekit.api.codec import DecodeError
 from kubekit.api.scheme import Resource
-from kubekit.kube.discovery import group_version, list_kinds
+from kubekit.kube.discovery import group_version, list_kinds, list_versions
 
 DEPLOYMENTS = {"name": "deployments", "kind": "Deployment", "namespaced": True, "verbs": ["get"]}
 FOUND = Resource("apps", "v1", "Deployment", "deployments", True)
@@ -48,3 +49,18 @@ def test_where_it_is_asked(api_version: str, group: str, version: str, path: str
     """The core group has a path of its own."""
     assert group_version(api_version) == (group, version)
     assert list_kinds(api_version).request.path == path
+
+
+def test_the_versions_of_a_group() -> None:
+    """In the server's order, with their group."""
+    call = list_versions("apps")
+    versions = [{"groupVersion": f"apps/{name}", "version": name} for name in ("v1", "v1beta1")]
+    assert call.request.path == "/apis/apps"
+    assert call.decode(orjson.dumps({"kind": "APIGroup", "versions": versions})) == ("apps/v1", "apps/v1beta1")
+
+
+@pytest.mark.parametrize("versions", [None, "v1", ["v1"], [{"version": "v1"}], [{"groupVersion": None}]])
+def test_an_answer_that_lists_no_versions_is_not_one_without_any(versions: Any) -> None:
+    """Whoever asks would take the kind for absent."""
+    with pytest.raises(DecodeError):
+        list_versions("apps").decode(orjson.dumps({"versions": versions}))

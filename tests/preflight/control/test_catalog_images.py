@@ -191,7 +191,8 @@ HUGE = [Made("configs/a/catalog.json", b" " * (MAX_FILE_BYTES + 1))]
         pytest.param(
             [Made("configs/index.json", package("a").data)],
             None,
-            "its packages are not all in folders of their names, so that what it has of a is not known",
+            "its file configs/index.json was not read and may have a part of any package, so that what it has of a is "
+            "not known",
             id="packages in one file",
         ),
         pytest.param(

@@ -98,12 +98,15 @@ def deployment(name: str, **annotations: str) -> JSON:
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}
 
 
-def definition(**annotations: str) -> JSON:
-    """The kind Tool."""
+def definition(*versions: str, unserved: str = "", **annotations: str) -> JSON:
+    """The kind Tool in these versions, v1 if none is named; the first is stored, and `unserved` is not served."""
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     names = {"kind": "Tool", "plural": "tools", "singular": "tool", "listKind": "ToolList"}
-    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-    spec = {"group": GROUP, "scope": "Cluster", "names": names, "versions": [version]}
+    made = [
+        {"name": name, "served": name != unserved, "storage": not number, "schema": {"openAPIV3Schema": schema}}
+        for number, name in enumerate(versions or ("v1",))
+    ]
+    spec = {"group": GROUP, "scope": "Cluster", "names": names, "versions": made}
     found = plain("CustomResourceDefinition", f"tools.{GROUP}", "apiextensions.k8s.io/v1", spec=spec)
     found["metadata"] = {**found["metadata"], "annotations": {**ANNOTATIONS, **annotations}}
     return found
@@ -115,6 +118,9 @@ def deleted(obj: JSON) -> JSON:
 
 
 TOOL = plain("Tool", "one", f"{GROUP}/v1")
+NEWER_TOOL = plain("Tool", "one", f"{GROUP}/v2")
+NEWER_OTHER = plain("Tool", "two", f"{GROUP}/v2")
+TOOLS = Resource(GROUP, "v1", "Tool", "tools", namespaced=False)
 NEW_SPACE = plain("Namespace", "new")
 
 
@@ -135,6 +141,30 @@ NEW_SPACE = plain("Namespace", "new")
             id="of a kind that goes",
         ),
         pytest.param([TOOL], "refused", f"the server knows no Tool of {GROUP}/v1", id="of a kind that nobody knows"),
+        pytest.param(
+            [NEWER_TOOL, definition()],
+            "refused",
+            f"the server knows no Tool of {GROUP}/v2, and the release's definition serves {GROUP}/v1",
+            id="in a version that the kind that comes does not have",
+        ),
+        pytest.param(
+            [NEWER_TOOL, definition("v1", "v2", unserved="v2")],
+            "refused",
+            f"the server knows no Tool of {GROUP}/v2, and the release's definition serves {GROUP}/v1",
+            id="in a version that the kind that comes does not serve",
+        ),
+        pytest.param(
+            [NEWER_TOOL, definition("v2", unserved="v2")],
+            "refused",
+            f"the server knows no Tool of {GROUP}/v2, and the release's definition serves none",
+            id="of a kind that comes and is not served",
+        ),
+        pytest.param(
+            [NEWER_TOOL, definition("v1", "v2")],
+            "created",
+            "its kind comes with the release",
+            id="in the second version of a kind that comes",
+        ),
         pytest.param(
             [plain("Tool", "one", "v1")], "refused", "the server knows no Tool of v1", id="of a group that has no such"
         ),
@@ -183,6 +213,98 @@ def test_what_becomes_of_an_object(there: Server, tmp_path: Path, brought: list[
     assert bool(told["changes"]) == (state == "changed")
     assert told["file"] == "release-manifests/0000_50_a_00.yaml"
     assert _everything(there) == before
+
+
+@pytest.fixture
+def older(there: Server) -> Iterator[Server]:
+    """The cluster with the kind Tool in its first version, and one of them."""
+    there.client.send(calls.create(CRD, definition()))
+    try:
+        eventually(lambda: _served(there, TOOLS), "Tool is served")
+        there.client.send(calls.create(TOOLS, TOOL))
+        yield there
+    finally:
+        there.client.send(calls.delete(CRD, f"tools.{GROUP}"))
+        eventually(lambda: not _served(there, TOOLS), "Tool is not served any more")
+
+
+BOTH_VERSIONS = definition("v1", "v2")
+ONCE = {**ANNOTATIONS, CREATE_ONLY: "true"}
+NEWER_CREATED_ONCE = {**NEWER_TOOL, "metadata": {"name": "one", "annotations": ONCE}}
+
+
+@pytest.mark.parametrize(
+    ("brought", "state", "why"),
+    [
+        pytest.param(
+            [NEWER_TOOL, BOTH_VERSIONS],
+            "unknown",
+            f"it is there, and nothing can be tried before the release's definition serves Tool of {GROUP}/v2",
+            id="there: it was told as created",
+        ),
+        pytest.param(
+            [NEWER_OTHER, BOTH_VERSIONS], "created", "the version of its kind comes with the release", id="not there"
+        ),
+        pytest.param(
+            [NEWER_CREATED_ONCE, BOTH_VERSIONS],
+            "same",
+            "it is created where it is absent, and left alone otherwise",
+            id="there, and created once",
+        ),
+        pytest.param([deleted(NEWER_TOOL), BOTH_VERSIONS], "deleted", "", id="taken away"),
+        pytest.param([deleted(NEWER_OTHER), BOTH_VERSIONS], "same", "", id="taken away, and not there"),
+        pytest.param(
+            [deleted(NEWER_TOOL)],
+            "left",
+            f"the server knows no Tool of {GROUP}/v2, so that nothing deletes it",
+            id="taken away in a version that nobody serves",
+        ),
+        pytest.param([deleted(NEWER_OTHER)], "same", "", id="taken away in such a version, and not there"),
+        pytest.param(
+            [NEWER_TOOL],
+            "refused",
+            f"the server knows no Tool of {GROUP}/v2",
+            id="in a version that no definition comes for",
+        ),
+        pytest.param(
+            [NEWER_TOOL, definition()],
+            "refused",
+            f"the server knows no Tool of {GROUP}/v2, and the release's definition serves {GROUP}/v1",
+            id="in a version that its definition does not serve",
+        ),
+        pytest.param([TOOL, BOTH_VERSIONS], "changed", "", id="in the version that is there, by a new owner"),
+        pytest.param(
+            [plain("Toolbox", "one", f"{GROUP}/v2"), BOTH_VERSIONS],
+            "refused",
+            f"the server knows no Toolbox of {GROUP}/v2",
+            id="another kind of that group",
+        ),
+    ],
+)
+def test_what_becomes_of_an_object_whose_kind_gets_a_version(
+    older: Server, tmp_path: Path, brought: list[JSON], state: str, why: str
+) -> None:
+    """The server serves the kind in another version than that of the first manifest."""
+    told = _live(older, release(tmp_path / "to", *brought))["objects"][0]
+    assert (told["state"], told["why"]) == (state, why)
+    assert older.client.send(calls.get_raw(TOOLS, "one"))["metadata"]["generation"] == 1
+
+
+def test_what_the_release_lacks_is_found_in_another_version(older: Server, tmp_path: Path) -> None:
+    """The running release has it in a version that the server serves no more; it was told as not there."""
+    running = release(tmp_path / "from", NEWER_TOOL, NEWER_OTHER, version="5.0.0")
+    told = _live(older, running, release(tmp_path / "to", plain("Namespace", "apart")))["objects"]
+    assert {each["object"]: each["state"] for each in told[1:]} == {
+        f"Tool.{GROUP} one": "left",
+        f"Tool.{GROUP} two": "same",
+    }
+
+
+def test_whoever_may_not_read_the_other_version_is_told_so(older: Server, tmp_path: Path) -> None:
+    """An object that may be there is not created."""
+    let_looker_read(older.client)
+    told = _live(older, release(tmp_path / "to", NEWER_TOOL, BOTH_VERSIONS), "--as", LOOKER)["objects"][0]
+    assert (told["state"], "forbidden" in told["why"]) == ("unknown", True)
 
 
 def test_only_what_differs_is_a_change(there: Server, tmp_path: Path) -> None:

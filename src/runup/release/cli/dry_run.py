@@ -73,7 +73,12 @@ class _Cluster:
         self._cluster = cluster
         self._served: dict[str, tuple[Resource, ...]] = {}
         own_manifests = [entry.manifest for entry in explained if entry.answer != "out"]
-        self._new_kinds = {kind for manifest in own_manifests for kind in _defined_kind(manifest)}
+        self._versions: dict[str, tuple[str, ...]] = {}
+        # By group and kind, the apiVersions that the release's own definitions serve.
+        self._defined: dict[tuple[str, str], tuple[str, ...]] = {}
+        for manifest in own_manifests:
+            for kind, api_versions in _defined_kind(manifest):
+                self._defined[kind] = tuple(dict.fromkeys((*self._defined.get(kind, ()), *api_versions)))
         self._new_namespaces = {
             manifest.identity.name
             for manifest in own_manifests
@@ -86,11 +91,7 @@ class _Cluster:
         try:
             resource = self._resource(manifest)
             if resource is None:
-                if is_deletion(manifest):
-                    return Effect(name, file, "same", why="the cluster has no such kind")
-                if (manifest.identity.group, manifest.identity.kind) in self._new_kinds:
-                    return Effect(name, file, "created", why="its kind comes with the release")
-                return Effect(name, file, "refused", why=f"the server knows no {_gvk(manifest)}")
+                return self._effect_unserved(manifest)
             return self._compare_object(manifest, resource, self._live_object(manifest, resource))
         except (ApiError, codec.DecodeError) as error:
             return Effect(name, file, "unknown", why=message_of(error))
@@ -99,7 +100,7 @@ class _Cluster:
         """Returns the effect on an object that the release no longer has: an existing one stays."""
         name, file = str(manifest.identity), manifest.file
         try:
-            resource = self._resource(manifest)
+            resource = self._resource(manifest) or self._in_other_version(manifest)
             live = self._live_object(manifest, resource) if resource is not None else None
         except (ApiError, codec.DecodeError) as error:
             return Effect(name, file, "unknown", why=message_of(error))
@@ -107,16 +108,38 @@ class _Cluster:
             return Effect(name, file, "same", why="it is not there, and no part of the release")
         return Effect(name, file, "left", why="no part of the release any more, and nothing deletes it")
 
+    def _effect_unserved(self, manifest: Manifest) -> Effect:
+        """Returns the effect of a manifest in a version that the server does not serve.
+
+        A dry run cannot be sent in it. Whether the object is there is asked in another version, if there is one.
+        """
+        name, file = str(manifest.identity), manifest.file
+        defined = self._defined.get((manifest.identity.group, manifest.identity.kind))
+        is_coming = defined is not None and str(manifest.object.get("apiVersion") or "") in defined
+        if not is_coming and not is_deletion(manifest):
+            own = "" if defined is None else f", and the release's definition serves {', '.join(defined) or 'none'}"
+            return Effect(name, file, "refused", why=f"the server knows no {_gvk(manifest)}{own}")
+        other = self._in_other_version(manifest)
+        if other is None and is_deletion(manifest):
+            return Effect(name, file, "same", why="the cluster has no such kind")
+        if other is None:
+            return Effect(name, file, "created", why="its kind comes with the release")
+        live = self._live_object(manifest, other)
+        if live is not None and not is_coming:
+            # The operator finds no kind to delete, and takes the object for gone.
+            return Effect(name, file, "left", why=f"the server knows no {_gvk(manifest)}, so that nothing deletes it")
+        if (effect := _effect_untried(manifest, live)) is not None:
+            return effect
+        if live is None:
+            return Effect(name, file, "created", why="the version of its kind comes with the release")
+        why = f"it is there, and nothing can be tried before the release's definition serves {_gvk(manifest)}"
+        return Effect(name, file, "unknown", why=why)
+
     def _compare_object(self, manifest: Manifest, resource: Resource, live: JSON | None) -> Effect:
         """Returns what the release would do to one object, by a dry run of the server where there is one to try."""
         name, file = str(manifest.identity), manifest.file
-        if is_deletion(manifest):
-            return Effect(name, file, "deleted" if live is not None else "same")
-        annotations = manifest.annotations or {}
-        if live is not None and annotations.get(tasks.CREATE_ONLY, "").lower() == "true":
-            return Effect(name, file, "same", why="it is created where it is absent, and left alone otherwise")
-        if (manifest.identity.group, manifest.identity.kind) in _NOTHING_TRIED and live is not None:
-            return Effect(name, file, "same", why="its operator keeps it")
+        if (effect := _effect_untried(manifest, live)) is not None:
+            return effect
         if live is None and resource.namespaced and manifest.identity.namespace in self._missing_namespaces:
             return Effect(name, file, "created", why="its namespace comes with the release")
         try:
@@ -161,14 +184,42 @@ class _Cluster:
 
     def _resource(self, manifest: Manifest) -> Resource | None:
         """Returns the resource by which the server serves the manifest's kind, or None."""
-        version = str(manifest.object.get("apiVersion") or "")
-        if version not in self._served:
+        return self._kind_in(str(manifest.object.get("apiVersion") or ""), manifest.identity.kind)
+
+    def _in_other_version(self, manifest: Manifest) -> Resource | None:
+        """Returns the resource by which the server serves the manifest's kind in any version of its group, or None."""
+        group = manifest.identity.group
+        if not group:
+            return None  # core has one version
+        if group not in self._versions:
             try:
-                self._served[version] = self._client.send(discovery.list_kinds(version))
+                self._versions[group] = self._client.send(discovery.list_versions(group))
             except NotFound:
-                self._served[version] = ()
-        resources = self._served[version]
-        return next((resource for resource in resources if resource.kind == manifest.identity.kind), None)
+                self._versions[group] = ()
+        found = (self._kind_in(api_version, manifest.identity.kind) for api_version in self._versions[group])
+        return next((resource for resource in found if resource is not None), None)
+
+    def _kind_in(self, api_version: str, kind: str) -> Resource | None:
+        """Returns the resource of that kind, None if the server does not serve it in that version."""
+        if api_version not in self._served:
+            try:
+                self._served[api_version] = self._client.send(discovery.list_kinds(api_version))
+            except NotFound:
+                self._served[api_version] = ()
+        return next((resource for resource in self._served[api_version] if resource.kind == kind), None)
+
+
+def _effect_untried(manifest: Manifest, live: JSON | None) -> Effect | None:
+    """Returns the effect on an object that the operator deletes or leaves as it is, None if it would apply it."""
+    name, file = str(manifest.identity), manifest.file
+    if is_deletion(manifest):
+        return Effect(name, file, "deleted" if live is not None else "same")
+    annotations = manifest.annotations or {}
+    if live is not None and annotations.get(tasks.CREATE_ONLY, "").lower() == "true":
+        return Effect(name, file, "same", why="it is created where it is absent, and left alone otherwise")
+    if (manifest.identity.group, manifest.identity.kind) in _NOTHING_TRIED and live is not None:
+        return Effect(name, file, "same", why="its operator keeps it")
+    return None
 
 
 def _without_hash_label(obj: JSON) -> JSON:
@@ -181,14 +232,21 @@ def _without_hash_label(obj: JSON) -> JSON:
     return {**obj, "metadata": kept_metadata}
 
 
-def _defined_kind(manifest: Manifest) -> Iterator[tuple[str, str]]:
-    """Yields group and kind that a CustomResourceDefinition of the release defines."""
+def _defined_kind(manifest: Manifest) -> Iterator[tuple[tuple[str, str], tuple[str, ...]]]:
+    """Yields group and kind that a CustomResourceDefinition of the release defines, with the apiVersions it serves."""
     if (manifest.identity.group, manifest.identity.kind) != _CRD or is_deletion(manifest):
         return
     spec = manifest.object.get("spec")
     names = spec.get("names") if isinstance(spec, dict) else None
-    if isinstance(spec, dict) and isinstance(names, dict):
-        yield str(spec.get("group", "")), str(names.get("kind", ""))
+    if not isinstance(spec, dict) or not isinstance(names, dict):
+        return
+    group, versions = str(spec.get("group", "")), spec.get("versions")
+    served = tuple(
+        f"{group}/{version['name']}"
+        for version in (versions if isinstance(versions, list) else ())
+        if isinstance(version, dict) and version.get("served") and version.get("name")
+    )
+    yield (group, str(names.get("kind", ""))), served
 
 
 def _gvk(manifest: Manifest) -> str:
