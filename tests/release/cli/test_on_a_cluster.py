@@ -195,6 +195,12 @@ NEW_SPACE = plain("Namespace", "new")
         pytest.param(
             [config_map("b", "new"), deleted(NEW_SPACE)], "unknown", 'namespaces "new" not found', id="in one that goes"
         ),
+        pytest.param(
+            [plain("ConfigMap", "a")],
+            "refused",
+            "ConfigMap a names no namespace, which its kind needs",
+            id="of no namespace, where the kind has one",
+        ),
         pytest.param([config_map("b", "new")], "unknown", 'namespaces "new" not found', id="in one that nobody makes"),
         pytest.param([{**config_map("a"), "data": {"x": 1}}], "refused", ".data.x", id="what the server does not take"),
         pytest.param(
@@ -334,6 +340,9 @@ def test_what_the_cluster_gives_is_part_of_the_change(there: Server, tmp_path: P
         ),
         pytest.param(config_map("b"), ("same", "it is not there, and no part of the release"), id="not there"),
         pytest.param(TOOL, ("same", "it is not there, and no part of the release"), id="of a kind nobody has"),
+        pytest.param(
+            plain("ConfigMap", "a"), ("same", "it is not there, and no part of the release"), id="of no namespace"
+        ),
         pytest.param(deleted(config_map("a")), None, id="deleted by the release before"),
     ],
 )

@@ -93,6 +93,8 @@ class _Cluster:
             if resource is None:
                 return self._effect_unserved(manifest)
             return self._compare_object(manifest, resource, self._live_object(manifest, resource))
+        except Terminal as error:
+            return Effect(name, file, "refused", why=error.message)
         except (ApiError, codec.DecodeError) as error:
             return Effect(name, file, "unknown", why=message_of(error))
 
@@ -102,6 +104,8 @@ class _Cluster:
         try:
             resource = self._resource(manifest) or self._in_other_version(manifest)
             live = self._live_object(manifest, resource) if resource is not None else None
+        except Terminal:
+            live = None  # no object has that name
         except (ApiError, codec.DecodeError) as error:
             return Effect(name, file, "unknown", why=message_of(error))
         if live is None:
@@ -136,16 +140,16 @@ class _Cluster:
         return Effect(name, file, "unknown", why=why)
 
     def _compare_object(self, manifest: Manifest, resource: Resource, live: JSON | None) -> Effect:
-        """Returns what the release would do to one object, by a dry run of the server where there is one to try."""
+        """Returns what the release would do to one object, by a dry run of the server where there is one to try.
+
+        Raises Terminal for an object that cannot be made of the manifest.
+        """
         name, file = str(manifest.identity), manifest.file
         if (effect := _effect_untried(manifest, live)) is not None:
             return effect
         if live is None and resource.namespaced and manifest.identity.namespace in self._missing_namespaces:
             return Effect(name, file, "created", why="its namespace comes with the release")
-        try:
-            obj = render(Task(manifest, 1, 1), self._cluster).object
-        except Terminal as error:
-            return Effect(name, file, "refused", why=error.message)
+        obj = render(Task(manifest, 1, 1), self._cluster).object
         try:
             answer = self._client.send(
                 calls.apply(resource, obj, field_manager=FIELD_MANAGER, force=True, dry_run=True)
@@ -175,9 +179,11 @@ class _Cluster:
         return False
 
     def _live_object(self, manifest: Manifest, resource: Resource) -> JSON | None:
-        """Returns the manifest's object as the cluster has it, None if it has none. Raises KubeError."""
+        """Returns the manifest's object as the cluster has it, None if it has none. Raises KubeError and Terminal."""
+        namespace = manifest.identity.namespace if resource.namespaced else ""
+        if resource.namespaced and not namespace:
+            raise Terminal(f"{manifest.identity} names no namespace, which its kind needs", reason="NoNamespace")
         try:
-            namespace = manifest.identity.namespace if resource.namespaced else ""
             return self._client.send(calls.get_raw(resource, manifest.identity.name, namespace))
         except NotFound:
             return None
