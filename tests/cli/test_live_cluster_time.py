@@ -5,22 +5,27 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Callable, Iterator
-from datetime import timedelta
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 from tests.cli.commands import PAST, Run, Server
 from tests.preflight.cli.test_any_kubernetes import node
+from tests.preflight.control.test_catalog_images import definition
 from tests.preflight.control.test_cluster_runs import RUN
 
 from kubekit.api.core_v1 import ConfigMap, Node
+from kubekit.api.extension_v1 import CustomResourceDefinition
 from kubekit.api.scheme import resource_of
 from kubekit.kube import calls, config
+from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.clock import ManualClock, machine_now
+from runup.api.hub_v1 import ManagedCluster, ManifestWork
 from runup.cli.connection import Connection
 from runup.console.cli import worker_tasks
 from runup.console.decide.judgement import is_old
+from runup.fleet.control.hub_source import members_of_hub
 from runup.fleet.decide.members import Member
 from runup.preflight.cli.evaluate import RequestedUpdate
 from runup.preflight.control.cluster_runs import ClusterRun
@@ -32,7 +37,7 @@ from runup.rehearse.control.cluster_source import read_cluster_source
 from runup.rehearse.control.drain_source import read_cluster_objects
 
 JSON = dict[str, Any]
-NODES, CONFIG_MAPS = resource_of(Node), resource_of(ConfigMap)
+NODES, CONFIG_MAPS, DEFINITIONS = map(resource_of, (Node, ConfigMap, CustomResourceDefinition))
 DESIRED = {"version": "5.0.0", "image": "quay.io/x@sha256:1"}
 TODAY = f"{PAST:%Y-%m-%d}"
 
@@ -165,3 +170,21 @@ def test_the_console_counts_ages_by_its_own_clock(openshift: Server) -> None:
     judged = worker_tasks.judge(member, connection=Connection(), requested_update=RequestedUpdate(TargetRelease()))
     assert judged.findings.completed
     assert not is_old(judged.findings, machine_now(), timedelta(hours=1))
+
+
+def test_reports_of_a_hub_are_as_old_as_the_hub_says(kubernetes: Server) -> None:
+    """Its time is known once it has answered, which is before its clusters are judged."""
+    client = SyncClient(config.load(str(kubernetes.kubeconfig)))
+    for kind in (ManagedCluster, ManifestWork):
+        client.send(calls.create(DEFINITIONS, definition(resource_of(kind))))
+    client.send(calls.create(resource_of(ManagedCluster), {"metadata": {"name": "a"}}))
+    times: list[datetime] = []
+
+    def judge(clusters: Sequence[ManagedCluster], _works: object, now: datetime, **_more: object) -> list[Member]:
+        times.append(now)
+        return [Member(cluster.metadata.name) for cluster in clusters]
+
+    # A new client, which has not heard of any time.
+    members, _ = members_of_hub(SyncClient(config.load(str(kubernetes.kubeconfig))), "hub", "", judge)
+    assert [member.name for member in members] == ["a"]
+    assert [f"{now:%Y-%m-%d}" for now in times] == [TODAY]

@@ -68,6 +68,8 @@ FORBIDDEN = [
     pytest.param("http://[::ffff:127.0.0.1]:{port}/inward", id="loopback inside of an IPv6 address"),
     pytest.param("http://2130706433:{port}/inward", id="loopback as one number"),
     pytest.param("http://169.254.169.254/inward", id="where clouds keep credentials"),
+    pytest.param("http://100.100.100.200/inward", id="where another cloud keeps them"),
+    pytest.param("http://localhost:{port}/inward", id="this machine's name"),
     pytest.param("http://cloud.example/inward", id="a name of where clouds keep credentials"),
     pytest.param("http://0.0.0.0:{port}/inward", id="no address"),
     pytest.param("//127.0.0.1:{port}/inward", id="without a scheme"),
@@ -83,6 +85,19 @@ async def test_nobody_leads_inwards(here: ScriptedApi, place: str) -> None:
     with pytest.raises((aiohttp.ClientError, OSError)):
         await http_fetch.fetch(f"{named(here)}/first", within_s=5, limit=100)
     assert here.targets == ["GET /first"]
+
+
+@pytest.mark.parametrize("host", ["localhost", "a.LOCALHOST.", "127.1"])
+async def test_nobody_leads_to_the_proxys_own_machine(
+    here: ScriptedApi, monkeypatch: pytest.MonkeyPatch, host: str
+) -> None:
+    """The proxy would look the name up, so it must not be told."""
+    monkeypatch.setenv("http_proxy", here.url)
+    monkeypatch.delenv("no_proxy", raising=False)
+    here.answers(to(f"http://{host}:9/inward"), sent(b"a password"))
+    with pytest.raises(OSError, match="an address that redirects must not lead to"):
+        await http_fetch.fetch("http://start.example/first", within_s=5, limit=100)
+    assert [target.rpartition("/")[2] for target in here.targets] == ["first"]
 
 
 async def test_who_was_named_on_this_machine_may_lead_to_it(here: ScriptedApi) -> None:

@@ -16,6 +16,10 @@ from kubekit.http.deadline import Deadline
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
+# Where clouds serve a machine's credentials, beside the link-local 169.254.169.254: Amazon EC2 and Google Compute
+# Engine over IPv6, Alibaba Cloud, and the WireServer of Azure, by the documentation of each.
+METADATA = frozenset(map(ipaddress.ip_address, ("fd00:ec2::254", "fd20:ce::254", "100.100.100.200", "168.63.129.16")))
+
 
 class ForbiddenAddress(OSError):
     """A registry leads to an address that registries must not lead to."""
@@ -48,12 +52,14 @@ class AddressPolicy(msgspec.Struct, frozen=True):
 
 
 def is_local_only(address: Address) -> bool:
-    """Returns whether an address is this machine, link-local, unspecified or multicast.
-
-    Clouds serve credentials at link-local addresses.
-    """
-    # Cloud metadata services with credentials are at link-local addresses (169.254.169.254).
-    return address.is_loopback or address.is_link_local or address.is_unspecified or address.is_multicast
+    """Returns whether an address is this machine, link-local, unspecified, multicast, or of `METADATA`."""
+    return (
+        address.is_loopback
+        or address.is_link_local
+        or address.is_unspecified
+        or address.is_multicast
+        or address in METADATA
+    )
 
 
 def address_of(host: str) -> Address | None:

@@ -58,7 +58,8 @@ async def fetch(
                 request_headers = (
                     {"Authorization": authorization} if authorization and is_same_server(location, url) else {}
                 )
-                # The first URL is the administrator's and may name any address; a redirect may name no internal one.
+                # The first URL is the administrator's and may name any address; a redirect may name none of this
+                # machine, of the link or of a cloud's metadata.
                 reach = AddressPolicy(not hop, loopback)
                 answer = await _fetch_once(location, reach, limit, {**(headers or {}), **request_headers}, context)
                 if isinstance(answer, Page):
@@ -89,14 +90,14 @@ async def _fetch_once(
 ) -> Page | str:
     """Returns the page, or the target of a redirect."""
     parts = urlsplit(url)
-    resolved_address = address_of(parts.hostname or "")
-    if resolved_address is not None:
-        _refuse_address(reach, resolved_address)
-    # A proxy is the administrator's and resolves names itself: behind one only literal addresses can be checked.
+    host = parts.hostname or ""
+    # A proxy is the administrator's and resolves names itself: behind one only what is written can be checked.
+    try:
+        reach.check(host)
+    except ForbiddenAddress as error:
+        raise _forbidden(address_of(host) or host) from error
     connector = aiohttp.TCPConnector(
-        socket_factory=_factory(
-            AddressPolicy() if proxies.proxy_url_for(parts.scheme, parts.hostname or "") else reach
-        ),
+        socket_factory=_factory(AddressPolicy() if proxies.proxy_url_for(parts.scheme, host) else reach),
         ssl=context if context is not None else await asyncio.to_thread(_default_context),
     )
     async with (
@@ -127,12 +128,13 @@ def _factory(reach: AddressPolicy) -> Any:
 
     def make_socket(location: tuple[Any, ...]) -> socket.socket:
         family, kind, protocol, _, address = location
-        _refuse_address(reach, ipaddress.ip_address(str(address[0]).partition("%")[0]))
+        resolved = ipaddress.ip_address(str(address[0]).partition("%")[0])
+        if reach.refuses(resolved):
+            raise _forbidden(resolved)
         return socket.socket(family, kind, protocol)
 
     return make_socket
 
 
-def _refuse_address(reach: AddressPolicy, address: Address) -> None:
-    if reach.refuses(address):
-        raise ForbiddenAddress(errno.EACCES, f"a redirect to {address}, an address that redirects must not lead to")
+def _forbidden(place: Address | str) -> ForbiddenAddress:
+    return ForbiddenAddress(errno.EACCES, f"a redirect to {place}, an address that redirects must not lead to")

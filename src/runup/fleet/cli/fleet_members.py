@@ -107,7 +107,7 @@ def _members_of_hub(named_members: NamedMembers, connection: Connection) -> tupl
         else partial(members_with_reports, target=named_members.target)
     )
     with connection_to(Member(hub, context=hub), connection).client("fleet") as client:
-        return members_of_hub(client, hub, named_members.cluster_set, judge, client.now())
+        return members_of_hub(client, hub, named_members.cluster_set, judge)
 
 
 def _remote_members(address: str, named_members: NamedMembers) -> tuple[list[Member], list[str]]:

@@ -28,9 +28,7 @@ class Judge(Protocol):
     ) -> Sequence[Member]: ...
 
 
-def members_of_hub(
-    client: SyncClient, hub: str, cluster_set: str, judge: Judge, now: datetime
-) -> tuple[list[Member], list[str]]:
+def members_of_hub(client: SyncClient, hub: str, cluster_set: str, judge: Judge) -> tuple[list[Member], list[str]]:
     """Returns a member for each cluster of the hub, or of one of its sets, and why there may be others.
 
     `hub` is its context, as typed. Raises BadFleet if it is not a hub, or has no such set or no cluster; and KubeError.
@@ -45,7 +43,8 @@ def members_of_hub(
     if cluster_set:
         chosen = clusters_of_set(chosen, _set_named(client, hub, cluster_set))
     unreadable = {each.namespace: f"what its agent reports cannot be read: {each.problem}" for each in works.undecoded}
-    members = [*judge(chosen, works.items, now, unreadable=unreadable)]
+    # The hub's time, which only its answers tell.
+    members = [*judge(chosen, works.items, client.now(), unreadable=unreadable)]
     # Nobody knows of these which set they are in, so they are in each.
     members += [
         Member(each.name or "(without a name)", problem=f"its ManagedCluster cannot be read: {each.problem}")
