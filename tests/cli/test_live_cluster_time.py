@@ -177,7 +177,9 @@ def test_reports_of_a_hub_are_as_old_as_the_hub_says(kubernetes: Server) -> None
     client = SyncClient(config.load(str(kubernetes.kubeconfig)))
     for kind in (ManagedCluster, ManifestWork):
         client.send(calls.create(DEFINITIONS, definition(resource_of(kind))))
-    client.send(calls.create(resource_of(ManagedCluster), {"metadata": {"name": "a"}}))
+    clusters = resource_of(ManagedCluster)
+    named = {"apiVersion": clusters.api_version, "kind": clusters.kind, "metadata": {"name": "a"}}
+    client.send(calls.create(clusters, named))
     times: list[datetime] = []
 
     def judge(clusters: Sequence[ManagedCluster], _works: object, now: datetime, **_more: object) -> list[Member]:
