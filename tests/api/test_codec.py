@@ -167,9 +167,10 @@ DEEP = b"[" * 100_000 + b"]" * 100_000
         pytest.param(b'{"metadata":null,"spec":5,"x":' + DEEP + b"}", id="the same beside a null and a wrong type"),
         pytest.param(b'{"metadata":{"name":"\xff"}}', id="bytes that are no UTF-8"),
         pytest.param(b'{"spec":null,"metadata":{"name":"\xff"}}', id="the same beside a null"),
+        pytest.param('{"metadata":{"name":"\ud800"}}', id="half of a surrogate pair in a text"),
     ],
 )
-def test_what_nobody_can_decode_is_a_decode_error(body: bytes) -> None:
+def test_what_nobody_can_decode_is_a_decode_error(body: bytes | str) -> None:
     """Whoever reads other people's JSON catches one error: another would end what reads it."""
     with pytest.raises(codec.DecodeError):
         codec.decode(ClusterVersion, body)

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 HEAVY = ("cel_expr_python", "cryptography", "sqlite3", "rich", "pygments")
-# What only a preflight, another release or a ConfigMap with a TLS profile needs.
+# What a preflight, a ConfigMap with a TLS profile, or the reading of a release needs: not before there is one.
 LATER = ("pysequoia", "yaml", "semver", "kubekit.lang.cel", "runup.checks.catalogue", "runup.kernelmodules")
 
 

@@ -14,8 +14,9 @@ JSON = dict[str, Any]
 
 # Characters kept of a decoder's message, which quotes the invalid value, however long that is.
 LONGEST_WORDS = 300
-# Errors of a decoder on untrusted input: invalid JSON, another type, nested too deeply, invalid UTF-8.
-_UNREADABLE = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
+# Errors of a decoder on untrusted input: invalid JSON, another type, nested too deeply, invalid UTF-8, half of a
+# surrogate pair in a str.
+_UNREADABLE = (msgspec.DecodeError, RecursionError, UnicodeDecodeError, UnicodeEncodeError)
 
 
 class DecodeError(ValueError):

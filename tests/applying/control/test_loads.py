@@ -52,9 +52,9 @@ class Scene:
     def _wake(self) -> None:
         self.woken += 1
 
-    async def load(self, image: str) -> None:
+    async def load(self, image: str, *, applied: str = "") -> None:
         """Ask for it, and wait."""
-        self.loads.load(Release(image=image, version="5.2.0"))
+        self.loads.load(Release(image=image, version="5.2.0"), applied=applied)
         await eventually(lambda: not self.loads.states[image].running)
 
 
@@ -132,6 +132,18 @@ async def test_few_releases_are_kept() -> None:
     assert list(at.loads.states) == [OWN, "c", "d", "e"]
     await at.loads.close()
     assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_the_release_that_is_applied_is_kept() -> None:
+    """However many others are asked for meanwhile: what it enables is compared with the next one."""
+    at = Scene()
+    for image in ("applied", "refused", "asked"):
+        await at.load(image, applied="applied")
+    assert list(at.loads.states) == [OWN, "applied", "asked"]
+    at.source.error = NotLoaded("no", reason="LoadPayload")
+    for image in ("bad", "bad", "worse"):
+        await at.load(image, applied="applied")
+    assert list(at.loads.states) == [OWN, "applied", "worse"]
 
 
 def test_which_files_of_a_folder_are_a_release_s(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 from tests.cli.commands import cluster
 
+from kubekit.api.meta_v1 import Condition
 from runup.api.config_v1 import AcceptRisk, ConditionalUpdateRisk, Update
 from runup.cli.errors import CommandError
 from runup.clusterversion.cli.target_choice import (
@@ -57,9 +58,9 @@ def _cluster(
     return cluster({"spec": {"clusterID": "x", **(spec or {})}, "status": status})
 
 
-def _not_offered(found: Any) -> Any:
+def _not_offered(found: Any, *conditions: Condition) -> Any:
     """The cluster with its first conditional update as one that is there for a preflight alone."""
-    risk = ConditionalUpdateRisk(name="UpdatePathNotOffered", message="m", url="u")
+    risk = ConditionalUpdateRisk(name="UpdatePathNotOffered", message="m", url="u", conditions=conditions)
     first, *others = found.status.conditional_updates
     updates = [replace(first, risks=(risk,)), *others]
     return replace(found, status=replace(found.status, conditional_updates=updates))
@@ -250,6 +251,19 @@ REFUSED: dict[str, tuple[Any, Flags, str]] = {
     "one that only a preflight lists": (
         _not_offered(_cluster([("5.1.0", A)], [("5.3.0", C, "Unknown")])),
         Flags(to="5.3.0", allow_not_recommended=True),
+        "the update service does not offer 5.3.0, which a preflight checks: go by way of the releases that `runup "
+        "preflight explain UpdatePathNotOffered` names. To go there all the same, name its image: "
+        f"--to-image={C} --allow-explicit-upgrade",
+    ),
+    "one of which the update service has said nothing yet": (
+        _not_offered(_cluster([("5.1.0", A)], [("5.3.0", C, "Unknown")]), Condition(type="Applies", status="Unknown")),
+        Flags(to="5.3.0", allow_not_recommended=True),
+        "whether the update service offers 5.3.0, which a preflight checks, is not known: it has not answered yet; try "
+        "again in a minute, or see `runup upgrade` for why it does not answer",
+    ),
+    "one that the update service does not offer": (
+        _not_offered(_cluster([("5.1.0", A)], [("5.3.0", C, "False")]), Condition(type="Applies", status="True")),
+        Flags(to="5.3.0"),
         "the update service does not offer 5.3.0, which a preflight checks: go by way of the releases that `runup "
         "preflight explain UpdatePathNotOffered` names. To go there all the same, name its image: "
         f"--to-image={C} --allow-explicit-upgrade",

@@ -35,12 +35,15 @@ class ReleaseLoads:
         self._wake = wake
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
-    def load(self, release: Release) -> None:
-        """Starts to load `release`, unless it is loaded or being loaded."""
+    def load(self, release: Release, *, applied: str = "") -> None:
+        """Starts to load `release`, unless it is loaded or being loaded.
+
+        `applied` is the pull spec of the release that is being applied, which is kept.
+        """
         load_state = self.states.get(release.image)
         if load_state is not None and (load_state.running or load_state.payload is not None):
             return
-        self._forget_one()
+        self._make_room(release.image, applied)
         # The last error stays visible until this attempt has ended.
         before = load_state or Loading()
         self.states[release.image] = Loading(running=True, reason=before.reason, error=before.error, at=before.at)
@@ -77,8 +80,9 @@ class ReleaseLoads:
     def _failed(self, image: str, reason: str, message: str) -> None:
         self.states[image] = Loading(reason=reason, error=message, at=self._clock.now())
 
-    def _forget_one(self) -> None:
-        """Drops the oldest releases, so that there is room for one more."""
-        removable_images = [image for image, state in self.states.items() if image != self._own and not state.running]
-        for image in removable_images[: max(len(removable_images) - MAX_LOADED_RELEASES + 1, 0)]:
-            del self.states[image]
+    def _make_room(self, image: str, applied: str) -> None:
+        """Drops the oldest releases but `applied`, so that there is room for `image`."""
+        ended = [each for each, state in self.states.items() if each not in (self._own, image) and not state.running]
+        removable_images = [each for each in ended if each != applied]
+        for each in removable_images[: max(len(ended) - MAX_LOADED_RELEASES + 1, 0)]:
+            del self.states[each]

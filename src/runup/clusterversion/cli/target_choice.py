@@ -158,6 +158,8 @@ class _Walk:
         self.candidates: list[Release] = []
         self.conditions: dict[str, Condition] = {}
         self.unoffered: list[Release] = []
+        # Targets of preflights of which the update service has not said yet whether it offers them.
+        self.unanswered: list[Release] = []
 
     def result(self) -> Target | Nothing:
         """Returns the release that the flags choose, or why there is nothing to do. Raises CommandError to refuse."""
@@ -185,8 +187,11 @@ class _Walk:
         # Conditional updates that are recommended are in availableUpdates, too, and were found there.
         for update, condition in not_recommended(self.status.conditional_updates):
             # A preflight lists its target, which does not make it one that is offered (docs/decisions/0075).
-            if any(risk.name == preflight_reasons.NOT_OFFERED for risk in update.risks):
-                self.unoffered.append(update.release)
+            risk = next((risk for risk in update.risks if risk.name == preflight_reasons.NOT_OFFERED), None)
+            if risk is not None:
+                applies = find(risk.conditions, "Applies")
+                is_known = applies is None or applies.status != "Unknown"
+                (self.unoffered if is_known else self.unanswered).append(update.release)
                 continue
             if self._is_named(update.release, "available conditional updates"):
                 if notes := informs_only(update, condition, self.accepted):
@@ -226,6 +231,12 @@ class _Walk:
         """Returns why no update was found. Raises CommandError if the flags name one that is not offered."""
         flags = self.flags
         checked = next((release for release in self.unoffered if flags.to and flags.to == release.version), None)
+        unanswered = next((release for release in self.unanswered if flags.to and flags.to == release.version), None)
+        if unanswered is not None:
+            raise CommandError(
+                f"whether the update service offers {unanswered.version}, which a preflight checks, is not known: it "
+                "has not answered yet; try again in a minute, or see `runup upgrade` for why it does not answer"
+            )
         if checked is not None:
             raise CommandError(
                 f"the update service does not offer {checked.version}, which a preflight checks: go by way of the "

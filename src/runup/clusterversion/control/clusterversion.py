@@ -405,7 +405,8 @@ class ClusterVersionController:
     def load(self, release: Release) -> None:
         """Loads a release, if this operator applies releases."""
         if self._loads is not None:
-            self._loads.load(release)
+            wanted = self._worker.progress.wanted if self._worker is not None else None
+            self._loads.load(release, applied=wanted.image if wanted is not None else "")
 
     def apply(self, request: ApplyRelease) -> None:
         """Hands the release over to the worker, whose progress shows the request from then on."""
