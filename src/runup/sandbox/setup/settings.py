@@ -113,7 +113,7 @@ def _read_settings_file(file: Path, kind: type[S]) -> S | None:
         return msgspec.json.decode(file.read_bytes(), type=kind)
     except FileNotFoundError:
         return None
-    except (OSError, msgspec.DecodeError) as error:
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         text = f"{file} cannot be read ({error}); remove the folder, or give another with --data"
         raise SandboxError(text, reason="BadSettings") from error
 
