@@ -85,7 +85,14 @@ def root(ctx: click.Context) -> None:
 def main(argv: Sequence[str] | None = None, prog: str = "runup") -> int:
     """Runs the command line `argv` and returns its exit code; only a bug of ours ends in a traceback."""
     with printable_streams():
-        return _run_command(argv, prog)
+        try:
+            return _run_command(argv, prog)
+        except Exception:  # noqa: BLE001 (a bug of ours)
+            import traceback
+
+            # Written here and not by the interpreter: its message may quote the cluster.
+            sys.stderr.write(traceback.format_exc())
+            return 1
 
 
 def _run_command(argv: Sequence[str] | None, prog: str) -> int:

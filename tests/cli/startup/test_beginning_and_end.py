@@ -219,11 +219,20 @@ def test_exit_codes_of_what_a_command_raises(error: BaseException, code: int, sa
     assert ending(raising(error)) == Ran(code, "", said)
 
 
-@pytest.mark.parametrize("error", [KeyError("x"), OSError("no errno")], ids=["a key", "an error without a number"])
-def test_a_bug_is_raised(error: Exception, ending: Ending) -> None:
-    """With its traceback."""
-    with pytest.raises(type(error)):
-        ending(raising(error))
+@pytest.mark.parametrize(
+    ("error", "last"),
+    [
+        pytest.param(KeyError("x"), "KeyError: 'x'", id="a key"),
+        pytest.param(OSError("no errno"), "OSError: no errno", id="an error without a number"),
+        pytest.param(RuntimeError("\x1b[2J"), "RuntimeError: \\x1b[2J", id="one that quotes what acts on a terminal"),
+    ],
+)
+def test_a_bug_ends_in_its_traceback(error: Exception, last: str, ending: Ending) -> None:
+    """Its message may be of a cluster, so that it is escaped as all else is."""
+    ran = ending(raising(error))
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith("Traceback (most recent call last):\n")
+    assert ran.err.splitlines()[-1] == last
 
 
 @pytest.mark.parametrize(("result", "code"), [(7, 7), (None, 0), ("text", 0), (0, 0)])

@@ -116,7 +116,7 @@ def way_back(cluster: ClusterVersion, *, version: str, image: str) -> Target | N
     is_named = _is_same_image(image, update.back_to.image) if image else version == update.back_to.version
     if not is_named:
         return None
-    return Target(update.back_to.version, update.back_to.image, (out(update.taken_back),), takes_back=True)
+    return Target(update.back_to.version, update.back_to.image, (err(update.taken_back),), takes_back=True)
 
 
 class Clearing(msgspec.Struct, frozen=True):
