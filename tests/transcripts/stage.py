@@ -140,10 +140,14 @@ def furnish(server: Server) -> None:
     server.client.send(calls.apply(resource_of(ConfigMap), stored, field_manager="test", force=True))
 
 
+def offset_s() -> float:
+    """How far `NOW` is ahead of the machine's time."""
+    return (NOW - datetime.now(UTC)).total_seconds()
+
+
 def environment(server: Server) -> dict[str, str]:
     """Of a reader at that cluster and at that time, whose own settings do not count."""
     own = ("NO_COLOR", "COLUMNS", "LINES", "TERM", "CVO_NAMESPACE")
-    offset_s = (NOW - datetime.now(UTC)).total_seconds()
     kept = {key: value for key, value in os.environ.items() if key not in own}
     return {
         **kept,
@@ -151,5 +155,5 @@ def environment(server: Server) -> dict[str, str]:
         "LC_ALL": "C.UTF-8",
         "TERM": "xterm",
         "NO_COLOR": "1",
-        CLOCK_OFFSET_VARIABLE: str(offset_s),
+        CLOCK_OFFSET_VARIABLE: str(offset_s()),
     }
