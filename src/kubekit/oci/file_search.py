@@ -124,7 +124,7 @@ class Search:
         return {
             path: why
             for path, why in sorted(self._faults.items())
-            if key(posixpath.basename(path)) not in self._found and (self._is_inside(path) or path in self._awaited)
+            if key(posixpath.basename(path)) not in self._found and self._counts(path)
         }
 
     @property
@@ -138,7 +138,7 @@ class Search:
         return {
             path: (key, target)
             for path, (key, target) in sorted(links.items())
-            if key in self._sought.wanted and key not in self._found and self._is_inside(path)
+            if key in self._sought.wanted and key not in self._found and self._counts(path)
         }
 
     def layer(self, entries: Iterable[tuple[str, Entry]], content: Callable[[], Iterator[bytes]] = _no_content) -> bool:
@@ -236,6 +236,10 @@ class Search:
         self._follow_links()
         for file_path, key in self._files.items():
             self._record_file(file_path, key)
+
+    def _counts(self, path: str) -> bool:
+        """Returns whether a file at `path` is one of the folder's: in it, or where a link of it leads."""
+        return self._is_inside(path) or path in self._awaited
 
     def _is_inside(self, path: str) -> bool:
         return any(_is_below(path, root) for root in self._roots)

@@ -212,6 +212,16 @@ LINKED = [
 ]
 
 
+def test_a_link_of_the_folder_to_such_a_link_is_not_known() -> None:
+    """What is unread is then outside of the folder."""
+    query = FileQuery(FOLDER, frozenset({"simple"}), key, lambda _path, _head: "")
+    found = Search("image", query)
+    layer = (Made("opt/readme.txt", b"hello"), hardlink("x/simple.ko", "opt/readme.txt"), symlink(KO, "/x/simple.ko"))
+    found.layer((inner_path(path, "image"), entry) for path, entry in entries(*layer))
+    assert (found.found, found.faults) == ({}, {})
+    assert found.unread == {"x/simple.ko": ("simple", "opt/readme.txt")}
+
+
 @pytest.mark.parametrize(("layers", "target"), LINKED)
 def test_a_link_to_a_file_of_another_name_is_not_known(tmp_path: Path, layers: list[list[Made]], target: str) -> None:
     """What it links to was not looked at, so that it may be anything: neither found nor a fault."""

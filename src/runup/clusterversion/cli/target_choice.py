@@ -230,13 +230,13 @@ class _Walk:
     def _nothing_to_do(self) -> Nothing:
         """Returns why no update was found. Raises CommandError if the flags name one that is not offered."""
         flags = self.flags
-        checked = next((release for release in self.unoffered if flags.to and flags.to == release.version), None)
         unanswered = next((release for release in self.unanswered if flags.to and flags.to == release.version), None)
         if unanswered is not None:
             raise CommandError(
                 f"whether the update service offers {unanswered.version}, which a preflight checks, is not known: it "
                 "has not answered yet; try again in a minute, or see `runup upgrade` for why it does not answer"
             )
+        checked = next((release for release in self.unoffered if flags.to and flags.to == release.version), None)
         if checked is not None:
             raise CommandError(
                 f"the update service does not offer {checked.version}, which a preflight checks: go by way of the "
