@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from importlib import import_module
+from typing import Any
 
 
 def sha256(data: bytes) -> bytes:
     """Returns the digest, the same as `hashlib.sha256(data).digest()`."""
+    digest: bytes = _algorithm()(data).digest()
+    return digest
+
+
+@cache
+def _algorithm() -> Callable[[bytes], Any]:
+    """Returns the interpreter's own SHA-256. It is looked for once: a module that is not there takes longer than a digest."""
     for name in ("_sha2", "_sha256"):  # since Python 3.12, and before
         try:
-            digest: bytes = import_module(name).sha256(data).digest()
+            algorithm: Callable[[bytes], Any] = import_module(name).sha256
         except ImportError:
             continue
-        return digest
+        return algorithm
     import hashlib
 
-    return hashlib.sha256(data).digest()
+    return hashlib.sha256

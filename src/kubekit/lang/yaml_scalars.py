@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import re
 
+from kubekit.lang.pattern import Pattern
+
 _WORDS: dict[str, bool | float | None] = {
     **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"), True),
     **dict.fromkeys(("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"), False),
@@ -15,15 +17,16 @@ _WORDS: dict[str, bool | float | None] = {
 }
 _FIRST_OF_NUMBER = frozenset("+-.0123456789")
 _OF_NUMBER = "+-._0123456789abcdefABCDEFxXoO"
+_SIGNS_OF_NUMBER = 2
 _UNSIGNED_MAX = 2**64 - 1
 _SURELY_FITS = 19
 _SIGNED_MIN, _SIGNED_MAX = -(2**63), 2**63 - 1
 
 
-_INTEGER = re.compile(r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|(0|[1-9][0-9]*))\Z")
+_INTEGER = Pattern(r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|(0|[1-9][0-9]*))\Z")
 
 
-_FLOATING = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z")
+_FLOATING = Pattern(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z")
 
 
 def scalar(text: str) -> str | int | float | bool | None:
@@ -34,6 +37,8 @@ def scalar(text: str) -> str | int | float | bool | None:
         return text
     if text.isdecimal() and text[0] != "0" and len(text) < _SURELY_FITS:
         return int(text)
+    if text.count(".") > 1 or text.count("-") > _SIGNS_OF_NUMBER:  # a version, a uid: no pattern is compiled for them
+        return text
     number = _parse_number(text)
     return text if number is None else number
 
