@@ -10,13 +10,13 @@ from typing import Any
 
 def sha256(data: bytes) -> bytes:
     """Returns the digest, the same as `hashlib.sha256(data).digest()`."""
-    digest: bytes = _algorithm()(data).digest()
+    digest: bytes = find_algorithm()(data).digest()
     return digest
 
 
 @cache
-def _algorithm() -> Callable[[bytes], Any]:
-    """Returns the interpreter's own SHA-256. It is looked for once: a module that is not there takes longer than a digest."""
+def find_algorithm() -> Callable[[bytes], Any]:
+    """Returns the interpreter's own SHA-256, looked for once: to miss a module takes longer than a digest."""
     for name in ("_sha2", "_sha256"):  # since Python 3.12, and before
         try:
             algorithm: Callable[[bytes], Any] = import_module(name).sha256

@@ -33,9 +33,9 @@ RESOURCES.update(
     {
         "runup.api.config_v1.ClusterOperator": _config("ClusterOperator", "clusteroperators"),
         "runup.api.config_v1.ClusterVersion": _config("ClusterVersion", "clusterversions"),
-        "runup.api.config_v1.FeatureGate": _config("FeatureGate", "featuregates"),
+        "runup.api.cluster_settings_v1.FeatureGate": _config("FeatureGate", "featuregates"),
         "runup.api.config_v1.Infrastructure": _config("Infrastructure", "infrastructures"),
-        "runup.api.config_v1.Network": _config("Network", "networks"),
+        "runup.api.cluster_settings_v1.Network": _config("Network", "networks"),
         "runup.api.machineconfig_v1.MachineConfig": _machineconfig("MachineConfig", "machineconfigs"),
         "runup.api.machineconfig_v1.MachineConfigPool": _machineconfig("MachineConfigPool", "machineconfigpools"),
         "runup.api.operator_v1.Etcd": Resource("operator.openshift.io", "v1", "Etcd", "etcds", namespaced=False),
@@ -55,10 +55,10 @@ RESOURCES.update(
         "runup.api.hub_v1.ManifestWork": Resource(
             "work.open-cluster-management.io", "v1", "ManifestWork", "manifestworks", namespaced=True
         ),
-        "runup.api.config_v1.ConfigNode": _config("Node", "nodes"),
-        "runup.api.config_v1.Image": _config("Image", "images"),
-        "runup.api.config_v1.ImageDigestMirrorSet": _config("ImageDigestMirrorSet", "imagedigestmirrorsets"),
-        "runup.api.config_v1.Proxy": _config("Proxy", "proxies"),
+        "runup.api.cluster_settings_v1.ConfigNode": _config("Node", "nodes"),
+        "runup.api.cluster_settings_v1.Image": _config("Image", "images"),
+        "runup.api.cluster_settings_v1.ImageDigestMirrorSet": _config("ImageDigestMirrorSet", "imagedigestmirrorsets"),
+        "runup.api.cluster_settings_v1.Proxy": _config("Proxy", "proxies"),
         "runup.api.machineconfig_v1.KubeletConfig": _machineconfig("KubeletConfig", "kubeletconfigs"),
         "runup.api.operator_v1.CloudCredential": _operator("CloudCredential", "cloudcredentials"),
         "runup.api.machineconfig_v1.MachineOSConfig": _machineconfig("MachineOSConfig", "machineosconfigs"),

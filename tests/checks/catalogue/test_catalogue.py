@@ -23,7 +23,8 @@ from kubekit.api.core_v1 import Node
 from kubekit.api.meta_v1 import Object
 from kubekit.api.workloads_v1 import PodDisruptionBudget
 from kubekit.lang.version import Version
-from runup.api.config_v1 import ClusterOperator, ClusterVersion, FeatureGate, Infrastructure, Network, UpdateHistory
+from runup.api.cluster_settings_v1 import FeatureGate, Network
+from runup.api.config_v1 import ClusterOperator, ClusterVersion, Infrastructure, UpdateHistory
 from runup.api.machineconfig_v1 import MachineConfigPool
 from runup.checks.catalogue import CHECKS
 from runup.checks.catalogue.network import dual_stack

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kubekit.api import codec
-from runup.api.config_v1 import FeatureGate
+from runup.api.cluster_settings_v1 import FeatureGate
 from runup.clusterversion.decide.gates import open_gates, why_closed
 
 

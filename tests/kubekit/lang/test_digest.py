@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from kubekit.lang.digest import _algorithm, sha256
+from kubekit.lang.digest import find_algorithm, sha256
 
 # The first two: FIPS 180-4's own examples.
 _ABC = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
@@ -28,8 +28,8 @@ def test_a_python_without_its_own_takes_hashlib(monkeypatch: pytest.MonkeyPatch)
     """Both modules are the interpreter's private ones: either may go."""
     for name in ("_sha2", "_sha256"):
         monkeypatch.setitem(sys.modules, name, None)
-    _algorithm.cache_clear()
+    find_algorithm.cache_clear()
     try:
         assert sha256(b"abc").hex() == _ABC
     finally:
-        _algorithm.cache_clear()
+        find_algorithm.cache_clear()

@@ -6,7 +6,8 @@ import pytest
 from tests.factories import cluster_version, feature_gate
 
 from kubekit.lang.version import Version
-from runup.api.config_v1 import CapabilitiesSpec, CapabilitiesStatus, FeatureGate
+from runup.api.cluster_settings_v1 import FeatureGate
+from runup.api.config_v1 import CapabilitiesSpec, CapabilitiesStatus
 from runup.checks.decide.declared_checks import declared_checks
 from runup.preflight.control.target_process import TargetRequest, filters_of
 

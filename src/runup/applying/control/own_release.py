@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from kubekit.oci.signatures import Verifier, verifier_from_config_map
-from runup.api.config_v1 import FeatureGate
+from runup.api.cluster_settings_v1 import FeatureGate
 from runup.release.decide.capabilities import KNOWN, Capabilities
 from runup.release.decide.inclusion import DEFAULT_PROFILE, Filters, feature_set_and_gates
 from runup.release.decide.manifest import Manifest

@@ -17,7 +17,8 @@ import msgspec
 from kubekit.api import codec
 from kubekit.api.meta_v1 import Wire
 from kubekit.api.scheme import Resource, resource_of
-from runup.api.config_v1 import ClusterVersion, FeatureGate
+from runup.api.cluster_settings_v1 import FeatureGate
+from runup.api.config_v1 import ClusterVersion
 from runup.checks.decide.reads import namespace_of
 from runup.preflight.decide.service_account import Right
 

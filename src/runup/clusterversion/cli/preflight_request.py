@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from kubekit.api.conditions import find
 from kubekit.kube import calls
 from kubekit.kube.api_errors import ApiError, BadRequest, Invalid, KubeError
-from runup.api.config_v1 import ClusterVersion, FeatureGate, Update
+from runup.api.cluster_settings_v1 import FeatureGate
+from runup.api.config_v1 import ClusterVersion, Update
 from runup.cli import clusterversion_client as clusters
 from runup.cli.clusterversion_client import Patch
 from runup.cli.errors import CommandError

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runup.api.config_v1 import FeatureGate
+from runup.api.cluster_settings_v1 import FeatureGate
 
 PREFLIGHT = "ClusterUpdatePreflight"
 ACCEPT_RISKS = "ClusterUpdateAcceptRisks"

@@ -11,7 +11,8 @@ from kubekit.api.core_v1 import ConfigMap, Event, Pod
 from kubekit.api.workloads_v1 import Deployment
 from runup.advice.decide.promql import NOTHING, PrometheusState
 from runup.advice.decide.service import ServiceState
-from runup.api.config_v1 import ClusterOperator, ClusterVersion, FeatureGate, Release
+from runup.api.cluster_settings_v1 import FeatureGate
+from runup.api.config_v1 import ClusterOperator, ClusterVersion, Release
 from runup.applying.decide.progress import Loading, Progress
 from runup.clusterversion.decide.status_write_rejected import RejectedFields
 from runup.clusterversion.decide.sync_failure import Failure

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from runup.api.config_v1 import FeatureGate, Update
+from runup.api.cluster_settings_v1 import FeatureGate
+from runup.api.config_v1 import Update
 from runup.clusterversion.decide import gates
 
 PREFLIGHT = "Preflight"

@@ -21,7 +21,8 @@ from kubekit.api.scheme import Resource
 from kubekit.error_types import Terminal
 from kubekit.lang.version import Version, VersionError
 from runup import __version__
-from runup.api.config_v1 import ClusterVersion, FeatureGate
+from runup.api.cluster_settings_v1 import FeatureGate
+from runup.api.config_v1 import ClusterVersion
 from runup.checks.catalogue import CHECKS
 from runup.checks.decide import target_manifests
 from runup.checks.decide.cluster_kinds import ClusterKind, checks_for_cluster, is_openshifts, reads_for_cluster

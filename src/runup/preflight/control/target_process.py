@@ -29,7 +29,8 @@ from kubekit.kube.first_reads import FirstReads
 from kubekit.lang.version import Version, VersionError
 from kubekit.oci.access import Access
 from runup.advice.control.prometheus import Prometheus
-from runup.api.config_v1 import ClusterVersion, FeatureGate
+from runup.api.cluster_settings_v1 import FeatureGate
+from runup.api.config_v1 import ClusterVersion
 from runup.checks.catalogue import CHECKS
 from runup.checks.decide import target_manifests
 from runup.checks.decide.cluster_kinds import ClusterKind, checks_for_cluster, is_openshifts, reads_for_cluster

@@ -21,7 +21,8 @@ from kubekit.kube.clock import Clock
 from kubekit.lang.version import Version
 from kubesandbox.apiserver.status_errors import ApiError as ServerError
 from kubesandbox.apiserver.store import StoreError
-from runup.api.config_v1 import ClusterVersion, FeatureGate
+from runup.api.cluster_settings_v1 import FeatureGate
+from runup.api.config_v1 import ClusterVersion
 from runup.applying.control.task_errors import KindMissing, error_message
 from runup.applying.decide.implicit_capabilities import implicit_capabilities_of
 from runup.applying.decide.progress import ApplyReason

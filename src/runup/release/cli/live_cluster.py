@@ -14,7 +14,7 @@ from kubekit.api.workloads_v1 import Deployment
 from kubekit.kube import calls
 from kubekit.kube.api_errors import ApiError, NotFound
 from kubekit.kube.client_sync import SyncClient
-from runup.api.config_v1 import FeatureGate
+from runup.api.cluster_settings_v1 import FeatureGate
 from runup.cli import clusterversion_client as clusters
 from runup.cli.errors import message_of
 from runup.release.decide.inclusion_input import OPERATOR, ClusterFacts, environment_of, profile_in

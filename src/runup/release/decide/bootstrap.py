@@ -13,7 +13,8 @@ from typing import Any
 from kubekit.api import codec
 from kubekit.error_types import Terminal
 from kubekit.lang import yaml as kyaml
-from runup.api.config_v1 import ComponentOverride, FeatureGate
+from runup.api.cluster_settings_v1 import FeatureGate
+from runup.api.config_v1 import ComponentOverride
 from runup.release.decide.inclusion import DEFAULT_PROFILE, Filters, Included, include
 from runup.release.decide.manifest import Manifest, parse_manifests
 from runup.release.decide.payload import IMAGE_REFERENCES_FILE, MANIFESTS, METADATA_FILE, RELEASE_MANIFESTS

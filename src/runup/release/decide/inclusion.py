@@ -11,7 +11,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from runup.api.config_v1 import ComponentOverride, FeatureGate
+from runup.api.cluster_settings_v1 import FeatureGate
+from runup.api.config_v1 import ComponentOverride
 from runup.release.decide.capabilities import Capabilities
 from runup.release.decide.manifest import Manifest
 

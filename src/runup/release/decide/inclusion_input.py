@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from runup.api.config_v1 import ClusterVersion, FeatureGate
+from runup.api.cluster_settings_v1 import FeatureGate
+from runup.api.config_v1 import ClusterVersion
 from runup.release.decide.capabilities import Capabilities, enabled_capabilities
 from runup.release.decide.inclusion import DEFAULT_PROFILE, Filters, feature_set_and_gates
 

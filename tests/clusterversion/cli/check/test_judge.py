@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from kubekit.api import codec
 from kubekit.lang import yaml
-from runup.api.config_v1 import ClusterVersion, FeatureGate
+from runup.api.cluster_settings_v1 import FeatureGate
+from runup.api.config_v1 import ClusterVersion
 from runup.clusterversion.cli.check.judge import exit_code, rows
 from runup.clusterversion.cli.check.lines import text
 from runup.clusterversion.cli.check.prerequisite_facts import Facts, Installed, PrerequisiteRow, Result, Right

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from ipaddress import ip_network
 
-from runup.api.config_v1 import Network
+from runup.api.cluster_settings_v1 import Network
 from runup.checks.catalogue.declaring import BY_HAND, OWN_NAME, declared
 from runup.checks.decide.model import Applies, Context, Finding, Snapshot
 from runup.checks.decide.wording import resource

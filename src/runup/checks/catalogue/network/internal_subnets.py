@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from ipaddress import IPv4Network, ip_network
 
 from kubekit.api.scheme import resource_of
-from runup.api.config_v1 import Network
+from runup.api.cluster_settings_v1 import Network
 from runup.api.operator_v1 import OperatorNetwork, OVNKubernetesConfig
 from runup.checks.catalogue.declaring import declared, risk, unknown_finding
 from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kubekit.api.meta_v1 import Object
-from runup.api.config_v1 import Network
+from runup.api.cluster_settings_v1 import Network
 from runup.api.operator_v1 import OperatorNetwork
 from runup.checks.catalogue.declaring import declared, risk
 from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from kubekit.api.core_v1 import ConfigMap
-from runup.api.config_v1 import Proxy
+from runup.api.cluster_settings_v1 import Proxy
 from runup.checks.catalogue.declaring import declared, risk
 from runup.checks.catalogue.shared.certificate_bundles import BadBundle, expiry_times
 from runup.checks.catalogue.shared.config_maps import BUNDLE, CONFIG

@@ -23,7 +23,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from runup.api.config_v1 import ClusterVersion, Image, RegistrySources
+from runup.api.cluster_settings_v1 import Image, RegistrySources
+from runup.api.config_v1 import ClusterVersion
 from runup.checks.catalogue.declaring import declared, risk, unknown_finding
 from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
 from runup.checks.catalogue.shared.pull_specs import covers, repository_of, running_repository

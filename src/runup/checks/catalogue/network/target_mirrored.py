@@ -21,7 +21,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from runup.api.config_v1 import ClusterVersion, Image, ImageDigestMirrorSet, ImageMirrors
+from runup.api.cluster_settings_v1 import Image, ImageDigestMirrorSet, ImageMirrors
+from runup.api.config_v1 import ClusterVersion
 from runup.checks.catalogue.declaring import declared, risk, unknown_finding
 from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
 from runup.checks.catalogue.shared.pull_specs import covers, repository_of, running_repository

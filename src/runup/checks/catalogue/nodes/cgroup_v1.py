@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from runup.api.config_v1 import ConfigNode
+from runup.api.cluster_settings_v1 import ConfigNode
 from runup.checks.catalogue.declaring import declared, risk
 from runup.checks.catalogue.shared.kubernetes_versions import target_minor
 from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none

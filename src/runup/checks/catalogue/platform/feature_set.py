@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from runup.api.config_v1 import FeatureGate
+from runup.api.cluster_settings_v1 import FeatureGate
 from runup.checks.catalogue.declaring import BY_HAND, MINOR, OWN_NAME, declared
 from runup.checks.decide.model import Applies, Context, Finding, Snapshot
 from runup.checks.decide.wording import resource

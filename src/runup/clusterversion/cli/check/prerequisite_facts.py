@@ -7,7 +7,8 @@ from enum import Enum
 
 import msgspec
 
-from runup.api.config_v1 import ClusterVersion, FeatureGate
+from runup.api.cluster_settings_v1 import FeatureGate
+from runup.api.config_v1 import ClusterVersion
 
 
 class Result(Enum):

@@ -24,7 +24,8 @@ from kubekit.kube.api_errors import BadRequest, Conflict, Invalid, KubeError, No
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.retry_policy import Timeouts
 from kubekit.oci.access import is_loopback
-from runup.api.config_v1 import ClusterOperator, ClusterVersion, FeatureGate
+from runup.api.cluster_settings_v1 import FeatureGate
+from runup.api.config_v1 import ClusterOperator, ClusterVersion
 from runup.api.machineconfig_v1 import MachineConfigPool
 from runup.cli import clusterversion_client as clusters
 from runup.cli.connection import Connection

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.scheme import Resource, resource_of
-from runup.api.config_v1 import ClusterVersion, FeatureGate
+from runup.api.cluster_settings_v1 import FeatureGate
+from runup.api.config_v1 import ClusterVersion
 from runup.checks.decide.model import Check
 from runup.checks.decide.reads import Lookup, Slim, namespace_of
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from kubekit.api.meta_v1 import Object
 from kubekit.api.scheme import Resource, resource_of
-from runup.api.config_v1 import FeatureGate
+from runup.api.cluster_settings_v1 import FeatureGate
 from runup.api.machineconfig_v1 import KubeletConfig
 from runup.api.operator_v1 import KubeAPIServer, KubeControllerManager, KubeScheduler
 from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
