@@ -62,7 +62,6 @@ AIMS = (
             ("times_a_bare_interpreter", name, "wall"),
             times,
             "times a bare interpreter",
-            why="decisions/0110-the-first-risks-soon.md" if name == "version" else "",
         )
         for name, times in (
             ("version", 2.3),

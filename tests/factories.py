@@ -13,7 +13,7 @@ from kubekit.api.codec import Undecodable
 from kubekit.api.meta_v1 import Condition, ConditionStatus, LabelSelector, Object, ObjectMeta
 from kubekit.api.scheme import RESOURCES, Resource, resource_of
 from kubekit.lang.version import Version
-from runup.api import config_v1, machineconfig_v1, operator_v1
+from runup.api import cluster_settings_v1, config_v1, machineconfig_v1, operator_v1
 from runup.checks.catalogue import CHECKS
 from runup.checks.catalogue.shared.pods import PODS
 from runup.checks.decide.model import Context, Snapshot
@@ -236,13 +236,13 @@ def cluster_version(
 
 def network(
     *, pods: tuple[str, ...] = ("10.128.0.0/14",), services: tuple[str, ...] = ("172.30.0.0/16",)
-) -> config_v1.Network:
+) -> cluster_settings_v1.Network:
     """The cluster's Network with the given ranges in force."""
-    return config_v1.Network(
+    return cluster_settings_v1.Network(
         metadata=ObjectMeta(name="cluster"),
-        status=config_v1.NetworkStatus(
+        status=cluster_settings_v1.NetworkStatus(
             network_type="OVNKubernetes",
-            cluster_network=tuple(config_v1.ClusterNetworkEntry(cidr=cidr) for cidr in pods),
+            cluster_network=tuple(cluster_settings_v1.ClusterNetworkEntry(cidr=cidr) for cidr in pods),
             service_network=services,
         ),
     )
@@ -250,17 +250,17 @@ def network(
 
 def feature_gate(
     feature_set: str = "", *, version: str = "5.0.0", enabled: tuple[str, ...] = (), disabled: tuple[str, ...] = ()
-) -> config_v1.FeatureGate:
+) -> cluster_settings_v1.FeatureGate:
     """The cluster's FeatureGate."""
-    return config_v1.FeatureGate(
+    return cluster_settings_v1.FeatureGate(
         metadata=ObjectMeta(name="cluster"),
-        spec=config_v1.FeatureGateSpec(feature_set=feature_set),
-        status=config_v1.FeatureGateStatus(
+        spec=cluster_settings_v1.FeatureGateSpec(feature_set=feature_set),
+        status=cluster_settings_v1.FeatureGateStatus(
             feature_gates=(
-                config_v1.FeatureGateDetails(
+                cluster_settings_v1.FeatureGateDetails(
                     version=version,
-                    enabled=tuple(config_v1.FeatureGateAttributes(name=name) for name in enabled),
-                    disabled=tuple(config_v1.FeatureGateAttributes(name=name) for name in disabled),
+                    enabled=tuple(cluster_settings_v1.FeatureGateAttributes(name=name) for name in enabled),
+                    disabled=tuple(cluster_settings_v1.FeatureGateAttributes(name=name) for name in disabled),
                 ),
             )
         ),

@@ -1,7 +1,7 @@
 """The command `runup`: the table of commands, and the place where every exception ends as text and an exit code.
 
 A command returns or prints. This module imports click and nothing of ours that is heavy, since start-up time matters:
-a command's module is imported when it is called (`tests/cli/startup/test_startup.py` lists what `runup version` may
+a command's module is imported when it is called (`tests/cli/startup/test_startup.py` lists what every command may
 import).
 """
 

@@ -1,4 +1,4 @@
-"""Start-up is a feature: what `runup version` may import, and that no command's help needs a cluster."""
+"""Start-up is a feature: what commands may import, and that no command's help needs a cluster."""
 
 from __future__ import annotations
 
@@ -68,11 +68,33 @@ def _imported(*words: str) -> set[str]:
     return set(done.stderr.rpartition("READ ")[2].split())
 
 
-def test_what_version_imports() -> None:
+def test_what_every_command_imports() -> None:
     """Nothing of ours beyond the table of commands, nothing heavy of others."""
-    modules = _imported("version")
+    modules = _imported("version", "--help")
     assert {name for name in modules if name.split(".")[0] in OURS} <= ALLOWED
     assert not modules.intersection(HEAVY)
+
+
+def test_the_version_alone_needs_no_command(run: Run) -> None:
+    """`runup version` prints what the command of that name prints, without click."""
+    assert "click" not in _imported("version")
+    done = subprocess.run([sys.executable, "-m", "runup", "version"], capture_output=True, text=True, check=True)
+    assert done.stdout == run("version").out
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "to"), [("version", 0, "out"), ("graph -h", 0, "out"), ("nonsense", 1, "err")]
+)
+@pytest.mark.parametrize(
+    ("closed", "left"), [("<&-", {"out", "err"}), (">&-", {"err"}), ("2>&-", {"out"}), ("<&- >&- 2>&-", set())]
+)
+def test_streams_that_the_caller_has_closed(words: str, code: int, to: str, closed: str, left: set[str]) -> None:
+    """What is for them is lost, as asked; all else is as ever."""
+    script = f'exec "$0" -m runup {words} {closed}'
+    done = subprocess.run(["sh", "-c", script, sys.executable], capture_output=True, text=True, check=False)
+    assert done.returncode == code
+    assert {name for name, text in (("out", done.stdout), ("err", done.stderr)) if text} == left & {to}
+    assert "Traceback" not in done.stderr
 
 
 # What takes long and no command needs that is over at once: each of them was on the way of one before.

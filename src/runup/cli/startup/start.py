@@ -12,6 +12,7 @@ import gc
 import os
 import sys
 
+from runup import __version__
 from runup.cli.startup import lazy_imports
 
 _ALLOCATIONS = 200_000
@@ -31,6 +32,10 @@ def plugin() -> int:
 
 def _command(prog: str) -> int:
     """Runs `runup` with what makes its start quick, and returns the exit code."""
+    _open_missing_streams()
+    if sys.argv[1:] == ["version"] and _print_version():
+        leave_at_once(0)
+        return 0
     gc.set_threshold(_ALLOCATIONS)
     # Before the first import of a module that is to be delayed.
     lazy_imports.install()
@@ -41,6 +46,29 @@ def _command(prog: str) -> int:
     # What is left is not examined once more at the end of the interpreter.
     gc.freeze()
     return code
+
+
+def _open_missing_streams() -> None:
+    """Reads nothing from, or writes nothing to, a standard stream that the caller has closed (`>&-`).
+
+    Otherwise the first file that is opened gets its number: what is meant for the terminal would be written there.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123
+
+
+def _print_version() -> bool:
+    """Prints what `runup version` prints, and returns whether it could; the command itself reports why not.
+
+    Scripts ask for the version before anything else, and to import click alone takes longer than the whole answer.
+    """
+    try:
+        sys.stdout.write(f"Client Version: {__version__}\n")
+        sys.stdout.flush()
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 def leave_at_once(code: int) -> None:
