@@ -24,8 +24,7 @@ from runup.api.kmm_v1beta1 import Module
 from runup.checks.catalogue.nodes import kernel_modules_ready
 from runup.checks.decide.model import Snapshot
 from runup.kernelmodules.control.registries import GivenRegistries
-from runup.kernelmodules.decide.module_state import RECHECK_INTERVAL_S
-from runup.kernelmodules.decide.readiness import PreflightResults, Readiness, Status
+from runup.kernelmodules.decide.readiness import RECHECK_INTERVAL_S, PreflightResults, Readiness, Status
 from runup.preflight.control.module_images import MODULES, NO_TOOLKIT, NODES, KnownModule, ModuleImages, ModuleInput
 from runup.preflight.control.read_only_client import ReadOnlyClient
 from runup.preflight.control.release import TargetRelease

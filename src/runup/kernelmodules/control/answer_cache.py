@@ -28,7 +28,7 @@ from runup.kernelmodules.decide.external_queries import (
     Question,
     ReleaseQuestion,
 )
-from runup.kernelmodules.decide.module_state import RECHECK_INTERVAL_S
+from runup.kernelmodules.decide.readiness import RECHECK_INTERVAL_S
 from runup.process.leader_election import cancel
 
 log = structlog.get_logger("kernelmodules")

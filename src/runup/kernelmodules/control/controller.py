@@ -21,8 +21,8 @@ from runup.kernelmodules.control.metrics import Metrics
 from runup.kernelmodules.decide import build_jobs, builds
 from runup.kernelmodules.decide.build_jobs import Builder
 from runup.kernelmodules.decide.external_queries import Question
-from runup.kernelmodules.decide.module_state import RECHECK_INTERVAL_S
 from runup.kernelmodules.decide.observed import Observed
+from runup.kernelmodules.decide.readiness import RECHECK_INTERVAL_S
 from runup.kernelmodules.decide.reconcile import reconcile
 from runup.kernelmodules.decide.runs import Run
 from runup.process.plan import Action, Apply, Event, PatchStatus, Plan

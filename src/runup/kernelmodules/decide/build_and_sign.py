@@ -14,7 +14,6 @@ from runup.kernelmodules.decide import build_jobs, image_names, signing, texts
 from runup.kernelmodules.decide.external_queries import BuildInputs, BuildInputsQuestion
 from runup.kernelmodules.decide.mapping import Resolved
 from runup.kernelmodules.decide.module_state import (
-    RECHECK_INTERVAL_S,
     Freshness,
     ModuleState,
     Task,
@@ -23,6 +22,7 @@ from runup.kernelmodules.decide.module_state import (
     with_more,
 )
 from runup.kernelmodules.decide.observed import Observed
+from runup.kernelmodules.decide.readiness import RECHECK_INTERVAL_S
 from runup.kernelmodules.decide.runs import MountedSecret, Purpose, Run, Runner, RunState, WantedRun
 
 # Seconds until a failed run is tried again, so that a transient failure needs no administrator.

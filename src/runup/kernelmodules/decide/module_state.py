@@ -7,10 +7,8 @@ from datetime import datetime
 
 from runup.api.kmm_v1beta1 import Module
 from runup.kernelmodules.decide.external_queries import Question
+from runup.kernelmodules.decide.readiness import RECHECK_INTERVAL_S
 from runup.kernelmodules.decide.runs import Run, WantedRun
-
-# How long an answer counts: registries are not watched, and ConfigMaps and Secrets only where they may be (KMM: 180 s).
-RECHECK_INTERVAL_S = 180.0
 
 
 @dataclass(frozen=True, slots=True)

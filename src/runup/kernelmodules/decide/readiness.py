@@ -12,6 +12,9 @@ from enum import Enum
 from kubekit.api.meta_v1 import key_of
 from runup.api.kmm_v1beta1 import Module
 
+# How long an answer counts: registries are not watched, and ConfigMaps and Secrets only where they may be (KMM: 180 s).
+RECHECK_INTERVAL_S = 180.0
+
 
 class Status(Enum):
     """The verdict on whether a Module will load."""

@@ -2,7 +2,8 @@
 
 In: snapshots, as the checks see them. Out: `Catalogs`, at once, and a call of `changed` when more is known. An image is
 read again only if its tag points to another digest, or a package was installed that the last read did not look for.
-Images are read one after the other, to save the cluster's memory and network.
+Images are read one after the other, to save the cluster's memory and network. What reads them is imported when the
+first one is read: an administrator waits for the first risks, and many clusters have no such image.
 """
 
 from __future__ import annotations
@@ -11,15 +12,12 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from kubekit.api.codec import DecodeError
 from kubekit.api.scheme import resource_of
 from kubekit.kube.clock import Clock
-from kubekit.oci.image_locations import LayoutLocation, parse_location
-from kubekit.oci.layers import open_image, read_folders
-from kubekit.oci.layout import Layout
 from kubekit.oci.reference import Reference, parse
-from kubekit.oci.registry import RegistryClient
 from kubekit.oci.registry_errors import OciError
 from runup.api.olm_v1alpha1 import CatalogSource, Subscription
 from runup.checks.catalogue.olm import olm_target_catalog
@@ -27,9 +25,11 @@ from runup.checks.catalogue.olm.shared.olm_catalog_images import catalog_images_
 from runup.checks.decide.model import Context, Snapshot
 from runup.checks.decide.target_catalogs import Catalogs, TargetCatalog
 from runup.checks.decide.wording import minor_or_major
-from runup.kernelmodules.control.image_stage import ask_registry
 from runup.kernelmodules.control.registries import Registries
-from runup.preflight.control.catalogs import read_catalog, unread_catalog
+
+if TYPE_CHECKING:
+    from kubekit.oci.image_locations import LayoutLocation
+    from kubekit.oci.registry import RegistryClient
 
 SUBSCRIPTIONS, SOURCES = resource_of(Subscription), resource_of(CatalogSource)
 WITHIN_S = 300.0
@@ -147,6 +147,9 @@ class CatalogImages:
 
     async def _read_catalog(self, image: str, packages: frozenset[str]) -> KnownCatalog:
         """Reads one catalog: a layout or an image of a registry. A failure is an answer that says why."""
+        from kubekit.oci.image_locations import LayoutLocation, parse_location
+        from runup.kernelmodules.control.image_stage import ask_registry
+
         notes: list[str] = []
         try:
             location = parse_location(image) if image in self._named.values() else parse(image)
@@ -171,6 +174,8 @@ class CatalogImages:
         self, client: RegistryClient, image: str, reference: Reference, packages: frozenset[str]
     ) -> KnownCatalog:
         """Reads the image unless the known answer is of the same digest. Runs in a thread. Raises OciError."""
+        from runup.preflight.control.catalogs import read_catalog
+
         digest = client.resolve(reference)
         known_catalog = self._known.get(image)
         if known_catalog is not None and known_catalog.digest == digest and packages <= known_catalog.found.looked_for:
@@ -181,11 +186,17 @@ class CatalogImages:
         return KnownCatalog(catalog, "" if catalog.problem else digest, self._clock.monotonic())
 
     def _of_layout(self, image: str, place: LayoutLocation, packages: frozenset[str]) -> KnownCatalog:
+        from kubekit.oci.layers import open_image, read_folders
+        from kubekit.oci.layout import Layout
+        from runup.preflight.control.catalogs import read_catalog
+
         layout = open_image(Layout.open(place.folder), place.name, architecture="")
         catalog = read_catalog(image, packages, lambda folders, pick: read_folders(layout, folders, pick))
         return KnownCatalog(catalog, "", self._clock.monotonic())
 
     def _unread(self, image: str, packages: frozenset[str], problem: str) -> KnownCatalog:
+        from runup.preflight.control.catalogs import unread_catalog
+
         return KnownCatalog(unread_catalog(image, problem, packages), "", self._clock.monotonic())
 
 

@@ -2,7 +2,8 @@
 
 In: snapshots, as the checks see them. Out: `PreflightResults`, at once, and a call of `changed` when more is known. A
 registry may take minutes, longer than a check may run. So an answer is kept until its Module or the nodes that load it
-change; one that is not "verified" is looked up again after a while. Nothing is built.
+change; one that is not "verified" is looked up again after a while. Nothing is built. What looks them up is imported
+when there are Modules: an administrator waits for the first risks, and most clusters have none.
 """
 
 from __future__ import annotations
@@ -19,13 +20,16 @@ from kubekit.api.scheme import resource_of
 from kubekit.kube.clock import Clock
 from runup.api.kmm_v1beta1 import Module
 from runup.checks.decide.model import Snapshot
-from runup.kernelmodules.control.module_readiness import AssessmentTarget, assess_modules
 from runup.kernelmodules.control.registries import Registries
 from runup.kernelmodules.decide.flavours import Flavour
-from runup.kernelmodules.decide.module_state import RECHECK_INTERVAL_S
-from runup.kernelmodules.decide.readiness import PreflightResults, Readiness, Status, loading_modules
+from runup.kernelmodules.decide.readiness import (
+    RECHECK_INTERVAL_S,
+    PreflightResults,
+    Readiness,
+    Status,
+    loading_modules,
+)
 from runup.kernelmodules.decide.toolkit import TOOLKIT
-from runup.kernelmodules.decide.verdict import flavours
 
 NO_TOOLKIT = f"no {TOOLKIT} is among the images of the target's release, so which kernels it brings is not known"
 MODULES, NODES = resource_of(Module), resource_of(Node)
@@ -66,7 +70,7 @@ class ModuleImages:
 
     def __init__(self, registries: Registries, toolkit: str, clock: Clock, changed: Callable[[], None]) -> None:
         self._registries = registries
-        self._wanted = AssessmentTarget(toolkit=toolkit)
+        self._toolkit = toolkit
         self._clock = clock
         self._changed = changed
         self._known: dict[NamespacedName, KnownModule] = {}
@@ -78,7 +82,7 @@ class ModuleImages:
         if not modules:
             return PreflightResults()
         # The driver toolkit image contains the kernel versions of the release.
-        if not self._wanted.toolkit:
+        if not self._toolkit:
             return PreflightResults(why=NO_TOOLKIT)
         if nodes is None:
             lacking = snapshot.unreadable.get(NODES, "they were not read")
@@ -124,9 +128,12 @@ class ModuleImages:
     async def _look_up(self, due_modules: dict[NamespacedName, ModuleInput], nodes: Sequence[Node]) -> None:
         """Examines the images of the `due_modules` Modules and keeps the answers; if that fails, each answer is "
         "Unknown."""
+        from runup.kernelmodules.control.module_readiness import AssessmentTarget, assess_modules
+
+        target = AssessmentTarget(toolkit=self._toolkit)
         try:
             answers = await assess_modules(
-                [module_input.module for module_input in due_modules.values()], nodes, self._wanted, self._registries
+                [module_input.module for module_input in due_modules.values()], nodes, target, self._registries
             )
         except Exception as error:  # noqa: BLE001 - a bug there costs these answers, not the preflight
             answers = tuple(_failed_readiness(key, error) for key in due_modules)
@@ -151,4 +158,6 @@ def _failed_readiness(key: NamespacedName, error: Exception) -> Readiness:
 
 
 def _inputs_of_modules(modules: Sequence[Module], nodes: Sequence[Node]) -> dict[NamespacedName, ModuleInput]:
+    from runup.kernelmodules.decide.verdict import flavours
+
     return {key_of(module): ModuleInput(module, flavours(module, nodes)) for module in loading_modules(modules)}
