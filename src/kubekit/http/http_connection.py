@@ -130,11 +130,15 @@ class Headers:
 
 
 class Answer:
-    """An answer whose head has been read. Callbacks of the parser fill it; their names are those of httptools."""
+    """An answer whose head has been read. Callbacks of the parser fill it; their names are those of httptools.
+
+    The parser is left when nothing more comes, since the two refer to each other: the buffer and the connection would
+    otherwise stay until garbage is collected, which a command does not do for minutes.
+    """
 
     def __init__(self, sock: socket.socket, wait_s: Callable[[], float], *, has_body: bool) -> None:
         self._sock, self._wait_s, self._has_body = sock, wait_s, has_body
-        self._parser = HttpResponseParser(self)
+        self._parser: HttpResponseParser | None = HttpResponseParser(self)
         self._buffer = bytearray(_CHUNK)  # one for all pieces: new memory for each takes as long as receiving it
         self._pieces: list[bytes] = []
         self._headed = self._complete = False
@@ -152,6 +156,7 @@ class Answer:
 
     def close(self) -> None:
         """Closes the connection that the answer came on."""
+        self._parser = None
         self._sock.close()
 
     def read(self, limit: int | None = None) -> bytes:
@@ -179,6 +184,17 @@ class Answer:
 
     def _receive(self) -> None:
         """Reads once from the socket and feeds the parser. Raises OSError if the connection breaks or is not HTTP."""
+        if self._parser is None:  # closed, or broken before
+            raise Incomplete
+        try:
+            self._feed(self._parser)
+        except BaseException:
+            self._parser = None
+            raise
+        if self._complete:
+            self._parser = None
+
+    def _feed(self, parser: HttpResponseParser) -> None:
         self._sock.settimeout(self._wait_s())
         size = self._sock.recv_into(self._buffer)
         if not size:
@@ -186,7 +202,7 @@ class Answer:
             return
         self._spent += size
         try:
-            self._parser.feed_data(memoryview(self._buffer)[:size])
+            parser.feed_data(memoryview(self._buffer)[:size])
         except HttpParserUpgrade as error:
             raise OSError(errno.EPROTO, "the server speaks another protocol than HTTP now, unasked") from error
         except HttpParserError as error:
@@ -213,6 +229,7 @@ class Answer:
 
     def on_headers_complete(self) -> None:
         """Reads the status at the end of a head, which may be that of an interim answer (1xx)."""
+        assert self._parser is not None
         self.status = self._parser.get_status_code()
         self._headed = self.status >= _NO_BODY_YET
         self._lasts = self._parser.should_keep_alive()

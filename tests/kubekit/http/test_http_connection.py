@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import errno
+import gc
 import socket
 import ssl
 import threading
-from collections.abc import Iterator
+import weakref
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
 import pytest
 
 from kubekit.http import http_date
-from kubekit.http.http_connection import MAX_HEAD, MAX_HEADERS, Answer, Connection, Headers
+from kubekit.http.http_connection import MAX_HEAD, MAX_HEADERS, Answer, Connection, Headers, Incomplete
 
 LIMIT_S = 90.0
 OK = b"HTTP/1.1 200 OK\r\n"
@@ -337,3 +339,43 @@ def test_an_interrupt_in_the_middle_of_an_answer_is_one(monkeypatch: pytest.Monk
     monkeypatch.setattr(Headers, "add", interrupted)
     with answered(OK + b"Content-Length: 0\r\n\r\n") as (connection, _), pytest.raises(KeyboardInterrupt):
         ask(connection)
+
+
+def _read_what_breaks(answer: Answer) -> None:
+    with pytest.raises(Incomplete):
+        answer.read()
+
+
+@pytest.mark.parametrize(
+    ("sent", "use"),
+    [
+        pytest.param([OK + b"Content-Length: 2\r\n\r\nhi"], lambda answer: answer.read(), id="read to its end"),
+        pytest.param(
+            [CHUNKED + b"1\r\nh\r\n"], lambda answer: (answer.read1(), answer.close()), id="left in the middle"
+        ),
+        pytest.param([CHUNKED + b"1\r\nh\r\n"], _read_what_breaks, id="broken in the middle"),
+    ],
+)
+def test_an_answer_is_gone_with_its_last_user(sent: list[bytes], use: Callable[[Answer], object]) -> None:
+    """Without the garbage collector, which a command that waits hardly calls: an answer has half a megabyte."""
+    gc.collect()
+    gc.disable()
+    try:
+        with answered(*sent) as (connection, _):
+            answer = ask(connection)
+            gone = weakref.ref(answer)
+            use(answer)
+            del answer
+            assert gone() is None
+    finally:
+        gc.enable()
+
+
+def test_nothing_is_read_after_the_end() -> None:
+    """An answer that was closed, or broke, has no further bytes."""
+    with answered(CHUNKED + b"1\r\nh\r\n") as (connection, _):
+        answer = ask(connection)
+        answer.read1()
+        answer.close()
+        with pytest.raises(Incomplete):
+            answer.read1()
