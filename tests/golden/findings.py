@@ -7,11 +7,11 @@ English for one and for two.
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import yaml
+from msgspec.structs import replace
 
 from runup.checks.catalogue import CHECKS
 from runup.checks.decide import check_page

@@ -8,8 +8,9 @@ at most, by the engine's parser.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any, Literal
+
+import msgspec
 
 # A field of a message: its number, and an int or the bytes of what has a length.
 Field = tuple[int, Any]
@@ -26,13 +27,12 @@ class TreeError(ValueError):
     """Error raised if the engine's serialization is not as it is documented."""
 
 
-@dataclass(slots=True)
-class Node:
+class Node(msgspec.Struct):
     """An expression. `fields` are those of its own message, with nodes and entries in place of their bytes."""
 
     kind: int
     id: int
-    fields: list[Field] = field(default_factory=list)
+    fields: list[Field] = msgspec.field(default_factory=list)
 
     def children(self, number: int) -> list[Node]:
         """Returns the nodes in the field `number`."""
@@ -57,15 +57,13 @@ class Node:
         return total
 
 
-@dataclass(slots=True)
-class Entry:
+class Entry(msgspec.Struct):
     """An entry of a map or a message in an expression."""
 
     fields: list[Field]
 
 
-@dataclass(slots=True)
-class Tree:
+class Tree(msgspec.Struct):
     """A checked expression: the root, and the kind of each node's type by the node's id."""
 
     root: Node
@@ -154,8 +152,7 @@ def _encode_value(value: Any) -> Any:
 # --- the wire format of protocol buffers ------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Fixed:
+class _Fixed(msgspec.Struct, frozen=True):
     """Eight bytes without a length, as doubles are written."""
 
     data: bytes

@@ -10,13 +10,13 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
 from itertools import islice, pairwise
 from typing import Any, Literal
 from urllib.parse import parse_qs
 
+import msgspec
 import semver
 
 from kubekit.lang.cel_cost import pay_cost, pay_for_match
@@ -28,8 +28,7 @@ Kind = Literal["dyn", "bool", "int", "double", "string", "bytes", "list", "strin
 Tagged = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Function:
+class Function(msgspec.Struct, frozen=True):
     """A function for expressions.
 
     A member function's first parameter stands before the dot. It may raise ValueError.

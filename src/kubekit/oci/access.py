@@ -6,8 +6,10 @@ import ipaddress
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
+
+import msgspec
+from msgspec.structs import replace
 
 from kubekit.http.addresses import AddressPolicy, Network
 from kubekit.oci.credentials import Credentials
@@ -19,8 +21,7 @@ def _wait_in_full(seconds: float) -> bool:
     return threading.Event().wait(seconds)
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
+class Access(msgspec.Struct, frozen=True):
     """Credentials, mirrors, and time limits for registries.
 
     `inner` are the hosts (with port) that may be at inward addresses: of this machine, link-local, or of `services`,
@@ -33,7 +34,7 @@ class Access:
     pieces: if it returns True, the request is abandoned, so that another thread can end a pull.
     """
 
-    credentials: Credentials = field(default_factory=Credentials)
+    credentials: Credentials = msgspec.field(default_factory=Credentials)
     mirrors: tuple[Mirror, ...] = ()
     ca_file: str = ""
     plain_http: frozenset[str] = frozenset()

@@ -18,6 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from kubekit.lang.files import read_limited
 from kubekit.oci.reference import DOCKER_HUB, Reference
 from kubekit.oci.registry_errors import BadCredentials
@@ -48,13 +50,12 @@ class Login:
         return "Basic " + base64.b64encode(f"{self.user}:{self.password}".encode()).decode()
 
 
-@dataclass(frozen=True, slots=True)
-class AuthFile:
+class AuthFile(msgspec.Struct, frozen=True):
     """A credential file. `auths` and `helpers` are keyed by registry, `auths` also by a repository or part of it."""
 
     source: str
-    auths: Mapping[str, Login | None] = field(default_factory=dict)
-    helpers: Mapping[str, str] = field(default_factory=dict)
+    auths: Mapping[str, Login | None] = msgspec.field(default_factory=dict)
+    helpers: Mapping[str, str] = msgspec.field(default_factory=dict)
     store: str = ""
 
     def login(self, reference: Reference) -> Login | None:
@@ -68,8 +69,7 @@ class AuthFile:
         return ask_helper(self.store, _helper_server(reference.host), self.source) if self.store else None
 
 
-@dataclass(frozen=True, slots=True)
-class Credentials:
+class Credentials(msgspec.Struct, frozen=True):
     """Credential files in order; the first one with an entry for a registry is used."""
 
     files: tuple[AuthFile, ...] = ()

@@ -7,8 +7,10 @@ unless that was requested, and a failure leaves every name as it was.
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from kubekit.lang.removal import remove_tree
 from kubekit.oci import images

@@ -8,8 +8,9 @@ ImageContentSourcePolicy, ImageTagMirrorSet; containers-registries.conf(5) for w
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from kubekit.lang import yaml as kyaml
 from kubekit.oci.reference import Reference, parse
@@ -25,8 +26,7 @@ OF_TAGS = "ImageTagMirrorSet"
 NEVER_CONTACT = "NeverContactSource"
 
 
-@dataclass(frozen=True, slots=True)
-class Mirror:
+class Mirror(msgspec.Struct, frozen=True):
     """The mirrors of `source`: a registry, a repository or part of its path, or `*.domain` for subdomains.
 
     `of_tags`: for images by tag, else for those by digest.

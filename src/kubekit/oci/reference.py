@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from kubekit.oci.registry_errors import InvalidReference
 
@@ -26,8 +28,7 @@ _HEX_LENGTH = {"sha256": 64, "sha512": 128}
 _REPOSITORY_MAX = 255
 
 
-@dataclass(frozen=True, slots=True)
-class Reference:
+class Reference(msgspec.Struct, frozen=True):
     """A pull spec in its parts; `registry` is empty if none is written."""
 
     registry: str

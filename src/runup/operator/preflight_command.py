@@ -220,7 +220,7 @@ def _rehearsal_of(flags: Mapping[str, Any], request: TargetRequest, documentatio
 
 async def _with_newest(client: Client, request: TargetRequest, channel: str) -> TargetRequest:
     """Returns the request for the newest release of `channel`. Raises Terminal, and KubeError."""
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     from kubekit.kube import calls
     from kubekit.kube.api_errors import NotFound

@@ -13,12 +13,12 @@ import ipaddress
 import socket
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 import aiohttp
+import msgspec
 
 from kubekit.http import proxies
 from kubekit.http.addresses import Address, AddressPolicy, ForbiddenAddress, address_of
@@ -30,8 +30,7 @@ _SHOWN = 100
 _REDIRECTS = {301, 302, 303, 307, 308}
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(msgspec.Struct, frozen=True):
     """The final answer; `body` is cut one byte after the limit, so that callers notice a larger one."""
 
     status: int

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar
+
+import msgspec
 
 from kubekit.api.meta_v1 import NamespacedName
 from kubekit.api.scheme import Resource
@@ -12,8 +13,7 @@ JSON = dict[str, Any]
 WorkT_co = TypeVar("WorkT_co", covariant=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Apply:
+class Apply(msgspec.Struct, frozen=True):
     """A server-side apply of the fields we own; `object` contains apiVersion, kind and metadata.name.
 
     `where_namespace`: it is skipped, without an error, if its namespace does not exist. `optional`: a rejection is
@@ -27,8 +27,7 @@ class Apply:
     optional: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Delete:
+class Delete(msgspec.Struct, frozen=True):
     """A deletion of an object, which may be gone already. `uid` protects an object of the same name created since."""
 
     resource: Resource
@@ -37,8 +36,7 @@ class Delete:
     propagation: Literal["Foreground", "Background", "Orphan"] = "Background"
 
 
-@dataclass(frozen=True, slots=True)
-class PatchStatus:
+class PatchStatus(msgspec.Struct, frozen=True):
     """A patch that sets whole fields of a status and removes others; a changed `resource_version` is a conflict.
 
     Null is a value here, as in a JSON patch: a merge patch loses every null, also those inside lists, and some fields
@@ -53,8 +51,7 @@ class PatchStatus:
     fresh: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(msgspec.Struct, frozen=True):
     """An event on an object, for `kubectl describe`, which asks for the events of its `uid`."""
 
     resource: Resource
@@ -68,8 +65,7 @@ class Event:
 Action = Apply | Delete | PatchStatus | Event
 
 
-@dataclass(frozen=True, slots=True)
-class Plan(Generic[WorkT_co]):
+class Plan(msgspec.Struct, Generic[WorkT_co], frozen=True):
     """Actions in the order of execution, and the time of the next pass if no event causes one before.
 
     `work` is long-running: it is begun, not awaited, and its state is observed like anything else.

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace as with_fields
 from structlog.testing import capture_logs
 from tests.applying.control.release_folders import config_map
 from tests.applying.control.test_a_run_by_itself import NOON, tasks
@@ -198,7 +199,7 @@ def payload(*objects: dict[str, Any]) -> Payload:
         Manifest.of(f"release-manifests/0000_20_a_{number:02}_x.yaml", task.identity, obj)
         for number, (obj, task) in enumerate(zip(objects, tasks(*objects), strict=True))
     )
-    return replace(release("5.0.1"), manifests=manifests)
+    return with_fields(release("5.0.1"), manifests=manifests)
 
 
 def names(chosen: tuple[Manifest, ...]) -> list[tuple[str, str]]:

@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 import pytest
+from msgspec.structs import replace as with_fields
 from tests.factories import context
 
 from runup.checks.catalogue import CHECKS
@@ -267,14 +268,14 @@ ROWS = (
         "CertificateAuthorityExpires",
         (),
         (),
-        replace(context(), now=context().now.replace(month=1, day=5)),
+        with_fields(context(), now=context().now.replace(month=1, day=5)),
     ),
     Row(
         "authority: over",
         "CertificateAuthorityExpires",
         (),
         ("CertificateAuthorityExpires",),
-        replace(context(), now=context().now.replace(month=3)),
+        with_fields(context(), now=context().now.replace(month=3)),
     ),
     Row(
         "authority: a bundle that is none",
@@ -2266,13 +2267,13 @@ def changed(check: Check, changes: tuple[tuple[str, str], ...]) -> Check:
     for old, new in changes:
         assert old in text, f"{old!r} is not in the example"
         text = text.replace(old, new)
-    return replace(check, example=text)
+    return with_fields(check, example=text)
 
 
 def said(check: Check, given: Context | None = None) -> tuple[str, ...]:
     """What the check says of its example."""
     snapshot, usual = check_page.example(check)
-    judged = replace(given, manifests=usual.manifests, catalogs=usual.catalogs) if given else usual
+    judged = with_fields(given, manifests=usual.manifests, catalogs=usual.catalogs) if given else usual
     outcome = run_check(check, snapshot, judged)
     assert "the check failed" not in outcome.message
     for finding in outcome.findings:
@@ -2327,7 +2328,7 @@ def test_pods_that_do_not_end_are_told_by_name() -> None:
         'deletionTimestamp: "2026-01-10T12:00:00Z"}\nspec: {nodeName: worker-0}\n'
         for name in ("c", "a", "b")
     )
-    check = replace(BY_NAME["StuckTerminating"], example=pods)
+    check = with_fields(BY_NAME["StuckTerminating"], example=pods)
     (finding,) = run_check(check, *check_page.example(check)).findings
     told = finding.message
     assert told.index("shop/a") < told.index("shop/b") < told.index("shop/c")

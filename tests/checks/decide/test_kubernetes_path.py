@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 from tests.factories import context, node, snapshot
 
 from kubekit.error_types import Terminal

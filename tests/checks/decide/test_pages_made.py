@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from runup.checks.catalogue import CHECKS
 from runup.checks.decide import check_page, declared_page

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace as with_fields
 from tests.factories import context, snapshot
 
 from kubekit.api import codec
@@ -229,7 +230,7 @@ def test_what_a_preflight_says(
     objects: tuple[Module, ...], known: PreflightResults | None, risks: list[str], told: str
 ) -> None:
     """One risk a Module that is not ready, with stage and reason."""
-    outcome = run_check(kernel_modules_ready.CHECK, cluster(*objects), replace(context(), kernel_modules=known))
+    outcome = run_check(kernel_modules_ready.CHECK, cluster(*objects), with_fields(context(), kernel_modules=known))
     assert [finding.name for finding in outcome.findings] == risks
     assert all(told in finding.message for finding in outcome.findings)
     assert all(finding.resources[0].name == objects[0].metadata.name for finding in outcome.findings)
@@ -239,7 +240,7 @@ def test_what_a_preflight_says(
 def test_one_story(known: PreflightResults | None) -> None:
     """That nobody validated anything is said as long as the preflight itself has not looked."""
     told = run_check(
-        kernel_module_validations.CHECK, cluster(module()), replace(context(), kernel_modules=known)
+        kernel_module_validations.CHECK, cluster(module()), with_fields(context(), kernel_modules=known)
     ).findings
     assert len(told) == (1 if known is None else 0)
 

@@ -7,11 +7,11 @@ import shlex
 import shutil
 import tarfile
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from tests.cli.commands import Run, Server
 from tests.cli.rights import LOOKER, let_looker
 

@@ -7,12 +7,12 @@ import json
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from tests.kubekit.oci.layered import Made, layout_in, put_image
 from tests.kubekit.oci.registries import Answer, Asked, odd_registry
 

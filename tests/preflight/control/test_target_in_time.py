@@ -7,7 +7,6 @@ import json
 import threading
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, field
-from dataclasses import replace as replaced
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -447,7 +446,7 @@ async def test_when_a_check_is_asked_again(
     runner, one = Runner(made, keep_s=18), check(said)
     first = await runner.outcome_of(one, snapshot(), context(), {})
     made.jump(after_s)
-    again = await runner.outcome_of(one, snapshot(), replaced(context(), **changes), news)
+    again = await runner.outcome_of(one, snapshot(), replace(context(), **changes), news)
     assert (len(said), first.result, again.result) == (runs, "Clear", "Clear")
 
 

@@ -9,11 +9,11 @@ import os
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from tests.applying.control.release_folders import NAMESPACE, config_map, manifest
 from tests.kubekit.kube.apiscript import reply, scripted_api
 from tests.rehearse.control.test_seeded_releases import (

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 import structlog
+from msgspec.structs import replace as with_fields
 
 from kubekit.api.codec import DecodeError
 from kubekit.kube.api_errors import KubeError
@@ -300,7 +301,7 @@ def chosen_manifests(work: Work) -> tuple[tuple[Manifest, ...], str]:
     filters = work.wanted.filters
     every_capability = Capabilities(frozenset(KNOWN), frozenset(KNOWN)) if work.own else None
     # The hash must not change when an administrator enables a capability or sets an override.
-    loaded = included_in(work.payload.manifests, replace(filters, capabilities=every_capability, overrides=()))
+    loaded = included_in(work.payload.manifests, with_fields(filters, capabilities=every_capability, overrides=()))
     applied = included_in(loaded, filters)
     last_by_identity = {manifest.identity: manifest for manifest in applied}
     return tuple(manifest for manifest in applied if last_by_identity[manifest.identity] is manifest), version_hash(

@@ -7,7 +7,8 @@ enabled, or the object would be left behind (docs/upstream-behaviour.md 3). Obje
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from runup.release.decide.inclusion import Filters, Included, capabilities_of, include
 from runup.release.decide.manifest import Manifest

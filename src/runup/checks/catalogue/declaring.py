@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 from kubekit.api.meta_v1 import Object
 from kubekit.api.scheme import Resource, resource_of
@@ -29,8 +28,7 @@ OWN_NAME = ""
 LAST_RANK = 100_000
 
 
-@dataclass(frozen=True, slots=True)
-class CatalogueCheck(Check):
+class CatalogueCheck(Check, frozen=True):
     """A check of the catalogue, made by `declared`.
 
     `rank` is its place in lists and reports: lower first, equal ones by name.

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
+
+import msgspec
 
 from kubekit.api.pod_parts import PlacedPod
 from runup.checks.decide.removal_tables import document
@@ -19,8 +20,7 @@ _VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?(?![\d.])")
 Number = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Running:
+class Running(msgspec.Struct, frozen=True):
     """An add-on that runs: its row of the table, its version, and its pods.
 
     `number` is empty if the image's tag has no version, or there is only a digest.

@@ -7,7 +7,8 @@ container, its report or its time limit fails, this check is Unknown, and no oth
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from kubekit.api import codec
 from kubekit.api.core_v1 import ContainerStateTerminated, Pod

@@ -9,7 +9,6 @@ object is Unknown and the others are answered all the same.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, get_args
 
 import msgspec
@@ -105,8 +104,7 @@ class PreflightCheckSpec(_Strict, frozen=True):
     container: ContainerSpec | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Compiled:
+class _Compiled(msgspec.Struct, frozen=True):
     """The parts of a spec that are parsed only once."""
 
     spec: PreflightCheckSpec
@@ -374,8 +372,7 @@ def _update_variable(context: Context) -> dict[str, str]:
     return {"source": str(context.source), "target": str(context.target), "kubernetes": context.target_kubernetes}
 
 
-@dataclass(frozen=True, slots=True)
-class _Answer:
+class _Answer(msgspec.Struct, frozen=True):
     """The result of evaluating one object: whether the risk applies, with a message of its own, or the error."""
 
     applies: bool = False

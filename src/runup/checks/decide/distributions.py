@@ -7,10 +7,11 @@ table `data/distributions.yaml` has a source and a date for each range.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import date
 from functools import cache
 from typing import Any
+
+import msgspec
 
 from kubekit.api.core_v1 import Node
 from runup.checks.decide.removal_tables import document
@@ -27,8 +28,7 @@ GROUP_LABELS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Support:
+class Support(msgspec.Struct, frozen=True):
     """Until when minor versions are supported: the last days, those of paid support, and who says so, as of when.
 
     `of` is whose support it is: the service's, or that of Kubernetes where a distribution has no calendar here.
@@ -41,8 +41,7 @@ class Support:
     paid: Mapping[int, date]
 
 
-@dataclass(frozen=True, slots=True)
-class Distribution:
+class Distribution(msgspec.Struct, frozen=True):
     """A distribution or service: how its control plane and its nodes are updated, and how an update is reverted.
 
     `control_plane`, `nodes` and `back` may contain the placeholders `{minor}`, `{patch}` (versions) and `{group}` (a

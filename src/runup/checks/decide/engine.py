@@ -9,7 +9,10 @@ objects that were not listed, these are.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+import msgspec
+from msgspec.structs import replace as with_fields
 
 from kubekit.api.codec import Undecodable
 from kubekit.api.scheme import Resource
@@ -21,8 +24,7 @@ from runup.preflight.decide.report import MAX_NAME, NAME, CheckResult, ReportedR
 PARTIAL = "PreflightPartial"
 
 
-@dataclass(frozen=True, slots=True)
-class CheckOutcome:
+class CheckOutcome(msgspec.Struct, frozen=True):
     """The result of one check. `duration_seconds` is wall time, measured by the caller.
 
     `asked` holds the kinds that the check looked at: as long as none of them changes, the outcome stays the same.
@@ -54,7 +56,7 @@ def run_check(check: Check, snapshot: Snapshot, context: Context) -> CheckOutcom
     snapshot = replace(snapshot, asked=set())
     outcome = _run_check(check, snapshot, context)
     findings = with_lacking_kinds(outcome.findings, unknown_risk(check), check.reads, snapshot)
-    return replace(outcome, findings=findings, asked=frozenset(snapshot.asked))
+    return with_fields(outcome, findings=findings, asked=frozenset(snapshot.asked))
 
 
 def _run_check(check: Check, snapshot: Snapshot, context: Context) -> CheckOutcome:

@@ -10,7 +10,6 @@ import json
 import posixpath
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -35,8 +34,7 @@ class BadCatalog(ValueError):
     """Error raised if a file of the catalog cannot be read; the message names it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True):
     """A version in a channel and the versions that it can follow. `skip_range` is a range of semver."""
 
     name: str
@@ -45,8 +43,7 @@ class Entry:
     skip_range: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Package:
+class Package(msgspec.Struct, frozen=True):
     """An operator in a catalog: its channels by name.
 
     `deprecated` maps `package`, `channel NAME` and `bundle NAME` to the message of their deprecation.
@@ -54,8 +51,8 @@ class Package:
 
     name: str
     default_channel: str = ""
-    channels: Mapping[str, tuple[Entry, ...]] = field(default_factory=dict)
-    deprecated: Mapping[str, str] = field(default_factory=dict)
+    channels: Mapping[str, tuple[Entry, ...]] = msgspec.field(default_factory=dict)
+    deprecated: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
 def folder_of(path: str) -> str:

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from kubekit.api.core_v1 import Node
 from kubekit.error_types import Terminal
@@ -35,8 +37,7 @@ Outcomes = Sequence[CheckOutcome]
 Planned = tuple[Part, Version]
 
 
-@dataclass(frozen=True, slots=True)
-class UpdateOfKubernetes:
+class UpdateOfKubernetes(msgspec.Struct, frozen=True):
     """Source and target of an update of Kubernetes."""
 
     source: Version

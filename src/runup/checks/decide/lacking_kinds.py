@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from kubekit.api.extension_v1 import CustomResourceDefinition
 from kubekit.api.scheme import Resource, resource_of

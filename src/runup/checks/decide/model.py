@@ -14,6 +14,8 @@ from datetime import datetime
 from enum import Enum
 from typing import Any, TypeVar, cast
 
+import msgspec
+
 from kubekit.api.codec import Undecodable
 from kubekit.api.meta_v1 import Object
 from kubekit.api.scheme import Resource, resource_of
@@ -34,8 +36,7 @@ class Applies(Enum):
     UNKNOWN = "Unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(msgspec.Struct, frozen=True):
     """A risk that a check found. `name` is stable and unique to the cause: administrators accept it by name.
 
     `lacking` are the kinds, as `PLURAL.GROUP`, without which the check could not tell; the engine sets them.
@@ -163,8 +164,7 @@ class Snapshot:
         return self.objects[resource]
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(msgspec.Struct, frozen=True):
     """The update to be judged, and the time.
 
     `target_kubernetes` is the Kubernetes version of the target, such as 1.36.0. In a cluster without a ClusterVersion
@@ -188,8 +188,7 @@ class Context:
     cluster: ClusterKind = ClusterKind.OPENSHIFT
 
 
-@dataclass(frozen=True, slots=True)
-class Container:
+class Container(msgspec.Struct, frozen=True):
     """The container that answers a check in its own Pod; `image` is a name in the release's image-references."""
 
     image: str
@@ -199,8 +198,7 @@ class Container:
 CheckFunction = Callable[[Snapshot, Context], Iterable[Finding]]
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(msgspec.Struct, frozen=True):
     """A check as the engine runs it.
 
     `severity` is the highest that it reports, `updates` describes in words the updates that it is for, `about` is the

@@ -9,7 +9,8 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from kubekit.lang.version import Version, VersionError
 
@@ -28,8 +29,7 @@ class RangeError(ValueError):
     """Error raised if a text is not a range of versions."""
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
+class Range(msgspec.Struct, frozen=True):
     """A set of versions; an empty range contains all of them."""
 
     text: str = ""

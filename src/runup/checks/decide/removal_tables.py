@@ -7,18 +7,18 @@ It does not know what a later version removes, and `Table.knows` says so.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Any
+
+import msgspec
 
 from kubekit.lang import yaml as kyaml
 
 DATA = resources.files(__package__) / "data"
 
 
-@dataclass(frozen=True, slots=True)
-class Life:
+class Life(msgspec.Struct, frozen=True):
     """The life of a built-in API version in minor versions of Kubernetes 1; `replacement` is a version, and a kind if
     that is another (`apps/v1`, `policy/v1 Eviction`).
 
@@ -31,8 +31,7 @@ class Life:
     replacement: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class AddonRemoval:
+class AddonRemoval(msgspec.Struct, frozen=True):
     """The end of a version that an add-on's definitions had: from which version of the add-on on, and what to write."""
 
     addon: str
@@ -41,8 +40,7 @@ class AddonRemoval:
     source: str
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(msgspec.Struct, frozen=True):
     """The rows of a table by minor version of Kubernetes 1; `source` and `date` say where they come from."""
 
     source: str

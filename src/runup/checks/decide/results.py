@@ -8,10 +8,9 @@ findings give the same bytes in whatever order they came.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from dataclasses import replace as dataclass_replace
 from datetime import datetime
 
+import msgspec
 from msgspec.structs import replace
 
 from kubekit.lang.printable import cut_position, printable
@@ -45,8 +44,7 @@ _CUT_MARK_LENGTH = 36
 TRIM_LEVELS = ((4000, 100), (1000, 20), (500, 0), (100, 0))
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(msgspec.Struct, frozen=True):
     """The fields of a report that are echoed from the request. Times are UTC."""
 
     source_version: str
@@ -139,12 +137,10 @@ def _report(
 def _in_words_of_kubernetes(outcome: CheckOutcome) -> CheckOutcome:
     """Returns the outcome with its texts in terms of plain Kubernetes, for clusters without OpenShift."""
     findings = tuple(
-        dataclass_replace(
-            finding, message=for_kubernetes(finding.message), remediation=for_kubernetes(finding.remediation)
-        )
+        replace(finding, message=for_kubernetes(finding.message), remediation=for_kubernetes(finding.remediation))
         for finding in outcome.findings
     )
-    return dataclass_replace(outcome, findings=findings, message=for_kubernetes(outcome.message))
+    return replace(outcome, findings=findings, message=for_kubernetes(outcome.message))
 
 
 def _reported_check(outcome: CheckOutcome) -> ReportedCheck:

@@ -8,7 +8,8 @@ known, by the add-on's version.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from runup.checks.decide.built_in_groups import is_built_in
 from runup.checks.decide.cluster_kinds import BOTH
@@ -24,8 +25,7 @@ IN_HELM = "RemovedAPIInHelmRelease"
 _IN_MINOR = "1.{}"
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
+class Manifest(msgspec.Struct, frozen=True):
     """An object as a text has it. `place` says where, in words: a file and a line, or the release of a chart."""
 
     api_version: str
@@ -50,12 +50,11 @@ class Manifest:
         return ReportedResource(group=self.group, kind=self.kind, namespace=self.namespace, name=self.name)
 
 
-@dataclass(frozen=True, slots=True)
-class Manifests:
+class Manifests(msgspec.Struct, frozen=True):
     """Manifests that were read, and in `problems` why others could not be read."""
 
     objects: tuple[Manifest, ...] = ()
-    problems: tuple[str, ...] = field(default=())
+    problems: tuple[str, ...] = msgspec.field(default=())
 
 
 def file_check(manifests_read: Manifests) -> Check:

@@ -7,32 +7,31 @@ network read that image.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from runup.checks.decide.file_based_catalog import Package
 
 NOBODY_LOOKED = "it was not read"
 
 
-@dataclass(frozen=True, slots=True)
-class TargetCatalog:
+class TargetCatalog(msgspec.Struct, frozen=True):
     """The packages of one catalog image, of those that were `looked_for`; or in `problem` why it could not be read."""
 
     image: str
-    packages: Mapping[str, Package] = field(default_factory=dict)
+    packages: Mapping[str, Package] = msgspec.field(default_factory=dict)
     problem: str = ""
     looked_for: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Catalogs:
+class Catalogs(msgspec.Struct, frozen=True):
     """The catalog images that the user named (name of a CatalogSource -> image) and the content read of each image.
 
     `why` is the reason why an image that is in neither was not read.
     """
 
-    named: Mapping[str, str] = field(default_factory=dict)
-    read: Mapping[str, TargetCatalog] = field(default_factory=dict)
+    named: Mapping[str, str] = msgspec.field(default_factory=dict)
+    read: Mapping[str, TargetCatalog] = msgspec.field(default_factory=dict)
     why: str = NOBODY_LOOKED
 
     def catalog_of(self, image: str, package: str) -> TargetCatalog:

@@ -195,7 +195,7 @@ def _plan(observed: Observed, decided: _Decided, first: tuple[Event, ...]) -> Pl
     actions.extend(decided.preflight.actions)
     actions.extend((*_taken_back_event(decided), *_events_of_changes(current_status, new_status)))
     uid = observed.cluster_version.metadata.uid
-    about = (replace(action, uid=uid) if isinstance(action, Event) else action for action in actions)
+    about = (with_fields(action, uid=uid) if isinstance(action, Event) else action for action in actions)
     return Plan(tuple(about), _requeue(decided), _work_to_begin(decided))
 
 

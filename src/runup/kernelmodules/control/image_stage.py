@@ -14,6 +14,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from msgspec.structs import replace as with_fields
+
 from kubekit.api.codec import DecodeError
 from kubekit.lang.truncate import cut
 from kubekit.oci.access import Access
@@ -97,7 +99,7 @@ def with_options(access: Access, reference: Reference, question: ImageQuestion) 
     """Returns `access` with the Module's TLS options for its registry."""
     if not question.tls.insecure_skip_tls_verify:
         return access
-    return replace(access, unchecked=access.unchecked | {reference.host})
+    return with_fields(access, unchecked=access.unchecked | {reference.host})
 
 
 async def ask_registry(
@@ -116,7 +118,7 @@ async def ask_registry(
     stop = threading.Event()
 
     async def ask_with(allowed_access: Access) -> T:
-        client = RegistryClient(replace(allowed_access, wait=stop.wait))
+        client = RegistryClient(with_fields(allowed_access, wait=stop.wait))
         return await in_thread(lambda: request(client), f"read {reference}")
 
     try:
@@ -125,11 +127,11 @@ async def ask_registry(
                 return await ask_with(access)
             try:
                 # One attempt, because a registry without TLS rejects every one.
-                return await ask_with(replace(access, attempts=1))
+                return await ask_with(with_fields(access, attempts=1))
             except Untrusted:
                 raise  # it speaks TLS, so plain HTTP would only hide what is wrong
             except Unreachable:
-                return await ask_with(replace(access, plain_http=access.plain_http | {reference.host}))
+                return await ask_with(with_fields(access, plain_http=access.plain_http | {reference.host}))
     finally:
         stop.set()
 

@@ -10,8 +10,10 @@ cluster's Services unless an administrator listed its registry (`Access.inner`).
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Iterator
-from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
+
+import msgspec
+from msgspec.structs import replace
 
 from kubekit.api.core_v1 import ServiceAccount
 from kubekit.api.scheme import resource_of
@@ -48,8 +50,7 @@ class Registries(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class GivenRegistries:
+class GivenRegistries(msgspec.Struct, frozen=True):
     """Registries with the `given` access, such as a command line's, and nothing from the cluster."""
 
     given: Access
@@ -59,8 +60,7 @@ class GivenRegistries:
         return self.given
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterRegistries:
+class ClusterRegistries(msgspec.Struct, frozen=True):
     """Registries with the credentials and mirrors of the cluster's nodes.
 
     The Module's pull secret (else the builder's) comes first, then the cluster's; `also` comes last, such as a command
@@ -69,7 +69,7 @@ class ClusterRegistries:
     """
 
     client: Client
-    also: Access = field(default_factory=Access)
+    also: Access = msgspec.field(default_factory=Access)
 
     async def access(self, namespace: str, secret: str, notes: list[str], *, cluster: bool = True) -> Access:
         """Returns the access with the cluster's credentials (`Registries.access`); raises BadCredentials."""

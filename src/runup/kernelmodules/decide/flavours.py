@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from kubekit.api.core_v1 import Node
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Flavour:
+class Flavour(msgspec.Struct, frozen=True, order=True):
     """The flavour of a node's kernel. `pages` is "64k" for a kernel with 64 KiB pages, else empty."""
 
     architecture: str

@@ -6,8 +6,9 @@ Apart from `verdict`, which decides it, since every preflight reads this and few
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
+
+import msgspec
 
 from kubekit.api.meta_v1 import key_of
 from runup.api.kmm_v1beta1 import Module
@@ -24,8 +25,7 @@ class Status(Enum):
     UNKNOWN = "Unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class Readiness:
+class Readiness(msgspec.Struct, frozen=True):
     """The verdict on a Module for one kernel, as far as it is known without building or signing anything.
 
     `stage` is where that was decided: Image, or Build or Sign where one would be needed, or Done. `kernel` is empty
@@ -42,8 +42,7 @@ class Readiness:
     image: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class PreflightResults:
+class PreflightResults(msgspec.Struct, frozen=True):
     """The results of a preflight for Modules' images, or `why` none was examined.
 
     A Module that is not in `found` was not examined yet.

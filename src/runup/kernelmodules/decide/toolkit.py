@@ -6,7 +6,6 @@ In: two files, one of each image. The texts are those of Kernel Module Managemen
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -22,8 +21,7 @@ ENDINGS = {"amd64": "x86_64", "arm64": "aarch64", "ppc64le": "ppc64le", "s390x":
 """The last part of a kernel's name, by the architecture as images call it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Toolkit:
+class Toolkit(msgspec.Struct, frozen=True):
     """The kernels of a driver toolkit `image`, as nodes report them; `real_time` is empty if it has no such kernel.
 
     `system` is the RHEL version.

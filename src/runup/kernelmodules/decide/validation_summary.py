@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
@@ -115,7 +114,7 @@ def events(
     if len(new_events) > MOST_EVENTS:
         more = f"{len(new_events) - MOST_EVENTS} more Modules changed; status.modules has them all"
         new_events = [*new_events[:MOST_EVENTS], Event(*about, "Normal", "MoreModules", more)]
-    return [dataclasses.replace(event, uid=validation.metadata.uid) for event in new_events]
+    return [replace(event, uid=validation.metadata.uid) for event in new_events]
 
 
 def _event(

@@ -15,6 +15,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace as with_fields
+
 from kubekit.api import codec
 from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.scheme import Resource
@@ -348,7 +350,7 @@ def _evaluate_dump(
         target_catalogs = catalogs.read(
             requested_update.catalogs, snapshot, context, requested_update.access, reads=requested_update.reads_catalogs
         )
-        context = replace(context, catalogs=target_catalogs)
+        context = with_fields(context, catalogs=target_catalogs)
     header = Header(
         source_version=str(source),
         target_version=target,

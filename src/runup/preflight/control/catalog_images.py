@@ -11,8 +11,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec.structs import replace
 
 from kubekit.api.codec import DecodeError
 from kubekit.api.scheme import resource_of
@@ -45,8 +47,7 @@ READING = "it is being read"
 SWITCHED_OFF = "catalogs of the target are not read here"
 
 
-@dataclass(frozen=True, slots=True)
-class KnownCatalog:
+class KnownCatalog(msgspec.Struct, frozen=True):
     """An answer, the digest that it was read from, and the time at which it came, in seconds of the monotonic clock."""
 
     found: TargetCatalog

@@ -12,8 +12,10 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+
+import msgspec
+from msgspec.structs import replace
 
 from kubekit.api.scheme import Resource
 from kubekit.kube.clock import Clock
@@ -24,8 +26,7 @@ LIMIT_S = 10.0
 _NO_TIME = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True)
-class _LastOutcome:
+class _LastOutcome(msgspec.Struct, frozen=True):
     """The last outcome of a check, its time, and its inputs: `context` without its time, a number for each kind."""
 
     outcome: CheckOutcome

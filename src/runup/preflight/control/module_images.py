@@ -11,8 +11,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from kubekit.api.core_v1 import Node
 from kubekit.api.meta_v1 import NamespacedName, key_of
@@ -35,8 +36,7 @@ NO_TOOLKIT = f"no {TOOLKIT} is among the images of the target's release, so whic
 MODULES, NODES = resource_of(Module), resource_of(Node)
 
 
-@dataclass(frozen=True, slots=True)
-class ModuleInput:
+class ModuleInput(msgspec.Struct, frozen=True):
     """The Module and the kernels that an answer depends on."""
 
     module: Module
@@ -47,8 +47,7 @@ class ModuleInput:
         return (self.module.spec, self.flavours) == (other.module.spec, other.flavours)
 
 
-@dataclass(frozen=True, slots=True)
-class KnownModule:
+class KnownModule(msgspec.Struct, frozen=True):
     """The answer for one Module: what it depends on, its verdicts, and `at`, when it came, in monotonic seconds."""
 
     input: ModuleInput

@@ -10,9 +10,11 @@ import importlib.metadata
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from kubekit.error_types import Terminal
 from kubekit.lang import yaml as kyaml
@@ -34,18 +36,17 @@ _OPENSHIFT_4 = 4
 _KUBERNETES = re.compile(r"(?:^|,)\s*kubernetes=v?([^,\s]+)")
 
 
-@dataclass(frozen=True, slots=True)
-class TargetRelease:
+class TargetRelease(msgspec.Struct, frozen=True):
     """The release whose image this process runs in. `check_files` maps paths to their text."""
 
     version: str = ""
     kubernetes: str = ""
-    check_files: Mapping[str, str] = field(default_factory=dict)
+    check_files: Mapping[str, str] = msgspec.field(default_factory=dict)
     documentation_base: str = ""
     # None if the release has no manifests, or they cannot be read.
     manifests: tuple[Manifest, ...] | None = None
     # Name in image-references -> pull spec; empty if they cannot be read.
-    images: Mapping[str, str] = field(default_factory=dict)
+    images: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
 def load_release(folder: Path) -> TargetRelease:

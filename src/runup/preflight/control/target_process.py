@@ -13,10 +13,10 @@ import asyncio
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from dataclasses import replace as replaced
 from datetime import datetime
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from kubekit.api.codec import DecodeError
@@ -66,8 +66,7 @@ from runup.release.decide.inclusion import Filters, feature_set_and_gates
 _NAMED = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Timing:
+class Timing(msgspec.Struct, frozen=True):
     """The intervals of the process, in seconds.
 
     A change is evaluated after `quiet_s` without another, `longest_s` at most. The first change after `longest_s`
@@ -87,8 +86,7 @@ class Timing:
     longest_retry_s: float = 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class TargetRequest:
+class TargetRequest(msgspec.Struct, frozen=True):
     """The preflight that was requested. An empty source version is read from the cluster."""
 
     target_version: str
@@ -105,7 +103,7 @@ class TargetRequest:
     prometheus_hosted: bool = False
     # Whether operator catalogs are read from their registries, and the given images by CatalogSource.
     reads_catalogs: bool = True
-    catalogs: Mapping[str, str] = field(default_factory=dict)
+    catalogs: Mapping[str, str] = msgspec.field(default_factory=dict)
     # Registries at inner addresses that objects of the cluster may name.
     inner_registries: frozenset[str] = frozenset()
     # Registries that are reached by plain HTTP.
@@ -362,7 +360,7 @@ class PreflightTarget:
         )
         catalogs = self._catalogs
         target_catalogs = await catalogs.settled(snapshot, context) if self.once else catalogs.seen(snapshot, context)
-        context = replaced(context, catalogs=target_catalogs)
+        context = replace(context, catalogs=target_catalogs)
         queries = [check.query for check in checks if check.query and check.applies_to(context)]
         prometheus.want(list(dict.fromkeys(queries)), self.cluster_id)
         unanswered = {query for query in queries if prometheus.state.configured} - set(prometheus.state.answers)
@@ -385,7 +383,7 @@ class PreflightTarget:
             awaited = awaited if self._rehearsal.outcomes is not None else (*awaited, REHEARSAL)
         self.note_evaluation()
         if self.kind is ClusterKind.KUBERNETES:
-            header = replaced(header, steps=await self._judge_steps(checks, snapshot, context, outcomes))
+            header = replace(header, steps=await self._judge_steps(checks, snapshot, context, outcomes))
         report = completed_report(header, outcomes, self.clock.now())
         if awaited:
             report = running_report(header, outcomes, now, progress_text(len(outcomes), len(checks), awaited))

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from msgspec.structs import replace as with_fields
+
 from kubekit.api import codec
 from kubekit.api.meta_v1 import Object
 from kubekit.error_types import Terminal
@@ -295,9 +297,11 @@ def _manifests_for_cluster(source: ClusterSource, release: RehearsalTarget, vers
     filters = filters_of(request, running, version, gate)
     if filters.capabilities is not None:
         of_source = filters.capabilities
-        newly_enabled = _enabled_capabilities(source, release, replace(filters, major=running.major))
-        of_target = replace(of_source, known=of_source.known | newly_enabled, enabled=of_source.enabled | newly_enabled)
-        filters = replace(filters, capabilities=of_target)
+        newly_enabled = _enabled_capabilities(source, release, with_fields(filters, major=running.major))
+        of_target = with_fields(
+            of_source, known=of_source.known | newly_enabled, enabled=of_source.enabled | newly_enabled
+        )
+        filters = with_fields(filters, capabilities=of_target)
     manifests = included_in(release.payload.manifests, filters)
     last_manifests = {manifest.identity: manifest for manifest in manifests}
     return tuple(manifest for manifest in manifests if last_manifests[manifest.identity] is manifest)

@@ -6,9 +6,10 @@ One check stands for each part of the rehearsal. What the copy cannot know is Un
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from datetime import datetime
 from itertools import takewhile
+
+from msgspec.structs import replace
 
 from runup.checks.decide.engine import CheckOutcome
 from runup.checks.decide.model import Applies, Check, Context, Finding, Snapshot

@@ -6,7 +6,8 @@ A capability that was enabled once can never be disabled again; one that is kept
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 from runup.api.config_v1 import CapabilitiesSpec
 
@@ -54,8 +55,7 @@ def _cumulated_sets() -> dict[str, frozenset[str]]:
 BASELINES: dict[str, frozenset[str]] = _cumulated_sets()
 
 
-@dataclass(frozen=True, slots=True)
-class Capabilities:
+class Capabilities(msgspec.Struct, frozen=True):
     """A cluster's known and enabled capabilities; `implicit` are the enabled ones that its spec does not request."""
 
     known: frozenset[str]

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from runup.api.cluster_settings_v1 import FeatureGate
 from runup.api.config_v1 import ComponentOverride
@@ -39,8 +40,7 @@ _DIGITS = re.compile(r"[0-9]+\Z")
 _UINT64_MAX = 2**64 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Filters:
+class Filters(msgspec.Struct, frozen=True):
     """The known facts of the cluster; a filter that is None (or no overrides) does not filter.
 
     `feature_set` is the API's value, `""` for the default set. `unknown_capabilities_allowed` is for loading a release
@@ -69,13 +69,11 @@ def feature_set_and_gates(gate: FeatureGate | None, version: str) -> tuple[str, 
     return gate.spec.feature_set, frozenset(attribute.name for attribute in enabled)
 
 
-@dataclass(frozen=True, slots=True)
-class Included:
+class Included(msgspec.Struct, frozen=True):
     """The decision that the cluster gets the manifest."""
 
 
-@dataclass(frozen=True, slots=True)
-class Excluded:
+class Excluded(msgspec.Struct, frozen=True):
     """The decision that the cluster does not get the manifest."""
 
     reason: str

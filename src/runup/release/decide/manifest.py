@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import zlib
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -27,8 +26,7 @@ class ManifestError(ValueError):
     """A document of a release is not a manifest; the message names file and document."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Identity:
+class Identity(msgspec.Struct, frozen=True, order=True):
     """The identity of an object: the API version is not part of it (docs/upstream-behaviour.md 1.2)."""
 
     group: str
@@ -41,16 +39,14 @@ class Identity:
         return f"{kind} {self.namespace}/{self.name}" if self.namespace else f"{kind} {self.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class FileName:
+class FileName(msgspec.Struct, frozen=True):
     """The parts of `0000_<run level>_<component>_...`; run levels are compared as text, and for equality only."""
 
     run_level: str
     component: str
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
+class Manifest(msgspec.Struct, frozen=True):
     """An object of a release; `file` is its path in the image.
 
     `packed` is the object as compact JSON, compressed: a release is kept in memory for as long as the operator runs,

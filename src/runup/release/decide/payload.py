@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from kubekit.error_types import Terminal
 from runup.release.decide.inclusion import DEFAULT_PROFILE, Filters, Included, include
@@ -48,8 +49,7 @@ class PayloadError(Terminal):
         self.errors = errors
 
 
-@dataclass(frozen=True, slots=True)
-class Skipped:
+class Skipped(msgspec.Struct, frozen=True):
     """A file or document that is not part of the release. `broken`: it should be, but cannot be read."""
 
     file: str
@@ -60,8 +60,7 @@ class Skipped:
         return self.reason if self.reason.startswith(self.file) else f"{self.file}: skipped, {self.reason}"
 
 
-@dataclass(frozen=True, slots=True)
-class Payload:
+class Payload(msgspec.Struct, frozen=True):
     """A loaded release. `manifests` are in the order of application."""
 
     metadata: ReleaseMetadata

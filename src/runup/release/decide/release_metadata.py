@@ -7,10 +7,11 @@ collected.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
+
+import msgspec
 
 from kubekit.lang import yaml as kyaml
 from kubekit.lang.version import Version, VersionError
@@ -25,8 +26,7 @@ class MetadataError(ValueError):
     """The release cannot be used; the message says what is missing or wrong."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReleaseMetadata:
+class ReleaseMetadata(msgspec.Struct, frozen=True):
     """The content of `release-metadata`; `architecture` is `Multi` or empty, `problems` what was ignored and why."""
 
     version: str
@@ -45,8 +45,7 @@ class ReleaseMetadata:
         return Version(self.version)
 
 
-@dataclass(frozen=True, slots=True)
-class ImageReferences:
+class ImageReferences(msgspec.Struct, frozen=True):
     """The content of `image-references`: the release's name, and the pull spec of each short image name."""
 
     name: str

@@ -10,20 +10,20 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 
 class TemplateError(ValueError):
     """The text uses an unsupported action, or names an image that the release does not have."""
 
 
-@dataclass(frozen=True, slots=True)
-class Values:
+class Values(msgspec.Struct, frozen=True):
     """The values that a template may refer to; `images` maps short names to pull specs."""
 
     release_image: str = ""
     cluster_profile: str = ""
-    images: Mapping[str, str] = field(default_factory=dict)
+    images: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
 _TEXT = r'"(?:[^"\\\n]|\\.)*"|`[^`]*`'

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace as with_fields
 from tests.checks.catalogue.asking import config_map
 from tests.checks.catalogue.rows import FORBIDDEN
 from tests.factories import context
@@ -47,7 +48,7 @@ def of_kubeadm(configuration: str) -> tuple[JSON, JSON]:
 
 def asked(*objects: JSON, to: str = "1.37.2", without: bool = False) -> CheckOutcome:
     """What is said of an update to that version; `without`: ConfigMaps cannot be read."""
-    update = replace(context("1.33.1", to, to), cluster=ClusterKind.KUBERNETES)
+    update = with_fields(context("1.33.1", to, to), cluster=ClusterKind.KUBERNETES)
     snapshot = snapshot_of(CHECK.reads, objects)
     if without:
         left = {read: found for read, found in snapshot.objects.items() if read != CONFIG_MAPS}

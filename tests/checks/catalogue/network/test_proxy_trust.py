@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace as with_fields
 from tests.checks.catalogue.asking import BY_NAME, CONFIG, JSON, config_map, told
 from tests.factories import NOW, context
 
@@ -42,7 +43,7 @@ BUNDLES: dict[str, tuple[list[JSON], Context, list[str]]] = {
         context(),
         [f"{TRUST}is not there."],
     ),
-    "it is valid": ([PROXY, bundle(CERTIFICATE)], replace(context(), now=NOW.replace(day=8)), []),
+    "it is valid": ([PROXY, bundle(CERTIFICATE)], with_fields(context(), now=NOW.replace(day=8)), []),
     "it ends within the week": (
         [PROXY, bundle(CERTIFICATE)],
         context(),
@@ -51,12 +52,12 @@ BUNDLES: dict[str, tuple[list[JSON], Context, list[str]]] = {
     "it has no certificate": ([PROXY, bundle("")], context(), [f"{TRUST}has no certificate in ca-bundle.crt."]),
     "it ends now": (
         [PROXY, bundle(CERTIFICATE)],
-        replace(context(), now=AT_ITS_END),
+        with_fields(context(), now=AT_ITS_END),
         [f"{TRUST}has no certificate that is valid: the last ended at 2026-01-16T00:00:00Z."],
     ),
     "it is valid for a moment": (
         [PROXY, bundle(CERTIFICATE)],
-        replace(context(), now=AT_ITS_END.replace(day=15, hour=23)),
+        with_fields(context(), now=AT_ITS_END.replace(day=15, hour=23)),
         [f"{TRUST}has no certificate that is valid for long: the last ends at 2026-01-16T00:00:00Z."],
     ),
     "no authority is named": ([{**PROXY, "spec": {}}], context(), []),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from msgspec.structs import replace as with_fields
 from tests.factories import context, node, snapshot
@@ -25,7 +23,7 @@ def labelled(name: str, kubelet: str = "v1.34.0", **labels: str) -> Node:
 
 def found(check: str, target: str, *nodes: Node) -> tuple[Finding, ...]:
     """What a check finds on the way from 1.34."""
-    update = replace(context("1.34.2", target, target), cluster=ClusterKind.KUBERNETES)
+    update = with_fields(context("1.34.2", target, target), cluster=ClusterKind.KUBERNETES)
     (which,) = [each for each in CHECKS if each.name == check]
     return run_check(which, snapshot(*nodes), update).findings
 
@@ -52,7 +50,7 @@ def test_kubelets(kubelet: str, target: str, names: list[str]) -> None:
 
 def test_kubelets_of_before_125() -> None:
     """They may be two minor versions behind."""
-    old = replace(context("1.26.0", "1.27.0", "1.27.0"), cluster=ClusterKind.KUBERNETES)
+    old = with_fields(context("1.26.0", "1.27.0", "1.27.0"), cluster=ClusterKind.KUBERNETES)
     (check,) = [each for each in CHECKS if each.name == "KubeletSkew"]
     assert [each.name for each in run_check(check, snapshot(node("a", kubelet="v1.24.17")), old).findings] == [
         "KubeletSkew"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace as with_fields
 
 from runup.checks.catalogue import CHECKS
 from runup.checks.decide import check_page
@@ -22,7 +23,7 @@ def said(*changes: tuple[str, str]) -> list[str]:
     for old, new in changes:
         assert old in text, f"{old!r} is not in the example"
         text = text.replace(old, new)
-    snapshot, context = check_page.example(replace(CHECK, example=text))
+    snapshot, context = check_page.example(with_fields(CHECK, example=text))
     return [finding.message for finding in run_check(CHECK, snapshot, context).findings]
 
 
@@ -135,7 +136,7 @@ def test_the_way_out_is_that_of_what_is_missing(changes: tuple[tuple[str, str], 
     text = CHECK.example
     for old, new in changes:
         text = text.replace(old, new)
-    snapshot, context = check_page.example(replace(CHECK, example=text))
+    snapshot, context = check_page.example(with_fields(CHECK, example=text))
     (*_, finding) = run_check(CHECK, snapshot, context).findings
     known = ("Change the Subscription's channel", "Bring the CatalogSource of openshift-tracing/tracing back")
     assert [way for way in known if way in finding.remediation] == ways
@@ -144,7 +145,7 @@ def test_the_way_out_is_that_of_what_is_missing(changes: tuple[tuple[str, str], 
 def test_a_catalog_of_which_perhaps_not_all_were_listed_is_not_gone() -> None:
     """An incomplete list proves no absence."""
     text = CHECK.example.replace("catalogSource: redhat-operators", "catalogSource: community-operators")
-    snapshot, context = check_page.example(replace(CHECK, example=text))
+    snapshot, context = check_page.example(with_fields(CHECK, example=text))
     catalogs = next(read for read in CHECK.reads if read.kind == "CatalogSource")
     cut = replace(snapshot, incomplete={catalogs: ("the rest was cut off",)})
     told = [(each.applies.value, each.message) for each in run_check(CHECK, cut, context).findings]

@@ -5,7 +5,6 @@ The ranges are those of the tables; which row is used, and what is said where a 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -38,8 +37,8 @@ def on_image(os_image: str, kubelet: str = "v1.34.0", **metadata: dict[str, str]
 
 def outcome(name: str, target: str, *objects: Object, now: datetime | None = None, **states: object) -> CheckOutcome:
     """Of the check on these objects, for an update to 1.`target`."""
-    update = replace(context("1.34.2", f"{target}.0", f"{target}.0"), cluster=ClusterKind.KUBERNETES)
-    return run_check(BY_NAME[name], snapshot(*objects, **states), replace(update, now=now or update.now))  # type: ignore[arg-type]
+    update = with_fields(context("1.34.2", f"{target}.0", f"{target}.0"), cluster=ClusterKind.KUBERNETES)
+    return run_check(BY_NAME[name], snapshot(*objects, **states), with_fields(update, now=now or update.now))  # type: ignore[arg-type]
 
 
 CERT_MANAGER = "quay.io/jetstack/cert-manager-controller"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from msgspec.structs import replace as with_fields
 from tests.factories import context, node, pdb, pod, snapshot
@@ -28,7 +26,7 @@ def bare(name: str, on: str = "worker-0") -> PlacedPod:
 
 def outcome(*objects: Object, **states: dict[type[Object], str]) -> CheckOutcome:
     """Of the check on these objects."""
-    update = replace(context("1.34.2", "1.35.0", "1.35.0"), cluster=ClusterKind.KUBERNETES)
+    update = with_fields(context("1.34.2", "1.35.0", "1.35.0"), cluster=ClusterKind.KUBERNETES)
     return run_check(CHECK, snapshot(*objects, **states), update)
 
 

@@ -22,7 +22,8 @@ guide.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from kubekit.api.extension_v1 import (
     MatchResources,
@@ -82,8 +83,7 @@ _Pair = tuple[tuple[Resource, ...], tuple[Resource, ...]]
 _PAIRS: tuple[_Pair, ...] = ((_VALIDATING, _VALIDATING_BINDINGS), (_MUTATING, _MUTATING_BINDINGS))
 
 
-@dataclass(frozen=True, slots=True)
-class _Suspect:
+class _Suspect(msgspec.Struct, frozen=True):
     """A policy or a binding in force with a rule that names only versions that go some time."""
 
     holder: Object

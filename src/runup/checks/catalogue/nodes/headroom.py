@@ -18,10 +18,11 @@ reading: affinities, zones and volumes can only make it worse.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from heapq import nsmallest
 from operator import attrgetter
+
+import msgspec
 
 from kubekit.api.core_v1 import Node
 from kubekit.api.pod_parts import PlacedPod
@@ -73,8 +74,7 @@ status: {phase: Running}
 """
 
 
-@dataclass(slots=True)
-class _Load:
+class _Load(msgspec.Struct):
     """The requests of a node's pods (milli-cores and bytes), and the part of them that a drain moves."""
 
     cpu: int = 0
@@ -83,8 +83,7 @@ class _Load:
     moved_memory: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Group:
+class _Group(msgspec.Struct, frozen=True):
     """Nodes that are updated together, `at_once` at a time; `words` name the group in a sentence."""
 
     name: str

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from kubekit.api.core_v1 import Node
 from kubekit.api.scheme import resource_of
@@ -76,8 +77,7 @@ def nodes_by_pool(nodes: tuple[Node, ...], pools: tuple[MachineConfigPool, ...])
     return members
 
 
-@dataclass(frozen=True, slots=True)
-class _Pools:
+class _Pools(msgspec.Struct, frozen=True):
     """The pools of a node: all that select it, the custom ones of them, and the one that updates it.
 
     See `nodes_by_pool`.

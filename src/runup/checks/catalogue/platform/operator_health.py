@@ -8,8 +8,9 @@ restarting: how grave it is counts how long it lasts, with the patience of that 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import timedelta
+
+import msgspec
 
 from kubekit.api.conditions import find
 from kubekit.api.meta_v1 import ConditionStatus
@@ -20,8 +21,7 @@ from runup.checks.decide.wording import DEGRADED_PATIENCE, DOWN_PATIENCE, condit
 from runup.preflight.decide.report import Severity
 
 
-@dataclass(frozen=True, slots=True)
-class _Expectation:
+class _Expectation(msgspec.Struct, frozen=True):
     """The healthy status of an operator's condition, and the risk and severities that are reported otherwise."""
 
     condition: str

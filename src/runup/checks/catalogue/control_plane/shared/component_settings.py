@@ -7,8 +7,9 @@ the operators of the control plane. What the release itself sets is the release'
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from kubekit.api.meta_v1 import Object
 from kubekit.api.scheme import Resource, resource_of
@@ -29,8 +30,7 @@ GATES: tuple[Resource, ...] = (resource_of(KubeletConfig), resource_of(FeatureGa
 _ARGUMENTS = ("apiServerArguments", "extendedArguments", "arguments")
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(msgspec.Struct, frozen=True):
     """A feature gate, flag or admission plug-in, its component, and the object and path where it is set."""
 
     name: str

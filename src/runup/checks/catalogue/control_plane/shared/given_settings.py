@@ -9,10 +9,10 @@ commands count (Talos, what is made by hand). Services show no static pods.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from kubekit.api.core_v1 import ConfigMap, Node
 from kubekit.api.meta_v1 import Object, ObjectMeta
@@ -97,8 +97,7 @@ CONFIG_MAPS = Slim(
 READS: tuple[Resource, ...] = (STATIC_PODS, CONFIG_MAPS, resource_of(Node))
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
+class Given(msgspec.Struct, frozen=True):
     """A flag, gate or plug-in that a component is given; `value` is a flag's or a gate's text.
 
     `holder` is the object that says so, `place` where in it; `fix` says how it is taken out.
@@ -118,8 +117,7 @@ class Given:
         return _kind_of(self.holder)
 
 
-@dataclass(frozen=True, slots=True)
-class Malformed:
+class Malformed(msgspec.Struct, frozen=True):
     """An object with settings that cannot be parsed; `why` says which part and why, `fix` where to look."""
 
     holder: Object

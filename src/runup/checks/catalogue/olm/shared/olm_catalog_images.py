@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from kubekit.api.meta_v1 import NamespacedName, key_of
 from kubekit.api.scheme import resource_of
@@ -30,8 +31,7 @@ _KUBERNETES = re.compile(r"v?(\d+)\.(\d+)\.(\d+)(?:[-+].*)?")
 _RELEASE_TAGGED_IMAGE = re.compile(r"(?P<repository>[^@]+):v\d+\.\d+")
 
 
-@dataclass(frozen=True, slots=True)
-class Expected:
+class Expected(msgspec.Struct, frozen=True):
     """The image of a catalog on the target, or in `problem` why it is not known.
 
     If both are empty, the update does not change the image.
