@@ -12,15 +12,17 @@ from urllib.parse import unquote
 
 import msgspec
 
-_SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.\-]*:")
-_BAD_ESCAPE = re.compile(r"%(?![0-9a-fA-F]{2})")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-_HOST = re.compile(r"[A-Za-z0-9\-._~!$&'()*+,;=:\[\]<>\"%\u0080-\U0010ffff]*")
+from kubekit.lang.pattern import Pattern
+
+_SCHEME = Pattern(r"[a-zA-Z][a-zA-Z0-9+.\-]*:")
+_BAD_ESCAPE = Pattern(r"%(?![0-9a-fA-F]{2})")
+_CONTROL = Pattern(r"[\x00-\x1f\x7f]")
+_HOST = Pattern(r"[A-Za-z0-9\-._~!$&'()*+,;=:\[\]<>\"%\u0080-\U0010ffff]*")
 # In a host, only non-ASCII bytes and the per cent sign of an address's zone may be escaped.
-_BAD_HOST_ESCAPE = re.compile(r"%(?!25|[89a-fA-F][0-9a-fA-F])")
-_ZONE_ESCAPE = re.compile(r"%([0-9a-fA-F]{2})")
-_USER = re.compile(r"[A-Za-z0-9\-._~!$&'()*+,;=:%@]*")
-_PORT = re.compile(r"(:[0-9]*)?")
+_BAD_HOST_ESCAPE = Pattern(r"%(?!25|[89a-fA-F][0-9a-fA-F])")
+_ZONE_ESCAPE = Pattern(r"%([0-9a-fA-F]{2})")
+_USER = Pattern(r"[A-Za-z0-9\-._~!$&'()*+,;=:%@]*")
+_PORT = Pattern(r"(:[0-9]*)?")
 
 
 class URLError(ValueError):
