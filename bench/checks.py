@@ -142,6 +142,9 @@ def evaluate(folder: Path) -> dict[str, Any]:
     from runup.checks.decide.reads import Read, shape
     from runup.checks.decide.results import risks
     from runup.checks.decide.shared_nodes import share_node
+    from runup.process.garbage import collect_rarely
+
+    collect_rarely()
 
     def pages(kind: str, type_: type[Object]) -> Iterator[Any]:
         read = page_reader(type_)

@@ -173,8 +173,10 @@ async def _run_checks(flags: Mapping[str, Any]) -> int:
         from runup.preflight.control.read_only_client import ReadOnlyClient
         from runup.preflight.control.release import load_release, python_checks, with_kubernetes
         from runup.preflight.control.target_process import PreflightTarget, Timing
+        from runup.process.garbage import collect_rarely
         from runup.process.shutdown import run_until_told
 
+    collect_rarely()
     release = load_release(flags["release_dir"])
     request = request_of(flags, release.version)
     config = load(flags["kubeconfig"], flags["context"])
