@@ -96,8 +96,9 @@ AIMS = (
         *("applying", (REAL, "steady", "requests_an_hour_without_lease"), 40, "an hour"),
     ),
     Aim(
+        # Files of libraries are not counted, as in a container's limit (docs/sizing.md has the cgroup after an hour).
         "memory of the operator with 900 manifests",
-        *("applying", (REAL, "memory", "mib_at_the_end"), 60, "MiB"),
+        *("applying", (REAL, "memory", "own_mib_at_the_end"), 60, "MiB"),
         why="decisions/0109-what-an-operator-keeps-in-memory.md",
     ),
     Aim("the sandbox's API server ready", "api", ("ready_seconds", MEDIAN), 1.5, "s"),

@@ -156,7 +156,8 @@ def _create_foreign(here: World, clients: list[SyncClient], foreign: int) -> flo
 
 def _memory(operator: Operator) -> dict[str, float]:
     used = operator.usage()
-    return {"mib_at_the_end": round(used.mib, 1), "mib_peak": round(used.peak_mib, 1)}
+    held = {"own_mib_at_the_end": used.own_mib, "mib_at_the_end": used.mib, "mib_peak": used.peak_mib}
+    return {name: round(mib, 1) for name, mib in held.items()}
 
 
 def _tell(server: str, part: str, found: dict[str, Any]) -> None:

@@ -46,10 +46,14 @@ PATCHES = 100
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a process has used so far: seconds of processor, MiB that it holds, and the most that it held."""
+    """What a process has used so far: seconds of processor, MiB that it holds, and the most that it held.
+
+    `own_mib` is without files, such as libraries, which other processes share: what counts against a container's limit.
+    """
 
     cpu_seconds: float
     mib: float
+    own_mib: float
     peak_mib: float
 
 
@@ -89,8 +93,8 @@ def usage(pid: int) -> Usage:
     held = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
     if "VmRSS" not in held:
         raise ProcessLookupError(f"process {pid} has ended")
-    mib = {name: int(held[name].split()[0]) / 1024 for name in ("VmRSS", "VmHWM")}
-    return Usage((int(fields[11]) + int(fields[12])) / _TICKS, mib["VmRSS"], mib["VmHWM"])
+    mib = {name: int(held[name].split()[0]) / 1024 for name in ("VmRSS", "RssAnon", "VmHWM")}
+    return Usage((int(fields[11]) + int(fields[12])) / _TICKS, mib["VmRSS"], mib["RssAnon"], mib["VmHWM"])
 
 
 @dataclass
