@@ -57,7 +57,7 @@ EDGES = {"5000": 0.05, "10000": 0.1, "20000": 0.2}
 
 def test_the_page() -> None:
     """Each aim is a row, and how many hold is said."""
-    operator = {"kube-apiserver": {"memory": {"mib_at_the_end": 61}}}
+    operator = {"kube-apiserver": {"memory": {"own_mib_at_the_end": 61}}}
     results: dict[str, Any] = {
         "startup": STARTUP,
         "applying": operator,
