@@ -84,7 +84,8 @@ def _first_risks(one: Round, requests: list[Request], reports: list[Report]) -> 
     deletions = [each.answered for each in requests if each.verb == "delete" and "/pods/cluster-version" in each.uri]
     pod = next(each for each in requests if each.verb == "create" and each.uri.split("?")[0].endswith("/pods"))
     lists = [each for each in requests if each.agent.startswith(TARGET) and each.verb == "list"]
-    complete = next(report.at for report in reports if report.status == "completed")
+    # The report may be noticed, and the round be over, before the target has logged that it is written.
+    complete = next((report.at for report in reports if report.status == "completed"), one.seen)
     # A kind that is not served is listed again later.
     lists = list({each.uri: each for each in reversed(lists) if each.answered < complete}.values())
     last_list = max(each.answered for each in lists)
@@ -104,7 +105,7 @@ def _first_risks(one: Round, requests: list[Request], reports: list[Report]) -> 
 
 def _risk_gone(one: Round, requests: list[Request], reports: list[Report]) -> dict[str, float]:
     """Returns the moments of one change, in their order."""
-    report = next(report.at for report in reports if one.risk not in report.risks)
+    report = next((report.at for report in reports if one.risk not in report.risks), one.seen)
     return {
         "change": _first(requests, "patch", "runup/", "/machineconfigpools/").answered,
         "watch, evaluation, report's write": report,
