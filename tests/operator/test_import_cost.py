@@ -10,6 +10,8 @@ import pytest
 HEAVY = ("cel_expr_python", "cryptography", "sqlite3", "rich", "pygments")
 # What a preflight, a ConfigMap with a TLS profile, or the reading of a release needs: not before there is one.
 LATER = ("pysequoia", "yaml", "semver", "kubekit.lang.cel", "runup.checks.catalogue", "runup.kernelmodules")
+# What reads catalogs and modules' images: an administrator waits for the target's start, and many clusters have none.
+FOR_IMAGES = ("runup.kernelmodules.decide.verdict", "runup.kernelmodules.control.image_stage", "kubekit.oci.registry")
 
 
 @pytest.mark.parametrize(
@@ -17,6 +19,11 @@ LATER = ("pysequoia", "yaml", "semver", "kubekit.lang.cel", "runup.checks.catalo
     [
         pytest.param(
             "runup.operator.start_command, runup.operator.manager", (*HEAVY, *LATER), id="the managing operator"
+        ),
+        pytest.param(
+            "runup.operator.preflight_command, runup.preflight.control.target_process",
+            (*HEAVY, "pysequoia", *FOR_IMAGES),
+            id="the target of a preflight",
         ),
         pytest.param(
             "runup.checks.catalogue",
