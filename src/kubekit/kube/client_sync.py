@@ -199,6 +199,8 @@ class SyncClient:
             timeouts=Timeouts(self._timeouts.connect_s, timeout_s),
             clock=self._clock,
         )
+        # A command looks again every few seconds: another context takes longer than the connection.
+        watching._tls = self._tls
         with watching:
             response, lines = watching._successful_answer(call.request), Lines()
             try:
@@ -207,6 +209,8 @@ class SyncClient:
                         yield call.decode(line)
             except OSError as error:
                 raise unreachable_error(self.config, error) from error
+            finally:
+                response.close()
 
     def _successful_answer(self, request: Request) -> Answer:
         """Sends the request, repeating it as `Attempts` decides, and returns the successful answer."""

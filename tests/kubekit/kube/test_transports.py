@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
 import ssl
 from collections.abc import AsyncIterator
@@ -32,6 +33,7 @@ from tests.kubekit.kube.apiscript import (
 from kubekit.api.codec import DecodeError
 from kubekit.api.core_v1 import ConfigMap, Node
 from kubekit.api.scheme import resource_of
+from kubekit.http.http_connection import Answer
 from kubekit.kube import api_errors, calls
 from kubekit.kube.auth import Credential, Static, TokenFile
 from kubekit.kube.client import Client
@@ -464,6 +466,28 @@ async def test_a_command_that_watches_is_told_what_cannot_be_read(api: ScriptedA
         "GET /api/v1/nodes?watch=true&allowWatchBookmarks=true&resourceVersion=7&timeoutSeconds=9"
         "&labelSelector=a&fieldSelector=b"
     ]
+
+
+async def test_a_watch_that_is_left_keeps_nothing(api: ScriptedApi) -> None:
+    """Not even until garbage is collected, which a command that waits hardly does."""
+    api.answers(stream(event("ADDED", node("b", 2)), hold=True))
+    gc.collect()
+    gc.disable()
+    try:
+        with SyncClient(ClusterConfig(api.url)) as client:
+            events = client.watch(Node, resource_version="7")
+            await asyncio.to_thread(next, events)
+            assert _answers() == 1
+            events.close()  # type: ignore[attr-defined]
+            del events
+            assert _answers() == 0
+    finally:
+        gc.enable()
+
+
+def _answers() -> int:
+    """How many answers there are in this process."""
+    return sum(type(one) is Answer for one in gc.get_objects())
 
 
 async def test_a_list_that_expires_between_pages_starts_again_in_one_piece(
