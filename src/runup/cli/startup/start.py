@@ -63,12 +63,12 @@ def _print_version() -> bool:
 
     Scripts ask for the version before anything else, and to import click alone takes longer than the whole answer.
     """
+    line = f"Client Version: {__version__}\n".encode()
     try:
-        sys.stdout.write(f"Client Version: {__version__}\n")
-        sys.stdout.flush()
+        # Past the buffer, in which what could not be written would stay.
+        return os.write(sys.stdout.fileno(), line) == len(line)
     except (OSError, ValueError):
         return False
-    return True
 
 
 def leave_at_once(code: int) -> None:
