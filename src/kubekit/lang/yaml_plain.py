@@ -26,6 +26,9 @@ _FIRST_OF_PLAIN = frozenset("_./+<=$(~^;\\-")
 
 _PRINTABLE = bytes([*range(0x20, 0x7F), 0x0A])
 
+_BLANK, _END = (-2, ""), (-1, "")
+"""Rows without content: of a line that is blank or a comment, and after the last line."""
+
 
 class NotPlain(Exception):
     """The text does not have, or may not have, the layout that this module reads."""
@@ -46,44 +49,56 @@ def _is_printable(text: str) -> bool:
 
 
 class _Reader:
-    """The lines of one text, and the current position: `_indent` and `_content` are those of line `_at`."""
+    """The lines of one text, and the current position: `_indent` and `_content` are those of line `_at`.
 
-    __slots__ = ("_at", "_content", "_depth", "_indent", "_keys", "_known", "_lines", "_row", "_rows", "_strict")
+    A file of a hundred objects has few different lines, so what a line says is kept for when it comes again: `_rows`
+    has the indent and content of each, `_pairs` the key and value of a content, `_items` the columns from a dash to
+    its content and that content, `_keys` and `_known` keys and values by their text.
+    """
+
+    __slots__ = (
+        "_at",
+        "_content",
+        "_depth",
+        "_indent",
+        "_items",
+        "_keys",
+        "_known",
+        "_lines",
+        "_pairs",
+        "_rows",
+        "_strict",
+    )
 
     def __init__(self, text: str, strict: bool) -> None:
         self._lines = text.split("\n")
-        # Lines that are neither blank nor comments, and an end mark of indent -1.
-        self._rows = [
-            (len(line) - len(content), content.rstrip(" "), at)
-            for at, line in enumerate(self._lines)
-            if (content := line.lstrip(" ")) and content[0] != "#"
-        ]
-        self._rows.append((-1, "", len(self._lines)))
+        rows = {line: _row(line) for line in set(self._lines)}
+        self._rows = [*map(rows.__getitem__, self._lines), _END]
         self._strict = strict
-        self._row = 0
-        self._indent, self._content, self._at = self._rows[0]
         self._depth = 0
-        # Caches of keys and values read before: a file of a hundred objects has few different ones.
         self._keys: dict[str, str] = {}
         self._known: dict[str, Any] = {}
+        self._pairs: dict[str, tuple[str, Any]] = {}
+        self._items: dict[str, tuple[int, str]] = {}
+        self._move_to(0)
 
     def document(self) -> Any:
         """Returns the only document. Raises NotPlain if it is empty or something follows it."""
         if self._content == "---" and self._indent == 0:
-            self._next_row()
+            self._move_to(self._at + 1)
         value = self._read_collection() if self._content else None
         if self._content or value is None:
             raise NotPlain
         return value
 
-    def _next_row(self) -> None:
-        self._row += 1
-        self._indent, self._content, self._at = self._rows[self._row]
-
-    def _skip_to_after(self, at: int) -> None:
-        """Moves to the first row after line `at`."""
-        while self._at <= at:
-            self._next_row()
+    def _move_to(self, at: int) -> None:
+        """Moves to line `at`, or to the first after it that is neither blank nor a comment."""
+        row = self._rows[at]
+        while row is _BLANK:
+            at += 1
+            row = self._rows[at]
+        self._at = at
+        self._indent, self._content = row
 
     def _read_collection(self) -> Any:
         """Returns the collection that begins at the current line."""
@@ -94,39 +109,48 @@ class _Reader:
             else self._read_mapping(self._indent, content)
         )
 
-    def _count_depth(self) -> None:
+    def _read_mapping(self, indent: int, content: str) -> dict[str, Any]:
+        """Returns the mapping whose keys stand at `indent`, the first of them in `content`."""
         self._depth += 1
         if self._depth > _MAX_DEPTH:
             raise NotPlain
-
-    def _read_mapping(self, indent: int, content: str) -> dict[str, Any]:
-        """Returns the mapping whose keys stand at `indent`, the first of them in `content`."""
-        self._count_depth()
         members: dict[str, Any] = {}
-        keys, known_keys, rows = self._keys, self._known, self._rows
+        rows, pairs = self._rows, self._pairs
         while True:
-            key_text, separator, value = content.partition(": ")
-            if not separator:
-                if content[-1] != ":":
-                    raise NotPlain
-                key_text = content[:-1]
-            key = keys.get(key_text) or self._read_key(key_text)
-            if self._strict and key in members:
-                raise NotPlain
-            if value in known_keys:  # what `_read_value` does for it; two lines in three are such
-                members[key] = known_keys[value]
-                self._row += 1
-                self._indent, self._content, self._at = rows[self._row]
+            pair = pairs.get(content)
+            if pair is None:
+                self._read_member(members, indent, content)
             else:
-                members[key] = (
-                    self._read_value(value, indent) if value else self._read_value_below(indent, items_at=indent)
-                )
-            if self._indent < indent:
-                self._depth -= 1
-                return members
-            if self._indent > indent:
-                raise NotPlain
+                members[pair[0]] = pair[1]
+                # `_move_to`, in place: two lines in three come here.
+                self._at += 1
+                self._indent, self._content = row = rows[self._at]
+                if row is _BLANK:
+                    self._move_to(self._at)
+            if self._indent != indent:
+                break
             content = self._content
+        if self._indent > indent:
+            raise NotPlain
+        self._depth -= 1
+        return members
+
+    def _read_member(self, members: dict[str, Any], indent: int, content: str) -> None:
+        """Adds the key in `content` and its value to `members`."""
+        key_text, separator, value = content.partition(": ")
+        if not separator:
+            if content[-1] != ":":
+                raise NotPlain
+            key_text = content[:-1]
+        key = self._keys.get(key_text) or self._read_key(key_text)
+        if self._strict and key in members:
+            raise NotPlain
+        if not value:
+            members[key] = self._read_value_below(indent, items_at=indent)
+            return
+        members[key] = self._read_value(value, indent)
+        if value in self._known and not self._strict:
+            self._pairs[content] = key, self._known[value]
 
     def _read_key(self, text: str) -> str:
         """Returns a key that needs no quotes, and remembers it for the next time. Raises NotPlain."""
@@ -140,37 +164,55 @@ class _Reader:
 
     def _read_sequence(self, indent: int, content: str) -> list[Any]:
         """Returns the sequence whose dashes stand at `indent`, the first of them in `content`."""
-        self._count_depth()
+        self._depth += 1
+        if self._depth > _MAX_DEPTH:
+            raise NotPlain
         items: list[Any] = []
+        known_items = self._items
         while True:
-            rest = content[1:].lstrip(" ")
-            if not rest:
-                items.append(self._read_value_below(indent, items_at=None))
-            elif _is_item(rest):
-                items.append(self._read_sequence(indent + len(content) - len(rest), rest))
-            elif rest[0] not in "\"'" and (": " in rest or rest[-1] == ":"):
-                items.append(self._read_mapping(indent + len(content) - len(rest), rest))
+            known = known_items.get(content)
+            if known is None:
+                items.append(self._read_item(indent, content))
             else:
-                items.append(self._read_value(rest, indent))
+                items.append(self._read_mapping(indent + known[0], known[1]))
+            if self._indent != indent:
+                break
             content = self._content
-            if self._indent < indent or (self._indent == indent and not _is_item(content)):
-                self._depth -= 1
-                return items
-            if self._indent > indent:
-                raise NotPlain
+            if content not in known_items and not _is_item(content):
+                break
+        if self._indent > indent:
+            raise NotPlain
+        self._depth -= 1
+        return items
+
+    def _read_item(self, indent: int, content: str) -> Any:
+        """Returns the item whose dash stands at `indent`, at the beginning of `content`."""
+        rest = content[1:].lstrip(" ")
+        if not rest:
+            return self._read_value_below(indent, items_at=None)
+        to_rest = len(content) - len(rest)
+        if _is_item(rest):
+            return self._read_sequence(indent + to_rest, rest)
+        if rest[0] not in "\"'" and (": " in rest or rest[-1] == ":"):
+            self._items[content] = to_rest, rest
+            return self._read_mapping(indent + to_rest, rest)
+        return self._read_value(rest, indent)
 
     def _read_value_below(self, indent: int, items_at: int | None) -> Any:
         """Returns the value on the lines below a key or a dash at `indent`; its items may also stand at `items_at`."""
-        self._next_row()
-        if self._indent > indent or (self._indent == items_at and _is_item(self._content)):
+        self._move_to(self._at + 1)
+        content = self._content
+        if self._indent > indent:
             return self._read_collection()
+        if self._indent == items_at and _is_item(content):
+            return self._read_sequence(indent, content)
         return None
 
     def _read_value(self, text: str, indent: int) -> Any:
         """Returns the value that begins with `text` after a key or dash at `indent`, and moves to the line after it."""
         start = self._at
         if text in self._known:
-            self._next_row()
+            self._move_to(start + 1)
             if self._indent <= indent:
                 return self._known[text]
             raise NotPlain
@@ -181,7 +223,7 @@ class _Reader:
         if first == "|":
             return self._read_literal_block(text, indent)
         if text in ("{}", "[]"):
-            self._next_row()
+            self._move_to(start + 1)
             return {} if first == "{" else []
         if first == '"':
             value = _unescape_json(self._read_quoted(text, indent, _ends_double))
@@ -199,7 +241,7 @@ class _Reader:
         """Returns the value of an unquoted scalar, which may go on below `indent`. Raises NotPlain."""
         _check_plain(text)
         start = self._at
-        self._next_row()
+        self._move_to(start + 1)
         if self._indent > indent:
             return self._read_continued_scalar(text, indent, start)
         value = scalar(text)
@@ -221,13 +263,13 @@ class _Reader:
                     raise NotPlain
                 last = at
             parts.append(content)
-        self._skip_to_after(last)
+        self._move_to(last + 1)
         return _fold_lines(parts[: last - start + 1], "\n")
 
     def _read_quoted(self, text: str, indent: int, ends: Callable[[str], bool]) -> str:
         """Returns the text between the quotes, its lines folded; `ends` reports whether a piece closes them."""
         if ends(text[1:]):
-            self._next_row()
+            self._move_to(self._at + 1)
             inner = text[1:-1]
         else:
             parts, at = [text[1:]], self._at
@@ -240,7 +282,7 @@ class _Reader:
                 if parts[-1] and len(line) - len(line.lstrip(" ")) <= indent:
                     raise NotPlain
             parts[-1] = parts[-1][:-1]
-            self._skip_to_after(at)
+            self._move_to(at + 1)
             inner = _fold_lines(parts, "\\n" if text[0] == '"' else "\n")
         if self._indent > indent:
             raise NotPlain
@@ -266,12 +308,18 @@ class _Reader:
                 raise NotPlain
         if not margin:
             raise NotPlain
-        self._skip_to_after(end - 1)
+        self._move_to(end)
         text = "\n".join([line[margin:] for line in self._lines[first:end]]) + "\n"
         if header == "|+":
             return text
         block = text.rstrip("\n")
         return block if header == "|-" else block + "\n"
+
+
+def _row(line: str) -> tuple[int, str]:
+    """Returns the indent and the content of a line."""
+    content = line.lstrip(" ")
+    return (len(line) - len(content), content.rstrip(" ")) if content and content[0] != "#" else _BLANK
 
 
 def _is_item(content: str) -> bool:

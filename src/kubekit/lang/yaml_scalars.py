@@ -17,6 +17,8 @@ _WORDS: dict[str, bool | float | None] = {
 }
 _FIRST_OF_NUMBER = frozenset("+-.0123456789")
 _OF_NUMBER = "+-._0123456789abcdefABCDEFxXoO"
+_FIRST_OF_DECIMAL = "123456789"
+_OF_DECIMAL = "+-._0123456789eE"
 _SIGNS_OF_NUMBER = 2
 _UNSIGNED_MAX = 2**64 - 1
 _SURELY_FITS = 19
@@ -35,9 +37,12 @@ def scalar(text: str) -> str | int | float | bool | None:
         return _WORDS[text]
     if text[0] not in _FIRST_OF_NUMBER or text.strip(_OF_NUMBER):
         return text
-    if text.isdecimal() and text[0] != "0" and len(text) < _SURELY_FITS:
+    if text.isdecimal() and (text[0] != "0" or text == "0") and len(text) < _SURELY_FITS:
         return int(text)
-    if text.count(".") > 1 or text.count("-") > _SIGNS_OF_NUMBER:  # a version, a uid: no pattern is compiled for them
+    # A version, a uid, a commit: no pattern is compiled for them.
+    if text.count(".") > 1 or text.count("-") > _SIGNS_OF_NUMBER:
+        return text
+    if text[0] in _FIRST_OF_DECIMAL and text.strip(_OF_DECIMAL):
         return text
     number = _parse_number(text)
     return text if number is None else number

@@ -13,7 +13,6 @@ import os
 import sys
 
 from runup import __version__
-from runup.cli.startup import lazy_imports
 
 _ALLOCATIONS = 200_000
 """New objects before the collector runs: more than a short command creates; a long one (`--watch`) stays bounded."""
@@ -37,7 +36,9 @@ def _command(prog: str) -> int:
         leave_at_once(0)
         return 0
     gc.set_threshold(_ALLOCATIONS)
-    # Before the first import of a module that is to be delayed.
+    # Before the first import of a module that is to be delayed, and not for `version`: it takes `typing`.
+    from runup.cli.startup import lazy_imports
+
     lazy_imports.install()
     from runup.cli.main import main
 
