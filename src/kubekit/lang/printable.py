@@ -10,7 +10,7 @@ import re
 from functools import cache
 from typing import Any
 
-_ESCAPE = re.compile(r"\\(?:x[0-9a-f]{2}|u[0-9a-f]{4}|[nr])")
+_ESCAPE = r"\\(?:x[0-9a-f]{2}|u[0-9a-f]{4}|[nr])"
 _LONGEST_ESCAPE = 6
 
 
@@ -73,8 +73,9 @@ def printable_value(value: Any) -> Any:
 
 def cut_position(text: str, end: int) -> int:
     """Returns the greatest position up to `end` at which `text` can be cut without splitting an escape."""
+    pattern = re.compile(_ESCAPE)  # `re` keeps it; most commands cut nothing
     for start in range(max(0, end - _LONGEST_ESCAPE + 1), end):
-        escape = _ESCAPE.match(text, start)
+        escape = pattern.match(text, start)
         if escape is not None and escape.end() > end:
             return start
     return end

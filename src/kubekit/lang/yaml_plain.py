@@ -217,20 +217,21 @@ class _Reader:
                 return self._known[text]
             raise NotPlain
         value: Any
-        item_text = text
-        text = text.lstrip(" ")
-        first = text[0]
-        if first == "|":
-            return self._read_literal_block(text, indent)
-        if text in ("{}", "[]"):
-            self._move_to(start + 1)
-            return {} if first == "{" else []
-        if first == '"':
+        item_text, first = text, text[0]
+        if first == " ":
+            text = text.lstrip(" ")
+            first = text[0]
+        if first.isalnum() or first > "~" or (first in _FIRST_OF_PLAIN and not _is_item(text)):
+            value = self._read_plain_scalar(text, indent)
+        elif first == '"':
             value = _unescape_json(self._read_quoted(text, indent, _ends_double))
         elif first == "'":
             value = self._read_quoted(text, indent, _ends_single).replace("''", "'")
-        elif first.isalnum() or first > "~" or (first in _FIRST_OF_PLAIN and not _is_item(text)):
-            value = self._read_plain_scalar(text, indent)
+        elif first == "|":
+            return self._read_literal_block(text, indent)
+        elif text in ("{}", "[]"):
+            self._move_to(start + 1)
+            return {} if first == "{" else []
         else:
             raise NotPlain
         if self._at == start + 1:

@@ -7,13 +7,16 @@ import importlib.util
 import os
 import sys
 from collections.abc import Callable, Iterator
+from importlib.machinery import PathFinder
 from pathlib import Path
 from types import ModuleType
 
 import click
+import msgspec
 import pytest
 from tests.cli.commands import Ran, Run
 
+import kubekit
 from runup.cli import main
 from runup.cli.errors import CommandError
 from runup.cli.startup import lazy_imports, start
@@ -76,6 +79,24 @@ def test_only_some_modules_are_found_so() -> None:
     assert lazy_imports.Finder.find_spec("json") is None
     assert lazy_imports.Finder.find_spec("fnmatch", path=[]) is None
     assert not lazy_imports.is_unread(sys)
+
+
+def test_modules_of_source_are_where_others_find_them() -> None:
+    """A module, a package, one that is not there, and one that is compiled, which the next finder finds."""
+    for name in ("kubekit.lang.yaml", "runup.cli", "click.core"):
+        package = importlib.import_module(name.rpartition(".")[0]).__path__
+        mine, theirs = lazy_imports.Finder.find_spec(name, package), PathFinder.find_spec(name, package)
+        assert mine is not None
+        assert theirs is not None
+        assert (mine.origin, mine.cached, mine.submodule_search_locations, mine.has_location) == (
+            theirs.origin,
+            theirs.cached,
+            theirs.submodule_search_locations,
+            True,
+        )
+        assert type(mine.loader) is type(theirs.loader)
+    assert lazy_imports.Finder.find_spec("kubekit.nothing", kubekit.__path__) is None
+    assert lazy_imports.Finder.find_spec("msgspec._core", msgspec.__path__) is None
 
 
 def test_msgspec_does_without_typing_extensions(monkeypatch: pytest.MonkeyPatch) -> None:

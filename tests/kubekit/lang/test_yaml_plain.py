@@ -33,6 +33,8 @@ READ = [
     pytest.param("a: |+\n  x\n\nb: 1\n", id="block text with its blank lines"),
     pytest.param("- |\n  # no comment\n  - no item\n- x\n", id="block text in an item"),
     pytest.param("a: 1\na: 2\n", id="a key twice: the last one counts"),
+    pytest.param("a:\n- b: x\n  c: y\n- b: x\n  c: y\n- b: x\n\n  c: y\n", id="lines that come again"),
+    pytest.param("a: x\nb:\n  a: x\n  c:\n  - a: x\n  - - a: x\n", id="a line that comes again in other columns"),
 ]
 LEFT = [
     pytest.param("", id="nothing at all"),
@@ -57,6 +59,7 @@ LEFT = [
     pytest.param("'a': 1\n", id="a quoted key"),
     pytest.param("a: b: c\n", id="two colons, which is an error"),
     pytest.param("a: 1\n  b: 2\n", id="a key below a value, which is an error"),
+    pytest.param("a:\n- b: x\n- b: x\n    y\n", id="a line that comes again and goes on"),
     pytest.param("a:\n    b: 1\n  c: 2\n", id="a column that nothing began, which is an error"),
     pytest.param("a: 'x' y\n", id="text behind a quote, which is an error"),
     pytest.param('a: "x\n', id="a quote that does not end, which is an error"),

@@ -5,6 +5,9 @@ either. `install` adds a finder that puts such a module into `sys.modules` and e
 an attribute; `from inspect import ...` executes it at once, as ever. What that saves is in
 docs/decisions/0043-a-command-in-five-interpreters.md.
 
+It also finds the modules of the packages that every command imports, as source in their package's folder: the finders
+that come after it ask for each kind of module, which is a thirtieth of a short command (record 112).
+
 `importlib.util.LazyLoader` is meant for this, but in Python 3.11 a second `import` of the module executes it, and two
 threads that use it at the same moment see it partly initialised.
 """
@@ -15,7 +18,9 @@ import _datetime  # type: ignore[import-not-found]
 import _thread
 import os
 import sys
-from _frozen_importlib_external import PathFinder  # `importlib.machinery` has the same, and imports four modules more
+
+# `importlib.machinery` and `importlib.util` have the same, and import four modules more.
+from _frozen_importlib_external import PathFinder, SourceFileLoader, spec_from_file_location
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -52,6 +57,8 @@ MODULES = frozenset(
     }
 )
 
+_OF_SOURCE = ("runup.", "kubekit.", "click.", "msgspec.")
+"""Packages whose modules are looked for as source, in one folder, before the finders that know every kind of module."""
 
 # Attributes that every command uses and that need no execution of the module: `uuid` asks which system it runs on,
 # click translates its messages, which ours are not, and keeps its context in a `local`; and the C implementation
@@ -68,18 +75,34 @@ _TOLD: dict[str, dict[str, Any]] = {
 
 
 class Finder:
-    """A finder that finds `MODULES` as usual, and delays their execution."""
+    """A finder that finds `MODULES` as usual and delays their execution, and modules of `_OF_SOURCE` where they lie."""
 
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
-        """Returns the specification of a delayed module, None for every other."""
+        """Returns the specification of a module that is delayed or found as source, None for every other."""
         if name == "typing_extensions" and _half_made("msgspec._utils", lacks="get_type_hints"):
             # msgspec imports two names from it, and does without them if it is not installed.
             raise ModuleNotFoundError(name=name)
-        spec = PathFinder.find_spec(name, path, target) if name in MODULES else None
-        if spec is not None and spec.loader is not None:
-            spec.loader = _Late(spec.loader)  # type: ignore[assignment]
-        return spec
+        if name in MODULES:
+            spec = PathFinder.find_spec(name, path, target)
+            if spec is not None and spec.loader is not None:
+                spec.loader = _Late(spec.loader)  # type: ignore[assignment]
+            return spec
+        return _source_beside(name, path[0]) if path and name.startswith(_OF_SOURCE) else None
+
+
+def _source_beside(name: str, folder: str) -> ModuleSpec | None:
+    """Returns the specification of a module whose source is in its package's `folder`, None if it is not there."""
+    base = f"{folder}/{name.rpartition('.')[2]}"
+    for file, inside in ((f"{base}.py", None), (f"{base}/__init__.py", [base])):
+        try:
+            os.stat(file)  # noqa: PTH116
+        except OSError:
+            continue
+        return spec_from_file_location(
+            name, file, loader=SourceFileLoader(name, file), submodule_search_locations=inside
+        )
+    return None
 
 
 class _Late:
