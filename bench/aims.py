@@ -1,7 +1,8 @@
 """`python -m bench aims`: the figures that a user feels, each with its aim and whether it holds.
 
-Runs the benchmarks that the aims name, once each. `python -m bench.aims RESULT.json` prints a page of such a run. A
-figure that a run lacks (a program is not there, a benchmark failed) is told as not measured, and does not hold.
+Runs the benchmarks that the aims name, once each. `python -m bench.aims RESULT.json [TURNS.json]` prints a page of such
+a run, and of one of `bench.turns`. A figure that a run lacks (a program is not there, a benchmark failed) is told as
+not measured, and does not hold.
 """
 
 from __future__ import annotations
@@ -123,7 +124,7 @@ def run() -> dict[str, Any]:
             # A quarter of an hour of the others' figures is not lost with it.
             print(f"bench: {name} failed: {error!r}"[:1000], file=sys.stderr, flush=True)
     return {
-        "commit": _commit(),
+        "commit": commit_of(Path(__file__).parents[1]),
         "processors": os.cpu_count(),
         "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30),
         "python": platform.python_version(),
@@ -135,7 +136,7 @@ def run() -> dict[str, Any]:
 
 def judge(results: Mapping[str, Any]) -> list[Judged]:
     """Sets each aim beside its figure in `results`, which has the result of each benchmark by its name."""
-    return [_judged(aim, _figure(results, (aim.bench, *aim.path))) for aim in AIMS]
+    return [_judged(aim, figure_of(results, (aim.bench, *aim.path))) for aim in AIMS]
 
 
 def _judged(aim: Aim, value: float | None) -> Judged:
@@ -150,7 +151,7 @@ def _judged(aim: Aim, value: float | None) -> Judged:
     return Judged(aim.what, figure, value, f"{aim.bound} {aim.limit:,g} {aim.unit}", verdict, why)
 
 
-def _figure(results: Mapping[str, Any], path: Sequence[str]) -> float | None:
+def figure_of(results: Mapping[str, Any], path: Sequence[str]) -> float | None:
     """Returns the number at `path`; None if the run has none there."""
     found: Any = results
     for step in path:
@@ -174,7 +175,7 @@ def growth(results: Mapping[str, Any]) -> dict[str, float | None]:
     """Returns the exponent by which each cost grows with its size: 1 is linear; None where a size was not measured."""
     found = {}
     for what, (place, sizes, path) in _SIZES.items():
-        values = {size: _figure(results, (*place, name, *path)) for name, size in sizes.items()}
+        values = {size: figure_of(results, (*place, name, *path)) for name, size in sizes.items()}
         found[what] = (
             exponent({size: value for size, value in values.items() if value}) if all(values.values()) else None
         )
@@ -189,8 +190,8 @@ def exponent(costs: Mapping[int, float]) -> float:
     return round(above / sum((x - mean_x) ** 2 for x, _ in points), 2)
 
 
-def page(result: Mapping[str, Any]) -> str:
-    """Returns the page of a result that `run` gave."""
+def page(result: Mapping[str, Any], turns: Mapping[str, Any] | None = None) -> str:
+    """Returns the page of a result that `run` gave, and of one of `bench.turns`."""
     rows = [Judged(**each) for each in result["judged"]]
     held = sum(row.verdict == HOLDS for row in rows)
     lines = [
@@ -214,6 +215,7 @@ def page(result: Mapping[str, Any]) -> str:
             for row in rows
         ),
         "",
+        *(_in_turns(turns) if turns else ()),
         "How cost grows with size, as an exponent over three sizes (1 is linear):",
         "",
         "| | exponent |",
@@ -237,11 +239,24 @@ def _dearest(results: Mapping[str, Any]) -> list[str]:
     return [told, "", "| check | seconds |", "|---|---|", *rows]
 
 
-def _commit() -> str:
-    words = ["git", "-C", str(Path(__file__).parents[1]), "describe", "--always", "--dirty"]
+def _in_turns(turns: Mapping[str, Any]) -> list[str]:
+    """Returns the lines about a result of `bench.turns`."""
+    rounds, other = turns["rounds"], turns["other"]
+    told = (
+        f"What has changed since {other}, by medians of {rounds} runs of both in turns (`python -m bench.turns`), "
+        "so that a slow hour counts for both:"
+    )
+    rows = [f"| {row['what']} | {row['other']:,g} | {row['here']:,g} | {row['ratio']} |" for row in turns["figures"]]
+    return [told, "", f"| | {other} | {turns['here']} | of it |", "|---|---|---|---|", *rows, ""]
+
+
+def commit_of(checkout: Path) -> str:
+    """Returns the commit of a checkout, `-dirty` behind it if files differ from it."""
+    words = ["git", "-C", str(checkout), "describe", "--always", "--dirty"]
     done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False)
     return done.stdout.strip() or "no commit"
 
 
 if __name__ == "__main__":
-    print(page(json.loads(Path(sys.argv[1]).read_text())["aims"]), end="")
+    measured, *in_turns = (json.loads(Path(name).read_text()) for name in sys.argv[1:])
+    print(page(measured["aims"], *in_turns), end="")

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 import pytest
-from bench import aims
+from bench import aims, turns
 
 STARTUP = {"times_a_bare_interpreter": {"version": {"wall": 2.2}, "upgrade, sandbox": {"wall": 5.6}}}
 API = {"gets": {"gets_per_second": 8000}, "creates": {"creates_per_second": 3999}}
@@ -73,6 +73,19 @@ def test_the_page() -> None:
     assert "| a change among them |  | at most 0.1 s | not measured |\n" in page
     assert f"Measured at abc with Python 3.11 on 2 processors and 24 GiB: 1 of {len(aims.AIMS)} hold.\n" in page
     assert page.endswith("| Slow | 0.25 |\n")
+
+
+def test_two_checkouts_in_turns() -> None:
+    """Medians of both; what one of them does not have is not compared."""
+    other = [{"api": {"gets": {"gets_per_second": value}}} for value in (4000, 1000, 2000)]
+    here = [{"api": {"gets": {"gets_per_second": value}}} for value in (3000, 2500, 9000)]
+    other[0]["startup"] = STARTUP
+    assert list(turns.ratios(other, here)) == [{"what": "its GETs", "other": 2000, "here": 3000, "ratio": 1.5}]
+    told = {"other": "abc", "here": "def", "rounds": 3, "figures": list(turns.ratios(other, here))}
+    judged = [asdict(each) for each in aims.judge({})]
+    machine = {"processors": 2, "memory_gib": 24, "python": "3.11", "commit": "def"}
+    page = aims.page(machine | {"judged": judged, "growth": {}, "results": {}}, told)
+    assert "| | abc | def | of it |\n|---|---|---|---|\n| its GETs | 2,000 | 3,000 | 1.5 |\n" in page
 
 
 def test_every_aim_names_a_benchmark() -> None:

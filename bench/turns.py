@@ -1,0 +1,74 @@
+"""`python -m bench.turns CHECKOUT NAME... [--rounds 3]`: benchmarks of another checkout and of this one, in turns.
+
+A processor that others share is twice as fast in one hour as in the next, so seconds of two hours say nothing about
+what a change did; those of two checkouts in turns do. Each run is a process of its own, with the interpreter and the
+libraries of this one. JSON on stdout, progress on stderr: for each aim of these benchmarks both medians, and how much
+the figure here is of the other. `python -m bench.aims RESULT.json THIS.json` has them on its page.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bench.aims import AIMS, commit_of, figure_of
+
+HERE = Path(__file__).parents[1]
+
+
+def main(arguments: list[str]) -> int:
+    """See the module."""
+    parser = argparse.ArgumentParser(prog="python -m bench.turns", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("checkout", type=Path, metavar="CHECKOUT", help="the folder of the other checkout")
+    parser.add_argument("names", nargs="+", metavar="NAME", choices=sorted({aim.bench for aim in AIMS}))
+    parser.add_argument("--rounds", type=int, default=3, metavar="N", help="runs of each in both")
+    options = parser.parse_args(arguments)
+    other, here = [], []
+    for number in range(1, options.rounds + 1):
+        for name in options.names:
+            for checkout, runs in ((options.checkout, other), (HERE, here)):
+                print(f"bench: {name} in {checkout}, round {number}", file=sys.stderr, flush=True)
+                runs.append(_run(checkout, name))
+    compared = list(ratios(other, here))
+    told = {"other": commit_of(options.checkout), "here": commit_of(HERE), "rounds": options.rounds}
+    print(json.dumps(told | {"figures": compared}, indent=2))
+    return 0
+
+
+def ratios(other: Sequence[Mapping[str, Any]], here: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yields the medians of each figure that has an aim and that both have; `ratio` is how much of the other it is."""
+    for aim in AIMS:
+        before, now = (
+            [value for run in runs if (value := figure_of(run, (aim.bench, *aim.path))) is not None]
+            for runs in (other, here)
+        )
+        if before and now:
+            medians = statistics.median(before), statistics.median(now)
+            ratio = round(medians[1] / medians[0], 3) if medians[0] else None
+            yield {"what": aim.what, "other": medians[0], "here": medians[1], "ratio": ratio}
+
+
+def _run(checkout: Path, name: str) -> dict[str, Any]:
+    """Returns the result of one benchmark of `checkout`; raises CalledProcessError if it failed."""
+    environment = os.environ | {"PYTHONPATH": str(checkout / "src")}
+    done = subprocess.run(
+        [sys.executable, "-m", "bench", name],
+        cwd=checkout,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        check=True,
+    )
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
