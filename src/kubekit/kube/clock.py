@@ -7,6 +7,7 @@ a controller that compares times cannot mix two clocks.
 from __future__ import annotations
 
 import heapq
+import math
 import os
 import time
 from abc import ABC, abstractmethod
@@ -61,11 +62,18 @@ class SystemClock(Clock):
     """The machine's clock, shifted by the environment variable `CLOCK_OFFSET_VARIABLE`."""
 
     def __init__(self) -> None:
-        self._offset = timedelta(seconds=float(os.environ.get(CLOCK_OFFSET_VARIABLE) or 0))
+        self._offset = float(os.environ.get(CLOCK_OFFSET_VARIABLE) or 0)
+        # A server asks several times for each request: the time of a second is made once.
+        self._last = 0, datetime.fromtimestamp(0, UTC)
 
     def now(self) -> datetime:
         """Returns the wall-clock time (`Clock.now`)."""
-        return (datetime.now(UTC) + self._offset).replace(microsecond=0)
+        second = math.floor(time.time() + self._offset)
+        last, moment = self._last
+        if second != last:
+            moment = datetime.fromtimestamp(second, UTC)
+            self._last = second, moment
+        return moment
 
     def monotonic(self) -> float:
         """Returns monotonic seconds (`Clock.monotonic`)."""

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.cli.commands import Ran, Run, Server, cluster
 
+from runup.advice.decide.update_in_progress import update_in_progress
 from runup.cli.errors import CommandError
 from runup.cli.render.text import age
 from runup.clusterversion.cli import update_under_way
@@ -147,7 +148,7 @@ def test_the_old_image_takes_the_update_back(image: str, meant: bool) -> None:
 )
 def test_without_an_update_nothing_is_taken_back(status: dict[str, Any]) -> None:
     """The command says what it always said."""
-    assert update_under_way.update_in_progress(_cluster(None, **status)) is None
+    assert update_in_progress(_cluster(None, **status)) is None
     assert update_under_way.plan_clearing(_cluster(None, **status)).said == (("out", "info: No update in progress\n"),)
 
 
@@ -163,7 +164,7 @@ def test_another_request_goes_by_its_name() -> None:
 def test_back_is_to_what_was_complete_last() -> None:
     """Not to what was tried in between, nor to what came before."""
     history = [HISTORY[0], _entry("5.0.2", OTHER, "Partial"), HISTORY[1], _entry("4.9.0", OTHER, "Completed")]
-    found = update_under_way.update_in_progress(_cluster(None, history=history))
+    found = update_in_progress(_cluster(None, history=history))
     assert found is not None
     assert (found.to.version, found.back_to.version, found.back_to.image) == ("5.0.3", "5.0.0", OLD)
 

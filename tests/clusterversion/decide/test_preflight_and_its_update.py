@@ -14,11 +14,12 @@ from tests.factories import NOW, condition
 from kubekit.api.conditions import with_condition
 from runup.api.config_v1 import AcceptRisk, Update
 from runup.checks import risk_pages
+from runup.clusterversion.cli.update_under_way import way_back
 from runup.clusterversion.decide import repair
 from runup.preflight.cli.render.finding_texts import counted_risks, state, verdict_parts
 from runup.preflight.decide import failure_findings, stored_reports
 from runup.preflight.decide.attempt import END_ANNOTATION
-from runup.preflight.decide.findings import current_findings
+from runup.preflight.decide.findings import current_findings, findings_of_target
 
 PATCHES: dict[str, Any] = {
     "nodes": [{"version": v, "payload": image(v)} for v in ("5.0.0", "5.0.3", "5.0.4", "5.1.0")],
@@ -86,6 +87,18 @@ def test_what_only_the_target_knows_holds_a_repair_up(scene: Callable[..., World
     assert world.recommended("5.0.4") == ("False", "RemovedFlag")
     world.accept("RemovedFlag").settle()
     assert world.version.status.desired.version == "5.0.4"
+
+
+def test_the_way_back_is_refused_for_nothing() -> None:
+    """Neither by the command nor by what the preflight of it says, while the update makes the cluster progress."""
+    world = stuck("5.0.4")
+    history = stored_reports.read(world.observed.history)
+    target = way_back(world.version, version="5.0.0", image="")
+    assert target is not None
+    assert target.takes_back
+    for version, of_image in (("5.0.0", ""), ("", image("5.0.0"))):
+        assert findings_of_target(world.version, history, version, of_image).guards == ()
+    assert [guard.type for guard in findings_of_target(world.version, history, "5.0.4").guards] == ["Progressing"]
 
 
 def test_another_minor_version_repairs_nothing() -> None:

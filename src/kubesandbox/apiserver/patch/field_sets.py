@@ -157,13 +157,11 @@ def compare_objects(root: SchemaNode, old: JSON, new: JSON) -> Comparison:
 
 def _compare_values(node: SchemaNode | None, old: Any, new: Any, path: FieldPath, result: Comparison) -> None:
     """Records the differences between two values at `path`; either may be absent."""
-    if old is _ABSENT or new is _ABSENT:
-        (result.added if old is _ABSENT else result.removed).add(path)
-        present = new if old is _ABSENT else old
-        if not present or is_atomic(node, present):
-            return
-        old, new = (_ABSENT, new) if old is _ABSENT else (old, _ABSENT)
-        _compare_members(node, old, new, path, result)
+    if old is _ABSENT:
+        _add_all(node, new, path, result.added)
+        return
+    if new is _ABSENT:
+        _add_all(node, old, path, result.removed)
         return
     if old is None or new is None:
         old, new = _nothing_like(new, old), _nothing_like(old, new)
@@ -180,14 +178,27 @@ def _nothing_like(other: Any, value: Any) -> Any:
     return type(other)() if value is None and isinstance(other, dict | list) and other else value
 
 
+def _add_all(node: SchemaNode | None, value: Any, path: FieldPath, paths: set[FieldPath]) -> None:
+    """Adds to `paths` the path of a value that only one of two states has, and all below it."""
+    paths.add(path)
+    if not value or is_atomic(node, value):
+        return
+    if isinstance(value, dict):
+        for name, member in value.items():
+            _add_all(child_node(node, name), member, (*path, f"f:{name}"), paths)
+    elif node is not None:
+        for key, items in _items_by_element(node, value).items():
+            if len(items) == 1:
+                _add_all(node.items, items[0], (*path, key), paths)
+            else:
+                paths.add((*path, key))
+
+
 def _compare_members(node: SchemaNode | None, old: Any, new: Any, path: FieldPath, result: Comparison) -> None:
     """Records the differences between the members of two maps, or the items of two lists."""
-    sample = old if new is _ABSENT else new
-    if isinstance(sample, dict):
-        before = {} if old is _ABSENT else old
-        after = {} if new is _ABSENT else new
-        for name in (*before, *(name for name in after if name not in before)):
-            pair = before.get(name, _ABSENT), after.get(name, _ABSENT)
+    if isinstance(new, dict):
+        for name in (*old, *(name for name in new if name not in old)):
+            pair = old.get(name, _ABSENT), new.get(name, _ABSENT)
             _compare_values(child_node(node, name), *pair, (*path, f"f:{name}"), result)
     elif node is not None:
         before, after = _items_by_element(node, old), _items_by_element(node, new)
@@ -197,7 +208,7 @@ def _compare_members(node: SchemaNode | None, old: Any, new: Any, path: FieldPat
 
 def _items_by_element(node: SchemaNode, items: Any) -> dict[str, list[Any]]:
     groups: dict[str, list[Any]] = {}
-    for key, item in () if items is _ABSENT else path_elements(node, items):
+    for key, item in path_elements(node, items):
         groups.setdefault(key, []).append(item)
     return groups
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from kubekit.kube.api_errors import KubeError
 from kubekit.kube.client_sync import SyncClient
+from runup.advice.decide.update_in_progress import update_in_progress
 from runup.api.config_v1 import ClusterVersion, Update
 from runup.cli import clusterversion_client as clusters
 from runup.cli.clusterversion_client import namespace, write
@@ -131,7 +132,7 @@ def planned_update(
     printer.extend(target.said)
     if isinstance(target, target_choice.Nothing):
         # The cluster is not there yet: the text before is oc's, which does not look.
-        printer.extend(update_under_way.update_goes_on_message(update_under_way.update_in_progress(cluster)))
+        printer.extend(update_under_way.update_goes_on_message(update_in_progress(cluster)))
         return None
     if cluster.spec.desired_update is not None and cluster.spec.desired_update.accept_risks:
         history, accepted = clusters.read_history(client, namespace()), clusters.read_accepted(client, cluster)

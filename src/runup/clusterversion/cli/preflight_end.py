@@ -7,10 +7,11 @@ could be cleared. An annotation that names the attempt then ends the preflight a
 
 from __future__ import annotations
 
+from runup.advice.decide.update_in_progress import update_in_progress
 from runup.api.config_v1 import ClusterVersion, Release
 from runup.cli.render.text import out
 from runup.clusterversion.cli.preflight_request import clear_patch
-from runup.clusterversion.cli.update_under_way import Clearing, asks_for, update_goes_on_message, update_in_progress
+from runup.clusterversion.cli.update_under_way import Clearing, asks_for, update_goes_on_message
 from runup.preflight.cli.render import finding_texts as rendered
 from runup.preflight.decide.attempt import END_ANNOTATION, Attempt
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from kubekit.api.conditions import find
 from kubekit.kube import calls
 from kubekit.kube.api_errors import ApiError, BadRequest, Invalid, KubeError
+from runup.advice.decide.update_in_progress import update_in_progress
 from runup.api.cluster_settings_v1 import FeatureGate
 from runup.api.config_v1 import ClusterVersion, Update
 from runup.cli import clusterversion_client as clusters
@@ -21,7 +22,7 @@ from runup.cli.errors import CommandError
 from runup.cli.pull_spec_parsing import pull_spec
 from runup.cli.render.text import Output, err
 from runup.clusterversion.cli.target_choice import Flags, update_patch
-from runup.clusterversion.cli.update_under_way import before_a_preflight, update_in_progress
+from runup.clusterversion.cli.update_under_way import before_a_preflight
 from runup.preflight.decide.findings import MODE, requested_preflight
 
 if TYPE_CHECKING:

@@ -28,6 +28,7 @@ from runup.advice.decide.preflight_reasons import (
     UPGRADEABLE,
     is_preflights,
 )
+from runup.advice.decide.update_in_progress import update_in_progress
 from runup.api.config_v1 import ClusterVersion, ConditionalUpdate, ConditionalUpdateRisk
 from runup.preflight.decide.preflight_conditions import COMPLETED, FAILED, RUNNING, TYPES
 from runup.preflight.decide.report import Kind, Report, ReportedCheck, ReportedResource, ReportedRisk, ReportedStep
@@ -216,11 +217,19 @@ def findings_of_target(
         checks=report.checks if report else (),
         observed=report.observed_time if report else None,
         ended=not about_it and report is not None and report.execution_status == "completed",
-        guards=lifting.guard_conditions(cluster.status.conditions),
+        guards=_guards_of(cluster, version, image),
         # The names come with the gate that lets them be accepted.
         takes_names=entry is None or bool(entry.risk_names),
         waived=report is not None and report.signature_waived,
     )
+
+
+def _guards_of(cluster: ClusterVersion, version: str, image: str) -> tuple[Condition, ...]:
+    """Returns the conditions for which `--to` refuses this release: none if it takes the update under way back."""
+    update = update_in_progress(cluster)
+    if update is not None and update.is_taken_back_by(version, image):
+        return ()
+    return lifting.guard_conditions(cluster.status.conditions)
 
 
 def entry_of(cluster: ClusterVersion, version: str, image: str = "") -> ConditionalUpdate | None:
