@@ -1,8 +1,8 @@
 """`python -m bench aims`: the figures that a user feels, each with its aim and whether it holds.
 
-Runs the benchmarks that the aims name, once each. `python -m bench.aims RESULT.json [TURNS.json]` prints a page of such
-a run, and of one of `bench.turns`. A figure that a run lacks (a program is not there, a benchmark failed) is told as
-not measured, and does not hold.
+Runs the benchmarks that the aims name, once each. `python -m bench.aims RESULT.json [TURNS.json...]` prints a page of
+such a run, and of those of `bench.turns`. A figure that a run lacks (a program is not there, a benchmark failed) is
+told as not measured, and does not hold.
 """
 
 from __future__ import annotations
@@ -36,6 +36,11 @@ class Aim:
     unit: str
     bound: Literal["at most", "at least"] = "at most"
     why: str = ""
+
+    @property
+    def figure(self) -> str:
+        """How the figure is had: its name, where `what` may be that of the figure before it."""
+        return f"python -m bench {self.bench}: {' '.join(self.path)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +151,8 @@ def _judged(aim: Aim, value: float | None) -> Judged:
         verdict = HOLDS if value <= aim.limit else MISSED
     else:
         verdict = HOLDS if value >= aim.limit else MISSED
-    figure = f"python -m bench {aim.bench}: {' '.join(aim.path)}"
     why = aim.why if verdict == MISSED else ""
-    return Judged(aim.what, figure, value, f"{aim.bound} {aim.limit:,g} {aim.unit}", verdict, why)
+    return Judged(aim.what, aim.figure, value, f"{aim.bound} {aim.limit:,g} {aim.unit}", verdict, why)
 
 
 def figure_of(results: Mapping[str, Any], path: Sequence[str]) -> float | None:
@@ -190,8 +194,8 @@ def exponent(costs: Mapping[int, float]) -> float:
     return round(above / sum((x - mean_x) ** 2 for x, _ in points), 2)
 
 
-def page(result: Mapping[str, Any], turns: Mapping[str, Any] | None = None) -> str:
-    """Returns the page of a result that `run` gave, and of one of `bench.turns`."""
+def page(result: Mapping[str, Any], *in_turns: Mapping[str, Any]) -> str:
+    """Returns the page of a result that `run` gave, and of those of `bench.turns`."""
     rows = [Judged(**each) for each in result["judged"]]
     held = sum(row.verdict == HOLDS for row in rows)
     lines = [
@@ -215,7 +219,7 @@ def page(result: Mapping[str, Any], turns: Mapping[str, Any] | None = None) -> s
             for row in rows
         ),
         "",
-        *(_in_turns(turns) if turns else ()),
+        *(line for turns in in_turns for line in _in_turns(result, turns)),
         "How cost grows with size, as an exponent over three sizes (1 is linear):",
         "",
         "| | exponent |",
@@ -239,15 +243,30 @@ def _dearest(results: Mapping[str, Any]) -> list[str]:
     return [told, "", "| check | seconds |", "|---|---|", *rows]
 
 
-def _in_turns(turns: Mapping[str, Any]) -> list[str]:
-    """Returns the lines about a result of `bench.turns`."""
-    rounds, other = turns["rounds"], turns["other"]
-    told = (
-        f"What has changed since {other}, by medians of {rounds} runs of both in turns (`python -m bench.turns`), "
-        "so that a slow hour counts for both:"
-    )
-    rows = [f"| {row['what']} | {row['other']:,g} | {row['here']:,g} | {row['ratio']} |" for row in turns["figures"]]
-    return [told, "", f"| | {other} | {turns['here']} | of it |", "|---|---|---|---|", *rows, ""]
+def _in_turns(result: Mapping[str, Any], turns: Mapping[str, Any]) -> list[str]:
+    """Returns the lines about a result of `bench.turns`: what to expect, too, if `result` is of its older checkout."""
+    other, here = turns["other"], turns["here"]
+    told = f"At {other} and at {here}, medians of {turns['rounds']} runs of both in turns (`python -m bench.turns`)"
+    columns, expected = ["", other, here, "of it"], other == result["commit"]
+    if expected:
+        columns.append("to expect")
+        told += ". Of the figures above, of a quicker hour, that makes what is to expect"
+    rows = [
+        [each["what"], f"{each['other']:,g}", f"{each['here']:,g}", str(each["ratio"]), _expected(result, each)]
+        for each in turns["figures"]
+    ]
+    table = [columns, ["---"] * len(columns), *(row[: len(columns)] for row in rows)]
+    return [f"{told}:", "", *(f"| {' | '.join(cells)} |" for cells in table), ""]
+
+
+def _expected(result: Mapping[str, Any], changed: Mapping[str, Any]) -> str:
+    """Returns the figure of `result` times what it has changed by, and whether that holds."""
+    aim = next(aim for aim in AIMS if aim.figure == changed["figure"])
+    value = next((each["value"] for each in result["judged"] if each["figure"] == aim.figure), None)
+    if value is None or changed["ratio"] is None:
+        return ""
+    expected = float(f"{value * changed['ratio']:.3g}")
+    return f"{expected:,g}, {_judged(aim, expected).verdict}"
 
 
 def commit_of(checkout: Path) -> str:

@@ -30,7 +30,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("names", nargs="+", metavar="NAME", choices=sorted({aim.bench for aim in AIMS}))
     parser.add_argument("--rounds", type=int, default=3, metavar="N", help="runs of each in both")
     options = parser.parse_args(arguments)
-    other, here = [], []
+    other: list[dict[str, Any]] = []
+    here: list[dict[str, Any]] = []
     for number in range(1, options.rounds + 1):
         for name in options.names:
             for checkout, runs in ((options.checkout, other), (HERE, here)):
@@ -52,7 +53,7 @@ def ratios(other: Sequence[Mapping[str, Any]], here: Sequence[Mapping[str, Any]]
         if before and now:
             medians = statistics.median(before), statistics.median(now)
             ratio = round(medians[1] / medians[0], 3) if medians[0] else None
-            yield {"what": aim.what, "other": medians[0], "here": medians[1], "ratio": ratio}
+            yield {"what": aim.what, "figure": aim.figure, "other": medians[0], "here": medians[1], "ratio": ratio}
 
 
 def _run(checkout: Path, name: str) -> dict[str, Any]:

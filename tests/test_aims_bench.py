@@ -75,17 +75,41 @@ def test_the_page() -> None:
     assert page.endswith("| Slow | 0.25 |\n")
 
 
+GETS = {
+    "what": "its GETs",
+    "figure": "python -m bench api: gets gets_per_second",
+    "other": 2000,
+    "here": 3000,
+    "ratio": 1.5,
+}
+
+
 def test_two_checkouts_in_turns() -> None:
     """Medians of both; what one of them does not have is not compared."""
     other = [{"api": {"gets": {"gets_per_second": value}}} for value in (4000, 1000, 2000)]
     here = [{"api": {"gets": {"gets_per_second": value}}} for value in (3000, 2500, 9000)]
     other[0]["startup"] = STARTUP
-    assert list(turns.ratios(other, here)) == [{"what": "its GETs", "other": 2000, "here": 3000, "ratio": 1.5}]
-    told = {"other": "abc", "here": "def", "rounds": 3, "figures": list(turns.ratios(other, here))}
-    judged = [asdict(each) for each in aims.judge({})]
-    machine = {"processors": 2, "memory_gib": 24, "python": "3.11", "commit": "def"}
-    page = aims.page(machine | {"judged": judged, "growth": {}, "results": {}}, told)
-    assert "| | abc | def | of it |\n|---|---|---|---|\n| its GETs | 2,000 | 3,000 | 1.5 |\n" in page
+    assert list(turns.ratios(other, here)) == [GETS]
+
+
+@pytest.mark.parametrize(
+    ("measured_at", "row"),
+    [
+        pytest.param(
+            "abc", "| its GETs | 2,000 | 3,000 | 1.5 | 9,000, holds |\n", id="the older one was measured alone"
+        ),
+        pytest.param("xyz", "| its GETs | 2,000 | 3,000 | 1.5 |\n", id="what was measured alone is neither"),
+    ],
+)
+def test_the_page_of_two_checkouts(measured_at: str, row: str) -> None:
+    """What the older one did in an hour of its own, times what has changed since, is what to expect."""
+    judged = [asdict(each) for each in aims.judge({"api": {"gets": {"gets_per_second": 6000}}})]
+    measured = {"processors": 2, "memory_gib": 24, "python": "3.11", "commit": measured_at}
+    page = aims.page(
+        measured | {"judged": judged, "growth": {}, "results": {}},
+        {"other": "abc", "here": "def", "rounds": 3, "figures": [GETS]},
+    )
+    assert row in page
 
 
 def test_every_aim_names_a_benchmark() -> None:
