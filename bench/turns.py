@@ -30,15 +30,19 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("names", nargs="+", metavar="NAME", choices=sorted({aim.bench for aim in AIMS}))
     parser.add_argument("--rounds", type=int, default=3, metavar="N", help="runs of each in both")
     options = parser.parse_args(arguments)
+    # Its runs have it as their folder, and would import this checkout's `runup` if the path to its own led nowhere.
+    checkout = options.checkout.resolve()
+    if not (checkout / "src" / "runup").is_dir():
+        parser.error(f"{options.checkout} is no checkout of runup: it has no src/runup")
     other: list[dict[str, Any]] = []
     here: list[dict[str, Any]] = []
     for number in range(1, options.rounds + 1):
         for name in options.names:
-            for checkout, runs in ((options.checkout, other), (HERE, here)):
-                print(f"bench: {name} in {checkout}, round {number}", file=sys.stderr, flush=True)
-                runs.append(_run(checkout, name))
+            for folder, runs in ((checkout, other), (HERE, here)):
+                print(f"bench: {name} in {folder}, round {number}", file=sys.stderr, flush=True)
+                runs.append(_run(folder, name))
     compared = list(ratios(other, here))
-    told = {"other": commit_of(options.checkout), "here": commit_of(HERE), "rounds": options.rounds}
+    told = {"other": commit_of(checkout), "here": commit_of(HERE), "rounds": options.rounds}
     print(json.dumps(told | {"figures": compared}, indent=2))
     return 0
 

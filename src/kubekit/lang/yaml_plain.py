@@ -201,11 +201,10 @@ class _Reader:
     def _read_value_below(self, indent: int, items_at: int | None) -> Any:
         """Returns the value on the lines below a key or a dash at `indent`; its items may also stand at `items_at`."""
         self._move_to(self._at + 1)
-        content = self._content
         if self._indent > indent:
             return self._read_collection()
-        if self._indent == items_at and _is_item(content):
-            return self._read_sequence(indent, content)
+        if self._indent == items_at and _is_item(self._content):
+            return self._read_sequence(indent, self._content)
         return None
 
     def _read_value(self, text: str, indent: int) -> Any:
