@@ -201,11 +201,12 @@ def page(result: Mapping[str, Any], *in_turns: Mapping[str, Any]) -> str:
     lines = [
         "# How close to the limit",
         "",
-        "Figures in the order in which a user feels them, each with its aim, by one command:",
+        f"Figures in the order in which a user feels them, each with its aim{'' if in_turns else ', by one command'}:",
         "",
         "```sh",
         "python -m bench aims > result.json",
-        "python -m bench.aims result.json",
+        *(["python -m bench.turns CHECKOUT NAME... > turns.json"] if in_turns else ()),
+        f"python -m bench.aims result.json{' turns.json' if in_turns else ''}",
         "```",
         "",
         f"Measured at {result['commit']} with Python {result['python']} on {result['processors']} processors and "

@@ -3,7 +3,8 @@
 A processor that others share is twice as fast in one hour as in the next, so seconds of two hours say nothing about
 what a change did; those of two checkouts in turns do. Each run is a process of its own, with the interpreter and the
 libraries of this one. JSON on stdout, progress on stderr: for each aim of these benchmarks both medians, and how much
-the figure here is of the other. `python -m bench.aims RESULT.json THIS.json` has them on its page.
+the figure here is of the other. What failed is told, and left out. `python -m bench.aims RESULT.json THIS.json` has
+them on its page.
 """
 
 from __future__ import annotations
@@ -61,16 +62,18 @@ def ratios(other: Sequence[Mapping[str, Any]], here: Sequence[Mapping[str, Any]]
 
 
 def _run(checkout: Path, name: str) -> dict[str, Any]:
-    """Returns the result of one benchmark of `checkout`; raises CalledProcessError if it failed."""
+    """Returns the result of one benchmark of `checkout`; nothing if it failed, so that the others' are not lost."""
     environment = os.environ | {"PYTHONPATH": str(checkout / "src")}
     done = subprocess.run(
         [sys.executable, "-m", "bench", name],
         cwd=checkout,
         env=environment,
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        check=True,
+        check=False,
     )
+    if done.returncode:
+        print(f"bench: {name} in {checkout} failed with {done.returncode}", file=sys.stderr, flush=True)
+        return {}
     result: dict[str, Any] = json.loads(done.stdout)
     return result
 

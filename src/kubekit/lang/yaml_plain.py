@@ -109,11 +109,14 @@ class _Reader:
             else self._read_mapping(self._indent, content)
         )
 
-    def _read_mapping(self, indent: int, content: str) -> dict[str, Any]:
-        """Returns the mapping whose keys stand at `indent`, the first of them in `content`."""
+    def _go_deeper(self) -> None:
         self._depth += 1
         if self._depth > _MAX_DEPTH:
             raise NotPlain
+
+    def _read_mapping(self, indent: int, content: str) -> dict[str, Any]:
+        """Returns the mapping whose keys stand at `indent`, the first of them in `content`."""
+        self._go_deeper()
         members: dict[str, Any] = {}
         rows, pairs = self._rows, self._pairs
         while True:
@@ -164,9 +167,7 @@ class _Reader:
 
     def _read_sequence(self, indent: int, content: str) -> list[Any]:
         """Returns the sequence whose dashes stand at `indent`, the first of them in `content`."""
-        self._depth += 1
-        if self._depth > _MAX_DEPTH:
-            raise NotPlain
+        self._go_deeper()
         items: list[Any] = []
         known_items = self._items
         while True:
