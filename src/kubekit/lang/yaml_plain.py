@@ -1,8 +1,8 @@
 """A fast reader of the YAML that cluster tools write: one document, one key or item per line, without libyaml.
 
-In: text. Out: the values that `yaml_events` builds from it, or `NotPlain` if that is not certain: for a flow
-collection, an anchor, a tag, a folded scalar, a tab, a second document, anything invalid. It never guesses and reports
-no error of its own. Importing PyYAML and reading libyaml's events takes four times as long, which for a command that
+In: text. Out: the values that `yaml_events` builds from it, or `NotPlain` if that is not certain: for an anchor, a tag, a
+folded scalar, a tab, a second document, anything invalid. It never guesses and reports no error of its own. Flow
+collections are for `yaml_flow`. Importing PyYAML and reading libyaml's events takes four times as long, which for a command that
 reads a kubeconfig or a dump is most of its run time (docs/decisions/0043-a-command-in-five-interpreters.md).
 """
 
@@ -156,14 +156,18 @@ class _Reader:
             self._pairs[content] = key, self._known[value]
 
     def _read_key(self, text: str) -> str:
-        """Returns a key that needs no quotes, and remembers it for the next time. Raises NotPlain."""
+        """Returns the key that `text` is, and remembers it for the next time. Raises NotPlain."""
         # `strip` leaves nothing exactly if every character is one of these.
-        if not text or text[0] not in _LETTERS or text.strip(_IN_KEYS) or len(text) > _MAX_KEY:
+        if not text or len(text) > _MAX_KEY:
             raise NotPlain
-        if text[-1] == ":" or scalar(text) is not text:
+        if text[0] in "\"'":
+            key = _unquote_key(text)
+        elif text[0] not in _LETTERS or text.strip(_IN_KEYS) or text[-1] == ":" or scalar(text) is not text:
             raise NotPlain
-        self._keys[text] = text
-        return text
+        else:
+            key = text
+        self._keys[text] = key
+        return key
 
     def _read_sequence(self, indent: int, content: str) -> list[Any]:
         """Returns the sequence whose dashes stand at `indent`, the first of them in `content`."""
@@ -194,7 +198,7 @@ class _Reader:
         to_rest = len(content) - len(rest)
         if _is_item(rest):
             return self._read_sequence(indent + to_rest, rest)
-        if rest[0] not in "\"'" and (": " in rest or rest[-1] == ":"):
+        if rest[0] not in "\"'[{" and (": " in rest or rest[-1] == ":"):
             self._items[content] = to_rest, rest
             return self._read_mapping(indent + to_rest, rest)
         return self._read_value(rest, indent)
@@ -203,7 +207,8 @@ class _Reader:
         """Returns the value on the lines below a key or a dash at `indent`; its items may also stand at `items_at`."""
         self._move_to(self._at + 1)
         if self._indent > indent:
-            return self._read_collection()
+            content = self._content
+            return self._read_flow(content, indent) if content[0] in "[{" else self._read_collection()
         if self._indent == items_at and _is_item(self._content):
             return self._read_sequence(indent, self._content)
         return None
@@ -224,7 +229,7 @@ class _Reader:
         if first.isalnum() or first > "~" or (first in _FIRST_OF_PLAIN and not _is_item(text)):
             value = self._read_plain_scalar(text, indent)
         elif first == '"':
-            value = _unescape_json(self._read_quoted(text, indent, _ends_double))
+            value = unescape_json(self._read_quoted(text, indent, _ends_double))
         elif first == "'":
             value = self._read_quoted(text, indent, _ends_single).replace("''", "'")
         elif first == "|":
@@ -232,6 +237,8 @@ class _Reader:
         elif text in ("{}", "[]"):
             self._move_to(start + 1)
             return {} if first == "{" else []
+        elif first in "[{":
+            return self._read_flow(text, indent)
         else:
             raise NotPlain
         if self._at == start + 1:
@@ -266,6 +273,23 @@ class _Reader:
             parts.append(content)
         self._move_to(last + 1)
         return _fold_lines(parts[: last - start + 1], "\n")
+
+    def _read_flow(self, text: str, indent: int) -> Any:
+        """Returns the flow collection that begins with `text`, on the lines until its brackets are closed."""
+        from kubekit.lang.yaml_flow import read_flow
+
+        parts, at, still_open = [text], self._at, _opened(text)
+        while still_open > 0:
+            at += 1
+            own_indent, content = self._rows[at]
+            if not content or own_indent <= indent:
+                raise NotPlain
+            parts.append(content)
+            still_open += _opened(content)
+        self._move_to(at + 1)
+        if self._indent > indent:
+            raise NotPlain
+        return read_flow("\n".join(parts), self._read_key, strict=self._strict)
 
     def _read_quoted(self, text: str, indent: int, ends: Callable[[str], bool]) -> str:
         """Returns the text between the quotes, its lines folded; `ends` reports whether a piece closes them."""
@@ -327,6 +351,19 @@ def _is_item(content: str) -> bool:
     return content == "-" or content[:2] == "- "
 
 
+def _opened(text: str) -> int:
+    """Returns how many more brackets open than close, those between quotes included: then nothing can be read."""
+    return text.count("[") + text.count("{") - text.count("]") - text.count("}")
+
+
+def _unquote_key(text: str) -> str:
+    """Returns the key between the quotes. Raises NotPlain if anything else than letters could be meant."""
+    quote, inner = text[0], text[1:-1]
+    if text[-1] != quote or not inner or quote in inner or "\\" in inner:
+        raise NotPlain
+    return inner
+
+
 def _check_plain(text: str) -> None:
     if ": " in text or " #" in text or text[-1] == ":":
         raise NotPlain
@@ -368,7 +405,7 @@ def _ends_double(text: str) -> bool:
     return True
 
 
-def _unescape_json(inner: str) -> str:
+def unescape_json(inner: str) -> str:
     """Returns the text with the escapes replaced that JSON has too. Raises NotPlain for others."""
     if "\\" not in inner:
         return inner

@@ -34,6 +34,11 @@ READ = [
     pytest.param("- |\n  # no comment\n  - no item\n- x\n", id="block text in an item"),
     pytest.param("a: 1\na: 2\n", id="a key twice: the last one counts"),
     pytest.param("a:\n- b: x\n  c: y\n- b: x\n  c: y\n- b: x\n\n  c: y\n", id="lines that come again"),
+    pytest.param("'a': 1\n\"1.30\": x\n\"b c\":\n- d\n", id="quoted keys"),
+    pytest.param("a: [1, -2, x y, \"z, \\\" {\", 'it''s }', null, 1.5, on, http://x:80/, -x]\n", id="a flow sequence"),
+    pytest.param("a: {b: 1, c-d: {e: [f, []]}, \"1.3\": {}, 'x': ''}\n", id="a flow mapping"),
+    pytest.param("a:\n- {b: 1, c: x}\n- [1, 2]\n- d: [e]\n  f: {g: h}\n", id="items that are flow collections"),
+    pytest.param("a:\n  {b: 1,\n  c:\n    2, d: [x,\n   y]}\ne: 1\n", id="a flow mapping of several lines"),
     pytest.param("a: x\nb:\n  a: x\n  c:\n  - a: x\n  - - a: x\n", id="a line that comes again in other columns"),
 ]
 LEFT = [
@@ -41,8 +46,33 @@ LEFT = [
     pytest.param("a: 1\n---\nb: 2\n", id="two documents"),
     pytest.param("a: 1\n...\n", id="an end mark"),
     pytest.param("just text\n", id="a scalar"),
-    pytest.param("a: {b: 1}\n", id="a flow mapping"),
-    pytest.param("a: [1, 2]\n", id="a flow sequence"),
+    pytest.param("a: {b: 1} # comment\n", id="a comment behind a flow collection"),
+    pytest.param("a: [b,\n  # c\n  d]\n", id="a comment in a flow sequence"),
+    pytest.param('"a: b": 1\n', id="a key with a colon"),
+    pytest.param("a: [1, 2,]\n", id="a comma behind the last item"),
+    pytest.param("a: [b: 1]\n", id="a pair in a flow sequence"),
+    pytest.param("a: {b, c: 1}\n", id="a key without a value"),
+    pytest.param("a: {b: }\n", id="a key with an empty value"),
+    pytest.param('a: {"b":1}\n', id="JSON without blanks"),
+    pytest.param("a: {b : 1}\n", id="a blank before a colon"),
+    pytest.param("a: {1: b}\n", id="a key that is a number, in a flow mapping"),
+    pytest.param("a: [x:, y]\n", id="a colon at the end of an item"),
+    pytest.param("a: [x\n  y]\n", id="an item of two lines"),
+    pytest.param('a: ["x\n  y"]\n', id="a quoted item of two lines"),
+    pytest.param('a: ["["]\n', id="a bracket between quotes"),
+    pytest.param("a: [&x b, *x]\n", id="anchors in a flow sequence"),
+    pytest.param("a: [1,\n2]\n", id="a flow sequence that goes on at the margin, which is an error"),
+    pytest.param("a: [1, 2\n", id="a flow sequence that does not end, which is an error"),
+    pytest.param("a: [1}\n", id="brackets that do not match, which is an error"),
+    pytest.param("a: [1] x\n", id="text behind a flow sequence, which is an error"),
+    pytest.param("a: [1]\n  b: 2\n", id="a key below a flow sequence, which is an error"),
+    pytest.param("a: [1] ]\n", id="a bracket too many, which is an error"),
+    pytest.param("a: [.inf]\n", id="no number of JSON in a flow sequence, which is an error"),
+    pytest.param(f"a: {'[' * 50}{']' * 50}\n", id="flow sequences deeper than any manifest's"),
+    pytest.param('"": 1\n', id="an empty key"),
+    pytest.param('"a" b: 1\n', id="text behind a quoted key, which is an error"),
+    pytest.param('"a\\n": 1\n', id="a key with an escape"),
+    pytest.param("[a, b]\n", id="a flow sequence that is all"),
     pytest.param("a: &x 1\nb: *x\n", id="anchors"),
     pytest.param("a: !!str 1\n", id="a tag"),
     pytest.param("a: >\n  folded\n", id="folded text"),
@@ -56,7 +86,6 @@ LEFT = [
     pytest.param("on: a\n", id="a key that is a boolean"),
     pytest.param("<<: x\n", id="a merge key"),
     pytest.param("? a\n: b\n", id="a complex key"),
-    pytest.param("'a': 1\n", id="a quoted key"),
     pytest.param("a: b: c\n", id="two colons, which is an error"),
     pytest.param("a: 1\n  b: 2\n", id="a key below a value, which is an error"),
     pytest.param("a:\n- b: x\n- b: x\n    y\n", id="a line that comes again and goes on"),
@@ -119,14 +148,51 @@ def test_any_lines_are_read_alike_or_not_at_all(text: str, end: str, strict: boo
     _check(text + end, strict)
 
 
-@given(value=_VALUES, width=st.sampled_from([20, 80, 4096]), style=st.sampled_from([None, '"', "'", "|"]))
-def test_any_document_is_read_alike_or_not_at_all(value: Any, width: int, style: str | None) -> None:
+@given(
+    value=_VALUES,
+    width=st.sampled_from([20, 80, 4096]),
+    style=st.sampled_from([None, '"', "'", "|"]),
+    flow=st.sampled_from([False, None, True]),
+)
+def test_any_document_is_read_alike_or_not_at_all(value: Any, width: int, style: str | None, flow: bool | None) -> None:
     """The same for what a program writes, folded and quoted in all ways."""
+    value = {"a": value} if flow else value
     try:
-        text = pyyaml.dump(value, Dumper=pyyaml.CSafeDumper, width=width, default_style=style, allow_unicode=True)
+        text = pyyaml.dump(
+            value,
+            Dumper=pyyaml.CSafeDumper,
+            width=width,
+            default_style=style,
+            default_flow_style=flow,
+            allow_unicode=True,
+        )
     except pyyaml.YAMLError:
         return
-    _check(text, strict=False)
+    # As people write it: the outermost mapping as a block.
+    _check(f"a: {text}" if flow else text, strict=False)
+
+
+_FLOW = st.sampled_from(
+    [
+        *("[", "]", "{", "}", ", ", ",", ": ", ":", " ", "\n  ", "\n", "a", "b c", "1", "-1", "- ", "-", '"x"', "'y'", '"'),
+        *("'", '"a\\n"', '"\\', "''", "#", " # ", "?", "? ", "&a ", "*a", "!", "~", "null", ".inf", "x:y", "x:", ":x", "|"),
+        *(">", "%", "@", "`", "é", "\u00a0", "\u2028", "\t", "1e3", "0x1F", "http://x:80/", "<<: ", "...", "---", "a: 1"),
+        *('"a": ', '"a":', "=", "<", "$", "^", ";", "\\", "(", "+", "a, b", "{a: 1}", "[a]"),
+    ]
+)
+
+
+@given(
+    pieces=st.lists(_FLOW, max_size=8).map("".join),
+    brackets=st.sampled_from(["[]", "{}", "[}"]),
+    before=st.sampled_from(["a: ", "- ", "a:\n  ", "- a: "]),
+    strict=st.booleans(),
+)
+def test_any_flow_collection_is_read_alike_or_not_at_all(
+    pieces: str, brackets: str, before: str, strict: bool
+) -> None:
+    """The same for what stands between brackets."""
+    _check(f"{before}{brackets[0]}{pieces}{brackets[1]}\n", strict)
 
 
 def _check(text: str, strict: bool) -> None:
