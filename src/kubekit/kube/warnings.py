@@ -7,14 +7,15 @@ missing object that it does not exist (docs/decisions/0037).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
+
+from kubekit.lang.pattern import Pattern
 
 INCOMPLETE = "incomplete: "
 # Maximum length of a reason: it is for people, and several end up in one message.
 MAX_REASON = 400
-_WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
-_ESCAPED = re.compile(r"\\(.)")
+_WARNING = Pattern(r'299 \S+ "((?:[^"\\]|\\.)*)"')
+_ESCAPED = Pattern(r"\\(.)")
 
 
 def reasons_incomplete(headers: Iterable[str]) -> tuple[str, ...]:

@@ -38,6 +38,7 @@ from typing import Any
 from kubekit.lang import cel_ast, cel_cost
 from kubekit.lang.cel_cost import Budget
 from kubekit.lang.cel_functions import FUNCTIONS, Function, Kind
+from kubekit.lang.pattern import Pattern
 from kubekit.lang.truncate import cut
 
 __all__ = [
@@ -265,8 +266,8 @@ def _with_costs(call: Callable[..., Any]) -> Callable[..., Any]:
 
 # Bytes of the engine's text that are told; each line of an expression of a check or a rule has a hundred or two.
 _LONGEST_MESSAGE = 4096
-_STATUS = re.compile(r"^[A-Z_]+: ")
-_MISSING_KEY = re.compile(r'Key not found in map : "(.*)"', re.DOTALL)
+_STATUS = Pattern(r"^[A-Z_]+: ")
+_MISSING_KEY = Pattern(r'Key not found in map : "(.*)"', re.DOTALL)
 
 
 def _tidy_message(text: str) -> str:

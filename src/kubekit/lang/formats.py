@@ -12,15 +12,16 @@ import re
 from collections.abc import Callable
 from datetime import date
 
+from kubekit.lang.pattern import Pattern
 from kubekit.lang.urls import URLError, parse_request_uri
 
-_TIME = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(?:.[0-9]+)?(?:z|[+-][0-9]{2}:[0-9]{2})")
-_HOSTNAME = re.compile(r"(?=.{1,255}\Z)[a-zA-Z0-9_](?:[a-zA-Z0-9\-_]{0,62}[a-zA-Z0-9_])?(?:\.[a-zA-Z0-9\-_]{1,63})*\.?")
-_EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
-_MAC = re.compile(r"[0-9A-Fa-f]{2}([:-])(?:[0-9A-Fa-f]{2}\1){4}[0-9A-Fa-f]{2}")
-_UUID = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}", re.IGNORECASE)
-_GO_DURATION = re.compile(r"[+-]?(?:0|(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:ns|us|µs|ms|s|m|h))+")
-_WORD_DURATION = re.compile(
+_TIME = Pattern(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(?:.[0-9]+)?(?:z|[+-][0-9]{2}:[0-9]{2})")
+_HOSTNAME = Pattern(r"(?=.{1,255}\Z)[a-zA-Z0-9_](?:[a-zA-Z0-9\-_]{0,62}[a-zA-Z0-9_])?(?:\.[a-zA-Z0-9\-_]{1,63})*\.?")
+_EMAIL = Pattern(r"[^@\s]+@[^@\s]+")
+_MAC = Pattern(r"[0-9A-Fa-f]{2}([:-])(?:[0-9A-Fa-f]{2}\1){4}[0-9A-Fa-f]{2}")
+_UUID = Pattern(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}", re.IGNORECASE)
+_GO_DURATION = Pattern(r"[+-]?(?:0|(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:ns|us|µs|ms|s|m|h))+")
+_WORD_DURATION = Pattern(
     r"\s*[0-9]+\s*(?:ns|us|µs|ms|s|m|h|d|w|nano\w*|micro\w*|milli\w*|sec\w*|min\w*|hour\w*|day\w*|week\w*)"
 )
 
@@ -91,7 +92,7 @@ def _is_cidr(text: str) -> bool:
     return "/" in text
 
 
-def _full_match(pattern: re.Pattern[str]) -> Callable[[str], bool]:
+def _full_match(pattern: Pattern) -> Callable[[str], bool]:
     return lambda text: pattern.fullmatch(text) is not None
 
 

@@ -7,7 +7,7 @@ they import. After the first use, a method is that of the compiled pattern itsel
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any
 
@@ -49,3 +49,13 @@ class Pattern:
     def findall(self) -> Callable[..., list[Any]]:
         """The compiled pattern's `re.Pattern.findall`."""
         return self._compiled_pattern.findall
+
+    @cached_property
+    def finditer(self) -> Callable[..., Iterator[re.Match[str]]]:
+        """The compiled pattern's `re.Pattern.finditer`."""
+        return self._compiled_pattern.finditer
+
+    @cached_property
+    def split(self) -> Callable[..., list[Any]]:
+        """The compiled pattern's `re.Pattern.split`."""
+        return self._compiled_pattern.split

@@ -35,8 +35,8 @@ _TOKEN = re.compile(
 def read_flow(text: str, key_of: Callable[[str], str], *, strict: bool = False) -> Any:
     """Returns the collection that is all of `text`.
 
-    `key_of` returns the key that an unquoted text is. `strict` leaves a key that comes twice to the other reader. Raises
-    NotPlain.
+    `key_of` returns the key that an unquoted text is. `strict` leaves a key that comes twice to the other reader.
+    Raises NotPlain.
     """
     reader = _Flow(text, key_of, strict)
     value = reader.read_value(0)

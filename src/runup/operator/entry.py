@@ -24,9 +24,10 @@ def _run_program(args: list[str]) -> int:
     """Runs the program with `args`, and returns its exit code."""
     # Before the imports of `run`: they take most of the start.
     signal.signal(signal.SIGTERM, _exit_at_once)
-    from runup.cli.startup import plain_logs
+    from runup.cli.startup import lazy_imports, plain_logs
 
     plain_logs.install()
+    lazy_imports.install()
     from runup.operator.main import main as run
 
     return run(args)

@@ -7,7 +7,7 @@ import importlib.util
 import os
 import sys
 from collections.abc import Callable, Iterator
-from importlib.machinery import PathFinder
+from importlib.machinery import EXTENSION_SUFFIXES, PathFinder
 from pathlib import Path
 from types import ModuleType
 
@@ -97,6 +97,21 @@ def test_modules_of_source_are_where_others_find_them() -> None:
         assert type(mine.loader) is type(theirs.loader)
     assert lazy_imports.Finder.find_spec("kubekit.nothing", kubekit.__path__) is None
     assert lazy_imports.Finder.find_spec("msgspec._core", msgspec.__path__) is None
+
+
+@pytest.mark.parametrize("name", sorted(lazy_imports.OF_SOURCE))
+def test_no_module_of_source_has_another_of_its_name_beside_it(name: str) -> None:
+    """Other finders prefer a package or a compiled module; this one asks for source alone, so there must be no such."""
+    folder = Path(importlib.import_module(name.rstrip(".")).__path__[0])
+    modules = [file for file in folder.rglob("*.py") if file.stem != "__init__"]
+    assert len(modules) > 5
+    beside = [
+        other
+        for module in modules
+        for other in (module.with_suffix(""), *(module.with_name(module.stem + end) for end in EXTENSION_SUFFIXES))
+        if other.exists()
+    ]
+    assert beside == []
 
 
 def test_msgspec_does_without_typing_extensions(monkeypatch: pytest.MonkeyPatch) -> None:

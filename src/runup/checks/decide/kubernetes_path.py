@@ -8,7 +8,6 @@ no kubelet is newer than its API server.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 import msgspec
@@ -16,6 +15,7 @@ from msgspec.structs import replace
 
 from kubekit.api.core_v1 import Node
 from kubekit.error_types import Terminal
+from kubekit.lang.pattern import Pattern
 from kubekit.lang.version import Version, parse
 from runup.checks.decide.engine import CheckOutcome
 from runup.checks.decide.model import Context, Snapshot, Unreadable
@@ -32,7 +32,7 @@ KUBELET_SKEW_BEFORE_1_25 = 2
 MAX_MINORS = 20
 # Risks about nodes and pods that stand in the way of the control plane, not of the nodes themselves.
 _BEFORE_NODES = frozenset({"AddonIncompatible", "KubeProxySkew", "KubeletSkew", "RemovedComponentSetting"})
-_VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?(?=$|[-+.])")
+_VERSION = Pattern(r"v?(\d+)\.(\d+)(?:\.(\d+))?(?=$|[-+.])")
 Outcomes = Sequence[CheckOutcome]
 Planned = tuple[Part, Version]
 

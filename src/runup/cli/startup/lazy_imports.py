@@ -1,9 +1,9 @@
 """Delays modules that libraries import just in case: found when they are imported, executed when they are used.
 
-click imports `inspect` for a generator, `email` imports `random` to invent addresses, and no short command uses
-either. `install` adds a finder that puts such a module into `sys.modules` and executes its code at the first access to
-an attribute; `from inspect import ...` executes it at once, as ever. What that saves is in
-docs/decisions/0043-a-command-in-five-interpreters.md.
+click imports `inspect` for a generator, `email` imports `random` to invent addresses, aiohttp brings the validators of
+attrs, and nothing here uses any of it. `install` adds a finder that puts such a module into `sys.modules` and executes
+its code at the first access to an attribute; `from inspect import ...` executes it at once, as ever. What that saves is
+in docs/decisions/0043-a-command-in-five-interpreters.md.
 
 It also finds the modules of the packages that every command imports, as source in their package's folder: the finders
 that come after it ask for each kind of module, which is a thirtieth of a short command (record 112).
@@ -34,6 +34,9 @@ MODULES = frozenset(
     {
         "argparse",
         "array",
+        "attr.converters",
+        "attr.filters",
+        "attr.validators",
         "base64",
         "calendar",
         "datetime",
@@ -46,6 +49,7 @@ MODULES = frozenset(
         "heapq",
         "inspect",
         "ipaddress",
+        "mimetypes",
         "msgspec.inspect",
         "ntpath",
         "platform",
@@ -53,11 +57,13 @@ MODULES = frozenset(
         "selectors",
         "textwrap",
         "threading",
+        "tokenize",
         "uuid",
+        "zipfile",
     }
 )
 
-_OF_SOURCE = ("runup.", "kubekit.", "click.", "msgspec.")
+OF_SOURCE = ("runup.", "kubekit.", "click.", "msgspec.")
 """Packages whose modules are looked for as source, in one folder, before the finders that know every kind of module."""
 
 # Attributes that every command uses and that need no execution of the module: `uuid` asks which system it runs on,
@@ -75,7 +81,7 @@ _TOLD: dict[str, dict[str, Any]] = {
 
 
 class Finder:
-    """A finder that finds `MODULES` as usual and delays their execution, and modules of `_OF_SOURCE` where they lie."""
+    """A finder that finds `MODULES` as usual and delays their execution, and modules of `OF_SOURCE` where they lie."""
 
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
@@ -88,7 +94,7 @@ class Finder:
             if spec is not None and spec.loader is not None:
                 spec.loader = _Late(spec.loader)  # type: ignore[assignment]
             return spec
-        return _source_beside(name, path[0]) if path and name.startswith(_OF_SOURCE) else None
+        return _source_beside(name, path[0]) if path and name.startswith(OF_SOURCE) else None
 
 
 def _source_beside(name: str, folder: str) -> ModuleSpec | None:

@@ -13,6 +13,8 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
+from kubekit.lang.pattern import Pattern
+
 
 class TemplateError(ValueError):
     """The text uses an unsupported action, or names an image that the release does not have."""
@@ -28,10 +30,10 @@ class Values(msgspec.Struct, frozen=True):
 
 _TEXT = r'"(?:[^"\\\n]|\\.)*"|`[^`]*`'
 # Text literals come first: braces inside a literal do not close the action.
-_ACTION = re.compile(rf"\{{\{{(-\s)?((?:{_TEXT}|[^\"`{{}}])*?)(\s-)?\}}\}}", re.DOTALL)
-_FIELD = re.compile(r"\.([A-Za-z_][A-Za-z0-9_]*)(?:\.([A-Za-z_][A-Za-z0-9_]*))?\Z")
-_INDEX = re.compile(rf"index\s+\.Images\s+({_TEXT})\Z")
-_LITERAL = re.compile(rf"(?:{_TEXT})\Z")
+_ACTION = Pattern(rf"\{{\{{(-\s)?((?:{_TEXT}|[^\"`{{}}])*?)(\s-)?\}}\}}", re.DOTALL)
+_FIELD = Pattern(r"\.([A-Za-z_][A-Za-z0-9_]*)(?:\.([A-Za-z_][A-Za-z0-9_]*))?\Z")
+_INDEX = Pattern(rf"index\s+\.Images\s+({_TEXT})\Z")
+_LITERAL = Pattern(rf"(?:{_TEXT})\Z")
 
 
 def render(text: str, values: Values) -> str:
