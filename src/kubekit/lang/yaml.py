@@ -44,7 +44,7 @@ def load_all(text: str | bytes, *, name: str = "", strict: bool = False) -> list
         except (msgspec.DecodeError, RecursionError):
             pass
     try:
-        return [yaml_plain.read_plain_document(decoded, strict=strict)]
+        return yaml_plain.read_plain_documents(decoded, strict=strict)
     except yaml_plain.NotPlain:
         from kubekit.lang import yaml_events
 

@@ -1,7 +1,7 @@
-"""A fast reader of the YAML that cluster tools write: one document, one key or item per line, without libyaml.
+"""A fast reader of the YAML that cluster tools write: one key or item per line, without libyaml.
 
 In: text. Out: the values that `yaml_events` builds from it, or `NotPlain` if that is not certain: for an anchor, a tag,
-a folded scalar, a tab, a second document, anything invalid. It never guesses and reports no error of its own. Flow
+a folded scalar, a tab, an empty document, anything invalid. It never guesses and reports no error of its own. Flow
 collections are for `yaml_flow`. Importing PyYAML and reading libyaml's events takes four times as long, which for a
 command that reads a kubeconfig or a dump is most of its run time
 (docs/decisions/0043-a-command-in-five-interpreters.md).
@@ -35,12 +35,29 @@ class NotPlain(Exception):
     """The text does not have, or may not have, the layout that this module reads."""
 
 
+def read_plain_documents(text: str, *, strict: bool = False) -> list[Any]:
+    """Returns the documents of `text`, each as `read_plain_document` does; a line `---` separates them.
+
+    Raises NotPlain, also for a document that is empty.
+    """
+    pieces = text.split("\n---\n")
+    if len(pieces) > 1 and _is_blank(pieces[0]):
+        del pieces[0]
+    # A line's end was taken from all but the last.
+    last = pieces.pop()
+    return [read_plain_document(each, strict=strict) for each in (*(f"{piece}\n" for piece in pieces), last)]
+
+
 def read_plain_document(text: str, *, strict: bool = False) -> Any:
     """Returns the only document of `text`; `strict` leaves a duplicate key to the other reader. Raises NotPlain."""
     # Some non-ASCII characters end a line or are invalid; none of them is printable.
     if "\n---" in text or not _is_printable(text):
         raise NotPlain
     return _Reader(text, strict).document()
+
+
+def _is_blank(text: str) -> bool:
+    return all(_row(line) is _BLANK for line in text.split("\n"))
 
 
 def _is_printable(text: str) -> bool:

@@ -23,6 +23,9 @@ READ = [
     pytest.param("a:\nb: ~\nc: {}\nd: []\n", id="nothing, and what is empty"),
     pytest.param("---\n# first\na: 1\n\n  # not here\nb: 2\n", id="a start, comments and blank lines"),
     pytest.param('f:status:\n  .: {}\n  k:{"type":"Ready"}:\n    f:type: {}\n', id="keys of managed fields"),
+    pytest.param("a: 1\n---\nb: 2\n", id="two documents"),
+    pytest.param("# c\n\n---\na: |+\n  x\n\n---\n# d\nb: |-\n  y\n\n\n---\n- 1\n", id="starts, comments, block text"),
+    pytest.param("---\na: 1\n  2\n---\n\n'b': 'x\n  y'\n", id="scalars that end where a document does"),
     pytest.param("a: 0x1F\nb: 1e3\nc: on\nd: 2026-11-20T12:00:00Z\n", id="scalars"),
     pytest.param("a: -1\nb: <none>\nc: → é\nd: x:y#z\n", id="scalars that begin with what could be more"),
     pytest.param("a: ''\nb: 'it''s'\nc: \"\"\nd: \"x \\\"y\\\" \\u00e9\\n\"\n", id="quotes"),
@@ -43,7 +46,13 @@ READ = [
 ]
 LEFT = [
     pytest.param("", id="nothing at all"),
-    pytest.param("a: 1\n---\nb: 2\n", id="two documents"),
+    pytest.param("a: 1\n---\n", id="an empty document at the end"),
+    pytest.param("---\n---\na: 1\n", id="an empty document at the beginning"),
+    pytest.param("a: 1\n---\n# b\n---\nc: 1\n", id="an empty document between others"),
+    pytest.param("a: 1\n--- # c\nb: 2\n", id="a comment behind a start"),
+    pytest.param("a: 1\n--- {b: 2}\n", id="a document on the line of its start"),
+    pytest.param("# c\n--- \na: 1\n", id="a blank behind a start"),
+    pytest.param("a: |\n  x\n---\nb: |\n  no end of line", id="a second document whose last line does not end"),
     pytest.param("a: 1\n...\n", id="an end mark"),
     pytest.param("just text\n", id="a scalar"),
     pytest.param("a: {b: 1} # comment\n", id="a comment behind a flow collection"),
@@ -106,20 +115,20 @@ def _read(text: str, *, strict: bool = False) -> Any:
 @pytest.mark.parametrize("text", READ)
 def test_what_is_read_here(text: str) -> None:
     """These are read without libyaml, to the very same values."""
-    assert repr([yaml_plain.read_plain_document(text)]) == repr(_read(text))
+    assert repr(yaml_plain.read_plain_documents(text)) == repr(_read(text))
 
 
 @pytest.mark.parametrize("text", LEFT)
 def test_what_is_left_to_libyaml(text: str) -> None:
     """These are not: the other reader has the value, or the error."""
     with pytest.raises(yaml_plain.NotPlain):
-        yaml_plain.read_plain_document(text)
+        yaml_plain.read_plain_documents(text)
 
 
 def test_a_key_twice_is_an_error_where_that_is_asked_for() -> None:
     """`strict` leaves it to the reader that names the line."""
     with pytest.raises(yaml_plain.NotPlain):
-        yaml_plain.read_plain_document("a: 1\na: 2\n", strict=True)
+        yaml_plain.read_plain_documents("a: 1\na: 2\n", strict=True)
 
 
 # What files are made of, and what breaks them.
@@ -146,6 +155,12 @@ _VALUES: st.SearchStrategy[Any] = st.recursive(
 def test_any_lines_are_read_alike_or_not_at_all(text: str, end: str, strict: bool) -> None:
     """No text is read to another value, and none that is wrong is read."""
     _check(text + end, strict)
+
+
+@given(texts=st.lists(st.lists(_LINES, max_size=3).map("\n".join), max_size=4), end=st.sampled_from(["", "\n"]))
+def test_any_documents_are_read_alike_or_not_at_all(texts: list[str], end: str) -> None:
+    """The same for several in one text."""
+    _check("\n---\n".join(texts) + end, strict=False)
 
 
 @given(
@@ -195,14 +210,14 @@ def test_any_flow_collection_is_read_alike_or_not_at_all(pieces: str, brackets: 
 
 def _check(text: str, strict: bool) -> None:
     try:
-        read = yaml_plain.read_plain_document(text, strict=strict)
+        read = yaml_plain.read_plain_documents(text, strict=strict)
     except yaml_plain.NotPlain:
         return
     try:
         meant = _read(text, strict=strict)
     except YamlError as error:
         pytest.fail(f"{text!r} is read as {read!r}, and is wrong: {error}")
-    assert repr([read]) == repr(meant)
+    assert repr(read) == repr(meant)
 
 
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="needs the corpus beside the checkout")
@@ -213,7 +228,7 @@ def test_files_of_clusters_are_read_here() -> None:
     for file in files:
         text = file.read_text(encoding="utf-8")
         try:
-            assert [yaml_plain.read_plain_document(text)] == _read(text), file.name
+            assert yaml_plain.read_plain_documents(text) == _read(text), file.name
         except yaml_plain.NotPlain:
             left.append(file.name)
     assert files
