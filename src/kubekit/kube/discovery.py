@@ -40,6 +40,19 @@ def list_versions(group: str) -> Call[tuple[str, ...]]:
     )
 
 
+def list_group_versions() -> Call[frozenset[str]]:
+    """Returns a call that reads the apiVersions of all groups but core, those of API servers that are down included.
+
+    Source: kube-aggregator, handler_apis.go, which lists what is registered, whether it is available or not.
+    """
+    return Call(
+        calls.get_path("/apis").request,
+        lambda data: frozenset(
+            version.group_version for group in codec.decode(_Groups, data).groups for version in group.versions
+        ),
+    )
+
+
 class _GroupVersion(msgspec.Struct, frozen=True, rename="camel"):
     group_version: str
 
@@ -48,6 +61,12 @@ class _Group(msgspec.Struct, frozen=True):
     """An APIGroup; every field is required, since no versions would say that none of its kinds is served."""
 
     versions: tuple[_GroupVersion, ...]
+
+
+class _Groups(msgspec.Struct, frozen=True):
+    """An APIGroupList."""
+
+    groups: tuple[_Group, ...]
 
 
 def _decode_resources(data: bytes, group: str, version: str) -> tuple[Resource, ...]:

@@ -37,6 +37,7 @@ FIRST_BACKOFF_S = 0.8
 LONGEST_BACKOFF_S = 10.0
 # A kind that is not served comes with an installation, if at all; who sees its definition calls `hurry`.
 LONGEST_MISSING_BACKOFF_S = 120.0
+_FAILURES_UNTIL_LONGEST = int(LONGEST_MISSING_BACKOFF_S / FIRST_BACKOFF_S).bit_length() + 1
 SHORTEST_WATCH_S = 300
 # Seconds without any event, bookmarks included, after which a connection counts as dead.
 CONNECTION_SILENCE_S = 300.0
@@ -45,6 +46,8 @@ CONNECTION_SILENCE_S = 300.0
 # version again. A server that has written more than was lost before the watch is resumed cannot be told from one that
 # lost nothing.
 RELIST_AFTER_SILENCE_S = 150.0
+NO_API = "the server has no API "
+"""The beginning of what a cache's error is for a kind that the server does not serve."""
 # Watches that follow each other at once, and seconds until there is room for another one.
 BURST = 10
 INTERVAL_S = 1.0
@@ -91,6 +94,8 @@ class Reflector(Generic[K]):
         self.watch_s = watch_s
         # None from the first watch on.
         self._first_reads = first_reads
+        # Called when a watch has begun, or cannot.
+        self._end_turn: Callable[[], None] = lambda: None
         self._hurried = asyncio.Event()
         self._starts = Allowance(BURST, INTERVAL_S)
         # When the watch began, and whether anything was heard of it since.
@@ -98,12 +103,18 @@ class Reflector(Generic[K]):
         self._heard = True
 
     def hurry(self) -> None:
-        """Ends the wait after a failure, because what was missing may exist now."""
+        """Ends the wait after a failure, because what was missing may exist now, or in a moment."""
         if self._failures:
+            self._failures = 1
             self._hurried.set()
 
     async def run(self) -> None:
         """Lists and watches until cancelled. Errors of the server are stored in `cache.error` and never raised."""
+        if self._first_reads is not None and await self._first_reads.lacks(self.resource):
+            self._cache.fail(f"{NO_API}{_api_name(self.resource)}: it does not serve {self.resource.api_version}")
+            # As if it had been missing for long: whoever sees its definition calls `hurry`.
+            self._failures = _FAILURES_UNTIL_LONGEST
+            await self._back_off(None, LONGEST_MISSING_BACKOFF_S)
         relist = True
         while True:
             verb = "list" if relist else "watch"
@@ -113,9 +124,12 @@ class Reflector(Generic[K]):
                         await self._list_into_cache()
                     relist, verb = False, "watch"
                 if self._first_reads is not None:
-                    await self._first_reads.until_watches()
+                    self._end_turn = await self._first_reads.until_watch(self.resource)
                     self._first_reads = None
-                await self._watch_once()
+                try:
+                    await self._watch_once()
+                finally:
+                    self._end_turn()
                 relist = self._is_silent()
             except (Gone, _Restored):
                 # The version is too old. If even that of a new list is, the next failure is backed off.
@@ -169,6 +183,7 @@ class Reflector(Generic[K]):
         return not self._heard and self._clock.monotonic() - self._began >= RELIST_AFTER_SILENCE_S
 
     def _on_watch_opened(self, warnings: Sequence[str]) -> None:
+        self._end_turn()
         self._cache.recover(reasons_incomplete(warnings))
 
     def _apply_event(self, event: WatchEvent[K] | UndecodedEvent) -> None:
@@ -235,6 +250,10 @@ def _is_older(version: str, than: str) -> bool:
     return version.isdecimal() and than.isdecimal() and int(version) < int(than)
 
 
+def _api_name(resource: Resource) -> str:
+    return f"{resource.plural}.{resource.api_version}"
+
+
 def why_unreadable(verb: str, resource: Resource, namespace: str, error: KubeError | codec.DecodeError) -> str:
     """Returns what is missing, for a person to supply: the RBAC rule, the API, the credentials, or the server."""
     scope = f' in namespace "{namespace}"' if namespace else ""
@@ -242,7 +261,7 @@ def why_unreadable(verb: str, resource: Resource, namespace: str, error: KubeErr
         case Forbidden():
             return f'not allowed to {verb} {resource.plural} in API group "{resource.group}"{scope}: {error.message}'
         case NotFound():
-            return f"the server has no API {resource.plural}.{resource.api_version}: {error.message}"
+            return f"{NO_API}{_api_name(resource)}: {error.message}"
         case codec.DecodeError():
             return f"{resource} cannot be read{scope}: the answer is not as expected: {error}"
         case ApiError() | ConfigError() | Transient() | _:

@@ -15,7 +15,7 @@ from typing import Any
 
 from kubekit.lang import yaml_plain
 from kubekit.lang.yaml_errors import YamlError
-from kubekit.lang.yaml_scalars import scalar
+from kubekit.lang.yaml_scalars import NotPlain, scalar
 
 __all__ = ("YamlError", "dump", "dump_all", "load", "load_all", "scalar")
 
@@ -45,7 +45,7 @@ def load_all(text: str | bytes, *, name: str = "", strict: bool = False) -> list
             pass
     try:
         return yaml_plain.read_plain_documents(decoded, strict=strict)
-    except yaml_plain.NotPlain:
+    except NotPlain:
         from kubekit.lang import yaml_events
 
         return yaml_events.read_documents(decoded, name, strict=strict)

@@ -12,8 +12,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from kubekit.lang.yaml_plain import NotPlain, unescape_json
-from kubekit.lang.yaml_scalars import scalar
+from kubekit.lang.yaml_scalars import NotPlain, scalar, unescape_json
 
 _MAX_DEPTH = 20
 _MAX_KEY = 256

@@ -13,9 +13,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
-
-from kubekit.lang.yaml_scalars import scalar
+from kubekit.lang.yaml_scalars import NotPlain, scalar, unescape_json
 
 _MAX_DEPTH = 60
 _MAX_KEY = 256
@@ -29,10 +27,6 @@ _PRINTABLE = bytes([*range(0x20, 0x7F), 0x0A])
 
 _BLANK, _END = (-2, ""), (-1, "")
 """Rows without content: of a line that is blank or a comment, and after the last line."""
-
-
-class NotPlain(Exception):
-    """The text does not have, or may not have, the layout that this module reads."""
 
 
 def read_plain_documents(text: str, *, strict: bool = False) -> list[Any]:
@@ -421,15 +415,3 @@ def _ends_double(text: str) -> bool:
     if unescaped.index('"') != len(unescaped) - 1:
         raise NotPlain
     return True
-
-
-def unescape_json(inner: str) -> str:
-    """Returns the text with the escapes replaced that JSON has too. Raises NotPlain for others."""
-    if "\\" not in inner:
-        return inner
-    if "\\ud" in inner.lower():  # halves of pairs, which YAML refuses
-        raise NotPlain
-    try:
-        return str(msgspec.json.decode(f'"{inner}"'))
-    except msgspec.DecodeError as error:
-        raise NotPlain from error

@@ -1,9 +1,11 @@
-"""The values of unquoted YAML scalars in Kubernetes: the rules of the Go library behind sigs.k8s.io/yaml."""
+"""The values of YAML scalars in Kubernetes: the rules of the Go library behind sigs.k8s.io/yaml."""
 
 from __future__ import annotations
 
 import math
 import re
+
+import msgspec
 
 from kubekit.lang.pattern import Pattern
 
@@ -29,6 +31,10 @@ _INTEGER = Pattern(r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|(
 
 
 _FLOATING = Pattern(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z")
+
+
+class NotPlain(Exception):
+    """The text does not have, or may not have, the layout that the quick readers read."""
 
 
 def scalar(text: str) -> str | int | float | bool | None:
@@ -73,3 +79,15 @@ def _integer_of(match: re.Match[str]) -> int:
         if digits is not None:
             return -int(digits, base) if sign == "-" else int(digits, base)
     raise AssertionError("the pattern has four alternatives")
+
+
+def unescape_json(inner: str) -> str:
+    """Returns the text with the escapes replaced that JSON has too. Raises NotPlain for others."""
+    if "\\" not in inner:
+        return inner
+    if "\\ud" in inner.lower():  # halves of pairs, which YAML refuses
+        raise NotPlain
+    try:
+        return str(msgspec.json.decode(f'"{inner}"'))
+    except msgspec.DecodeError as error:
+        raise NotPlain from error

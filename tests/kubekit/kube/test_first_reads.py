@@ -7,10 +7,13 @@ from contextlib import AsyncExitStack
 
 import pytest
 
+from kubekit.api.core_v1 import Node, Pod
+from kubekit.api.scheme import resource_of
 from kubekit.kube.clock import ManualClock
 from kubekit.kube.first_reads import LISTS_AT_ONCE, LONGEST_S, FirstReads
 
 GUARD_S = 90.0
+PODS, NODES = resource_of(Pod), resource_of(Node)
 
 
 async def _hold(reads: FirstReads, begun: asyncio.Queue[int], end: asyncio.Event) -> None:
@@ -53,7 +56,7 @@ async def test_watches_wait_for_the_first_evaluation(begun: str) -> None:
     """Who watches later does not wait."""
     clock = ManualClock()
     reads = FirstReads(clock)
-    waiting = asyncio.create_task(reads.until_watches())
+    waiting = asyncio.create_task(reads.until_watch(PODS))
     await clock.advance(LONGEST_S / 2)
     assert not waiting.done()
     if begun == "when told":
@@ -63,4 +66,4 @@ async def test_watches_wait_for_the_first_evaluation(begun: str) -> None:
     async with asyncio.timeout(GUARD_S):
         await waiting
         reads.begin_watches()
-        await reads.until_watches()
+        await reads.until_watch(PODS)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from kubekit.lang import yaml_events, yaml_plain
 from kubekit.lang.yaml_errors import YamlError
+from kubekit.lang.yaml_scalars import NotPlain
 
 CORPUS = Path(__file__).parents[4] / "shared" / "corpus"
 
@@ -121,13 +122,13 @@ def test_what_is_read_here(text: str) -> None:
 @pytest.mark.parametrize("text", LEFT)
 def test_what_is_left_to_libyaml(text: str) -> None:
     """These are not: the other reader has the value, or the error."""
-    with pytest.raises(yaml_plain.NotPlain):
+    with pytest.raises(NotPlain):
         yaml_plain.read_plain_documents(text)
 
 
 def test_a_key_twice_is_an_error_where_that_is_asked_for() -> None:
     """`strict` leaves it to the reader that names the line."""
-    with pytest.raises(yaml_plain.NotPlain):
+    with pytest.raises(NotPlain):
         yaml_plain.read_plain_documents("a: 1\na: 2\n", strict=True)
 
 
@@ -211,7 +212,7 @@ def test_any_flow_collection_is_read_alike_or_not_at_all(pieces: str, brackets: 
 def _check(text: str, strict: bool) -> None:
     try:
         read = yaml_plain.read_plain_documents(text, strict=strict)
-    except yaml_plain.NotPlain:
+    except NotPlain:
         return
     try:
         meant = _read(text, strict=strict)
@@ -229,7 +230,7 @@ def test_files_of_clusters_are_read_here() -> None:
         text = file.read_text(encoding="utf-8")
         try:
             assert yaml_plain.read_plain_documents(text) == _read(text), file.name
-        except yaml_plain.NotPlain:
+        except NotPlain:
             left.append(file.name)
     assert files
     assert left == ["4.12.16-longest-not-recommended-cv.yaml"]

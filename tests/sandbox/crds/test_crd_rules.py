@@ -78,7 +78,7 @@ def _unknown_fields(schema: Any, path: str = "") -> list[str]:
 
 @pytest.mark.parametrize("file", sorted(ROOT.glob("src/**/crds/*.yaml")), ids=lambda file: file.name)
 def test_a_schema_has_only_fields_of_schemas(file: Path) -> None:
-    """No server tells, below a list, even if it is asked to be strict: a comma without quotes made a field of a text."""
+    """No server tells, below a list, even if asked to be strict: a comma without quotes made a field of a text."""
     versions = document(file)["spec"]["versions"]
     assert [found for version in versions for found in _unknown_fields(version["schema"]["openAPIV3Schema"])] == []
 

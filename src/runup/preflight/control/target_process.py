@@ -10,7 +10,7 @@ the last good one in place.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -20,6 +20,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kubekit.api.codec import DecodeError
+from kubekit.api.scheme import Resource
 from kubekit.error_types import Terminal
 from kubekit.kube import calls
 from kubekit.kube.api_errors import Forbidden, NotFound, Transient
@@ -180,7 +181,7 @@ class PreflightTarget:
             header = self._header(self.request.source_version)
             await self.write(failed(header, (), self.clock.now(), error.message))
             raise
-        first_reads = FirstReads(self.clock)
+        first_reads = FirstReads(self.clock, self.client)
         reads = WatchedKinds(
             self.client,
             reads_for_cluster((resource for check in checks for resource in check.reads), self.kind),
@@ -216,11 +217,11 @@ class PreflightTarget:
             while True:
                 raise_if_over(following)
                 self.changed.clear()
-                await self._evaluate(checks, reads, source, containers, prometheus)
+                outcomes = await self._evaluate(checks, reads, source, containers, prometheus)
                 if self.once and self._last is not None:
                     return
-                # What changed since the lists comes with the first events.
-                first_reads.begin_watches()
+                # What changed since the lists comes with the first events; a fix is soon of what has a risk.
+                first_reads.begin_watches(kinds_with_risks(outcomes))
                 await self.until_changed()
         finally:
             await self._images.close()
@@ -337,8 +338,8 @@ class PreflightTarget:
         source: Version,
         containers: Containers,
         prometheus: Prometheus,
-    ) -> None:
-        """Runs the checks on the current state of the cluster and writes the report.
+    ) -> list[CheckOutcome]:
+        """Runs the checks on the current state of the cluster, writes the report, and returns the outcomes.
 
         A check that waits for a container, a query or a catalog is left out; the report then stays `running`.
         """
@@ -388,6 +389,7 @@ class PreflightTarget:
         if awaited:
             report = running_report(header, outcomes, now, progress_text(len(outcomes), len(checks), awaited))
         await self.write(report, containers.wanted)
+        return outcomes
 
     def _known_snapshot(self, reads: WatchedKinds, checks: Sequence[Check]) -> Snapshot:
         """Returns what is known of the cluster; of the kinds of OpenShift, that another cluster has none."""
@@ -508,6 +510,11 @@ async def _run_all(*coroutines: Coroutine[Any, Any, None]) -> None:
     async with asyncio.TaskGroup() as tasks:
         for coroutine in coroutines:
             tasks.create_task(coroutine)
+
+
+def kinds_with_risks(outcomes: Iterable[CheckOutcome]) -> frozenset[Resource]:
+    """Returns what the checks read that found a risk."""
+    return frozenset(resource for outcome in outcomes if outcome.findings for resource in outcome.check.reads)
 
 
 def raise_if_over(following: asyncio.Task[None]) -> None:

@@ -17,14 +17,13 @@ from kubekit.kube.cache import Cache, Changes, differs_beyond_version
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
 from kubekit.kube.first_reads import FirstReads
-from kubekit.kube.watch import Reflector
+from kubekit.kube.watch import NO_API, Reflector
 from runup.checks.decide.model import Snapshot
 from runup.checks.decide.reads import Lookup, Slim, has_type, kept_form, namespace_of, type_of
 from runup.preflight.control.polled_objects import Lookups
 
 # Refusals that waiting does not change (kubekit.kube.watch.why_unreadable).
-_ABSENT = "the server has no API "
-_FINAL = ("not allowed to ", _ABSENT)
+_FINAL = ("not allowed to ", NO_API)
 
 
 def _looked_up(resource: Resource, cache: Cache[Any]) -> bool:
@@ -161,5 +160,5 @@ class WatchedKinds:
             for resource, cache in self.caches.items()
             if cache.ready and (problem := cache.incomplete)
         }
-        absent = frozenset(resource for resource, why in lacking.items() if why.startswith(_ABSENT))
+        absent = frozenset(resource for resource, why in lacking.items() if why.startswith(NO_API))
         return Snapshot(objects, lacking | self._unknown, undecoded, incomplete, absent)
