@@ -29,6 +29,7 @@ from kubekit.api.core_v1 import (
 from kubekit.api.meta_v1 import ObjectMeta
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.error_types import Terminal
+from kubekit.kube.allowance import Allowance
 from kubekit.kube.api_errors import ServerError
 from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client
@@ -226,45 +227,46 @@ async def test_what_follows_the_cluster_may_end_by_a_bug_alone(target: Preflight
 
 
 @pytest.mark.parametrize(
-    ("timing", "changed", "calm_s"),
+    ("timing", "changed", "soon"),
     [
-        pytest.param(Timing(heartbeat_s=0.01), False, 0, id="nothing changes: the next heartbeat"),
-        pytest.param(Timing(first_s=0.01, quiet_s=3600), True, 1, id="the first change after a calm"),
-        pytest.param(Timing(first_s=3600, quiet_s=0.01), True, 0.5, id="a change soon after the last look"),
-        pytest.param(Timing(first_s=3600, quiet_s=0.01), True, 1, id="the first never waits longer than the others"),
+        pytest.param(Timing(heartbeat_s=0.01), False, 1, id="nothing changes: the next heartbeat"),
+        pytest.param(Timing(first_s=0.01, quiet_s=3600), True, 1, id="one of the first changes after a calm"),
+        pytest.param(Timing(first_s=3600, quiet_s=0.01), True, 0, id="a change after these"),
+        pytest.param(Timing(first_s=3600, quiet_s=0.01), True, 1, id="the first never wait longer than the others"),
     ],
 )
-async def test_when_a_change_is_looked_at(
-    target: PreflightTarget, timing: Timing, changed: bool, calm_s: float
-) -> None:
+async def test_when_a_change_is_looked_at(target: PreflightTarget, timing: Timing, changed: bool, soon: int) -> None:
     """After a quiet moment, which is shorter after a calm."""
-    target.timing = timing
-    target.evaluated_at = 0.0
-    clock(target).jump(calm_s)
+    target.timing, target.soon = timing, Allowance(soon, 1)
     if changed:
         target.changed.set()
     await asyncio.wait_for(target.until_changed(), 90)
 
 
-async def test_a_fix_right_after_the_first_report_is_looked_at_at_once(target: PreflightTarget) -> None:
-    """As after a calm; the next one is not."""
-    target.timing = Timing(first_s=0.01, quiet_s=3600, longest_s=1000, heartbeat_s=3600)
-    target.note_evaluation()
-    target.changed.set()
-    await asyncio.wait_for(target.until_changed(), 90)
-    target.note_evaluation()
+async def test_a_fix_right_after_what_was_written_of_the_first_report_is_looked_at_at_once(
+    target: PreflightTarget,
+) -> None:
+    """Three changes are, and one more for each second that has passed; the others wait for a quiet moment."""
+    target.timing = replace(target.timing, quiet_s=3600, longest_s=1000, heartbeat_s=3600)
+    target.soon = Allowance(Timing().soon, 1000)
+    for _ in range(3):
+        target.changed.set()
+        await asyncio.wait_for(target.until_changed(), 90)
     target.changed.set()
     looking = asyncio.create_task(target.until_changed())
-    clock(target).jump(999)
-    await clock(target).advance(0)
+    await clock(target).advance(999)
     assert not looking.done()
-    looking.cancel()
+    clock(target).jump(1)
+    target.changed.set()
+    await asyncio.wait_for(looking, 90)
+    target.changed.set()
+    await asyncio.wait_for(target.until_changed(), 90)
 
 
 async def test_changes_in_a_row_are_looked_at_after_a_while(target: PreflightTarget) -> None:
     """However little quiet there is between them, from the first one on."""
     target.timing = Timing(first_s=3600, quiet_s=3600, longest_s=1000, heartbeat_s=3600)
-    target.evaluated_at = 0.0
+    target.soon = Allowance(0, 1000)
     looking = asyncio.create_task(target.until_changed())
     for seconds in (0, 300, 300, 300):
         clock(target).jump(seconds)

@@ -2,9 +2,9 @@
 
 In: a read-only client, the release's checks, the destination of the report. Out: the report that the managing operator
 reads. The process never changes the cluster. Its order of steps prevents three mistakes. A first report is written
-before the API server has answered, so that a reader can tell "not yet" from "not at all". The first change after a calm
-is evaluated at once, the next after a short quiet time, at most a second later. A report that cannot be written leaves
-the last good one in place.
+before the API server has answered, so that a reader can tell "not yet" from "not at all". The first changes after a
+calm are evaluated at once, the next after a short quiet time, at most a second later. A report that cannot be written
+leaves the last good one in place.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from kubekit.api.codec import DecodeError
 from kubekit.api.scheme import Resource
 from kubekit.error_types import Terminal
 from kubekit.kube import calls
+from kubekit.kube.allowance import Allowance
 from kubekit.kube.api_errors import Forbidden, NotFound, Transient
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
@@ -70,13 +71,15 @@ _NAMED = 3
 class Timing(msgspec.Struct, frozen=True):
     """The intervals of the process, in seconds.
 
-    A change is evaluated after `quiet_s` without another, `longest_s` at most. The first change after `longest_s`
-    without an evaluation, and the first one of all, waits only `first_s`, because a user may be watching for the effect
-    of a fix. An unchanged report is evaluated and written again every `heartbeat_s`, to show that the process is alive.
+    A change is evaluated after `quiet_s` without another, `longest_s` at most. `soon` changes, and one more for each
+    `longest_s`, wait only `first_s`, because a user may be watching for the effect of a fix; several, because what the
+    operator writes of a report is a change, too. An unchanged report is evaluated and written again every
+    `heartbeat_s`, to show that the process is alive.
     While an evaluation takes long, the last report is rewritten every `latest_s` (a reader waits three times as long).
     """
 
     first_s: float = 0.01
+    soon: int = 3
     quiet_s: float = 0.1
     longest_s: float = 1.0
     heartbeat_s: float = 20.0
@@ -136,7 +139,7 @@ class PreflightTarget:
         self.changed = asyncio.Event()
         # Outcomes are kept for less than a heartbeat, so that each heartbeat evaluates every check.
         self._runner = Runner(self.clock, self.timing.check_limit_s, self.timing.heartbeat_s * 0.9)
-        self.evaluated_at = float("-inf")
+        self.soon = Allowance(self.timing.soon, self.timing.longest_s)
         self.once = False
         self.evaluated = False
         self.cluster_id = ""
@@ -308,19 +311,12 @@ class PreflightTarget:
         if not await self._changes_within(self.timing.heartbeat_s):
             return
         now = self.clock.monotonic()
-        calm = now - self.evaluated_at >= self.timing.longest_s
-        quiet_s = min(self.timing.first_s, self.timing.quiet_s) if calm else self.timing.quiet_s
+        quiet_s = min(self.timing.first_s, self.timing.quiet_s) if self.soon.take(now) else self.timing.quiet_s
         deadline = now + self.timing.longest_s
         while (remaining_s := deadline - self.clock.monotonic()) > 0:
             self.changed.clear()
             if not await self._changes_within(min(quiet_s, remaining_s)):
                 return
-
-    def note_evaluation(self) -> None:
-        """Records that the checks ran. A change right after the first time counts as one after a calm."""
-        if self.evaluated:
-            self.evaluated_at = self.clock.monotonic()
-        self.evaluated = True
 
     async def _changes_within(self, seconds: float) -> bool:
         """Returns whether something changed within that many seconds."""
@@ -382,7 +378,7 @@ class PreflightTarget:
         if self._rehearsal is not None:
             outcomes += self._rehearsal.outcomes or ()
             awaited = awaited if self._rehearsal.outcomes is not None else (*awaited, REHEARSAL)
-        self.note_evaluation()
+        self.evaluated = True
         if self.kind is ClusterKind.KUBERNETES:
             header = replace(header, steps=await self._judge_steps(checks, snapshot, context, outcomes))
         report = completed_report(header, outcomes, self.clock.now())
