@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,11 @@ def process(argv: Sequence[str], env: dict[str, str] | None = None) -> Run:
     launcher = [sys.executable, "-I", "-S", "-c", _LAUNCHER, *argv]
     done = subprocess.run(launcher, stdout=subprocess.PIPE, env=env, check=True, text=True)
     return Run(*json.loads(done.stdout))
+
+
+def compile_bytecode(checkout: Path) -> None:
+    """Compile the sources of `checkout`, as an installation does: the sandbox's containers would, and keep nothing."""
+    subprocess.run([sys.executable, "-m", "compileall", "-q", str(checkout / "src")], check=True)
 
 
 def spread(values: Sequence[float], digits: int = 3) -> dict[str, float]:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.aims import AIMS, commit_of, figure_of
+from bench.measure import compile_bytecode
 
 HERE = Path(__file__).parents[1]
 
@@ -35,6 +36,8 @@ def main(arguments: list[str]) -> int:
     checkout = options.checkout.resolve()
     if not (checkout / "src" / "runup").is_dir():
         parser.error(f"{options.checkout} is no checkout of runup: it has no src/runup")
+    for folder in (checkout, HERE):
+        compile_bytecode(folder)
     other: list[dict[str, Any]] = []
     here: list[dict[str, Any]] = []
     for number in range(1, options.rounds + 1):
