@@ -149,7 +149,7 @@ DEFAULTS = {
         "--preflight-service-account": "operator",
         "--preflight-cpu-request": "10m",
         "--preflight-memory-request": "50Mi",
-        "--preflight-cpu-limit": "500m",
+        "--preflight-cpu-limit": "1",
         "--preflight-memory-limit": "512Mi",
         "--namespace": "openshift-cluster-version-operator",
         "--service-account": "cluster-version-operator",

@@ -47,11 +47,15 @@ _MEMORY_OF_CHECKS_MIB, _LEAST_MEMORY_MIB = 160, 64
 
 
 class Quantities(msgspec.Struct, frozen=True):
-    """Requests and limits, as Kubernetes quantities. The operator itself requests 20m and 50Mi, without limits."""
+    """Requests and limits, as Kubernetes quantities. The operator itself requests 20m and 50Mi, without limits.
+
+    One process computes at a time, so a limit of one CPU never holds it up; half of one doubled the wait for the first
+    risks. Against others, whoever requests more has more.
+    """
 
     cpu_request: str = "10m"
     memory_request: str = "50Mi"
-    cpu_limit: str = "500m"
+    cpu_limit: str = "1"
     memory_limit: str = "512Mi"
 
 
