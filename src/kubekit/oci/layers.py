@@ -161,7 +161,7 @@ def read_folders(image: Layered, folders: tuple[str, ...], pick: Pick = ALL_OF_A
                     raise BadImage(f"image {image.digest}: {', '.join(folders)} hold more than {pick.limit} bytes")
                 if entry.size > pick.file_limit:
                     raise BeyondLimits(f"image {image.digest}: {path} has more than {pick.file_limit} bytes")
-                data = _content_of_entry(archive, entry, path, (files, lower.files), image)
+                data = _content_of_entry(archive, entry, path, (files, lower.files), pick, image)
                 files[path] = pick.keeps(path, data) if entry.isreg() else data
         files = lower.files | files
     return dict(sorted(files.items()))
@@ -268,9 +268,17 @@ class _Lower:
 
 
 def _content_of_entry(
-    archive: Archive, entry: Entry, path: str, contents: tuple[dict[str, bytes], ...], image: Layered
+    archive: Archive,
+    entry: Entry,
+    path: str,
+    contents: tuple[dict[str, bytes], ...],
+    pick: Pick,
+    image: Layered,
 ) -> bytes:
-    """Returns the content of an entry that is a file, or a link to a file that is `contents`. Raises BadImage."""
+    """Returns the content of an entry that is a file, or a link to a file of `contents` that was read.
+
+    Raises BadImage.
+    """
     if entry.isreg():
         return b"".join(archive.pieces())
     if not entry.islnk() and not entry.issym():
@@ -280,6 +288,8 @@ def _content_of_entry(
     content = next((files[target] for files in contents if target in files), None)
     if content is None:
         raise BadImage(f"image {image.digest}: {path} is a link to {entry.linkname}, which is not a file beside it")
+    if not pick.reads(target):
+        raise BadImage(f"image {image.digest}: {path} is a link to {entry.linkname}, which is not read")
     return content
 
 

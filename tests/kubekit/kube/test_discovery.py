@@ -9,7 +9,7 @@ import pytest
 
 from kubekit.api.codec import DecodeError
 from kubekit.api.scheme import Resource
-from kubekit.kube.discovery import group_version, list_kinds, list_versions
+from kubekit.kube.discovery import group_version, list_group_versions, list_kinds, list_versions
 
 DEPLOYMENTS = {"name": "deployments", "kind": "Deployment", "namespaced": True, "verbs": ["get"]}
 FOUND = Resource("apps", "v1", "Deployment", "deployments", True)
@@ -64,3 +64,23 @@ def test_an_answer_that_lists_no_versions_is_not_one_without_any(versions: Any) 
     """Whoever asks would take the kind for absent."""
     with pytest.raises(DecodeError):
         list_versions("apps").decode(orjson.dumps({"versions": versions}))
+
+
+def test_the_versions_of_all_groups() -> None:
+    """Without the core group, which has a list of its own."""
+    call = list_group_versions()
+    versions = [{"groupVersion": f"apps/{name}", "version": name} for name in ("v1", "v1beta1")]
+    groups = [{"name": "apps", "versions": versions}, {"name": "batch", "versions": [{"groupVersion": "batch/v1"}]}]
+    assert call.request.path == "/apis"
+    assert call.decode(orjson.dumps({"kind": "APIGroupList", "groups": groups})) == {
+        "apps/v1",
+        "apps/v1beta1",
+        "batch/v1",
+    }
+
+
+@pytest.mark.parametrize("answer", [{}, {"groups": [{"name": "apps"}]}, {"groups": None}])
+def test_no_list_of_groups_is_not_a_list_of_none(answer: Any) -> None:
+    """Otherwise nothing would be served."""
+    with pytest.raises(DecodeError):
+        list_group_versions().decode(orjson.dumps(answer))

@@ -16,10 +16,12 @@ from tests.kubekit.kube.apiscript import (
     failure,
     node,
     node_list,
+    reply,
     scripted_api,
     stream,
 )
 
+from kubekit.api.batch_v1 import Job
 from kubekit.api.codec import DecodeError
 from kubekit.api.core_v1 import Node, Pod
 from kubekit.api.meta_v1 import NamespacedName, Status
@@ -331,3 +333,25 @@ async def test_a_watch_waits_for_the_first_evaluation_and_misses_nothing() -> No
         await run.api.until_requests(3)
         assert run.api.requests[1].query["resourceVersion"] == "7"
         assert len(run.cache) == 2
+
+
+async def test_a_kind_that_is_not_served_is_not_listed_until_somebody_sees_its_definition() -> None:
+    """One answer tells of all of them. Once it was hurried, it is soon asked for again if it is not there yet."""
+    groups = reply({"groups": [{"name": "batch", "versions": [{"groupVersion": "apps/v1"}]}]})
+    async with scripted_api() as api, Client(ClusterConfig(api.url)) as client:
+        api.answers(groups, failure(404, "NotFound"), reply({"metadata": {"resourceVersion": "5"}, "items": []}), HOLD)
+        first_reads = FirstReads(ManualClock(), client)
+        first_reads.begin_watches()
+        run = Run(api, client, Job, {"first_reads": first_reads})
+        try:
+            assert await run.waits() == watch.LONGEST_MISSING_BACKOFF_S
+            assert run.cache.error == "the server has no API jobs.batch/v1: it does not serve batch/v1"
+            assert not run.cache.ready
+            run.reflector.hurry()
+            await eventually(lambda: run.clock.sleeping == pytest.approx((1.6,)), 15)
+            assert api.targets == ["GET /apis", "GET /apis/batch/v1/jobs?limit=500"]
+            await run.clock.advance(1.6)
+            await eventually(lambda: run.cache.ready, 15)
+        finally:
+            run.task.cancel()
+            await asyncio.gather(run.task, return_exceptions=True)

@@ -263,6 +263,15 @@ def test_what_is_kept_of_a_file(tmp_path: Path) -> None:
     assert kept == {"m/a": b"m/abc", "m/b": b"m/abc", "m/c": b"m/abc"}
 
 
+@pytest.mark.parametrize("link", [symlink("m/b", "a"), hardlink("m/b", "m/a")], ids=["a link", "a hard link"])
+def test_a_link_to_a_file_that_is_not_read_is_not_an_empty_file(tmp_path: Path, link: Entry) -> None:
+    """Who reads it would take what is there for nothing."""
+    found = image(tmp_path, [f("m/a", "abc")], [link])
+    with pytest.raises(BadImage, match=r"m/b is a link to (m/)?a, which is not read"):
+        read_folders(found, ("m",), Pick(reads=lambda path: path == "m/b"))
+    assert read_folders(found, ("m",), Pick(reads=lambda path: path != "m/b")) == {"m/a": b"abc", "m/b": b""}
+
+
 def test_an_image_is_unpacked_for_everybody_to_read(tmp_path: Path) -> None:
     """In folders that are made for it, and nothing else is left there."""
     root = unpack_image(image(tmp_path, [f("m/a")]), tmp_path / "some" / "where" / "unpacked")

@@ -39,6 +39,7 @@ from kubekit.lang.version import Version
 from runup.checks.catalogue.olm.shared.installed_operators import PACKAGES
 from runup.checks.decide.cluster_kinds import ClusterKind
 from runup.checks.decide.declarative import declared_check
+from runup.checks.decide.engine import CheckOutcome
 from runup.checks.decide.model import Check, Context, Finding, Snapshot
 from runup.checks.decide.target_manifests import manifests_of_files
 from runup.preflight.control import container_checks as shell
@@ -53,6 +54,7 @@ from runup.preflight.control.target_process import (
     TargetRequest,
     Timing,
     equal_but_for_times,
+    kinds_with_risks,
     raise_if_over,
     running_version,
 )
@@ -276,6 +278,15 @@ async def test_changes_in_a_row_are_looked_at_after_a_while(target: PreflightTar
     clock(target).jump(100)
     target.changed.set()
     await asyncio.wait_for(looking, 90)
+
+
+def test_what_is_watched_first() -> None:
+    """What a check with a risk reads: that is what somebody mends."""
+    clear, risky = (
+        Check(name, "tests", (resource_of(kind),), lambda _s, _c: ()) for name, kind in (("A", Pod), ("B", Node))
+    )
+    outcomes = [CheckOutcome(clear, "Clear"), CheckOutcome(risky, "Applies", (Finding("B", "it is so"),))]
+    assert kinds_with_risks(outcomes) == {NODES}
 
 
 def test_what_is_the_same_report() -> None:
