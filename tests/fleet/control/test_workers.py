@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from kubekit.lang.removal import remove_tree
 from runup.fleet.control import workers
 from runup.fleet.control.workers import Lost, Pool, Retried
 
@@ -134,4 +135,26 @@ def test_what_a_process_unpacked_goes_with_it(
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     answers = dict(Pool(one_that(does), 2, limit_s=1.0).run([1, 7]))
     assert isinstance(answers[1], Lost)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_signal_while_processes_are_stopped_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As when a console is ended at the end of a round: the folders hold what clusters' dumps hold."""
+
+    def signalled_then_removed(path: Path) -> str:
+        os.kill(os.getpid(), signal.SIGTERM)
+        return remove_tree(path)
+
+    def exits(_number: int, _frame: object) -> None:
+        raise SystemExit(0)
+
+    monkeypatch.setattr(workers, "remove_tree", signalled_then_removed)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    before = signal.signal(signal.SIGTERM, exits)
+    try:
+        with pytest.raises(SystemExit):
+            for _ in Pool(_square, 3).run(range(3)):
+                assert list(tmp_path.iterdir())
+    finally:
+        signal.signal(signal.SIGTERM, before)
     assert list(tmp_path.iterdir()) == []

@@ -141,9 +141,11 @@ class Pool(Generic[T, R]):
                     else:
                         yield index, answer.lost or answer.result
         finally:
-            for worker in self._workers:
-                worker.stop_process()
-            self._workers.clear()
+            # A signal here would leave the folders of those that are not stopped yet.
+            with _block_signals():
+                for worker in self._workers:
+                    worker.stop_process()
+                self._workers.clear()
 
     def _hand_out(self, items: Sequence[T], waiting: deque[int], tries: list[int]) -> None:
         """Sends waiting items to idle workers and starts more workers up to the pool's size; counts the tries."""
@@ -205,8 +207,9 @@ class Pool(Generic[T, R]):
         return answer
 
     def _remove_worker(self, worker: _Worker[T], patience_s: float = 0.0) -> None:
-        worker.stop_process(patience_s)
-        self._workers.remove(worker)
+        with _block_signals():
+            worker.stop_process(patience_s)
+            self._workers.remove(worker)
 
 
 @contextmanager
