@@ -1,4 +1,4 @@
-"""Lets SIGTERM end a command as Ctrl-C does, so that the command still cleans up."""
+"""Lets SIGTERM and the end of the terminal end a command as Ctrl-C does, so that the command still cleans up."""
 
 from __future__ import annotations
 
@@ -7,18 +7,25 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from runup.process.ending_signals import ending_signals
+
 
 @contextmanager
-def exit_on_sigterm() -> Iterator[None]:
-    """Lets SIGTERM raise SystemExit(143) within the block; in a thread other than the main one it does nothing."""
+def exit_on_signal() -> Iterator[None]:
+    """Lets SIGTERM raise SystemExit(143) within the block, and SIGHUP SystemExit(129).
+
+    In a thread other than the main one it does nothing.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    previous_handler = signal.signal(signal.SIGTERM, _exit)
+    numbers = [number for number in ending_signals() if number != signal.SIGINT]
+    previous_handlers = [signal.signal(number, _exit) for number in numbers]
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, previous_handler)
+        for number, handler in zip(numbers, previous_handlers, strict=True):
+            signal.signal(number, handler)
 
 
 def _exit(number: int, _frame: object) -> None:

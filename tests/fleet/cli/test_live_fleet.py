@@ -151,7 +151,7 @@ def test_a_server_that_never_answers(run: Run, hung: Path, command: str) -> None
     assert re.search(r"^  silent: it took longer than 1 s; give it more with --timeout$", ran.out, re.MULTILINE)
 
 
-@pytest.mark.parametrize(("ended_by", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("ended_by", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_a_fleet_that_is_interrupted_leaves_nothing(
     hung: Path, tmp_path: Path, ended_by: signal.Signals, code: int
 ) -> None:
@@ -176,7 +176,7 @@ def test_a_fleet_that_is_interrupted_leaves_nothing(
     ) as process:
         eventually(lambda: list(scratch.glob("runup-fleet-*")), "a process for the cluster")
         # As a terminal does: every process of the command.
-        os.killpg(process.pid, ended_by) if ended_by is signal.SIGINT else process.send_signal(ended_by)
+        process.send_signal(ended_by) if ended_by is signal.SIGTERM else os.killpg(process.pid, ended_by)
         out, err = process.communicate(timeout=240)
     assert (process.returncode, out, err.strip()) == (code, b"", b"")
     assert list(scratch.iterdir()) == []

@@ -142,7 +142,7 @@ def test_a_signal_while_processes_are_stopped_leaves_no_folder(tmp_path: Path, m
     """As when a console is ended at the end of a round: the folders hold what clusters' dumps hold."""
 
     def signalled_then_removed(path: Path) -> str:
-        os.kill(os.getpid(), signal.SIGTERM)
+        signal.raise_signal(signal.SIGTERM)  # to this thread, which holds it back
         return remove_tree(path)
 
     def exits(_number: int, _frame: object) -> None:

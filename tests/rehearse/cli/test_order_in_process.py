@@ -16,7 +16,7 @@ from tests.servers import Server
 from kubekit.error_types import Terminal
 from runup.checks.decide.rehearsed_outcomes import decode_outcomes
 from runup.cli.errors import CommandError
-from runup.cli.signals import exit_on_sigterm
+from runup.cli.signals import exit_on_signal
 from runup.preflight.control.rehearsal_process import RehearsalOrder
 from runup.rehearse.cli.cancel_on_signal import run_until_signal
 from runup.rehearse.cli.ordered_rehearsal import answer_order, is_want_of_memory, message_of
@@ -71,8 +71,8 @@ def test_what_an_error_is(error: Exception, memory: bool, message: str | None) -
 
 @pytest.mark.parametrize(
     ("number", "raised", "code"),
-    [(signal.SIGTERM, SystemExit, 143), (signal.SIGINT, KeyboardInterrupt, None)],
-    ids=["SIGTERM", "SIGINT"],
+    [(signal.SIGTERM, SystemExit, 143), (signal.SIGINT, KeyboardInterrupt, None), (signal.SIGHUP, SystemExit, 129)],
+    ids=["SIGTERM", "SIGINT", "SIGHUP"],
 )
 def test_a_signal_cancels_what_is_done(number: int, raised: type[BaseException], code: int | None) -> None:
     """It cleans up first, and the command ends as by the signal."""
@@ -97,17 +97,28 @@ def test_what_no_signal_ends() -> None:
         return "done"
 
     before = signal.getsignal(signal.SIGTERM)
-    with exit_on_sigterm():
+    with exit_on_signal():
         assert run_until_signal(work()) == "done"
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-def test_a_block_is_left_by_sigterm() -> None:
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_a_block_is_left_by_a_signal(number: signal.Signals, code: int) -> None:
     """By an exception, so that what it holds is removed."""
-    before = signal.getsignal(signal.SIGTERM)
-    with pytest.raises(SystemExit) as error, exit_on_sigterm():
-        signal.raise_signal(signal.SIGTERM)
-    assert (error.value.code, signal.getsignal(signal.SIGTERM)) == (143, before)
+    before = signal.getsignal(number)
+    with pytest.raises(SystemExit) as error, exit_on_signal():
+        signal.raise_signal(number)
+    assert (error.value.code, signal.getsignal(number)) == (code, before)
+
+
+def test_a_block_goes_on_after_the_terminal_under_nohup() -> None:
+    """Who ignores the signal has said so."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with exit_on_signal():
+            signal.raise_signal(signal.SIGHUP)
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 @pytest.mark.parametrize(

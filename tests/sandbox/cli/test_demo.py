@@ -21,8 +21,9 @@ from kubekit.api.scheme import resource_of
 from kubekit.kube import calls
 from runup.api.config_v1 import ClusterVersion
 from runup.api.machineconfig_v1 import MachineConfigPool
+from runup.process.ending_signals import ending_signals
 from runup.sandbox.cli import demo
-from runup.sandbox.cli.demo import DUAL_STACK_RISK, PAUSED_POOL_RISK, SIGNALS, UNPAUSE_COMMAND, remove
+from runup.sandbox.cli.demo import DUAL_STACK_RISK, PAUSED_POOL_RISK, UNPAUSE_COMMAND, remove
 
 VERSION = calls.path_of(resource_of(ClusterVersion), "", "version")
 POOL = calls.path_of(resource_of(MachineConfigPool), "", "infra")
@@ -150,13 +151,13 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     monkeypatch.setenv("STAND_IN", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
     monkeypatch.setattr(demo, "STEP_TIMEOUT_S", 0.0)
-    handlers = {number: signal.getsignal(number) for number in SIGNALS}
+    handlers = {number: signal.getsignal(number) for number in ending_signals()}
     answers = {VERSION: lambda: json.loads((tmp_path / "state").read_text()), POOL: {"metadata": {"name": "infra"}}}
     with answering(tmp_path, answers, made.sent):
         yield made
     for number, handler in handlers.items():
         signal.signal(number, handler)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, ending_signals())
 
 
 TYPED = [

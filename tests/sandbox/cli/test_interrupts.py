@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from runup.sandbox.cli.demo import SIGNALS, Interrupts
+from runup.process.ending_signals import ending_signals
+from runup.sandbox.cli.demo import Interrupts
 
 
 @pytest.fixture(autouse=True)
 def handlers() -> Iterator[None]:
     """Put the process's own back."""
-    before = {number: signal.getsignal(number) for number in SIGNALS}
+    before = {number: signal.getsignal(number) for number in ending_signals()}
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
@@ -27,7 +28,7 @@ def interrupt(number: int = signal.SIGTERM) -> None:
     os.kill(os.getpid(), number)
 
 
-@pytest.mark.parametrize("second", SIGNALS)
+@pytest.mark.parametrize("second", ending_signals())
 def test_a_second_one_does_not_cut_off_the_clearing_up(second: int) -> None:
     """It arrives after the first was raised and before anything was cleared up."""
     interrupts = Interrupts()

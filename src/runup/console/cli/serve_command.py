@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -38,6 +37,7 @@ from runup.fleet.decide.members import Member
 from runup.preflight.cli import evaluate, run_command
 from runup.preflight.control import stores
 from runup.process.certificate import ServingCertificate
+from runup.process.ending_signals import ending_signals
 from runup.process.endpoint import host_and_port
 from runup.process.log import configure_logging
 
@@ -86,7 +86,7 @@ class _Endpoint:
 
 
 def run(connection: Connection, named_members: NamedMembers, flags: ServeFlags, access: Callable[[], Access]) -> int:
-    """Serves until SIGINT or SIGTERM, and returns 128 and the signal's number, as shells report it.
+    """Serves until a signal ends it, and returns 128 and the signal's number, as shells report it.
 
     Raises CommandError and Terminal for options that cannot be served.
     """
@@ -278,7 +278,7 @@ def _reviewer(door: _Endpoint) -> Client | _NoReviewer:
 
 
 def _future_of_signal() -> asyncio.Future[int]:
-    """Returns a future whose result is the number of the first SIGINT or SIGTERM."""
+    """Returns a future whose result is the number of the first signal that ends the command."""
     loop = asyncio.get_running_loop()
     stopped: asyncio.Future[int] = loop.create_future()
 
@@ -286,7 +286,7 @@ def _future_of_signal() -> asyncio.Future[int]:
         if not stopped.done():
             stopped.set_result(number)
 
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in ending_signals():
         # Only the main thread can; in another one whoever runs the loop ends it.
         with suppress(NotImplementedError, RuntimeError, ValueError):
             loop.add_signal_handler(number, stop, number)

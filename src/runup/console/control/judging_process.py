@@ -24,6 +24,7 @@ import msgspec
 from kubekit.error_types import Terminal
 from runup.fleet.control.workers import Lost, Pool, Retried, workers_for
 from runup.fleet.decide.members import Member
+from runup.process.ending_signals import ignore_terminal_signals
 
 _END_S = 5.0
 
@@ -141,7 +142,7 @@ def _serve(
     pipe: Connection, inherited: Connection, works: Mapping[str, Callable[[Member], Any]], parallel: int, limit_s: float
 ) -> None:
     """Runs in the process: one round after the other, until the pipe is closed or SIGTERM comes."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    ignore_terminal_signals()
     signal.signal(signal.SIGTERM, _stop)
     inherited.close()
     try:

@@ -17,7 +17,7 @@ from kubekit.lang.printable import one_line
 from runup.cli.errors import CommandError, describe
 from runup.cli.output import without_printable
 from runup.cli.render.screen import join_parts
-from runup.cli.signals import exit_on_sigterm
+from runup.cli.signals import exit_on_signal
 from runup.fleet.control import cluster_sources, remote_dumps
 from runup.fleet.control.workers import Lost, Pool, Retried, workers_for
 from runup.fleet.decide.members import BadFleet, Member, fleet_of, is_address, refuse_password, select_members
@@ -70,7 +70,7 @@ def resolve_members(
     members: list[Member] = []
     notes: list[str] = []
     try:
-        with exit_on_sigterm(), ExitStack() as unpacked:
+        with exit_on_signal(), ExitStack() as unpacked:
             if named_members.contexts:
                 _append_members(
                     cluster_sources.members_of_contexts(named_members.contexts, connection.kubeconfig), members, notes

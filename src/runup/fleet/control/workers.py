@@ -31,6 +31,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from kubekit.lang.removal import remove_tree
+from runup.process.ending_signals import ending_signals, ignore_terminal_signals
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -214,8 +215,8 @@ class Pool(Generic[T, R]):
 
 @contextmanager
 def _block_signals() -> Iterator[None]:
-    """Holds back SIGINT and SIGTERM until the `with` statement is left."""
-    previous_mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    """Holds back the signals that end a command until the `with` statement is left."""
+    previous_mask = signal.pthread_sigmask(signal.SIG_BLOCK, ending_signals())
     try:
         yield
     finally:
@@ -237,10 +238,10 @@ def _serve(pipe: Connection, inherited: Sequence[Connection], work: Callable[[T]
 
     `inherited` are the parent's ends of pipes that a fork copies.
     """
-    # Ctrl-C reaches every process of the terminal; the one that prints decides what becomes of the others.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    held_back = ending_signals()
+    ignore_terminal_signals()
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM})
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, held_back)
     tempfile.tempdir = scratch
     for inherited_pipe in inherited:
         # An open copy here would keep the pipe of another worker, or this one's own, from ever being closed.

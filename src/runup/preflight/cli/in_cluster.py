@@ -28,7 +28,7 @@ from runup.checks.decide import rights
 from runup.cli.clusterversion_client import ACCEPTED
 from runup.cli.errors import CommandError
 from runup.cli.operator_namespace import operator_namespace
-from runup.cli.signals import exit_on_sigterm
+from runup.cli.signals import exit_on_signal
 from runup.preflight.cli.evaluate import EvaluatedCluster, target_version
 from runup.preflight.control import cluster_runs, kept_reports
 from runup.preflight.control.cluster_runs import ClusterRun
@@ -193,7 +193,7 @@ def _report_of(client: SyncClient, run: Run, *, keep: bool) -> tuple[Report, tup
     notes = list(cluster_runs.sweep(client))
     running = ClusterRun(client, run, clock, _tell_user)
     try:
-        with exit_on_sigterm():
+        with exit_on_signal():
             running.start()
             _tell_user(f"Job {run.name} in namespace {NAMESPACE} checks the update to {run.checking.target_version}")
             end = running.follow()

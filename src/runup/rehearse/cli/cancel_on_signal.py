@@ -1,4 +1,4 @@
-"""Runs a command's work so that SIGINT and SIGTERM cancel it, and it cleans up however it ends."""
+"""Runs a command's work so that Ctrl-C, SIGTERM and the end of the terminal cancel it, and it cleans up."""
 
 from __future__ import annotations
 
@@ -7,18 +7,20 @@ import signal
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+from runup.process.ending_signals import ending_signals
+
 T = TypeVar("T")
 
 
 def run_until_signal(work: Coroutine[Any, Any, T]) -> T:
-    """Returns the result of `work`. SIGTERM and SIGINT cancel it, so that it can clean up.
+    """Returns the result of `work`. A signal that ends the command cancels it, so that it can clean up.
 
-    Raises SystemExit(143) after SIGTERM, KeyboardInterrupt after SIGINT.
+    Raises KeyboardInterrupt after SIGINT, SystemExit with 128 and the number of the signal after another one.
     """
     ended: list[int] = []
 
     async def guarded() -> T:
-        """Returns the result of `work`; SIGTERM and SIGINT cancel it."""
+        """Returns the result of `work`; the signals cancel it."""
         loop = asyncio.get_running_loop()
         task = asyncio.ensure_future(work)
 
@@ -26,7 +28,7 @@ def run_until_signal(work: Coroutine[Any, Any, T]) -> T:
             ended.append(number)
             task.cancel()
 
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in ending_signals():
             loop.add_signal_handler(number, end, number)
         return await task
 
@@ -35,4 +37,4 @@ def run_until_signal(work: Coroutine[Any, Any, T]) -> T:
     except asyncio.CancelledError:
         if signal.SIGINT in ended:
             raise KeyboardInterrupt from None
-        raise SystemExit(128 + signal.SIGTERM) from None
+        raise SystemExit(128 + (ended or [signal.SIGTERM])[0]) from None

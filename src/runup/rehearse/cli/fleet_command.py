@@ -86,7 +86,7 @@ def rehearse(
       runup fleet rehearse --dumps DIR --to-image registry.example/release:5.2.0
       runup fleet rehearse --inventory clusters.yaml -l env=production --release-dir ./release -o junit=fleet.xml
     """
-    from runup.cli.signals import exit_on_sigterm
+    from runup.cli.signals import exit_on_signal
     from runup.fleet.cli import preflight_command
     from runup.preflight.cli.run_flags import Flags
     from runup.rehearse.control.cluster_copy import SCRATCH_PREFIX
@@ -112,7 +112,7 @@ def rehearse(
 
     def run() -> int:
         with (
-            exit_on_sigterm(),
+            exit_on_signal(),
             tempfile.TemporaryDirectory(prefix=SCRATCH_PREFIX, ignore_cleanup_errors=True) as scratch,
         ):
             limits = Limits(declared, max_objects, named_members.timeout_s / 2, Path(scratch))

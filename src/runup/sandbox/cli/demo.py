@@ -31,6 +31,7 @@ from kubekit.lang.printable import printable
 from kubekit.lang.removal import remove_tree
 from runup.cli.lazy import Command
 from runup.cli.output import without_printable
+from runup.process.ending_signals import ending_signals
 
 SCENARIO = "skip-level"
 TARGET = "5.2.0"
@@ -41,7 +42,6 @@ DUAL_STACK_RISK = "DualStackIncompatible"
 STEP_TIMEOUT_S = 150.0
 """Seconds that a step waits for the cluster before the demo stops."""
 LOGS = "logs"
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
 READER_LEFT = 141
 """The exit code of a command whose output is no longer read, as under `runup demo | head` (128 + SIGPIPE)."""
 
@@ -108,7 +108,7 @@ def remove(folder: Path, but: str) -> None:
 
 
 class Interrupts:
-    """A handler that turns Ctrl-C and SIGTERM into one KeyboardInterrupt, never while a process is being started.
+    """A handler that turns what ends a command into one KeyboardInterrupt, never while a process is being started.
 
     Raised there, it would leave the process behind, running and holding our output. Raised twice, the second one would
     interrupt the clean-up after the first. So interrupts are held at first, and held again from the first one on.
@@ -117,7 +117,7 @@ class Interrupts:
     def __init__(self) -> None:
         self._held = True
         self._waiting = False
-        for number in SIGNALS:
+        for number in ending_signals():
             signal.signal(number, self._on_signal)
 
     def _on_signal(self, _signal: int, _frame: FrameType | None) -> None:
@@ -253,7 +253,7 @@ class Demo:
         if not self.started:
             return True
         # A terminal sends Ctrl-C to the command below too, which inherits the mask. Ignoring the signals would be racy.
-        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+        signal.pthread_sigmask(signal.SIG_BLOCK, ending_signals())
         command = [*_RUNUP, "sandbox", "stop", "--data", str(self.folder)]
         return subprocess.run(command, capture_output=True, env=self._environment(), check=False).returncode == 0
 
