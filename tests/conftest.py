@@ -6,7 +6,7 @@ import gc
 import os
 import signal
 from collections import Counter
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,14 @@ SLOW = tuple(Path(__file__).parent / name for name in ("browser", "journeys", "o
 
 # Of a test that starts a sandbox and waits for several things: none of its own guards may end it later than this.
 SLOW_LIMIT_S = 900
+
+
+@pytest.fixture
+def in_a_terminal() -> Iterator[None]:
+    """SIGHUP as a terminal's processes have it: under `nohup` it is ignored, which is handed down."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
 
 
 # By a mark: the variable that `make e2e` and `make real` set.

@@ -101,6 +101,7 @@ def test_what_the_page_types(run: Run) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
+@pytest.mark.usefixtures("in_a_terminal")
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)])
 def test_how_it_ends(number: int, code: int, folder: Path) -> None:
     """At once, also while it judges and somebody looks at an update; no process is left."""

@@ -151,6 +151,7 @@ def test_a_server_that_never_answers(run: Run, hung: Path, command: str) -> None
     assert re.search(r"^  silent: it took longer than 1 s; give it more with --timeout$", ran.out, re.MULTILINE)
 
 
+@pytest.mark.usefixtures("in_a_terminal")
 @pytest.mark.parametrize(("ended_by", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_a_fleet_that_is_interrupted_leaves_nothing(
     hung: Path, tmp_path: Path, ended_by: signal.Signals, code: int

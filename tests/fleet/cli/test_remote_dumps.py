@@ -199,6 +199,7 @@ def endless() -> Iterator[tuple[str, threading.Event]]:
         server.server_close()
 
 
+@pytest.mark.usefixtures("in_a_terminal")
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_who_stops_it_finds_nothing_left(tmp_path: Path, scratch: Path, number: int, code: int) -> None:

@@ -69,6 +69,7 @@ def test_what_an_error_is(error: Exception, memory: bool, message: str | None) -
     assert (is_want_of_memory(error), message_of(error)) == (memory, message)
 
 
+@pytest.mark.usefixtures("in_a_terminal")
 @pytest.mark.parametrize(
     ("number", "raised", "code"),
     [(signal.SIGTERM, SystemExit, 143), (signal.SIGINT, KeyboardInterrupt, None), (signal.SIGHUP, SystemExit, 129)],
@@ -102,6 +103,7 @@ def test_what_no_signal_ends() -> None:
     assert signal.getsignal(signal.SIGTERM) is before
 
 
+@pytest.mark.usefixtures("in_a_terminal")
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_a_block_is_left_by_a_signal(number: signal.Signals, code: int) -> None:
     """By an exception, so that what it holds is removed."""
