@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 from kubekit.api.codec import DecodeError
 from kubekit.api.scheme import Resource
@@ -13,8 +13,6 @@ from kubekit.kube import discovery
 from kubekit.kube.api_errors import KubeError
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock, run_within
-
-T = TypeVar("T")
 
 LISTS_AT_ONCE = 8
 WATCHES_AT_ONCE = 4
