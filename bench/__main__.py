@@ -28,7 +28,17 @@ NAMES = (
     "fleet",
 )
 # Those that are run by name alone: they need programs that are built once, a quarter of an hour, or run others.
-BY_NAME = ("aims", "day", "memory", "memory_in_image", "placements", "real_drains", "real_releases", "rehearsals")
+BY_NAME = (
+    "aims",
+    "day",
+    "memory",
+    "memory_in_image",
+    "placements",
+    "real_drains",
+    "real_preflight",
+    "real_releases",
+    "rehearsals",
+)
 # What can be told to a benchmark, and to which: numbers.
 COUNTS = {
     "reports": ("hostile", "mutated reports, besides those at the limits"),
@@ -53,6 +63,7 @@ COUNTS = {
     "minutes": ("placements", "an end after these, whatever is left"),
     "releases": ("rehearsals", "seeded releases"),
     "seed_from": ("rehearsals", "the seed of the first release"),
+    "rounds": ("real_preflight", "rounds of each case"),
     "servers": ("applying", "2 for both servers, 1 for the sandbox alone"),
 }
 

@@ -1,8 +1,12 @@
 """`python -m bench aims`: the figures that a user feels, each with its aim and whether it holds.
 
-Runs the benchmarks that the aims name, once each. `python -m bench.aims RESULT.json [TURNS.json...]` prints a page of
-such a run, and of those of `bench.turns`. A figure that a run lacks (a program is not there, a benchmark failed) is
-told as not measured, and does not hold.
+Runs the benchmarks that the aims name, once each. `python -m bench.aims RESULT.json...` prints a page of such runs, and
+of those of `bench.turns` and `bench real_preflight`. A figure that a run lacks (a program is not there, a benchmark
+failed) is told as not measured, and does not hold.
+
+Others share the machine, and it is half as fast in one minute as in another. So its pace is measured before and after
+each benchmark, and of several runs the page has each benchmark from the one in which the machine was quickest, whatever
+its figures are.
 """
 
 from __future__ import annotations
@@ -14,10 +18,12 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
+
+from bench.measure import pace
 
 HOLDS, MISSED, NOT_MEASURED = "holds", "missed", "not measured"
 
@@ -121,6 +127,8 @@ AIMS = (
 def run() -> dict[str, Any]:
     """Runs each benchmark that has an aim, and judges all aims."""
     results: dict[str, Any] = {}
+    paces: dict[str, float] = {}
+    before = pace()
     for name in dict.fromkeys(aim.bench for aim in AIMS):
         print(f"bench: {name}", file=sys.stderr, flush=True)
         try:
@@ -128,15 +136,39 @@ def run() -> dict[str, Any]:
         except Exception as error:  # noqa: BLE001
             # A quarter of an hour of the others' figures is not lost with it.
             print(f"bench: {name} failed: {error!r}"[:1000], file=sys.stderr, flush=True)
+        after = pace()
+        paces[name], before = round((before + after) / 2, 3), after
     return {
         "commit": commit_of(Path(__file__).parents[1]),
         "processors": os.cpu_count(),
         "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30),
         "python": platform.python_version(),
-        "judged": [asdict(each) for each in judge(results)],
-        "growth": growth(results),
-        "results": results,
+        "paces": paces,
+        **_told(results),
     }
+
+
+def quickest(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Returns one result out of several of the same commit: each benchmark from the run of the smallest pace.
+
+    Raises ValueError if the runs are of several commits.
+    """
+    if len(runs) == 1:
+        return dict(runs[0])
+    commits = sorted({run["commit"] for run in runs})
+    if len(commits) > 1:
+        raise ValueError(f"these are figures of several commits, which no page can mix: {', '.join(commits)}")
+    results, paces = {}, {}
+    for name in dict.fromkeys(name for run in runs for name in run["paces"]):
+        run = min((run for run in runs if name in run["results"]), key=lambda run: run["paces"][name], default=None)
+        if run is not None:
+            results[name], paces[name] = run["results"][name], run["paces"][name]
+    return {**runs[0], "runs": len(runs), "paces": paces, **_told(results)}
+
+
+def _told(results: Mapping[str, Any]) -> dict[str, Any]:
+    judged = [asdict(each) for each in judge(results)]
+    return {"judged": judged, "growth": growth(results), "results": results}
 
 
 def judge(results: Mapping[str, Any]) -> list[Judged]:
@@ -194,33 +226,31 @@ def exponent(costs: Mapping[int, float]) -> float:
     return round(above / sum((x - mean_x) ** 2 for x, _ in points), 2)
 
 
-def page(result: Mapping[str, Any], *in_turns: Mapping[str, Any]) -> str:
-    """Returns the page of a result that `run` gave, and of those of `bench.turns`."""
-    rows = [Judged(**each) for each in result["judged"]]
-    held = sum(row.verdict == HOLDS for row in rows)
+def page(result: Mapping[str, Any], *others: Mapping[str, Any]) -> str:
+    """Returns the page of a result of `run` or `quickest`, and of results of `bench.turns` and `real_preflight`."""
+    held = sum(each["verdict"] == HOLDS for each in result["judged"])
+    in_turns = [each for each in others if "figures" in each]
+    on_nodes = [each["real_preflight"] for each in others if "real_preflight" in each]
+    commands = [
+        "python -m bench aims > result.json",
+        *(["python -m bench.turns CHECKOUT NAME... > turns.json"] if in_turns else ()),
+        *(["python -m bench real_preflight > nodes.json"] if on_nodes else ()),
+        f"python -m bench.aims result.json{' turns.json' * bool(in_turns)}{' nodes.json' * bool(on_nodes)}",
+    ]
     lines = [
         "# How close to the limit",
         "",
-        f"Figures in the order in which a user feels them, each with its aim{'' if in_turns else ', by one command'}:",
+        "Figures in the order in which a user feels them, each with its aim:",
         "",
-        "```sh",
-        "python -m bench aims > result.json",
-        *(["python -m bench.turns CHECKOUT NAME... > turns.json"] if in_turns else ()),
-        f"python -m bench.aims result.json{' turns.json' if in_turns else ''}",
-        "```",
+        *("```sh", *commands, "```"),
         "",
         f"Measured at {result['commit']} with Python {result['python']} on {result['processors']} processors and "
-        f"{result['memory_gib']} GiB: {held} of {len(rows)} hold.",
+        f"{result['memory_gib']} GiB: {held} of {len(result['judged'])} hold.{_about_paces(result)}",
         "",
-        "| | figure | aim | |",
-        "|---|---|---|---|",
-        *(
-            f"| {row.what} | {'' if row.value is None else f'{row.value:,g}'} | {row.aim} "
-            f"| {row.verdict}{f', [why]({row.why})' if row.why else ''} |"
-            for row in rows
-        ),
+        *_judged_table(result),
         "",
         *(line for turns in in_turns for line in _in_turns(result, turns)),
+        *(line for measured in on_nodes for line in _on_nodes(measured)),
         "How cost grows with size, as an exponent over three sizes (1 is linear):",
         "",
         "| | exponent |",
@@ -230,6 +260,62 @@ def page(result: Mapping[str, Any], *in_turns: Mapping[str, Any]) -> str:
         *_dearest(result["results"]),
     ]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _about_paces(result: Mapping[str, Any]) -> str:
+    if not result.get("paces"):
+        return ""
+    told = "" if (runs := result.get("runs", 1)) == 1 else f" Of {runs} runs, each benchmark is from the quickest one."
+    return (
+        " The pace is in how many seconds each processor did the same piece of work before and after "
+        f"(`bench/measure.py`): others share the machine.{told}"
+    )
+
+
+def _judged_table(result: Mapping[str, Any]) -> Iterator[str]:
+    """Yields the rows of all aims, with the machine's pace if it was measured."""
+    paces = result.get("paces", {})
+    benches = {aim.figure: aim.bench for aim in AIMS}
+    columns = ["", "figure", "aim", "", *(["pace"] if paces else ())]
+    yield f"| {' | '.join(columns)} |"
+    yield f"|{'---|' * len(columns)}"
+    for row in (Judged(**each) for each in result["judged"]):
+        value = "" if row.value is None else f"{row.value:,g}"
+        verdict = f"{row.verdict}{f', [why]({row.why})' if row.why else ''}"
+        cells = [row.what, value, row.aim, verdict, *([f"{paces.get(benches[row.figure], '')}"] if paces else ())]
+        yield f"| {' | '.join(cells)} |"
+
+
+def _on_nodes(measured: Mapping[str, Any]) -> Iterator[str]:
+    """Yields the lines about a preflight on real nodes: by case, the medians of all rounds."""
+    cases: dict[str, Any] = measured["cases"]
+    rounds = next(iter(cases.values()))["object_changed_to_risk_gone_seconds"]["runs"]
+    sizes = ", ".join(f"{name} {size:g} MB" for name, size in measured["megabytes"].items())
+    yield (
+        f"On a real node (kubelet and containerd, a release in its registry, [real-cluster](real-cluster.md)) at "
+        f"{measured['commit']}, in seconds, medians of {rounds} rounds at a pace of {measured['pace']}. The image has, "
+        f"as it is pulled: {sizes}."
+    )
+    yield ""
+    rows = {
+        "from request to first risks": "request_to_first_risks_seconds",
+        "from something fixed right after them to its risk gone": "object_changed_to_risk_gone_seconds",
+        "from something fixed two seconds later to its risk gone": "the_same_two_seconds_later",
+    }
+    yield f"| | {' | '.join(cases)} |"
+    yield f"|---{'|---' * len(cases)}|"
+    first, *others = rows.items()
+    yield _of_cases(*first, cases)
+    for stage in next(iter(cases.values()))["request_to_first_risks_stages"]:
+        in_case = {name: case["request_to_first_risks_stages"] for name, case in cases.items()}
+        yield _of_cases(f"— {stage}", stage, in_case)
+    for each in others:
+        yield _of_cases(*each, cases)
+    yield ""
+
+
+def _of_cases(what: str, key: str, cases: Mapping[str, Any]) -> str:
+    return f"| {what} | {' | '.join(f'{case[key][MEDIAN]:g}' for case in cases.values())} |"
 
 
 def _dearest(results: Mapping[str, Any]) -> list[str]:
@@ -278,5 +364,5 @@ def commit_of(checkout: Path) -> str:
 
 
 if __name__ == "__main__":
-    measured, *in_turns = (json.loads(Path(name).read_text()) for name in sys.argv[1:])
-    print(page(measured["aims"], *in_turns), end="")
+    measured = [json.loads(Path(name).read_text()) for name in sys.argv[1:]]
+    print(page(quickest([each["aims"] for each in measured if "aims" in each]), *measured), end="")

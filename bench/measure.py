@@ -1,8 +1,9 @@
-"""Wall time and peak memory of whole processes, and the spread of repeated measurements."""
+"""Wall time and peak memory of whole processes, the machine's pace, and the spread of repeated measurements."""
 
 from __future__ import annotations
 
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -32,6 +33,34 @@ _, status, usage = os.wait4(pid, 0)
 print(json.dumps([time.perf_counter() - started, usage.ru_maxrss / 1024, os.waitstatus_to_exitcode(status),
     usage.ru_utime + usage.ru_stime]))
 """
+
+
+# Objects as of a list, grouped and sorted: mostly memory, as what is measured is.
+_PIECE_OF_WORK = """
+import time
+started = time.perf_counter()
+for turn in range(3):
+    rows = [{"name": f"pod-{number}", "number": number, "labels": {"app": number % 100}} for number in range(40_000)]
+    named = {}
+    for row in rows:
+        named.setdefault(row["labels"]["app"], []).append(row["name"])
+    in_order = [sorted(names) for names in named.values()]
+print(time.perf_counter() - started)
+"""
+_LOOKS = 5
+
+
+def pace() -> float:
+    """Seconds that a processor takes for a fixed piece of work while all others do it, too: the median of all looks.
+
+    What others on the same machine do is in it: of two runs, that with the smaller pace had more of the machine.
+    """
+    argv = [sys.executable, "-I", "-S", "-c", _PIECE_OF_WORK]
+    seconds = []
+    for _ in range(_LOOKS):
+        at_once = [subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) for _ in range(os.cpu_count() or 1)]
+        seconds += [float(each.communicate()[0]) for each in at_once]
+    return round(statistics.median(seconds), 3)
 
 
 def process(argv: Sequence[str], env: dict[str, str] | None = None) -> Run:

@@ -65,7 +65,7 @@ def stages(data: Path, first: Sequence[Round], gone: Sequence[Round]) -> tuple[d
 
     The benchmark has patched ClusterVersion twice in each round, and the pool four times: the second is the fix.
     """
-    audit = [_request(json.loads(line)) for line in (data / "audit.log").read_bytes().splitlines()]
+    audit = [request_of(json.loads(line)) for line in (data / "audit.log").read_bytes().splitlines()]
     asks = [each for each in audit if _is_patch_of_ours(each, "/clusterversions/version")][0::2]
     fixes = [each for each in audit if _is_patch_of_ours(each, "/machineconfigpools/")][1::4]
     pairs = [*zip(first, asks, strict=True), *zip(gone, fixes, strict=True)]
@@ -160,7 +160,8 @@ def _reports(one: Round) -> list[Report]:
     return [report for report in reports if one.asked <= report.at <= one.seen]
 
 
-def _request(event: dict[str, Any]) -> Request:
+def request_of(event: dict[str, Any]) -> Request:
+    """Returns the request of an audit event whose answer is complete."""
     received, answered = (
         datetime.fromisoformat(event[name]).timestamp() for name in ("requestReceivedTimestamp", "stageTimestamp")
     )

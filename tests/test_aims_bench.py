@@ -66,7 +66,7 @@ def test_the_page() -> None:
     judged = [asdict(each) for each in aims.judge(results)]
     machine = {"processors": 2, "memory_gib": 24, "python": "3.11"}
     told = {"commit": "abc", **machine, "judged": judged, "growth": aims.growth(results), "results": results}
-    page = aims.page(told)
+    page = aims.page(aims.quickest([told]))
     assert "| `version` | 2.2 | at most 2.3 times a bare interpreter | holds |\n" in page
     why = "[why](decisions/0109-what-an-operator-keeps-in-memory.md)"
     assert f"| memory of the operator with 900 manifests | 61 | at most 60 MiB | missed, {why} |\n" in page
@@ -110,6 +110,44 @@ def test_the_page_of_two_checkouts(measured_at: str, row: str) -> None:
         {"other": "abc", "here": "def", "rounds": 3, "figures": [GETS]},
     )
     assert row in page
+
+
+def measured(commit: str, pace: float, gets: int) -> dict[str, Any]:
+    """What a run of one benchmark gives."""
+    results = {"api": {"gets": {"gets_per_second": gets}}}
+    judged = [asdict(each) for each in aims.judge(results)]
+    told = {"commit": commit, "processors": 2, "memory_gib": 24, "python": "3.11", "paces": {"api": pace}}
+    return {**told, "judged": judged, "growth": aims.growth(results), "results": results}
+
+
+def test_of_several_runs_the_page_has_the_quickest_machine() -> None:
+    """It is chosen by the machine's pace, not by the figure."""
+    page = aims.page(aims.quickest([measured("abc", 0.3, 9000), measured("abc", 0.2, 7000)]))
+    assert "| its GETs | 7,000 | at least 8,000 a second | missed | 0.2 |\n" in page
+    assert "Of 2 runs" in page
+
+
+def test_runs_of_several_commits_are_no_page() -> None:
+    """The figures would be of nothing."""
+    with pytest.raises(ValueError, match="several commits, which no page can mix: abc, def"):
+        aims.quickest([measured("abc", 0.3, 9000), measured("def", 0.2, 7000)])
+
+
+def test_the_page_of_real_nodes() -> None:
+    """A column for each case, a row for each stage."""
+    case = {
+        "request_to_first_risks_seconds": {"median": 1.25},
+        "request_to_first_risks_stages": {"scheduler": {"median": 0.004}},
+        "object_changed_to_risk_gone_seconds": {"median": 0.1, "runs": 5},
+        "the_same_two_seconds_later": {"median": 0.06},
+    }
+    pulled = case | {"request_to_first_risks_seconds": {"median": 7}}
+    cases = {"image there": case, "all to pull": pulled}
+    real = {"commit": "abc", "pace": 0.2, "megabytes": {"base": 21.0}, "cases": cases}
+    page = aims.page(measured("abc", 0.3, 9000), {"real_preflight": real})
+    assert "| | image there | all to pull |\n|---|---|---|\n| from request to first risks | 1.25 | 7 |\n" in page
+    assert "| — scheduler | 0.004 | 0.004 |\n" in page
+    assert "medians of 5 rounds at a pace of 0.2" in page
 
 
 def test_every_aim_names_a_benchmark() -> None:
