@@ -8,7 +8,7 @@ import pytest
 from tests.factories import SINCE
 
 from runup.api.config_v1 import ClusterVersionStatus, Release, Update, UpdateHistory
-from runup.clusterversion.decide.target_release import asks_for, goal, is_update_under_way, same_image
+from runup.clusterversion.decide.target_release import asks_for, goal, is_update_under_way
 from runup.clusterversion.decide.update_request import Nothing, PreflightRequest, Request, UpdateRequest
 
 HERE = Release(version="5.0.0", image="r/x@sha256:0", architecture="Multi", url="https://u", channels=("c",))
@@ -152,20 +152,3 @@ def test_whether_an_update_names_a_release(update: Update, expected: bool) -> No
 def test_a_release_without_a_version_is_not_named_by_one() -> None:
     """What neither of them says is not the same."""
     assert not asks_for(Update(version="five"), Release(version="six"))
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "same"),
-    [
-        pytest.param("a@sha256:1", "b@sha256:1", True, id="of two registries"),
-        pytest.param("a@sha256:1", "a@sha256:2", False, id="of two digests"),
-        pytest.param("b@sha256:2", "a@sha256:1", False, id="of two digests, the other way"),
-        pytest.param("a:1", "a:1", True, id="of one tag"),
-        pytest.param("a:1", "b:1", False, id="of two names"),
-        pytest.param("a@sha256:1", "a:1", False, id="of a digest and a tag"),
-        pytest.param("", "", True, id="none"),
-    ],
-)
-def test_two_pull_specs_of_one_image(one: str, other: str, same: bool) -> None:
-    """Wherever it is kept."""
-    assert same_image(one, other) is same

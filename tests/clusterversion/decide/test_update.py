@@ -54,6 +54,20 @@ def test_a_release_that_nobody_offers_goes_by_image() -> None:
     assert "5.0.3" in warning
 
 
+@pytest.mark.parametrize(
+    ("version", "refused"),
+    [pytest.param("5.0.3", False, id="without a risk"), pytest.param("5.1.0", True, id="with a risk")],
+)
+def test_releases_that_a_graph_names_by_tags(version: str, refused: bool) -> None:
+    """Each has its own risks: that both have no digest does not make them one."""
+    world = World.new()
+    by_tag = [{**node, "payload": f"registry.example/release:{node['version']}"} for node in GRAPH["nodes"][1:]]
+    world.graph = {**GRAPH, "nodes": [GRAPH["nodes"][0], *by_tag]}
+    world.settle().ask(Update(version=version)).settle()
+    assert ("SlowNodeDrain" in world.message("ReleaseAccepted")) is refused
+    assert (world.version.status.desired.version == version) is not refused
+
+
 @pytest.mark.parametrize("registry", ["a.example", "z.example"])
 def test_an_image_may_come_from_any_registry(registry: str) -> None:
     """By its name it is another than the running one, whichever of the two comes first."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from kubekit.lang.version import parse, same_minor
+from kubekit.oci.reference import is_same_image
 from runup.api.config_v1 import ClusterVersion, Release
 
 
@@ -76,9 +77,3 @@ def update_in_progress(cluster: ClusterVersion) -> UpdateInProgress | None:
     if before is None or (is_same_image(before.image, newest.image) and before is status.history[1]):
         return None
     return UpdateInProgress(status.desired, Release(version=before.version, image=before.image))
-
-
-def is_same_image(image: str, other: str) -> bool:
-    """Returns whether two pull specs name one image, whichever registry holds it; an empty one names none."""
-    digests = image.rpartition("@")[2], other.rpartition("@")[2]
-    return bool(image) and (image == other or ("@" in image and "@" in other and digests[0] == digests[1]))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from runup.advice.decide.update_in_progress import UpdateInProgress, is_same_image, update_in_progress
+from kubekit.oci.reference import is_same_image
+from runup.advice.decide.update_in_progress import UpdateInProgress, update_in_progress
 from runup.api.config_v1 import ClusterVersion, Release, Update
 from runup.cli.clusterversion_client import Patch
 from runup.cli.render.text import Output, err, out

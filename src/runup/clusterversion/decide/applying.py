@@ -15,13 +15,13 @@ from msgspec.structs import replace
 from kubekit.api.conditions import Conditions, find
 from kubekit.api.meta_v1 import Condition
 from kubekit.lang.version import parse
+from kubekit.oci.reference import is_same_image
 from runup.api.config_v1 import CapabilitiesStatus, ClusterVersionStatus, Release, UpdateHistory
 from runup.applying.decide.failure_summary import Summary, Verdict, judge_problem, summarize, without_progress
 from runup.applying.decide.implicit_capabilities import implicit_capabilities_of
 from runup.applying.decide.problems import Effect, Problem
 from runup.applying.decide.progress import ApplyReason, Loading, Progress, WantedRelease
 from runup.applying.decide.progressing_message import summary_of
-from runup.clusterversion.decide.target_release import same_image
 from runup.clusterversion.decide.view import View
 from runup.clusterversion.decide.work import ApplyRelease, LoadRelease, Work
 from runup.release.decide import capabilities
@@ -140,7 +140,7 @@ def next_look(view: View) -> float | None:
 def _needs_loading(view: View) -> bool:
     """Reports whether the current release's payload is neither the operator's own nor loaded."""
     image = view.current.image
-    if same_image(image, view.observed.facts.release.image):
+    if is_same_image(image, view.observed.facts.release.image):
         return False
     load = view.observed.loads.get(image)
     return load is None or load.payload is None
@@ -152,12 +152,12 @@ def _run_state(view: View) -> ApplyReason:
     if not any(entry.state == "Completed" for entry in entries):
         return ApplyReason.INITIALIZING
     newest = entries[0]
-    is_done = newest.state == "Completed" and same_image(newest.image, view.current.image)
+    is_done = newest.state == "Completed" and is_same_image(newest.image, view.current.image)
     return ApplyReason.RECONCILING if is_done else ApplyReason.UPDATING
 
 
 def _is_current(view: View, progress: Progress) -> bool:
-    return progress.wanted is not None and same_image(progress.wanted.image, view.current.image)
+    return progress.wanted is not None and is_same_image(progress.wanted.image, view.current.image)
 
 
 def _complete_newest(view: View, status: ClusterVersionStatus, progress: Progress) -> tuple[UpdateHistory, ...]:
@@ -167,7 +167,7 @@ def _complete_newest(view: View, status: ClusterVersionStatus, progress: Progres
     # completionTime is set once; later reconciles of the same release do not move it.
     if newest is None or newest.state == "Completed" or not progress.completed or not _is_current(view, progress):
         return entries
-    if not same_image(newest.image, view.current.image):
+    if not is_same_image(newest.image, view.current.image):
         return entries
     return (replace(newest, state="Completed", completion_time=view.now), *entries[1:])
 
@@ -189,7 +189,7 @@ def _conditions_of_run(view: View, status: ClusterVersionStatus, progress: Progr
     summary = summarize(problems)
     verdict = judge_problem(summary.problem, now=view.now) if summary is not None else None
     newest = status.history[0] if status.history else None
-    is_done = newest is not None and newest.state == "Completed" and same_image(newest.image, view.current.image)
+    is_done = newest is not None and newest.state == "Completed" and is_same_image(newest.image, view.current.image)
     reconciling = progress.state is ApplyReason.RECONCILING if current else is_done
     version = view.current.version or view.current.image
     available = find(status.conditions, "Available")

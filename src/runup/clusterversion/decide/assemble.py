@@ -8,6 +8,7 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from kubekit.lang.version import leaves_minor
+from kubekit.oci.reference import is_same_image
 from runup.advice.decide import preflight_reasons
 from runup.advice.decide.candidates import Candidate, JudgedRisk, add_risks, by_name, newest_first
 from runup.advice.decide.risks import alert_risks, risks_in_cluster
@@ -17,7 +18,6 @@ from runup.clusterversion.decide import repair, size_limits, update_refusals
 from runup.clusterversion.decide.observed import Observed
 from runup.clusterversion.decide.view import View
 from runup.preflight.decide import published_risks
-from runup.preflight.decide.attempt import digest_of
 from runup.preflight.decide.outcome import Tally
 from runup.preflight.decide.published_risks import CheckedTarget
 from runup.release.decide import documentation
@@ -74,9 +74,8 @@ def tally(applicable: Sequence[JudgedRisk], accepted: Collection[str]) -> Tally:
 def applicable_risks(view: View, target: CheckedTarget) -> tuple[JudgedRisk, ...]:
     """Returns the risks of an update to `target`, from every source, that apply or are unknown."""
     cluster_risks = find_cluster_risks(view.observed, view.now)
-    digest = digest_of(target.release.image)
     fitting = _fit_into_api(view, _assemble(view, [target], cluster_risks))
-    risks = next((c.risks for c in fitting if digest_of(c.release.image) == digest), ())
+    risks = next((c.risks for c in fitting if is_same_image(c.release.image, target.release.image)), ())
     return tuple(risk for risk in risks if risk.applies.status != "False")
 
 
@@ -127,16 +126,13 @@ def _link_documentation(view: View, candidate: Candidate) -> Candidate:
 
 
 def _index_of_release(given_candidates: Sequence[Candidate], release: Release) -> int | None:
-    digest = digest_of(release.image)
-    return next((i for i, c in enumerate(given_candidates) if digest_of(c.release.image) == digest), None)
+    return next((i for i, c in enumerate(given_candidates) if is_same_image(c.release.image, release.image)), None)
 
 
 def _unlisted_candidate(view: View, target: CheckedTarget) -> Candidate:
     """Returns a candidate for a target that the service does not offer from here, which is itself a risk."""
-    digest = digest_of(target.release.image)
-    release_in_graph = next(
-        (r for r in (*view.advised.reachable, *view.advised.nodes) if digest_of(r.image) == digest), None
-    )
+    known = (*view.advised.reachable, *view.advised.nodes)
+    release_in_graph = next((r for r in known if is_same_image(r.image, target.release.image)), None)
     release = replace(release_in_graph, image=target.release.image) if release_in_graph else target.release
     risk = update_refusals.path_not_offered(view, release, target)
     return add_risks(Candidate(release, offered=False), [risk])

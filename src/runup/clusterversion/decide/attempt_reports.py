@@ -9,11 +9,12 @@ from __future__ import annotations
 from msgspec.structs import replace as with_fields
 
 from kubekit.lang.version import parse
+from kubekit.oci.reference import is_same_image
 from runup.advice.decide.candidates import JudgedRisk
 from runup.api.config_v1 import Release
 from runup.clusterversion.decide import assemble
 from runup.clusterversion.decide.preflight_case import PreflightCase, target_of, was_waived
-from runup.clusterversion.decide.target_release import same_image, same_release
+from runup.clusterversion.decide.target_release import same_release
 from runup.clusterversion.decide.view import View
 from runup.preflight.decide import published_risks
 from runup.preflight.decide import stored_reports as histories
@@ -96,6 +97,6 @@ def _is_still_ahead(view: View, report: Report) -> bool:
     current_version, target_version = parse(view.current.version), parse(report.target_version)
     if current_version is None or target_version is None or current_version == target_version:
         # Another image of the running version is ahead until the cluster runs that.
-        other = not same_image(report.target_image, view.current.image)
+        other = not is_same_image(report.target_image, view.current.image)
         return report.source_version == view.current.version and other
     return target_version > current_version

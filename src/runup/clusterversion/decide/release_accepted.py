@@ -19,6 +19,7 @@ from kubekit.api.meta_v1 import Condition, ConditionStatus
 from kubekit.error_types import Terminal, Waiting
 from kubekit.lang.truncate import join_within
 from kubekit.lang.version import parse
+from kubekit.oci.reference import is_same_image
 from runup.advice.decide import acceptance, preflight_reasons
 from runup.advice.decide.candidates import Candidate, only_holding_risks
 from runup.advice.decide.recommended import not_acceptable, recommended_condition, unaccepted_names
@@ -28,11 +29,9 @@ from runup.clusterversion.decide.image_checks import RECHECK, check_work, look_w
 from runup.clusterversion.decide.observed import ReleaseCheck
 from runup.clusterversion.decide.preconditions import Objection
 from runup.clusterversion.decide.preflight_workload import ending_text
-from runup.clusterversion.decide.target_release import same_image
 from runup.clusterversion.decide.update_request import UpdateRequest
 from runup.clusterversion.decide.view import View
 from runup.clusterversion.decide.work import Work
-from runup.preflight.decide.attempt import digest_of
 from runup.preflight.decide.deployment_steps import Trust
 from runup.preflight.decide.stored_reports import has_completed
 
@@ -102,7 +101,7 @@ def decide(view: View, candidates: Sequence[Candidate], *, workload_gone: bool) 
         return replace(Decision(_failed(update, error.message), held=False), **retry_unreadable(view, update, error))
     if target is None or _is_current(view, target):
         return Decision(_loaded_condition(view))
-    if _installs(view) and not same_image(target.image, view.observed.facts.release.image):
+    if _installs(view) and not is_same_image(target.image, view.observed.facts.release.image):
         text = f"Waiting for the installation of {view.current.version} to complete before the update to "
         return Decision(
             _unknown_condition(f"{text}{target.version or target.image} is looked at.", reason="Installing")
@@ -144,7 +143,7 @@ def _guard(view: View, update: Update, target: Release, candidates: Sequence[Can
         is_blocked = _is_held(candidate, view.accepted)
         text = _unaccepted_text(view, target, exposed, candidate, is_held=is_blocked)
         return Decision(_refused_condition("UnacceptedRisks", text), held=is_blocked)
-    if same_image(target.image, view.observed.facts.release.image):
+    if is_same_image(target.image, view.observed.facts.release.image):
         # The operator's own release is not downloaded or verified: its code is already running this decision.
         return Decision(accepted=Accepted(target, verified=False))
     check = view.observed.releases.get(target.image) or ReleaseCheck()
@@ -276,7 +275,7 @@ def _installs(view: View) -> bool:
 
 
 def _is_current(view: View, target: Release) -> bool:
-    return same_image(target.image, view.current.image)
+    return is_same_image(target.image, view.current.image)
 
 
 def _is_held(candidate: Candidate | None, accepted: AbstractSet[str]) -> bool:
@@ -287,8 +286,7 @@ def _is_held(candidate: Candidate | None, accepted: AbstractSet[str]) -> bool:
 
 
 def _candidate_of(candidates: Sequence[Candidate], target: Release) -> Candidate | None:
-    digest = digest_of(target.image)
-    return next((c for c in candidates if digest_of(c.release.image) == digest), None)
+    return next((c for c in candidates if is_same_image(c.release.image, target.image)), None)
 
 
 def _accepted_text(
@@ -331,7 +329,7 @@ def _accepted_text(
 def _grown_text(view: View, target: Release) -> str:
     """Returns the accepted risks of the target's newest report that cover more than when they were accepted."""
     reports = (r for r in view.history.reports if r.source_version == view.current.version)
-    report = next((r for r in reports if same_image(r.target_image, target.image)), None)
+    report = next((r for r in reports if is_same_image(r.target_image, target.image)), None)
     return update_refusals.grown_text(view, report)
 
 

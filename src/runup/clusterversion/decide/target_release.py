@@ -9,9 +9,9 @@ may run already, and the result would depend on which of the two operators sees 
 from __future__ import annotations
 
 from kubekit.lang.version import parse
+from kubekit.oci.reference import is_same_image
 from runup.api.config_v1 import ClusterVersionStatus, Release, Update
 from runup.clusterversion.decide.update_request import Request, UpdateRequest
-from runup.preflight.decide.attempt import digest_of
 
 
 def goal(
@@ -49,36 +49,33 @@ def is_update_under_way(status: ClusterVersionStatus, own_release: Release) -> b
     if desired.version != own_release.version:
         return True
     # Another image of the running version: an update only if the history shows that the cluster comes from this one.
-    came_from = any(same_image(entry.image, own_release.image) for entry in status.history[1:])
-    return came_from and same_image(newest.image, desired.image) and not same_image(desired.image, own_release.image)
+    came_from = any(is_same_image(entry.image, own_release.image) for entry in status.history[1:])
+    return (
+        came_from and is_same_image(newest.image, desired.image) and not is_same_image(desired.image, own_release.image)
+    )
 
 
 def asks_for(update: Update, release: Release) -> bool:
     """Returns whether `update` names `release`: by image if it has one, else by version."""
     if update.image:
-        return same_image(update.image, release.image)
+        return is_same_image(update.image, release.image)
     return parse(update.version) is not None and parse(update.version) == parse(release.version)
 
 
 def same_release(release: Release, other: Release) -> bool:
     """Returns whether two releases are the same: of one version, and not of images that are known to differ."""
     both_known = bool(release.image and other.image)
-    return release.version == other.version and (not both_known or same_image(release.image, other.image))
-
-
-def same_image(image: str, other: str) -> bool:
-    """Returns whether two pull specs name one image, whichever registry holds it."""
-    return image == other or (bool(digest_of(image)) and digest_of(image) == digest_of(other))
+    return release.version == other.version and (not both_known or is_same_image(release.image, other.image))
 
 
 def _moves_to_own(request: Request, status: ClusterVersionStatus, own_release: Release, applied: str) -> bool:
     """Returns whether an operator of `own_release`, with no update under way, moves the cluster to `own_release`."""
-    if same_image(status.desired.image, own_release.image):
+    if is_same_image(status.desired.image, own_release.image):
         return True
-    if same_image(status.desired.image, applied):
+    if is_same_image(status.desired.image, applied):
         return False
     asks_for_own = isinstance(request, UpdateRequest) and asks_for(request.update, own_release)
-    return asks_for_own or not any(same_image(entry.image, own_release.image) for entry in status.history)
+    return asks_for_own or not any(is_same_image(entry.image, own_release.image) for entry in status.history)
 
 
 def _taken_back(request: Request, status: ClusterVersionStatus, own_release: Release) -> bool:

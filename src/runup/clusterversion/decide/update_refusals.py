@@ -15,6 +15,7 @@ from kubekit.api.conditions import find, status_of
 from kubekit.api.meta_v1 import Condition
 from kubekit.lang.truncate import join_within
 from kubekit.lang.version import parse
+from kubekit.oci.reference import is_same_image
 from runup.advice.decide import acceptance, preflight_reasons, update_paths, upgradeable
 from runup.advice.decide.acceptance import Growth
 from runup.advice.decide.candidates import JudgedRisk
@@ -23,7 +24,6 @@ from runup.advice.decide.risks.risk_source import SourceRisk
 from runup.api.config_v1 import ClusterVersion, Release
 from runup.clusterversion.decide import preconditions
 from runup.clusterversion.decide.observed import Observed
-from runup.clusterversion.decide.target_release import same_image
 from runup.clusterversion.decide.view import View
 from runup.preflight.decide import published_risks
 from runup.preflight.decide.deployment_steps import Trust
@@ -75,7 +75,7 @@ def path_not_offered(view: View, release: Release, target: CheckedTarget) -> Jud
     answered = view.advised.settled or any(
         risk.name == preflight_reasons.NOT_OFFERED and status_of(risk.conditions, APPLIES) == "True"
         for update in view.status.conditional_updates
-        if same_image(update.release.image, release.image)
+        if is_same_image(update.release.image, release.image)
         for risk in update.risks
     )
     return published_risks.path_not_offered(
@@ -134,7 +134,7 @@ def _waived_signature_risk(view: View, target: CheckedTarget) -> JudgedRisk | No
     """Returns the risk of a target that runs although its signature was waived, unless it has verified since."""
     check = view.observed.releases.get(target.release.image)
     trust = check.trust if check is not None else Trust.PENDING
-    is_own_image = same_image(target.release.image, view.observed.facts.release.image)
+    is_own_image = is_same_image(target.release.image, view.observed.facts.release.image)
     if not target.waived or is_own_image or trust is Trust.VERIFIED:
         return None
     start = f"The signature of {target.release.image} was waived for its preflight"

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from kubekit.api.conditions import find, status_of
 from kubekit.api.meta_v1 import Condition, ConditionStatus
+from kubekit.oci.reference import is_same_image
 from runup.advice.decide import lifting
 from runup.advice.decide.acceptance import Acceptance, Growth, growth
 from runup.advice.decide.preflight_reasons import (
@@ -236,7 +237,7 @@ def entry_of(cluster: ClusterVersion, version: str, image: str = "") -> Conditio
     """Returns the conditional update to this release: found by version, or by digest if only the image is known."""
     for update in cluster.status.conditional_updates:
         by_version = bool(version) and update.release.version == version
-        by_image = not version and bool(image) and _image_digest(update.release.image) == _image_digest(image)
+        by_image = not version and is_same_image(image, update.release.image)
         if by_version or by_image:
             return update
     return None
@@ -245,9 +246,7 @@ def entry_of(cluster: ClusterVersion, version: str, image: str = "") -> Conditio
 def report_of(history: History, source: str, version: str, image: str = "") -> Report | None:
     """Returns the newest stored report for an update from `source` to this release, or None."""
     for report in history.reports:
-        # By digest, because the same release may be named with different registries.
-        same_image = _image_digest(report.target_image) == _image_digest(image)
-        same_target = report.target_version == version if version else same_image
+        same_target = report.target_version == version if version else is_same_image(image, report.target_image)
         if same_target and report.source_version == source:
             return report
     return None
@@ -452,10 +451,6 @@ def worst_first(risks: Iterable[Risk]) -> tuple[Risk, ...]:
 def sort_key(risk: Risk) -> tuple[bool, int, int, str]:
     """Returns the sort key of a risk: blocking risks first, among them those that apply, the most severe on top."""
     return risk.accepted, _ORDER_OF_APPLIES[risk.applies], _ORDER_OF_SEVERITIES.get(risk.severity, 1), risk.name
-
-
-def _image_digest(image: str) -> str:
-    return image.rpartition("@")[2]
 
 
 def count_risks(risks: Iterable[Risk]) -> tuple[int, int, int]:

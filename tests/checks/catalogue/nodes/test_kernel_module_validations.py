@@ -9,28 +9,9 @@ from msgspec.structs import replace
 from tests.checks.catalogue.asking import BY_NAME
 from tests.factories import context
 
-from runup.checks.catalogue.nodes.kernel_module_validations import same_image
 from runup.checks.decide.engine import run_check
 from runup.checks.decide.snapshots import snapshot_of
 from runup.kernelmodules.decide.readiness import PreflightResults, Readiness, Status
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "same"),
-    [
-        pytest.param("a/b@sha256:1", "a/b@sha256:1", True, id="word for word"),
-        pytest.param("a/b@sha256:1", "mirror/b@sha256:1", True, id="from a mirror"),
-        pytest.param("a/b@sha256:1", "a/b@sha256:2", False, id="a later digest"),
-        pytest.param("a/b@sha256:2", "a/b@sha256:1", False, id="an earlier digest"),
-        pytest.param("a/b:1", "a/b:1", True, id="one tag"),
-        pytest.param("a/b:1", "c/b:1", False, id="one tag of two"),
-        pytest.param("a/b:1", "a/b@sha256:1", False, id="a tag and a digest"),
-        pytest.param("", "", False, id="none"),
-    ],
-)
-def test_two_pull_specs_of_one_image(one: str, other: str, same: bool) -> None:
-    """By digest, wherever it was pulled from."""
-    assert same_image(one, other) is same
 
 
 def validation(kind: str = "PreflightValidationOCP", name: str = "v", /, **status: Any) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kubekit.api.scheme import Resource, resource_of
+from kubekit.oci.reference import is_same_image
 from runup.api.kmm_v1beta1 import Module
 from runup.api.platform_v1 import KMMStatusEntry, PreflightValidation, PreflightValidationOCP
 from runup.checks.catalogue.declaring import declared, namespaced_name, risk, unknown_finding
@@ -144,7 +145,7 @@ def _is_of_other_release(validation: PreflightValidation | PreflightValidationOC
     image, kernel = validation.spec.release_image, validation.spec.kernel_version
     # A tag may stand for any image, so only two digests tell that there are two.
     if image and "@" in image and "@" in context.target_image:
-        return not same_image(image, context.target_image)
+        return not is_same_image(image, context.target_image)
     kernels = (
         {readiness.kernel for readiness in context.kernel_modules.found} - {""} if context.kernel_modules else set()
     )
@@ -160,19 +161,13 @@ def indexes_of_target(
         validation
         for validation in validations
         if isinstance(validation, PreflightValidationOCP)
-        and same_image(validation.spec.release_image, context.target_image)
+        and is_same_image(validation.spec.release_image, context.target_image)
     ]
     for index, validation in enumerate(validations):
         if any(
             _is_named_after(parent, validation) for parent in parents
         ) or validation.spec.kernel_version in kernels - {""}:
             yield index
-
-
-def same_image(image: str, other: str) -> bool:
-    """Returns whether two pull specs name the same image: by digest, wherever it was pulled from, else literally."""
-    digest = image.partition("@")[2]
-    return bool(image) and (image == other or (digest != "" and digest == other.partition("@")[2]))
 
 
 def stage_text(entry: KMMStatusEntry) -> str:
