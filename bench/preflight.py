@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,11 +20,14 @@ from typing import Any
 from bench import preflight_stages
 from bench.measure import compile_bytecode, spread
 from kubekit.api.conditions import find
+from kubekit.api.core_v1 import Pod
 from kubekit.api.scheme import resource_of
 from kubekit.kube import calls, config
 from kubekit.kube.client_sync import SyncClient
 from runup.api.config_v1 import ClusterVersion
 from runup.api.machineconfig_v1 import MachineConfigPool
+from runup.preflight.decide.preflight_deployment import NAME
+from runup.process.names import OPERATOR_NAMESPACE
 
 ROUNDS = 5
 POOL = "infra"
@@ -94,7 +97,7 @@ def _measure(client: SyncClient, data: Path) -> dict[str, Any]:
         gone.append(_round(data, lambda: _pause(client, POOL, paused=False), lambda: RISK not in _risks(client)))
         later.append(_gone_later(client))
         _desire(client, None)
-        _until(lambda: not _running(client), "the preflight's end")
+        _until(lambda: not _running(client) and not _pods(client), "the preflight's end")
     first_stages, gone_stages = preflight_stages.stages(data, first, gone)
     return {
         "request_to_first_risks_seconds": spread([each.seen - each.asked for each in first[1:]]),
@@ -162,6 +165,11 @@ def _risks(client: SyncClient, target: str = TARGET) -> set[str]:
 def _running(client: SyncClient) -> bool:
     found = find(_version(client).status.conditions, "PreflightRunning")
     return found is not None and found.status == "True"
+
+
+def _pods(client: SyncClient) -> Sequence[Pod]:
+    """Returns the preflight's, those included that are being ended: the next one would wait for them."""
+    return client.list_all(Pod, OPERATOR_NAMESPACE, label_selector=f"app={NAME}")[0]
 
 
 def _complete(client: SyncClient) -> bool:
