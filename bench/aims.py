@@ -293,8 +293,8 @@ def _on_nodes(measured: Mapping[str, Any]) -> Iterator[str]:
     sizes = ", ".join(f"{name} {size:g} MB" for name, size in measured["megabytes"].items())
     yield (
         f"On a real node (kubelet and containerd, a release in its registry, [real-cluster](real-cluster.md)) at "
-        f"{measured['commit']}, in seconds, medians of {rounds} rounds at a pace of {measured['pace']}. The image has, "
-        f"as it is pulled: {sizes}."
+        f"{measured['commit']}, in seconds, medians of {rounds} rounds; a fixed piece of work took each processor "
+        f"{measured['pace']} s then (`bench/measure.py`). The image has, as it is pulled: {sizes}."
     )
     yield ""
     rows = {

@@ -147,7 +147,7 @@ def test_the_page_of_real_nodes() -> None:
     page = aims.page(measured("abc", 0.3, 9000), {"real_preflight": real})
     assert "| | image there | all to pull |\n|---|---|---|\n| from request to first risks | 1.25 | 7 |\n" in page
     assert "| — scheduler | 0.004 | 0.004 |\n" in page
-    assert "medians of 5 rounds at a pace of 0.2" in page
+    assert "medians of 5 rounds; a fixed piece of work took each processor 0.2 s then" in page
 
 
 def test_every_aim_names_a_benchmark() -> None:
