@@ -17,6 +17,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import structlog
+
 from bench import release_payload
 from bench.releases_world import VERSIONS, World, world
 from kubekit.api.coordination_v1 import Lease
@@ -43,6 +45,8 @@ _PAUSE_S = 0.005
 
 def run(*, hours: int = HOURS) -> dict[str, Any]:
     """KiB that Python has allocated at each hour, and how much more at the last one than after two."""
+    # The operator's log is no part of the result.
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     with tempfile.TemporaryDirectory() as folder, world("sandbox", Path(folder)) as here, here.stand_in():
         here.payload(release_payload.FIRST)
         return asyncio.run(_day(here, hours))
