@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.clusterversion.decide.world import OWN, World
+from tests.clusterversion.decide.world import OWN, World, image
 from tests.factories import cluster_operator
 
 from kubekit.api.conditions import find
-from runup.api.config_v1 import ClusterOperator
+from runup.api.config_v1 import ClusterOperator, Release
 
 WELL = {"Available": "True", "Progressing": "False", "Failing": "False"}
 NOTHING = {"Available": None, "Progressing": None, "Failing": None}
@@ -53,6 +53,15 @@ def test_what_was_not_known_at_the_beginning_is_not_claimed_later() -> None:
     world.observed = replace(world.observed, operators=(cluster_operator(),))
     (entry,) = world.settle().observed.cluster_version.status.history
     assert (entry.state, entry.completion_time) == ("Partial", None)
+
+
+@pytest.mark.parametrize(("version", "state"), [("5.0.0", "Completed"), ("4.21.0", "Partial")])
+def test_a_history_that_somebody_removed(version: str, state: str) -> None:
+    """That another release was desired proves nothing: the cluster's operators say whether it is at this one."""
+    world = World.new(conditions=(), history=(), desired=Release(version="5.0.3", image=image("5.0.3")))
+    world.observed = replace(world.observed, operators=(cluster_operator(version=version),))
+    (entry,) = world.settle().observed.cluster_version.status.history
+    assert (entry.version, entry.state, entry.completion_time is not None) == ("5.0.0", state, state == "Completed")
 
 
 def test_what_somebody_else_said_stays() -> None:

@@ -146,8 +146,9 @@ def _settle_status(observed_view: View) -> ClusterVersionStatus:
     called_off = bool(status.desired.version) and not same_release(status.desired, observed_view.current)
     records_only = observed_view.observed.progress is None
     if called_off or not entries:
-        # An operator that applies nothing has nothing to undo: going back is complete at once.
-        at_once = called_off and records_only
+        # An operator that applies nothing has nothing to undo: going back is complete at once. Where no history tells
+        # that it was somewhere else, what the ClusterOperators say decides below.
+        at_once = called_off and records_only and bool(entries)
         entries = history.begin_entry(
             entries, observed_view.current, now=observed_view.now, state="Completed" if at_once else "Partial"
         )
