@@ -83,15 +83,6 @@ def digest_of(pullspec: str) -> str:
     return parts[1] if len(parts) == 2 and is_digest(parts[1]) else ""
 
 
-def is_same_image(pullspec: str, other: str) -> bool:
-    """Returns whether two pull specs are known to name one image: by digest, wherever it is kept, else literally.
-
-    An empty one names none. What a tag and a digest name may differ, so they are not known to be the same.
-    """
-    digest = pullspec.partition("@")[2]
-    return bool(pullspec) and (pullspec == other or (bool(digest) and digest == other.partition("@")[2]))
-
-
 def is_digest(text: str) -> bool:
     """Returns whether `text` has a digest's form; for sha256 and sha512, also its length."""
     if _DIGEST.match(text) is None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import msgspec
 
+from kubekit.lang.pullspec import is_same_image
 from kubekit.lang.version import parse, same_minor
-from kubekit.oci.reference import is_same_image
 from runup.api.config_v1 import ClusterVersion, Release
 
 

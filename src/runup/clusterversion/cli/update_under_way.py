@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from kubekit.oci.reference import is_same_image
+from kubekit.lang.pullspec import is_same_image
 from runup.advice.decide.update_in_progress import UpdateInProgress, update_in_progress
 from runup.api.config_v1 import ClusterVersion, Release, Update
 from runup.cli.clusterversion_client import Patch

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from kubekit.api.conditions import Conditions, find
 from kubekit.api.meta_v1 import Condition
+from kubekit.lang.pullspec import is_same_image
 from kubekit.lang.version import parse
-from kubekit.oci.reference import is_same_image
 from runup.api.config_v1 import CapabilitiesStatus, ClusterVersionStatus, Release, UpdateHistory
 from runup.applying.decide.failure_summary import Summary, Verdict, judge_problem, summarize, without_progress
 from runup.applying.decide.implicit_capabilities import implicit_capabilities_of

@@ -7,8 +7,8 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
+from kubekit.lang.pullspec import is_same_image
 from kubekit.lang.version import leaves_minor
-from kubekit.oci.reference import is_same_image
 from runup.advice.decide import preflight_reasons
 from runup.advice.decide.candidates import Candidate, JudgedRisk, add_risks, by_name, newest_first
 from runup.advice.decide.risks import alert_risks, risks_in_cluster

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace as with_fields
 
+from kubekit.lang.pullspec import is_same_image
 from kubekit.lang.version import parse
-from kubekit.oci.reference import is_same_image
 from runup.advice.decide.candidates import JudgedRisk
 from runup.api.config_v1 import Release
 from runup.clusterversion.decide import assemble

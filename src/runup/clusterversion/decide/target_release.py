@@ -8,8 +8,8 @@ may run already, and the result would depend on which of the two operators sees 
 
 from __future__ import annotations
 
+from kubekit.lang.pullspec import is_same_image
 from kubekit.lang.version import parse
-from kubekit.oci.reference import is_same_image
 from runup.api.config_v1 import ClusterVersionStatus, Release, Update
 from runup.clusterversion.decide.update_request import Request, UpdateRequest
 

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from kubekit.api.conditions import find, status_of
 from kubekit.api.meta_v1 import Condition
+from kubekit.lang.pullspec import is_same_image
 from kubekit.lang.truncate import join_within
 from kubekit.lang.version import parse
-from kubekit.oci.reference import is_same_image
 from runup.advice.decide import acceptance, preflight_reasons, update_paths, upgradeable
 from runup.advice.decide.acceptance import Growth
 from runup.advice.decide.candidates import JudgedRisk

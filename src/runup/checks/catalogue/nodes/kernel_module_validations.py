@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kubekit.api.scheme import Resource, resource_of
-from kubekit.oci.reference import is_same_image
+from kubekit.lang.pullspec import is_same_image
 from runup.api.kmm_v1beta1 import Module
 from runup.api.platform_v1 import KMMStatusEntry, PreflightValidation, PreflightValidationOCP
 from runup.checks.catalogue.declaring import declared, namespaced_name, risk, unknown_finding
