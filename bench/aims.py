@@ -365,4 +365,7 @@ def commit_of(checkout: Path) -> str:
 
 if __name__ == "__main__":
     measured = [json.loads(Path(name).read_text()) for name in sys.argv[1:]]
-    print(page(quickest([each["aims"] for each in measured if "aims" in each]), *measured), end="")
+    runs = [each["aims"] for each in measured if "aims" in each]
+    if not runs:
+        sys.exit("error: name a result of `python -m bench aims`, and those that belong on its page")
+    print(page(quickest(runs), *measured), end="")
