@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gc
 import importlib.util
+import marshal
 import os
+import py_compile
 import sys
 from collections.abc import Callable, Iterator
-from importlib.machinery import EXTENSION_SUFFIXES, PathFinder
+from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
 
@@ -94,9 +96,99 @@ def test_modules_of_source_are_where_others_find_them() -> None:
             theirs.submodule_search_locations,
             True,
         )
-        assert type(mine.loader) is type(theirs.loader)
+        assert isinstance(mine.loader, type(theirs.loader))
     assert lazy_imports.Finder.find_spec("kubekit.nothing", kubekit.__path__) is None
     assert lazy_imports.Finder.find_spec("msgspec._core", msgspec.__path__) is None
+
+
+def _edited(source: Path, cached: Path) -> None:
+    source.write_text("ANSWER = 'edited'\n")
+
+
+def _of_same_size_later(source: Path, cached: Path) -> None:
+    source.write_text("ANSWER = 'other'\n")
+    os.utime(source, (2e9, 2e9))
+
+
+def _truncated(source: Path, cached: Path) -> None:
+    cached.write_bytes(cached.read_bytes()[:10])
+
+
+def _cut_in_the_code(source: Path, cached: Path) -> None:
+    cached.write_bytes(cached.read_bytes()[:30])
+
+
+def _of_another_python(source: Path, cached: Path) -> None:
+    cached.write_bytes(b"\x00\x01\r\n" + cached.read_bytes()[4:])
+
+
+def _no_code(source: Path, cached: Path) -> None:
+    cached.write_bytes(cached.read_bytes()[:16] + marshal.dumps("ANSWER"))
+
+
+def _without_byte_code(source: Path, cached: Path) -> None:
+    cached.unlink()
+
+
+def _compiled_elsewhere(source: Path, cached: Path) -> None:
+    py_compile.compile(str(source), cfile=str(cached), dfile="elsewhere/module.py")
+
+
+def _checked_by_hash(source: Path, cached: Path) -> None:
+    py_compile.compile(str(source), cfile=str(cached), invalidation_mode=py_compile.PycInvalidationMode.CHECKED_HASH)
+    _of_same_size_later(source, cached)
+
+
+def _taken_whatever_the_source_is(source: Path, cached: Path) -> None:
+    py_compile.compile(str(source), cfile=str(cached), invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
+    source.write_text("ANSWER = 'edited'\n")
+
+
+@pytest.mark.parametrize(
+    ("change", "answer"),
+    [
+        (lambda *_: None, "first"),
+        (_edited, "edited"),
+        (_of_same_size_later, "other"),
+        (_truncated, "first"),
+        (_of_another_python, "first"),
+        (_no_code, ImportError),
+        (_cut_in_the_code, EOFError),
+        (_without_byte_code, "first"),
+        (_compiled_elsewhere, "first"),
+        (_checked_by_hash, "other"),
+        (_taken_whatever_the_source_is, "first"),
+    ],
+)
+def test_byte_code_is_taken_as_python_takes_it(
+    change: Callable[..., None], answer: str | type[Exception], tmp_path: Path
+) -> None:
+    """What is loaded is the source as it is now, and what Python's own loader loads of the same two files."""
+    source = tmp_path / "module.py"
+    source.write_text("ANSWER = 'first'\n")
+    cached = Path(py_compile.compile(str(source), doraise=True) or "")
+    change(source, cached)
+    mine = lazy_imports.Finder.find_spec("click.module", [str(tmp_path)])
+    theirs = importlib.util.spec_from_file_location("click.module", source)
+    assert mine is not None
+    assert mine.cached == str(cached)
+    # The two write the byte code that is missing or old; mine is asked first.
+    for spec in (mine, theirs):
+        if isinstance(answer, str):
+            assert _loaded(spec) == (answer, str(source))
+        else:
+            with pytest.raises(answer):
+                _loaded(spec)
+
+
+def _loaded(spec: ModuleSpec | None) -> tuple[str, str]:
+    """`ANSWER` of the module, and the file that its code names."""
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    code = spec.loader.get_code(spec.name)  # type: ignore[attr-defined]
+    return module.ANSWER, code.co_filename
 
 
 @pytest.mark.parametrize("name", sorted(lazy_imports.OF_SOURCE))

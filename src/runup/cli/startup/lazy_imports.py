@@ -5,8 +5,9 @@ attrs, and nothing here uses any of it. `install` adds a finder that puts such a
 its code at the first access to an attribute; `from inspect import ...` executes it at once, as ever. What that saves is
 in docs/decisions/0043-a-command-in-five-interpreters.md.
 
-It also finds the modules of the packages that every command imports, as source in their package's folder: the finders
-that come after it ask for each kind of module, which is a thirtieth of a short command (record 112).
+It also finds the modules of the packages that every command imports, as source in their package's folder, and takes
+their byte code where it is that of the source: the finders that come after it ask for each kind of module, and ask
+twice where a source is and how old, which is a twentieth of a short command (record 112).
 
 `importlib.util.LazyLoader` is meant for this, but in Python 3.11 a second `import` of the module executes it, and two
 threads that use it at the same moment see it partly initialised.
@@ -20,14 +21,17 @@ import os
 import sys
 
 # `importlib.machinery` and `importlib.util` have the same, and import four modules more.
-from _frozen_importlib_external import PathFinder, SourceFileLoader, spec_from_file_location
+from _frozen_importlib import ModuleSpec
+from _frozen_importlib_external import MAGIC_NUMBER, PathFinder, SourceFileLoader
+from io import open_code
+from marshal import loads
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from importlib.abc import Loader
-    from importlib.machinery import ModuleSpec
+    from types import CodeType
 
 # No packages: a submodule that is imported first would find its package not yet executed.
 MODULES = frozenset(
@@ -66,6 +70,11 @@ MODULES = frozenset(
 OF_SOURCE = ("runup.", "kubekit.", "click.", "msgspec.")
 """Packages whose modules are looked for as source, in one folder, before the finders that know every kind of module."""
 
+_HEAD = 16
+_OF_ANY_SOURCE = bytes((1, 0, 0, 0))
+_COMPILED = "" if sys.pycache_prefix or sys.flags.optimize else f".{sys.implementation.cache_tag}.pyc"
+"""How files of byte code end; empty where they lie elsewhere, or are those of optimised code."""
+
 # Attributes that every command uses and that need no execution of the module: `uuid` asks which system it runs on,
 # click translates its messages, which ours are not, and keeps its context in a `local`; and the C implementation
 # replaces everything in `datetime`.
@@ -99,16 +108,49 @@ class Finder:
 
 def _source_beside(name: str, folder: str) -> ModuleSpec | None:
     """Returns the specification of a module whose source is in its package's `folder`, None if it is not there."""
-    base = f"{folder}/{name.rpartition('.')[2]}"
-    for file, inside in ((f"{base}.py", None), (f"{base}/__init__.py", [base])):
+    last = name.rpartition(".")[2]
+    for beside, stem in ((folder, last), (f"{folder}/{last}", "__init__")):
+        file = f"{beside}/{stem}.py"
         try:
-            os.stat(file)  # noqa: PTH116
+            source = os.stat(file)  # noqa: PTH116
         except OSError:
             continue
-        return spec_from_file_location(
-            name, file, loader=SourceFileLoader(name, file), submodule_search_locations=inside
-        )
+        loader = _Source(name, file, source, f"{beside}/__pycache__/{stem}{_COMPILED}" if _COMPILED else "")
+        spec = ModuleSpec(name, loader, origin=file, is_package=stem == "__init__")
+        spec.has_location = True
+        if spec.submodule_search_locations is not None:
+            spec.submodule_search_locations.append(beside)
+        if loader.compiled:
+            spec.cached = loader.compiled
+        return spec
     return None
+
+
+class _Source(SourceFileLoader):
+    """Loads the byte code `compiled` of a source file if it is that of `source`; leaves everything else to its base.
+
+    A file of byte code begins with a magic number, flags, and the source's time and size, 4 bytes each; one whose flags
+    are 1 has a hash instead, and holds whatever the source is (PEP 552).
+    """
+
+    def __init__(self, name: str, file: str, source: os.stat_result, compiled: str) -> None:
+        super().__init__(name, file)
+        self.compiled = compiled
+        self._of_source = b"".join(
+            (number & 0xFFFFFFFF).to_bytes(4, "little") for number in (0, int(source.st_mtime), source.st_size)
+        )
+
+    def get_code(self, fullname: str) -> CodeType | None:
+        try:
+            with open_code(self.compiled) as file:
+                data = file.read()
+            if data.startswith(MAGIC_NUMBER) and data.startswith((self._of_source, _OF_ANY_SOURCE), len(MAGIC_NUMBER)):
+                code = loads(memoryview(data)[_HEAD:])  # noqa: S302 (as Python itself does)
+                if code.co_filename == self.path:
+                    return cast("CodeType", code)
+        except (OSError, EOFError, ValueError, TypeError, AttributeError):
+            pass
+        return super().get_code(fullname)
 
 
 class _Late:
