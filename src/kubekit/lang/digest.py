@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
@@ -16,13 +17,11 @@ def sha256(data: bytes) -> bytes:
 
 @cache
 def find_algorithm() -> Callable[[bytes], Any]:
-    """Returns the interpreter's own SHA-256, looked for once: to miss a module takes longer than a digest."""
-    for name in ("_sha2", "_sha256"):  # since Python 3.12, and before
-        try:
-            algorithm: Callable[[bytes], Any] = import_module(name).sha256
-        except ImportError:
-            continue
-        return algorithm
-    import hashlib
+    """Returns the interpreter's own SHA-256."""
+    try:
+        algorithm: Callable[[bytes], Any] = import_module("_sha2" if sys.version_info >= (3, 12) else "_sha256").sha256
+    except ImportError:  # a Python that was built without it
+        import hashlib
 
-    return hashlib.sha256
+        return hashlib.sha256
+    return algorithm

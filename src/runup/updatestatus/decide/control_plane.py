@@ -159,7 +159,7 @@ def awaited_operators(cluster: ClusterVersion) -> tuple[str, ...]:
     progressing = find(cluster.status.conditions, "Progressing")
     if progressing is None or progressing.status != "True":
         return ()
-    match = _WAITING.search(progressing.message)
+    match = _WAITING.search(progressing.message) if "waiting " in progressing.message else None
     return tuple(dict.fromkeys(match[1].split(", "))) if match else ()
 
 

@@ -6,11 +6,10 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from kubekit.lang.digest import sha256
-from kubekit.lang.pattern import Pattern
 from runup.api.update_v1alpha1 import ResourceRef
 from runup.updatestatus.decide.finding import Finding
 
-_PLAIN = Pattern(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_OF_NAMES = "abcdefghijklmnopqrstuvwxyz0123456789-"
 _MAX_LENGTH = 63
 _BASE32 = "abcdefghijklmnopqrstuvwxyz234567"
 
@@ -19,7 +18,12 @@ _BASE32 = "abcdefghijklmnopqrstuvwxyz234567"
 def uid_of_object(kind: str, name: str) -> str:
     """Returns a uid such as `co-etcd`; a long name, or one with dots, is replaced by 26 characters of its digest."""
     uid = f"{kind}-{name}"
-    return uid if len(uid) <= _MAX_LENGTH and _PLAIN.fullmatch(uid) else f"{kind}-{_short_digest([name])}"
+    return uid if len(uid) <= _MAX_LENGTH and _is_label(uid) else f"{kind}-{_short_digest([name])}"
+
+
+def _is_label(text: str) -> bool:
+    """Reports whether `text` is a DNS label, whatever its length; without a pattern, which would be compiled for it."""
+    return text != "" and not text.strip(_OF_NAMES) and text[0] != "-" != text[-1]
 
 
 def uid_of_finding(finding: Finding) -> str:
