@@ -6,8 +6,8 @@ its code at the first access to an attribute; `from inspect import ...` executes
 in docs/decisions/0043-a-command-in-five-interpreters.md.
 
 It also finds the modules of the packages that every command imports, as source in their package's folder, and takes
-their byte code where it is that of the source: the finders that come after it ask for each kind of module, and ask
-twice where a source is and how old, which is a twentieth of a short command (record 112).
+their byte code where it is that of the source. The finders that come after it ask for each kind of module, and their
+loaders ask again where a source is and how old: 4 % of a short command (record 112).
 
 `importlib.util.LazyLoader` is meant for this, but in Python 3.11 a second `import` of the module executes it, and two
 threads that use it at the same moment see it partly initialised.
