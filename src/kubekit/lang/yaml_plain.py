@@ -131,26 +131,21 @@ class _Reader:
         self._go_deeper()
         members: dict[str, Any] = {}
         rows, pairs = self._rows, self._pairs
-        at = self._at
         while True:
             pair = pairs.get(content)
             if pair is None:
-                self._at = at
                 self._read_member(members, indent, content)
-                at, here, content = self._at, self._indent, self._content
             else:
-                key, members[key] = pair
-                # `_move_to`, in place and in local variables: two lines in three come here.
-                at += 1
-                row = rows[at]
-                while row is _BLANK:
-                    at += 1
-                    row = rows[at]
-                here, content = row
-            if here != indent:
+                members[pair[0]] = pair[1]
+                # `_move_to`, in place: two lines in three come here.
+                self._at += 1
+                self._indent, self._content = row = rows[self._at]
+                if row is _BLANK:
+                    self._move_to(self._at)
+            if self._indent != indent:
                 break
-        self._at, self._indent, self._content = at, here, content
-        if here > indent:
+            content = self._content
+        if self._indent > indent:
             raise NotPlain
         self._depth -= 1
         return members
@@ -168,9 +163,9 @@ class _Reader:
         if not value:
             members[key] = self._read_value_below(indent, items_at=indent)
             return
-        members[key] = found = self._read_value(value, indent)
+        members[key] = self._read_value(value, indent)
         if value in self._known and not self._strict:
-            self._pairs[content] = key, found
+            self._pairs[content] = key, self._known[value]
 
     def _read_key(self, text: str) -> str:
         """Returns the key that `text` is, and remembers it for the next time. Raises NotPlain."""
@@ -243,7 +238,7 @@ class _Reader:
         if first == " ":
             text = text.lstrip(" ")
             first = text[0]
-        if first in _LETTERS or first.isalnum() or first > "~" or (first in _FIRST_OF_PLAIN and not _is_item(text)):
+        if first.isalnum() or first > "~" or (first in _FIRST_OF_PLAIN and not _is_item(text)):
             value = self._read_plain_scalar(text, indent)
         elif first == '"':
             value = unescape_json(self._read_quoted(text, indent, _ends_double))
@@ -270,7 +265,7 @@ class _Reader:
         if self._indent > indent:
             return self._read_continued_scalar(text, indent, start)
         value = scalar(text)
-        if value is not text and isinstance(value, float) and not math.isfinite(value):
+        if isinstance(value, float) and not math.isfinite(value):
             raise NotPlain
         return value
 

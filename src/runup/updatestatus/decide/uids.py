@@ -22,8 +22,8 @@ def uid_of_object(kind: str, name: str) -> str:
 
 
 def _is_label(text: str) -> bool:
-    """Reports whether `text` is a DNS label, whatever its length; without a pattern, which would be compiled for it."""
-    return text != "" and not text.strip(_OF_NAMES) and text[0] != "-" != text[-1]
+    """Reports whether `text`, which is not empty, is a DNS label of any length; a pattern would be compiled for it."""
+    return not text.strip(_OF_NAMES) and text[0] != "-" != text[-1]
 
 
 def uid_of_finding(finding: Finding) -> str:
