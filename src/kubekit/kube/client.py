@@ -141,7 +141,9 @@ class Client:
 
         If the list expires between two pages (410), it is read again as a whole, so that it cannot expire twice. `keep`
         reduces the objects of each page, so that at most two pages are in memory in full. The next page is requested as
-        soon as its token is known, mostly before the objects of the current one are decoded.
+        soon as its token is known, mostly before the objects of the current one are decoded. The list's resourceVersion
+        is that of its first page, as in client-go: a server that keeps no old versions answers each page as of then, and
+        a watch from a later page's version would miss what changed in an earlier one.
         """
 
         def page_call(token: str, limit: int = PAGE_SIZE) -> _RequestedPage[K]:
@@ -160,6 +162,7 @@ class Client:
         items: list[K] = []
         undecoded: list[Undecodable] = []
         warnings: list[str] = []
+        version = ""
         next_page = page_call("")
         try:
             while True:
@@ -168,7 +171,7 @@ class Client:
                 except Gone:
                     if not next_page.token:
                         raise
-                    items, undecoded, next_page = [], [], page_call("", 0)
+                    items, undecoded, version, next_page = [], [], "", page_call("", 0)
                     continue
                 decode = next_page.call.decode
                 if token := early_token(body):
@@ -176,10 +179,11 @@ class Client:
                     # One turn of the event loop, so that the request is sent before decoding blocks.
                     await asyncio.sleep(0)
                 page = decode(body)
+                version = version or page.resource_version
                 items.extend(map(keep, page.items) if keep else page.items)
                 undecoded.extend(page.undecoded)
                 if not page.continue_:
-                    return Listing(items, page.resource_version, tuple(undecoded), reasons_incomplete(warnings))
+                    return Listing(items, version, tuple(undecoded), reasons_incomplete(warnings))
                 if not token:
                     next_page = page_call(page.continue_)
                 del body, page

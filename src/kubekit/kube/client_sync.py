@@ -110,7 +110,8 @@ class SyncClient:
     ) -> Listing[K]:
         """Returns all objects, which of them could not be decoded, and why there may be others.
 
-        Reads page by page, and starts again if the list expired in between.
+        Reads page by page, and starts again if the list expired in between. The list's resourceVersion is that of its
+        first page, as in `Client.listing`.
         """
         return self._list_all_pages(
             lambda limit, token: calls.list_page(
@@ -141,7 +142,7 @@ class SyncClient:
         items: list[P] = []
         undecoded: list[Undecodable] = []
         warnings: list[str] = []
-        token, limit = "", 500
+        token, limit, version = "", 500, ""
         while True:
             try:
                 page, warned = self._send_with_warnings(page_of(limit, token))
@@ -149,14 +150,15 @@ class SyncClient:
                 if not token:
                     raise
                 # The next attempt has no pages, so that it cannot expire again.
-                items, undecoded, token, limit = [], [], "", 0
+                items, undecoded, token, limit, version = [], [], "", 0, ""
                 continue
+            version = version or page.resource_version
             warnings.extend(warned)
             items.extend(page.items)
             undecoded.extend(page.undecoded)
             token = page.continue_
             if not token:
-                return Listing(items, page.resource_version, tuple(undecoded), reasons_incomplete(warnings))
+                return Listing(items, version, tuple(undecoded), reasons_incomplete(warnings))
 
     def watch(
         self,

@@ -325,8 +325,8 @@ async def test_nobody_listens(transport: Transport) -> None:
 
 
 async def test_all_pages_are_one_list(api: ScriptedApi, transport: Transport) -> None:
-    """Pages of 500 follow their tokens."""
-    api.answers(node_list(node("a", 1), version=5, token="t"), node_list(node("b", 2), version=5))
+    """Pages of 500 follow their tokens; the version is the first one's, even if a server has another on each page."""
+    api.answers(node_list(node("a", 1), version=5, token="t"), node_list(node("b", 6), version=7))
     assert await transport.use(ClusterConfig(api.url)).list_all() == (["a", "b"], "5")
     assert api.targets == ["GET /api/v1/nodes?limit=500", "GET /api/v1/nodes?limit=500&continue=t"]
 

@@ -233,6 +233,21 @@ def test_an_object_that_a_program_prints_and_nobody_can_read(answer: bytes, tmp_
     assert caught.value.state == "failed"
 
 
+def test_pages_that_a_program_prints(tmp_path: Path) -> None:
+    """One list with the version of the first page, even if a server has another on each page."""
+    program = tmp_path / "kubectl"
+    pages = [
+        '{"metadata": {"resourceVersion": "5", "continue": "t"}, "items": [{"metadata": {"name": "a"}}]}',
+        '{"metadata": {"resourceVersion": "7"}, "items": [{"metadata": {"name": "b"}}]}',
+    ]
+    cases = f"*continue=t*) echo '{pages[1]}' ;; *) echo '{pages[0]}' ;;"
+    program.write_text(f'#!/bin/sh\ncase "$*" in {cases} esac\n')
+    program.chmod(0o755)
+    listing = ProgramLister(str(program)).listed(resource_of(ConfigMap), "", "")
+    assert [item["metadata"]["name"] for item in listing.items] == ["a", "b"]
+    assert listing.resource_version == "5"
+
+
 @pytest.mark.parametrize(
     ("reason", "state"), [("NotFound", None), ("Forbidden", "forbidden"), ("InternalError", "failed")]
 )

@@ -97,16 +97,17 @@ class ProgramLister:
         """Returns all objects. Raises Refused."""
         items: list[JSON] = []
         gaps: list[str] = []
-        token = ""
+        token = version = ""
         while True:
             call = calls.list_raw(resource, namespace, label_selector=selector, limit=PAGE, continue_=token)
             data, warnings = self._get(call.request)
             page = raw_page(data, resource)
+            version = version or page.resource_version
             items += page.items
             gaps += warnings
             token = page.continue_
             if not token:
-                return Listing(items, page.resource_version, (), tuple(dict.fromkeys(gaps)))
+                return Listing(items, version, (), tuple(dict.fromkeys(gaps)))
 
     def named(self, resource: Resource, namespace: str, name: str) -> JSON | None:
         """Returns one object, or None if there is none. Raises Refused."""
