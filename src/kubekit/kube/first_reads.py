@@ -15,7 +15,8 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock, run_within
 
 LISTS_AT_ONCE = 8
-WATCHES_AT_ONCE = 4
+# One kind that does not answer leaves a turn to the others.
+WATCHES_AT_ONCE = 2
 LONGEST_S = 2.0
 
 # Every server of Kubernetes has it. One that has just begun may list less than it will serve.
