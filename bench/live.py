@@ -114,7 +114,7 @@ def _once(folder: Path, kubeconfig: Path, log: Path) -> dict[str, Any]:
         event["verb"] for event in map(json.loads, log.read_text().splitlines()) if "preflight" in event["userAgent"]
     )
     return {
-        "seconds": round(measured.seconds, 1),
+        "seconds": round(measured.seconds, 2),
         # Of the target alone: what the server takes of the same cores is not in it.
         "cpu_seconds": round(sum(after[2:4]) - sum(before[2:4]), 1),
         "peak_mib": round(measured.peak_mib),
