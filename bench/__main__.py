@@ -31,6 +31,7 @@ NAMES = (
 BY_NAME = (
     "aims",
     "day",
+    "growth",
     "memory",
     "memory_in_image",
     "placements",

@@ -1,8 +1,8 @@
 """`python -m bench aims`: the figures that a user feels, each with its aim and whether it holds.
 
 Runs the benchmarks that the aims name, once each. `python -m bench.aims RESULT.json...` prints a page of such runs, and
-of those of `bench.turns` and `bench real_preflight`. A figure that a run lacks (a program is not there, a benchmark
-failed) is told as not measured, and does not hold.
+of those of `bench.turns`, `bench real_preflight` and `bench growth`. A figure that a run lacks (a program is not there,
+a benchmark failed) is told as not measured, and does not hold.
 
 Others share the machine, and it is half as fast in one minute as in another. So its pace is measured before and after
 each benchmark, and of several runs the page has each benchmark from the one in which the machine was quickest, whatever
@@ -59,6 +59,16 @@ class Judged:
     aim: str
     verdict: str
     why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """How a cost, a figure in `unit` by size, grows: as the size to the power of `exponent`, None if a size lacks."""
+
+    what: str
+    unit: str
+    figures: dict[int, float | None]
+    exponent: float | None
 
 
 MEDIAN = "median"
@@ -168,7 +178,7 @@ def quickest(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 def _told(results: Mapping[str, Any]) -> dict[str, Any]:
     judged = [asdict(each) for each in judge(results)]
-    return {"judged": judged, "growth": growth(results), "results": results}
+    return {"judged": judged, "growth": [asdict(each) for each in growth(results)], "results": results}
 
 
 def judge(results: Mapping[str, Any]) -> list[Judged]:
@@ -195,27 +205,30 @@ def figure_of(results: Mapping[str, Any], path: Sequence[str]) -> float | None:
     return float(found) if isinstance(found, int | float) else None
 
 
-# Three sizes of each, by the sizes' names in the results, and the figure within.
+# Three sizes of each, by the sizes' names in the results, the figure within, and its unit.
 _NODES = {"500 nodes": 500, "5000 nodes": 5_000, "10000 nodes": 10_000}
 _RULES = {"10": 10, "100": 100, "1000": 1_000}
 _EDGES = {"5000": 5_000, "10000": 10_000, "20000": 20_000}
-_SIZES: dict[str, tuple[tuple[str, ...], dict[str, int], tuple[str, ...]]] = {
-    "judging a cluster, by nodes": (("checks",), _NODES, ("cpu_seconds", MEDIAN)),
-    "its memory, by nodes": (("checks",), _NODES, ("peak_mib", MEDIAN)),
-    "PromQL rules, by rules": (("update_advice", "rules"), _RULES, ()),
-    "a graph judged, by edges": (("update_advice", "large_graph", "by_edges"), _EDGES, ()),
+_SIZES: dict[str, tuple[tuple[str, ...], dict[str, int], tuple[str, ...], str]] = {
+    "judging a cluster from files, by nodes": (("checks",), _NODES, ("cpu_seconds", MEDIAN), "seconds of a core"),
+    "its memory, by nodes": (("checks",), _NODES, ("peak_mib", MEDIAN), "MiB"),
+    "PromQL rules, by rules": (("update_advice", "rules"), _RULES, (), "s"),
+    "a graph judged, by edges": (("update_advice", "large_graph", "by_edges"), _EDGES, (), "s"),
 }
 
 
-def growth(results: Mapping[str, Any]) -> dict[str, float | None]:
-    """Returns the exponent by which each cost grows with its size: 1 is linear; None where a size was not measured."""
-    found = {}
-    for what, (place, sizes, path) in _SIZES.items():
-        values = {size: figure_of(results, (*place, name, *path)) for name, size in sizes.items()}
-        found[what] = (
-            exponent({size: value for size, value in values.items() if value}) if all(values.values()) else None
-        )
-    return found
+def growth(results: Mapping[str, Any]) -> list[Growth]:
+    """Returns how each cost grows that the benchmarks of the aims have at three sizes."""
+    return [
+        grown(what, unit, {size: figure_of(results, (*place, name, *path)) for name, size in sizes.items()})
+        for what, (place, sizes, path, unit) in _SIZES.items()
+    ]
+
+
+def grown(what: str, unit: str, figures: Mapping[int, float | None]) -> Growth:
+    """Returns the growth of a cost, given the figure at each size."""
+    known = {size: value for size, value in figures.items() if value}
+    return Growth(what, unit, dict(figures), exponent(known) if known and len(known) == len(figures) else None)
 
 
 def exponent(costs: Mapping[int, float]) -> float:
@@ -227,15 +240,21 @@ def exponent(costs: Mapping[int, float]) -> float:
 
 
 def page(result: Mapping[str, Any], *others: Mapping[str, Any]) -> str:
-    """Returns the page of a result of `run` or `quickest`, and of results of `bench.turns` and `real_preflight`."""
+    """Returns the page of a result of `run` or `quickest`, and of results of other benchmarks that belong to it.
+
+    `others` are of `bench.turns`, `real_preflight` and `growth`.
+    """
     held = sum(each["verdict"] == HOLDS for each in result["judged"])
     in_turns = [each for each in others if "figures" in each]
     on_nodes = [each["real_preflight"] for each in others if "real_preflight" in each]
+    by_size = [each["growth"] for each in others if isinstance(each.get("growth"), Mapping)]
     commands = [
         "python -m bench aims > result.json",
         *(["python -m bench.turns CHECKOUT NAME... > turns.json"] if in_turns else ()),
         *(["python -m bench real_preflight > nodes.json"] if on_nodes else ()),
-        f"python -m bench.aims result.json{' turns.json' * bool(in_turns)}{' nodes.json' * bool(on_nodes)}",
+        *(["python -m bench growth > growth.json"] if by_size else ()),
+        f"python -m bench.aims result.json{' turns.json' * bool(in_turns)}{' nodes.json' * bool(on_nodes)}"
+        f"{' growth.json' * bool(by_size)}",
     ]
     lines = [
         "# How close to the limit",
@@ -251,11 +270,7 @@ def page(result: Mapping[str, Any], *others: Mapping[str, Any]) -> str:
         "",
         *(line for turns in in_turns for line in _in_turns(result, turns)),
         *(line for measured in on_nodes for line in _on_nodes(measured)),
-        "How cost grows with size, as an exponent over three sizes (1 is linear):",
-        "",
-        "| | exponent |",
-        "|---|---|",
-        *(f"| {what} | {NOT_MEASURED if value is None else value} |" for what, value in result["growth"].items()),
+        *_growth_table(growth(result["results"]), by_size),
         "",
         *_dearest(result["results"]),
     ]
@@ -284,6 +299,25 @@ def _judged_table(result: Mapping[str, Any]) -> Iterator[str]:
         verdict = f"{row.verdict}{f', [why]({row.why})' if row.why else ''}"
         cells = [row.what, value, row.aim, verdict, *([f"{paces.get(benches[row.figure], '')}"] if paces else ())]
         yield f"| {' | '.join(cells)} |"
+
+
+def _growth_table(of_aims: Sequence[Growth], measured: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yields the lines about how costs grow: those of the aims' benchmarks, and those of `bench growth`."""
+    told = "".join(
+        f" At {each['commit']}, where a fixed piece of work took each processor {each['pace']} s (`bench/measure.py`), "
+        "but for the first four."
+        for each in measured
+    )
+    yield f"How cost grows with size, as an exponent over three sizes (1 is linear).{told}"
+    yield ""
+    yield "| | figures by size | | exponent |"
+    yield "|---|---|---|---|"
+    for each in (*of_aims, *(Growth(**cost) for one in measured for cost in one["costs"])):
+        figures = ", ".join(
+            f"{int(size):,}: {NOT_MEASURED if value is None else f'{value:.3g}'}"
+            for size, value in each.figures.items()
+        )
+        yield f"| {each.what} | {figures} | {each.unit} | {NOT_MEASURED if each.exponent is None else each.exponent} |"
 
 
 def _on_nodes(measured: Mapping[str, Any]) -> Iterator[str]:

@@ -192,18 +192,36 @@ def _config_map(name: str) -> dict[str, Any]:
     }
 
 
-def _fill(store: Path) -> None:
-    """Writes objects into the store of a server that does not run."""
+def _fill(store: Path, number: int) -> None:
+    """Writes so many objects into the store of a server that does not run."""
     database = sqlite3.connect(store)
     (last,) = database.execute("SELECT max(rv) FROM revisions").fetchone()
     rows = []
-    for rv in range(last + 1, last + 1 + MANY):
+    for rv in range(last + 1, last + 1 + number):
         obj = _config_map(f"many-{rv}")
         obj["metadata"] |= {"resourceVersion": str(rv), "creationTimestamp": "2026-01-14T09:00:00Z", "uid": str(rv)}
         rows.append((rv, "configmaps", key_of("default", f"many-{rv}"), json.dumps(obj).encode()))
     with database:
         database.executemany("INSERT INTO revisions VALUES (?, ?, ?, 0, ?)", rows)
     database.close()
+
+
+def beside(objects: int) -> dict[str, Any]:
+    """Starts on a store with so many objects, then the load."""
+    with tempfile.TemporaryDirectory() as folder:
+        with api_server_in(Path(folder)) as cluster:
+            SyncClient(cluster).send(calls.create(resource_of(ConfigMap), _config_map("bench")))
+        return _full(Path(folder), objects)
+
+
+def _full(folder: Path, objects: int) -> dict[str, Any]:
+    """Fills the store of a server that has ended and starts it again; then the load."""
+    _fill(next(folder.rglob("store.db")), objects)
+    (folder / "admin.kubeconfig").unlink()
+    started = time.perf_counter()
+    with api_server_in(folder) as cluster:
+        ready = round(time.perf_counter() - started, 3)
+        return {"objects": objects, "ready_seconds": ready, **asyncio.run(_load(cluster, "two"))}
 
 
 def run() -> dict[str, Any]:
@@ -217,8 +235,5 @@ def run() -> dict[str, Any]:
         with api_server_in(Path(folder)) as cluster:
             SyncClient(cluster).send(calls.create(resource_of(ConfigMap), _config_map("bench")))
             found = {**asyncio.run(_load(cluster, "one")), "watch": asyncio.run(_fan_out(cluster))}
-        _fill(next(Path(folder).rglob("store.db")))
-        (Path(folder) / "admin.kubeconfig").unlink()
-        with api_server_in(Path(folder)) as cluster:
-            full = {"objects": MANY, **asyncio.run(_load(cluster, "two"))}
+        full = _full(Path(folder), MANY)
     return {"ready_seconds": spread(ready), **found, "full": full}

@@ -66,6 +66,13 @@ def measure(server: str, *, window: int, foreign: int) -> dict[str, Any]:
     return found
 
 
+def installed(here: World) -> dict[str, Any]:
+    """What `measure` has of the installation, and of the operator's memory after it."""
+    assert here.payload(FIRST).is_dir(), "writing it is no part of what is measured"
+    with here.operator(FIRST) as operator:
+        return {"install": _reached(here, operator), "memory": _memory(operator)}
+
+
 def _reached(here: World, operator: Operator) -> dict[str, Any]:
     """From the operator's start until its release is Completed."""
     since = here.moment()

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import random
 import string
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -25,6 +25,7 @@ from runup.sandbox import crds
 from runup.sandbox.scenario.scenario_releases import operator_manifests
 
 JSON = dict[str, Any]
+T = TypeVar("T")
 
 MANIFESTS = 900
 DEFINITIONS = 140
@@ -79,9 +80,9 @@ class Written:
     bytes: int
 
 
-def write(folder: Path, version: str = FIRST, seed: int = 1) -> Written:
+def write(folder: Path, version: str = FIRST, seed: int = 1, *, share: float = 1.0) -> Written:
     """Write the payload of `version` into `folder`, which is made."""
-    files = payload(version, seed)
+    files = payload(version, seed, share)
     for name, data in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -101,16 +102,23 @@ def documents(data: bytes) -> list[JSON]:
     return [document for document in kyaml.load_all(data) if document is not None]
 
 
-def payload(version: str, seed: int = 1) -> dict[str, bytes]:
-    """The files of the release by their paths in the image."""
+def payload(version: str, seed: int = 1, share: float = 1.0) -> dict[str, bytes]:
+    """The files of the release by their paths in the image.
+
+    A smaller release has `share` of the components, of the definitions and of the bytes; it is installed, not updated.
+    """
     files = {f"manifests/{file.name}": file.read_bytes() for file in operator_manifests()}
     own = sum(text.count(b"\nkind: ") for text in files.values())
     shipped = crds.definition_files(generally_available=True)
     files |= {f"release-manifests/{file.name}": file.read_bytes() for file in shipped}
-    made = [*_definitions(seed, DEFINITIONS - len(shipped), version), *_components(version, seed)]
+    made = [
+        *_definitions(seed, _evenly(range(DEFINITIONS - len(shipped)), share), version),
+        *_components(version, seed, share),
+    ]
     files |= _written(made)
     have = own + len(shipped) + sum(len(found) for _, found in made)
-    files |= _written(_dashboards(MANIFESTS - have, seed, BYTES - sum(map(len, files.values())), version))
+    left = round(BYTES * share) - sum(map(len, files.values()))
+    files |= _written(_dashboards(round(MANIFESTS * share) - have, seed, left, version))
     files[METADATA_PATH] = release_metadata(version, [FIRST] if version != FIRST else [], [], {})
     files[IMAGE_REFERENCES_PATH] = _image_references(version)
     return files
@@ -120,9 +128,9 @@ def _written(made: list[tuple[str, list[JSON]]]) -> dict[str, bytes]:
     return {f"release-manifests/{name}": kyaml.dump_all(found).encode() for name, found in made}
 
 
-def _components(version: str, seed: int) -> Iterator[tuple[str, list[JSON]]]:
+def _components(version: str, seed: int, share: float) -> Iterator[tuple[str, list[JSON]]]:
     """The manifests of every component, in files as components name theirs."""
-    for number, (level, name) in enumerate(_COMPONENTS[: DEPLOYMENTS - 1]):
+    for number, (level, name) in _evenly(list(enumerate(_COMPONENTS[: DEPLOYMENTS - 1])), share):
         drawn = random.Random(f"{seed}/{name}")
         namespace, prefix = f"openshift-{name}", f"0000_{level}_{name}"
         operator = name.removesuffix("-operator") if number < OPERATORS else ""
@@ -281,11 +289,14 @@ def _image_references(version: str) -> bytes:
     return msgspec.json.encode(stream)
 
 
+def _evenly(items: Sequence[T], share: float) -> list[T]:
+    """That share of the items, evenly spaced."""
+    return [item for number, item in enumerate(items, 1) if int(number * share) > int((number - 1) * share)]
+
+
 def _dashboards(count: int, seed: int, room: int, version: str) -> list[tuple[str, list[JSON]]]:
     """What is missing: ConfigMaps of monitoring dashboards, which fill a release's bytes. The first ones change."""
     changing = CHANGED - DEPLOYMENTS - OPERATORS - _CHANGED_DEFINITIONS
-    if count < changing:
-        raise ValueError(f"only {count} ConfigMaps make up the payload, and {changing} of them are to change")
     each = max(200, room // count - 320)
     found = []
     for number in range(count):
@@ -300,9 +311,9 @@ def _dashboards(count: int, seed: int, room: int, version: str) -> list[tuple[st
 _CHANGED_DEFINITIONS = 28
 
 
-def _definitions(seed: int, count: int, version: str) -> Iterator[tuple[str, list[JSON]]]:
+def _definitions(seed: int, numbers: Iterable[int], version: str) -> Iterator[tuple[str, list[JSON]]]:
     """Definitions from 295 KB down to 3 KB, most of them small; every fourth of the first ones changes."""
-    for number in range(count):
+    for number in numbers:
         of = version if number % 4 == 0 and number < 4 * _CHANGED_DEFINITIONS else FIRST
         group, served, kind = _kind(number)
         level, component = _COMPONENTS[number % (DEPLOYMENTS - 1)]

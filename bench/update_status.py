@@ -128,7 +128,7 @@ class Watcher:
         self.times.append(now)
 
 
-async def fill(client: Client) -> None:
+async def fill(client: Client, nodes: int) -> None:
     """The definitions, the cluster, its nodes."""
     for file in crds.definition_files(generally_available=True):
         for body in yaml.safe_load_all(file.read_text()):
@@ -137,7 +137,7 @@ async def fill(client: Client) -> None:
         await client.send(calls.create(NAMESPACES, object_("v1", "Namespace", name, {})))
     for resource, body in cluster():
         await _create(client, resource, body)
-    numbers = iter(range(NODES))
+    numbers = iter(range(nodes))
 
     async def worker() -> None:
         for number in numbers:
@@ -155,13 +155,13 @@ async def _create(client: Client, resource: Resource, body: JSON) -> None:
         await client.send(calls.replace(resource, {**made, "status": body["status"]}, subresource="status"))
 
 
-async def drive(client: Client, watcher: Watcher) -> list[float]:
-    """Change nodes for SECONDS; the seconds from each change to the object that shows it."""
+async def drive(client: Client, watcher: Watcher, nodes: int, seconds: float) -> list[float]:
+    """Change nodes for so many seconds; the seconds from each change to the object that shows it."""
     sent: list[tuple[str, str, float]] = []
-    order = list(range(3, NODES))
+    order = list(range(3, nodes))
     started = time.perf_counter()
     count = 0
-    while (passed := time.perf_counter() - started) < SECONDS:
+    while (passed := time.perf_counter() - started) < seconds:
         # Waves: a group of nodes goes through all steps together, then the next group.
         wave, rest = divmod(count, len(STEPS) * 25)
         step, place = divmod(rest, 25)
@@ -197,10 +197,10 @@ def usage(pid: int) -> tuple[float, float]:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"), int(peak.split()[1]) / 1024
 
 
-async def measure(config: ClusterConfig, kubeconfig: Path, log: Path) -> JSON:
+async def measure(config: ClusterConfig, kubeconfig: Path, log: Path, nodes: int, seconds: float) -> JSON:
     """The whole run."""
     async with Client(config) as client:
-        await fill(client)
+        await fill(client, nodes)
         watcher = Watcher(client)
         following = asyncio.create_task(watcher.run())
         with controller(kubeconfig, log) as child:
@@ -213,7 +213,7 @@ async def measure(config: ClusterConfig, kubeconfig: Path, log: Path) -> JSON:
             await asyncio.sleep(5)
             cpu_before, _ = usage(child.pid)
             writes_before, begin = len(watcher.times), time.perf_counter()
-            latencies = await drive(client, watcher)
+            latencies = await drive(client, watcher, nodes, seconds)
             minutes = (time.perf_counter() - begin) / 60
             cpu_after, peak = usage(child.pid)
             quiet_from, cpu_quiet = len(watcher.times), cpu_after
@@ -227,7 +227,7 @@ async def measure(config: ClusterConfig, kubeconfig: Path, log: Path) -> JSON:
             }
     body = max(watcher.sizes)
     return {
-        "nodes": NODES,
+        "nodes": nodes,
         "pools": POOLS,
         "node_changes": len(latencies),
         "node_changes_a_second": CHANGES_A_SECOND,
@@ -258,12 +258,12 @@ def _command(kubeconfig: Path, words: list[str]) -> JSON:
     }
 
 
-def run() -> JSON:
+def run(nodes: int = NODES, seconds: float = SECONDS) -> JSON:
     """One API server, one controller."""
     with tempfile.TemporaryDirectory() as folder, api_server_in(Path(folder)) as config:
         log = Path(folder) / "controller.log"
         try:
-            return asyncio.run(measure(config, Path(folder) / "admin.kubeconfig", log))
+            return asyncio.run(measure(config, Path(folder) / "admin.kubeconfig", log, nodes, seconds))
         except BaseException:
             if log.exists():
                 sys.stderr.write(log.read_text()[-4000:])

@@ -47,9 +47,21 @@ def test_how_a_cost_grows(costs: dict[int, float], exponent: float) -> None:
 def test_growth_of_what_was_not_measured() -> None:
     """One size of three lacks."""
     results = {"update_advice": {"rules": {"10": 0.1, "100": 0.2}, "large_graph": {"by_edges": EDGES}}}
-    found = aims.growth(results)
+    found = {each.what: each.exponent for each in aims.growth(results)}
     assert found["PromQL rules, by rules"] is None
     assert found["a graph judged, by edges"] == 1.0
+
+
+def test_the_page_of_growth() -> None:
+    """What was measured beside the aims stands below what the aims have; a size that lacks is said."""
+    costs = [
+        asdict(aims.grown("first report, by nodes", "s", {2_500: 1.0, 5_000: 2.0, 10_000: 4.0})),
+        asdict(aims.grown("installed, by manifests", "s", {450: 4.0, 675: None, 900: 8.0})),
+    ]
+    page = aims.page(measured("abc", 0.3, 9000), {"growth": {"commit": "def", "pace": 0.2, "costs": costs}})
+    assert "| first report, by nodes | 2,500: 1, 5,000: 2, 10,000: 4 | s | 1.0 |\n" in page
+    assert "| installed, by manifests | 450: 4, 675: not measured, 900: 8 | s | not measured |\n" in page
+    assert "python -m bench growth > growth.json\npython -m bench.aims result.json growth.json\n" in page
 
 
 EDGES = {"5000": 0.05, "10000": 0.1, "20000": 0.2}
@@ -65,7 +77,7 @@ def test_the_page() -> None:
     }
     judged = [asdict(each) for each in aims.judge(results)]
     machine = {"processors": 2, "memory_gib": 24, "python": "3.11"}
-    told = {"commit": "abc", **machine, "judged": judged, "growth": aims.growth(results), "results": results}
+    told = {"commit": "abc", **machine, "judged": judged, "growth": [], "results": results}
     page = aims.page(aims.quickest([told]))
     assert "| `version` | 2.2 | at most 2.3 times a bare interpreter | holds |\n" in page
     why = "[why](decisions/0109-what-an-operator-keeps-in-memory.md)"
@@ -106,7 +118,7 @@ def test_the_page_of_two_checkouts(measured_at: str, row: str) -> None:
     judged = [asdict(each) for each in aims.judge({"api": {"gets": {"gets_per_second": 6000}}})]
     measured = {"processors": 2, "memory_gib": 24, "python": "3.11", "commit": measured_at}
     page = aims.page(
-        measured | {"judged": judged, "growth": {}, "results": {}},
+        measured | {"judged": judged, "growth": [], "results": {}},
         {"other": "abc", "here": "def", "rounds": 3, "figures": [GETS]},
     )
     assert row in page
@@ -117,7 +129,7 @@ def measured(commit: str, pace: float, gets: int) -> dict[str, Any]:
     results = {"api": {"gets": {"gets_per_second": gets}}}
     judged = [asdict(each) for each in aims.judge(results)]
     told = {"commit": commit, "processors": 2, "memory_gib": 24, "python": "3.11", "paces": {"api": pace}}
-    return {**told, "judged": judged, "growth": aims.growth(results), "results": results}
+    return {**told, "judged": judged, "growth": [], "results": results}
 
 
 def test_of_several_runs_the_page_has_the_quickest_machine() -> None:
