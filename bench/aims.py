@@ -314,10 +314,13 @@ def _growth_table(of_aims: Sequence[Growth], measured: Sequence[Mapping[str, Any
     yield "|---|---|---|---|"
     for each in (*of_aims, *(Growth(**cost) for one in measured for cost in one["costs"])):
         figures = ", ".join(
-            f"{int(size):,}: {NOT_MEASURED if value is None else f'{value:.3g}'}"
-            for size, value in each.figures.items()
+            f"{int(size):,}: {NOT_MEASURED if value is None else _short(value)}" for size, value in each.figures.items()
         )
         yield f"| {each.what} | {figures} | {each.unit} | {NOT_MEASURED if each.exponent is None else each.exponent} |"
+
+
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def _on_nodes(measured: Mapping[str, Any]) -> Iterator[str]:
