@@ -304,8 +304,8 @@ def _judged_table(result: Mapping[str, Any]) -> Iterator[str]:
 def _growth_table(of_aims: Sequence[Growth], measured: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yields the lines about how costs grow: those of the aims' benchmarks, and those of `bench growth`."""
     told = "".join(
-        f" At {each['commit']}, where a fixed piece of work took each processor {each['pace']} s (`bench/measure.py`), "
-        "but for the first four."
+        f" The first {len(of_aims)} are of the run above, the others were measured at {each['commit']}, where a fixed "
+        f"piece of work took each processor {each['pace']} s (`bench/measure.py`)."
         for each in measured
     )
     yield f"How cost grows with size, as an exponent over three sizes (1 is linear).{told}"
@@ -360,11 +360,13 @@ def _dearest(results: Mapping[str, Any]) -> list[str]:
     checks = results.get("checks", {}).get("10000 nodes", {}).get("dearest_checks", {})
     if not checks:
         return []
-    rows = [f"| {name} | {seconds:g} |" for name, seconds in checks.items()]
+    why = importlib.import_module("bench.checks").WHY
+    rows = [f"| {name} | {seconds:g} | {why.get(name, '')} |" for name, seconds in checks.items()]
     told = (
-        "What takes most of a core at 10,000 nodes when the checks first meet it, in seconds; what they share is apart:"
+        "What takes most of a core at 10,000 nodes and 300,000 pods when the checks first meet them, in seconds, and why; "
+        "what they share is apart:"
     )
-    return [told, "", "| check | seconds |", "|---|---|", *rows]
+    return [told, "", "| check | seconds | |", "|---|---|---|", *rows]
 
 
 def _in_turns(result: Mapping[str, Any], turns: Mapping[str, Any]) -> list[str]:

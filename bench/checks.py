@@ -30,6 +30,17 @@ NODES_A_BUDGET, PODS_A_NODE, PODS_A_CROWDED_NODE = 5, 10, 30
 CROWDED, NAMESPACES = 10_000, 200
 ROUNDS = 3
 DEAREST = 7
+# What the dearest ones do; all of it is done for each of 300,000 pods.
+WHY = {
+    "SpreadOnOneNode": "finds the workload of each pod by its owner, and remembers its node",
+    "HeadroomShort": "adds up the requests of each pod, and asks once more whether a drain moves it",
+    "PodDisruptionBudgetPods": "counts pods by their labels, which are matched with budgets once for all that share them",
+    "(shared: pods that a drain evicts)": "looks at the phase, the node and the owners of each pod",
+    "(shared: pods by node and by namespace)": "puts each pod into two lists",
+    "StuckTerminating": "asks each pod whether it is being deleted",
+    "SystemPodsFailing": "asks each pod whether it fails, and since when",
+    "UnmanagedPods": "asks each pod whether it has an owner",
+}
 CHECK = {
     "apiVersion": "preflight.runup.dev/v1alpha1",
     "kind": "PreflightCheck",
