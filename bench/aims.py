@@ -363,8 +363,8 @@ def _dearest(results: Mapping[str, Any]) -> list[str]:
     why = importlib.import_module("bench.checks").WHY
     rows = [f"| {name} | {seconds:g} | {why.get(name, '')} |" for name, seconds in checks.items()]
     told = (
-        "What takes most of a core at 10,000 nodes and 300,000 pods when the checks first meet them, in seconds, and why; "
-        "what they share is apart:"
+        "What takes most of a core at 10,000 nodes and 300,000 pods when the checks first meet them, in seconds, and "
+        "why; what they share is apart:"
     )
     return [told, "", "| check | seconds | |", "|---|---|---|", *rows]
 

@@ -34,7 +34,7 @@ DEAREST = 7
 WHY = {
     "SpreadOnOneNode": "finds the workload of each pod by its owner, and remembers its node",
     "HeadroomShort": "adds up the requests of each pod, and asks once more whether a drain moves it",
-    "PodDisruptionBudgetPods": "counts pods by their labels, which are matched with budgets once for all that share them",
+    "PodDisruptionBudgetPods": "counts pods by their labels, which are matched with budgets once for all alike",
     "(shared: pods that a drain evicts)": "looks at the phase, the node and the owners of each pod",
     "(shared: pods by node and by namespace)": "puts each pod into two lists",
     "StuckTerminating": "asks each pod whether it is being deleted",

@@ -141,9 +141,10 @@ class Client:
 
         If the list expires between two pages (410), it is read again as a whole, so that it cannot expire twice. `keep`
         reduces the objects of each page, so that at most two pages are in memory in full. The next page is requested as
-        soon as its token is known, mostly before the objects of the current one are decoded. The list's resourceVersion
-        is that of its first page, as in client-go: a server that keeps no old versions answers each page as of then, and
-        a watch from a later page's version would miss what changed in an earlier one.
+        soon as its token is known, mostly before the objects of the current one are decoded.
+
+        The list's resourceVersion is that of its first page, as in client-go. A server that keeps no old versions
+        answers each page as of then: a watch from a later page's version would miss what changed in an earlier one.
         """
 
         def page_call(token: str, limit: int = PAGE_SIZE) -> _RequestedPage[K]:
