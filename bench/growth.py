@@ -20,7 +20,7 @@ from bench.measure import pace
 from bench.releases_world import SERVERS, world
 
 NODES = (2_500, 5_000, 10_000)
-NODES_OF_AN_UPDATE = (1_250, 2_500, 5_000)
+NODES_OF_AN_UPDATE = (5_000, 10_000, 20_000)
 SECONDS_OF_CHANGES = 30.0
 # Half, three quarters and all of a real release: what every release has is a fifth of it.
 SHARES = (0.5, 0.75, 1.0)
