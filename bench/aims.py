@@ -63,7 +63,7 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """How a cost, a figure in `unit` by size, grows: as the size to the power of `exponent`, None if a size lacks."""
+    """How a cost, a figure in `unit` by size, grows: as the size to the power of `exponent`; None if a size lacks or is 0."""
 
     what: str
     unit: str

@@ -22,7 +22,7 @@ from bench.releases_world import SERVERS, world
 NODES = (2_500, 5_000, 10_000)
 NODES_OF_AN_UPDATE = (5_000, 10_000, 20_000)
 SECONDS_OF_CHANGES = 30.0
-# Half, three quarters and all of a real release: what every release has is a fifth of it.
+# Half, three quarters and all of a real release: below half, there is no room for dashboards (`release_payload`).
 SHARES = (0.5, 0.75, 1.0)
 OBJECTS = (25_000, 50_000, 100_000)
 CORE, WALL, MIB = "seconds of a core", "s", "MiB"

@@ -297,6 +297,8 @@ def _evenly(items: Sequence[T], share: float) -> list[T]:
 def _dashboards(count: int, seed: int, room: int, version: str) -> list[tuple[str, list[JSON]]]:
     """What is missing: ConfigMaps of monitoring dashboards, which fill a release's bytes. The first ones change."""
     changing = CHANGED - DEPLOYMENTS - OPERATORS - _CHANGED_DEFINITIONS
+    if count < 1:
+        raise ValueError("the share is too small: what every release has is more than all of its manifests")
     each = max(200, room // count - 320)
     found = []
     for number in range(count):
