@@ -63,7 +63,10 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """How a cost, a figure in `unit` by size, grows: as the size to the power of `exponent`; None if a size lacks or is 0."""
+    """How a cost, a figure in `unit` by size, grows: as the size to the power of `exponent`.
+
+    That is None if a figure lacks or is 0.
+    """
 
     what: str
     unit: str

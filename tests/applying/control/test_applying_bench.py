@@ -52,3 +52,20 @@ def test_the_second_release_changes_140_manifests(first: dict[str, bytes]) -> No
     # Both are rendered with one image here; the operator's own Deployment differs by its image alone.
     own = {key for key in before if key[1] == "Deployment" and key[3] == "cluster-version-operator"}
     assert len(changed | own) == release_payload.CHANGED
+
+
+def test_a_smaller_release_has_its_share_of_each_kind() -> None:
+    """Of manifests, bytes, definitions and components alike, so that what costs grow with is one size."""
+    files = release_payload.payload(FIRST, share=0.5)
+    kinds = Counter(kind for _, kind, _, _ in _manifests(files))
+    assert kinds.total() == release_payload.MANIFESTS / 2
+    assert sum(map(len, files.values())) == pytest.approx(4_000_000, rel=0.01)
+    # What every release has is in each of them.
+    assert kinds["CustomResourceDefinition"] == pytest.approx(70, abs=10)
+    assert kinds["Deployment"] == pytest.approx(23, abs=1)
+
+
+def test_a_release_without_room_for_its_own_manifests() -> None:
+    """A share that is too small is refused."""
+    with pytest.raises(ValueError, match="the share is too small"):
+        release_payload.payload(FIRST, share=0.1)
