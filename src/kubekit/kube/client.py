@@ -16,7 +16,6 @@ import aiohttp
 from yarl import URL
 
 import kubekit
-from kubekit.api.codec import Undecodable
 from kubekit.api.meta_v1 import Object
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.kube import calls
@@ -25,7 +24,7 @@ from kubekit.kube.auth import Credential
 from kubekit.kube.clock import Clock, ShiftedClock, SystemClock
 from kubekit.kube.config import ClusterConfig
 from kubekit.kube.line_splitter import Lines
-from kubekit.kube.list_pages import Listing, Page, early_token
+from kubekit.kube.list_pages import JoinedPages, Listing, Page, early_token
 from kubekit.kube.request import Call, Request
 from kubekit.kube.retry_policy import DEFAULT_TIMEOUTS, Attempts, Timeouts, headers_of, unreachable_error
 from kubekit.kube.server_time import ServerTime
@@ -142,9 +141,6 @@ class Client:
         If the list expires between two pages (410), it is read again as a whole, so that it cannot expire twice. `keep`
         reduces the objects of each page, so that at most two pages are in memory in full. The next page is requested as
         soon as its token is known, mostly before the objects of the current one are decoded.
-
-        The list's resourceVersion is that of its first page, as in client-go. A server that keeps no old versions
-        answers each page as of then: a watch from a later page's version would miss what changed in an earlier one.
         """
 
         def page_call(token: str, limit: int = PAGE_SIZE) -> _RequestedPage[K]:
@@ -160,10 +156,8 @@ class Client:
             )
             return _RequestedPage(self, call, token, warnings.extend)
 
-        items: list[K] = []
-        undecoded: list[Undecodable] = []
+        pages = JoinedPages(keep)
         warnings: list[str] = []
-        version = ""
         next_page = page_call("")
         try:
             while True:
@@ -172,7 +166,7 @@ class Client:
                 except Gone:
                     if not next_page.token:
                         raise
-                    items, undecoded, version, next_page = [], [], "", page_call("", 0)
+                    pages, next_page = JoinedPages(keep), page_call("", 0)
                     continue
                 decode = next_page.call.decode
                 if token := early_token(body):
@@ -180,11 +174,9 @@ class Client:
                     # One turn of the event loop, so that the request is sent before decoding blocks.
                     await asyncio.sleep(0)
                 page = decode(body)
-                version = version or page.resource_version
-                items.extend(map(keep, page.items) if keep else page.items)
-                undecoded.extend(page.undecoded)
+                pages.add(page)
                 if not page.continue_:
-                    return Listing(items, version, tuple(undecoded), reasons_incomplete(warnings))
+                    return pages.listing(reasons_incomplete(warnings))
                 if not token:
                     next_page = page_call(page.continue_)
                 del body, page

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
 import kubekit
-from kubekit.api.codec import DecodeError, Undecodable
+from kubekit.api.codec import DecodeError
 from kubekit.api.meta_v1 import Object
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.http.http_connection import Answer, Connection
@@ -110,8 +110,7 @@ class SyncClient:
     ) -> Listing[K]:
         """Returns all objects, which of them could not be decoded, and why there may be others.
 
-        Reads page by page, and starts again if the list expired in between. The list's resourceVersion is that of its
-        first page, as in `Client.listing`.
+        Reads page by page, and starts again if the list expired in between.
         """
         return self._list_all_pages(
             lambda limit, token: calls.list_page(
@@ -136,13 +135,12 @@ class SyncClient:
     def _list_all_pages(self, page_of: Callable[[int, str], Call[Page[P]]]) -> Listing[P]:
         """Returns all pages of a list as one; `page_of` makes the call for a page, from its size and token."""
         # Imported here because most commands read single objects only.
-        from kubekit.kube.list_pages import Listing
+        from kubekit.kube.list_pages import JoinedPages
         from kubekit.kube.warnings import reasons_incomplete
 
-        items: list[P] = []
-        undecoded: list[Undecodable] = []
+        pages: JoinedPages[P] = JoinedPages()
         warnings: list[str] = []
-        token, limit, version = "", 500, ""
+        token, limit = "", 500
         while True:
             try:
                 page, warned = self._send_with_warnings(page_of(limit, token))
@@ -150,15 +148,13 @@ class SyncClient:
                 if not token:
                     raise
                 # The next attempt has no pages, so that it cannot expire again.
-                items, undecoded, token, limit, version = [], [], "", 0, ""
+                pages, token, limit = JoinedPages(), "", 0
                 continue
-            version = version or page.resource_version
             warnings.extend(warned)
-            items.extend(page.items)
-            undecoded.extend(page.undecoded)
+            pages.add(page)
             token = page.continue_
             if not token:
-                return Listing(items, version, tuple(undecoded), reasons_incomplete(warnings))
+                return pages.listing(reasons_incomplete(warnings))
 
     def watch(
         self,

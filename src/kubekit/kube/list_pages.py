@@ -58,6 +58,30 @@ class Listing(msgspec.Struct, Generic[T], frozen=True):
         return self.items
 
 
+class JoinedPages(Generic[T]):
+    """The pages of a list as they come, each object reduced by `keep`, for one `Listing`.
+
+    Its resourceVersion is that of the first page, as in client-go. A server that keeps no old versions answers each
+    page as of then: a watch from a later page's version would miss what changed in an earlier one.
+    """
+
+    def __init__(self, keep: Callable[[T], T] | None = None) -> None:
+        self._keep = keep
+        self._items: list[T] = []
+        self._undecoded: list[Undecodable] = []
+        self._version = ""
+
+    def add(self, page: Page[T]) -> None:
+        """Adds the next page."""
+        self._version = self._version or page.resource_version
+        self._items.extend(map(self._keep, page.items) if self._keep else page.items)
+        self._undecoded.extend(page.undecoded)
+
+    def listing(self, incomplete: tuple[str, ...]) -> Listing[T]:
+        """Returns the list; `incomplete` has the reasons why there may be more."""
+        return Listing(self._items, self._version, tuple(self._undecoded), incomplete)
+
+
 class WatchEvent(msgspec.Struct, Generic[K], frozen=True):
     """A change. Of a BOOKMARK only `object.metadata.resource_version` is meaningful."""
 

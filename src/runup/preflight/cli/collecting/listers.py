@@ -15,7 +15,7 @@ from kubekit.api.scheme import Resource
 from kubekit.kube import calls
 from kubekit.kube.api_errors import ApiError, Forbidden, NotFound, Unauthorized
 from kubekit.kube.client_sync import SyncClient
-from kubekit.kube.list_pages import Listing, raw_page
+from kubekit.kube.list_pages import JoinedPages, Listing, raw_page
 from kubekit.kube.request import Request
 from kubekit.kube.warnings import INCOMPLETE
 from runup.preflight.control.server_version import git_version
@@ -95,19 +95,18 @@ class ProgramLister:
 
     def listed(self, resource: Resource, namespace: str, selector: str) -> Listing[JSON]:
         """Returns all objects. Raises Refused."""
-        items: list[JSON] = []
+        pages: JoinedPages[JSON] = JoinedPages()
         gaps: list[str] = []
-        token = version = ""
+        token = ""
         while True:
             call = calls.list_raw(resource, namespace, label_selector=selector, limit=PAGE, continue_=token)
             data, warnings = self._get(call.request)
             page = raw_page(data, resource)
-            version = version or page.resource_version
-            items += page.items
+            pages.add(page)
             gaps += warnings
             token = page.continue_
             if not token:
-                return Listing(items, version, (), tuple(dict.fromkeys(gaps)))
+                return pages.listing(tuple(dict.fromkeys(gaps)))
 
     def named(self, resource: Resource, namespace: str, name: str) -> JSON | None:
         """Returns one object, or None if there is none. Raises Refused."""
