@@ -23,6 +23,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from bench.checks import WHY
 from bench.measure import pace
 
 HOLDS, MISSED, NOT_MEASURED = "holds", "missed", "not measured"
@@ -250,7 +251,7 @@ def page(result: Mapping[str, Any], *others: Mapping[str, Any]) -> str:
     held = sum(each["verdict"] == HOLDS for each in result["judged"])
     in_turns = [each for each in others if "figures" in each]
     on_nodes = [each["real_preflight"] for each in others if "real_preflight" in each]
-    by_size = [each["growth"] for each in others if isinstance(each.get("growth"), Mapping)]
+    by_size = [each["growth"] for each in others if "growth" in each]
     commands = [
         "python -m bench aims > result.json",
         *(["python -m bench.turns CHECKOUT NAME... > turns.json"] if in_turns else ()),
@@ -363,8 +364,7 @@ def _dearest(results: Mapping[str, Any]) -> list[str]:
     checks = results.get("checks", {}).get("10000 nodes", {}).get("dearest_checks", {})
     if not checks:
         return []
-    why = importlib.import_module("bench.checks").WHY
-    rows = [f"| {name} | {seconds:g} | {why.get(name, '')} |" for name, seconds in checks.items()]
+    rows = [f"| {name} | {seconds:g} | {WHY.get(name, '')} |" for name, seconds in checks.items()]
     told = (
         "What takes most of a core at 10,000 nodes and 300,000 pods when the checks first meet them, in seconds, and "
         "why; what they share is apart:"

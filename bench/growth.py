@@ -60,7 +60,7 @@ def run() -> dict[str, Any]:
     before = pace()
     costs = [
         *_costs("nodes", _LIVE, {size: live.run(size) for size in _told("live", NODES)}),
-        *_costs("nodes", _UPDATE_STATUS, {size: _update(size) for size in _told("update", NODES_OF_AN_UPDATE)}),
+        *_costs("nodes", _UPDATE_STATUS, _updates()),
         *_costs("manifests", _APPLYING, _releases()),
         *_costs("objects", _SANDBOX, {size: _sandbox(size) for size in _told("sandbox", OBJECTS)}),
     ]
@@ -81,8 +81,8 @@ def _costs(size_of: str, paths: _Paths, results: Mapping[int, Mapping[str, Any]]
     ]
 
 
-def _update(nodes: int) -> dict[str, Any]:
-    return update_status.run(nodes, SECONDS_OF_CHANGES)
+def _updates() -> dict[int, dict[str, Any]]:
+    return {nodes: update_status.run(nodes, SECONDS_OF_CHANGES) for nodes in _told("update", NODES_OF_AN_UPDATE)}
 
 
 def _releases() -> dict[int, dict[str, Any]]:
