@@ -12,7 +12,7 @@ PYTEST := $(BIN)/python -m pytest --dist loadgroup --rerun-alone
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
 
-$(VENV)/.runtime: requirements.lock pyproject.toml
+$(VENV)/.runtime: requirements.lock $(wildcard packages/*/pyproject.toml)
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if v >= (3, 11) else f"runup needs Python 3.11 or later; $(PYTHON) is {v[0]}.{v[1]}. Set PYTHON=/path/to/python3.11")'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing runup into $(VENV)"
@@ -66,10 +66,14 @@ COUNT ?= 50
 mutants: $(VENV)/.dev ## which of COUNT small changes to the code no test notices (SEED chooses them), as JSON
 	@$(BIN)/python -m bench.mutants --seed $(SEED) --count $(COUNT)
 
+LOCK := $(BIN)/uv pip compile -q --no-header --python-version 3.11.0 --generate-hashes --no-emit-index-url
+PACKAGES := $(wildcard packages/*/pyproject.toml)
+# The three packages are not in the locks: they are what is installed with them.
+OURS := --no-emit-package kubekit --no-emit-package kubesandbox --no-emit-package kube-runup
 lock: $(VENV)/.dev ## pin the newest versions that the floors allow
-	$(BIN)/uv pip compile -q --no-header --python-version 3.11.0 --generate-hashes --no-emit-index-url pyproject.toml -o requirements.lock
-	$(BIN)/uv pip compile -q --no-header --python-version 3.11.0 --generate-hashes --no-emit-index-url pyproject.toml --group dev -o requirements-dev.lock
-	$(BIN)/uv pip compile -q --no-header --python-version 3.11.0 --generate-hashes --no-emit-index-url --group build -o requirements-build.lock
+	$(LOCK) $(OURS) $(PACKAGES) --extra signatures --extra sandbox -o requirements.lock
+	$(LOCK) $(OURS) $(PACKAGES) --extra signatures --extra sandbox --group pyproject.toml:dev -o requirements-dev.lock
+	$(LOCK) --group pyproject.toml:build -o requirements-build.lock
 
 licences: $(VENV)/.dev ## the licences of what runup installs; fails on one that does not fit
 	@$(BIN)/python tools/licences.py
@@ -78,7 +82,7 @@ licences: $(VENV)/.dev ## the licences of what runup installs; fails on one that
 PROGRAM ?= build/sbom/bin/python
 sbom: $(VENV)/.dev ## what an installed wheel consists of, as CycloneDX, in build/runup.cdx.json
 	@test $(PROGRAM) != build/sbom/bin/python || tools/install-wheel $(BIN) build/sbom
-	$(BIN)/cyclonedx-py environment $(PROGRAM) --pyproject pyproject.toml --output-reproducible --of JSON -o build/runup.cdx.json
+	$(BIN)/cyclonedx-py environment $(PROGRAM) --pyproject packages/runup/pyproject.toml --output-reproducible --of JSON -o build/runup.cdx.json
 
 ARCHITECTURES ?= amd64
 image: $(VENV)/.dev ## the operator's image from source, as an OCI layout in build/image (ARCHITECTURES="amd64 arm64" for both)

@@ -72,7 +72,16 @@ def process(argv: Sequence[str], env: dict[str, str] | None = None) -> Run:
 
 def compile_bytecode(checkout: Path) -> None:
     """Compile the sources of `checkout`, as an installation does: the sandbox's containers would, and keep nothing."""
-    subprocess.run([sys.executable, "-m", "compileall", "-q", str(checkout / "src")], check=True)
+    subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "compileall",
+            "-q",
+            *map(str, (*checkout.glob("packages/*/src"), *checkout.glob("src"))),
+        ],
+        check=True,
+    )
 
 
 def spread(values: Sequence[float], digits: int = 3) -> dict[str, float]:

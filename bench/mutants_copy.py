@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
-from bench.mutants_made import ROOT, SOURCES, Mutant, room_of, text_of
+from bench.mutants_made import ROOT, Mutant, inside, room_of, text_of
 
 LEFT_OUT = (".venv", ".git", ".hypothesis", "build", ".*_cache")
 BESIDE = ROOT.parent / "shared"
@@ -40,7 +40,7 @@ def nearest_tests(path: Path) -> list[str]:
     Where nobody names it, whoever names what imports it. Kept texts are as near to all of a package that they name.
     Journeys and the real server are too far.
     """
-    inside, dotted = Path(room_of(path), *path.relative_to(SOURCES).parts[2:]), dotted_name(path)
+    in_room, dotted = Path(room_of(path), *inside(path).parts[2:]), dotted_name(path)
     every = (file for file in (ROOT / "tests").rglob("test_*.py"))
     files = sorted(file for file in every if file.relative_to(ROOT / "tests").parts[0] not in FAR)
     names = {dotted}
@@ -49,7 +49,7 @@ def nearest_tests(path: Path) -> list[str]:
         if not above:
             break
         names |= above
-    folder = next(each for each in (ROOT / "tests" / inside).parents if each.is_dir())
+    folder = next(each for each in (ROOT / "tests" / in_room).parents if each.is_dir())
     near_by = [file for file in files if file.is_relative_to(folder)]
     kept = [file for file in files if file.parent.name == "golden" and dotted.rpartition(".")[0] in imported(file)]
     ordered = dict.fromkeys((*(file for file in naming if file in near_by), *kept, *near_by, *naming))
@@ -58,12 +58,12 @@ def nearest_tests(path: Path) -> list[str]:
 
 @cache
 def _sources() -> tuple[Path, ...]:
-    return tuple(sorted(SOURCES.rglob("*.py")))
+    return tuple(sorted(ROOT.glob("packages/*/src/**/*.py")))
 
 
 def dotted_name(path: Path) -> str:
     """The name by which a module is imported."""
-    return ".".join(path.relative_to(ROOT / "src").with_suffix("").parts).removesuffix(".__init__")
+    return ".".join(inside(path).with_suffix("").parts).removesuffix(".__init__")
 
 
 @cache
@@ -94,7 +94,11 @@ class Copy:
 
     def environment(self) -> dict[str, str]:
         """The copy stands before the installed package; tables that can be as long as one likes are short."""
-        return {"RUNUP_FIT_CASES": "20"} | os.environ | {"PYTHONPATH": str(self.folder / "src")}
+        return (
+            {"RUNUP_FIT_CASES": "20"}
+            | os.environ
+            | {"PYTHONPATH": ":".join(map(str, self.folder.glob("packages/*/src")))}
+        )
 
     @contextlib.contextmanager
     def changed(self, mutant: Mutant) -> Iterator[None]:

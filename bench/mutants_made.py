@@ -19,25 +19,30 @@ from cosmic_ray.mutating import mutate_code
 from cosmic_ray.operators.operator import Operator
 
 ROOT = Path(__file__).parent.parent
-SOURCES = ROOT / "src"
 OUR_OWN, BESIDE_IT = "runup", ("kubekit", "kubesandbox")
 # A feature is a room; of the other packages each folder is.
 ROOMS = tuple(
     (f"{package}/" if package != OUR_OWN else "") + folder.name
     for package in (OUR_OWN, *BESIDE_IT)
-    for folder in sorted((SOURCES / package).iterdir())
+    for folder in sorted((ROOT / "packages" / package / "src" / package).iterdir())
     if folder.is_dir() and any(folder.rglob("*.py"))
 )
 
 
 def folder_of(room: str) -> Path:
     """Where the code of a room is."""
-    return SOURCES / room if room.startswith(BESIDE_IT) else SOURCES / OUR_OWN / room
+    package, _, folder = room.partition("/") if room.startswith(BESIDE_IT) else (OUR_OWN, "", room)
+    return ROOT / "packages" / package / "src" / package / folder
+
+
+def inside(path: Path) -> Path:
+    """The path of a module from the folder that holds its package."""
+    return Path(*path.relative_to(ROOT / "packages").parts[2:])
 
 
 def room_of(path: Path) -> str:
     """The room of a module."""
-    package, folder = path.relative_to(SOURCES).parts[:2]
+    package, folder = inside(path).parts[:2]
     return folder if package == OUR_OWN else f"{package}/{folder}"
 
 
@@ -172,10 +177,7 @@ def _assignments(body: Iterable[ast.stmt]) -> list[ast.stmt]:
 def modules_of(rooms: Iterable[str], part: str = "") -> list[Path]:
     """Returns the modules of the rooms; with `part`, a folder of rooms (control), only those below it."""
     return sorted(
-        path
-        for room in rooms
-        for path in folder_of(room).rglob("*.py")
-        if not part or part in path.relative_to(SOURCES).parts[:-1]
+        path for room in rooms for path in folder_of(room).rglob("*.py") if not part or part in inside(path).parts[:-1]
     )
 
 

@@ -34,8 +34,8 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     # Its runs have it as their folder, and would import this checkout's `runup` if the path to its own led nowhere.
     checkout = options.checkout.resolve()
-    if not (checkout / "src" / "runup").is_dir():
-        parser.error(f"{options.checkout} is no checkout of runup: it has no src/runup")
+    if not sources_of(checkout):
+        parser.error(f"{options.checkout} is no checkout of runup: it has neither packages/runup nor src/runup")
     for folder in (checkout, HERE):
         compile_bytecode(folder)
     other: list[dict[str, Any]] = []
@@ -49,6 +49,12 @@ def main(arguments: list[str]) -> int:
     told = {"other": commit_of(checkout), "here": commit_of(HERE), "rounds": options.rounds}
     print(json.dumps(told | {"figures": compared}, indent=2))
     return 0
+
+
+def sources_of(checkout: Path) -> str:
+    """The folders that hold the packages of a checkout, of this or of an earlier layout; empty if it has none."""
+    folders = (*checkout.glob("packages/*/src"), *checkout.glob("src/runup/.."))
+    return os.pathsep.join(str(folder.resolve()) for folder in folders)
 
 
 def ratios(other: Sequence[Mapping[str, Any]], here: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -66,7 +72,7 @@ def ratios(other: Sequence[Mapping[str, Any]], here: Sequence[Mapping[str, Any]]
 
 def _run(checkout: Path, name: str) -> dict[str, Any]:
     """Returns the result of one benchmark of `checkout`; nothing if it failed, so that the others' are not lost."""
-    environment = os.environ | {"PYTHONPATH": str(checkout / "src")}
+    environment = os.environ | {"PYTHONPATH": sources_of(checkout)}
     done = subprocess.run(
         [sys.executable, "-m", "bench", name],
         cwd=checkout,

@@ -28,7 +28,7 @@ HERE = Path(__file__).parents[1]
 READ = {".py", ".md", ".yaml", ".yml", ".toml"}
 PACKAGES = ("runup", "kubesandbox", "kubekit")
 # Prose names code without the folders that all of it is in.
-CODE_ROOTS = ("", "src", *(f"src/{name}" for name in PACKAGES))
+CODE_ROOTS = ("", *(f"packages/{name}/src{inside}" for name in PACKAGES for inside in ("", f"/{name}")))
 BEFORE_THE_CODE = "docs/decisions/0072"
 UPSTREAM = "docs/upstream-behaviour.md"
 
@@ -44,7 +44,7 @@ NUMBERED = re.compile(r"\b(?:[Dd]ecisions? (?:records? )?|[Rr]ecords? )0*(\d+)(?
 # A page of ours; behind `owner/repository ` it is somebody else's.
 PAGE = re.compile(r"(?<![\w/.<{-])(?P<of>[a-z][\w-]*/[\w-]+ )?(?P<page>docs/[\w./-]*\w)(?P<more>\*?)")
 SECTIONS = re.compile(r"(docs/[\w/-]+\.md) (\d+(?:\.\d+)*(?:(?:, | and )\d+(?:\.\d+)*)*)(?![\w-])")
-CODE = re.compile(r"(?<![\w/.<{$~*-])(?:src|tests|tools|bench|deploy)/[\w./-]*\w")
+CODE = re.compile(r"(?<![\w/.<{$~*-])(?:packages|tests|tools|bench|deploy)/[\w./-]*\w")
 SCRIPT = re.compile(r"(?<![\w/.<{}~*%-])(?:[a-z_0-9]+/)+[a-z_0-9]+\.py\b")
 ROOM = re.compile(r"`((?:[a-z_]+/)+[a-z_]*)`|(?<![\w./<{-])([a-z]+/(?:decide|control|cli)(?:/[a-z_]+)*)(?![\w./-])")
 # A record may tell where something was, if it says that it is there no more.
@@ -102,22 +102,22 @@ class Checkout:
         """First folders below the packages: a path in prose that begins with one of them is one of code."""
         found = set(PACKAGES)
         for name in PACKAGES:
-            folder = self.root / "src" / name
+            folder = self.root / "packages" / name / "src" / name
             found |= {path.name for path in folder.glob("*/") if path.is_dir() and path.name != "__pycache__"}
         return found
 
     @cached_property
     def entry_points(self) -> set[str]:
         """Groups that other packages offer things in: they look like modules."""
-        code = "\n".join(path.read_text() for path in (self.root / "src").rglob("*.py"))
+        code = "\n".join(path.read_text() for path in self.root.glob("packages/*/src/**/*.py"))
         return set(re.findall(r"^ENTRY_POINTS = \"(.+)\"$", code, re.MULTILINE))
 
     @cached_property
     def commands(self) -> dict[str, click.Command]:
         """The programs whose commands pages name."""
-        if not (self.root / "src").is_dir():
+        if not (self.root / "packages").is_dir():
             return {}
-        sys.path.insert(0, str(self.root / "src"))
+        sys.path[:0] = map(str, self.root.glob("packages/*/src"))
         from runup.cli.main import root
 
         try:
@@ -141,7 +141,7 @@ class Checkout:
         parts = dotted.split(".")
         for count in range(len(parts), 0, -1):
             base = PurePosixPath(*parts[:count])
-            for root in (self.root / "src", self.root):
+            for root in (*self.root.glob("packages/*/src"), self.root):
                 for module in (root / f"{base}.py", root / base / "__init__.py"):
                     if module.is_file():
                         return _defines(_parsed(module), parts[count:]) or dotted in self.entry_points

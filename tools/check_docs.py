@@ -206,7 +206,7 @@ def doors() -> Iterator[str]:
     for row in section.splitlines():
         beside: list[Path] = []
         for name in re.findall(r"`([\w./-]+\.py)`", row.partition(" | ")[2]):
-            roots = (HERE / "src" / "runup", HERE / "src", HERE) if "/" in name else beside
+            roots = (HERE / "packages/runup/src/runup", *HERE.glob("packages/*/src"), HERE) if "/" in name else beside
             path = next((root / name for root in roots if (root / name).is_file()), None)
             if path is None:
                 yield f"ARCHITECTURE.md: there is no {name} where its table of doors says"

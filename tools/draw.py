@@ -36,7 +36,7 @@ def functions() -> Iterator[tuple[str, str]]:
 
 def modules() -> list[Path]:
     """Returns the modules of src that have code."""
-    paths = sorted((ROOT / "src").rglob("*.py"))
+    paths = sorted(ROOT.glob("packages/*/src/**/*.py"))
     return [path for path in paths if path.name not in ("__init__.py", "__main__.py")]
 
 

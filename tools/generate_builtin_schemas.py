@@ -29,7 +29,7 @@ MODULES = {
     "io.k8s.apiextensions-apiserver": ("k8s.io/apiextensions-apiserver", ""),
     "io.k8s.kube-aggregator": ("k8s.io/kube-aggregator", ""),
 }
-OUTPUT = Path(__file__).parent.parent / "src/kubesandbox/apiserver/schema/builtin_types.txt"
+OUTPUT = Path(__file__).parent.parent / "packages/kubesandbox/src/kubesandbox/apiserver/schema/builtin_types.txt"
 # What subresources read and write, beside the kinds that are served.
 OTHER_ROOTS = (
     "io.k8s.api.core.v1.Binding",

@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 VERSION = "v0.34.4"
-OUTPUT = Path(__file__).parent.parent / "src/kubesandbox/apiserver/http/protobuf_fields.json"
+OUTPUT = Path(__file__).parent.parent / "packages/kubesandbox/src/kubesandbox/apiserver/http/protobuf_fields.json"
 ROOTS = {
     "v1": (
         "core/v1",

@@ -30,7 +30,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-DATA = Path(__file__).parents[1] / "src/runup/checks/decide/data"
+DATA = Path(__file__).parents[1] / "packages/runup/src/runup/checks/decide/data"
 OUTPUT, LIVES = DATA / "removed-apis.yaml", DATA / "api-lifecycle.yaml"
 MODULE = "k8s.io/api"
 # A patch of each minor version. Only the newest matters for what is still to go: its year and month are in `DATE`.

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-DATA = Path(__file__).parents[1] / "src/runup/checks/decide/data"
+DATA = Path(__file__).parents[1] / "packages/runup/src/runup/checks/decide/data"
 LOCKED, GATES, FLAGS = (DATA / f"{name}.yaml" for name in ("locked-gates", "removed-gates", "removed-flags"))
 # A patch of each minor version that the proxy has of both k8s.io/kubernetes and the modules of its repository.
 VERSIONS = ("32.13", "33.13", "34.4", "35.4", "36.3", "37.2")

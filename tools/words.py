@@ -1,6 +1,6 @@
 """`python tools/words.py [SRC]`: how plain the words are, as JSON: docstrings, names that occur twice, comments.
 
-SRC is a folder of packages, by default this checkout's `src`. A docstring is headless if its first word is neither a
+SRC is a folder of packages, by default those of this checkout. A docstring is headless if its first word is neither a
 verb nor a noun (nor an article before one), but a word that opens a clause: "What", "Whether", "Of", "Until". The
 docstrings of commands are help texts, and those of checks in the catalogue are pages; both count like all others.
 """
@@ -62,4 +62,4 @@ def _comments(path: Path) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parents[1] / "src"))
+    sys.exit(main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parents[1] / "packages"))

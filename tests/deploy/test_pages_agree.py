@@ -19,7 +19,7 @@ from runup.preflight.decide.preflight_deployment import Quantities
 from runup.updatestatus.decide import limits
 
 ROOT = Path(__file__).parents[2]
-SOURCE = ROOT / "src" / "runup"
+SOURCE = ROOT / "packages" / "runup" / "src" / "runup"
 TROUBLESHOOTING = (ROOT / "docs" / "troubleshooting.md").read_text()
 SECURITY = (ROOT / "docs" / "security.md").read_text()
 NAME = re.compile(r"[A-Z][a-z]+(?:[A-Z][A-Za-z]*)+|[A-Z]{3}[A-Za-z]+|Unschedulable|Evicted")

@@ -16,7 +16,7 @@ import pytest
 
 from runup.release.control.image_build import THIN_OPERATOR
 
-PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
+PYPROJECT = Path(__file__).parents[2] / "packages/runup/pyproject.toml"
 OWN = "quay.example/release@sha256:" + "1" * 64
 
 

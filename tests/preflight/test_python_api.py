@@ -98,7 +98,7 @@ def test_a_check_and_its_tests(examples: Path) -> None:
 @pytest.mark.timeout(400)
 def test_the_examples_are_typed(examples: Path) -> None:
     """For mypy --strict, which finds a name that is not exported and a type that is wrong."""
-    env = {**os.environ, "MYPYPATH": str(ROOT / "src")}
+    env = {**os.environ, "MYPYPATH": ":".join(map(str, ROOT.glob("packages/*/src")))}
     (examples / "wrong.py").write_text(
         "from runup.preflight.api import CommandError, evaluate\n\nexit_code: str = evaluate(dump='x').exit_code\n"
     )
@@ -111,7 +111,7 @@ def test_the_examples_are_typed(examples: Path) -> None:
 @pytest.mark.parametrize("package", ["kubekit", "kubesandbox", "runup"])
 def test_the_packages_are_typed(package: str) -> None:
     """Type checkers read annotations of an installed package only where this file is (PEP 561)."""
-    assert (ROOT / "src" / package / "py.typed").read_bytes() == b""
+    assert (ROOT / "packages" / package / "src" / package / "py.typed").read_bytes() == b""
 
 
 @pytest.mark.parametrize("module", [runup.preflight.api, runup.checks.api], ids=["preflight", "checks"])

@@ -121,9 +121,10 @@ def operator(layout: Path) -> BuiltImage:
     base = python_base()
     files = {f"{_SITE}/{name}": data for name, data in _libraries()}
     for package in ("kubekit", "runup"):
-        for file in sorted((ROOT / "src" / package).rglob("*")):
+        source = ROOT / "packages" / package / "src"
+        for file in sorted((source / package).rglob("*")):
             if file.is_file() and "__pycache__" not in file.parts and "sandbox" not in file.parts:
-                files[f"{_SITE}/{file.relative_to(ROOT / 'src')}"] = file.read_bytes()
+                files[f"{_SITE}/{file.relative_to(source)}"] = file.read_bytes()
     files["usr/bin/cluster-version-operator"] = _PROGRAM
     files |= {f"manifests/{file.name}": file.read_bytes() for file in (ROOT / "deploy" / "manifests").glob("*.yaml")}
     return build_image(

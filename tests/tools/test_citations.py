@@ -24,7 +24,7 @@ def folder(tmp_path: Path) -> Path:
         "docs/upstream-behaviour.md": UPSTREAM,
         "docs/decisions/0072-decisions-from-before-the-code.md": BEFORE,
         "docs/decisions/0007-own.md": "# 7. Own\n",
-        "src/runup/release/decide/likely_mistakes.py": CODE,
+        "packages/runup/src/runup/release/decide/likely_mistakes.py": CODE,
         "bench/__main__.py": "",
     }
     for name, text in written.items():
@@ -60,7 +60,7 @@ def faults(folder: Path, name: str, text: str) -> list[str]:
         pytest.param("docs/decisions/0072 D20, D24", id="several decisions of a record"),
         pytest.param("openshift/enhancements#1930", id="a public proposal"),
         pytest.param("openshift/cluster-version-operator docs/dev/operators.md", id="somebody else's page"),
-        pytest.param("src/runup/release/decide/likely_mistakes.py", id="a path from the root"),
+        pytest.param("packages/runup/src/runup/release/decide/likely_mistakes.py", id="a path from the root"),
         pytest.param("release/decide/likely_mistakes.py", id="a path as prose has it"),
         pytest.param("`release/decide`", id="a room"),
         pytest.param("release/decide/likely_mistakes", id="a module of a room"),
@@ -94,7 +94,11 @@ def test_what_leads_on(folder: Path, said: str) -> None:
         pytest.param(
             "docs/decisions/0072 D21", "docs/decisions/0072 D21 is not in that record", id="a decision of no record"
         ),
-        pytest.param("src/runup/whole.py", "src/runup/whole.py does not exist", id="a path from the root"),
+        pytest.param(
+            "packages/runup/src/runup/whole.py",
+            "packages/runup/src/runup/whole.py does not exist",
+            id="a path from the root",
+        ),
         pytest.param("release/whole.py", "release/whole.py does not exist", id="a path as prose had it once"),
         pytest.param("`release/controllers`", "release/controllers does not exist", id="a room that is gone"),
         pytest.param("python -m bench.nothing", "python -m bench.nothing is no module", id="a module to start"),

@@ -77,8 +77,9 @@ def test_both_machines_have_the_same_python() -> None:
 
 def test_the_layer_of_runup_has_all_of_the_wheel() -> None:
     """What changes with each commit is not in the layer of libraries, which is the large one."""
-    wheel = tomllib.loads((packages.ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
-    assert {Path(package).name for package in wheel["packages"]} == {*build.OWN}
+    projects = [tomllib.loads(path.read_text()) for path in packages.ROOT.glob("packages/*/pyproject.toml")]
+    wheels = [project["tool"]["hatch"]["build"]["targets"]["wheel"] for project in projects]
+    assert {Path(package).name for wheel in wheels for package in wheel["packages"]} == {*build.OWN}
 
 
 def test_the_recipe_is_the_containerfiles() -> None:

@@ -38,7 +38,7 @@ def process(folder: Path, *words: str) -> Iterator[subprocess.Popen[bytes]]:
     """A process of Dask, ended by force when the block is."""
     environment = {
         **os.environ,
-        "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}",
+        "PYTHONPATH": ":".join(map(str, [*ROOT.glob("packages/*/src"), ROOT])),
         "DASK_DISTRIBUTED__WORKER__MEMORY__TERMINATE": "false",
     }
     with (folder / f"{words[0]}.log").open("ab") as log:

@@ -44,7 +44,7 @@ def build_release(checkout: Path, **env: str) -> Path:
 
 def run_tool(module: str, checkout: Path, **env: str) -> Path:
     """Runs a module of the tools of `checkout` in it, and returns `checkout`."""
-    paths = os.pathsep.join([str(checkout / "src"), str(checkout)])
+    paths = os.pathsep.join([*map(str, checkout.glob("packages/*/src")), str(checkout)])
     done = subprocess.run(
         [sys.executable, "-m", module],
         cwd=checkout,

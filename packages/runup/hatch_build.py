@@ -1,4 +1,7 @@
-"""Writes `runup/build_info.py` into the wheel: version, commit, and the image that RUNUP_IMAGE names."""
+"""Adds to the wheel what is outside this folder, and writes `runup/build_info.py`: version, commit, and image.
+
+RUNUP_IMAGE names the operator's image of the same release.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +14,24 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 MODULE = "runup/build_info.py"
+# What the commands read at run time next to the code, so that an installation does all that a checkout does.
+READ_AT_RUN_TIME = ("deploy/manifests", "deploy/update-status", "deploy/kernel-module-preflight", "docs/checks")
 
 
 class BuildInfo(BuildHookInterface):
     """The hook; an editable installation keeps the checkout's own module."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Puts the module into the wheel."""
+        """Adds the files; an sdist has them at the same places as the checkout, so that a wheel builds from it."""
         if version != "standard":
             return
+        # An unpacked sdist has the files itself; in a checkout they are two folders up.
+        root = Path(self.root)
+        repository = root if (root / "deploy").is_dir() else root.parents[1]
+        if self.target_name == "sdist":
+            build_data["force_include"].update({str(repository / name): name for name in READ_AT_RUN_TIME})
+            return
+        build_data["force_include"].update({str(repository / name): f"runup/{name}" for name in READ_AT_RUN_TIME})
         values = {
             "VERSION": self.metadata.version,
             "REVISION": _revision(self.root),
@@ -36,12 +48,12 @@ class BuildInfo(BuildHookInterface):
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:  # noqa: ARG002  the hook's
         """Removes what was written for the wheel."""
-        if version == "standard":
+        if version == "standard" and self.target_name == "wheel":
             self._folder.cleanup()
 
 
 def _revision(root: str) -> str:
-    if not Path(root, ".git").exists():
+    if not any((folder / ".git").exists() for folder in (Path(root), Path(root).parents[1])):
         return ""
     words = ["git", "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty"]
     done = subprocess.run(words, cwd=root, capture_output=True, text=True, check=False)

@@ -7,13 +7,13 @@ from pathlib import Path
 import runup
 from runup.install.control.sets import InstallError
 from runup.install.decide.component import Component, Platform
+from runup.packaged_files import packaged_files
 
 
 def manifests(component: Component, platform: Platform) -> dict[str, bytes]:
     """Returns the files of `component` by name; its definitions where the platform lacks them. Raises InstallError."""
     package = Path(runup.__file__).parent
-    places = (package / "deploy" / component.folder, package.parent.parent / "deploy" / component.folder)
-    files = next((deploy_files for place in places if (deploy_files := _files(place))), {})
+    files = {file.name: file.read_bytes() for file in packaged_files(f"deploy/{component.folder}", "*.yaml")}
     missing = [] if files else [f"deploy/{component.folder}"]
     definitions = component.definitions if platform is Platform.KUBERNETES else ()
     for name in definitions:
@@ -24,7 +24,3 @@ def manifests(component: Component, platform: Platform) -> dict[str, bytes]:
     if missing:
         raise InstallError(f"this installation of runup lacks {', '.join(missing)}: install it anew")
     return files
-
-
-def _files(folder: Path) -> dict[str, bytes]:
-    return {file.name: file.read_bytes() for file in sorted(folder.glob("*.yaml"))}

@@ -62,7 +62,10 @@ def is_python_script(path: Path) -> bool:
 
 def interpreter_environment() -> dict[str, str]:
     """Returns the environment variables with which a thin image's process finds our packages and writes no bytecode."""
-    variables = {"PYTHONPATH": str(PACKAGE_ROOT), "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1"}
+    # Whatever this process was given to find packages that are not installed, its containers need too.
+    given = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry and Path(entry).is_dir()]
+    path = os.pathsep.join(dict.fromkeys([str(PACKAGE_ROOT), *(str(Path(entry).resolve()) for entry in given)]))
+    variables = {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1"}
     # The nodes use the cluster's clock, which may differ from the machine's.
     return variables | (
         {CLOCK_OFFSET_VARIABLE: os.environ[CLOCK_OFFSET_VARIABLE]} if os.environ.get(CLOCK_OFFSET_VARIABLE) else {}

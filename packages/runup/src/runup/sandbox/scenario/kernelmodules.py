@@ -14,13 +14,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
-import runup
 from kubekit.lang import yaml as kyaml
 from kubekit.oci import images
 from kubekit.oci.images import Execution
 from kubesandbox.apiserver.access import certs
 from kubesandbox.sandbox_error import SandboxError
 from runup.kernelmodules.decide.stages import architecture_of
+from runup.packaged_files import packaged_files
 from runup.release.control.image_build import build_image, layer_of
 from runup.sandbox.component import builder
 from runup.sandbox.scenario.folder import ReleaseSpec, Scenario
@@ -158,13 +158,8 @@ def filled(obj: Any, values_by_name: Mapping[str, str]) -> Any:
 
 def _manifests_of_deploy() -> list[JSON]:
     """Returns the manifests in deploy/ of this installation. Raises SandboxError."""
-    package = Path(runup.__file__).parent
-    for folder in (package / "deploy" / FOLDER, package.parent.parent / "deploy" / FOLDER):
-        manifest_files = sorted(folder.glob("*.yaml"))
-        if manifest_files:
-            return [
-                document for file in manifest_files for document in kyaml.load_all(file.read_text(encoding="utf-8"))
-            ]
+    if manifest_files := packaged_files(f"deploy/{FOLDER}", "*.yaml"):
+        return [document for file in manifest_files for document in kyaml.load_all(file.read_text(encoding="utf-8"))]
     raise SandboxError(
         f"the manifests of deploy/{FOLDER} are missing from this installation", reason="ManifestsMissing"
     )

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import runup
 from kubekit.api import codec
 from kubekit.lang.version import Version
 from kubekit.oci import images
@@ -22,6 +21,7 @@ from kubesandbox.node.pod_volumes import write_atomically
 from kubesandbox.sandbox_error import SandboxError
 from runup.checks.catalogue.own_rights import own_rights
 from runup.checks.decide import rights_file_of_release
+from runup.packaged_files import packaged_files
 from runup.release.control.image_build import THIN_OPERATOR, BuiltImage, build_image, build_release, layer_of
 from runup.release.decide import documentation
 from runup.sandbox import crds
@@ -119,11 +119,8 @@ def operand_manifests() -> list[Path]:
 
 def _manifest_files(name: str) -> list[Path]:
     """Returns the files of that deployment, in a checkout or an installed package. Raises SandboxError."""
-    package = Path(runup.__file__).parent
-    for folder in (package / "deploy" / name, package.parent.parent / "deploy" / name):
-        manifest_files = sorted(folder.glob("*.yaml"))
-        if manifest_files:
-            return manifest_files
+    if manifest_files := packaged_files(f"deploy/{name}", "*.yaml"):
+        return manifest_files
     raise SandboxError(f"the manifests of deploy/{name} are missing from this installation", reason="ManifestsMissing")
 
 
