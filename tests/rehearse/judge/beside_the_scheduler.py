@@ -20,7 +20,7 @@ from kubekit.api.scheme import Resource
 from kubekit.kube import calls
 from kubekit.kube.api_errors import ApiError
 from kubekit.kube.client_sync import SyncClient
-from kubekit.scheduling.eviction_rules import lets_go
+from kubekit.rules.eviction_rules import lets_go
 from runup.rehearse.control.drain_source import read_cluster_objects
 from runup.rehearse.decide.drain_inputs import drained_cluster
 from runup.rehearse.decide.drains import preemption

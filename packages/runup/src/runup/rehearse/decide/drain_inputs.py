@@ -14,8 +14,8 @@ from kubekit.api.core_v1 import Namespace, Node
 from kubekit.api.meta_v1 import Object
 from kubekit.api.scheme import Resource
 from kubekit.api.workloads_v1 import PodDisruptionBudget
-from kubekit.scheduling.pod_spec import SchedulingPod
-from kubekit.scheduling.volume_spec import (
+from kubekit.rules.pod_spec import SchedulingPod
+from kubekit.rules.volume_spec import (
     CsiNode,
     PersistentVolumeClaim,
     PodsOwner,

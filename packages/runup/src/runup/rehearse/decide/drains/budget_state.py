@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kubekit.api.conditions import find
 from kubekit.api.workloads_v1 import PodDisruptionBudget
-from kubekit.scheduling.eviction_rules import BudgetNow, desired_healthy, disruptions_allowed
+from kubekit.rules.eviction_rules import BudgetNow, desired_healthy, disruptions_allowed
 
 
 class BudgetState:

@@ -8,8 +8,8 @@ from datetime import datetime, time, timedelta
 
 from kubekit.api.core_v1 import Node
 from kubekit.api.workloads_v1 import PodDisruptionBudget
-from kubekit.scheduling.pod_spec import SchedulingPod
-from kubekit.scheduling.volume_spec import (
+from kubekit.rules.pod_spec import SchedulingPod
+from kubekit.rules.volume_spec import (
     CsiNode,
     PersistentVolumeClaim,
     PodsOwner,

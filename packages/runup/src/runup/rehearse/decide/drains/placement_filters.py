@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
-from kubekit.scheduling.node_rules import first_untolerated, is_selected
+from kubekit.rules.node_rules import first_untolerated, is_selected
 from runup.rehearse.decide.drains import claim_rules
 from runup.rehearse.decide.drains.claim_rules import ClaimRules
 from runup.rehearse.decide.drains.cluster_state import NodeRoom, PodState

@@ -6,7 +6,7 @@ workload's pods took before. Pools go on side by side, or one after another wher
 refused is tried again whenever a pod of the budget has become ready. What is not gone when the time limit of the drain
 is over is taken to be deleted by hand, so that all nodes are seen and not only the first that is held up.
 
-Rules: the eviction API and kubectl's drain (`kubekit.scheduling.eviction_rules`), kube-scheduler (`placement_filters`,
+Rules: the eviction API and kubectl's drain (`kubekit.rules.eviction_rules`), kube-scheduler (`placement_filters`,
 `preemption`), the machine-config operator (`pkg/controller/node`: nodes in the order of zone and age, unavailable nodes
 count against maxUnavailable).
 """
@@ -19,7 +19,7 @@ from datetime import datetime, timedelta
 
 from kubekit.api.conditions import status_of
 from kubekit.api.core_v1 import Node
-from kubekit.scheduling.eviction_rules import lets_go
+from kubekit.rules.eviction_rules import lets_go
 from runup.rehearse.decide.drains import critical_path, limits_of_knowledge
 from runup.rehearse.decide.drains.budget_state import BudgetState
 from runup.rehearse.decide.drains.cluster_state import RUNNING, STARTING, NodeRoom, PodState

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kubekit.api.meta_v1 import LabelSelectorRequirement, Object, Wire
-from kubekit.scheduling.pod_spec import Amounts, NodeSelector, ResourceRequirements
+from kubekit.rules.pod_spec import Amounts, NodeSelector, ResourceRequirements
 
 
 class ClaimSpec(Wire, frozen=True):

@@ -11,7 +11,7 @@ from decimal import ROUND_CEILING
 from functools import lru_cache
 
 from kubekit.lang.quantity import QuantityError, parse_quantity
-from kubekit.scheduling.pod_spec import SchedulingContainer, SchedulingPodSpec
+from kubekit.rules.pod_spec import SchedulingContainer, SchedulingPodSpec
 
 Requested = dict[str, int]
 # Resources that `spec.resources` of a pod may have in place of the sum of its containers.
