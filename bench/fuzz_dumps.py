@@ -14,7 +14,7 @@ from pathlib import Path
 from bench.fuzz_changes import JSON, ODD, changed_bytes, changed_document, encoded
 from bench.fuzz_outcomes import ACCEPTED, FOLDER, check_text
 from bench.hostile_images import header
-from kubekit.lang.removal import remove_tree
+from kubekit.lang.files import remove_tree
 from runup.dump import load
 from runup.dump.dump_files import BadDump
 

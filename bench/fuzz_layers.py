@@ -17,7 +17,7 @@ import zstandard
 from bench.fuzz_changes import changed_bytes, changed_document, encoded
 from bench.fuzz_outcomes import ACCEPTED, FOLDER, Wrong, check_text
 from bench.hostile_images import FILE, header, image_of
-from kubekit.lang.removal import remove_tree
+from kubekit.lang.files import remove_tree
 from kubekit.oci import images
 from kubekit.oci.file_search import FileQuery, Search
 from kubekit.oci.images import Descriptor

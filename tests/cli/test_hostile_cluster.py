@@ -20,7 +20,7 @@ from kubekit.api.core_v1 import ConfigMap, Namespace
 from kubekit.api.scheme import resource_of
 from kubekit.kube import calls
 from kubekit.kube.api_errors import NotFound
-from kubekit.lang.printable import is_hazardous, printable
+from kubekit.lang.text import is_hazardous, printable
 from runup.api.config_v1 import ClusterVersion
 from runup.cli.main import root
 from runup.cli.output import Printable, without_printable

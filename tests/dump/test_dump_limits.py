@@ -14,7 +14,7 @@ from bench.hostile_images import header
 from tests.cli.commands import Run
 from tests.cli.commands import run as run
 
-from kubekit.lang.removal import remove_tree
+from kubekit.lang.files import remove_tree
 from runup.cli import clusterversion_files
 from runup.cli.errors import CommandError
 from runup.dump import dump_limits, large_lists, load

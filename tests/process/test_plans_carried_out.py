@@ -18,7 +18,7 @@ from kubekit.kube.api_errors import Conflict, KubeError
 from kubekit.kube.client import Client
 from kubekit.kube.clock import ManualClock
 from kubekit.kube.config import ClusterConfig
-from kubekit.lang.truncate import stored_bytes
+from kubekit.lang.text import stored_bytes
 from runup.api.config_v1 import ClusterVersion
 from runup.process.plan import Action, Apply, Delete, Event, PatchStatus, Plan
 from runup.process.plan_executor import Executor, NotApplied, StatusRefused, event_object, status_operations

@@ -14,7 +14,7 @@ from tests.kubekit.kube.apiscript import eventually
 
 from kubekit.error_types import Terminal
 from kubekit.kube.clock import ManualClock
-from kubekit.lang.truncate import stored_bytes
+from kubekit.lang.text import stored_bytes
 from runup.api.config_v1 import Release
 from runup.applying.control.fetching.payload_parsing import MAX_ERROR, payload_of
 from runup.applying.control.loading import ReleaseLoads

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.applying.decide.tasks import task
 
-from kubekit.lang.truncate import stored_bytes
+from kubekit.lang.text import stored_bytes
 from runup.applying.decide.notices import MAX_MESSAGE_BYTES, contested_notice, dropped_notice
 
 TASK = task("0000_50_a_x.yaml", "Deployment", "apps", "x")

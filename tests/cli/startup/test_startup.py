@@ -34,7 +34,7 @@ ALLOWED = {
     "runup.cli.startup.start",
     "runup.cli.version_command",
     "kubekit.lang",
-    "kubekit.lang.printable",
+    "kubekit.lang.text",
 }
 HEAVY = (
     "aiohttp",

@@ -19,7 +19,7 @@ from kubekit.api import codec
 from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.meta_v1 import Condition
 from kubekit.kube.clock import SystemClock
-from kubekit.lang.printable import is_hazardous
+from kubekit.lang.text import is_hazardous
 from kubesandbox.apiserver.schema.crd import compile_crd
 from kubesandbox.apiserver.schema.object_schema import Schema
 from runup.advice.decide import service

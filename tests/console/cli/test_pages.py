@@ -15,7 +15,7 @@ from tests.console import boards
 from tests.console.boards import EVIL, NOW, PAGES
 from tests.preflight.cli.render import samples
 
-from kubekit.lang.printable import is_hazardous
+from kubekit.lang.text import is_hazardous
 from runup.console.cli.pages import ConsolePages
 from runup.console.cli.render.frame import path_of
 from runup.console.control.statuses import ClusterStatus

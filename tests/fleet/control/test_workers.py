@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kubekit.lang.removal import remove_tree
+from kubekit.lang.files import remove_tree
 from runup.fleet.control import workers
 from runup.fleet.control.workers import Lost, Pool, Retried
 

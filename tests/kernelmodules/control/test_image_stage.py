@@ -27,7 +27,7 @@ from tests.kubekit.oci.layered import (
 )
 from tests.kubekit.oci.registries import REAL, Answer, Asked, Odd, odd_registry, self_signed, writing
 
-from kubekit.lang.truncate import stored_bytes
+from kubekit.lang.text import stored_bytes
 from kubekit.oci import images
 from kubekit.oci.access import Access
 from kubekit.oci.layout import Layout

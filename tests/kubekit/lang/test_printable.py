@@ -10,8 +10,17 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubekit.lang.printable import cut_position, escape_in_json, is_hazardous, one_line, printable, printable_value
-from kubekit.lang.truncate import cut, join_within, stored_bytes
+from kubekit.lang.text import (
+    cut,
+    cut_position,
+    escape_in_json,
+    is_hazardous,
+    join_within,
+    one_line,
+    printable,
+    printable_value,
+    stored_bytes,
+)
 from runup.cli.render.table import Column, Row, Table, plain_table
 from runup.cli.render.text import machine
 

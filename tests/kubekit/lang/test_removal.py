@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kubekit.lang.removal import remove_tree
+from kubekit.lang.files import remove_tree
 
 
 def deep(folder: Path, levels: int, name: str = "d") -> Path:

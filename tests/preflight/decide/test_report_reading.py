@@ -10,7 +10,7 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from kubekit.lang.printable import is_hazardous
+from kubekit.lang.text import is_hazardous
 from runup.preflight.decide import report
 from runup.preflight.decide.report import BadReport, Report, ReportedRisk, encode, read
 from runup.preflight.decide.report_schema import report_schema

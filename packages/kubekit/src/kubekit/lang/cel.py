@@ -39,7 +39,7 @@ from kubekit.lang import cel_ast, cel_cost
 from kubekit.lang.cel_cost import Budget
 from kubekit.lang.cel_functions import FUNCTIONS, Function, Kind
 from kubekit.lang.pattern import Pattern
-from kubekit.lang.truncate import cut
+from kubekit.lang.text import cut
 
 __all__ = [
     "Budget",

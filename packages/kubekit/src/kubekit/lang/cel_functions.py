@@ -20,9 +20,9 @@ import msgspec
 import semver
 
 from kubekit.lang.cel_cost import pay_cost, pay_for_match
+from kubekit.lang.formats import URLError, parse_request_uri
 from kubekit.lang.quantity import parse_quantity, plain_text
 from kubekit.lang.regexp import Regexp, RegexpError, compile_regexp
-from kubekit.lang.urls import URLError, parse_request_uri
 
 Kind = Literal["dyn", "bool", "int", "double", "string", "bytes", "list", "strings", "map", "timestamp", "duration"]
 Tagged = dict[str, Any]

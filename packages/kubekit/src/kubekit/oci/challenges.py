@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from kubekit.lang.printable import printable
+from kubekit.lang.text import printable
 
 MAX_HEADERS = 16
 """Number of headers that are read."""

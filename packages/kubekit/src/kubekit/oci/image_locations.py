@@ -12,7 +12,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from kubekit.lang.removal import remove_tree
+from kubekit.lang.files import remove_tree
 from kubekit.oci import images
 from kubekit.oci.access import Access
 from kubekit.oci.images import Manifest

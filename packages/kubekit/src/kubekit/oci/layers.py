@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from kubekit.lang.removal import remove_tree
+from kubekit.lang.files import remove_tree
 from kubekit.oci import images
 from kubekit.oci.images import Config, Descriptor, Manifest
 from kubekit.oci.layout import Layout

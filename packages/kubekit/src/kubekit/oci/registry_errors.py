@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from kubekit.lang.printable import printable
-from kubekit.lang.truncate import cut
+from kubekit.lang.text import cut, printable
 
 MAX_MESSAGE = 4096
 """Bytes of a message, which may quote what a registry sent."""

@@ -24,7 +24,7 @@ from kubekit.http.deadline import Deadline
 from kubekit.http.http_connection import Answer, Incomplete
 from kubekit.http.proxies import Proxy
 from kubekit.http.single_request import send_once
-from kubekit.lang.truncate import cut
+from kubekit.lang.text import cut
 from kubekit.oci.access import Access
 from kubekit.oci.challenges import parse_challenges as parse_challenges
 from kubekit.oci.challenges import quote_headers

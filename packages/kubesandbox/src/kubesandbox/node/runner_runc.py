@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from kubekit.lang.removal import remove_tree
+from kubekit.lang.files import remove_tree
 from kubesandbox.node.interpreter import interpreter_folders
 from kubesandbox.node.runner_interface import (
     Bind,

@@ -17,7 +17,7 @@ from kubekit.api.whole_v1 import WholePod
 from kubekit.kube import calls
 from kubekit.kube.api_errors import ApiError, KubeError, NotFound
 from kubekit.kube.client import Client
-from kubekit.lang.removal import remove_tree
+from kubekit.lang.files import remove_tree
 from kubesandbox.node import interpreter, pod_volumes, podenv, podspec
 from kubesandbox.node.account import Account
 from kubesandbox.node.place import NodeSettings

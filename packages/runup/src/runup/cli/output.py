@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
-from kubekit.lang.printable import printable
+from kubekit.lang.text import printable
 
 if TYPE_CHECKING:
     from runup.cli.render.screen import Screen

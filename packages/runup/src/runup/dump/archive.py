@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, cast
 
-from kubekit.lang.removal import remove_tree
+from kubekit.lang.files import remove_tree
 from kubekit.oci.gzip_stream import GzipStream
 from kubekit.oci.tar import Archive, BadTar
 from runup.dump.documents import SUFFIXES

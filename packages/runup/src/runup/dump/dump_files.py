@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kubekit.error_types import Terminal
-from kubekit.lang.printable import printable
+from kubekit.lang.text import printable
 from runup.dump import bundles
 from runup.dump.documents import SUFFIXES
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from kubekit.lang.files import MIB, read_limited
-from kubekit.lang.printable import printable
+from kubekit.lang.text import printable
 from runup.dump.dump_files import BadDump
 
 MAX_FILE_BYTES = 128 * MIB

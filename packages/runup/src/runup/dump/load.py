@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
-from kubekit.lang.printable import printable
+from kubekit.lang.text import printable
 from runup.dump import archive, dump_time
 from runup.dump import dump_objects as objects
 from runup.dump.clusters import Sighting, why_several

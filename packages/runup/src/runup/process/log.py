@@ -12,8 +12,8 @@ import traceback
 from collections.abc import Iterator, MutableMapping
 from typing import Any, TextIO, cast
 
-from kubekit.lang.best_effort_stream import Lossy
-from kubekit.lang.printable import printable_value
+from kubekit.lang.files import Lossy
+from kubekit.lang.text import printable_value
 
 # Limit of a text, in characters: a message may quote megabytes of an answer that cannot be parsed.
 MAX_TEXT = 2_000

@@ -17,8 +17,7 @@ from kubekit.kube import calls
 from kubekit.kube.api_errors import ApiError, Conflict, KubeError, NotFound, Transient
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
-from kubekit.lang.printable import printable
-from kubekit.lang.truncate import cut
+from kubekit.lang.text import cut, printable
 from runup.process.plan import Action, Apply, Delete, Event, PatchStatus, Plan
 
 log = structlog.get_logger("clusterversion")

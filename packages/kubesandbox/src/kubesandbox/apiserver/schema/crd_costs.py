@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kubekit.lang.cel import CelError
-from kubekit.lang.cel_estimate import MOST, most_cost
-from kubekit.lang.cel_types import DYN, CelType
+from kubekit.lang.cel_types import DYN, MOST, CelType, most_cost
 from kubesandbox.apiserver.schema.cel_declarations import REQUEST_BYTES, declared_type
 from kubesandbox.apiserver.schema.field_errors import Fault, FieldError
 from kubesandbox.apiserver.schema.structural import SchemaError, SchemaNode, compile_node

@@ -16,7 +16,7 @@ import msgspec
 from kubekit.api import codec
 from kubekit.api.meta_v1 import Wire
 from kubekit.error_types import Terminal
-from kubekit.lang.truncate import cut
+from kubekit.lang.text import cut
 from runup.api.config_v1 import ConditionalUpdateRisk
 
 if TYPE_CHECKING:

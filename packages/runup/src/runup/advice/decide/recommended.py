@@ -9,7 +9,7 @@ from typing import NamedTuple
 from msgspec import structs
 
 from kubekit.api.meta_v1 import Condition, ConditionStatus
-from kubekit.lang.truncate import join_within
+from kubekit.lang.text import join_within
 from runup.advice.decide import preflight_reasons
 from runup.advice.decide.candidates import Candidate, JudgedRisk
 

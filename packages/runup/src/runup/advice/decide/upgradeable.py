@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from kubekit.api.meta_v1 import Condition
-from kubekit.lang.truncate import join_within
+from kubekit.lang.text import join_within
 from runup.advice.decide import risk_names
 from runup.advice.decide.risks.risk_source import SourceRisk
 

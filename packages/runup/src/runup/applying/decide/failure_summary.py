@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from kubekit.lang.truncate import join_within
+from kubekit.lang.text import join_within
 from runup.applying.decide.problems import Effect, Problem
 
 MULTIPLE = "MultipleErrors"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kubekit.lang.truncate import join_within
+from kubekit.lang.text import join_within
 from runup.applying.decide.task import Task
 
 # Bytes of a message: as many as an event keeps.

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from kubekit.api import codec
 from kubekit.api.core_v1 import ContainerStateTerminated, Pod
 from kubekit.api.meta_v1 import Wire
-from kubekit.lang.printable import printable
+from kubekit.lang.text import printable
 from runup.checks.decide.engine import CheckOutcome, could_not_tell, run_check
 from runup.checks.decide.model import Applies, Check, Context, Finding, Snapshot
 from runup.checks.decide.wording import names

@@ -13,7 +13,7 @@ from datetime import datetime
 import msgspec
 from msgspec.structs import replace
 
-from kubekit.lang.printable import cut_position, printable
+from kubekit.lang.text import cut_position, printable
 from runup.checks.decide.engine import CheckOutcome
 from runup.checks.decide.kubernetes_words import for_kubernetes
 from runup.checks.decide.model import Applies, Finding

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from kubekit.lang.printable import printable
+from kubekit.lang.text import printable
 
 
 class Screen(msgspec.Struct, frozen=True):

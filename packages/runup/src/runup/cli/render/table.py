@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from kubekit.lang.printable import one_line, printable
+from kubekit.lang.text import one_line, printable
 from runup.cli.render.screen import PIPE, Drawn, Screen
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from kubekit.lang.printable import as_json, escape_in_json, is_hazardous, one_line
+from kubekit.lang.text import as_json, escape_in_json, is_hazardous, one_line
 
 Stream = Literal["out", "err"]
 # A part of a command's output: the stream, and the exact text.

@@ -18,7 +18,7 @@ from kubekit.api.conditions import find, with_condition
 from kubekit.api.meta_v1 import Condition, ConditionStatus
 from kubekit.error_types import Terminal, Waiting
 from kubekit.lang.pullspec import is_same_image
-from kubekit.lang.truncate import join_within
+from kubekit.lang.text import join_within
 from kubekit.lang.version import parse
 from runup.advice.decide import acceptance, preflight_reasons
 from runup.advice.decide.candidates import Candidate, only_holding_risks

@@ -21,8 +21,7 @@ from msgspec.structs import replace
 from kubekit.api import codec
 from kubekit.api.meta_v1 import Condition
 from kubekit.lang.formats import is_uri
-from kubekit.lang.printable import is_hazardous, printable
-from kubekit.lang.truncate import cut, stored_bytes
+from kubekit.lang.text import cut, is_hazardous, printable, stored_bytes
 from runup.advice.decide import preflight_reasons
 from runup.advice.decide.candidates import ALWAYS, MAX_RISKS_AN_UPDATE, Candidate, JudgedRisk, add_risks
 from runup.api.config_v1 import (

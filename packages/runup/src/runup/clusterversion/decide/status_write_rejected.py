@@ -18,8 +18,7 @@ from msgspec.structs import replace
 
 from kubekit.api.conditions import find, without_condition
 from kubekit.api.meta_v1 import Condition
-from kubekit.lang.printable import printable
-from kubekit.lang.truncate import cut
+from kubekit.lang.text import cut, printable
 from runup.api.config_v1 import ClusterVersionStatus
 from runup.clusterversion.decide import status as statuses
 

@@ -18,7 +18,7 @@ from aiohttp import web
 from kubekit.error_types import Terminal
 from kubekit.kube.client import Client
 from kubekit.kube.clock import SystemClock
-from kubekit.lang.printable import one_line
+from kubekit.lang.text import one_line
 from runup import __version__
 from runup.cli.errors import CommandError
 from runup.console.cli import worker_tasks

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 import msgspec.structs
 
-from kubekit.lang.printable import one_line
+from kubekit.lang.text import one_line
 from runup.cli.errors import CommandError, describe
 from runup.cli.output import without_printable
 from runup.cli.render.screen import join_parts

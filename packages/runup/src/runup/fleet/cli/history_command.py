@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from kubekit.error_types import Terminal
 from kubekit.kube.clock import SystemClock
-from kubekit.lang.printable import one_line
+from kubekit.lang.text import one_line
 from runup.cli.errors import CommandError
 from runup.cli.output import screen_of, write
 from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from kubekit.kube.clock import SystemClock
-from kubekit.lang.printable import one_line
+from kubekit.lang.text import one_line
 from runup.cli.errors import CommandError
 from runup.cli.output import screen_of, write
 from runup.cli.render.text import machine, out

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import msgspec.structs
 
-from kubekit.lang.printable import one_line
+from kubekit.lang.text import one_line
 from runup.cli.output import screen_of, write
 from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
 from runup.cli.render.table import Column, Row, Table, draw_table, wrap_text

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from kubekit.lang.removal import remove_tree
+from kubekit.lang.files import remove_tree
 from runup.dump import archive
 from runup.dump.dump_limits import MAX_ENTRIES
 from runup.fleet.decide.members import BadFleet, Member

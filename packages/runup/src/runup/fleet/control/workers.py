@@ -30,7 +30,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from kubekit.lang.removal import remove_tree
+from kubekit.lang.files import remove_tree
 from runup.process.ending_signals import ending_signals, ignore_terminal_signals
 
 T = TypeVar("T")

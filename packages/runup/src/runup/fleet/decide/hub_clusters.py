@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 from kubekit.api.conditions import find
-from kubekit.lang.printable import one_line
-from kubekit.lang.truncate import cut
+from kubekit.lang.text import cut, one_line
 from runup.api.hub_v1 import CLUSTER_SET_LABEL, ManagedCluster, ManagedClusterSet, ManifestStatus, ManifestWork
 from runup.fleet.decide.members import BadFleet, Doubt, Member
 from runup.preflight.decide import newest_report, schedule

@@ -21,8 +21,7 @@ from msgspec.structs import replace
 from kubekit.api import codec
 from kubekit.api.meta_v1 import Wire
 from kubekit.error_types import Terminal
-from kubekit.lang.printable import one_line
-from kubekit.lang.truncate import cut
+from kubekit.lang.text import cut, one_line
 from runup.preflight.decide import packed_reports
 from runup.preflight.decide.cluster_run import NAMESPACE, PART_OF
 

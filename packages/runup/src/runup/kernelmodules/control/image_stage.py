@@ -17,7 +17,7 @@ from typing import TypeVar
 from msgspec.structs import replace as with_fields
 
 from kubekit.api.codec import DecodeError
-from kubekit.lang.truncate import cut
+from kubekit.lang.text import cut
 from kubekit.oci.access import Access
 from kubekit.oci.file_search import FileQuery, SearchResult
 from kubekit.oci.reference import Reference, parse

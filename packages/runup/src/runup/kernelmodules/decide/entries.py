@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from kubekit.api.codec import Undecodable
 from kubekit.api.meta_v1 import NamespacedName, key_of
-from kubekit.lang.truncate import cut, stored_bytes
+from kubekit.lang.text import cut, stored_bytes
 from runup.api.kmm_v1beta1 import Module
 from runup.api.kmm_v1beta2 import ModuleStatus
 from runup.kernelmodules.decide.module_state import ModuleState

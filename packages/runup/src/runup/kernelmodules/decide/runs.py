@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Literal
 
 from kubekit.api.meta_v1 import NamespacedName
-from kubekit.lang.truncate import cut
+from kubekit.lang.text import cut
 from runup.api.kmm_v1beta1 import BuildArg, TLSOptions
 
 MODULE_LABEL = "kmm.node.kubernetes.io/module.name"

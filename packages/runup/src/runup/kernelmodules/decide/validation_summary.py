@@ -11,7 +11,7 @@ from kubekit.api import codec
 from kubekit.api.conditions import with_condition
 from kubekit.api.meta_v1 import Condition, NamespacedName
 from kubekit.api.scheme import Resource, resource_of
-from kubekit.lang.truncate import cut
+from kubekit.lang.text import cut
 from runup.api.kmm_v1beta1 import ValidatedKernel
 from runup.api.kmm_v1beta2 import (
     ModuleStatus,

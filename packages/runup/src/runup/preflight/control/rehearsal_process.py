@@ -17,8 +17,8 @@ from pathlib import Path
 
 import msgspec
 
-from kubekit.lang.printable import one_line
-from kubekit.lang.removal import remove_tree
+from kubekit.lang.files import remove_tree
+from kubekit.lang.text import one_line
 from runup.checks.decide.engine import CheckOutcome
 from runup.checks.decide.rehearsed_outcomes import decode_outcomes, not_run_outcome
 

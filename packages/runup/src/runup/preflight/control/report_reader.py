@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from kubekit.api.core_v1 import ConfigMap
 from kubekit.kube.allowance import Allowance
 from kubekit.kube.clock import Clock, run_within
-from kubekit.lang.removal import remove_tree
+from kubekit.lang.files import remove_tree
 from runup.preflight.control.folder_events import FolderEvents
 from runup.preflight.decide import preflight_deployment, report
 from runup.preflight.decide.attempt import is_attempt_id

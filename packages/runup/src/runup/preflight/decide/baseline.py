@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kubekit.error_types import Terminal
-from kubekit.lang.printable import one_line
+from kubekit.lang.text import one_line
 from runup.preflight.decide.findings import Risk
 
 # What a check could not tell is known from a baseline only as that; that the risk applies is new.

@@ -13,8 +13,7 @@ from typing import Any
 from kubekit.api import codec
 from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.meta_v1 import Wire
-from kubekit.lang.printable import escape_in_json, printable
-from kubekit.lang.truncate import cut
+from kubekit.lang.text import cut, escape_in_json, printable
 from runup.preflight.decide import stored_reports
 from runup.preflight.decide.cluster_run import NAMESPACE, PART_OF, REPORTS_LABEL
 from runup.preflight.decide.report import Report

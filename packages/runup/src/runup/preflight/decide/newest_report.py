@@ -19,8 +19,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from kubekit.api import codec
-from kubekit.lang.printable import one_line
-from kubekit.lang.truncate import cut
+from kubekit.lang.text import cut, one_line
 from runup.preflight.decide import packed_reports, stored_reports
 from runup.preflight.decide import report as reports
 from runup.preflight.decide.cluster_run import NAMESPACE, PART_OF

@@ -17,8 +17,7 @@ from kubekit.api.meta_v1 import Wire
 from kubekit.error_types import Terminal
 from kubekit.lang.formats import is_uri
 from kubekit.lang.pattern import Pattern
-from kubekit.lang.printable import escape_in_json, printable
-from kubekit.lang.truncate import cut
+from kubekit.lang.text import cut, escape_in_json, printable
 from runup.release.decide import documentation
 
 FORMAT = "preflight-v1-json"

@@ -16,8 +16,7 @@ from msgspec.structs import replace
 
 from kubekit.api import codec
 from kubekit.api.core_v1 import ConfigMap
-from kubekit.lang.printable import escape_in_json, printable
-from kubekit.lang.truncate import cut
+from kubekit.lang.text import cut, escape_in_json, printable
 from kubekit.lang.version import parse
 from runup.preflight.decide import report as reports
 from runup.preflight.decide.attempt import Attempt, is_attempt_id

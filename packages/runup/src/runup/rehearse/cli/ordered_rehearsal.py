@@ -17,7 +17,7 @@ import msgspec
 from kubekit.api.codec import DecodeError
 from kubekit.error_types import RunupError
 from kubekit.kube.api_errors import KubeError
-from kubekit.lang.printable import one_line
+from kubekit.lang.text import one_line
 from runup.cli.errors import CommandError
 from runup.preflight.control.rehearsal_process import TOO_LARGE, RehearsalOrder
 

@@ -18,7 +18,7 @@ from typing import Any
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
 from kubekit.kube.config import load as load_kubeconfig
-from kubekit.lang.removal import remove_tree
+from kubekit.lang.files import remove_tree
 from kubesandbox.apiserver.custom import custom_kinds
 from kubesandbox.apiserver.metadata import encoder_of
 from kubesandbox.apiserver.objects import restoring

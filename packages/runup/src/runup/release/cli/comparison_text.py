@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from kubekit.lang.printable import one_line
+from kubekit.lang.text import one_line
 from runup.cli.render.screen import PIPE, Screen
 from runup.cli.render.table import Column, Row, Table, draw_table
 from runup.release.decide.difference import Difference, ManifestChange, NameChange

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from kubekit.lang.removal import remove_tree
+from kubekit.lang.files import remove_tree
 from kubekit.oci.access import Access
 from kubekit.oci.image_locations import read_folder_files, read_image_files
 from runup.cli.errors import CommandError

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from kubekit.lang.printable import one_line
+from kubekit.lang.text import one_line
 from kubekit.oci.access import Access
 from kubekit.oci.image_locations import LayoutLocation, Location, parse_location, read_folder_files, read_image_files
 from kubekit.oci.reference import Reference

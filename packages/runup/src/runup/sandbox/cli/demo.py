@@ -27,8 +27,8 @@ from typing import Any, TextIO
 
 import click
 
-from kubekit.lang.printable import printable
-from kubekit.lang.removal import remove_tree
+from kubekit.lang.files import remove_tree
+from kubekit.lang.text import printable
 from runup.cli.lazy import Command
 from runup.cli.output import without_printable
 from runup.process.ending_signals import ending_signals

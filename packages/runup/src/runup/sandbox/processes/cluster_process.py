@@ -24,7 +24,7 @@ from kubekit.kube.api_errors import KubeError
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock, SystemClock
 from kubekit.kube.config import load as load_kubeconfig
-from kubekit.lang.best_effort_stream import Lossy
+from kubekit.lang.files import Lossy
 from kubesandbox.cluster import cancel_tasks, until_over
 from kubesandbox.controllers import assembly
 from kubesandbox.node.agent import NodeAgent

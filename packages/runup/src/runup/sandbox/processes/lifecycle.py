@@ -15,7 +15,7 @@ from pathlib import Path
 
 from kubekit.error_types import Terminal
 from kubekit.kube.clock import Clock, machine_now
-from kubekit.lang.removal import remove_tree
+from kubekit.lang.files import remove_tree
 from kubesandbox.node.pod_volumes import write_atomically
 from kubesandbox.sandbox_error import SandboxError
 from runup.sandbox.scenario.folder import Scenario

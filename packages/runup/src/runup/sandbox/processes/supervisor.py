@@ -16,7 +16,7 @@ from pathlib import Path
 
 from kubekit.error_types import Terminal
 from kubekit.kube.clock import CLOCK_OFFSET_VARIABLE, Clock, SystemClock
-from kubekit.lang.best_effort_stream import Lossy
+from kubekit.lang.files import Lossy
 from kubesandbox.node.container_process import die_with_parent
 from kubesandbox.node.pod_volumes import write_atomically
 from kubesandbox.sandbox_error import SandboxError

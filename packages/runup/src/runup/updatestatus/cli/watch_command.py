@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from kubekit.kube.api_errors import Transient
 from kubekit.kube.clock import Clock, SystemClock
-from kubekit.lang.printable import printable
+from kubekit.lang.text import printable
 from runup.cli.errors import CommandError, message_of
 from runup.cli.output import screen_of, without_printable
 from runup.cli.render.text import sentence_case

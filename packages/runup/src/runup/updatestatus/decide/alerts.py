@@ -8,7 +8,7 @@ import msgspec
 
 from kubekit.api import codec
 from kubekit.api.meta_v1 import Wire
-from kubekit.lang.truncate import cut
+from kubekit.lang.text import cut
 
 PATH = "/api/v1/alerts"
 # More than any cluster has at once: what is decided on alerts looks at each of them.

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from html import escape
 from typing import Any
 
-from kubekit.lang.printable import one_line
+from kubekit.lang.text import one_line
 from kubekit.lang.version import Version
 from runup.advice.decide.update_paths import UpdatePaths, UpdateStep
 from runup.cli.render.text import columns, indent_lines, machine

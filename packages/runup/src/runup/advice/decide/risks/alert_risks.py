@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from kubekit.api.meta_v1 import Condition
-from kubekit.lang.truncate import cut, join_within
+from kubekit.lang.text import cut, join_within
 from runup.advice.decide.promql import AlertState
 from runup.advice.decide.risks.risk_source import SourceRisk
 from runup.release.decide import documentation

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import structlog
 
 from kubekit.error_types import Terminal
-from kubekit.lang.truncate import cut
+from kubekit.lang.text import cut
 from runup.api.config_v1 import Release
 from runup.applying.control.payloads import NotLoaded
 from runup.release.decide import likely_mistakes

@@ -23,7 +23,7 @@ from collections.abc import Iterator
 
 from kubekit.api.core_v1 import Node
 from kubekit.api.meta_v1 import NamespacedName, key_of
-from kubekit.lang.truncate import cut
+from kubekit.lang.text import cut
 from runup.api.kmm_v1beta1 import Module
 from runup.api.platform_v1 import KMMStatusEntry
 from runup.checks.catalogue.declaring import declared, namespaced_name, risk, unknown_finding

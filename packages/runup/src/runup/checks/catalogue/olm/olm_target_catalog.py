@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kubekit.lang.truncate import cut
+from kubekit.lang.text import cut
 from runup.api.olm_v1alpha1 import CatalogSource, Subscription
 from runup.checks.catalogue.declaring import MINOR, declared, namespaced_name, risk, unknown_finding
 from runup.checks.catalogue.olm.shared.installed_operators import target_name

@@ -9,7 +9,7 @@ from __future__ import annotations
 from html import escape
 from urllib.parse import urlsplit
 
-from kubekit.lang.printable import printable
+from kubekit.lang.text import printable
 
 _VOID = frozenset({"meta", "br", "hr", "link", "input"})
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kubekit.lang.printable import one_line
+from kubekit.lang.text import one_line
 from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
 from runup.cli.render.table import Column, Row, Table, cells, draw_table, wrap_text
 from runup.fleet.decide.matrix import RESULTS, Group, Matrix, RiskRow

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from kubekit.lang.printable import printable
+from kubekit.lang.text import printable
 from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
 from runup.cli.render.table import wrap_text
 from runup.cli.render.text import age, sentence_case

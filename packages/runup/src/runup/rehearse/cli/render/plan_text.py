@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from kubekit.lang.printable import printable
+from kubekit.lang.text import printable
 from runup.checks.decide.wording import count, names
 from runup.rehearse.decide.rehearsal_findings import value, value_change
 from runup.rehearse.decide.rehearsal_outcome import (
