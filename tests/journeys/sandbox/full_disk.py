@@ -21,7 +21,7 @@ from kubekit.api.scheme import resource_of
 from kubekit.kube import calls, config
 from kubekit.kube.api_errors import KubeError
 from kubekit.kube.client_sync import SyncClient
-from kubesandbox.node.runner_bwrap import descendants_of
+from kubesandbox.node.runners import descendants_of
 from runup.sandbox.setup import settings
 
 DISK = Path(os.environ["DISK"])

@@ -20,7 +20,7 @@ from tests.release.control.test_registry_access import Answers, cluster
 from kubekit.api.meta_v1 import NamespacedName
 from kubekit.oci.access import Access
 from kubekit.oci.reference import parse
-from kubesandbox.node.podenv import expand_variables
+from kubesandbox.node.pod_volumes import expand_variables
 from runup.api.kmm_v1beta1 import TLSOptions
 from runup.kernelmodules.control import build_inputs, service_networks
 from runup.kernelmodules.control.image_stage import verify_image

@@ -23,10 +23,10 @@ from kubekit.kube.clock import SystemClock
 from kubekit.kube.config import load
 from kubesandbox.apiserver.server import ApiServer
 from kubesandbox.controllers import assembly
-from kubesandbox.controllers.furnishing import ACCOUNTS
+from kubesandbox.controllers.namespaces import ACCOUNTS
 from kubesandbox.node.agent import NodeAgent
-from kubesandbox.node.place import NodeSettings
-from kubesandbox.node.runner_process import ProcessRunner
+from kubesandbox.node.runners import ProcessRunner
+from kubesandbox.node.settings import NodeSettings
 from kubesandbox.node.unpacked_images import ImageStore
 
 JSON = dict[str, Any]

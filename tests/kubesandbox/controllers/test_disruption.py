@@ -7,7 +7,7 @@ from typing import Any
 from kubekit.api import codec
 from kubekit.api.whole_v1 import WholePod
 from kubekit.api.workloads_v1 import PodDisruptionBudget
-from kubesandbox.controllers.disruption import budget_status
+from kubesandbox.controllers.budgets_and_quotas import budget_status
 
 JSON = dict[str, Any]
 READY: JSON = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}

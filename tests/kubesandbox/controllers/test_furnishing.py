@@ -6,7 +6,7 @@ import pytest
 from tests.kubesandbox.controllers.conftest import CONFIG_MAPS, NAMESPACES, Cluster
 
 from kubekit.kube import calls
-from kubesandbox.controllers.furnishing import ACCOUNTS
+from kubesandbox.controllers.namespaces import ACCOUNTS
 
 
 async def test_a_namespace_has_an_account_and_the_servers_certificate(cluster: Cluster) -> None:

@@ -9,8 +9,8 @@ from tests.kubesandbox.controllers.conftest import CONFIG_MAPS, JSON, SECRETS, C
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls
 from kubekit.kube.api_errors import Forbidden
+from kubesandbox.controllers.budgets_and_quotas import QUOTAS
 from kubesandbox.controllers.owned_pods import PODS
-from kubesandbox.controllers.resource_quotas import QUOTAS
 
 SERVICES = Resource("", "v1", "Service", "services", namespaced=True)
 CLAIMS = Resource("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", namespaced=True)

@@ -17,7 +17,7 @@ from kubekit.api.whole_v1 import WholeDeployment, WholeDeploymentSpec, WholePod,
 from kubekit.kube.cache import Cache
 from kubekit.kube.clock import ManualClock
 from kubekit.kube.request import Call
-from kubesandbox.controllers import rollout
+from kubesandbox.controllers import deployments as rollout
 from kubesandbox.controllers.controller_loop import Attempt, Requeue
 from kubesandbox.controllers.deployments import HASH_LABEL, Deployments, template_hash
 

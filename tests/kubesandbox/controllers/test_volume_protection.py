@@ -5,8 +5,8 @@ from __future__ import annotations
 from tests.kubesandbox.controllers.conftest import JSON, Cluster
 
 from kubekit.kube import calls
+from kubesandbox.controllers.garbage import CLAIMS
 from kubesandbox.controllers.owned_pods import PODS
-from kubesandbox.controllers.volume_protection import CLAIMS
 
 CLAIM: JSON = {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}
 

@@ -24,10 +24,10 @@ from kubekit.kube.config import load
 from kubekit.kube.watch import Reflector
 from kubesandbox.apiserver.server import ApiServer
 from kubesandbox.node.agent import NodeAgent
-from kubesandbox.node.place import NodeSettings
 from kubesandbox.node.reporter import EVENTS, PODS
 from kubesandbox.node.runner_interface import Runner
 from kubesandbox.node.runners import NAMES, runners
+from kubesandbox.node.settings import NodeSettings
 from kubesandbox.node.unpacked_images import ImageStore
 from runup.release.control.image_build import build_release
 from runup.sandbox.processes.registry_process import Registry

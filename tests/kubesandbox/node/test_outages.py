@@ -20,7 +20,7 @@ from kubekit.kube.clock import SystemClock
 from kubekit.kube.config import load
 from kubesandbox.apiserver.server import ApiServer
 from kubesandbox.node.runner_interface import Command, Launch
-from kubesandbox.node.runner_process import ProcessRunner
+from kubesandbox.node.runners import ProcessRunner
 
 JSON = dict[str, Any]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kubesandbox.node.runner_interface import Bind
-from kubesandbox.node.runner_process import replace_paths
+from kubesandbox.node.runners import replace_paths
 
 # A data folder below /tmp, which is itself mounted: what was replaced must not be replaced again.
 BINDS = (Bind(Path("/tmp/sb/pods/v"), "/tmp"), Bind(Path("/tmp/sb/nodes/n/etc/cvo"), "/etc/cvo"))

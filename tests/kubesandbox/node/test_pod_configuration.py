@@ -18,7 +18,8 @@ from kubekit.api import codec
 from kubekit.api.whole_v1 import WholePod
 from kubekit.kube import calls
 from kubekit.kube.reviews import who_is
-from kubesandbox.node import pod_volumes, podenv
+from kubesandbox.node import pod_volumes
+from kubesandbox.node import pod_volumes as podenv
 from kubesandbox.node.pod_volumes import Sources
 from kubesandbox.node.podspec import BadPod, container_spec
 

@@ -9,9 +9,9 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from tests.kubesandbox.node.conftest import World, condition, container, runs
 
-from kubesandbox.node import probes
+from kubesandbox.node import container as probes
+from kubesandbox.node.container import Probe, Tally
 from kubesandbox.node.podspec import BadPod
-from kubesandbox.node.probes import Probe, Tally
 
 JSON = dict[str, Any]
 

@@ -11,9 +11,19 @@ import pytest
 
 from kubekit.api import codec
 from kubekit.api.whole_v1 import WholePod
-from kubesandbox.node import backoff, podstatus
-from kubesandbox.node.container_records import ContainerRecord, Ended, Started, State, Waiting, resumed_record
-from kubesandbox.node.podstatus import StatusInput, Verdict, pod_phase
+from kubesandbox.node import pod_status as podstatus
+from kubesandbox.node import settings as backoff
+from kubesandbox.node.pod_status import (
+    ContainerRecord,
+    Ended,
+    Started,
+    State,
+    StatusInput,
+    Verdict,
+    Waiting,
+    pod_phase,
+    resumed_record,
+)
 
 JSON = dict[str, Any]
 NOW = datetime(2026, 1, 14, 10, 0, tzinfo=UTC)

@@ -68,8 +68,8 @@ async def _start_node(
     """Starts the node agent and registers its Node; `stack` stops it."""
     # Imported here, since the agent takes a quarter of a second to import, which a server without a node does not need.
     from kubesandbox.node.agent import NodeAgent
-    from kubesandbox.node.place import NodeSettings
-    from kubesandbox.node.runner_process import ProcessRunner
+    from kubesandbox.node.runners import ProcessRunner
+    from kubesandbox.node.settings import NodeSettings
     from kubesandbox.node.unpacked_images import ImageStore
 
     images = ImageStore(data / "images", _NO_REGISTRY)

@@ -13,8 +13,7 @@ from kubekit.api.scheme import Resource
 from kubekit.kube import calls
 from kubekit.kube.client import Client
 from kubekit.kube.clock import SystemClock
-from kubesandbox.apiserver.http.messages import Request, Response
-from kubesandbox.apiserver.http.routing import parse_target
+from kubesandbox.apiserver.http.messages import Request, Response, parse_target
 from kubesandbox.apiserver.objects import watch_streams as watches
 from kubesandbox.apiserver.objects.selectors import Selector
 from kubesandbox.apiserver.served_kinds import KindTable

@@ -20,10 +20,13 @@ from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
 from kubesandbox.apiserver.objects.restoring import IMPORTED
-from kubesandbox.controllers import furnishing, owned_pods, resource_quotas, volume_protection
+from kubesandbox.controllers import budgets_and_quotas as resource_quotas
+from kubesandbox.controllers import garbage as volume_protection
+from kubesandbox.controllers import namespaces as furnishing
+from kubesandbox.controllers import owned_pods
+from kubesandbox.controllers.budgets_and_quotas import BUDGETS, Budgets
 from kubesandbox.controllers.controller_loop import Loop, follow_kind
 from kubesandbox.controllers.deployments import Deployments, deployment_of
-from kubesandbox.controllers.disruption import BUDGETS, Budgets
 from kubesandbox.controllers.garbage import GarbageCollector
 from kubesandbox.controllers.jobs import Jobs
 from kubesandbox.controllers.namespaces import NamespaceController

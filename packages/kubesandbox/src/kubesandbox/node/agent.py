@@ -12,16 +12,24 @@ from contextlib import suppress
 
 import structlog
 
+from kubekit.api.codec import DecodeError
 from kubekit.api.meta_v1 import key_of
 from kubekit.api.whole_v1 import WholePod
+from kubekit.kube import calls
+from kubekit.kube.api_errors import Conflict, KubeError, NotFound
 from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
 from kubesandbox.apiserver.objects.restoring import IMPORTED
-from kubesandbox.node import podspec, podstatus
-from kubesandbox.node.backoff import Limits
-from kubesandbox.node.place import NodeSettings
-from kubesandbox.node.pod import PodWorker
+from kubesandbox.node import pod_status as podstatus
+from kubesandbox.node import podspec
+from kubesandbox.node.container import ContainerWorker
+from kubesandbox.node.pod_status import DECLARED, Ended, RestartPolicy, Verdict, restart_policy
+from kubesandbox.node.podspec import BadPod, ContainerSpec
+from kubesandbox.node.reporter import PODS, Reporter
+from kubesandbox.node.settings import MOUNTS, Limits, NodeSettings
+from kubesandbox.node.supplies import Supplies
+from kubesandbox.tasks import run_beside, wait_for_first
 
 log = structlog.get_logger("node")
 # Back-off for workers that failed: the cause may pass, such as a full disk.
@@ -110,3 +118,161 @@ class NodeAgent:
             task.cancel()
         with suppress(asyncio.CancelledError):
             await asyncio.gather(*tasks, return_exceptions=True)
+
+
+_DEADLINE = Verdict("DeadlineExceeded", "Pod was active on the node longer than the specified deadline")
+_AGAIN_S = 0.5
+
+
+class PodWorker:
+    """The worker that runs a pod (`runs`), or only declares it ready, until it is deleted."""
+
+    def __init__(self, pod: WholePod, client: Client, place: NodeSettings, clock: Clock, *, runs: bool) -> None:
+        self._client = client
+        self._place = place
+        self._clock = clock
+        self._runs = runs
+        self._reporter = Reporter(pod, client, clock, place.host_ip)
+        self._supplies = Supplies(pod, client, place)
+        # Set when the pod is deleted or exceeds its active deadline; ends the containers.
+        self._stopping = asyncio.Event()
+        self._deleted = asyncio.Event()
+        self.update(pod)
+
+    def with_status(self) -> WholePod:
+        """Returns the pod with the status as this worker knows it: what has run here must not run again elsewhere."""
+        return self._reporter.with_status()
+
+    @property
+    def _pod(self) -> WholePod:
+        return self._reporter.pod
+
+    def update(self, pod: WholePod) -> None:
+        """Updates the pod; a deletion stops it."""
+        self._reporter.pod = pod
+        if pod.metadata.deletion_timestamp is not None:
+            self._deleted.set()
+            self._stopping.set()
+
+    def vanish(self) -> None:
+        """Records that the object is gone without waiting for the pod's end; the caller then cancels `run`."""
+        self._supplies.gone = True
+
+    async def run(self) -> None:
+        """Runs until the pod has ended and is deleted, or until cancelled (its processes end, its object stays)."""
+        try:
+            if self._deleted.is_set():
+                await self._delete_pod()
+            elif self._runs:
+                await self._run_pod()
+            else:
+                await self._declare_running()
+        finally:
+            if self._supplies.gone:
+                await asyncio.to_thread(self._supplies.clear)
+
+    async def _run_pod(self) -> None:
+        """Runs the pod's containers to their end, then waits until its object is deleted."""
+        async with run_beside(
+            self._reporter.keep_publishing(), self._supplies.account.keep(self._clock), self._enforce_deadline()
+        ):
+            if await self._prepare_with_retries() and await self._run_init_containers():
+                await self._run_containers()
+            await self._reporter.publish()
+            await self._deleted.wait()
+            # Again, since the deletion may change the status of a pod that had ended before it.
+            await self._reporter.publish()
+            await self._delete_pod()
+
+    async def _run_containers(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            for spec in podspec.containers(self._pod):
+                group.create_task(self._container_worker(spec).run(restart_policy(self._pod)))
+
+    async def _run_init_containers(self) -> bool:
+        """Runs the init containers one after the other; returns whether the other containers may start."""
+        # They are restarted until they succeed, unless the pod's policy is Never.
+        policy: RestartPolicy = "Never" if restart_policy(self._pod) == "Never" else "OnFailure"
+        for spec in podspec.init_containers(self._pod):
+            ended = await self._container_worker(spec).run(policy)
+            if ended is None or ended.exit_code != 0:
+                return False
+        return not self._stopping.is_set()
+
+    def _container_worker(self, spec: ContainerSpec) -> ContainerWorker:
+        """Returns the worker of one container."""
+        return ContainerWorker(
+            spec,
+            reporter=self._reporter,
+            supplies=self._supplies,
+            place=self._place,
+            clock=self._clock,
+            stopping=self._stopping,
+        )
+
+    async def _prepare_with_retries(self) -> bool:
+        """Prepares volumes and credentials with retries; returns False if the pod was stopped before it succeeded."""
+        self._reporter.all_wait()
+        reported = ""
+        for delay in MOUNTS.delays():
+            problem = await self._prepare_once()
+            if not problem or self._stopping.is_set():
+                break
+            if problem != reported:
+                self._reporter.event("Warning", "FailedMount", problem, None)
+            reported = problem
+            await wait_for_first(self._clock.sleep(delay), self._stopping.wait())
+        return not self._stopping.is_set()
+
+    async def _prepare_once(self) -> str:
+        """Prepares volumes and credentials once; returns the error, or ""."""
+        try:
+            await self._supplies.prepare()
+        except BadPod as problem:
+            return problem.message
+        except (KubeError, DecodeError, OSError) as error:
+            return f"MountVolume.SetUp failed: {error}"
+        return ""
+
+    async def _enforce_deadline(self) -> None:
+        """Stops the pod when it exceeds its active deadline."""
+        seconds = podspec.active_deadline_s(self._pod)
+        if seconds is None:
+            return
+        passed = (self._clock.now() - self._reporter.started_at).total_seconds()
+        await self._clock.sleep(seconds - passed)
+        if not podstatus.is_over(self._pod):
+            self._reporter.verdict = _DEADLINE
+            self._reporter.event("Normal", _DEADLINE.reason, _DEADLINE.message, None)
+            self._reporter.put()
+            self._stopping.set()
+
+    async def _declare_running(self) -> None:
+        """Reports a pod as running without its processes, if the node is set to; then waits for its deletion."""
+        if self._place.declare_others and not podstatus.is_ours(self._pod):
+            now, uid = self._clock.now(), self._pod.metadata.uid
+            for spec in podspec.init_containers(self._pod):
+                record = self._reporter.record(spec.name)
+                self._reporter.put(record.ended(Ended(0, "Completed", started_at=now, finished_at=now)))
+            for spec in podspec.containers(self._pod):
+                container_id = f"{DECLARED}{uid}/{spec.name}"
+                record = self._reporter.record(spec.name)
+                self._reporter.put(record.started(now, image_id=spec.image, container_id=container_id, ready=True))
+            await self._reporter.publish()
+        await self._deleted.wait()
+        await self._delete_pod()
+
+    async def _delete_pod(self) -> None:
+        """Removes the object, once none of its processes runs."""
+        metadata = self._pod.metadata
+        call = calls.delete(PODS, metadata.name, metadata.namespace, uid=metadata.uid, grace_period_s=0)
+        while True:
+            try:
+                await self._client.send(call)
+            except (NotFound, Conflict):
+                break
+            except (KubeError, DecodeError):
+                await self._clock.sleep(_AGAIN_S)
+            else:
+                break
+        self._supplies.gone = True

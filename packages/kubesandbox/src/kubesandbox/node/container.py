@@ -6,19 +6,23 @@ In: the container's spec and a `Launch` for each start. Out: a process, and a re
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
+
+import aiohttp
 
 from kubekit.kube.clock import Clock
-from kubesandbox.node import backoff, container_process, podspec
+from kubesandbox.node import container_process, podspec
+from kubesandbox.node import settings as backoff
 from kubesandbox.node.container_process import Exit, RunningContainer
-from kubesandbox.node.container_records import RAN, ContainerRecord, Ended, RestartPolicy, is_restarted
-from kubesandbox.node.place import NodeSettings
+from kubesandbox.node.pod_status import RAN, ContainerRecord, Ended, RestartPolicy, Started, is_restarted
 from kubesandbox.node.podspec import BadPod, ContainerSpec
-from kubesandbox.node.prober import Prober
-from kubesandbox.node.puller import Puller
 from kubesandbox.node.reporter import EventType, Reporter
 from kubesandbox.node.runner_interface import Launch
+from kubesandbox.node.settings import NodeSettings
 from kubesandbox.node.supplies import StartError, Supplies
 from kubesandbox.node.unpacked_images import LocalImage, PullError
 from kubesandbox.tasks import run_beside, wait_for_first
@@ -187,3 +191,210 @@ async def _stop_and_wait(container: RunningContainer, waiter: asyncio.Task[Exit]
     await asyncio.shield(container.stop(grace_s))
     with suppress(asyncio.CancelledError):
         await asyncio.shield(waiter)
+
+
+class Prober:
+    """The probes of one run of one container. Raises BadPod if a probe names a port that does not exist."""
+
+    def __init__(self, spec: ContainerSpec, reporter: Reporter, clock: Clock, host: str) -> None:
+        self._spec = spec
+        self._reporter = reporter
+        self._clock = clock
+        self._readiness = parse_probe(spec.readiness, spec.ports, host)
+        self._liveness = parse_probe(spec.liveness, spec.ports, host)
+        self.failed = asyncio.Event()
+
+    @property
+    def ready_at_once(self) -> bool:
+        """Reports whether the container counts as ready as soon as it runs."""
+        return self._readiness is None
+
+    async def keep_ready(self) -> None:
+        """Runs the readiness probe until cancelled."""
+        if (probe := self._readiness) is None:
+            return
+        tally, before = Tally(well=False), ""
+        await self._clock.sleep(probe.initial_delay_s)
+        while True:
+            why_not = await self._probe_and_report("Readiness", probe, before)
+            tally, before = tally.with_answer(probe, well=not why_not), why_not
+            self._set_ready(tally.well)
+            await self._clock.sleep(probe.period_s if tally.well else min(probe.period_s, EAGER_S))
+
+    async def keep_alive(self) -> None:
+        """Runs the liveness probe until it has failed too often in a row, which sets `failed`."""
+        if (probe := self._liveness) is None:
+            return
+        tally, before = Tally(well=True), ""
+        await self._clock.sleep(probe.initial_delay_s)
+        while True:
+            why_not = await self._probe_and_report("Liveness", probe, before)
+            tally, before = tally.with_answer(probe, well=not why_not), why_not
+            if not tally.well:
+                break
+            await self._clock.sleep(probe.period_s)
+        message = f"Container {self._spec.name} failed liveness probe, will be restarted"
+        self._reporter.event("Normal", "Killing", message, self._spec)
+        self.failed.set()
+
+    async def _probe_and_report(self, name: str, probe: Probe, before: str) -> str:
+        why_not = await run_probe(probe)
+        if why_not and why_not != before:  # reported once, not every period
+            self._reporter.event("Warning", "Unhealthy", f"{name} probe failed: {why_not}", self._spec)
+        return why_not
+
+    def _set_ready(self, ready: bool) -> None:
+        record = self._reporter.record(self._spec.name)
+        if isinstance(record.state, Started) and record.ready is not ready:
+            self._reporter.put(record.with_ready(ready))
+
+
+# Seconds for which a failed pull shows ErrImagePull before ImagePullBackOff, as until a kubelet's next sync.
+_FIRST_SHOWN_S = 1.0
+
+
+class Puller:
+    """The image puller of one container, which also reports Events and waiting reasons."""
+
+    def __init__(self, spec: ContainerSpec, reporter: Reporter, place: NodeSettings) -> None:
+        self._spec = spec
+        self._reporter = reporter
+        self._images = place.images
+        self._limits = place.backoff
+        self._delays = place.backoff.delays()
+
+    async def pull(self) -> LocalImage:
+        """Returns the image. Raises PullError."""
+        name = self._spec.image
+        local_image = await self._find_local()
+        if local_image is not None:
+            return local_image
+        self._reporter.event("Normal", "Pulling", f'Pulling image "{name}"', self._spec)
+        image = await asyncio.to_thread(self._images.pull, name)
+        self._reporter.event("Normal", "Pulled", f'Successfully pulled image "{name}"', self._spec)
+        self._delays = self._limits.delays()
+        return image
+
+    async def _find_local(self) -> LocalImage | None:
+        """Returns the image if the node has it and the pull policy allows its use. Raises PullError for Never."""
+        name, policy = self._spec.image, self._spec.pull_policy
+        if policy == "Always":
+            return None
+        local_image = await asyncio.to_thread(self._images.local, name)
+        if local_image is not None:
+            self._reporter.event("Normal", "Pulled", f'Container image "{name}" already present on machine', self._spec)
+        elif policy == "Never":
+            message = f'Container image "{name}" is not present with pull policy of Never'
+            raise PullError(message, reason="ErrImageNeverPull")
+        return local_image
+
+    async def wait_after(self, error: PullError, pause: Callable[[float], Awaitable[bool]]) -> None:
+        """Reports the error, then waits for the back-off; `pause` returns False once the pod is stopped."""
+        delay = next(self._delays)
+        self._report_waiting(error.reason, error.message)
+        for message in (f'Failed to pull image "{self._spec.image}": {error.message}', f"Error: {error.reason}"):
+            self._reporter.event("Warning", "Failed", message, self._spec)
+        if error.reason != "ErrImagePull":  # the registry was not contacted, so there is no back-off from it
+            await pause(delay)
+            return
+        first_delay_s = min(_FIRST_SHOWN_S, delay / 2)
+        if await pause(first_delay_s):
+            text = f'Back-off pulling image "{self._spec.image}"'
+            self._report_waiting("ImagePullBackOff", f"{text}: ErrImagePull: {error.message}")
+            self._reporter.event("Normal", "BackOff", text, self._spec)
+            await pause(delay - first_delay_s)
+
+    def _report_waiting(self, reason: str, message: str) -> None:
+        self._reporter.put(self._reporter.record(self._spec.name).waiting(reason, message))
+
+
+JSON = dict[str, Any]
+# Longest interval of readiness probes before a container is ready, in seconds; keeps a sandbox's start short.
+EAGER_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """A probe; times in seconds. `url` is "" for a port that only has to accept a connection."""
+
+    host: str
+    port: int
+    url: str = ""
+    headers: tuple[tuple[str, str], ...] = ()
+    initial_delay_s: float = 0
+    period_s: float = 10
+    timeout_s: float = 1
+    successes: int = 1
+    failures: int = 3
+
+
+def parse_probe(probe: JSON | None, ports: Iterable[JSON], host: str) -> Probe | None:
+    """Parses a probe of a pod; None for one that is not probed. Raises BadPod for an unknown port name."""
+    target = (probe or {}).get("httpGet") or (probe or {}).get("tcpSocket")
+    if probe is None or not target:
+        return None
+    host = target.get("host") or host
+    port = _port_number(target["port"], ports)
+    url = ""
+    if "httpGet" in probe:
+        url = f"{(target.get('scheme') or 'HTTP').lower()}://{host}:{port}/{(target.get('path') or '/').lstrip('/')}"
+    return Probe(
+        host=host,
+        port=port,
+        url=url,
+        headers=tuple((header["name"], header["value"]) for header in target.get("httpHeaders") or ()),
+        initial_delay_s=probe.get("initialDelaySeconds") or 0,
+        period_s=probe.get("periodSeconds") or 10,
+        timeout_s=probe.get("timeoutSeconds") or 1,
+        successes=probe.get("successThreshold") or 1,
+        failures=probe.get("failureThreshold") or 3,
+    )
+
+
+def _port_number(given_port: int | str, ports: Iterable[JSON]) -> int:
+    """Returns the number of a port, which a probe may name. Raises BadPod for an unknown name."""
+    if isinstance(given_port, int) or given_port.isdigit():
+        return int(given_port)
+    for port in ports:
+        if port.get("name") == given_port:
+            return int(port["containerPort"])
+    raise BadPod(f"couldn't find port: {given_port}")
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """The current result, and the number of equal answers in a row."""
+
+    well: bool
+    in_a_row: int = 0
+    last: bool | None = None
+
+    def with_answer(self, probe: Probe, *, well: bool) -> Tally:
+        """Returns the tally after one more answer."""
+        in_a_row = self.in_a_row + 1 if well is self.last else 1
+        needed = probe.successes if well else probe.failures
+        return replace(self, well=well if in_a_row >= needed else self.well, in_a_row=in_a_row, last=well)
+
+
+async def run_probe(probe: Probe) -> str:
+    """Runs the probe once; returns why the container is not healthy, or ""."""
+    try:
+        async with asyncio.timeout(probe.timeout_s):
+            return await (_probe_http(probe) if probe.url else _probe_tcp(probe))
+    except TimeoutError:
+        return f"no answer within {probe.timeout_s:g} s"
+    except (OSError, aiohttp.ClientError) as error:
+        return str(error)
+
+
+async def _probe_tcp(probe: Probe) -> str:
+    _, writer = await asyncio.open_connection(probe.host, probe.port)
+    writer.close()
+    return ""
+
+
+async def _probe_http(probe: Probe) -> str:
+    # Certificates are not verified (kubernetes.io: configure liveness, readiness and startup probes).
+    async with aiohttp.ClientSession() as session, session.get(probe.url, headers=probe.headers, ssl=False) as response:
+        well = 200 <= response.status < 400
+        return "" if well else f"HTTP probe failed with statuscode: {response.status}"

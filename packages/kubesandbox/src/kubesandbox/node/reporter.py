@@ -23,10 +23,9 @@ from kubekit.kube.api_errors import Conflict, KubeError, NotFound, Transient
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
 from kubekit.kube.request import Call
-from kubesandbox.node import podstatus
-from kubesandbox.node.container_records import ContainerRecord, resumed_record
+from kubesandbox.node import pod_status as podstatus
+from kubesandbox.node.pod_status import ContainerRecord, StatusInput, Verdict, resumed_record
 from kubesandbox.node.podspec import ContainerSpec, containers, init_containers
-from kubesandbox.node.podstatus import StatusInput, Verdict
 
 JSON = dict[str, Any]
 PODS = Resource("", "v1", "Pod", "pods", namespaced=True)

@@ -9,8 +9,7 @@ from typing import IO, Any
 
 import orjson
 
-from kubesandbox.apiserver.http.messages import Request, User
-from kubesandbox.apiserver.http.routing import Target
+from kubesandbox.apiserver.http.messages import Request, Target, User
 from kubesandbox.apiserver.metadata import new_uid, rfc3339
 
 JSON = dict[str, Any]

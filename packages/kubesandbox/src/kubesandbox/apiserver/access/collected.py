@@ -16,8 +16,7 @@ import orjson
 
 from kubekit.kube.warnings import INCOMPLETE
 from kubesandbox.apiserver import status_errors
-from kubesandbox.apiserver.http.messages import Request
-from kubesandbox.apiserver.http.routing import Target
+from kubesandbox.apiserver.http.messages import Request, Target
 from kubesandbox.apiserver.served_kinds import Kind
 from kubesandbox.apiserver.store import Event, Store
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
-from kubesandbox.apiserver.access.authn import Authenticator
+from kubesandbox.apiserver.access.authn import AUDIENCE, Authenticator
 from kubesandbox.apiserver.access.authz import Attributes, Authorizer
-from kubesandbox.apiserver.access.tokens import AUDIENCE
 from kubesandbox.apiserver.http.body import read_object
-from kubesandbox.apiserver.http.messages import Request, Response, User, json_response
-from kubesandbox.apiserver.http.routing import Target
+from kubesandbox.apiserver.http.messages import Request, Response, Target, User, json_response
 from kubesandbox.apiserver.schema import Fault, FieldError, Verbatim
 from kubesandbox.apiserver.schema.go_json import go_json
 from kubesandbox.apiserver.served_kinds import Kind

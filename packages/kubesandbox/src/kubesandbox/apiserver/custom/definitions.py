@@ -8,10 +8,10 @@ from typing import Any
 
 from kubekit.kube.clock import Clock
 from kubesandbox.apiserver.custom import custom_kinds as crds
+from kubesandbox.apiserver.http.messages import Target
 from kubesandbox.apiserver.http.query_parameters import WriteOptions
-from kubesandbox.apiserver.http.routing import Target
 from kubesandbox.apiserver.metadata import meta
-from kubesandbox.apiserver.objects.builtin_admission import CRD_FINALIZER
+from kubesandbox.apiserver.objects.admission import CRD_FINALIZER
 from kubesandbox.apiserver.objects.object_deletion import DeleteOptions
 from kubesandbox.apiserver.objects.rest import Rest
 from kubesandbox.apiserver.objects.schemas import Schemas

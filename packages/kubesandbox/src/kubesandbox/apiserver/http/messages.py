@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from enum import Enum
+from functools import lru_cache
+from typing import Any, NamedTuple
 
+import msgspec
 import orjson
+
+from kubesandbox.apiserver import status_errors
+from kubesandbox.apiserver.served_kinds import BUILTIN, Kind
+from kubesandbox.apiserver.status_errors import ApiError, not_acceptable, only_media_types, only_stream_types
 
 JSON = dict[str, Any]
 JSON_TYPE = "application/json"
@@ -77,3 +84,208 @@ def text_response(text: str, status: int = 200, headers: tuple[tuple[str, str], 
 def is_true(value: str) -> bool:
     """Returns whether a query flag is set, as apimachinery reads it: any value but "", `0` and `false`."""
     return value.lower() not in {"", "0", "false"}
+
+
+_VERBS = {"POST": "create", "GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+# Their "namespace" is their own name: /api/v1/namespaces/x/finalize is about the namespace x.
+_NAMESPACE_SUBRESOURCES = frozenset({"status", "finalize"})
+
+
+class Target(msgspec.Struct, frozen=True, gc=False):
+    """The target of a request. For a non-resource request `resource` is "" and `verb` the method in lower case."""
+
+    verb: str
+    path: str
+    group: str = ""
+    version: str = ""
+    namespace: str = ""
+    resource: str = ""
+    subresource: str = ""
+    name: str = ""
+    rest: str = ""
+
+    @property
+    def is_resource(self) -> bool:
+        """Reports whether the path names a resource."""
+        return bool(self.resource)
+
+
+def parse_target(method: str, path: str, query: Mapping[str, str]) -> Target:
+    """Parses a path. Never fails: a path of another form is a non-resource target."""
+    parts = [part for part in path.split("/") if part]
+    verb = _VERBS.get(method)
+    if len(parts) >= 3 and parts[0] == "api":
+        group, version, parts = "", parts[1], parts[2:]
+    elif len(parts) >= 4 and parts[0] == "apis":
+        group, version, parts = parts[1], parts[2], parts[3:]
+    else:
+        verb = None
+    if verb is None:
+        return Target(method.lower(), path)
+    # The deprecated form /api/v1/watch/..., which is still served.
+    if parts[0] == "watch" and len(parts) > 1:
+        verb, parts = "watch", parts[1:]
+    namespace = ""
+    if parts[0] == "namespaces" and len(parts) > 1:
+        namespace = parts[1]
+        if len(parts) > 2 and parts[2] not in _NAMESPACE_SUBRESOURCES:
+            parts = parts[2:]
+    resource, name, subresource = (*parts, "", "")[:3]
+    remaining_path = "/".join(parts[3:])
+    verb = _refine_verb(verb, name, query)
+    if verb in {"list", "watch"}:
+        name = name or _only_name(query.get("fieldSelector", ""))
+    return Target(verb, path, group, version, namespace, resource, subresource, name, remaining_path)
+
+
+def _only_name(selector: str) -> str:
+    """Returns the one name that a field selector admits, or "": rights to that object are rights to such a list."""
+    terms = (part.strip().partition("=") for part in selector.split(",") if "!=" not in part)
+    return next((value.removeprefix("=") for path, _, value in terms if path.strip() == "metadata.name"), "")
+
+
+def _refine_verb(verb: str, name: str, query: Mapping[str, str]) -> str:
+    # A single object cannot be watched by its path; clients watch the list with a field selector.
+    if verb == "get" and not name:
+        return "watch" if is_true(query.get("watch", "")) else "list"
+    return "deletecollection" if verb == "delete" and not name else verb
+
+
+BUILTIN_GROUPS = frozenset(kind.group for kind in BUILTIN)
+_COLLECTION = frozenset({"GET", "POST", "DELETE"})
+_ITEM = frozenset({"GET", "PUT", "PATCH", "DELETE"})
+
+
+def in_builtin_group(path: str) -> bool:
+    """Returns whether a path is below `/api/` or below a built-in group's version."""
+    parts = [part for part in path.split("/") if part]
+    if parts[:1] == ["api"]:
+        return len(parts) > 1
+    return parts[:1] == ["apis"] and len(parts) > 2 and parts[1] in BUILTIN_GROUPS
+
+
+def endpoint_error(method: str, target: Target, kind: Kind) -> ApiError | None:
+    """Returns the error of a request that is not valid for `kind`, or None."""
+    if kind.custom:
+        return None
+    if not _is_place(target, kind):
+        return not_there()
+    if target.subresource:
+        return None  # checked by the handler of subresources
+    methods = _ITEM if target.name else _COLLECTION
+    if method not in methods or (kind.namespaced and not target.namespace and not target.name and method != "GET"):
+        # Reviews accept POST on any path, also on one with a namespace or name.
+        return None if target.verb == "create" and kind.verbs == ("create",) else status_errors.method_not_allowed()
+    return None if target.verb in kind.verbs else status_errors.method_not_allowed()
+
+
+def is_custom_place(target: Target, kind: Kind) -> bool:
+    """Returns whether a path can hold objects of a custom kind; True for built-in kinds, which `refusal` checks."""
+    if not kind.custom:
+        return True
+    if kind.namespaced:
+        return bool(target.namespace) or (not target.name and target.verb in {"list", "watch"})
+    return not target.namespace
+
+
+def resource_of(path: str) -> tuple[str, str, str]:
+    """Returns group, version and resource of a resource path, whatever the method."""
+    target = parse_target("GET", path, {})
+    return target.group, target.version, target.resource
+
+
+def _is_place(target: Target, kind: Kind) -> bool:
+    """Returns whether a path is one at which a kind has objects, by its namespace."""
+    if target.rest:
+        return False
+    if kind.namespaced:
+        # The name of a list is its field selector's: https://kubernetes.io/docs/reference/access-authn-authz/rbac/
+        return bool(target.namespace) or not target.name or target.path.rstrip("/").endswith(f"/{target.resource}")
+    return not target.namespace or kind.resource == "namespaces"
+
+
+def not_there() -> ApiError:
+    """Returns the 404 of a path in a built-in group."""
+    return ApiError(404, "NotFound", "the server could not find the requested resource", details={})
+
+
+class Form(Enum):
+    """The representation in a response's body."""
+
+    OBJECT = "object"
+    TABLE = "Table"
+    PARTIAL = "PartialObjectMetadata"
+    PARTIAL_LIST = "PartialObjectMetadataList"
+    DISCOVERY = "APIGroupDiscoveryList"
+
+
+class Accepted(NamedTuple):
+    """The negotiated representation; `version` is that of `meta.k8s.io` for its kinds."""
+
+    form: Form = Form.OBJECT
+    as_yaml: bool = False
+    version: str = "v1"
+
+
+_JSON_LIKE = frozenset({"application/json", "application/*", "*/*", "application/yaml"})
+_META, _DISCOVERY = ("meta.k8s.io", ("v1", "v1beta1")), ("apidiscovery.k8s.io", ("v2",))
+# Form -> its group, and the versions of it that the server has.
+_FORMS = {
+    "Table": (Form.TABLE, *_META),
+    "PartialObjectMetadata": (Form.PARTIAL, *_META),
+    "PartialObjectMetadataList": (Form.PARTIAL_LIST, *_META),
+    "APIGroupDiscoveryList": (Form.DISCOVERY, *_DISCOVERY),
+}
+
+
+# The representations of objects; those of what is answered and never stored, such as a review.
+OBJECTS = frozenset({Form.OBJECT, Form.TABLE, Form.PARTIAL, Form.PARTIAL_LIST})
+UNSTORED = frozenset({Form.OBJECT, Form.PARTIAL})
+DOCUMENTS = frozenset({Form.OBJECT, Form.DISCOVERY})
+
+
+@lru_cache(maxsize=256)
+def negotiate(accept: str, forms: frozenset[Form] = OBJECTS, *, stream: bool = False) -> Accepted:
+    """Returns the first representation of an Accept header that the server supports. Raises ApiError 406."""
+    if not accept:
+        return Accepted()
+    refusal = not_acceptable
+    for clause in accept.split(","):
+        media, *parameters = (part.strip() for part in clause.split(";"))
+        if media not in _JSON_LIKE:
+            continue
+        as_yaml = media == "application/yaml"
+        if stream and as_yaml:
+            refusal = only_stream_types
+            continue
+        refusal = only_media_types
+        options = dict(part.split("=", 1) for part in parameters if "=" in part)
+        # Without as= the client accepts the object itself.
+        if not options.get("as"):
+            return Accepted(as_yaml=as_yaml)
+        form, group, versions = _FORMS.get(options["as"], (Form.OBJECT, "", ()))
+        if form in forms and (version := options.get("v", "")) in versions and options.get("g") == group:
+            return Accepted(form, as_yaml, version)
+    raise refusal()
+
+
+_CHECKS = ("ping", "log", "etcd")
+_PROBES = {"healthz": _CHECKS, "livez": _CHECKS, "readyz": (*_CHECKS, "informer-sync", "shutdown")}
+_SAFE = (("X-Content-Type-Options", "nosniff"),)
+
+
+def answer_probe(path: str, query: Mapping[str, str]) -> Response | None:
+    """Returns the answer to a path of a probe or of one of its checks, or None for another path."""
+    probe, _, check = path[1:].partition("/")
+    checks = _PROBES.get(probe)
+    if checks is None:
+        return None
+    if check:
+        return text_response("ok") if check in checks else None
+    if "verbose" not in query:
+        return text_response("ok", headers=_SAFE)
+    excluded = query.get("exclude", "")
+    lines = [f"[+]{name} {'excluded: ok' if name == excluded else 'ok'}" for name in checks]
+    if excluded and excluded not in checks:
+        lines.append(f'warn: some health checks cannot be excluded: no matches for "{excluded}"')
+    return text_response("\n".join((*lines, f"{probe} check passed\n")), headers=_SAFE)

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kubesandbox.apiserver.http.go_syntax import duration_fault
-from kubesandbox.apiserver.http.messages import Request, User, is_true
-from kubesandbox.apiserver.http.routing import Target
+from kubesandbox.apiserver.http.messages import Request, Target, User, is_true
 from kubesandbox.apiserver.status_errors import ApiError, Cause, bad_request
 
 _VALIDATIONS = ("Ignore", "Strict", "Warn")

@@ -22,9 +22,8 @@ from kubesandbox.apiserver.http.body import (
     summarize_body,
     yaml_duplicates,
 )
-from kubesandbox.apiserver.http.messages import Request
+from kubesandbox.apiserver.http.messages import Request, Target
 from kubesandbox.apiserver.http.query_parameters import WriteOptions
-from kubesandbox.apiserver.http.routing import Target
 from kubesandbox.apiserver.metadata import meta
 from kubesandbox.apiserver.objects.schemas import Schemas
 from kubesandbox.apiserver.patch.typed_config import why_invalid

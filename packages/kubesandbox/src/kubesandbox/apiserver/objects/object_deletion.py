@@ -13,12 +13,11 @@ from typing import Any
 from kubekit.kube.clock import Clock
 from kubesandbox.apiserver import status_errors
 from kubesandbox.apiserver.http.body import PROTOBUF, decode_json, decode_protobuf, decode_yaml, media_type
-from kubesandbox.apiserver.http.messages import Request, Response, json_response
+from kubesandbox.apiserver.http.messages import Request, Response, Target, json_response
 from kubesandbox.apiserver.http.query_parameters import dry_run_faults, invalid_options, list_options, not_supported
-from kubesandbox.apiserver.http.routing import Target
 from kubesandbox.apiserver.metadata import is_same_state, meta, rfc3339
 from kubesandbox.apiserver.objects import strategies
-from kubesandbox.apiserver.objects.builtin_admission import Admission
+from kubesandbox.apiserver.objects.admission import Admission
 from kubesandbox.apiserver.objects.reading import Reading
 from kubesandbox.apiserver.objects.selectors import parse_selector
 from kubesandbox.apiserver.objects.views import from_stored

@@ -6,7 +6,11 @@ their stored bytes where possible.
 
 from __future__ import annotations
 
+import base64
+import binascii
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import orjson
@@ -14,16 +18,17 @@ import yaml
 
 from kubekit.kube.clock import Clock
 from kubesandbox.apiserver import status_errors
-from kubesandbox.apiserver.http.content_negotiation import Form, negotiate
-from kubesandbox.apiserver.http.messages import Request, Response
+from kubesandbox.apiserver.http.go_syntax import json_error
+from kubesandbox.apiserver.http.messages import Accepted, Form, Request, Response, Target, negotiate
 from kubesandbox.apiserver.http.query_parameters import ListOptions, list_options
-from kubesandbox.apiserver.http.routing import Target
-from kubesandbox.apiserver.objects import paging
-from kubesandbox.apiserver.objects.representations import Renderer
+from kubesandbox.apiserver.metadata import encoder_of, list_bytes
 from kubesandbox.apiserver.objects.schemas import Schemas
 from kubesandbox.apiserver.objects.selectors import parse_selector
+from kubesandbox.apiserver.objects.views import from_stored
 from kubesandbox.apiserver.objects.watch_streams import DEFAULT_TIMEOUT_S, Watch, Watcher
+from kubesandbox.apiserver.published.tables.rows import Tables
 from kubesandbox.apiserver.served_kinds import Kind
+from kubesandbox.apiserver.status_errors import ApiError
 from kubesandbox.apiserver.store import Entries, Entry, Expired, Store
 
 JSON = dict[str, Any]
@@ -82,7 +87,7 @@ class Reading:
         # Lists of custom resources always have both members, as Go's unstructured lists do.
         metadata: JSON = {"continue": "", "resourceVersion": str(rv)} if kind.custom else {"resourceVersion": str(rv)}
         if remaining_count:
-            metadata["continue"] = paging.page_token(rv, entries[-1].key)
+            metadata["continue"] = page_token(rv, entries[-1].key)
             # With a selector the real server leaves out the count, since it does not know it.
             if not selector:
                 metadata["remainingItemCount"] = remaining_count
@@ -101,7 +106,7 @@ class Reading:
             if options.continue_:
                 if options.resource_version:
                     raise status_errors.bad_request("specifying resource version is not allowed when using continue")
-                rv, after = paging.read_token(options.continue_)
+                rv, after = read_token(options.continue_)
                 return rv, self._store.entries_at(kind.storage, rv, namespace, after)
             wanted_revision = options.resource_version
             if wanted_revision and wanted_revision > current:
@@ -110,7 +115,7 @@ class Reading:
             if wanted_revision and exact:
                 return wanted_revision, self._store.entries_at(kind.storage, wanted_revision, namespace)
         except Expired as error:
-            raise status_errors.expired(paging.TOO_OLD if options.continue_ else str(error)) from None
+            raise status_errors.expired(TOO_OLD if options.continue_ else str(error)) from None
         return current, self._store.entries(kind.storage, namespace)
 
     # -- watches ---------------------------------------------------------------------------------------------------
@@ -174,3 +179,159 @@ def _object_response(raw: bytes, status: int, *, as_yaml: bool) -> Response:
         text = yaml.safe_dump(orjson.loads(raw), sort_keys=True, default_flow_style=False)
         return Response(status, text.encode(), "application/yaml")
     return Response(status, raw)
+
+
+TOO_OLD = (
+    "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
+    "the continue parameter."
+)
+
+_VERSION = "meta.k8s.io/v1"
+_BASE64 = re.compile(r"[A-Za-z0-9_-]*")
+
+
+def page_token(rv: int, key: str) -> str:
+    """Returns the token of the page after `key`, in a list at revision `rv`."""
+    text = orjson.dumps({"v": _VERSION, "rv": rv, "start": f"{key}\u0000"})
+    return base64.urlsafe_b64encode(text).rstrip(b"=").decode()
+
+
+def read_token(token: str) -> tuple[int, str]:
+    """Returns revision and last key of a token. Raises ApiError 400."""
+    try:
+        # Go's tokens are base64url without padding.
+        text = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
+    except (binascii.Error, ValueError):
+        at = len(token) - len(_BASE64.sub("", token, count=1))
+        raise _invalid_token(f"illegal base64 data at input byte {at}") from None
+    value = _parse_token(text)
+    if value.get("v") != _VERSION:
+        raise _invalid_token(f"server does not recognize this encoded version {value.get('v') or ''}")
+    if not isinstance(value.get("rv"), int) or not value["rv"]:
+        raise _invalid_token(f"incorrect encoded start resourceVersion (version {_VERSION})")
+    start = value.get("start")
+    if not isinstance(start, str) or not start:
+        raise _invalid_token(f"encoded start key empty (version {_VERSION})")
+    return value["rv"], start.rstrip("\u0000")
+
+
+def _parse_token(text: bytes) -> JSON:
+    """Returns the content of a decoded continue token. Raises ApiError (400) if it is not JSON."""
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise _invalid_token(json_error(text) or str(error)) from None
+    return value if isinstance(value, dict) else {}
+
+
+def _invalid_token(why: str) -> status_errors.ApiError:
+    return status_errors.bad_request(f"invalid continue token: continue key is not valid: {why}")
+
+
+class Renderer:
+    """The renderer of response bodies. Expensive results are cached on the entry."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._tables = Tables()
+
+    def one(self, kind: Kind, entry: Entry, accepted: Accepted, include: str) -> bytes:
+        """Returns the body for one object."""
+        if accepted.form is Form.TABLE:
+            return self._render_table(kind, [entry], _list_meta(entry), accepted.version, include)
+        if accepted.form is Form.PARTIAL:
+            return orjson.dumps(_partial_metadata(entry.load(), accepted.version))
+        if accepted.form is Form.PARTIAL_LIST:
+            raise _no_list(kind)
+        return self.raw(kind, entry)
+
+    def many(self, kind: Kind, entries: list[Entry], metadata: JSON, accepted: Accepted, include: str) -> bytes:
+        """Returns the body for a list."""
+        version = accepted.version
+        if accepted.form is Form.TABLE:
+            return self._render_table(kind, entries, metadata, version, include)
+        if accepted.form is Form.PARTIAL:
+            raise status_errors.another_number_accepted(accepted.form.value, f"a list ({_go_type(kind)}List)")
+        if accepted.form is Form.PARTIAL_LIST:
+            items = [_partial_metadata(entry.load(), version) for entry in entries]
+            head = {"kind": "PartialObjectMetadataList", "apiVersion": f"meta.k8s.io/{version}", "metadata": metadata}
+            return orjson.dumps({**head, "items": items})
+        if not kind.custom and not kind.stored_as:
+            return list_bytes(kind, metadata, [entry.raw for entry in entries])
+        return list_bytes(kind, metadata, [self.raw(kind, entry) for entry in entries])
+
+    def for_watch(self, kind: Kind, accepted: Accepted, include: str) -> Callable[[Entry, bool], bytes]:
+        """Returns the function that renders one object for a watch: a table's columns once. Raises ApiError."""
+        if accepted.form is not Form.TABLE:
+            return lambda entry, _: self.one(kind, entry, accepted, include)
+        _check_included(include)
+        return lambda entry, first: self._render_table(
+            kind, [entry], _list_meta(entry), accepted.version, include, columns=first
+        )
+
+    def raw(self, kind: Kind, entry: Entry) -> bytes:
+        """Returns the object as `kind` serves it: the stored bytes, unless it is read through another version."""
+        if entry.resource == kind.resource and not kind.custom and not kind.stored_as:
+            return entry.raw
+        marker = b'"apiVersion":"%b"' % kind.api_version.encode()
+        if entry.raw.startswith(b"{" + marker):
+            return entry.raw
+        key = ("raw", kind.group, kind.version)
+        if key not in entry.cache:
+            entry.cache[key] = encoder_of(kind)(from_stored(kind, entry.load()))
+        cached: bytes = entry.cache[key]
+        return cached
+
+    def _render_table(
+        self, kind: Kind, entries: list[Entry], metadata: JSON, version: str, include: str, *, columns: bool = True
+    ) -> bytes:
+        """Returns a Table; `include` is how much of each object its rows have."""
+        _check_included(include)
+        now = self._clock.now()
+        rows = []
+        for entry in entries:
+            obj = from_stored(kind, entry.load())
+            # By default a row carries metadata only (includeObject=Metadata).
+            row_object = None if include == "None" else obj if include == "Object" else _partial_metadata(obj, version)
+            rows.append({"cells": self._tables.cells(kind, obj, now), "object": row_object})
+        head = {"kind": "Table", "apiVersion": f"meta.k8s.io/{version}", "metadata": metadata}
+        definitions = self._tables.columns(kind) if columns else None
+        return orjson.dumps({**head, "columnDefinitions": definitions, "rows": rows})
+
+
+_INCLUDED = frozenset({"", "Metadata", "Object", "None"})
+
+
+def _check_included(include: str) -> None:
+    if include not in _INCLUDED:
+        why = f"includeObject: Invalid value: \"{include}\": must be 'Metadata', 'Object', 'None', or empty"
+        raise status_errors.bad_request(f"Unable to convert to Table as requested: {why}")
+
+
+def _no_list(kind: Kind) -> ApiError:
+    if kind.custom:  # as k8s.io/apimachinery's Unstructured says
+        return ApiError(500, "", "content is not a list")
+    return status_errors.another_number_accepted(Form.PARTIAL_LIST.value, f"not a list ({_go_type(kind)})")
+
+
+def _go_type(kind: Kind) -> str:
+    """Returns the Go type by which a real server names what it serves."""
+    if kind.custom:
+        return "*unstructured.Unstructured"
+    package = "core" if kind.group in {"", "events.k8s.io"} else kind.group.partition(".")[0]
+    return f"*{package}.{kind.kind}"
+
+
+def render_unstored(response: Response, accepted: Accepted) -> Response:
+    """Returns the answer to what is never stored in the accepted form: as it is, or its metadata alone."""
+    if accepted.form is not Form.PARTIAL or response.body is None:
+        return response
+    return replace(response, body=orjson.dumps(_partial_metadata(orjson.loads(response.body), accepted.version)))
+
+
+def _partial_metadata(obj: JSON, version: str) -> JSON:
+    return {"kind": "PartialObjectMetadata", "apiVersion": f"meta.k8s.io/{version}", "metadata": obj["metadata"]}
+
+
+def _list_meta(entry: Entry) -> JSON:
+    return {"resourceVersion": str(entry.rv)}

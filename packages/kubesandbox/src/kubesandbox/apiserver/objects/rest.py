@@ -9,15 +9,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from kubekit.kube.clock import Clock
-from kubesandbox.apiserver.http.messages import Request, Response
+from kubesandbox.apiserver.http.messages import Request, Response, Target
 from kubesandbox.apiserver.http.query_parameters import WriteOptions
-from kubesandbox.apiserver.http.routing import Target
-from kubesandbox.apiserver.objects.builtin_admission import Admission
+from kubesandbox.apiserver.objects.admission import Admission
 from kubesandbox.apiserver.objects.decoding import Decoding
 from kubesandbox.apiserver.objects.object_deletion import Deleting
 from kubesandbox.apiserver.objects.patching import Patching
-from kubesandbox.apiserver.objects.reading import Reading
-from kubesandbox.apiserver.objects.representations import Renderer
+from kubesandbox.apiserver.objects.reading import Reading, Renderer
 from kubesandbox.apiserver.objects.schemas import Schemas
 from kubesandbox.apiserver.objects.views import from_stored
 from kubesandbox.apiserver.objects.writing import Change, Writing

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import orjson
 
 from kubesandbox.apiserver.metadata import encoder_of
-from kubesandbox.apiserver.objects.conversions import Unconverted
+from kubesandbox.apiserver.objects.schemas import Unconverted
 from kubesandbox.apiserver.objects.selectors import Selector
 from kubesandbox.apiserver.served_kinds import Kind
 from kubesandbox.apiserver.status_errors import ApiError, expired, too_large_resource_version

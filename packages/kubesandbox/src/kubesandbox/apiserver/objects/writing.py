@@ -14,17 +14,15 @@ from typing import Any
 
 from kubekit.kube.clock import Clock
 from kubesandbox.apiserver import status_errors
-from kubesandbox.apiserver.http.messages import Request, Response, User
+from kubesandbox.apiserver.http.messages import Request, Response, Target, User
 from kubesandbox.apiserver.http.query_parameters import WriteOptions, write_options
-from kubesandbox.apiserver.http.routing import Target
 from kubesandbox.apiserver.json_copy import copy_json
 from kubesandbox.apiserver.metadata import carry_over, encoder_of, is_same_state, key_of, meta, new_uid, stamp_new
 from kubesandbox.apiserver.objects import restoring, strategies
-from kubesandbox.apiserver.objects.builtin_admission import Admission
-from kubesandbox.apiserver.objects.conversions import is_in_old_version
+from kubesandbox.apiserver.objects.admission import Admission
 from kubesandbox.apiserver.objects.decoding import Decoding, check_named, check_place
 from kubesandbox.apiserver.objects.reading import Reading
-from kubesandbox.apiserver.objects.schemas import COMPLETED, Schemas
+from kubesandbox.apiserver.objects.schemas import COMPLETED, Schemas, is_in_old_version
 from kubesandbox.apiserver.objects.views import from_stored, to_stored
 from kubesandbox.apiserver.patch import managed_fields
 from kubesandbox.apiserver.policies.matching import Write

@@ -8,8 +8,7 @@ from typing import Any
 
 import orjson
 
-from kubesandbox.apiserver.http.content_negotiation import Form
-from kubesandbox.apiserver.http.messages import Response, json_response
+from kubesandbox.apiserver.http.messages import Form, Response, json_response
 from kubesandbox.apiserver.served_kinds import Kind, KindTable
 
 JSON = dict[str, Any]

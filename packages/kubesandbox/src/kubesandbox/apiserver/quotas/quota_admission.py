@@ -10,8 +10,8 @@ from typing import Any, Protocol
 
 from kubekit.kube.clock import Clock
 from kubesandbox.apiserver import status_errors
+from kubesandbox.apiserver.http.messages import Target
 from kubesandbox.apiserver.http.query_parameters import WriteOptions
-from kubesandbox.apiserver.http.routing import Target
 from kubesandbox.apiserver.objects.writing import Change
 from kubesandbox.apiserver.policies.matching import Write
 from kubesandbox.apiserver.quotas import amounts, pod_usage

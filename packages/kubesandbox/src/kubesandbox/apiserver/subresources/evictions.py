@@ -15,9 +15,8 @@ from kubekit.api import codec
 from kubekit.api.meta_v1 import LabelSelector
 from kubekit.kube.clock import Clock
 from kubesandbox.apiserver import status_errors
-from kubesandbox.apiserver.http.messages import Request, Response, json_response
+from kubesandbox.apiserver.http.messages import Request, Response, Target, json_response
 from kubesandbox.apiserver.http.query_parameters import WriteOptions, write_options
-from kubesandbox.apiserver.http.routing import Target
 from kubesandbox.apiserver.metadata import meta, rfc3339
 from kubesandbox.apiserver.objects.object_deletion import DeleteOptions, options_of
 from kubesandbox.apiserver.objects.rest import Rest

@@ -12,8 +12,7 @@ from typing import Any
 
 from kubekit.kube.clock import Clock
 from kubesandbox.apiserver import status_errors
-from kubesandbox.apiserver.http.messages import Request, Response, is_true
-from kubesandbox.apiserver.http.routing import Target
+from kubesandbox.apiserver.http.messages import Request, Response, Target, is_true
 from kubesandbox.apiserver.metadata import meta
 from kubesandbox.apiserver.objects.rest import Rest
 from kubesandbox.apiserver.served_kinds import Kind

@@ -28,10 +28,9 @@ from kubekit.lang.files import Lossy
 from kubesandbox.cluster import cancel_tasks, until_over
 from kubesandbox.controllers import assembly
 from kubesandbox.node.agent import NodeAgent
-from kubesandbox.node.backoff import Limits
-from kubesandbox.node.place import NodeSettings
 from kubesandbox.node.runner_interface import choose_runner
 from kubesandbox.node.runners import runners
+from kubesandbox.node.settings import Limits, NodeSettings
 from kubesandbox.node.unpacked_images import ImageStore
 from kubesandbox.sandbox_error import SandboxError
 from runup.dump import load

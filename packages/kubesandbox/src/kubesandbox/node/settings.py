@@ -1,13 +1,14 @@
-"""Back-off: the time until a failed operation is tried again. Times in, seconds out.
-
-The rules are the kubelet's (pkg/kubelet/kuberuntime `doBackOff`, client-go's flowcontrol.Backoff): the first restart is
-immediate, each later one waits twice as long, and a container that ran long enough starts over.
-"""
+""""""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
+
+from kubekit.api.whole_v1 import WholePod
+from kubesandbox.node.runner_interface import Runner
+from kubesandbox.node.unpacked_images import ImageStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,3 +58,29 @@ def go_duration(seconds: float) -> str:
     if hours:
         return f"{hours}h{minutes}m{remaining_s:g}s"
     return f"{minutes}m{remaining_s:g}s" if minutes else f"{remaining_s:g}s"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSettings:
+    """The sandbox's data folder and all other settings that are the same for all pods of an agent."""
+
+    data: Path
+    runner: Runner
+    images: ImageStore
+    server: str
+    ca: Path
+    host_ip: str = "127.0.0.1"
+    # Whether pods of other images are declared ready, or stay pending.
+    declare_others: bool = True
+    backoff: Limits = KUBELET
+    # Seconds between SIGTERM and SIGKILL when the agent itself ends.
+    shutdown_s: float = 0.0
+
+    def host_path(self, node: str, path: str) -> Path:
+        """Returns the folder that stands for `path` on `node`."""
+        return self.data / "nodes" / node / path.lstrip("/")
+
+    def pod_folder(self, pod: WholePod) -> Path:
+        """Returns the folder of a pod's logs and volumes; the API server serves logs from it."""
+        metadata = pod.metadata
+        return self.data / "pods" / f"{metadata.namespace}_{metadata.name}_{metadata.uid}"

@@ -1,0 +1,297 @@
+""""""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Awaitable, Callable
+from inspect import isawaitable
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from kubekit.kube.clock import Clock
+from kubesandbox.apiserver import status_errors
+from kubesandbox.apiserver.access.authn import AUDIENCE, Claims, TokenSigner
+from kubesandbox.apiserver.access.review_requests import Reviews
+from kubesandbox.apiserver.http.body import media_type
+from kubesandbox.apiserver.http.messages import Request, Response, Target, json_response, not_there
+from kubesandbox.apiserver.http.query_parameters import WriteOptions, write_options
+from kubesandbox.apiserver.metadata import meta, rfc3339
+from kubesandbox.apiserver.objects.rest import Handler, Rest
+from kubesandbox.apiserver.objects.views import from_stored
+from kubesandbox.apiserver.patch.json import apply_json_patch
+from kubesandbox.apiserver.patch.merge import merge_patch
+from kubesandbox.apiserver.schema import Fault, FieldError
+from kubesandbox.apiserver.served_kinds import BINDING_KIND, SCALE_KIND, TOKEN_KIND, Kind
+from kubesandbox.apiserver.status_errors import ApiError
+from kubesandbox.apiserver.store import Entry
+from kubesandbox.apiserver.subresources.evictions import Evictions
+from kubesandbox.apiserver.subresources.pod_logs import PodLogs
+
+
+class Subresources:
+    """The handlers by (resource, subresource); "*" stands for every resource."""
+
+    def __init__(self, rest: Rest, reviews: Reviews, special: dict[tuple[str, str], Handler]) -> None:
+        self._rest = rest
+        self._reviews = reviews
+        self._special = special
+
+    def review(self, kind: Kind) -> Callable[[Request, Target], Awaitable[Response]] | None:
+        """Returns the handler of a kind that is never stored, or None for other kinds."""
+        return self._reviews.handler(kind)
+
+    async def handle(self, request: Request, target: Target, kind: Kind) -> Response:
+        """Handles a request for a subresource. Raises ApiError."""
+        sub = kind.subresource(target.subresource)
+        if sub is None:
+            # A custom resource's handler is registered for any subresource name and reports an unknown one itself.
+            raise status_errors.not_found(kind.plural, kind.group, target.name) if kind.custom else not_there()
+        if target.verb not in sub.verbs or request.method == "HEAD":
+            raise status_errors.method_not_allowed()
+        special = self._special.get((kind.resource, sub.name)) or self._special.get(("*", sub.name))
+        if special is not None:
+            answer = special(request, target, kind)
+            return await answer if isawaitable(answer) else answer
+        answer = self._rest.verbs[target.verb](request, target, kind)
+        return await answer if isawaitable(answer) else answer
+
+
+JSON = dict[str, Any]
+# The limits of a requested token's life (pkg/registry/core/serviceaccount/storage/token.go), in seconds.
+_SHORTEST_S, _USUAL_S, _LONGEST_S = 600, 3600, 1 << 32
+
+
+def special_subresources(rest: Rest, signer: TokenSigner, clock: Clock, pods: Path) -> dict[tuple[str, str], Handler]:
+    """Returns the handlers by (resource, subresource); "*" stands for every resource."""
+    special = Special(rest, signer, clock)
+    return {
+        ("serviceaccounts", "token"): special.token,
+        ("pods", "binding"): special.binding,
+        ("pods", "eviction"): Evictions(rest, clock).serve,
+        ("pods", "log"): PodLogs(rest, clock, pods).serve,
+        ("namespaces", "finalize"): special.finalize,
+        ("*", "scale"): Scale(rest).serve,
+    }
+
+
+class Special:
+    """The handlers of token, binding and finalize; one instance for the whole server."""
+
+    def __init__(self, rest: Rest, signer: TokenSigner, clock: Clock) -> None:
+        self._rest = rest
+        self._signer = signer
+        self._clock = clock
+
+    async def token(self, request: Request, target: Target, kind: Kind) -> Response:
+        """Handles a TokenRequest: issues a token for a ServiceAccount."""
+        account = self._rest.entry(kind, target.namespace, target.name).load()
+        spec = self._read_body(request, TOKEN_KIND).get("spec") or {}
+        seconds = spec.get("expirationSeconds")
+        seconds = _USUAL_S if seconds is None else seconds
+        _check_life(seconds)
+        now = int(self._clock.now().timestamp())
+        bound = spec.get("boundObjectRef") or {}
+        claims = Claims(
+            namespace=target.namespace,
+            account=target.name,
+            account_uid=meta(account)["uid"],
+            expires_s=now + seconds,
+            audiences=tuple(spec.get("audiences") or (AUDIENCE,)),
+            token_id=str(uuid.uuid4()),
+            bound_kind=bound.get("kind", ""),
+            bound_name=bound.get("name", ""),
+            bound_uid=bound.get("uid", ""),
+        )
+        expires = self._clock.now().fromtimestamp(now + seconds, self._clock.now().tzinfo)
+        status = {"token": self._signer.sign(claims, now), "expirationTimestamp": rfc3339(expires)}
+        answer = {
+            "kind": "TokenRequest",
+            "apiVersion": "authentication.k8s.io/v1",
+            "metadata": {
+                "name": target.name,
+                "namespace": target.namespace,
+                "creationTimestamp": rfc3339(self._clock.now()),
+            },
+            "spec": {
+                "audiences": list(claims.audiences),
+                "expirationSeconds": seconds,
+                "boundObjectRef": bound or None,
+            },
+            "status": status,
+        }
+        return json_response(answer, 201)
+
+    async def binding(self, request: Request, target: Target, kind: Kind) -> Response:
+        """Handles a Binding: assigns a pod to a node, once."""
+        node = (self._read_body(request, BINDING_KIND).get("target") or {}).get("name", "")
+        if not node:
+            raise status_errors.bad_request("Binding: target.name: Required value")
+
+        def compute(pod: JSON) -> JSON:
+            """Returns the pod bound to the node and marked as scheduled.
+
+            Raises ApiError (409) if it is bound already.
+            """
+            spec = pod.setdefault("spec", {})
+            if spec.get("nodeName"):
+                text = f'pod {meta(pod)["name"]} is already assigned to node "{spec["nodeName"]}"'
+                raise status_errors.conflict(kind.plural + "/binding", kind.group, target.name, text)
+            spec["nodeName"] = node
+            return _mark_scheduled(pod, rfc3339(self._clock.now()))
+
+        await self._write_change(request, kind, target, compute)
+        return json_response(_success_status(), 201)
+
+    async def finalize(self, request: Request, target: Target, kind: Kind) -> Response:
+        """Handles finalize: sets a namespace's own finalizers, which only its controller removes."""
+        finalizers = (self._read_body(request, kind).get("spec") or {}).get("finalizers") or []
+
+        def compute(namespace: JSON) -> JSON:
+            namespace["spec"] = {**(namespace.get("spec") or {}), "finalizers": finalizers}
+            return namespace
+
+        entry = await self._write_change(request, kind, target, compute)
+        return self._rest.reading.answer(request, kind, entry)
+
+    def _read_body(self, request: Request, kind: Kind) -> JSON:
+        return self._rest.decoding.body(request, kind, write_options(request, "CreateOptions"))
+
+    async def _write_change(self, request: Request, kind: Kind, target: Target, compute: Any) -> Any:
+        options: WriteOptions = write_options(request, "UpdateOptions")
+        return await self._rest.change(kind, target, compute, options)
+
+
+def _check_life(seconds: int) -> None:
+    """Raises ApiError 422 if the lifetime of a token is too short or too long."""
+    if _SHORTEST_S <= seconds <= _LONGEST_S:
+        return
+    why = "may not specify a duration less than 10 minutes"
+    why = why if seconds < _SHORTEST_S else "may not specify a duration larger than 2^32 seconds"
+    fault = FieldError(Fault.INVALID, "spec.expirationSeconds", seconds, why)
+    raise status_errors.invalid("TokenRequest", "authentication.k8s.io", "", [fault])
+
+
+def _mark_scheduled(pod: JSON, now: str) -> JSON:
+    """Sets the condition PodScheduled to True, and returns the pod."""
+    status = pod.setdefault("status", {})
+    other_conditions = [
+        condition for condition in status.get("conditions") or () if condition.get("type") != "PodScheduled"
+    ]
+    condition = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": now}
+    status["conditions"] = [*other_conditions, condition]
+    return pod
+
+
+def _success_status() -> JSON:
+    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
+
+
+_META = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+# The paths of a Scale's fields in built-in workloads.
+_PATHS = {
+    "specReplicasPath": ".spec.replicas",
+    "statusReplicasPath": ".status.replicas",
+    "labelSelectorPath": ".spec.selector",
+}
+_SET_OPERATORS = {"In": "in", "NotIn": "notin"}
+
+
+class Scale:
+    """The handler of scale for every resource."""
+
+    def __init__(self, rest: Rest) -> None:
+        self._rest = rest
+
+    async def serve(self, request: Request, target: Target, kind: Kind) -> Response:
+        """Reads, replaces or patches the Scale of one object. Raises ApiError."""
+        paths = kind.scale_paths or _PATHS
+        if target.verb == "get":
+            return json_response(_scale_of_entry(self._rest.entry(kind, target.namespace, target.name), kind, paths))
+        options = write_options(request, "UpdateOptions" if target.verb == "update" else "PatchOptions")
+
+        body = self._rest.decoding.body(request, SCALE_KIND, options) if target.verb == "update" else None
+
+        def compute(obj: JSON) -> JSON:
+            """Returns the object with the requested replicas. Raises ApiError (409, 422)."""
+            new_scale = body if body is not None else _patch_scale(request, _scale_of(obj, paths))
+            replicas = (new_scale.get("spec") or {}).get("replicas", 0)
+            # Replicas of a custom resource are validated with the whole object.
+            if not isinstance(replicas, int) or (replicas < 0 and not kind.custom):
+                fault = FieldError(Fault.INVALID, "spec.replicas", replicas, "must be greater than or equal to 0")
+                raise status_errors.invalid("Scale", "autoscaling", target.name, [fault])
+            # The revision is a precondition only if the client sent one.
+            expected_revision = meta(new_scale).get("resourceVersion") if target.verb == "update" else None
+            if expected_revision and expected_revision != meta(obj).get("resourceVersion"):
+                raise status_errors.conflict(kind.plural, kind.group, target.name)
+            return _set_value_at(obj, paths["specReplicasPath"], replicas)
+
+        return json_response(_scale_of_entry(await self._rest.change(kind, target, compute, options), kind, paths))
+
+
+def _patch_scale(request: Request, current_scale: JSON) -> JSON:
+    """Returns the Scale with the request's patch applied. Raises ApiError 415."""
+    type_ = media_type(request)
+    if type_ == "application/json-patch+json":
+        result: JSON = apply_json_patch(current_scale, orjson.loads(request.body))
+        return result
+    if type_ not in {"application/merge-patch+json", "application/strategic-merge-patch+json"}:
+        raise _unsupported_type()
+    patched: JSON = merge_patch(current_scale, orjson.loads(request.body))
+    return patched
+
+
+def _unsupported_type() -> ApiError:
+    return status_errors.unsupported_media_type(
+        ("application/json-patch+json", "application/merge-patch+json", "application/strategic-merge-patch+json")
+    )
+
+
+def _scale_of_entry(entry: Entry, kind: Kind, paths: Any) -> JSON:
+    return _scale_of(from_stored(kind, entry.load()), paths)
+
+
+def _scale_of(obj: JSON, paths: Any) -> JSON:
+    """Returns the Scale of an object, its numbers and selector read at `paths`."""
+    metadata = meta(obj)
+    selector = _value_at(obj, paths.get("labelSelectorPath") or "")
+    status: JSON = {"replicas": _value_at(obj, paths["statusReplicasPath"]) or 0}
+    if text := selector if isinstance(selector, str) else _selector_text(selector or {}):
+        status["selector"] = text
+    return {
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": {key: metadata[key] for key in _META if key in metadata},
+        "spec": {"replicas": _value_at(obj, paths["specReplicasPath"]) or 0},
+        "status": status,
+    }
+
+
+def _value_at(obj: JSON, path: str) -> Any:
+    value: Any = obj
+    for part in filter(None, path.split(".")):
+        value = value.get(part) if isinstance(value, dict) else None
+    return value if path else None
+
+
+def _set_value_at(obj: JSON, path: str, value: Any) -> JSON:
+    """Returns `obj` after setting the value at a path such as `.spec.replicas`."""
+    *parents, last = filter(None, path.split("."))
+    branch = obj
+    for part in parents:
+        branch = branch.setdefault(part, {})
+    branch[last] = value
+    return obj
+
+
+def _selector_text(selector: JSON) -> str:
+    """Returns a label selector as text, such as `a=b,c in (d,e)`."""
+    parts = [f"{key}={value}" for key, value in (selector.get("matchLabels") or {}).items()]
+    for expression in selector.get("matchExpressions") or ():
+        operator, key = expression.get("operator"), expression.get("key", "")
+        if operator in _SET_OPERATORS:
+            parts.append(f"{key} {_SET_OPERATORS[operator]} ({','.join(sorted(expression.get('values') or ()))})")
+        else:
+            parts.append(key if operator == "Exists" else f"!{key}")
+    return ",".join(sorted(parts))
