@@ -400,5 +400,5 @@ def test_what_reading_files_imports(tmp_path: Path) -> None:
         typed = [*words, "--dump", str(tmp_path)]
         code = f"import sys; from runup.cli.main import main; main({typed!r}); print(*sys.modules, file=sys.stderr)"
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-        heavy = {"semver", "rich", "asyncio", "aiohttp", "ssl", "httpx", "kubekit.api.codec", "kubekit.kube.calls"}
+        heavy = {"rich", "asyncio", "aiohttp", "ssl", "httpx", "kubekit.api.codec", "kubekit.kube.calls"}
         assert not heavy.intersection(done.stderr.split()), words

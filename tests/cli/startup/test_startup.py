@@ -100,7 +100,7 @@ def test_streams_that_the_caller_has_closed(words: str, code: int, to: str, clos
 # What takes long and no command needs that is over at once: each of them was on the way of one before.
 _NOT_TO_START = {"dataclasses", "yaml", "tempfile", "click.shell_completion", "aiohttp", "asyncio", "cel_expr_python"}
 _NOT_TO_START |= {"inspect", "typing_extensions", "msgspec.inspect", "argparse", "random", "shutil", "encodings.idna"}
-_NOT_TO_START |= {"cryptography", "jsonpatch", "jsonschema_rs", "pydantic", "rich", "structlog", "runup.sandbox"}
+_NOT_TO_START |= {"cryptography", "jsonschema_rs", "pydantic", "rich", "structlog", "runup.sandbox"}
 _NOT_TO_START |= {"gettext", "datetime"}
 # `email` reads headers for `http.client`, and takes as long as half an interpreter.
 _NOT_TO_TALK = {"http", "http.client", "email", "email.message", "email.utils"}
@@ -121,7 +121,6 @@ _NOT_FOR_FILES = _NOT_TO_TALK | {
     "httptools",
     "ssl",
     "socket",
-    "semver",
     "kubekit.kube.client_sync",
     "kubekit.kube.config",
 }

@@ -7,7 +7,9 @@ import pytest
 from kubekit.lang.version import Version, VersionError, is_minor_or_major, leaves_minor, parse
 
 
-@pytest.mark.parametrize("text", ["", "v5.2.0", "5.2", "5.02.0", "5.2.0-", "latest", "5.2.0.1"])
+@pytest.mark.parametrize(
+    "text", ["", "v5.2.0", "5.2", "5.02.0", "5.2.0-", "latest", "5.2.0.1", "5.2.0\n", "5.2.0-" + "1" * 5000]
+)
 def test_what_is_no_version(text: str) -> None:
     """The error quotes the input and shows what a version looks like."""
     with pytest.raises(VersionError, match="is not a semantic version such as"):

@@ -17,12 +17,12 @@ from typing import Any, Literal
 from urllib.parse import parse_qs
 
 import msgspec
-import semver
 
 from kubekit.lang.cel_cost import pay_cost, pay_for_match
 from kubekit.lang.formats import URLError, parse_request_uri
 from kubekit.lang.quantity import parse_quantity, plain_text
 from kubekit.lang.regexp import Regexp, RegexpError, compile_regexp
+from kubekit.lang.version import Version
 
 Kind = Literal["dyn", "bool", "int", "double", "string", "bytes", "list", "strings", "map", "timestamp", "duration"]
 Tagged = dict[str, Any]
@@ -87,8 +87,8 @@ def _parse_tagged_quantity(text: str) -> Tagged:
 
 
 def _parse_semver(text: str, normalize: bool = False) -> Tagged:
-    version = semver.Version.parse(_normalize_semver(text) if normalize else text)
-    return {"semver": str(version), "major": version.major, "minor": version.minor, "patch": version.patch}
+    version = Version(_normalize_semver(text) if normalize else text)
+    return {"semver": version.text, "major": version.major, "minor": version.minor, "patch": version.patch}
 
 
 def _normalize_semver(text: str) -> str:
@@ -106,7 +106,8 @@ def _compare(left: Tagged, right: Tagged) -> int:
         a, b = Decimal(left["quantity"]), Decimal(right["quantity"])
         return (a > b) - (a < b)
     if "semver" in left and "semver" in right:
-        return int(semver.Version.parse(left["semver"]).compare(right["semver"]))
+        first, second = Version(left["semver"]), Version(right["semver"])
+        return (first > second) - (first < second)
     raise ValueError("no such overload")
 
 

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from functools import total_ordering
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import semver
+from kubekit.lang.pattern import Pattern
+
+# The regular expression of https://semver.org, for version 2.0.0.
+_SEMVER = Pattern(
+    r"(?P<major>0|[1-9][0-9]*)\.(?P<minor>0|[1-9][0-9]*)\.(?P<patch>0|[1-9][0-9]*)"
+    r"(?:-(?P<prerelease>(?:0|[1-9][0-9]*|[0-9]*[a-zA-Z-][0-9a-zA-Z-]*)"
+    r"(?:\.(?:0|[1-9][0-9]*|[0-9]*[a-zA-Z-][0-9a-zA-Z-]*))*))?"
+    r"(?:\+[0-9a-zA-Z-]+(?:\.[0-9a-zA-Z-]+)*)?"
+)
+
+# Longer texts are refused: `int` refuses numbers of more than 4300 digits.
+MAX_LENGTH = 4096
 
 
 class VersionError(ValueError):
@@ -17,46 +26,30 @@ class VersionError(ValueError):
 class Version:
     """A semantic version that keeps its original text."""
 
-    __slots__ = ("_parsed", "text")
+    __slots__ = ("_key", "major", "minor", "patch", "prerelease", "text")
 
     def __init__(self, text: str) -> None:
-        from semver import Version as SemVer  # takes as long to import as half an interpreter to start
-
-        try:
-            self._parsed: semver.Version = SemVer.parse(text)
-        except (ValueError, TypeError) as error:
-            raise VersionError(f"{text!r} is not a semantic version such as 5.2.0 or 5.2.0-rc.1") from error
+        match = _SEMVER.fullmatch(text) if isinstance(text, str) and len(text) <= MAX_LENGTH else None
+        if match is None:
+            raise VersionError(f"{text!r} is not a semantic version such as 5.2.0 or 5.2.0-rc.1")
+        self.major, self.minor, self.patch = (int(match[number]) for number in (1, 2, 3))
         self.text = text
-
-    @property
-    def major(self) -> int:
-        """The major number."""
-        return int(self._parsed.major)
-
-    @property
-    def minor(self) -> int:
-        """The minor number."""
-        return int(self._parsed.minor)
-
-    @property
-    def patch(self) -> int:
-        """The patch number."""
-        return int(self._parsed.patch)
-
-    @property
-    def prerelease(self) -> str:
+        self.prerelease = match["prerelease"] or ""
         """The part between `-` and `+`, or an empty string."""
-        return self._parsed.prerelease or ""
+        # SemVer section 11: a prerelease comes before its release, and numeric identifiers come before others.
+        parts = self.prerelease.split(".")
+        identifiers = tuple((0, int(part), "") if part.isdigit() else (1, 0, part) for part in parts)
+        self._key = (self.major, self.minor, self.patch, not self.prerelease, identifiers)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Version) and self._parsed.compare(other._parsed) == 0
+        return isinstance(other, Version) and self._key == other._key
 
     def __lt__(self, other: Version) -> bool:
-        return bool(self._parsed.compare(other._parsed) < 0)
+        return self._key < other._key
 
     # Equal versions may differ in build metadata, so that is not part of the hash.
     def __hash__(self) -> int:
-        return hash((self.major, self.minor, self.patch, self.prerelease))
+        return hash(self._key)
 
     def __str__(self) -> str:
         return self.text
