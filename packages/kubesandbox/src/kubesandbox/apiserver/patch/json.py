@@ -1,10 +1,11 @@
-"""JSON patch (RFC 6902), with errors worded as the server words them."""
+"""JSON patch (RFC 6902) as the server's library has it (evanphx/json-patch 4), with the server's errors."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
-import jsonpatch
+import orjson
 
 from kubesandbox.apiserver.json_copy import copy_json
 from kubesandbox.apiserver.schema.validate import type_name
@@ -12,8 +13,8 @@ from kubesandbox.apiserver.status_errors import ApiError, bad_request
 
 # Kubernetes' own bound (maxJSONPatchOperations in k8s.io/apiserver).
 MAX_OPERATIONS = 10_000
-_NEEDS_VALUE = frozenset({"add", "replace", "test"})
-_ADDING = frozenset({"add", "move", "copy"})
+_INDEX = re.compile("-?(?:0|[1-9][0-9]{0,8})")
+_POINTER = re.compile("(?:/(?:[^~/]|~[01])*)*")
 
 
 def apply_json_patch(obj: Any, operations: Any) -> Any:
@@ -26,56 +27,85 @@ def apply_json_patch(obj: Any, operations: Any) -> Any:
     if len(operations) > MAX_OPERATIONS:
         message = f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(operations)}"
         raise ApiError(413, "RequestEntityTooLarge", f"Request entity too large: {message}")
-    result = copy_json(obj)
-    for operation in operations:
-        result = _apply_one(result, operation)
-    return result
-
-
-def _apply_one(obj: Any, operation: Any) -> Any:
-    """Returns `obj` after one operation of a JSON patch (RFC 6902). Raises ApiError 422."""
-    if not isinstance(operation, dict) or not isinstance(operation.get("path"), str):
-        raise _rejected_error()
-    if operation.get("op") in _NEEDS_VALUE and "value" not in operation:
-        # The server's library reads an absent value as null.
-        operation = {**operation, "value": None}
+    # Split at its slashes, every pointer begins with an empty text: that is the key of the whole object here.
+    root = {"": copy_json(obj)}
     try:
-        return jsonpatch.JsonPatch([_as_rfc(obj, operation)]).apply(obj, in_place=True)
-    except (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException, KeyError, IndexError, TypeError):
-        raise _rejected_error() from None
+        for operation in operations:
+            _apply_one(root, operation)
+    except LookupError:
+        # The real server does not name the failed operation either.
+        message = "the server rejected our request due to an error in our request"
+        raise ApiError(422, "Invalid", message, details={}) from None
+    return root[""]
 
 
-def _as_rfc(obj: Any, operation: dict[str, Any]) -> dict[str, Any]:
-    """Translates what the server's library accepts beyond RFC 6902: indices from the end, and a replace that adds."""
-    translated = {
-        **operation,
-        "path": _resolve_negative_index(obj, operation["path"], adding=operation.get("op") in _ADDING),
-    }
-    if isinstance(operation.get("from"), str):
-        translated["from"] = _resolve_negative_index(obj, operation["from"], adding=False)
-    parent, _, _ = translated["path"].rpartition("/")
-    if operation.get("op") == "replace" and isinstance(jsonpatch.JsonPointer(parent).resolve(obj, None), dict):
-        translated["op"] = "add"
-    return translated
+def _apply_one(root: dict[str, Any], operation: Any) -> None:
+    """Applies one operation. Raises LookupError if it is invalid or does not fit the object."""
+    match operation:
+        # The library reads an absent value as null.
+        case {"op": "add", "path": str(path)}:
+            _add(root, path, copy_json(operation.get("value")))
+        case {"op": "remove", "path": str(path)} if path:
+            container, key = _locate(root, path)
+            del container[key]
+        case {"op": "replace", "path": str(path)}:
+            container, key = _locate(root, path)
+            # In an object, the library's `replace` adds what is absent.
+            container[key] = copy_json(operation.get("value"))
+        case {"op": "move", "from": str(source), "path": str(path)} if not path.startswith(f"{source}/"):
+            container, key = _locate(root, source)
+            value = container[key]
+            if path != source:
+                del container[key]
+                _add(root, path, value)
+        case {"op": "copy", "from": str(source), "path": str(path)}:
+            container, key = _locate(root, source)
+            _add(root, path, copy_json(container[key]))
+        case {"op": "test", "path": str(path)}:
+            container, key = _locate(root, path)
+            if _encode(container[key]) != _encode(operation.get("value")):
+                raise LookupError
+        case _:
+            raise LookupError
 
 
-def _resolve_negative_index(obj: Any, path: str, *, adding: bool) -> str:
-    """Replaces indices from the end by real ones: `/words/-1` by `/words/2`."""
-    parts = path.split("/")
-    container = obj
-    for at, part in enumerate(parts[1:], 1):
-        if isinstance(container, list) and part.lstrip("-").isdigit() and part.startswith("-"):
-            size = len(container) + (1 if adding and at == len(parts) - 1 else 0)
-            parts[at] = part = str(size + int(part))
-        if isinstance(container, list):
-            container = container[int(part)] if part.isdigit() and int(part) < len(container) else None
-        else:
-            container = (
-                container.get(part.replace("~1", "/").replace("~0", "~")) if isinstance(container, dict) else None
-            )
-    return "/".join(parts)
+def _add(root: dict[str, Any], path: str, value: Any) -> None:
+    container, key = _locate(root, path, adding=True)
+    if isinstance(container, list):
+        container.insert(key, value)
+    else:
+        container[key] = value
 
 
-def _rejected_error() -> ApiError:
-    # The real server does not name the failed operation either.
-    return ApiError(422, "Invalid", "the server rejected our request due to an error in our request", details={})
+def _locate(root: dict[str, Any], pointer: str, *, adding: bool = False) -> tuple[Any, Any]:
+    """Returns the object or list that a JSON pointer leads into, and the key or index there. Raises LookupError.
+
+    The key need not exist. With `adding`, the index may be that behind the last item.
+    """
+    if not _POINTER.fullmatch(pointer):
+        raise LookupError
+    *parents, last = pointer.split("/")
+    container: Any = root
+    for part in parents:
+        container = container[_key(container, part, adding=False)]
+    return container, _key(container, last, adding=adding)
+
+
+def _key(container: Any, part: str, *, adding: bool) -> str | int:
+    """Returns the key of an object or the index of a list that a part of a pointer names. Raises LookupError."""
+    if isinstance(container, dict):
+        return part.replace("~1", "/").replace("~0", "~")
+    if isinstance(container, list):
+        size = len(container) + adding
+        if part == "-" and adding:
+            return size - 1
+        if _INDEX.fullmatch(part):
+            # Beyond RFC 6902, the library counts negative indices from the end.
+            index = int(part) + (size if part.startswith("-") else 0)
+            if 0 <= index < size:
+                return index
+    raise LookupError
+
+
+def _encode(value: Any) -> bytes:
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
