@@ -67,12 +67,12 @@ mutants: $(VENV)/.dev ## which of COUNT small changes to the code no test notice
 	@$(BIN)/python -m bench.mutants --seed $(SEED) --count $(COUNT)
 
 LOCK := $(BIN)/uv pip compile -q --no-header --python-version 3.11.0 --generate-hashes --no-emit-index-url
-PACKAGES := $(wildcard packages/*/pyproject.toml)
-# The three packages are not in the locks: they are what is installed with them.
-OURS := --no-emit-package kubekit --no-emit-package kubesandbox --no-emit-package kube-runup
+# Our three packages are not in the locks: they are what is installed with them.
+OURS := $(foreach name,kubekit kubesandbox kube-runup,--no-emit-package $(name))
+ALL := packages/runup/pyproject.toml --extra sandbox
 lock: $(VENV)/.dev ## pin the newest versions that the floors allow
-	$(LOCK) $(OURS) $(PACKAGES) --extra signatures --extra sandbox -o requirements.lock
-	$(LOCK) $(OURS) $(PACKAGES) --extra signatures --extra sandbox --group pyproject.toml:dev -o requirements-dev.lock
+	$(LOCK) $(OURS) $(ALL) -o requirements.lock
+	$(LOCK) $(OURS) $(ALL) --group pyproject.toml:dev -o requirements-dev.lock
 	$(LOCK) --group pyproject.toml:build -o requirements-build.lock
 
 licences: $(VENV)/.dev ## the licences of what runup installs; fails on one that does not fit

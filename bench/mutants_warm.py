@@ -32,7 +32,6 @@ OTHERS = (
     *("aiohttp.web", "aiohttp.test_utils", "cel_expr_python", "click.testing", "cryptography.x509", "httptools"),
     *(
         "hypothesis",
-        "jsonpatch",
         "jsonschema_rs",
         "msgspec",
         "orjson",
@@ -40,7 +39,7 @@ OTHERS = (
         "pysequoia",
         "pytest_asyncio",
     ),
-    *("pytest_timeout", "rich.console", "semver", "structlog", "unittest.mock", "yaml", "zstandard"),
+    *("pytest_timeout", "rich.console", "structlog", "unittest.mock", "yaml", "zstandard"),
 )
 OPTIONS = ("-q", "-x", "--tb=no", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", marked())
 MEMORY_BYTES = 8 << 30

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import sys
 import tarfile
 from collections.abc import Iterator
 
@@ -138,6 +139,13 @@ def test_how_large_a_window_may_be() -> None:
     packed = bytes(frame)
     with pytest.raises(BeyondLimits, match=r"cannot be read: .*too much memory"):
         find_in_layer([packed], layer(packed, LAYER_ZSTD), "a", limit=4, budget=Budget.of("i"))
+
+
+def test_names_the_extra_that_reads_zstd(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such a layer may be valid, so its content is unknown rather than broken."""
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    with pytest.raises(BeyondLimits, match=r"need package zstandard: pip install 'kubekit\[zstd\]'$"):
+        find_in_layer([b""], layer(b"", LAYER_ZSTD), "a", limit=4, budget=Budget.of("i"))
 
 
 def test_frames_one_after_the_other() -> None:

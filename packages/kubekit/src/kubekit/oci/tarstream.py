@@ -103,7 +103,12 @@ def open_layer(stream: Readable, layer: Descriptor, budget: Budget) -> Iterator[
     """Opens a layer's archive and unpacked bytes. Raises BadImage for what cannot be read, and for broken data."""
     if layer.media_type not in images.LAYERS:
         raise BeyondLimits(f"image {budget.image}: cannot read a layer of type {layer.media_type}")
-    unpacked = Unpacked(_decompressed_stream(stream, images.LAYERS[layer.media_type]), layer, budget)
+    try:
+        content = _decompressed_stream(stream, images.LAYERS[layer.media_type])
+    except ModuleNotFoundError as error:
+        problem = f"layers of type {layer.media_type} need package {error.name}: pip install 'kubekit[zstd]'"
+        raise BeyondLimits(f"image {budget.image}: {problem}") from error
+    unpacked = Unpacked(content, layer, budget)
     try:
         yield Archive(unpacked), unpacked
     except _WindowTooLarge as error:
@@ -130,7 +135,7 @@ class _Zstd:
     """The unpacked content of zstd frames, one after the other."""
 
     def __init__(self, stream: Readable) -> None:
-        import zstandard  # few images need it
+        import zstandard  # few images need it, so it is an extra (pyproject.toml)
 
         self._zstd_error = zstandard.ZstdError
         unpacker = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW_BYTES)
