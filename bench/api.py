@@ -30,7 +30,7 @@ from kubekit.kube import calls, config
 from kubekit.kube.api_errors import KubeError
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.config import ClusterConfig
-from kubekit.kube.tls import context_for
+from kubekit.kube.transport import context_for
 from kubesandbox.apiserver.store import key_of
 
 READY_S = 90.0

@@ -21,7 +21,7 @@ from yarl import URL
 
 from kubekit.kube.clock import SystemClock
 from kubekit.kube.config import ClusterConfig
-from kubekit.kube.tls import context_for
+from kubekit.kube.transport import context_for
 
 Fault = Callable[[web.BaseRequest, "FaultyApi"], Awaitable[web.StreamResponse]]
 # What a proxy may not pass on: it frames its own messages.

@@ -8,7 +8,7 @@ from tests.documents import document
 from tests.servers import CRD, CRDS, eventually
 
 from kubekit.api.scheme import Resource
-from kubekit.kube import calls, discovery
+from kubekit.kube import calls
 from kubekit.kube.api_errors import NotFound
 from kubekit.kube.client_sync import SyncClient
 
@@ -93,6 +93,6 @@ def _with_status(client: SyncClient, resource: Resource, name: str, spec: Any, s
 
 def _served(client: SyncClient, resource: Resource) -> bool:
     try:
-        return resource in client.send(discovery.list_kinds(resource.api_version))
+        return resource in client.send(calls.list_kinds(resource.api_version))
     except NotFound:
         return False

@@ -15,7 +15,7 @@ from tests.applying.control.release_folders import namespace, operator, write_re
 from tests.operator.operator_world import DEADLINE_S, any_crd
 
 from kubekit.api.scheme import Resource
-from kubekit.kube import calls, discovery
+from kubekit.kube import calls
 from kubekit.kube.api_errors import NotFound
 from kubekit.kube.client import Client
 from kubekit.kube.clock import SystemClock
@@ -79,7 +79,7 @@ class World:
         async with asyncio.timeout(DEADLINE_S):
             while True:
                 with suppress(NotFound, StopIteration):
-                    served = await self.client.send(discovery.list_kinds(obj["apiVersion"]))
+                    served = await self.client.send(calls.list_kinds(obj["apiVersion"]))
                     found = next((each for each in served if each.kind == obj["kind"]), None)
                     if found is not None:
                         await self.client.send(calls.list_raw(found, limit=1))

@@ -111,7 +111,7 @@ _NOT_TO_TALK |= {
     "pathlib",
     "encodings.utf_8_sig",
     "kubekit.kube.list_pages",
-    "kubekit.kube.exec_plugin",
+    "kubekit.kube.auth",
     "runup.api.owned_v1",
 }
 _NOT_FOR_FILES = _NOT_TO_TALK | {

@@ -24,8 +24,8 @@ from tests.updatestatus.decide import builders as b
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.kube import calls
 from kubekit.kube.api_errors import NotFound
+from kubekit.kube.calls import list_kinds
 from kubekit.kube.clock import SystemClock
-from kubekit.kube.discovery import list_kinds
 from kubekit.lang.gotext import nanoseconds
 from runup.api.hub_v1 import ManagedCluster, ManagedClusterSet, ManifestWork
 from runup.checks.catalogue.own_rights import own_rights

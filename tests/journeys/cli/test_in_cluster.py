@@ -28,8 +28,8 @@ from kubekit.api.core_v1 import ConfigMap, Node, Pod
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.kube import calls
 from kubekit.kube.api_errors import Forbidden, NotFound
+from kubekit.kube.calls import list_kinds
 from kubekit.kube.client_sync import SyncClient
-from kubekit.kube.discovery import list_kinds
 from runup.api.config_v1 import ClusterVersion
 from runup.checks.catalogue.own_rights import own_rights
 from runup.preflight.control.cluster_runs import apply_all, delete_all, labelled_metadata

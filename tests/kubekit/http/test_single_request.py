@@ -14,11 +14,8 @@ from urllib.parse import urlsplit
 import pytest
 from tests.kubekit.oci.registries import self_signed
 
-from kubekit.http import proxies
-from kubekit.http.addresses import AddressPolicy, ForbiddenAddress
-from kubekit.http.deadline import Deadline
-from kubekit.http.proxies import Proxy
-from kubekit.http.single_request import send_once
+from kubekit.http.addresses import AddressPolicy, Deadline, ForbiddenAddress
+from kubekit.http.single_request import Proxy, proxy_url_for, send_once
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
 Serve = Callable[[socket.socket, list[bytes]], None]
@@ -232,6 +229,6 @@ def test_the_environment_names_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("https_proxy", "http://p:1")
     monkeypatch.setenv("no_proxy", "near.example,far.example:5000")
     hosts = ["other.example", "near.example", "near.example:5000", "far.example", "far.example:5000"]
-    assert [proxies.proxy_url_for("https", host) for host in hosts] == ["http://p:1", "", "", "http://p:1", ""]
+    assert [proxy_url_for("https", host) for host in hosts] == ["http://p:1", "", "", "http://p:1", ""]
     monkeypatch.delenv("http_proxy", raising=False)
-    assert proxies.proxy_url_for("http", "other.example") == ""
+    assert proxy_url_for("http", "other.example") == ""

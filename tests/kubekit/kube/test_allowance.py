@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubekit.kube.allowance import Allowance
+from kubekit.kube.watch import Allowance
 
 TAKEN = {
     "a few at once": ([0, 0, 0, 0], [True, True, True, False]),

@@ -11,7 +11,7 @@ from kubekit.kube import calls, config
 from kubekit.kube.client import Client
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.clock import CLOCK_OFFSET_VARIABLE, ManualClock, ShiftedClock, SystemClock, machine_now
-from kubekit.kube.server_time import ServerTime
+from kubekit.kube.transport import ServerTime
 from kubesandbox.apiserver.server import ApiServer
 
 YEAR_S = 365 * 86400.0

@@ -9,7 +9,7 @@ import pytest
 
 from kubekit.api.codec import DecodeError
 from kubekit.api.scheme import Resource
-from kubekit.kube.discovery import group_version, list_group_versions, list_kinds, list_versions
+from kubekit.kube.calls import group_version, list_group_versions, list_kinds, list_versions
 
 DEPLOYMENTS = {"name": "deployments", "kind": "Deployment", "namespaced": True, "verbs": ["get"]}
 FOUND = Resource("apps", "v1", "Deployment", "deployments", True)

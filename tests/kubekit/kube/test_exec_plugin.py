@@ -15,8 +15,7 @@ import pytest
 
 from kubekit.kube import config
 from kubekit.kube.api_errors import ConfigError
-from kubekit.kube.auth import Auth
-from kubekit.kube.exec_plugin import ExecSpec, read_credential
+from kubekit.kube.auth import Auth, ExecSpec, read_credential
 from kubekit.lang import yaml
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -15,7 +15,7 @@ from kubekit.api.workloads_v1 import Deployment
 from kubekit.kube.client import Client
 from kubekit.kube.clock import ManualClock
 from kubekit.kube.config import ClusterConfig
-from kubekit.kube.first_reads import LISTS_AT_ONCE, LONGEST_S, WATCHES_AT_ONCE, FirstReads
+from kubekit.kube.watch import LISTS_AT_ONCE, LONGEST_S, WATCHES_AT_ONCE, FirstReads
 
 GUARD_S = 90.0
 PODS, NODES = resource_of(Pod), resource_of(Node)

@@ -12,8 +12,7 @@ import pytest
 from kubekit.kube import config
 from kubekit.kube.api_errors import ConfigError
 from kubekit.kube.auth import Credential, TokenFile, bearer_credential
-from kubekit.kube.config import ClusterConfig
-from kubekit.kube.kubeconfig import From
+from kubekit.kube.config import ClusterConfig, From
 from kubekit.lang import yaml
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

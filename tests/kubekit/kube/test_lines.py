@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubekit.kube import line_splitter
+from kubekit.kube import list_pages
 from kubekit.kube.api_errors import Transient
-from kubekit.kube.line_splitter import Lines
+from kubekit.kube.list_pages import Lines
 
 
 @given(st.lists(st.binary(max_size=20).map(lambda b: b.replace(b"\n", b"")), max_size=20), st.data())
@@ -36,7 +36,7 @@ def test_a_long_line_costs_its_length() -> None:
 
 def test_an_endless_line_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that never ends its line cannot fill the memory."""
-    monkeypatch.setattr(line_splitter, "LONGEST_LINE", 10)
+    monkeypatch.setattr(list_pages, "LONGEST_LINE", 10)
     splitter = Lines()
     splitter.feed(b"x" * 10)
     with pytest.raises(Transient, match="longer than 10 bytes") as caught:
@@ -55,7 +55,7 @@ def test_how_long_a_line_may_be() -> None:
 
 def test_each_line_has_the_whole_length(monkeypatch: pytest.MonkeyPatch) -> None:
     """What came of the next one counts for that, and for no other."""
-    monkeypatch.setattr(line_splitter, "LONGEST_LINE", 10)
+    monkeypatch.setattr(list_pages, "LONGEST_LINE", 10)
     splitter = Lines()
     assert splitter.feed(b"x" * 9) == []
     assert splitter.feed(b"x\n" + b"y" * 30 + b"\n" + b"z" * 4) == [b"x" * 10, b"y" * 30]

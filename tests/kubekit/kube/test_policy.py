@@ -16,7 +16,7 @@ from kubekit.kube.api_errors import ApiError, NotFound, ServerError, TooManyRequ
 from kubekit.kube.auth import Credential
 from kubekit.kube.config import ClusterConfig
 from kubekit.kube.request import Request
-from kubekit.kube.retry_policy import Attempts, Retry, headers_of, unreachable_error
+from kubekit.kube.transport import Attempts, Retry, headers_of, unreachable_error
 
 GET = calls.get(Node, "a").request
 CREATE = calls.create(resource_of(ConfigMap), {"metadata": {"name": "a", "namespace": "ns"}}).request

@@ -31,9 +31,8 @@ from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client
 from kubekit.kube.clock import ManualClock
 from kubekit.kube.config import ClusterConfig
-from kubekit.kube.first_reads import FirstReads
 from kubekit.kube.request import Request
-from kubekit.kube.watch import Reflector, why_unreadable
+from kubekit.kube.watch import FirstReads, Reflector, why_unreadable
 
 HOLD = stream(hold=True)
 

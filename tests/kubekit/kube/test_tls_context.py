@@ -16,7 +16,7 @@ from cryptography.x509.oid import NameOID
 from kubekit.kube.api_errors import ConfigError
 from kubekit.kube.auth import Credential
 from kubekit.kube.config import ClusterConfig
-from kubekit.kube.tls import context_for
+from kubekit.kube.transport import context_for
 
 
 def _pair(password: bytes = b"") -> tuple[bytes, bytes]:

@@ -41,7 +41,7 @@ from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.clock import ManualClock
 from kubekit.kube.config import ClusterConfig
 from kubekit.kube.request import Call, Request
-from kubekit.kube.retry_policy import Timeouts, unreachable_error
+from kubekit.kube.transport import Timeouts, unreachable_error
 from runup import __version__
 
 T = TypeVar("T")

@@ -10,7 +10,7 @@ from tests.kubekit.kube.apiscript import node, node_list, scripted_api
 from kubekit.api.core_v1 import Node
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.config import ClusterConfig
-from kubekit.kube.warnings import reasons_incomplete
+from kubekit.kube.list_pages import reasons_incomplete
 
 OLD = '299 - "policy/v1beta1 PodDisruptionBudget is deprecated in v1.21+, unavailable in v1.25+"'
 

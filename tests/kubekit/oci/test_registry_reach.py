@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 from tests.kubekit.oci.registries import Answer, Asked, odd_registry, release
 
-from kubekit.http.addresses import AddressPolicy, ForbiddenAddress, address_of, connect_allowed
-from kubekit.http.deadline import Deadline
+from kubekit.http.addresses import AddressPolicy, Deadline, ForbiddenAddress, address_of, connect_allowed
 from kubekit.oci.access import Access
 from kubekit.oci.layout import Layout
 from kubekit.oci.reference import parse

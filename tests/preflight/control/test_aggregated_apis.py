@@ -19,7 +19,7 @@ from kubekit.kube import calls
 from kubekit.kube.client import Client
 from kubekit.kube.clock import SystemClock
 from kubekit.kube.config import ClusterConfig, load
-from kubekit.kube.first_reads import FirstReads
+from kubekit.kube.watch import FirstReads
 from runup.api.config_v1 import ClusterVersion
 from runup.checks.decide.model import Snapshot
 from runup.preflight.control.read_only_client import ReadOnlyClient

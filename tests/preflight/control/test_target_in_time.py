@@ -29,12 +29,12 @@ from kubekit.api.core_v1 import (
 from kubekit.api.meta_v1 import ObjectMeta
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.error_types import Terminal
-from kubekit.kube.allowance import Allowance
 from kubekit.kube.api_errors import ServerError
 from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client
 from kubekit.kube.clock import ManualClock
 from kubekit.kube.config import ClusterConfig
+from kubekit.kube.watch import Allowance
 from kubekit.lang.version import Version
 from runup.checks.catalogue.olm.shared.installed_operators import PACKAGES
 from runup.checks.decide.cluster_kinds import ClusterKind

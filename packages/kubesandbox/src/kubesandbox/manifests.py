@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from kubekit.api.scheme import Resource
-from kubekit.kube import calls, discovery
+from kubekit.kube import calls
 from kubekit.kube.api_errors import AlreadyExists, KubeError, NotFound
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.clock import Clock, SystemClock
@@ -141,7 +141,7 @@ def _resource_of(client: SyncClient, document: Document) -> Resource:
     """Returns the resource of a document's kind. Raises SandboxError if it is not served."""
     api_version, kind = str(document.object.get("apiVersion")), document.object.get("kind")
     try:
-        served = client.send(discovery.list_kinds(api_version))
+        served = client.send(calls.list_kinds(api_version))
     except NotFound:
         served = ()
     match = next((resource for resource in served if resource.kind == kind), None)

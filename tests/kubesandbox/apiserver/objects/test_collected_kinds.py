@@ -70,7 +70,7 @@ async def asked(
     file = tmp_path / "user.kubeconfig"
     file.write_bytes(server.kubeconfig_for(user, groups))
     config = load(str(file))
-    from kubekit.kube.tls import context_for
+    from kubekit.kube.transport import context_for
 
     context = context_for(config, config.auth.credential(server.clock.now()))
     assert context is not None

@@ -1,17 +1,39 @@
-"""The policy of the addresses that a request may reach, and connections to those alone.
+"""The policy of the addresses that a request may reach, connections to those alone, and the time limit of a request.
 
 Addresses are checked after the name was resolved, and the connection is made to the checked address: a name cannot
-resolve to another address in between.
+resolve to another address in between. A socket's own time limit is for one piece, and a server that sends a byte a
+second never reaches it. So every wait gets the rest of the request's time.
 """
 
 from __future__ import annotations
 
 import ipaddress
 import socket
+import time
+from collections.abc import Callable
 
 import msgspec
 
-from kubekit.http.deadline import Deadline
+
+class Deadline(msgspec.Struct, frozen=True):
+    """The end of a request, by `monotonic`; no single wait is longer than `piece_s` seconds."""
+
+    at: float
+    piece_s: float
+    monotonic: Callable[[], float] = time.monotonic
+
+    @classmethod
+    def after(cls, seconds: float, piece_s: float, monotonic: Callable[[], float] = time.monotonic) -> Deadline:
+        """Returns a deadline `seconds` from now."""
+        return cls(monotonic() + seconds, piece_s, monotonic)
+
+    def wait_s(self) -> float:
+        """Returns the longest time for the next wait, in seconds. Raises TimeoutError if there is none left."""
+        remaining_s = self.at - self.monotonic()
+        if remaining_s <= 0:
+            raise TimeoutError("the request's time is over")
+        return min(remaining_s, self.piece_s)
+
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network

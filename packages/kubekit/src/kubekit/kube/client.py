@@ -23,13 +23,17 @@ from kubekit.kube.api_errors import Fenced, Gone, Unreachable
 from kubekit.kube.auth import Credential
 from kubekit.kube.clock import Clock, ShiftedClock, SystemClock
 from kubekit.kube.config import ClusterConfig
-from kubekit.kube.line_splitter import Lines
-from kubekit.kube.list_pages import JoinedPages, Listing, Page, early_token
+from kubekit.kube.list_pages import JoinedPages, Lines, Listing, Page, early_token, reasons_incomplete
 from kubekit.kube.request import Call, Request
-from kubekit.kube.retry_policy import DEFAULT_TIMEOUTS, Attempts, Timeouts, headers_of, unreachable_error
-from kubekit.kube.server_time import ServerTime
-from kubekit.kube.tls import context_for
-from kubekit.kube.warnings import reasons_incomplete
+from kubekit.kube.transport import (
+    DEFAULT_TIMEOUTS,
+    Attempts,
+    ServerTime,
+    Timeouts,
+    context_for,
+    headers_of,
+    unreachable_error,
+)
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Object)

@@ -23,9 +23,15 @@ from kubekit.kube.auth import Credential
 from kubekit.kube.clock import Clock, SystemClock
 from kubekit.kube.config import ClusterConfig
 from kubekit.kube.request import Call, Request
-from kubekit.kube.retry_policy import DEFAULT_TIMEOUTS, Attempts, Timeouts, headers_of, unreachable_error
-from kubekit.kube.server_time import ServerTime
-from kubekit.kube.tls import context_for
+from kubekit.kube.transport import (
+    DEFAULT_TIMEOUTS,
+    Attempts,
+    ServerTime,
+    Timeouts,
+    context_for,
+    headers_of,
+    unreachable_error,
+)
 
 if TYPE_CHECKING:
     from kubekit.kube.calls import JSON
@@ -135,8 +141,7 @@ class SyncClient:
     def _list_all_pages(self, page_of: Callable[[int, str], Call[Page[P]]]) -> Listing[P]:
         """Returns all pages of a list as one; `page_of` makes the call for a page, from its size and token."""
         # Imported here because most commands read single objects only.
-        from kubekit.kube.list_pages import JoinedPages
-        from kubekit.kube.warnings import reasons_incomplete
+        from kubekit.kube.list_pages import JoinedPages, reasons_incomplete
 
         pages: JoinedPages[P] = JoinedPages()
         warnings: list[str] = []
@@ -188,7 +193,7 @@ class SyncClient:
 
     def _stream_lines(self, call: Call[T], timeout_s: float) -> Iterator[T]:
         """Yields the decoded lines of a watch; a silence of more than `timeout_s` seconds ends it with Unreachable."""
-        from kubekit.kube.line_splitter import Lines
+        from kubekit.kube.list_pages import Lines
 
         # A connection of its own: the kept-alive one stays free for other calls while the watch runs.
         watching = SyncClient(

@@ -3,11 +3,14 @@
 A watch is decoded object by object, a list page by page, into types with only the needed fields: that keeps 50,000 pods
 in tens of megabytes. A page that does not decode is decoded object by object, so that only the invalid objects are
 missing, and they are named.
+
+A list whose `Warning` header begins with `incomplete: ` does not contain all objects. kube-apiserver sends each warning
+as `299 - "text"` (RFC 7234 5.5), most of them about deprecated versions (docs/decisions/0037).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Generic, Literal, TypeVar, cast
 
 import msgspec
@@ -16,8 +19,27 @@ from kubekit.api import codec
 from kubekit.api.codec import Undecodable
 from kubekit.api.meta_v1 import Object, Status, Wire
 from kubekit.api.scheme import Resource
-from kubekit.kube.api_errors import error_of_status
+from kubekit.kube.api_errors import Transient, error_of_status
 from kubekit.kube.request import Request
+from kubekit.lang.pattern import Pattern
+
+INCOMPLETE = "incomplete: "
+# Maximum length of a reason: it is for people, and several end up in one message.
+MAX_REASON = 400
+_WARNING = Pattern(r'299 \S+ "((?:[^"\\]|\\.)*)"')
+_ESCAPED = Pattern(r"\\(.)")
+
+
+def reasons_incomplete(headers: Iterable[str]) -> tuple[str, ...]:
+    """Returns the reasons why the list with these `Warning` headers is incomplete, each once; none if it is not."""
+    reasons = (text.removeprefix(INCOMPLETE) for text in texts_of(headers) if text.startswith(INCOMPLETE))
+    return tuple(dict.fromkeys(reason[:MAX_REASON] for reason in reasons))
+
+
+def texts_of(headers: Iterable[str]) -> list[str]:
+    """Returns the texts of `Warning` headers, in order."""
+    return [_ESCAPED.sub(r"\1", text) for header in headers for text in _WARNING.findall(header)]
+
 
 JSON = dict[str, Any]
 T = TypeVar("T")
@@ -199,3 +221,30 @@ def watch_reader(kind: type[K], request: Request) -> Callable[[bytes], WatchEven
         return UndecodedEvent(type_, obj) if isinstance(obj, Undecodable) else WatchEvent(type_, obj)
 
     return read_event
+
+
+# An object in etcd has at most 1.5 MiB, its JSON event not much more than twice that: a longer line is not an event.
+LONGEST_LINE = 64 * 1024 * 1024
+
+
+class Lines:
+    """Splits chunks into lines. The text after the last newline waits for the next chunk."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self._length = 0
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """Returns the lines completed by `chunk`, without newlines and empty lines. Raises Transient beyond 64 MiB."""
+        first, newline, rest = chunk.partition(b"\n")
+        self._parts.append(first)
+        self._length += len(first)
+        if self._length > LONGEST_LINE:
+            raise Transient(f"a line of a watch is longer than {LONGEST_LINE} bytes", reason="LineTooLong")
+        if not newline:
+            return []
+        # The parts of a line are joined once: appending bytes would copy a long line for every chunk.
+        lines = [b"".join(self._parts), *rest.split(b"\n")]
+        self._parts = [lines.pop()]
+        self._length = len(self._parts[0])
+        return [line for line in lines if line.strip()]

@@ -18,12 +18,10 @@ from typing import Any
 from urllib.parse import SplitResult, urlencode, urljoin, urlsplit
 
 import kubekit
-from kubekit.http import http_date, proxies
-from kubekit.http.addresses import ForbiddenAddress, connect_allowed
-from kubekit.http.deadline import Deadline
+from kubekit.http import http_date
+from kubekit.http.addresses import Deadline, ForbiddenAddress, connect_allowed
 from kubekit.http.http_connection import Answer, Incomplete
-from kubekit.http.proxies import Proxy
-from kubekit.http.single_request import send_once
+from kubekit.http.single_request import Proxy, proxy_url_for, send_once
 from kubekit.lang.text import cut
 from kubekit.oci.access import Access
 from kubekit.oci.challenges import parse_challenges as parse_challenges
@@ -217,7 +215,7 @@ class Transport:
         headers = {"User-Agent": kubekit.product, **request.headers}
         request_headers = {"Authorization": authorization} if authorization else {}
         for hop in range(MAX_REDIRECTS + 1):
-            proxy = "" if direct else proxies.proxy_url_for(url.scheme, url.netloc)
+            proxy = "" if direct else proxy_url_for(url.scheme, url.netloc)
             # Reading the machine's authorities takes longer than most requests; a file that was named must be one.
             tls = url.scheme == "https" or proxy.lower().startswith("https:") or self._access.ca_file
             try:

@@ -62,7 +62,7 @@ def _ask_cluster(ctx: click.Context, names: Callable[[ClusterVersion], list[tupl
     """Returns the names that the cluster has; none if it does not answer within `_LIMIT_S` seconds."""
     try:
         from kubekit.kube.client_sync import SyncClient
-        from kubekit.kube.retry_policy import Timeouts
+        from kubekit.kube.transport import Timeouts
         from runup.cli.clusterversion_client import read
 
         with SyncClient(connection_of(ctx).config(), timeouts=Timeouts(_LIMIT_S, _LIMIT_S)) as client:

@@ -20,8 +20,8 @@ from urllib.parse import urljoin, urlsplit
 import aiohttp
 import msgspec
 
-from kubekit.http import proxies
 from kubekit.http.addresses import Address, AddressPolicy, ForbiddenAddress, address_of
+from kubekit.http.single_request import proxy_url_for
 from kubekit.oci.access import is_loopback
 
 MAX_REDIRECTS = 10
@@ -96,7 +96,7 @@ async def _fetch_once(
     except ForbiddenAddress as error:
         raise _forbidden(address_of(host) or host) from error
     connector = aiohttp.TCPConnector(
-        socket_factory=_factory(AddressPolicy() if proxies.proxy_url_for(parts.scheme, host) else reach),
+        socket_factory=_factory(AddressPolicy() if proxy_url_for(parts.scheme, host) else reach),
         ssl=context if context is not None else await asyncio.to_thread(_default_context),
     )
     async with (

@@ -4,7 +4,7 @@ In a cluster that was restored from a dump, a kind without objects may have been
 in kube-system list such kinds by their resource (`poddisruptionbudgets.policy`), with the reason: `not-collected` (no
 object is known) and `partly-collected` (some are). In: a request. Out: a warning added to it, or ApiError; without
 these ConfigMaps neither. The warning
-about an incomplete list has the prefix that clients look for (kubekit.kube.warnings).
+about an incomplete list has the prefix that clients look for (kubekit.kube.list_pages).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import orjson
 
-from kubekit.kube.warnings import INCOMPLETE
+from kubekit.kube.list_pages import INCOMPLETE
 from kubesandbox.apiserver import status_errors
 from kubesandbox.apiserver.http.messages import Request, Target
 from kubesandbox.apiserver.served_kinds import Kind

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls
 from kubekit.kube.api_errors import KubeError
-from kubekit.kube.tls import context_for
+from kubekit.kube.transport import context_for
 from runup.updatestatus.decide.unreadable import Unreadable
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def _get_alerts(client: SyncClient, host: str, authorization: str, now: datetime
     """Returns Prometheus' alerts as JSON, read from `host`. Raises OSError unless it answers with 200."""
     from urllib.parse import urlsplit
 
-    from kubekit.http.deadline import Deadline
+    from kubekit.http.addresses import Deadline
     from kubekit.http.single_request import send_once
     from runup.updatestatus.decide.alerts import PATH
 

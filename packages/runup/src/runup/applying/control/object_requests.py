@@ -20,8 +20,8 @@ from kubekit.api.scheme import Resource
 from kubekit.kube import calls
 from kubekit.kube.api_errors import AlreadyExists, ApiError, Invalid, NotFound, ServerError
 from kubekit.kube.client import Client, Warned
+from kubekit.kube.list_pages import texts_of
 from kubekit.kube.request import Call, Request
-from kubekit.kube.warnings import texts_of
 from runup.api.owned_v1 import ManagedFields, Owned, OwnedWorkload, without_others
 from runup.applying.decide import contesting_writers, ownership
 from runup.applying.decide.merge_rules import MERGER, merge_objects, writes_of_others

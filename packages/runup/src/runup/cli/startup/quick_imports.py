@@ -34,7 +34,7 @@ def _import_aiohttp() -> None:
     """Imports aiohttp as where the machine has no certificate authorities.
 
     aiohttp makes its default contexts when it is imported. Nothing of ours uses them: a connection has a context of its
-    own (`kubekit.kube.tls`, `runup.process.http_fetch`). One that did would trust nobody, and so fail.
+    own (`kubekit.kube.transport`, `runup.process.http_fetch`). One that did would trust nobody, and so fail.
     """
     kept = {name: os.environ.get(name) for name in _AUTHORITIES}
     os.environ.update(dict.fromkeys(_AUTHORITIES, os.devnull))

@@ -6,7 +6,7 @@ from typing import Any
 
 from kubekit.api import codec
 from kubekit.api.scheme import Resource
-from kubekit.kube import calls, discovery
+from kubekit.kube import calls
 from kubekit.kube.api_errors import NotFound
 from kubekit.kube.client_sync import SyncClient
 
@@ -23,7 +23,7 @@ class ServedKinds:
         """Returns the resource of that kind, None if the server does not serve it. Raises KubeError."""
         if api_version not in self._served:
             try:
-                self._served[api_version] = self._client.send(discovery.list_kinds(api_version))
+                self._served[api_version] = self._client.send(calls.list_kinds(api_version))
             except NotFound:
                 self._served[api_version] = ()
         return next((served for served in self._served[api_version] if served.kind == kind), None)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from kubekit.api.codec import DecodeError
 from kubekit.api.scheme import resource_of
-from kubekit.kube import discovery
+from kubekit.kube import calls
 from kubekit.kube.api_errors import KubeError, NotFound
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
@@ -58,7 +58,7 @@ class Runners:
     async def _ask_for_builds(self) -> Runner | None:
         """Returns what runs builds in this cluster; None if it could not be asked."""
         try:
-            served = await self._client.send(discovery.list_kinds(BUILDS.api_version))
+            served = await self._client.send(calls.list_kinds(BUILDS.api_version))
         except NotFound:
             return Runner.JOBS
         except (KubeError, DecodeError):

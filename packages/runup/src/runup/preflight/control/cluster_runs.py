@@ -18,9 +18,9 @@ from kubekit.api.core_v1 import ConfigMap, Event, Pod
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls
 from kubekit.kube.api_errors import Forbidden, KubeError, NotFound, Transient
+from kubekit.kube.calls import list_kinds
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.clock import Clock
-from kubekit.kube.discovery import list_kinds
 from runup.preflight.decide import cluster_run
 from runup.preflight.decide.cluster_run import FIELD_MANAGER, KINDS, NAMESPACE, RUN_LABEL, Run
 from runup.preflight.decide.job_progress import Observed, Progress, progress, timed_out

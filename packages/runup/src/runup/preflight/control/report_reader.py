@@ -21,8 +21,8 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from kubekit.api.core_v1 import ConfigMap
-from kubekit.kube.allowance import Allowance
 from kubekit.kube.clock import Clock, run_within
+from kubekit.kube.watch import Allowance
 from kubekit.lang.files import remove_tree
 from runup.preflight.control.folder_events import FolderEvents
 from runup.preflight.decide import preflight_deployment, report

@@ -23,11 +23,10 @@ from kubekit.api.codec import DecodeError
 from kubekit.api.scheme import Resource
 from kubekit.error_types import Terminal
 from kubekit.kube import calls
-from kubekit.kube.allowance import Allowance
 from kubekit.kube.api_errors import Forbidden, NotFound, Transient
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
-from kubekit.kube.first_reads import FirstReads
+from kubekit.kube.watch import Allowance, FirstReads
 from kubekit.lang.version import Version, VersionError
 from kubekit.oci.access import Access
 from runup.advice.control.prometheus import Prometheus

@@ -16,8 +16,7 @@ from kubekit.api.scheme import Resource
 from kubekit.kube.cache import Cache, Changes, differs_beyond_version
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
-from kubekit.kube.first_reads import FirstReads
-from kubekit.kube.watch import NO_API, Reflector
+from kubekit.kube.watch import NO_API, FirstReads, Reflector
 from runup.checks.decide.model import Snapshot
 from runup.checks.decide.reads import Lookup, Slim, has_type, kept_form, namespace_of, type_of
 from runup.preflight.control.polled_objects import Lookups

@@ -15,7 +15,7 @@ from kubekit.api import codec
 from kubekit.api.core_v1 import Namespace
 from kubekit.api.scheme import Resource
 from kubekit.error_types import Terminal
-from kubekit.kube import calls, discovery
+from kubekit.kube import calls
 from kubekit.kube.api_errors import ApiError, NotFound
 from kubekit.kube.client_sync import SyncClient
 from runup.applying.decide import task as tasks
@@ -199,7 +199,7 @@ class _Cluster:
             return None  # core has one version
         if group not in self._versions:
             try:
-                self._versions[group] = self._client.send(discovery.list_versions(group))
+                self._versions[group] = self._client.send(calls.list_versions(group))
             except NotFound:
                 self._versions[group] = ()
         found = (self._kind_in(api_version, manifest.identity.kind) for api_version in self._versions[group])
@@ -209,7 +209,7 @@ class _Cluster:
         """Returns the resource of that kind, None if the server does not serve it in that version."""
         if api_version not in self._served:
             try:
-                self._served[api_version] = self._client.send(discovery.list_kinds(api_version))
+                self._served[api_version] = self._client.send(calls.list_kinds(api_version))
             except NotFound:
                 self._served[api_version] = ()
         return next((resource for resource in self._served[api_version] if resource.kind == kind), None)

@@ -18,11 +18,11 @@ from kubekit.api.meta_v1 import Object
 from kubekit.api.scheme import resource_of
 from kubekit.api.workloads_v1 import PodDisruptionBudget
 from kubekit.http import single_request
-from kubekit.http.deadline import Deadline
+from kubekit.http.addresses import Deadline
 from kubekit.kube import calls, reviews
 from kubekit.kube.api_errors import BadRequest, Conflict, Invalid, KubeError, NotFound
 from kubekit.kube.client_sync import SyncClient
-from kubekit.kube.retry_policy import Timeouts
+from kubekit.kube.transport import Timeouts
 from kubekit.oci.access import is_loopback
 from runup.api.cluster_settings_v1 import FeatureGate
 from runup.api.config_v1 import ClusterOperator, ClusterVersion

@@ -15,9 +15,8 @@ from kubekit.api.scheme import Resource
 from kubekit.kube import calls
 from kubekit.kube.api_errors import ApiError, Forbidden, NotFound, Unauthorized
 from kubekit.kube.client_sync import SyncClient
-from kubekit.kube.list_pages import JoinedPages, Listing, raw_page
+from kubekit.kube.list_pages import INCOMPLETE, JoinedPages, Listing, raw_page
 from kubekit.kube.request import Request
-from kubekit.kube.warnings import INCOMPLETE
 from runup.preflight.control.server_version import git_version
 
 JSON = dict[str, Any]
