@@ -21,9 +21,9 @@ import structlog
 
 from bench import release_payload
 from bench.releases_world import VERSIONS, World, world
-from kubekit.api.coordination_v1 import Lease
 from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.scheme import Resource, resource_of
+from kubekit.api.workloads_v1 import Lease
 from kubekit.kube import calls, config
 from kubekit.kube.api_errors import NotFound
 from kubekit.kube.client import Client

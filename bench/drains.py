@@ -15,9 +15,8 @@ from typing import Any
 
 from kubekit.api import codec
 from kubekit.api.core_v1 import Node
+from kubekit.api.scheduling import PersistentVolumeClaim, PodsOwner, SchedulingPod, SchedulingVolumeObject
 from kubekit.api.workloads_v1 import PodDisruptionBudget
-from kubekit.rules.pod_spec import SchedulingPod
-from kubekit.rules.volume_spec import PersistentVolumeClaim, PodsOwner, SchedulingVolumeObject
 from runup.rehearse.decide.drains.drained_cluster import DrainedCluster, DrainSettings, Pool
 from runup.rehearse.decide.drains.simulation import simulate
 

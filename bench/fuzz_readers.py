@@ -25,7 +25,7 @@ from bench.openpgp import Certificate, Key, packet
 from kubekit.http.http_connection import Answer
 from kubekit.lang.cel import CelError, compile_cel
 from kubekit.lang.version import Version
-from kubekit.oci import challenges, reference
+from kubekit.oci import credentials, reference
 from kubekit.oci.access import Access
 from kubekit.oci.registry_errors import OciError, Unverified
 from kubekit.oci.signatures import Keyring, signature_claim, verify_signatures
@@ -209,8 +209,8 @@ def _read_head(data: bytes) -> str:
 
 def _use_headers(answer: Answer) -> str:
     asked = answer.headers.get_all("WWW-Authenticate")
-    challenges.parse_challenges(asked)
-    if len(challenges.quote_headers(asked)) > _LONGEST_CHALLENGES:
+    credentials.parse_challenges(asked)
+    if len(credentials.quote_headers(asked)) > _LONGEST_CHALLENGES:
         raise Wrong("the challenges are quoted at length")
     if not 0 <= pause_s(1, answer.headers.get("Retry-After"), answer.headers.get("Date")) <= 60:
         raise Wrong("a pause that nobody waits")

@@ -33,8 +33,8 @@ import runup.sandbox
 from bench.hostile_truth import Placed, Revision, Write, problems
 from bench.releases_world import events
 from kubekit.api.conditions import find
-from kubekit.api.coordination_v1 import Lease
 from kubekit.api.whole_v1 import WholeDeployment
+from kubekit.api.workloads_v1 import Lease
 from kubekit.kube import calls
 from kubekit.kube.api_errors import NotFound
 from kubekit.kube.list_pages import WatchEvent

@@ -31,10 +31,10 @@ from tests.operator.operator_world import GRAPH, Cluster, cluster
 from bench.faults import Fault, FaultyApi, faulty_api, one_event_watch, pass_on
 from bench.hostile_images import peak_kib
 from kubekit.api.conditions import find
-from kubekit.api.coordination_v1 import Lease
 from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.meta_v1 import Object
 from kubekit.api.scheme import Resource, resource_of
+from kubekit.api.workloads_v1 import Lease
 from kubekit.kube import calls, config
 from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from bench.releases_world import usage
-from kubekit.api.coordination_v1 import Lease
 from kubekit.api.core_v1 import Node
 from kubekit.api.scheme import resource_of
+from kubekit.api.workloads_v1 import Lease
 from kubekit.kube import calls, config
 from kubekit.kube.client_sync import SyncClient
 from runup.api.config_v1 import ClusterVersion

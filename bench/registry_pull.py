@@ -43,9 +43,8 @@ def oras(job: Job) -> None:
 def runup(job: Job) -> None:
     """As `runup release` and the operator do it."""
     from kubekit.oci import credentials
-    from kubekit.oci.access import Access
+    from kubekit.oci.access import Access, Mirror
     from kubekit.oci.layout import Layout
-    from kubekit.oci.mirrors import Mirror
     from kubekit.oci.reference import parse
     from kubekit.oci.registry import RegistryClient
 

@@ -25,7 +25,7 @@ from kubekit.api.core_v1 import ConfigMap
 from kubekit.kube import calls, config
 from kubekit.kube.client import Client
 from kubekit.kube.client_sync import SyncClient
-from kubekit.oci.keyrings import Keyring
+from kubekit.oci.openpgp import Keyring
 from kubekit.oci.signatures import SigningKey, Verification, generate_key
 from kubesandbox.pytest_plugin import KubeApiFactory
 from runup.release.control.image_build import build_release

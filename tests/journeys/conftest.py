@@ -20,8 +20,8 @@ from tests.journeys import ending
 from tests.servers import eventually
 
 from kubekit.api.conditions import find
-from kubekit.api.coordination_v1 import Lease
 from kubekit.api.scheme import resource_of
+from kubekit.api.workloads_v1 import Lease
 from kubekit.kube import calls, config
 from kubekit.kube.api_errors import NotFound, Transient
 from kubekit.kube.client_sync import SyncClient

@@ -27,9 +27,9 @@ from tests.ocm.hub import CLUSTERS, Hub
 from tests.preflight.decide.test_newest_report import noise
 from tests.servers import eventually
 
-from kubekit.api.batch_v1 import CronJob, Job
 from kubekit.api.core_v1 import ConfigMap, Node
 from kubekit.api.scheme import Resource, resource_of
+from kubekit.api.workloads_v1 import CronJob, Job
 from kubekit.kube import calls, config
 from kubekit.kube.api_errors import NotFound
 from kubekit.kube.client_sync import SyncClient

@@ -16,8 +16,8 @@ from tests.clusterversion.control.test_two_operators import Audit, edited, event
 from tests.operator.operator_world import NAMESPACE, OWN, Cluster, cluster
 
 from kubekit.api.conditions import find
-from kubekit.api.coordination_v1 import Lease
 from kubekit.api.scheme import resource_of
+from kubekit.api.workloads_v1 import Lease
 from kubekit.kube import calls
 from kubekit.kube.api_errors import NotFound
 from kubekit.lang import yaml as kyaml

@@ -15,8 +15,8 @@ import pytest
 from bench.faults import FaultyApi, faulty_api
 from tests.operator.operator_world import NAMESPACE, OWN, Cluster, cluster
 
-from kubekit.api.coordination_v1 import Lease
 from kubekit.api.scheme import resource_of
+from kubekit.api.workloads_v1 import Lease
 from kubekit.kube import calls, config
 
 LEASES = resource_of(Lease)

@@ -17,8 +17,8 @@ from tests.realcluster.cluster import RealCluster
 from tests.realcluster.kube import Kube
 from tests.servers import eventually
 
-from kubekit.api.batch_v1 import Job
 from kubekit.api.conditions import status_of
+from kubekit.api.workloads_v1 import Job
 from kubekit.kube import config
 from kubekit.kube.client_sync import SyncClient
 from runup.preflight.control.cluster_runs import labelled_metadata

@@ -7,9 +7,8 @@ from typing import Any
 
 from kubekit.api import codec
 from kubekit.api.core_v1 import Node
+from kubekit.api.scheduling import PodsOwner, SchedulingPod
 from kubekit.api.workloads_v1 import PodDisruptionBudget
-from kubekit.rules.pod_spec import SchedulingPod
-from kubekit.rules.volume_spec import PodsOwner
 from runup.rehearse.decide.drains.drained_cluster import DrainedCluster, Pool
 
 NOW = datetime(2026, 1, 14, 10, 0, tzinfo=UTC)

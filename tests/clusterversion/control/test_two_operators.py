@@ -15,8 +15,8 @@ from msgspec.structs import replace
 from tests.clocks import Hurried
 from tests.operator.operator_world import DEADLINE_S, NAMESPACE, Cluster, cluster
 
-from kubekit.api.coordination_v1 import Lease
 from kubekit.api.scheme import resource_of
+from kubekit.api.workloads_v1 import Lease
 from kubekit.kube import calls, config
 from runup.operator.manager import Manager
 from runup.process.leader_election import Election, LeaseLost

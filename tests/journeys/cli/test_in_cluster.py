@@ -22,10 +22,10 @@ from tests.journeys.conftest import COMMAND_S, RUNUP, Done, Sandbox
 from tests.servers import eventually
 
 import runup
-from kubekit.api.batch_v1 import CronJob, Job
 from kubekit.api.conditions import find, status_of
 from kubekit.api.core_v1 import ConfigMap, Node, Pod
 from kubekit.api.scheme import Resource, resource_of
+from kubekit.api.workloads_v1 import CronJob, Job
 from kubekit.kube import calls
 from kubekit.kube.api_errors import Forbidden, NotFound
 from kubekit.kube.calls import list_kinds

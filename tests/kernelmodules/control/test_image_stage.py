@@ -29,9 +29,8 @@ from tests.kubekit.oci.registries import REAL, Answer, Asked, Odd, odd_registry,
 
 from kubekit.lang.text import stored_bytes
 from kubekit.oci import images
-from kubekit.oci.access import Access
+from kubekit.oci.access import Access, Mirror
 from kubekit.oci.layout import Layout
-from kubekit.oci.mirrors import Mirror
 from kubekit.oci.reference import parse
 from kubekit.oci.registry import RegistryClient
 from runup.api.kmm_v1beta1 import TLSOptions

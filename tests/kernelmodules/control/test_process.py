@@ -24,8 +24,8 @@ from tests.kernelmodules.control.world import (
 )
 from tests.kubekit.oci.registries import sandbox_registry
 
-from kubekit.api.coordination_v1 import Lease
 from kubekit.api.scheme import resource_of
+from kubekit.api.workloads_v1 import Lease
 from kubekit.kube import calls
 from runup.api.kmm_v1beta2 import PreflightValidationStatus
 from runup.kernelmodules.control.process import NAMESPACE, Process

@@ -21,11 +21,11 @@ from tests.kubekit.kube.apiscript import (
     stream,
 )
 
-from kubekit.api.batch_v1 import Job
 from kubekit.api.codec import DecodeError
 from kubekit.api.core_v1 import Node, Pod
 from kubekit.api.meta_v1 import NamespacedName, Status
 from kubekit.api.scheme import resource_of
+from kubekit.api.workloads_v1 import Job
 from kubekit.kube import api_errors, client, watch
 from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubekit.oci.challenges import MAX_CHARACTERS, parse_challenges, quote_headers
+from kubekit.oci.credentials import MAX_CHARACTERS, parse_challenges, quote_headers
 from kubekit.oci.registry_errors import BadImage, OciError
 
 PARSED = {

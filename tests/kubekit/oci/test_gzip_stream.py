@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubekit.oci import gzip_stream
-from kubekit.oci.gzip_stream import BadGzip, GzipStream
+from kubekit.oci import tar
+from kubekit.oci.tar import BadGzip, GzipStream
 
 MEMBER = gzip.compress(b"some text " * 100, mtime=0)
 
@@ -89,7 +89,7 @@ def test_nothing_is_no_member() -> None:
 
 def test_how_many_members(monkeypatch: pytest.MonkeyPatch) -> None:
     """As many as the limit, and no more: each costs time, and next to no bytes."""
-    monkeypatch.setattr(gzip_stream, "MAX_MEMBERS", 3)
+    monkeypatch.setattr(tar, "MAX_MEMBERS", 3)
     empty = gzip.compress(b"", mtime=0)
     assert unpacked(empty * 2 + MEMBER) == b"some text " * 100
     with pytest.raises(BadGzip, match="it has more than 3 gzip members"):

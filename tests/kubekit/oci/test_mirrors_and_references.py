@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kubekit.oci.mirrors import Mirror, mirrors_of_object, read_mirrors, references_to_try
+from kubekit.oci.access import Mirror, mirrors_of_object, read_mirrors, references_to_try
 from kubekit.oci.reference import Reference, digest_of, is_digest, is_tag, parse
 from kubekit.oci.registry_errors import BadMirrors, InvalidReference
 

@@ -21,12 +21,11 @@ from tests.kubekit.oci.test_registry_faults import FILE, Pauses, Rule, always, e
 
 from kubekit.http.http_connection import Incomplete
 from kubekit.oci import images
-from kubekit.oci.access import Access
+from kubekit.oci.access import Access, Mirror
 from kubekit.oci.credentials import AuthFile, Credentials, Login
 from kubekit.oci.file_search import FileQuery
 from kubekit.oci.layers import Pick, open_image
 from kubekit.oci.layout import Layout
-from kubekit.oci.mirrors import Mirror
 from kubekit.oci.reference import parse, sha256
 from kubekit.oci.registry import RegistryClient
 from kubekit.oci.registry_errors import (

@@ -22,11 +22,10 @@ from tests.kubekit.oci.registries import (
 )
 
 from kubekit.oci import images
-from kubekit.oci.access import Access
+from kubekit.oci.access import Access, Mirror
 from kubekit.oci.credentials import AuthFile, Credentials, Login
 from kubekit.oci.layers import open_image
 from kubekit.oci.layout import Layout
-from kubekit.oci.mirrors import Mirror
 from kubekit.oci.reference import Reference, parse, sha256
 from kubekit.oci.registry import RegistryClient
 from kubekit.oci.registry_errors import BadImage, ImageNotFound, OciError, Unauthorized, Unreachable

@@ -22,14 +22,15 @@ from bench import hostile_signatures
 from bench.hostile_signatures import Hostile
 from bench.openpgp import RETIRED, Certificate, Key, packet
 
-from kubekit.oci.keyrings import openpgp_error_text, usable_keys
+from kubekit.oci.openpgp import openpgp_error_text, usable_keys
 from kubekit.oci.registry_errors import BadImage, CannotWrite, Unverified
-from kubekit.oci.signature_store import MAX_SIGNATURES, add_signature
 from kubekit.oci.signatures import (
     MAX_SIGNATURE_BYTES,
+    MAX_SIGNATURES,
     Keyring,
     SigningKey,
     Verification,
+    add_signature,
     digest_to_verify,
     generate_key,
     signature_claim,

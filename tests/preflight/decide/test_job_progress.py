@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from tests.factories import NOW
 
 from kubekit.api import codec
-from kubekit.api.batch_v1 import Job
 from kubekit.api.core_v1 import Event, Pod
+from kubekit.api.workloads_v1 import Job
 from runup.preflight.decide.job_progress import Observed, progress
 from runup.preflight.decide.report import FORMAT, BadReport, Report
 

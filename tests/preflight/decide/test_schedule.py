@@ -14,7 +14,7 @@ import yaml
 from tests.factories import NOW
 
 from kubekit.api import codec
-from kubekit.api.batch_v1 import CronJob
+from kubekit.api.workloads_v1 import CronJob
 from kubekit.error_types import Terminal
 from runup.api.config_v1 import ClusterVersion
 from runup.preflight.decide import channel_target, schedule

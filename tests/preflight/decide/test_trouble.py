@@ -10,9 +10,8 @@ import pytest
 from tests.factories import NOW
 
 from kubekit.api import codec
-from kubekit.api.batch_v1 import Job
 from kubekit.api.core_v1 import Event, Pod
-from kubekit.api.workloads_v1 import Deployment
+from kubekit.api.workloads_v1 import Deployment, Job
 from runup.preflight.decide.start_failures import Trouble, active_pod, cut, find_trouble, look_again_s, trouble_of_job
 
 NAME = "cvo-preflight"

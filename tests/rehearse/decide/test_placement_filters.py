@@ -9,8 +9,7 @@ from tests.rehearse.drained import HOST, NOW, ZONE, cluster, node, pod
 
 from kubekit.api import codec
 from kubekit.api.core_v1 import Node
-from kubekit.rules.pod_spec import SchedulingPod
-from kubekit.rules.volume_spec import CsiNode, PersistentVolumeClaim, SchedulingVolumeObject, StorageClass
+from kubekit.api.scheduling import CsiNode, PersistentVolumeClaim, SchedulingPod, SchedulingVolumeObject, StorageClass
 from runup.rehearse.decide.drains.drained_cluster import DrainedCluster, DrainSettings
 from runup.rehearse.decide.drains.simulation import simulate
 

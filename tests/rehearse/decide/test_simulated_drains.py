@@ -11,7 +11,7 @@ from tests.rehearse.drained import HOST, NOW, ZONE, budget, cluster, node, owner
 
 from kubekit.api import codec
 from kubekit.api.core_v1 import Node
-from kubekit.rules.volume_spec import ResourceQuota
+from kubekit.api.scheduling import ResourceQuota
 from runup.rehearse.decide.drains.drain_result import DrainResult
 from runup.rehearse.decide.drains.drained_cluster import DrainedCluster, DrainSettings, Pool, Window
 from runup.rehearse.decide.drains.simulation import NO_OWNER, SEVERAL, simulate

@@ -19,8 +19,7 @@ from kubekit.api.scheme import Resource
 from kubekit.kube import calls
 from kubekit.oci.images import Execution
 from kubekit.oci.layout import Layout
-from kubekit.oci.signature_store import add_signature
-from kubekit.oci.signatures import SigningKey
+from kubekit.oci.signatures import SigningKey, add_signature
 from runup.operator.manager import Manager
 from runup.preflight.decide import preflight_deployment
 from runup.release.control.image_build import build_image, build_release, layer_of

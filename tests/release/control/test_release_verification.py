@@ -15,8 +15,7 @@ from tests.kubekit.kube.apiscript import ScriptedApi, failure, reply, scripted_a
 from kubekit.kube.client import Client
 from kubekit.kube.clock import SystemClock
 from kubekit.kube.config import ClusterConfig
-from kubekit.oci.signature_store import add_signature
-from kubekit.oci.signatures import MAX_SIGNATURE_BYTES, Keyring, Verifier, generate_key
+from kubekit.oci.signatures import MAX_SIGNATURE_BYTES, Keyring, Verifier, add_signature, generate_key
 from runup.api.config_v1 import SignatureStore
 from runup.clusterversion.decide.observed import ReleaseCheck
 from runup.preflight.decide.deployment_steps import Trust

@@ -19,11 +19,10 @@ from tests.documents import document
 from tests.servers import CRD, Server, api_server, eventually
 
 from kubekit.api import codec
-from kubekit.api.coordination_v1 import Lease
 from kubekit.api.core_v1 import ConfigMap, Namespace, Node, Pod, ServiceAccount
 from kubekit.api.meta_v1 import Status
 from kubekit.api.scheme import Resource, resource_of
-from kubekit.api.workloads_v1 import PodDisruptionBudget
+from kubekit.api.workloads_v1 import Lease, PodDisruptionBudget
 from kubekit.kube import calls, config
 from kubekit.kube.api_errors import Forbidden, KubeError, NotFound, ServerError
 from kubekit.kube.client_sync import SyncClient

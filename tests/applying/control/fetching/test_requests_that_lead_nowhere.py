@@ -15,8 +15,7 @@ from tests.operator.operator_world import NAMESPACES, OWN, Cluster, cluster, run
 from kubekit.api.conditions import find
 from kubekit.kube import calls
 from kubekit.oci.layout import Layout
-from kubekit.oci.signature_store import add_signature
-from kubekit.oci.signatures import SigningKey
+from kubekit.oci.signatures import SigningKey, add_signature
 from runup.api.config_v1 import ClusterVersion
 from runup.release.control.image_build import build_release
 

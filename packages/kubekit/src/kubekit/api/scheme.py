@@ -49,9 +49,9 @@ RESOURCES: dict[str, Resource] = {
     "kubekit.api.core_v1.Pod": Resource("", "v1", "Pod", "pods", namespaced=True),
     "kubekit.api.core_v1.ServiceAccount": Resource("", "v1", "ServiceAccount", "serviceaccounts", namespaced=True),
     "kubekit.api.workloads_v1.Deployment": Resource("apps", "v1", "Deployment", "deployments", namespaced=True),
-    "kubekit.api.batch_v1.Job": Resource("batch", "v1", "Job", "jobs", namespaced=True),
-    "kubekit.api.batch_v1.CronJob": Resource("batch", "v1", "CronJob", "cronjobs", namespaced=True),
-    "kubekit.api.coordination_v1.Lease": Resource("coordination.k8s.io", "v1", "Lease", "leases", namespaced=True),
+    "kubekit.api.workloads_v1.Job": Resource("batch", "v1", "Job", "jobs", namespaced=True),
+    "kubekit.api.workloads_v1.CronJob": Resource("batch", "v1", "CronJob", "cronjobs", namespaced=True),
+    "kubekit.api.workloads_v1.Lease": Resource("coordination.k8s.io", "v1", "Lease", "leases", namespaced=True),
     "kubekit.api.workloads_v1.PodDisruptionBudget": Resource(
         "policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", namespaced=True
     ),

@@ -1,4 +1,6 @@
-"""`apps/v1` and `policy/v1`: the kinds and fields that runup reads."""
+"""`apps/v1`, `policy/v1`, `batch/v1` and `coordination.k8s.io/v1`: the kinds and fields that runup reads."""
+
+from datetime import datetime
 
 from kubekit.api.core_v1 import PodSpec
 from kubekit.api.meta_v1 import Condition, LabelSelector, Object, ObjectMeta, Wire
@@ -61,3 +63,57 @@ class PodDisruptionBudget(Object, frozen=True):
 
     spec: PodDisruptionBudgetSpec = PodDisruptionBudgetSpec()
     status: PodDisruptionBudgetStatus = PodDisruptionBudgetStatus()
+
+
+class JobStatus(Wire, frozen=True):
+    """`status` of a Job."""
+
+    active: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    start_time: datetime | None = None
+    completion_time: datetime | None = None
+    conditions: tuple[Condition, ...] = ()
+
+
+class Job(Object, frozen=True):
+    """A workload that ends."""
+
+    status: JobStatus = JobStatus()
+
+
+class CronJobSpec(Wire, frozen=True):
+    """`spec` of a CronJob."""
+
+    schedule: str = ""
+    suspend: bool = False
+
+
+class CronJobStatus(Wire, frozen=True):
+    """`status` of a CronJob."""
+
+    last_schedule_time: datetime | None = None
+    last_successful_time: datetime | None = None
+
+
+class CronJob(Object, frozen=True):
+    """Jobs that are started at given times."""
+
+    spec: CronJobSpec = CronJobSpec()
+    status: CronJobStatus = CronJobStatus()
+
+
+class LeaseSpec(Wire, frozen=True):
+    """`spec` of a Lease; durations in seconds."""
+
+    holder_identity: str = ""
+    lease_duration_seconds: int = 0
+    acquire_time: datetime | None = None
+    renew_time: datetime | None = None
+    lease_transitions: int = 0
+
+
+class Lease(Object, frozen=True):
+    """A lease, by which one of several processes is the leader."""
+
+    spec: LeaseSpec = LeaseSpec()

@@ -20,8 +20,8 @@ from datetime import datetime
 from typing import Any
 
 from kubekit.api import codec
-from kubekit.api.coordination_v1 import Lease, LeaseSpec
 from kubekit.api.scheme import resource_of
+from kubekit.api.workloads_v1 import Lease, LeaseSpec
 from kubekit.kube import calls
 from kubekit.kube.api_errors import AlreadyExists, Conflict, KubeError, NotFound
 from kubekit.kube.client import Client

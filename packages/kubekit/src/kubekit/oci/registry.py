@@ -15,8 +15,8 @@ from typing import TypeVar
 from urllib.parse import urlencode, urljoin
 
 from kubekit.http.http_connection import Answer, Incomplete
-from kubekit.oci import images, mirrors
-from kubekit.oci.access import Access
+from kubekit.oci import images
+from kubekit.oci.access import Access, references_to_try
 from kubekit.oci.file_search import FileQuery, Search, SearchResult
 from kubekit.oci.images import Config, Descriptor, Manifest
 from kubekit.oci.layers import ALL_OF_A_RELEASE, MAX_LAYERS, Pick, read_folders, select_architecture
@@ -131,7 +131,7 @@ class RegistryClient:
         Raises the error of the last source, with the errors of its mirrors added.
         """
         problems: list[str] = []
-        *first, last = mirrors.references_to_try(reference, self.access.mirrors)
+        *first, last = references_to_try(reference, self.access.mirrors)
         for source in first:
             try:
                 return fetch(source)

@@ -1,7 +1,8 @@
 """Verifies the signatures of a release: OpenPGP messages around a JSON claim, checked against every keyring.
 
 Pure over bytes: `verify_signatures` gets the signatures from a store. The claim has the container-signature format: an
-inline-signed message whose body names the image's digest. Rules: docs/upstream-behaviour.md 8.2.
+inline-signed message whose body names the image's digest. Rules: docs/upstream-behaviour.md 8.2. `add_signature` writes
+a folder in the layout of a signature store's web server, `<algorithm>=<hash>/signature-<n>`.
 """
 
 from __future__ import annotations
@@ -9,23 +10,26 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import os
+import tempfile
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 import kubekit
-from kubekit.oci.keyrings import Keyring, UsableKeys, openpgp_error_text, usable_keys
-from kubekit.oci.openpgp_packets import decompress_message
+from kubekit.oci.openpgp import Keyring, UsableKeys, decompress_message, openpgp_error_text, usable_keys
 from kubekit.oci.reference import digest_of, is_digest
-from kubekit.oci.registry_errors import BadImage, Unverified
+from kubekit.oci.registry_errors import BadImage, CannotWrite, Unverified
 
-# Imported by the functions that use it, as in `keyrings`.
 if TYPE_CHECKING:
     import pysequoia
+
+# Imported by the functions that use it, as in `keyrings`.
 
 KEY_PREFIX = "verifier-public-key-"
 STORE_PREFIX = "store-"
@@ -276,3 +280,47 @@ def _secret_key(secret: bytes) -> pysequoia.Tsk:
         return pysequoia.Tsk.from_bytes(secret)
     except Exception as error:
         raise BadImage(f"the signing key cannot be read: {openpgp_error_text(error)}") from error
+
+
+MAX_SIGNATURES = 9
+"""Maximum number of signatures that are read for a digest, numbered from 1 without a gap.
+
+Source: docs/upstream-behaviour.md 8.2.
+"""
+
+
+def add_signature(store: Path, digest: str, signature: bytes) -> Path:
+    """Writes `signature` under the first free number and returns its path. Raises CannotWrite, also if there are nine.
+
+    A reader sees all of it or nothing, and two writers never use the same number.
+    """
+    folder = store / digest.replace(":", "=", 1)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=folder, prefix=".signature-")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(signature)
+                # mkstemp makes files that only their owner can read; a web server has to read this one.
+                os.fchmod(file.fileno(), 0o644)
+            return _link_numbered(Path(name), folder, digest)
+        finally:
+            Path(name).unlink()
+    except OSError as error:
+        raise CannotWrite(f"{folder}: the signature cannot be written: {error.strerror or error}") from error
+
+
+def _link_numbered(complete: Path, folder: Path, digest: str) -> Path:
+    """Links a complete signature under its first free number; returns the path.
+
+    Raises CannotWrite if all are in use.
+    """
+    for number in range(1, MAX_SIGNATURES + 1):
+        path = folder / f"signature-{number}"
+        try:
+            # A hard link fails if the name exists, so that two writers cannot take the same number.
+            path.hardlink_to(complete)
+        except FileExistsError:
+            continue
+        return path
+    raise CannotWrite(f"{folder}: {digest} has {MAX_SIGNATURES} signatures, and no more are ever read; remove one")

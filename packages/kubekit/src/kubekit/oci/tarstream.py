@@ -19,10 +19,9 @@ from enum import Enum
 from typing import BinaryIO, Protocol, cast
 
 from kubekit.oci import images
-from kubekit.oci.gzip_stream import BadGzip, GzipStream
 from kubekit.oci.images import Descriptor
 from kubekit.oci.registry_errors import BadImage, BeyondLimits
-from kubekit.oci.tar import Archive, BadTar, Entry
+from kubekit.oci.tar import Archive, BadGzip, BadTar, Entry, GzipStream
 
 MAX_IMAGE_BYTES = 4 * 1024 * 1024 * 1024
 """Maximum unpacked size of an image."""

@@ -24,9 +24,8 @@ from kubekit.http.http_connection import Answer, Incomplete
 from kubekit.http.single_request import Proxy, proxy_url_for, send_once
 from kubekit.lang.text import cut
 from kubekit.oci.access import Access
-from kubekit.oci.challenges import parse_challenges as parse_challenges
-from kubekit.oci.challenges import quote_headers
-from kubekit.oci.credentials import Login
+from kubekit.oci.credentials import Login, quote_headers
+from kubekit.oci.credentials import parse_challenges as parse_challenges
 from kubekit.oci.reference import DOCKER_HUB, Reference
 from kubekit.oci.registry_errors import (
     AddressNotAllowed,

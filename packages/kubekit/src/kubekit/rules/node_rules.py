@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 
 from kubekit.api.core_v1 import Taint
 from kubekit.api.meta_v1 import LabelSelectorRequirement
-from kubekit.rules.pod_spec import NodeSelector, NodeSelectorTerm, Toleration
+from kubekit.api.scheduling import NodeSelector, NodeSelectorTerm, Toleration
 
 # The node controller puts this taint on a cordoned node; the scheduler looks at the field as well.
 CORDON = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from decimal import ROUND_CEILING
 from functools import lru_cache
 
+from kubekit.api.scheduling import SchedulingContainer, SchedulingPodSpec
 from kubekit.lang.quantity import QuantityError, parse_quantity
-from kubekit.rules.pod_spec import SchedulingContainer, SchedulingPodSpec
 
 Requested = dict[str, int]
 # Resources that `spec.resources` of a pod may have in place of the sum of its containers.

@@ -16,8 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, cast
 
 from kubekit.lang.files import remove_tree
-from kubekit.oci.gzip_stream import GzipStream
-from kubekit.oci.tar import Archive, BadTar
+from kubekit.oci.tar import Archive, BadTar, GzipStream
 from runup.dump.documents import SUFFIXES
 from runup.dump.dump_files import BadDump
 from runup.dump.dump_limits import MAX_DEPTH, MAX_ENTRIES, check_folder

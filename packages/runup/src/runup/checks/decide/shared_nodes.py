@@ -11,8 +11,7 @@ from functools import lru_cache
 from msgspec.structs import replace
 
 from kubekit.api.core_v1 import Node, NodeStatus, NodeSystemInfo
-from kubekit.api.meta_v1 import Condition
-from kubekit.api.shared_texts import shared_texts, with_shared_texts
+from kubekit.api.meta_v1 import Condition, shared_texts, with_shared_texts
 
 
 def share_node(node: Node) -> Node:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from kubekit.api.batch_v1 import CronJob, Job
 from kubekit.api.conditions import find
 from kubekit.api.scheme import Resource
+from kubekit.api.workloads_v1 import CronJob, Job
 from kubekit.kube import calls
 from kubekit.kube.api_errors import Forbidden, NotFound
 from kubekit.lang.version import Version, VersionError

@@ -12,10 +12,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from kubekit.api.batch_v1 import Job
 from kubekit.api.codec import DecodeError
 from kubekit.api.core_v1 import ConfigMap, Event, Pod
 from kubekit.api.scheme import Resource
+from kubekit.api.workloads_v1 import Job
 from kubekit.kube import calls
 from kubekit.kube.api_errors import Forbidden, KubeError, NotFound, Transient
 from kubekit.kube.calls import list_kinds

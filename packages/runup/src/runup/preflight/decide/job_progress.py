@@ -13,9 +13,9 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
-from kubekit.api.batch_v1 import Job
 from kubekit.api.conditions import find, status_of
 from kubekit.api.core_v1 import ContainerStateTerminated, ContainerStatus, Event, Pod
+from kubekit.api.workloads_v1 import Job
 from runup.preflight.decide import start_failures
 from runup.preflight.decide.cluster_run import DISRUPTED
 from runup.preflight.decide.report import BadReport, Report

@@ -14,16 +14,16 @@ from typing import Any
 
 import msgspec
 
-from kubekit.api.batch_v1 import CronJob
 from kubekit.api.meta_v1 import NamespacedName
 from kubekit.api.scheme import RESOURCES, Resource
+from kubekit.api.workloads_v1 import CronJob
 from runup.preflight.decide import kept_history, newest_report, packed_reports
 from runup.preflight.decide.cluster_run import NAMESPACE, PART_OF, Checking, account_objects, deletions_of, job_spec
 from runup.preflight.decide.service_account import Right
 from runup.process.plan import Apply, Delete
 
 NAME = "runup-preflight-scheduled"
-CRON_JOB = RESOURCES["kubekit.api.batch_v1.CronJob"]
+CRON_JOB = RESOURCES["kubekit.api.workloads_v1.CronJob"]
 PROMETHEUS_RULE = Resource("monitoring.coreos.com", "v1", "PrometheusRule", "prometheusrules", namespaced=True)
 SCHEDULED_LABEL = "preflight.runup.dev/scheduled"
 """Label of every object of the schedule, whose value is `true`."""

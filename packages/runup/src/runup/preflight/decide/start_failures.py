@@ -16,10 +16,9 @@ from datetime import datetime
 
 import msgspec
 
-from kubekit.api.batch_v1 import Job
 from kubekit.api.conditions import find
 from kubekit.api.core_v1 import Event, Pod
-from kubekit.api.workloads_v1 import Deployment
+from kubekit.api.workloads_v1 import Deployment, Job
 from kubekit.lang.pattern import Pattern
 
 # Seconds: mounts and sandboxes often succeed at the second try, so only longer waits are reported.

@@ -12,17 +12,17 @@ from typing import Any
 
 from kubekit.api.core_v1 import Namespace, Node
 from kubekit.api.meta_v1 import Object
-from kubekit.api.scheme import Resource
-from kubekit.api.workloads_v1 import PodDisruptionBudget
-from kubekit.rules.pod_spec import SchedulingPod
-from kubekit.rules.volume_spec import (
+from kubekit.api.scheduling import (
     CsiNode,
     PersistentVolumeClaim,
     PodsOwner,
     ResourceQuota,
+    SchedulingPod,
     SchedulingVolumeObject,
     StorageClass,
 )
+from kubekit.api.scheme import Resource
+from kubekit.api.workloads_v1 import PodDisruptionBudget
 from runup.api.machineconfig_v1 import MachineConfigPool
 from runup.checks.catalogue.nodes.max_unavailable import allowed_unavailable
 from runup.checks.catalogue.nodes.node_pools import nodes_by_pool

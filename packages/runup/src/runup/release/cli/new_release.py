@@ -27,8 +27,7 @@ from kubekit.oci.image_locations import (
 from kubekit.oci.layers import Image, open_image, read_folders
 from kubekit.oci.layout import Layout
 from kubekit.oci.registry_errors import BadImage
-from kubekit.oci.signature_store import add_signature
-from kubekit.oci.signatures import SigningKey
+from kubekit.oci.signatures import SigningKey, add_signature
 from runup.checks.catalogue.own_rights import own_rights
 from runup.checks.decide import rights, rights_file_of_release
 from runup.cli.errors import CommandError

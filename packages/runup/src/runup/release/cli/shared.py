@@ -49,13 +49,13 @@ def access(
 
     Raises OciError, and CommandError for a missing file.
     """
-    from kubekit.oci import credentials, mirrors
-    from kubekit.oci.access import Access
+    from kubekit.oci import credentials
+    from kubekit.oci.access import Access, read_mirrors
     from runup.cli.named_files import read_file
 
     return Access(
         credentials=credentials.load_credentials(registry_config),
-        mirrors=mirrors.read_mirrors(read_file("--idms-file", idms_file), idms_file) if idms_file else (),
+        mirrors=read_mirrors(read_file("--idms-file", idms_file), idms_file) if idms_file else (),
         ca_file=certificate_authority,
         plain_http=frozenset(plain_http),
         inner=None if inner_registry is None else frozenset(inner_registry),

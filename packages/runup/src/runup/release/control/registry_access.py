@@ -18,9 +18,9 @@ from kubekit.api.scheme import Resource
 from kubekit.kube import calls
 from kubekit.kube.api_errors import KubeError, NotFound
 from kubekit.kube.client import Client
-from kubekit.oci import credentials, mirrors
+from kubekit.oci import credentials
+from kubekit.oci.access import Mirror, mirrors_of_object
 from kubekit.oci.credentials import AuthFile, Credentials
-from kubekit.oci.mirrors import Mirror
 from kubekit.oci.registry_errors import BadCredentials, BadMirrors
 
 SECRETS = Resource("", "v1", "Secret", "secrets", namespaced=True)
@@ -85,7 +85,7 @@ async def cluster_mirrors(
         for item in await _list_objects(client, resource, notes):
             name = f"{resource.kind} {(item.get('metadata') or {}).get('name', '')}"
             try:
-                all_mirrors += mirrors.mirrors_of_object({"kind": resource.kind, **item}, name)
+                all_mirrors += mirrors_of_object({"kind": resource.kind, **item}, name)
             except BadMirrors as error:
                 notes.append(error.message)
     return tuple(all_mirrors)

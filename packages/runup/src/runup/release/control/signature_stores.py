@@ -19,8 +19,7 @@ from kubekit.api.core_v1 import ConfigMap
 from kubekit.kube import calls
 from kubekit.kube.api_errors import KubeError
 from kubekit.kube.client import Client
-from kubekit.oci.signature_store import MAX_SIGNATURES
-from kubekit.oci.signatures import MAX_SIGNATURE_BYTES, Verification
+from kubekit.oci.signatures import MAX_SIGNATURE_BYTES, MAX_SIGNATURES, Verification
 from runup.api.config_v1 import SignatureStore
 from runup.process import http_fetch
 from runup.process.threads import in_thread

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 JSON = dict[str, Any]
 
-_LEASES = RESOURCES["kubekit.api.coordination_v1.Lease"]
+_LEASES = RESOURCES["kubekit.api.workloads_v1.Lease"]
 
 _STATUS = {CURRENT: "True", OLD: "False", UNKNOWN: "Unknown"}
 _REASON = {CURRENT: "AsExpected", OLD: "NotConfirmed", UNKNOWN: "CannotDetermine"}

@@ -14,9 +14,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from kubekit.api.core_v1 import Node, NodeSpec, NodeStatus, Pod
-from kubekit.api.meta_v1 import Condition, Object, ObjectMeta
+from kubekit.api.meta_v1 import Condition, Object, ObjectMeta, shared_texts, with_shared_texts
 from kubekit.api.scheme import resource_of
-from kubekit.api.shared_texts import shared_texts, with_shared_texts
 from kubekit.api.workloads_v1 import Deployment, PodDisruptionBudget
 from kubekit.kube.cache import Cache, Change, differs_beyond_version
 from kubekit.kube.client import Client

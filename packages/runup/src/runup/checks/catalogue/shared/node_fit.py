@@ -11,8 +11,8 @@ from collections.abc import Hashable, Mapping, Sequence
 from itertools import islice
 
 from kubekit.api.core_v1 import Namespace, Node, Taint
+from kubekit.api.scheduling import Toleration
 from kubekit.rules.node_rules import REPELLING, is_selected, is_tolerated
-from kubekit.rules.pod_spec import Toleration
 from runup.checks.catalogue.shared.workload_reads import TemplateSpec
 
 # Taints that controllers set and take back, or with which a node goes and is replaced: of the node lifecycle and the

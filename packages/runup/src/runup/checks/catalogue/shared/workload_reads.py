@@ -16,7 +16,7 @@ import msgspec
 from kubekit.api.conditions import find
 from kubekit.api.meta_v1 import Condition, Object, ObjectMeta, Wire
 from kubekit.api.pod_parts import PlacedPod, PodOwner
-from kubekit.rules.pod_spec import NodeAffinity, Toleration
+from kubekit.api.scheduling import NodeAffinity, Toleration
 from runup.checks.catalogue.declaring import namespaced_name
 from runup.checks.catalogue.shared.pods import PODS, drained_pods_by_namespace
 from runup.checks.catalogue.shared.result_cache import cache_groups

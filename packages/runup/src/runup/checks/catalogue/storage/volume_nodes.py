@@ -24,9 +24,9 @@ import msgspec
 
 from kubekit.api.core_v1 import Node
 from kubekit.api.pod_parts import PlacedPod
+from kubekit.api.scheduling import NodeSelector
 from kubekit.api.scheme import resource_of
 from kubekit.rules.node_rules import matches_term
-from kubekit.rules.pod_spec import NodeSelector
 from runup.api.platform_v1 import CSINode, PersistentVolume
 from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.shared.pods import PODS

@@ -13,10 +13,9 @@ from typing import Any
 
 import msgspec
 
+from kubekit.api.scheduling import NodeSelectorTerm, PersistentVolumeClaim, SchedulingVolumeObject, StorageClass
 from kubekit.rules.node_rules import matches_term
 from kubekit.rules.pod_requests import whole_number
-from kubekit.rules.pod_spec import NodeSelectorTerm
-from kubekit.rules.volume_spec import PersistentVolumeClaim, SchedulingVolumeObject, StorageClass
 from runup.rehearse.decide.drains.cluster_state import NodeRoom
 from runup.rehearse.decide.drains.drained_cluster import DrainedCluster
 from runup.rehearse.decide.drains.pod_shapes import Shape

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 
 from kubekit.api.core_v1 import Node, Taint
+from kubekit.api.scheduling import CsiNode
 from kubekit.rules.node_rules import CORDON
 from kubekit.rules.pod_requests import whole_numbers
-from kubekit.rules.volume_spec import CsiNode
 from runup.rehearse.decide.drains.pod_shapes import Port, Shape
 
 _ANY = "0.0.0.0"  # noqa: S104 (an address of a pod's)

@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 from datetime import datetime, time, timedelta
 
 from kubekit.api.core_v1 import Node
-from kubekit.api.workloads_v1 import PodDisruptionBudget
-from kubekit.rules.pod_spec import SchedulingPod
-from kubekit.rules.volume_spec import (
+from kubekit.api.scheduling import (
     CsiNode,
     PersistentVolumeClaim,
     PodsOwner,
     ResourceQuota,
+    SchedulingPod,
     SchedulingVolumeObject,
     StorageClass,
 )
+from kubekit.api.workloads_v1 import PodDisruptionBudget
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from typing import Generic, TypeVar
 import msgspec
 
 from kubekit.api.meta_v1 import LabelSelector
+from kubekit.api.scheduling import PodAffinityTerm, TopologySpreadConstraint
 from kubekit.rules.node_rules import first_untolerated, is_selected
-from kubekit.rules.pod_spec import PodAffinityTerm, TopologySpreadConstraint
 from runup.rehearse.decide.drains.cluster_state import NodeRoom
 from runup.rehearse.decide.drains.pod_shapes import HARD, Shape, with_own_labels
 from runup.rehearse.decide.drains.term_counts import (

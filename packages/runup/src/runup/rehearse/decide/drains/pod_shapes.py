@@ -11,9 +11,9 @@ from collections.abc import Iterable
 import msgspec
 
 from kubekit.api.meta_v1 import LabelSelector, LabelSelectorRequirement
+from kubekit.api.scheduling import SchedulingPod, SchedulingPodSpec, TopologySpreadConstraint
 from kubekit.rules.node_rules import CORDON, is_tolerated, names_demanded
 from kubekit.rules.pod_requests import pod_requests
-from kubekit.rules.pod_spec import SchedulingPod, SchedulingPodSpec, TopologySpreadConstraint
 from runup.rehearse.decide.drains.budget_state import BudgetState
 from runup.rehearse.decide.drains.term_counts import AffinityCount, Count, SpreadCount
 

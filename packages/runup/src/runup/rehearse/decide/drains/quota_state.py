@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
+from kubekit.api.scheduling import ResourceQuota
 from kubekit.rules.pod_requests import whole_number
-from kubekit.rules.volume_spec import ResourceQuota
 from runup.rehearse.decide.drains.cluster_state import PodState
 from runup.rehearse.decide.drains.pod_shapes import Shape
 

@@ -10,9 +10,9 @@ from datetime import datetime
 
 from kubekit.api.conditions import find, status_of
 from kubekit.api.meta_v1 import OwnerReference
+from kubekit.api.scheduling import SchedulingPod
 from kubekit.api.workloads_v1 import PodDisruptionBudget
 from kubekit.rules.eviction_rules import ENDED, MIRROR
-from kubekit.rules.pod_spec import SchedulingPod
 from runup.rehearse.decide.drains.budget_state import BudgetState
 from runup.rehearse.decide.drains.claim_rules import ClaimRules
 from runup.rehearse.decide.drains.cluster_state import PENDING, RUNNING, TERMINATING, NodeRoom, PodState, Workload

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from kubekit.api.core_v1 import Taint
 from kubekit.api.meta_v1 import LabelSelector
-from kubekit.rules.pod_spec import PodAffinityTerm
+from kubekit.api.scheduling import PodAffinityTerm
 
 Namespaces = Mapping[str, Mapping[str, str]]
 # A label with its value, or None for a selector that demands none.

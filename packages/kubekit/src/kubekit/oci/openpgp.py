@@ -1,22 +1,28 @@
-"""Selects the keys of a keyring that may verify a release now.
+"""Selects the keys of a keyring that may verify a release now, and unpacks OpenPGP messages within a size limit.
 
 A signature's date is the signer's own claim: the holder of an expired or stolen key may write any date. So keys that
 have expired, or were revoked for any reason, are removed before a signature is checked (RFC 9580, 5.2.3.13 and 10.1).
+
+A message may be compressed, and what is compressed may be compressed again: 600 bytes become gigabytes. GnuPG
+compresses signed messages, so one level is read; it is replaced by what it holds (RFC 9580, 4.2 and 5.6).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import bz2
+import zlib
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from kubekit.oci.registry_errors import Unverified
 
-# Imported by the functions that use it: two MiB, which an operator needs only once another release is asked for.
 if TYPE_CHECKING:
     import pysequoia
     from pysequoia.packet import Packet
+
+# Imported by the functions that use it: two MiB, which an operator needs only once another release is asked for.
 
 # A release's keyring has a few kilobytes. One of small packets costs the OpenPGP library 12 ms and 0.9 MiB a kilobyte.
 MAX_KEYRING_BYTES = 128 * 1024
@@ -137,3 +143,102 @@ def _subkey_ended(block: Sequence[Packet], now: datetime) -> str:
     valid_for = newest.key_validity_period
     expires = key.key_created + valid_for if valid_for and key.key_created else None
     return _expiry_text(expires, now) or _expiry_text(newest.signature_expiration_time, now)
+
+
+_COMPRESSED = 8
+_PACKET, _NEW_FORMAT = 0x80, 0x40
+_INDETERMINATE = 3
+# First octets of a new-format length: two octets from 192 on, partial from 224 on, five octets for 255.
+_TWO, _PARTIAL, _FIVE = 192, 224, 255
+
+
+class _Decompressor(Protocol):
+    def decompress(self, data: bytes, max_length: int) -> bytes: ...
+
+
+# RFC 9580, 9.4. Without an algorithm (0) the packets are there as they are.
+_ALGORITHMS: dict[int, Callable[[], _Decompressor]] = {
+    1: lambda: zlib.decompressobj(-zlib.MAX_WBITS),
+    2: zlib.decompressobj,
+    3: bz2.BZ2Decompressor,
+}
+
+
+class BadMessage(ValueError):
+    """The bytes are not a binary OpenPGP message, or one that is too large or compressed more than once."""
+
+
+def decompress_message(message: bytes, limit: int) -> bytes:
+    """Returns the packets of `message` without compression, `limit` bytes at most. Raises BadMessage."""
+    tags = list(_read_packets(message))
+    if [tag for tag, _ in tags] == [_COMPRESSED]:
+        message = _decompress_packet(tags[0][1], limit)
+        tags = list(_read_packets(message))
+    if any(tag == _COMPRESSED for tag, _ in tags):
+        raise BadMessage("the message is compressed more than once")
+    return message
+
+
+def _decompress_packet(body: bytes, limit: int) -> bytes:
+    """Returns the content of a compressed-data packet (RFC 9580, 5.6), `limit` bytes at most. Raises BadMessage."""
+    algorithm, data = body[0] if body else -1, body[1:]
+    if algorithm == 0:
+        return data
+    if algorithm not in _ALGORITHMS:
+        raise BadMessage(f"the message is compressed by an unknown algorithm {algorithm}")
+    try:
+        packets = _ALGORITHMS[algorithm]().decompress(data, limit + 1)
+    except (zlib.error, OSError) as error:
+        raise BadMessage(f"the message cannot be decompressed: {error}") from error
+    if len(packets) > limit:
+        raise BadMessage(f"the message decompresses to more than {limit} bytes")
+    return packets
+
+
+def _read_packets(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yields tag and body of each packet."""
+    at = 0
+    while at < len(data):
+        first = data[at]
+        if not first & _PACKET:
+            raise BadMessage("it is not a binary OpenPGP message")
+        if first & _NEW_FORMAT:
+            body, at = _new_body(data, at + 1)
+            yield first & 0x3F, body
+        else:
+            size = 1 << (first & 3)
+            start = at + 1 + size
+            end = start + int.from_bytes(data[at + 1 : start], "big")
+            if first & 3 == _INDETERMINATE:
+                start, end = at + 1, len(data)
+            yield (first >> 2) & 0xF, _slice_or_fail(data, start, end)
+            at = end
+
+
+def _new_body(data: bytes, at: int) -> tuple[bytes, int]:
+    """Returns the body of a packet of the new format, and where it ends. It may consist of parts."""
+    parts: list[bytes] = []
+    while True:
+        length, start, last = _new_length(data, at)
+        at = start + length
+        parts.append(_slice_or_fail(data, start, at))
+        if last:
+            return b"".join(parts), at
+
+
+def _new_length(data: bytes, at: int) -> tuple[int, int, bool]:
+    """Returns the length at `at`, where the body or its next part begins, and whether that is the last part."""
+    octets = _slice_or_fail(data, at, at + 1)
+    if octets[0] < _TWO:
+        return octets[0], at + 1, True
+    if octets[0] < _PARTIAL:
+        return ((octets[0] - _TWO) << 8) + _slice_or_fail(data, at + 1, at + 2)[0] + _TWO, at + 2, True
+    if octets[0] == _FIVE:
+        return int.from_bytes(_slice_or_fail(data, at + 1, at + 5), "big"), at + 5, True
+    return 1 << (octets[0] & 0x1F), at + 1, False
+
+
+def _slice_or_fail(data: bytes, start: int, end: int) -> bytes:
+    if end > len(data):
+        raise BadMessage("the message ends inside a packet")
+    return data[start:end]
