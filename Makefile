@@ -80,7 +80,7 @@ licences: $(VENV)/.dev ## the licences of what runup installs; fails on one that
 
 # PROGRAM: of another installation, such as that of an image, /opt/runup/bin/python in it.
 PROGRAM ?= build/sbom/bin/python
-sbom: $(VENV)/.dev ## what an installed wheel consists of, as CycloneDX, in build/runup.cdx.json
+sbom: $(VENV)/.dev ## what an installation of our wheels consists of, as CycloneDX, in build/runup.cdx.json
 	@test $(PROGRAM) != build/sbom/bin/python || tools/install-wheel $(BIN) build/sbom
 	$(BIN)/cyclonedx-py environment $(PROGRAM) --pyproject packages/runup/pyproject.toml --output-reproducible --of JSON -o build/runup.cdx.json
 

@@ -1,6 +1,6 @@
 """`python tools/krew_archive.py [FOLDER]`: the archives that krew installs, and the manifest with their checksums.
 
-An archive holds the launcher, the licence, and in `lib` the wheel with the locked versions of all that it needs, for
+An archive holds the launcher, the licence, and in `lib` our wheels with the locked versions of all that they need, for
 one platform and Python 3.11. They are the index' wheels, so that each platform's is made on any. `--alone` leaves the
 libraries out, for a look at all the rest.
 """
@@ -36,18 +36,18 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="tools/krew_archive.py")
     parser.add_argument("folder", nargs="?", type=Path, default=Path("build/krew"))
     parser.add_argument("--alone", action="store_true", help="without the libraries")
-    parser.add_argument("--wheel", type=Path, help="by default one that is built of the checkout")
+    parser.add_argument("--wheels", type=Path, help="a folder of them; by default they are built of the checkout")
     given = parser.parse_args(argv)
     folder: Path = given.folder
     folder.mkdir(parents=True, exist_ok=True)
     manifest = folder / "runup.yaml"
     text = (packages.ROOT / "deploy" / "krew" / "runup.yaml").read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory(prefix="runup-krew-") as temporary:
-        wheel = given.wheel or packages.wheel(Path(temporary))
-        version = packages.semantic(packages.version(wheel))
+        wheels = packages.found(given.wheels) if given.wheels else packages.wheels(Path(temporary, "wheels"))
+        version = packages.semantic(packages.version(wheels[packages.RUNUP]))
         for platform in PLATFORMS:
             archive = folder / f"runup-{platform}.tar.gz"
-            _make(archive, Path(temporary, platform), wheel, platform, alone=given.alone)
+            _make(archive, Path(temporary, platform), wheels, platform, alone=given.alone)
             text = text.replace(f"SHA256-{platform}", hashlib.sha256(archive.read_bytes()).hexdigest())
             print(f"kubectl krew install --manifest={manifest} --archive={archive}")
     lines = [line for line in text.splitlines(keepends=True) if not line.startswith("#")]
@@ -55,9 +55,9 @@ def main(argv: list[str]) -> int:
     return 0
 
 
-def _make(archive: Path, content: Path, wheel: Path, platform: str, *, alone: bool) -> None:
+def _make(archive: Path, content: Path, wheels: packages.Built, platform: str, *, alone: bool) -> None:
     content.mkdir()
-    packages.install(wheel, "--target", content / "lib", alone=alone, platform=PLATFORMS[platform])
+    packages.install(wheels.values(), "--target", content / "lib", alone=alone, platform=PLATFORMS[platform])
     found = compiled.files(content)
     strange = [str(path.relative_to(content)) for path, its in found.items() if platform not in its]
     if strange or (not alone and not found):

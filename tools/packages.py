@@ -1,29 +1,53 @@
-"""The built wheel, and installations of it: what `krew_archive.py` and `sizes.py` share. Needs uv and the index."""
+"""The built wheels of the three distributions, and installations of them: what the other tools share.
+
+Needs uv and the package index.
+"""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from packaging.version import Version
 
 ROOT = Path(__file__).parents[1]
+NAMES = ("kubekit", "kubesandbox", "kube-runup")
+RUNUP = NAMES[-1]
 _BACKEND = ("--build-constraints", "requirements-build.lock", "--require-build-hashes")
 UV = str(Path(sys.executable).with_name("uv"))
 
-
-def wheel(folder: Path, sources: Path = ROOT) -> Path:
-    """The wheel of `sources`, built into `folder` by the locked build backend."""
-    _run("build", "-q", "--wheel", "--out-dir", str(folder), *_BACKEND, str(sources))
-    return next(folder.glob("runup-*.whl"))
+Built = dict[str, Path]
+"""A file for each distribution, by its name."""
 
 
-def sdist(folder: Path) -> Path:
-    """The source distribution, built into `folder`."""
-    _run("build", "-q", "--sdist", "--out-dir", str(folder), *_BACKEND)
-    return next(folder.glob("runup-*.tar.gz"))
+def wheels(folder: Path) -> Built:
+    """Builds the wheels of the checkout into `folder`, by the locked build backend."""
+    return _built(folder, "--wheel", "--all-packages")
+
+
+def sdists(folder: Path) -> Built:
+    """Builds the source distributions of the checkout into `folder`."""
+    return _built(folder, "--sdist", "--all-packages")
+
+
+def wheel_of(sources: Path, folder: Path) -> Path:
+    """Builds the wheel of an unpacked source distribution into `folder`."""
+    (wheel,) = _built(folder, "--wheel", str(sources)).values()
+    return wheel
+
+
+def found(folder: Path, suffix: str = ".whl") -> Built:
+    """Returns what `folder` has of the distributions."""
+    files = {path.name.partition("-")[0].replace("_", "-"): path for path in folder.glob(f"*-*{suffix}")}
+    return {name: files[name] for name in NAMES if name in files}
+
+
+def _built(folder: Path, *words: str) -> Built:
+    _run("build", "-q", "--out-dir", str(folder), *_BACKEND, *words)
+    return found(folder, "")
 
 
 def version(built: Path) -> str:
@@ -40,16 +64,23 @@ def semantic(version: str) -> str:
     return f"{found.major}.{found.minor}.{found.micro}{before}{local}"
 
 
-def install(built: Path, where: str, folder: Path, *, alone: bool = False, platform: str = "") -> None:
-    """`built` and, unless `alone`, the locked versions of what it needs.
+def install(wheels: Iterable[Path], where: str, folder: Path, *, alone: bool = False, platform: str = "") -> None:
+    """Installs wheels of ours and, unless `alone`, the locked versions of what they need.
 
     `where` is `--target` or `--python`, `folder` its value. For another `platform`, by uv's name, and Python 3.11 only
     wheels are taken: nothing can be built for it here.
     """
     libraries = () if alone else (("--require-hashes", "-r", "requirements.lock"),)
     chosen = ("--python-platform", platform, "--python-version", "3.11", "--only-binary", ":all:") if platform else ()
-    for what in (*libraries, ("--no-deps", str(built))):
+    for what in (*libraries, ("--no-deps", *map(str, wheels))):
         _run("pip", "install", "-q", where, str(folder), *chosen, *what)
+
+
+def install_by_name(requirement: str, wheels: Built, environment: Path) -> None:
+    """Installs a distribution of ours, such as `kube-runup[sandbox]`, with what it requires, as pip does."""
+    ours = environment / "ours.txt"
+    ours.write_text("".join(f"{name} @ {wheel.as_uri()}\n" for name, wheel in wheels.items()), encoding="utf-8")
+    _run("pip", "install", "-q", "--python", str(environment), "-c", "requirements.lock", "-c", str(ours), requirement)
 
 
 def environment(folder: Path) -> None:

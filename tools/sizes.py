@@ -1,4 +1,4 @@
-"""`python tools/sizes.py`: how large an installation is, in the words of docs/install.md. Needs the package index."""
+"""`python tools/sizes.py`: how large each distribution is, in the words of docs/install.md. Needs the package index."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from pathlib import Path
 
 import packages
 
+OWN = ("kubekit", "kubesandbox", "runup")
+
 
 def main() -> int:
-    """Build, install and measure; prints the rows of the table."""
+    """Builds, installs and measures; prints the rows of the table."""
     with tempfile.TemporaryDirectory(prefix="runup-sizes-") as temporary:
-        built = packages.wheel(Path(temporary))
-        venv = Path(temporary, "venv")
-        packages.environment(venv)
-        empty = packages.size(venv)
-        packages.install(built, "--python", venv)
-        libraries = next(venv.glob("lib/python*/site-packages"))
-        own = [libraries / name for name in ("runup", "kubesandbox", "kubekit")]
-        sandbox = [libraries / "runup" / "sandbox", libraries / "kubesandbox"]
-        rows = {
-            "the wheel": built.stat().st_size,
-            "runup, installed": sum(map(packages.size, own)),
-            "of it the sandbox": sum(map(packages.size, sandbox)),
-            "with all that it needs": packages.size(venv) - empty,
-        }
-    for what, number in rows.items():
-        print(f"| {what} | {number / 1e6:.1f} MB |")
+        wheels = packages.wheels(Path(temporary, "wheels"))
+        for number, requirement in enumerate((*packages.NAMES, f"{packages.RUNUP}[sandbox]")):
+            venv = Path(temporary, str(number))
+            packages.environment(venv)
+            empty = packages.size(venv)
+            packages.install_by_name(requirement, wheels, venv)
+            libraries = next(venv.glob("lib/python*/site-packages"))
+            sizes = (
+                wheels[requirement.partition("[")[0]].stat().st_size,
+                sum(packages.size(libraries / name) for name in OWN),
+                packages.size(venv) - empty,
+            )
+            count = len(list(libraries.glob("*.dist-info")))
+            print(f"| `{requirement}` | {' | '.join(f'{size / 1e6:.1f} MB' for size in sizes)} | {count} |", flush=True)
     return 0
 
 

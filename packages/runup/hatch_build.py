@@ -6,6 +6,7 @@ RUNUP_IMAGE names the operator's image of the same release.
 from __future__ import annotations
 
 import os
+import runpy
 import subprocess
 import tempfile
 from pathlib import Path
@@ -22,20 +23,23 @@ class BuildInfo(BuildHookInterface):
     """The hook; an editable installation keeps the checkout's own module."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Adds the files; an sdist has them at the same places as the checkout, so that a wheel builds from it."""
+        """Adds the files and the module. An sdist has both, so that the same wheel is built from it."""
         if version != "standard":
             return
-        # An unpacked sdist has the files itself; in a checkout they are two folders up.
         root = Path(self.root)
-        repository = root if (root / "deploy").is_dir() else root.parents[1]
-        if self.target_name == "sdist":
-            build_data["force_include"].update({str(repository / name): name for name in READ_AT_RUN_TIME})
-            return
-        build_data["force_include"].update({str(repository / name): f"runup/{name}" for name in READ_AT_RUN_TIME})
+        is_checkout = not (root / "PKG-INFO").is_file()
+        repository = root.parents[1] if is_checkout else root
+        sources, packaged = ("src/", "") if self.target_name == "sdist" else ("", "runup/")
+        for folder in READ_AT_RUN_TIME:
+            for path in (repository / folder).rglob("*"):
+                if path.is_file():
+                    # Links lead into the repository, so an archive has what they lead to.
+                    build_data["force_include"][str(path.resolve())] = f"{packaged}{path.relative_to(repository)}"
+        before = runpy.run_path(str(root / "src" / MODULE))
         values = {
             "VERSION": self.metadata.version,
-            "REVISION": _revision(self.root),
-            "IMAGE": _pull_spec(os.environ.get("RUNUP_IMAGE", ""), self.metadata.version),
+            "REVISION": _revision(root) if is_checkout else before["REVISION"],
+            "IMAGE": _pull_spec(os.environ.get("RUNUP_IMAGE", ""), self.metadata.version) or before["IMAGE"],
         }
         text = '"""What this copy of runup was built from."""\n\n'
         # As JSON's, the quotes are those of the house.
@@ -44,17 +48,15 @@ class BuildInfo(BuildHookInterface):
         self._folder = tempfile.TemporaryDirectory(prefix="runup-build-")
         written = Path(self._folder.name, "build_info.py")
         written.write_text(text, encoding="utf-8")
-        build_data["force_include"][str(written)] = MODULE
+        build_data["force_include"][str(written)] = f"{sources}{MODULE}"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:  # noqa: ARG002  the hook's
-        """Removes what was written for the wheel."""
-        if version == "standard" and self.target_name == "wheel":
+        """Removes what was written."""
+        if version == "standard":
             self._folder.cleanup()
 
 
-def _revision(root: str) -> str:
-    if not any((folder / ".git").exists() for folder in (Path(root), Path(root).parents[1])):
-        return ""
+def _revision(root: Path) -> str:
     words = ["git", "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty"]
     done = subprocess.run(words, cwd=root, capture_output=True, text=True, check=False)
     return done.stdout.strip() if done.returncode == 0 else ""

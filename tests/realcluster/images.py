@@ -38,7 +38,7 @@ READY_S = 60.0
 ROOT = Path(__file__).parents[2]
 OPERATOR_LABEL = "io.openshift.release.operator"
 _SITE = "opt/runup"
-_SANDBOX_ONLY = ("jsonpatch", "jsonpointer", "orjson")
+_SANDBOX_ONLY = ("orjson",)
 _PROGRAM = b"""#!/usr/bin/python3
 import sys
 

@@ -51,6 +51,19 @@ def test_the_chart_has_the_releases_version(tmp_path: Path) -> None:
     assert (contents.CHART / "Chart.yaml").read_bytes() == before
 
 
+def test_a_release_is_built_with_releases() -> None:
+    """The error names the tag that is missing; a version in development may be built with others."""
+    versions = {"kubekit": "0.4.0", "kubesandbox": "0.5.7.dev3", "kube-runup": "1.2.3"}
+    with pytest.raises(SystemExit) as ended:
+        contents.check_versions(versions)
+    assert str(ended.value) == (
+        "error: kubesandbox 0.5.7.dev3 is not a release, and kube-runup is: "
+        "tag it, such as `git tag kubesandbox-v0.5.7`"
+    )
+    contents.check_versions(versions | {"kubesandbox": "0.5.7"})
+    contents.check_versions(versions | {"kube-runup": "1.2.4.dev1"})
+
+
 def test_checksums_are_of_files_in_their_order(tmp_path: Path) -> None:
     """As `sha256sum --check` reads them."""
     for name in ("b", "a"):

@@ -26,7 +26,8 @@ from tools import compiled, packages
 
 PREFIX = "opt/runup"
 SITE = f"{PREFIX}/lib/python3.11/site-packages"
-OWN = ("runup", "kubesandbox", "kubekit")
+# The packages, and the folders of the distributions' metadata.
+OWN = ("kubekit", "kubesandbox", "runup", "kube_runup")
 _PLATFORM = {"amd64": "x86_64-unknown-linux-gnu", "arm64": "aarch64-unknown-linux-gnu"}
 _MACHINE = {"x86_64": "amd64", "aarch64": "arm64"}
 _TRIPLET = {"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu"}
@@ -58,21 +59,23 @@ class Built(NamedTuple):
     images: list[Image]
 
 
-def images(output: Path, architectures: Sequence[str], wheel: Path | None = None) -> Built:
+def images(output: Path, architectures: Sequence[str], wheels: packages.Built | None = None) -> Built:
     """Writes the images of `architectures` into the layout `output`, in place of what is there.
 
-    `wheel` is installed in them, by default one that is built of the checkout.
+    `wheels` are installed in them, by default those that are built of the checkout.
     """
     commit = source.commit()
     with tempfile.TemporaryDirectory(prefix="runup-image-") as temporary:
         work = Path(temporary)
-        wheel = wheel or packages.wheel(work)
-        version = packages.version(wheel)
+        wheels = wheels or packages.wheels(work / "wheels")
+        version = packages.version(wheels[packages.RUNUP])
         steps = recipe({"VERSION": version, "REVISION": commit.revision})
         tag = version.replace("+", "-")
         layout = Layout.create(work / "layout")
         python = _Python(work / "python")
-        built = [_image(layout, wheel, steps, python, architecture, tag, commit.time) for architecture in architectures]
+        built = [
+            _image(layout, wheels, steps, python, architecture, tag, commit.time) for architecture in architectures
+        ]
         digest = built[0].digest if len(built) == 1 else _index(layout, built, tag)
         (layout.path / ".lock").unlink()
         shutil.rmtree(output, ignore_errors=True)
@@ -82,12 +85,18 @@ def images(output: Path, architectures: Sequence[str], wheel: Path | None = None
 
 
 def _image(
-    layout: Layout, wheel: Path, steps: Recipe, python: _Python, architecture: str, tag: str, created: datetime
+    layout: Layout,
+    wheels: packages.Built,
+    steps: Recipe,
+    python: _Python,
+    architecture: str,
+    tag: str,
+    created: datetime,
 ) -> Image:
     with tempfile.TemporaryDirectory(prefix="runup-site-") as temporary:
         site = Path(temporary, "site")
         base = debian.base(architecture)
-        libraries, own = _installed(site, wheel, architecture)
+        libraries, own = _installed(site, wheels, architecture)
     libraries |= _environment()
     own |= _programs(own, steps) | _payload(own)
     trees = {"base": base, "libraries": libraries, "runup": own}
@@ -132,9 +141,9 @@ def _index(layout: Layout, built: Sequence[Image], tag: str) -> str:
     return digest
 
 
-def _installed(folder: Path, wheel: Path, architecture: str) -> tuple[Tree, Tree]:
-    """Returns the libraries, and runup's own packages."""
-    packages.install(wheel, "--target", folder, platform=_PLATFORM[architecture])
+def _installed(folder: Path, wheels: packages.Built, architecture: str) -> tuple[Tree, Tree]:
+    """Returns the libraries, and our own packages."""
+    packages.install(wheels.values(), "--target", folder, platform=_PLATFORM[architecture])
     foreign = [path for path, its in compiled.files(folder).items() if f"linux-{architecture}" not in its]
     if foreign:
         raise SystemExit(f"error: not compiled for {architecture}: {', '.join(map(str, foreign))}")
@@ -158,8 +167,9 @@ def _environment() -> Tree:
 
 
 def _programs(own: Mapping[str, File], steps: Recipe) -> Tree:
-    """Returns the programs that the wheel declares, and those of them that are in /usr/bin, too."""
-    (entry_points,) = [file.data.decode() for name, file in own.items() if name.endswith("/entry_points.txt")]
+    """Returns the programs that the wheels declare, and those of them that are in /usr/bin, too."""
+    declared = [file.data.decode() for name, file in own.items() if name.endswith("/entry_points.txt")]
+    (entry_points,) = [text for text in declared if "[console_scripts]" in text]
     section = entry_points.split("[console_scripts]")[1].split("[")[0]
     programs: Tree = {}
     for name, module, function in re.findall(r"^(\S+) = ([\w.]+):(\w+)$", section, re.MULTILINE):

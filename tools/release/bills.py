@@ -1,4 +1,4 @@
-"""What is in a wheel's installation and in the image: CycloneDX."""
+"""What is in an installation of kube-runup with its sandbox, and in the image: CycloneDX."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ PROGRAM = str(Path(sys.executable).with_name("cyclonedx-py"))
 Bill = dict[str, Any]
 
 
-def of_installation(wheel: Path, folder: Path) -> Bill:
-    """Returns the bill of the wheel with the locked versions of what it needs, installed in `folder` for it."""
+def of_installation(wheels: packages.Built, folder: Path) -> Bill:
+    """Returns the bill of the wheels with the locked versions of what they need, installed in `folder` for it."""
     packages.environment(folder / "venv")
-    packages.install(wheel, "--python", folder / "venv")
+    packages.install(wheels.values(), "--python", folder / "venv")
     bill = folder / "bill.json"
-    words = ["environment", str(folder / "venv" / "bin" / "python"), "--pyproject", "pyproject.toml"]
+    words = ["environment", str(folder / "venv" / "bin" / "python"), "--pyproject", "packages/runup/pyproject.toml"]
     options = ["--output-reproducible", "--of", "JSON", "-o", str(bill)]
     subprocess.run([PROGRAM, *words, *options], cwd=packages.ROOT, check=True, stderr=subprocess.DEVNULL)
     found: Bill = json.loads(bill.read_text(encoding="utf-8"))
     # pyproject.toml leaves the version to the tag.
-    found["metadata"]["component"]["version"] = packages.version(wheel)
+    found["metadata"]["component"]["version"] = packages.version(wheels[packages.RUNUP])
     return found
 
 

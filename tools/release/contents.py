@@ -1,4 +1,4 @@
-"""What a release consists of, all made of one wheel."""
+"""What a release consists of, all made of one wheel for each distribution."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from packaging.version import Version
 from tools.image import build, source
 from tools.release import archives, bills
 
@@ -21,14 +22,14 @@ def write(folder: Path, architectures: Sequence[str]) -> None:
     """Writes all files but the checksums into `folder`."""
     with tempfile.TemporaryDirectory(prefix="runup-parts-") as temporary:
         work = Path(temporary)
-        wheel = packages.wheel(work / "wheel")
-        version = packages.version(wheel)
-        wheel.rename(folder / wheel.name)
-        wheel = folder / wheel.name
-        packages.sdist(work / "sdist").rename(folder / f"runup-{version}.tar.gz")
-        _image(folder, work / "image", wheel, architectures)
-        _krew(folder, work / "krew", wheel)
-        bill = bills.of_installation(wheel, work)
+        wheels = {name: _moved(path, folder) for name, path in packages.wheels(work / "wheels").items()}
+        for path in packages.sdists(work / "sdists").values():
+            _moved(path, folder)
+        check_versions({name: packages.version(wheel) for name, wheel in wheels.items()})
+        version = packages.version(wheels[packages.RUNUP])
+        _image(folder, work / "image", wheels, architectures)
+        _krew(folder, work / "krew", folder)
+        bill = bills.of_installation(wheels, work)
         bills.written(bill, folder / f"runup-{version}.cdx.json")
         for architecture in architectures:
             path = folder / f"runup-image-{version}-{architecture}.cdx.json"
@@ -37,16 +38,30 @@ def write(folder: Path, architectures: Sequence[str]) -> None:
     (folder / "CHANGELOG.md").write_text(changelog(version), encoding="utf-8")
 
 
-def _image(folder: Path, layout: Path, wheel: Path, architectures: Sequence[str]) -> None:
-    version = packages.version(wheel)
-    built = build.images(layout, architectures, wheel)
+def _moved(path: Path, folder: Path) -> Path:
+    return path.rename(folder / path.name)
+
+
+def check_versions(versions: Mapping[str, str]) -> None:
+    """Ends the program if kube-runup is a release and what it is built with is not: no index would offer that."""
+    if Version(versions[packages.RUNUP]).is_devrelease:
+        return
+    for name, version in versions.items():
+        if Version(version).is_devrelease:
+            tag = f"git tag {name}-v{Version(version).base_version}"
+            raise SystemExit(f"error: {name} {version} is not a release, and kube-runup is: tag it, such as `{tag}`")
+
+
+def _image(folder: Path, layout: Path, wheels: packages.Built, architectures: Sequence[str]) -> None:
+    version = packages.version(wheels[packages.RUNUP])
+    built = build.images(layout, architectures, wheels)
     archives.pack(archives.below(layout), folder / f"runup-image-{version}.oci.tar")
     (folder / f"runup-image-{version}.digest").write_text(f"{built.digest}\n", encoding="utf-8")
 
 
-def _krew(folder: Path, made: Path, wheel: Path) -> None:
+def _krew(folder: Path, made: Path, wheels: Path) -> None:
     tool = packages.ROOT / "tools" / "krew_archive.py"
-    command = [sys.executable, str(tool), str(made), "--wheel", str(wheel)]
+    command = [sys.executable, str(tool), str(made), "--wheels", str(wheels)]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     for path in made.iterdir():
         path.rename(folder / path.name)

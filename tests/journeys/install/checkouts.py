@@ -11,11 +11,14 @@ from pathlib import Path
 ROOT = Path(__file__).parents[3]
 TIME = "2026-01-14T10:00:00Z"
 VERSION = "1.2.3"
+# Each distribution has a version of its own.
+VERSIONS = {"kubekit": "0.4.0", "kubesandbox": "0.5.6", "kube-runup": VERSION}
+TAGS = ("kubekit-v0.4.0", "kubesandbox-v0.5.6", f"v{VERSION}")
 IMAGE = "registry.example/runup"
 LIMIT_S = 900
 
 
-def copy(folder: Path, tag: str = "") -> Path:
+def copy(folder: Path, *tags: str) -> Path:
     """Returns a checkout with the files as they are, and one commit that is the same wherever it is made."""
     git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.invalid", "-c", "core.autocrlf=false"]
     names = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"]
@@ -25,7 +28,7 @@ def copy(folder: Path, tag: str = "") -> Path:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, folder / name, follow_symlinks=False)
     times = {"GIT_AUTHOR_DATE": TIME, "GIT_COMMITTER_DATE": TIME}
-    tagged = [["tag", tag]] if tag else []
+    tagged = (["tag", tag] for tag in tags)
     for words in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "all"], *tagged):
         subprocess.run([*git, *words], cwd=folder, env={**os.environ, **times}, check=True)
     return folder

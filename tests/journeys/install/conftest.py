@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.journeys.install.checkouts import VERSION, build_release, copy
+from tests.journeys.install.checkouts import TAGS, build_release, copy
 
 from kubekit.oci.signatures import generate_key
 
@@ -15,4 +15,4 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The release of this checkout's files, tagged, and signed by a key that was made for it."""
     folder = tmp_path_factory.mktemp("release")
     (folder / "key.asc").write_bytes(generate_key().secret)
-    return build_release(copy(folder / "checkout", tag=f"v{VERSION}"), RUNUP_SIGNING_KEY=str(folder / "key.asc"))
+    return build_release(copy(folder / "checkout", *TAGS), RUNUP_SIGNING_KEY=str(folder / "key.asc"))

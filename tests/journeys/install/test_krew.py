@@ -92,7 +92,9 @@ def test_the_manifest_names_the_archives(made: Path) -> None:
     plugin = yaml.safe_load((made / "runup.yaml").read_text())
     assert problems(plugin, "runup.yaml") == []
     with tarfile.open(made / "runup-linux-amd64.tar.gz") as tar:
-        (packed,) = [name for name in tar.getnames() if name.startswith("lib/runup-") and name.endswith("/METADATA")]
+        (packed,) = [
+            name for name in tar.getnames() if name.startswith("lib/kube_runup-") and name.endswith("/METADATA")
+        ]
     assert Version(plugin["spec"]["version"]) == _version(packed)
     platforms = {"-".join(each["selector"]["matchLabels"].values()): each for each in plugin["spec"]["platforms"]}
     assert platforms.keys() == {"linux-amd64", "linux-arm64", "darwin-arm64"}
@@ -157,7 +159,7 @@ def test_what_krew_unpacks_is_run(installed: dict[str, str], tmp_path: Path) -> 
     """By kubectl where there is one; the second time the environment is there, and help shows how it was called."""
     kubectl = shutil.which("kubectl")
     command = [kubectl, "runup"] if kubectl else ["kubectl-runup"]
-    (libraries,) = (tmp_path / "store").glob("**/lib/runup-*.dist-info/METADATA")
+    (libraries,) = (tmp_path / "store").glob("**/lib/kube_runup-*.dist-info/METADATA")
     version = _version(str(libraries))
     for words, wanted in ((["version"], f"Client Version: {version}"), (["-h"], "Usage: kubectl runup ")):
         done = subprocess.run(

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests.journeys.install.checkouts import IMAGE, TIME, VERSION, build_release, clone
+from tests.journeys.install.checkouts import IMAGE, TIME, VERSION, VERSIONS, build_release, clone
 from tools.image import debian
 
 from kubekit.oci.layers import open_image
@@ -67,8 +67,8 @@ def test_what_is_in_it(release: Path) -> None:
         "SHA256SUMS.asc",
         "signing-key.asc",
         "runup.yaml",
-        f"runup-{VERSION}-py3-none-any.whl",
-        f"runup-{VERSION}.tar.gz",
+        *(f"{name.replace('-', '_')}-{version}-py3-none-any.whl" for name, version in VERSIONS.items()),
+        *(f"{name.replace('-', '_')}-{version}.tar.gz" for name, version in VERSIONS.items()),
         f"runup-{VERSION}.cdx.json",
         f"runup-chart-{VERSION}.tgz",
         f"runup-image-{VERSION}.digest",
@@ -81,7 +81,7 @@ def test_what_is_in_it(release: Path) -> None:
 
 def test_the_wheel_knows_its_image(release: Path) -> None:
     """Named without a tag, it is that of the version."""
-    with zipfile.ZipFile(release / f"runup-{VERSION}-py3-none-any.whl") as wheel:
+    with zipfile.ZipFile(release / f"kube_runup-{VERSION}-py3-none-any.whl") as wheel:
         assert f'IMAGE = "{IMAGE}:{VERSION}"' in wheel.read("runup/build_info.py").decode()
 
 
@@ -123,7 +123,7 @@ def test_the_bills_say_what_is_installed(release: Path) -> None:
     bill = json.loads((release / f"runup-{VERSION}.cdx.json").read_text())
     assert bill["metadata"]["component"]["version"] == VERSION
     names = {each["name"] for each in bill["components"]}
-    assert {"aiohttp", "orjson"} <= names
+    assert {"aiohttp", "kubekit", "kubesandbox", "orjson"} <= names
     for architecture in debian.ARCHITECTURES:
         image = json.loads((release / f"runup-image-{VERSION}-{architecture}.cdx.json").read_text())
         of_image = {each["name"]: each.get("purl", "") for each in image["components"]}
@@ -142,9 +142,13 @@ def test_the_changelog_has_every_fragment(release: Path) -> None:
     assert len(re.findall(r"^- ", text, re.MULTILINE)) == len(set(fragments))
 
 
-def test_the_sources_build_the_same_version(release: Path, tmp_path: Path) -> None:
-    """Without git: the version is in them."""
-    with tarfile.open(release / f"runup-{VERSION}.tar.gz") as archive:
+@pytest.mark.parametrize("name", packages.NAMES)
+def test_the_sources_build_the_same_wheel(release: Path, name: str, tmp_path: Path) -> None:
+    """To the byte, without git or the settings of the release: the sources hold version, commit and image."""
+    with tarfile.open(packages.found(release, ".tar.gz")[name]) as archive:
         archive.extractall(tmp_path, filter="data")
-    built = packages.wheel(tmp_path / "dist", tmp_path / f"runup-{VERSION}")
-    assert packages.version(built) == VERSION
+    (sources,) = tmp_path.iterdir()
+    built = packages.wheel_of(sources, tmp_path / "dist")
+    released = packages.found(release)[name]
+    assert packages.version(built) == VERSIONS[name]
+    assert (built.name, built.read_bytes()) == (released.name, released.read_bytes())
