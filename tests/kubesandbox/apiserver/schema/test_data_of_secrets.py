@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kubesandbox.apiserver.validation.config_maps_and_secrets import secret_faults
+from kubesandbox.apiserver.validation.core import secret_faults
 
 MIB = 1024 * 1024
 

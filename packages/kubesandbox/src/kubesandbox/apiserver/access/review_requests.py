@@ -10,7 +10,7 @@ from kubesandbox.apiserver.access.authz import Attributes, Authorizer
 from kubesandbox.apiserver.http.body import read_object
 from kubesandbox.apiserver.http.messages import Request, Response, Target, User, json_response
 from kubesandbox.apiserver.schema import Fault, FieldError, Verbatim
-from kubesandbox.apiserver.schema.go_json import go_json
+from kubesandbox.apiserver.schema.field_errors import go_json
 from kubesandbox.apiserver.served_kinds import Kind
 from kubesandbox.apiserver.status_errors import bad_request, invalid
 

@@ -15,7 +15,7 @@ from kubesandbox.apiserver.schema import Schema, SchemaNode, builtin_schema, com
 from kubesandbox.apiserver.served_kinds import Kind
 from kubesandbox.apiserver.status_errors import ApiError, FieldFault
 from kubesandbox.apiserver.store import Entry
-from kubesandbox.apiserver.validation import custom_scale
+from kubesandbox.apiserver.validation.common import scale_faults
 
 JSON = dict[str, Any]
 # Key in an entry's cache: defaults were added on reading, so that even an update without changes must be stored.
@@ -124,7 +124,7 @@ class Schemas:
     def validate(self, kind: Kind, obj: JSON, old: JSON | None) -> list[FieldFault]:
         """Returns the faults of a custom resource by its schema, with transition rules if there is an old object."""
         schema = self.schema_of(kind) if kind.custom else None
-        return [*schema.validate(obj, old), *custom_scale.scale_faults(kind, obj)] if schema else []
+        return [*schema.validate(obj, old), *scale_faults(kind, obj)] if schema else []
 
 
 def _with_defaults(kind: Kind, schema: Schema, entry: Entry) -> Entry:

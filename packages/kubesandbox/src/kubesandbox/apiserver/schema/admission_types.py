@@ -5,7 +5,11 @@ As BuildRequestType and BuildNamespaceType in k8s.io/apiserver/pkg/admission/plu
 
 from __future__ import annotations
 
-from kubekit.lang.cel_types import BOOL, DYN, INT, STRING, TIMESTAMP, CelType, list_of, map_of, object_of
+import re
+from collections.abc import Mapping
+
+from kubekit.lang.cel import CelError
+from kubekit.lang.cel_types import BOOL, DYN, INT, STRING, TIMESTAMP, CelType, list_of, map_of, object_of, result_type
 
 _STRINGS = list_of(STRING)
 
@@ -64,3 +68,19 @@ NAMESPACE = _object_type(
         phase=STRING,
     ),
 )
+
+# The engine has no authorizer: an expression that uses it is stored unchecked, and its evaluation fails.
+AUTHORIZER = re.compile(r"\bauthorizer\b")
+
+
+def variables_type(variables: Mapping[str, CelType]) -> dict[str, CelType]:
+    """Returns the type of `variables` in a policy's expressions, by that name; nothing without variables."""
+    return {"variables": object_of("kubernetes.variables", variables.get)} if variables else {}
+
+
+def type_or_dyn(text: str, types_by_name: Mapping[str, CelType]) -> CelType:
+    """Returns the type of an expression's result; dyn for an expression that does not compile."""
+    try:
+        return result_type(text, types_by_name)
+    except CelError:
+        return DYN

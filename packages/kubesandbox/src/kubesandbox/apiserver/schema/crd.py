@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kubesandbox.apiserver.schema.crd_versions import version_faults
-from kubesandbox.apiserver.schema.field_errors import Fault, FieldError, not_supported
+from kubesandbox.apiserver.schema.field_errors import FieldError, forbidden, invalid, not_supported, one_of, required
 from kubesandbox.apiserver.schema.name_rules import dns1035_label_faults, dns1123_subdomain_faults
 from kubesandbox.apiserver.schema.object_schema import Schema, compile_schema
 
@@ -55,7 +55,7 @@ def validate_crd_update(crd: JSON, old: JSON) -> list[FieldError]:
         ("spec.names.plural", names.get("plural"), old_names.get("plural")),
     ):
         if new_value != old_value:
-            errors.append(FieldError(Fault.INVALID, path, new_value, "field is immutable"))
+            errors.append(invalid(path, new_value, "field is immutable"))
     return errors
 
 
@@ -68,7 +68,7 @@ def _name_faults(crd: JSON, spec: JSON) -> Errors:
     name = (crd.get("metadata") or {}).get("name", "")
     expected = f"{(spec.get('names') or {}).get('plural', '')}.{spec.get('group', '')}"
     if name != expected:
-        yield FieldError(Fault.INVALID, "metadata.name", name, 'must be spec.names.plural+"."+spec.group')
+        yield invalid("metadata.name", name, 'must be spec.names.plural+"."+spec.group')
 
 
 def _approval_faults(crd: JSON, old: JSON | None) -> Errors:
@@ -83,10 +83,10 @@ def _approval_faults(crd: JSON, old: JSON | None) -> Errors:
     if old is not None and _approval_annotation(old) == approval:
         return
     if not approval:
-        yield FieldError(Fault.REQUIRED, annotation_path, detail=f"{why}, see {_APPROVAL_RULES}")
+        yield required(annotation_path, f"{why}, see {_APPROVAL_RULES}")
     elif not approval.startswith(("unapproved", "http://", "https://")):
         detail = f'{why} with either a URL or a reason starting with "unapproved", see {_APPROVAL_RULES}'
-        yield FieldError(Fault.INVALID, annotation_path, approval, detail)
+        yield invalid(annotation_path, approval, detail)
 
 
 def _approval_annotation(crd: JSON) -> str:
@@ -101,20 +101,19 @@ def _spec_faults(spec: JSON) -> Errors:
     """Yields the faults of a definition's group, scope, names and conversion."""
     group, scope = spec.get("group", ""), spec.get("scope", "")
     if not group:
-        yield FieldError(Fault.REQUIRED, "spec.group")
+        yield required("spec.group")
     elif faults := dns1123_subdomain_faults(group):
-        yield FieldError(Fault.INVALID, "spec.group", group, faults)
+        yield invalid("spec.group", group, faults)
     elif "." not in group:
-        yield FieldError(Fault.INVALID, "spec.group", group, "should be a domain with at least one dot")
+        yield invalid("spec.group", group, "should be a domain with at least one dot")
     if not scope:
-        yield FieldError(Fault.REQUIRED, "spec.scope")
+        yield required("spec.scope")
     elif scope not in ("Cluster", "Namespaced"):
         yield not_supported("spec.scope", scope, ("Cluster", "Namespaced"))
     yield from _names_faults(spec.get("names") or {})
     yield from _conversion_faults(spec.get("conversion") or {})
     if spec.get("preserveUnknownFields"):
-        yield FieldError(
-            Fault.INVALID,
+        yield invalid(
             "spec.preserveUnknownFields",
             True,
             "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead",
@@ -126,17 +125,16 @@ def _names_faults(names: JSON) -> Errors:
     for key in ("plural", "singular", "kind", "listKind"):
         value = names.get(key) or (_default_name(names, key) if key in ("singular", "listKind") else "")
         if not value:
-            yield FieldError(Fault.REQUIRED, f"spec.names.{key}")
+            yield required(f"spec.names.{key}")
         elif faults := dns1035_label_faults(value.lower() if key in ("kind", "listKind") else value):
             mixed = "may have mixed case, but should otherwise match: " if key in ("kind", "listKind") else ""
-            yield FieldError(Fault.INVALID, f"spec.names.{key}", value, mixed + faults)
+            yield invalid(f"spec.names.{key}", value, mixed + faults)
     for key in ("shortNames", "categories"):
         for index, value in enumerate(names.get(key) or ()):
             if faults := dns1035_label_faults(value):
-                yield FieldError(Fault.INVALID, f"spec.names.{key}[{index}]", value, faults)
+                yield invalid(f"spec.names.{key}[{index}]", value, faults)
     if names.get("kind") and names.get("kind") == names.get("listKind"):
-        detail = "kind and listKind may not be the same"
-        yield FieldError(Fault.INVALID, "spec.names.listKind", names["listKind"], detail)
+        yield invalid("spec.names.listKind", names["listKind"], "kind and listKind may not be the same")
 
 
 def _default_name(names: JSON, key: str) -> str:
@@ -149,25 +147,23 @@ def _conversion_faults(conversion: JSON) -> Errors:
     """Yields the faults of a conversion: strategy, webhook and review versions."""
     strategy, webhook = conversion.get("strategy") or "None", conversion.get("webhook") or {}
     reviews, client = webhook.get("conversionReviewVersions"), webhook.get("clientConfig")
-    if strategy not in ("None", "Webhook"):
-        yield not_supported("spec.conversion.strategy", strategy, ("None", "Webhook"))
+    yield from one_of("spec.conversion.strategy", strategy, ("None", "Webhook"))
     if strategy == "Webhook":
         config_path = "spec.conversion.webhookClientConfig"
         if client is None:
-            yield FieldError(Fault.REQUIRED, config_path, detail="required when strategy is set to Webhook")
+            yield required(config_path, "required when strategy is set to Webhook")
         # Both or neither.
         elif (client.get("url") is None) == (client.get("service") is None):
-            yield FieldError(Fault.REQUIRED, config_path, detail="exactly one of url or service is required")
+            yield required(config_path, "exactly one of url or service is required")
         if not reviews:
-            yield FieldError(Fault.REQUIRED, "spec.conversion.conversionReviewVersions")
+            yield required("spec.conversion.conversionReviewVersions")
         elif not {"v1", "v1beta1"} & {*reviews}:
             detail = "must include at least one of v1, v1beta1"
-            yield FieldError(Fault.INVALID, "spec.conversion.conversionReviewVersions", reviews, detail)
+            yield invalid("spec.conversion.conversionReviewVersions", reviews, detail)
         return
     for value, name in ((client, "webhookClientConfig"), (reviews, "conversionReviewVersions")):
         if value:
-            detail = "should not be set when strategy is not set to Webhook"
-            yield FieldError(Fault.FORBIDDEN, f"spec.conversion.{name}", detail=detail)
+            yield forbidden(f"spec.conversion.{name}", "should not be set when strategy is not set to Webhook")
 
 
 def _stored_version_faults(crd: JSON) -> Errors:
@@ -178,15 +174,15 @@ def _stored_version_faults(crd: JSON) -> Errors:
     path, versions = "status.storedVersions", (crd.get("spec") or {}).get("versions") or ()
     stored = (crd.get("status") or {}).get("storedVersions") or []
     if not stored:
-        yield FieldError(Fault.INVALID, path, None, "must have at least one stored version")
+        yield invalid(path, None, "must have at least one stored version")
         return
     for version in versions:
         if version.get("storage") and version.get("name") not in stored:
-            yield FieldError(Fault.INVALID, path, stored, f"must have the storage version {version['name']}")
+            yield invalid(path, stored, f"must have the storage version {version['name']}")
     names = {version.get("name") for version in versions}
     for index, name in enumerate(stored):
         if name not in names:
-            yield FieldError(Fault.INVALID, f"{path}[{index}]", name, _STILL_STORED.format(name))
+            yield invalid(f"{path}[{index}]", name, _STILL_STORED.format(name))
 
 
 _STILL_STORED = (

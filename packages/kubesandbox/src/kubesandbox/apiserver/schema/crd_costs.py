@@ -13,7 +13,7 @@ from typing import Any
 from kubekit.lang.cel import CelError
 from kubekit.lang.cel_types import DYN, MOST, CelType, most_cost
 from kubesandbox.apiserver.schema.cel_declarations import REQUEST_BYTES, declared_type
-from kubesandbox.apiserver.schema.field_errors import Fault, FieldError
+from kubesandbox.apiserver.schema.field_errors import FieldError, forbidden
 from kubesandbox.apiserver.schema.structural import SchemaError, SchemaNode, compile_node
 
 JSON = dict[str, Any]
@@ -35,18 +35,16 @@ def cost_faults(schema: JSON, path: str) -> Iterator[FieldError]:
     total = 0
     for expression_path, label, cost in _expression_costs(root, path, 1, root=True):
         if cost > _OF_A_RULE:
-            yield FieldError(
-                Fault.FORBIDDEN, expression_path, detail=_exceeds_text(f"estimated {label} cost", cost, _OF_A_RULE)
-            )
+            yield forbidden(expression_path, _exceeds_text(f"estimated {label} cost", cost, _OF_A_RULE))
         total = min(total + cost, MOST)
         if cost >= _OF_A_SCHEMA // 100:
             expensive.append((cost, expression_path))
     if total > _OF_A_SCHEMA:
         for _, expression_path in sorted(expensive, key=lambda entry: -entry[0])[:4]:
             why = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema"
-            yield FieldError(Fault.FORBIDDEN, expression_path, detail=why)
+            yield forbidden(expression_path, why)
         total_label = f"{_KEY} estimated rule cost total for entire OpenAPIv3 schema"
-        yield FieldError(Fault.FORBIDDEN, path, detail=_exceeds_text(total_label, total, _OF_A_SCHEMA))
+        yield forbidden(path, _exceeds_text(total_label, total, _OF_A_SCHEMA))
 
 
 def _expression_costs(node: SchemaNode, path: str, times: int | None, *, root: bool) -> Iterator[tuple[str, str, int]]:

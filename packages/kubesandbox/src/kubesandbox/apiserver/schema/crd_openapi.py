@@ -9,7 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from kubesandbox.apiserver.schema.field_errors import Fault, FieldError, not_supported
+from kubesandbox.apiserver.schema.field_errors import (
+    Fault,
+    FieldError,
+    forbidden,
+    invalid,
+    one_of,
+    required,
+)
 
 JSON = dict[str, Any]
 Errors = Iterator[FieldError]
@@ -28,17 +35,16 @@ def openapi_faults(schema: JSON, path: str, rules: Rules, uncorrelated: str = ""
     yield from _forbidden_faults(schema, path)
     if schema.get("uniqueItems"):
         detail = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
-        yield FieldError(Fault.FORBIDDEN, f"{path}.uniqueItems", detail=detail)
+        yield forbidden(f"{path}.uniqueItems", detail)
     additional = schema.get("additionalProperties")
     if schema.get("properties") and additional is not None and additional is not True:
-        detail = "additionalProperties and properties are mutual exclusive"
-        yield FieldError(Fault.FORBIDDEN, f"{path}.additionalProperties", detail=detail)
+        yield forbidden(f"{path}.additionalProperties", "additionalProperties and properties are mutual exclusive")
     for child_path, child in child_schemas(schema, path):
         yield from openapi_faults(
             child, child_path, rules, uncorrelated or _uncorrelated_path(schema, path, child_path)
         )
     if schema.get(_PRESERVE) is False:
-        yield FieldError(Fault.INVALID, f"{path}.{_PRESERVE}", False, "must be true or undefined")
+        yield invalid(f"{path}.{_PRESERVE}", False, "must be true or undefined")
     yield from _map_type_faults(schema, path)
     yield from _list_type_faults(schema, path)
     yield from _list_map_key_faults(schema, path)
@@ -74,17 +80,15 @@ def can_be_structural(schema: JSON) -> bool:
 def _forbidden_faults(schema: JSON, path: str) -> Errors:
     """Yields a fault for each keyword that structural schemas must not have."""
     kind = schema.get("type") or ""
-    if kind and kind not in _TYPES:
-        yield not_supported(f"{path}.type", kind, _TYPES)
+    if kind:
+        yield from one_of(f"{path}.type", kind, _TYPES)
     for key in _FORBIDDEN:
         if schema.get(key):
-            yield FieldError(Fault.FORBIDDEN, f"{path}.{key}", detail=f"{key} is not supported")
+            yield forbidden(f"{path}.{key}", f"{key} is not supported")
     if kind == "null":
-        detail = "type cannot be set to null, use nullable as an alternative"
-        yield FieldError(Fault.FORBIDDEN, f"{path}.type", detail=detail)
+        yield forbidden(f"{path}.type", "type cannot be set to null, use nullable as an alternative")
     if isinstance(schema.get("items"), list):
-        detail = "items must be a schema object and not an array"
-        yield FieldError(Fault.FORBIDDEN, f"{path}.items", detail=detail)
+        yield forbidden(f"{path}.items", "items must be a schema object and not an array")
 
 
 def _of_type(schema: JSON, path: str, expected_type: str, key: str) -> Errors:
@@ -100,8 +104,7 @@ def _map_type_faults(schema: JSON, path: str) -> Errors:
     if map_type is None:
         return
     yield from _of_type(schema, path, "object", _MAP_TYPE)
-    if map_type not in ("atomic", "granular"):
-        yield not_supported(f"{path}.{_MAP_TYPE}", map_type, ("atomic", "granular"))
+    yield from one_of(f"{path}.{_MAP_TYPE}", map_type, ("atomic", "granular"))
 
 
 def _list_type_faults(schema: JSON, path: str) -> Errors:
@@ -113,8 +116,7 @@ def _list_type_faults(schema: JSON, path: str) -> Errors:
         yield from type_faults
         if not type_faults and list_type == "set":
             yield from _set_items(schema.get("items"), f"{path}.items")
-        if list_type not in ("atomic", "set", "map"):
-            yield not_supported(type_path, list_type, ("atomic", "set", "map"))
+        yield from one_of(type_path, list_type, ("atomic", "set", "map"))
     if keys and list_type != "map":
         fault = Fault.REQUIRED if list_type is None else Fault.INVALID
         yield FieldError(fault, type_path, list_type, f"must be map if {_LIST_KEYS} is non-empty")
@@ -126,9 +128,9 @@ def _set_items(items: Any, path: str) -> Errors:
         return
     detail = "must be atomic as item of a list with x-kubernetes-list-type=set"
     if items.get("type") == "array" and items.get(_LIST_TYPE, "atomic") != "atomic":
-        yield FieldError(Fault.INVALID, f"{path}.{_LIST_TYPE}", items[_LIST_TYPE], detail)
+        yield invalid(f"{path}.{_LIST_TYPE}", items[_LIST_TYPE], detail)
     if items.get("type") == "object" and items.get(_MAP_TYPE) != "atomic":
-        yield FieldError(Fault.INVALID, f"{path}.{_MAP_TYPE}", items.get(_LIST_TYPE), detail)
+        yield invalid(f"{path}.{_MAP_TYPE}", items.get(_LIST_TYPE), detail)
 
 
 def _list_map_key_faults(schema: JSON, path: str) -> Errors:
@@ -139,40 +141,37 @@ def _list_map_key_faults(schema: JSON, path: str) -> Errors:
     if list_type not in ("map", "set") or not isinstance(items, dict):
         return
     if items.get("nullable"):
-        detail = f"cannot be nullable when x-kubernetes-list-type is {list_type}"
-        yield FieldError(Fault.FORBIDDEN, f"{path}.items.nullable", detail=detail)
+        yield forbidden(f"{path}.items.nullable", f"cannot be nullable when x-kubernetes-list-type is {list_type}")
     for key in keys if list_type == "map" else ():
         member = (items.get("properties") or {}).get(key)
         if member is None:
             continue
         property_path = f"{path}.items.properties[{key}]"
         if key not in (items.get("required") or ()) and member.get("default") is None:
-            detail = f"{_KEY_NEEDED} have a default or be a required property"
-            yield FieldError(Fault.REQUIRED, f"{property_path}.default", detail=detail)
+            yield required(f"{property_path}.default", f"{_KEY_NEEDED} have a default or be a required property")
         if member.get("nullable"):
             detail = "this property is in x-kubernetes-list-map-keys, so it cannot be nullable"
-            yield FieldError(Fault.FORBIDDEN, f"{property_path}.nullable", detail=detail)
+            yield forbidden(f"{property_path}.nullable", detail)
 
 
 def _faults_of_keys(keys: list[str], items: Any, path: str) -> Errors:
     """Yields a fault for each key that the items do not have, or that may be absent."""
     keys_path = f"{path}.{_LIST_KEYS}"
     if not keys:
-        yield FieldError(Fault.REQUIRED, keys_path, detail="must not be empty if x-kubernetes-list-type is map")
+        yield required(keys_path, "must not be empty if x-kubernetes-list-type is map")
     if not isinstance(items, dict):
-        detail = "must have a schema if x-kubernetes-list-type is map"
-        yield FieldError(Fault.REQUIRED, f"{path}.items", detail=detail)
+        yield required(f"{path}.items", "must have a schema if x-kubernetes-list-type is map")
         return
     if items.get("type") != "object":
         detail = "must be object if parent array's x-kubernetes-list-type is map"
-        yield FieldError(Fault.INVALID, f"{path}.items.type", items.get("type") or "", detail)
+        yield invalid(f"{path}.items.type", items.get("type") or "", detail)
         return
     for index, key in enumerate(keys):
         member = (items.get("properties") or {}).get(key)
         if member is None:
-            yield FieldError(Fault.INVALID, keys_path, keys, "entries must all be names of item properties")
+            yield invalid(keys_path, keys, "entries must all be names of item properties")
         elif member.get("type") in ("array", "object"):
             detail = "must be a scalar type if parent array's x-kubernetes-list-type is map"
-            yield FieldError(Fault.INVALID, f"{path}.items.properties[{key}].type", items["type"], detail)
+            yield invalid(f"{path}.items.properties[{key}].type", items["type"], detail)
         if key in keys[:index]:
-            yield FieldError(Fault.INVALID, keys_path, keys, "must not contain duplicate entries")
+            yield invalid(keys_path, keys, "must not contain duplicate entries")

@@ -11,8 +11,7 @@ from typing import Any
 from kubekit.lang.cel import CelError
 from kubekit.lang.cel_types import BOOL, DYN, STRING, CelType, result_type, type_faults
 from kubesandbox.apiserver.schema.cel_declarations import declared_type
-from kubesandbox.apiserver.schema.field_errors import Fault, FieldError, Verbatim, not_supported
-from kubesandbox.apiserver.schema.go_json import go_json
+from kubesandbox.apiserver.schema.field_errors import FieldError, Verbatim, go_json, invalid, not_supported, required
 from kubesandbox.apiserver.schema.rules import CompiledRule
 from kubesandbox.apiserver.schema.structural import Rule, SchemaError, SchemaNode, compile_node
 
@@ -39,18 +38,16 @@ def _message_faults(schema: JSON, raw: JSON, rule_path: str) -> Errors:
     """Yields the faults of a rule's text, message, reason and field path."""
     rule, message = raw.get("rule") or "", raw.get("message") or ""
     if not rule.strip():
-        yield FieldError(Fault.REQUIRED, f"{rule_path}.rule", detail="rule is not specified")
+        yield required(f"{rule_path}.rule", "rule is not specified")
     elif message and not message.strip():
-        yield FieldError(Fault.INVALID, f"{rule_path}.message", message, "must be non-empty if specified")
+        yield invalid(f"{rule_path}.message", message, "must be non-empty if specified")
     elif "\n" in message.strip():
-        yield FieldError(Fault.INVALID, f"{rule_path}.message", message, "must not contain line breaks")
+        yield invalid(f"{rule_path}.message", message, "must not contain line breaks")
     elif "\n" in rule.strip() and not message:
-        detail = "message must be specified if rule contains line breaks"
-        yield FieldError(Fault.REQUIRED, f"{rule_path}.message", detail=detail)
+        yield required(f"{rule_path}.message", "message must be specified if rule contains line breaks")
     expression = raw.get("messageExpression") or ""
     if expression and not expression.strip():
-        detail = "messageExpression must be non-empty if specified"
-        yield FieldError(Fault.REQUIRED, f"{rule_path}.messageExpression", detail=detail)
+        yield required(f"{rule_path}.messageExpression", "messageExpression must be non-empty if specified")
     if raw.get("reason") is not None and raw["reason"] not in _REASONS:
         yield not_supported(f"{rule_path}.reason", raw["reason"], _REASONS)
     yield from _field_path_faults(schema, raw.get("fieldPath") or "", f"{rule_path}.fieldPath")
@@ -61,11 +58,11 @@ def _field_path_faults(schema: JSON, field_path: str, fault_path: str) -> Errors
     if not field_path:
         return
     if not field_path.strip():
-        yield FieldError(Fault.INVALID, fault_path, field_path, "must be non-empty if specified")
+        yield invalid(fault_path, field_path, "must be non-empty if specified")
     if "\n" in field_path:
-        yield FieldError(Fault.INVALID, fault_path, field_path, "must not contain line breaks")
+        yield invalid(fault_path, field_path, "must not contain line breaks")
     if not _is_path(schema, field_path):
-        yield FieldError(Fault.INVALID, fault_path, field_path, "must be a valid path")
+        yield invalid(fault_path, field_path, "must be a valid path")
 
 
 def _is_path(schema: JSON, field_path: str) -> bool:
@@ -110,13 +107,13 @@ def _compilation_faults(schema: JSON, path: str, uncorrelated: str) -> Errors:
         except CelError as error:
             compiled, why = None, str(error)
         if compiled is None:
-            yield FieldError(Fault.INVALID, f"{rule_path}.rule", _rule_as_go(raw), f"compilation failed: {why}")
+            yield invalid(f"{rule_path}.rule", _rule_as_go(raw), f"compilation failed: {why}")
             continue
         yield from _result_type_faults(compiled, raw, variables, rule_path)
         # Items of sets and atomic lists have no identity, so oldSelf has no value for them.
         if compiled.transition and uncorrelated:
             detail = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {uncorrelated}"
-            yield FieldError(Fault.INVALID, f"{rule_path}.rule", rule.rule, detail)
+            yield invalid(f"{rule_path}.rule", rule.rule, detail)
 
 
 def _rule_variables(node: SchemaNode, path: str, rule: Rule) -> dict[str, CelType]:
@@ -134,19 +131,18 @@ def _result_type_faults(
         "bool",
         "dyn",
     ):
-        yield FieldError(Fault.INVALID, f"{rule_path}.rule", _rule_as_go(raw), "cel expression must evaluate to a bool")
+        yield invalid(f"{rule_path}.rule", _rule_as_go(raw), "cel expression must evaluate to a bool")
     if compiled.message is None:
         return
     expression = compiled.rule.message_expression
     if why := type_faults(expression, variables):
         detail = f"messageExpression compilation failed: {why}"
-        yield FieldError(Fault.INVALID, f"{rule_path}.messageExpression", _rule_as_go(raw), detail)
+        yield invalid(f"{rule_path}.messageExpression", _rule_as_go(raw), detail)
     elif result_type(expression, variables) not in (STRING, DYN) or compiled.message.result_type not in (
         "string",
         "dyn",
     ):
-        detail = "messageExpression must evaluate to a string"
-        yield FieldError(Fault.INVALID, f"{rule_path}.messageExpression", _rule_as_go(raw), detail)
+        yield invalid(f"{rule_path}.messageExpression", _rule_as_go(raw), "messageExpression must evaluate to a string")
 
 
 def _rule_as_go(raw: Mapping[str, Any]) -> Verbatim:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kubekit.lang.regexp import RegexpError, compile_regexp
-from kubesandbox.apiserver.schema.field_errors import Fault, FieldError
+from kubesandbox.apiserver.schema.field_errors import Fault, FieldError, forbidden, invalid, required
 
 JSON = dict[str, Any]
 Errors = Iterator[FieldError]
@@ -49,14 +49,14 @@ def structural(schema: JSON, path: str) -> list[FieldError]:
 def _shape_faults(schema: JSON, path: str, level: str) -> Errors:
     """Yields what a schema lacks or has too much to be structural; `level` is root, field or item."""
     if schema.get("type") == "array" and schema.get("items") is None:
-        yield FieldError(Fault.REQUIRED, f"{path}.items", detail="must be specified")
+        yield required(f"{path}.items", "must be specified")
     if isinstance(schema.get("items"), dict):
         yield from _shape_faults(schema["items"], f"{path}.items", "item")
     for name, child in (schema.get("properties") or {}).items():
         yield from _shape_faults(child, f"{path}.properties[{name}]", "field")
     if schema.get("additionalProperties") is not None:
         if level == "root":
-            yield FieldError(Fault.FORBIDDEN, f"{path}.additionalProperties", detail="must not be used at the root")
+            yield forbidden(f"{path}.additionalProperties", "must not be used at the root")
         if isinstance(schema["additionalProperties"], dict):
             yield from _shape_faults(schema["additionalProperties"], f"{path}.additionalProperties", "field")
     yield from _extension_faults(schema, path)
@@ -68,7 +68,7 @@ def _shape_faults(schema: JSON, path: str, level: str) -> Errors:
 def _extension_faults(schema: JSON, path: str) -> Errors:
     for key in (_PRESERVE, _EMBEDDED):
         if schema.get(_INT_OR_STRING) and schema.get(key):
-            yield FieldError(Fault.INVALID, f"{path}.{key}", True, f"must be false if {_INT_OR_STRING} is true")
+            yield invalid(f"{path}.{key}", True, f"must be false if {_INT_OR_STRING} is true")
 
 
 def _type_faults(schema: JSON, path: str, level: str) -> Errors:
@@ -78,15 +78,13 @@ def _type_faults(schema: JSON, path: str, level: str) -> Errors:
         detail = f"must be object if {_EMBEDDED} is true"
         yield FieldError(Fault.INVALID if kind else Fault.REQUIRED, type_path, kind, detail)
     elif not kind and not schema.get(_INT_OR_STRING) and not schema.get(_PRESERVE):
-        yield FieldError(Fault.REQUIRED, type_path, detail=_EMPTY_TYPE[level])
+        yield required(type_path, _EMPTY_TYPE[level])
     if schema.get(_EMBEDDED) and schema.get("additionalProperties") is not None:
-        detail = f"must not be used if {_EMBEDDED} is set"
-        yield FieldError(Fault.FORBIDDEN, f"{path}.additionalProperties", detail=detail)
+        yield forbidden(f"{path}.additionalProperties", f"must not be used if {_EMBEDDED} is set")
     if level == "root" and kind and kind != "object":
-        yield FieldError(Fault.INVALID, type_path, kind, "must be object at the root")
+        yield invalid(type_path, kind, "must be object at the root")
     if schema.get(_EMBEDDED) and not schema.get(_PRESERVE) and not schema.get("properties"):
-        detail = f"must not be empty if {_EMBEDDED} is true without {_PRESERVE}"
-        yield FieldError(Fault.REQUIRED, f"{path}.properties", detail=detail)
+        yield required(f"{path}.properties", f"must not be empty if {_EMBEDDED} is true without {_PRESERVE}")
 
 
 def _metadata_faults(schema: JSON, path: str, level: str) -> Errors:
@@ -97,10 +95,10 @@ def _metadata_faults(schema: JSON, path: str, level: str) -> Errors:
     for name, expected_type in (("kind", "string"), ("apiVersion", "string"), ("metadata", "object")):
         if name in properties and properties[name].get("type") != expected_type:
             type_path = f"{path}.properties[{name}].type"
-            yield FieldError(Fault.INVALID, type_path, properties[name].get("type") or "", f"must be {expected_type}")
+            yield invalid(type_path, properties[name].get("type") or "", f"must be {expected_type}")
     if level == "root" and not _only_names(properties.get("metadata") or {}):
         detail = "must not specify anything other than name and generateName, but metadata is implicitly specified"
-        yield FieldError(Fault.FORBIDDEN, f"{path}.properties[metadata]", detail=detail)
+        yield forbidden(f"{path}.properties[metadata]", detail)
 
 
 def _only_names(metadata: JSON) -> bool:
@@ -134,8 +132,7 @@ def _pattern_faults(pattern: str, path: str) -> Errors:
     try:
         compile_regexp(pattern)
     except RegexpError as error:
-        detail = f"must be a valid regular expression, but isn't: {error}"
-        yield FieldError(Fault.INVALID, f"{path}.pattern", pattern, detail)
+        yield invalid(f"{path}.pattern", pattern, f"must be a valid regular expression, but isn't: {error}")
 
 
 def _nested_faults(schema: JSON, path: str) -> Errors:
@@ -147,10 +144,9 @@ def _nested_faults(schema: JSON, path: str) -> Errors:
         yield from _nested_faults(child, f"{path}.properties[{name}]")
     for key, detail in _NOT_NESTED.items():
         if schema.get(key):
-            yield FieldError(Fault.FORBIDDEN, f"{path}.{key}", detail=f"{detail} to be structural")
+            yield forbidden(f"{path}.{key}", f"{detail} to be structural")
     if "metadata" in (schema.get("properties") or {}):
-        detail = "must not be specified in a nested context"
-        yield FieldError(Fault.FORBIDDEN, f"{path}.properties[metadata]", detail=detail)
+        yield forbidden(f"{path}.properties[metadata]", "must not be specified in a nested context")
 
 
 def _completeness_faults(outer: JSON, schema: JSON | None, path: str, fault_path: str) -> Errors:
@@ -165,7 +161,7 @@ def _completeness_faults(outer: JSON, schema: JSON | None, path: str, fault_path
 def _complete_nested(outer: JSON, schema: JSON | None, path: str, fault_path: str) -> Errors:
     """Yields the faults of one alternative against the schema outside of it."""
     if schema is None:
-        yield FieldError(Fault.REQUIRED, path, detail=f"because it is defined in {fault_path}")
+        yield required(path, f"because it is defined in {fault_path}")
         return
     yield from _completeness_faults(outer, schema, path, fault_path)
     if isinstance(outer.get("items"), dict):

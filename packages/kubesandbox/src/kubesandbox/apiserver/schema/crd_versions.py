@@ -15,8 +15,7 @@ from kubesandbox.apiserver.schema.crd_costs import cost_faults
 from kubesandbox.apiserver.schema.crd_openapi import can_be_structural, child_schemas, openapi_faults
 from kubesandbox.apiserver.schema.crd_rules import rule_faults
 from kubesandbox.apiserver.schema.crd_structure import structural
-from kubesandbox.apiserver.schema.field_errors import Fault, FieldError, Verbatim
-from kubesandbox.apiserver.schema.go_json import go_json
+from kubesandbox.apiserver.schema.field_errors import Fault, FieldError, Verbatim, forbidden, go_json, invalid, required
 from kubesandbox.apiserver.schema.name_rules import dns1035_label_faults
 from kubesandbox.apiserver.schema.pruning import prune_unknown
 from kubesandbox.apiserver.schema.structural import SchemaError, compile_node
@@ -48,17 +47,17 @@ def version_faults(spec: JSON) -> Errors:
     names = [version.get("name", "") for version in listed]
     for index, version in enumerate(listed):
         if faults := dns1035_label_faults(names[index]):
-            yield FieldError(Fault.INVALID, f"spec.versions[{index}].name", names[index], faults)
+            yield invalid(f"spec.versions[{index}].name", names[index], faults)
         yield from _deprecation_faults(version, f"spec.versions[{index}].deprecationWarning")
         if _schema_of(version) is None:
-            yield FieldError(Fault.REQUIRED, f"spec.versions[{index}].schema.openAPIV3Schema")
+            yield required(f"spec.versions[{index}].schema.openAPIV3Schema")
     if names and (faults := dns1035_label_faults(names[0])):
-        yield FieldError(Fault.INVALID, "spec.version", names[0], faults)
+        yield invalid("spec.version", names[0], faults)
     if len(set(names)) != len(names):
-        yield FieldError(Fault.INVALID, "spec.versions", _versions_as_go(listed), "must contain unique version names")
+        yield invalid("spec.versions", _versions_as_go(listed), "must contain unique version names")
     if sum(bool(version.get("storage")) for version in listed) != 1:
         detail = "must have exactly one version marked as storage version"
-        yield FieldError(Fault.INVALID, "spec.versions", _versions_as_go(listed), detail)
+        yield invalid("spec.versions", _versions_as_go(listed), detail)
     yield from _part_faults(listed)
 
 
@@ -77,7 +76,7 @@ def _part_faults(versions: list[JSON]) -> Errors:
                 yield from _faults_of_part(key, version, place)
         if version.get("selectableFields") and "schema" in shared and "selectableFields" not in shared:
             detail = "may only be set when `version.schema.openAPIV3Schema` is not included"
-            yield FieldError(Fault.INVALID, f"spec.versions[{index}].selectableFields", "", detail)
+            yield invalid(f"spec.versions[{index}].selectableFields", "", detail)
 
 
 def _are_alike(values: list[Any]) -> bool:
@@ -122,11 +121,11 @@ def _deprecation_faults(version: JSON, path: str) -> Errors:
     if warning is None:
         return
     if not version.get("deprecated"):
-        yield FieldError(Fault.INVALID, path, warning, "can only be set for deprecated versions")
+        yield invalid(path, warning, "can only be set for deprecated versions")
     elif not warning:
-        yield FieldError(Fault.INVALID, path, warning, "must not be an empty string")
+        yield invalid(path, warning, "must not be an empty string")
     elif len(warning) > 256:
-        yield FieldError(Fault.INVALID, path, warning, "must be <= 256 characters long")
+        yield invalid(path, warning, "must be <= 256 characters long")
 
 
 @dataclass(frozen=True)
@@ -152,9 +151,7 @@ def schema_faults(schema: JSON, path: str) -> Errors:
     can_have_structure = can_be_structural(schema)
     structure_faults = [*structural(schema, path), *_faults_of_defaults(schema, path)] if can_have_structure else []
     if schema.get("nullable"):
-        structure_faults.append(
-            FieldError(Fault.FORBIDDEN, f"{path}.nullable", detail="nullable cannot be true at the root")
-        )
+        structure_faults.append(forbidden(f"{path}.nullable", "nullable cannot be true at the root"))
     yield from structure_faults
     faults = [*openapi_faults(schema, path, _no_rules if structure_faults or not can_have_structure else rule_faults)]
     yield from faults
@@ -187,7 +184,7 @@ def _default_faults(schema: JSON, path: str) -> Errors:
         return
     value = schema["default"]
     if prune_unknown(node, value, is_resource=node.embedded)[0] != value:
-        yield FieldError(Fault.INVALID, f"{path}.default", value, "must not have unknown fields")
+        yield invalid(f"{path}.default", value, "must not have unknown fields")
     for error in validate_value(node, value):
         fault_path = f"{path}.default{'.' if error.path else ''}{error.path}"
         yield FieldError(error.fault, fault_path, error.value, error.detail)
@@ -199,19 +196,19 @@ _COLUMN_TYPES = "boolean,date,integer,number,string"
 def _column_faults(column: JSON, path: str) -> Errors:
     """Yields the faults of an additionalPrinterColumn."""
     if not column.get("name"):
-        yield FieldError(Fault.REQUIRED, f"{path}.name")
+        yield required(f"{path}.name")
     kind = column.get("type")
     if kind not in _COLUMN_TYPES.split(","):
         fault = Fault.INVALID if kind else Fault.REQUIRED
         yield FieldError(fault, f"{path}.type", kind, f"must be one of {_COLUMN_TYPES}")
     if not column.get("jsonPath"):
-        yield FieldError(Fault.REQUIRED, f"{path}.JSONPath")
+        yield required(f"{path}.JSONPath")
     elif not column["jsonPath"].startswith("."):
         yield _simple_path(column["jsonPath"], f"{path}.JSONPath")
 
 
 def _simple_path(path_text: str, path: str) -> FieldError:
-    return FieldError(Fault.INVALID, path, path_text, "must be a simple json path starting with .")
+    return invalid(path, path_text, "must be a simple json path starting with .")
 
 
 def _scale_faults(scale: JSON | None, path: str) -> Errors:
@@ -221,35 +218,33 @@ def _scale_faults(scale: JSON | None, path: str) -> Errors:
     for key, under in (("specReplicasPath", ".spec"), ("statusReplicasPath", ".status")):
         path_text = scale.get(key) or ""
         if not path_text:
-            yield FieldError(Fault.REQUIRED, f"{path}.{key}")
+            yield required(f"{path}.{key}")
         elif not path_text.startswith("."):
             yield _simple_path(path_text, f"{path}.{key}")
         elif not path_text.startswith(f"{under}."):
-            yield FieldError(Fault.INVALID, f"{path}.{key}", path_text, f"should be a json path under {under}")
+            yield invalid(f"{path}.{key}", path_text, f"should be a json path under {under}")
     path_text = scale.get("labelSelectorPath") or ""
     if path_text and not path_text.startswith((".spec.", ".status.")):
-        detail = "should be a json path under either .spec or .status"
-        yield FieldError(Fault.INVALID, f"{path}.labelSelectorPath", path_text, detail)
+        yield invalid(f"{path}.labelSelectorPath", path_text, "should be a json path under either .spec or .status")
 
 
 def _selectable_faults(field_path: str, schema: JSON, path: str) -> Errors:
     """Yields a fault if a selectable field is not a scalar field of the schema."""
     if not field_path:
-        yield FieldError(Fault.REQUIRED, path)
+        yield required(path)
         return
     branch: Any = schema
     for name in field_path.lstrip(".").split("."):
         branch = (branch.get("properties") or {}).get(name)
         if not isinstance(branch, dict):
-            detail = f"is an invalid path: does not refer to a valid field: {field_path}"
-            yield FieldError(Fault.INVALID, path, field_path, detail)
+            yield invalid(path, field_path, f"is an invalid path: does not refer to a valid field: {field_path}")
             return
     if field_path.startswith(".metadata"):
-        yield FieldError(Fault.INVALID, path, field_path, "must not point to fields in metadata")
+        yield invalid(path, field_path, "must not point to fields in metadata")
     if branch.get("type") not in ("string", "boolean", "integer"):
         detail = "must point to a field of type string, boolean or integer. "
         detail += "Enum string fields and strings with formats are allowed."
-        yield FieldError(Fault.INVALID, path, field_path, detail)
+        yield invalid(path, field_path, detail)
 
 
 # -- warnings ----------------------------------------------------------------------------------------------------------

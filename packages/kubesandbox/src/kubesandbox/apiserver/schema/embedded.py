@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kubesandbox.apiserver.schema import object_meta, typed
-from kubesandbox.apiserver.schema.field_errors import Fault, FieldError
-from kubesandbox.apiserver.schema.go_json import go_json
+from kubesandbox.apiserver.schema.field_errors import FieldError, go_json, invalid, required
 from kubesandbox.apiserver.schema.name_rules import dns1035_label_faults
 from kubesandbox.apiserver.schema.structural import SchemaNode
 from kubesandbox.apiserver.schema.typed import DecodeError
@@ -86,19 +85,15 @@ def _resource_faults(value: JSON, path: str) -> Iterator[FieldError]:
     for key in ("apiVersion", "kind"):
         field_value = value.get(key)
         if key not in value:
-            yield FieldError(Fault.REQUIRED, f"{path}.{key}")
+            yield required(f"{path}.{key}")
         elif not isinstance(field_value, str):
-            yield FieldError(Fault.INVALID, f"{path}.{key}", field_value, "must be a string")
+            yield invalid(f"{path}.{key}", field_value, "must be a string")
         elif not field_value:
-            yield FieldError(Fault.INVALID, f"{path}.{key}", field_value, "must not be empty")
+            yield invalid(f"{path}.{key}", field_value, "must not be empty")
         elif key == "kind" and (why := dns1035_label_faults(field_value.lower())):
-            yield FieldError(
-                Fault.INVALID, f"{path}.kind", field_value, f"may have mixed case, but should otherwise match: {why}"
-            )
+            yield invalid(f"{path}.kind", field_value, f"may have mixed case, but should otherwise match: {why}")
         elif key == "apiVersion" and field_value.count("/") > 1:
-            yield FieldError(
-                Fault.INVALID, f"{path}.apiVersion", field_value, f"unexpected GroupVersion string: {field_value}"
-            )
+            yield invalid(f"{path}.apiVersion", field_value, f"unexpected GroupVersion string: {field_value}")
     if isinstance(metadata := value.get("metadata"), dict):
         yield from object_meta.metadata_faults(metadata, f"{path}.metadata")
         yield from object_meta.finalizer_faults(metadata.get("finalizers") or (), f"{path}.metadata.finalizers")

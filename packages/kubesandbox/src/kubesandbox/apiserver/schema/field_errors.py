@@ -1,14 +1,12 @@
-"""Field errors, worded as k8s.io/apimachinery's `field.Error` words them.
+"""Field errors, worded as k8s.io/apimachinery's `field.Error` words them, and values as Go prints them.
 
-In: a path, the kind of fault, the offending value. Out: a `FieldError` whose `body` is the message of a Status cause
-and whose `str()` is the text in the joined message of an Invalid status. The wording is a contract: users search for
-it.
+Clients and users search for the exact wording.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -28,16 +26,6 @@ class Fault(Enum):
     INTERNAL = ("InternalError", "Internal error")
     TYPE_INVALID = ("FieldValueTypeInvalid", "Invalid value")
 
-    @property
-    def reason(self) -> str:
-        """The cause's `reason`."""
-        return self.value[0]
-
-    @property
-    def words(self) -> str:
-        """The words that open the message."""
-        return self.value[1]
-
 
 # Messages of these faults omit the value: it is absent, huge or secret.
 _WITHOUT_VALUE = frozenset({Fault.REQUIRED, Fault.FORBIDDEN, Fault.TOO_LONG, Fault.INTERNAL})
@@ -55,7 +43,7 @@ class FieldError:
     @property
     def reason(self) -> str:
         """The cause's `reason`, such as `FieldValueRequired`."""
-        return self.fault.reason
+        return self.fault.value[0]
 
     @property
     def field(self) -> str:
@@ -65,7 +53,7 @@ class FieldError:
     @property
     def body(self) -> str:
         """The message of a Status cause, without the path."""
-        words = self.fault.words
+        words = self.fault.value[1]
         if self.fault not in _WITHOUT_VALUE:
             # kube-openapi shows the type of the value here, and the type of null is null.
             has_no_value = self.value is None and self.fault is Fault.TYPE_INVALID
@@ -74,6 +62,49 @@ class FieldError:
 
     def __str__(self) -> str:
         return f"{self.field}: {self.body}"
+
+
+def required(path: str, detail: str = "") -> FieldError:
+    """Returns the fault of an absent field."""
+    return FieldError(Fault.REQUIRED, path, None, detail)
+
+
+def invalid(path: str, value: Any, detail: str) -> FieldError:
+    """Returns the fault of an invalid value."""
+    return FieldError(Fault.INVALID, path, value, detail)
+
+
+def forbidden(path: str, detail: str = "") -> FieldError:
+    """Returns the fault of a field that must not be set, or not to this value; the message omits the value."""
+    return FieldError(Fault.FORBIDDEN, path, None, detail)
+
+
+def duplicate(path: str, value: Any) -> FieldError:
+    """Returns the fault of a value that must be unique."""
+    return FieldError(Fault.DUPLICATE, path, value)
+
+
+def not_supported(path: str, value: Any, supported: Iterable[str]) -> FieldError:
+    """Returns the fault of a value that is not one of the supported ones."""
+    listed = ", ".join(f'"{value}"' for value in supported)
+    return FieldError(Fault.NOT_SUPPORTED, path, value, f"supported values: {listed}")
+
+
+def one_of(path: str, value: Any, supported: Collection[str]) -> Iterator[FieldError]:
+    """Yields a fault unless the value is one of the supported ones."""
+    if value not in supported:
+        yield not_supported(path, value, supported)
+
+
+def aggregate_text(errors: list[FieldError]) -> str:
+    """Returns the errors as an Invalid status quotes them: a single one bare, several in brackets."""
+    texts = list(dict.fromkeys(str(error) for error in errors))
+    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+
+
+# -- values as Go prints them ------------------------------------------------------------------------------------------
+
+_ESCAPED = {ord(each): f"\\u{ord(each):04x}" for each in "<>&\u2028\u2029"}
 
 
 class Verbatim(str):
@@ -93,13 +124,15 @@ def show_value(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False, sort_keys=True)
 
 
-def not_supported(path: str, value: Any, supported: Iterable[str]) -> FieldError:
-    """Returns the fault of a value that is not one of the supported ones."""
-    listed = ", ".join(f'"{value}"' for value in supported)
-    return FieldError(Fault.NOT_SUPPORTED, path, value, f"supported values: {listed}")
+def go_json(value: Any) -> str:
+    """Returns compact JSON with members in the given order and HTML's characters escaped, as Go's encoder does."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).translate(_ESCAPED)
 
 
-def aggregate_text(errors: list[FieldError]) -> str:
-    """Returns the errors as one text, as an Invalid status quotes them: a single one bare, several in brackets."""
-    texts = list(dict.fromkeys(str(error) for error in errors))
-    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+def go_plain(value: Any) -> str:
+    """Returns a value as Go's `%v` prints it."""
+    if isinstance(value, dict):
+        return f"map[{' '.join(f'{key}:{go_plain(value[key])}' for key in sorted(value))}]"
+    if isinstance(value, list):
+        return f"[{' '.join(map(go_plain, value))}]"
+    return "<nil>" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from kubesandbox.apiserver.schema.field_errors import Fault, FieldError
+from kubesandbox.apiserver.schema.field_errors import FieldError, duplicate
 from kubesandbox.apiserver.schema.structural import SchemaNode
 from kubesandbox.apiserver.schema.validate import MISSING, correlated_items, key_fields
 
@@ -57,4 +57,4 @@ def _repeated_items(node: SchemaNode, value: list[Any], path: str) -> Iterator[F
         occurrences[text] += 1
         # Reported once, at the second occurrence, however often the entry occurs.
         if occurrences[text] == 2:
-            yield FieldError(Fault.DUPLICATE, f"{path}[{index}]", identity)
+            yield duplicate(f"{path}[{index}]", identity)

@@ -9,8 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from kubesandbox.apiserver.schema.field_errors import Fault, FieldError, Verbatim
-from kubesandbox.apiserver.schema.go_json import struct_text
+from kubesandbox.apiserver.schema.field_errors import Fault, FieldError, Verbatim, forbidden, go_json, invalid
 from kubesandbox.apiserver.schema.name_rules import dns1123_subdomain_faults
 
 JSON = dict[str, Any]
@@ -45,10 +44,9 @@ def finalizer_faults(values: Iterable[str], path: str = "metadata.finalizers") -
     values = list(values)
     for value in values:
         for why in qualified_name(value):
-            yield FieldError(Fault.INVALID, path, value, why)
+            yield invalid(path, value, why)
     if ORPHAN in values and FOREGROUND in values:
-        why = f"finalizer {ORPHAN} and {FOREGROUND} cannot be both set"
-        yield FieldError(Fault.INVALID, path, values, why)
+        yield invalid(path, values, f"finalizer {ORPHAN} and {FOREGROUND} cannot be both set")
 
 
 def no_new_finalizers(new: Iterable[str], old: Iterable[str]) -> Faults:
@@ -56,7 +54,7 @@ def no_new_finalizers(new: Iterable[str], old: Iterable[str]) -> Faults:
     if extra := sorted({*new} - {*old}):
         listed = ", ".join(f'"{finalizer}"' for finalizer in extra)
         why = "no new finalizers can be added if the object is being deleted, found new finalizers "
-        yield FieldError(Fault.FORBIDDEN, "metadata.finalizers", None, f"{why}[]string{{{listed}}}")
+        yield forbidden("metadata.finalizers", f"{why}[]string{{{listed}}}")
 
 
 def unqualified_finalizers(values: Iterable[str]) -> Iterator[FieldError]:
@@ -64,17 +62,16 @@ def unqualified_finalizers(values: Iterable[str]) -> Iterator[FieldError]:
     for index, value in enumerate(values):
         path = f"metadata.finalizers[{index}]"
         if "/" not in value and value not in STANDARD_FINALIZERS:
-            why = "name is neither a standard finalizer name nor is it fully qualified"
-            yield FieldError(Fault.INVALID, path, value, why)
+            yield invalid(path, value, "name is neither a standard finalizer name nor is it fully qualified")
 
 
 def label_faults(values: JSON, path: str) -> Faults:
     """Yields the faults of labels: a key is a qualified name, a value has at most 63 characters of the allowed set."""
     for key, value in values.items():
         for why in qualified_name(key):
-            yield FieldError(Fault.INVALID, path, key, why)
+            yield invalid(path, key, why)
         for why in label_value(str(value)):
-            yield FieldError(Fault.INVALID, path, value, why)
+            yield invalid(path, value, why)
 
 
 def label_value(value: str) -> list[str]:
@@ -87,10 +84,15 @@ def _annotation_faults(annotations: JSON, path: str) -> Faults:
     """Yields the faults of annotations: each key, and 256 KiB for all together."""
     for key in annotations:
         for why in qualified_name(key.lower()):
-            yield FieldError(Fault.INVALID, path, key, why)
+            yield invalid(path, key, why)
     size = sum(len(str(key).encode()) + len(str(value).encode()) for key, value in annotations.items())
     if size > _ANNOTATION_BYTES:
         yield FieldError(Fault.TOO_LONG, path, None, f"may not be more than {_ANNOTATION_BYTES} bytes")
+
+
+def _owner_text(owner: JSON) -> str:
+    """Returns an owner reference as Go prints it: members in the order of the struct, without those that are null."""
+    return go_json({name: owner[name] for name in _OWNER if owner.get(name) is not None})
 
 
 def _owner_list_faults(owners: list[JSON], path: str) -> Faults:
@@ -103,8 +105,8 @@ def _owner_list_faults(owners: list[JSON], path: str) -> Faults:
             if controller:
                 why = "Only one reference can have Controller set to true. "
                 why += f'Found "true" in references for {controller} and {name}'
-                owners_text = "[" + ",".join(struct_text(owner, _OWNER) for owner in owners) + "]"
-                yield FieldError(Fault.INVALID, path, Verbatim(owners_text), why)
+                owners_text = "[" + ",".join(_owner_text(owner) for owner in owners) + "]"
+                yield invalid(path, Verbatim(owners_text), why)
             else:
                 controller = name
 
@@ -114,13 +116,12 @@ def _owner_faults(owner: JSON, path: str) -> Faults:
     version, kind = owner.get("apiVersion") or "", owner.get("kind") or ""
     # Go's parser returns an empty version for one of more than two parts.
     if not version or version.count("/") > 1:
-        yield FieldError(Fault.INVALID, f"{path}.apiVersion", version, "version must not be empty")
+        yield invalid(f"{path}.apiVersion", version, "version must not be empty")
     for key in ("kind", "name", "uid"):
         if not owner.get(key):
-            yield FieldError(Fault.INVALID, f"{path}.{key}", "", "must not be empty")
+            yield invalid(f"{path}.{key}", "", "must not be empty")
     if (version, kind) == ("v1", "Event"):
-        why = "/v1, Kind=Event is disallowed from being an owner"
-        yield FieldError(Fault.INVALID, path, Verbatim(struct_text(owner, _OWNER)), why)
+        yield invalid(path, Verbatim(_owner_text(owner)), "/v1, Kind=Event is disallowed from being an owner")
 
 
 def qualified_name(key: str) -> list[str]:

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from kubesandbox.apiserver.schema import embedded, lists, pruning, rules
-from kubesandbox.apiserver.schema.field_errors import Fault, FieldError
+from kubesandbox.apiserver.schema.field_errors import Fault, FieldError, invalid
 from kubesandbox.apiserver.schema.structural import SchemaNode, compile_node
 from kubesandbox.apiserver.schema.validate import MISSING, validate_value
 
@@ -19,8 +19,7 @@ JSON = dict[str, Any]
 
 # After one of these faults apiextensions-apiserver skips the CEL rules and adds _NOT_CHECKED.
 _BLOCKING = frozenset({Fault.NOT_SUPPORTED, Fault.REQUIRED, Fault.TOO_LONG, Fault.TOO_MANY, Fault.TYPE_INVALID})
-_NOT_CHECKED = FieldError(
-    Fault.INVALID,
+_NOT_CHECKED = invalid(
     "",
     None,
     "some validation rules were not checked because the object was invalid; "

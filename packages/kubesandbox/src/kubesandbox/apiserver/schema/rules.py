@@ -16,7 +16,7 @@ from typing import Any
 
 from kubekit.lang.cel import Budget, CelBudgetError, CelError, CelEvaluationError, Program, compile_cel
 from kubekit.lang.formats import is_date_time
-from kubesandbox.apiserver.schema.field_errors import Fault, FieldError
+from kubesandbox.apiserver.schema.field_errors import Fault, FieldError, invalid
 from kubesandbox.apiserver.schema.structural import Rule, SchemaNode
 from kubesandbox.apiserver.schema.validate import MISSING, correlated_items
 
@@ -137,7 +137,7 @@ def _compile_rule(node: SchemaNode, rule: Rule) -> CompiledRule | FieldError:
         return CompiledRule(node, rule)
     except CelError as error:
         # Creating a CRD with such a rule is refused; this handles a CRD that was stored without validation.
-        return FieldError(Fault.INVALID, "", node.type, f"rule compile error: compilation failed: {error}")
+        return invalid("", node.type, f"rule compile error: compilation failed: {error}")
 
 
 def _broken_rule(
@@ -153,9 +153,9 @@ def _broken_rule(
         detail = (
             f"'{error}': no further validation rules will be run due to call cost exceeds limit for rule: {rule_text}"
         )
-        raise _OverBudget(FieldError(Fault.INVALID, path, node.type, detail)) from error
+        raise _OverBudget(invalid(path, node.type, detail)) from error
     except CelEvaluationError as error:
-        yield FieldError(Fault.INVALID, path, node.type, _evaluation_error_text(str(error), rule_text))
+        yield invalid(path, node.type, _evaluation_error_text(str(error), rule_text))
         return
     if holds is not True:
         yield _rule_failure(node, compiled, variables, path, budget)

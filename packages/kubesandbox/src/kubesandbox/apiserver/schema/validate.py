@@ -13,7 +13,7 @@ from typing import Any
 
 from kubekit.lang.formats import is_format
 from kubekit.lang.regexp import RegexpError, compile_regexp
-from kubesandbox.apiserver.schema.field_errors import Fault, FieldError
+from kubesandbox.apiserver.schema.field_errors import Fault, FieldError, invalid, required
 from kubesandbox.apiserver.schema.structural import SchemaNode
 
 MISSING: Any = object()
@@ -102,7 +102,7 @@ def _member_faults(node: SchemaNode, value: dict[str, Any], old: Any, path: str)
     """Yields the required members that are absent, and the faults of those that are there."""
     for name in node.required:
         if name not in value:
-            yield FieldError(Fault.REQUIRED, _join_path(path, name))
+            yield required(_join_path(path, name))
     correlated = old if isinstance(old, dict) and node.map_type != "atomic" else {}
     for name, member in value.items():
         child = node.member(name)
@@ -193,7 +193,7 @@ def _count_values(node: SchemaNode, value: Any) -> int:
 
 def _junctor_fault(path: str, subject: str) -> FieldError:
     # kube-openapi sets no field for a junctor's fault: the path is in the text alone.
-    return FieldError(Fault.INVALID, "", "", f'"{path}" {subject}')
+    return invalid("", "", f'"{path}" {subject}')
 
 
 # --- one keyword each -----------------------------------------------------------------------------------------------
@@ -209,7 +209,7 @@ def _enum_faults(raw: Mapping[str, Any], value: Any, path: str) -> Errors:
 
 
 def _invalid_fault(path: str, value: Any, subject: str) -> FieldError:
-    return FieldError(Fault.INVALID, path, value, f"{_name_in_body(path)} {subject}")
+    return invalid(path, value, f"{_name_in_body(path)} {subject}")
 
 
 def _number_text(value: float) -> str:

@@ -9,22 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from kubesandbox.apiserver.schema import FieldError, validate_crd, validate_crd_update
+from kubesandbox.apiserver.schema import validate_crd, validate_crd_update
+from kubesandbox.apiserver.schema.field_errors import FieldError
 from kubesandbox.apiserver.served_kinds import Kind
-from kubesandbox.apiserver.validation import (
-    admission_policies,
-    config_maps_and_secrets,
-    events_and_leases,
-    ingresses,
-    object_metadata,
-    pod_templates,
-    policies,
-    quotas_and_autoscalers,
-    rbac,
-    services,
-    storage,
-    workloads,
-)
+from kubesandbox.apiserver.validation import common, core, networking, pods, policies, storage, workloads
 
 JSON = dict[str, Any]
 Rule = Callable[[JSON, JSON | None], Iterable[FieldError]]
@@ -32,7 +20,7 @@ Rule = Callable[[JSON, JSON | None], Iterable[FieldError]]
 
 def object_faults(kind: Kind, obj: JSON, old: JSON | None) -> list[FieldError]:
     """Returns all faults of `obj`."""
-    field_errors = object_metadata.metadata_faults(kind, obj, old)
+    field_errors = common.metadata_faults(kind, obj, old)
     rule = None if kind.custom else _RULES.get((kind.group, kind.kind))
     if rule is not None:
         field_errors += rule(obj, old)
@@ -45,19 +33,19 @@ def _definition_faults(obj: JSON, old: JSON | None) -> Iterable[FieldError]:
 
 _RBAC = "rbac.authorization.k8s.io"
 _RULES: dict[tuple[str, str], Rule] = {
-    ("", "Pod"): pod_templates.pod_faults,
-    ("", "ConfigMap"): config_maps_and_secrets.config_map,
-    ("", "Secret"): config_maps_and_secrets.secret_faults,
-    ("", "Service"): services.service_faults,
-    ("", "Event"): events_and_leases.event_faults,
+    ("", "Pod"): pods.pod_faults,
+    ("", "ConfigMap"): core.config_map,
+    ("", "Secret"): core.secret_faults,
+    ("", "Service"): networking.service_faults,
+    ("", "Event"): core.event_faults,
     ("", "PersistentVolume"): storage.volume_faults,
     ("", "PersistentVolumeClaim"): storage.claim_faults,
-    ("", "ResourceQuota"): quotas_and_autoscalers.quota_faults,
-    ("", "LimitRange"): quotas_and_autoscalers.limit_range,
-    ("", "PodTemplate"): pod_templates.template_faults,
-    ("autoscaling", "HorizontalPodAutoscaler"): quotas_and_autoscalers.autoscaler_faults,
-    ("networking.k8s.io", "Ingress"): ingresses.ingress_faults,
-    ("networking.k8s.io", "IngressClass"): ingresses.ingress_class,
+    ("", "ResourceQuota"): core.quota_faults,
+    ("", "LimitRange"): core.limit_range,
+    ("", "PodTemplate"): pods.template_faults,
+    ("autoscaling", "HorizontalPodAutoscaler"): workloads.autoscaler_faults,
+    ("networking.k8s.io", "Ingress"): networking.ingress_faults,
+    ("networking.k8s.io", "IngressClass"): networking.ingress_class,
     ("storage.k8s.io", "StorageClass"): storage.class_faults,
     ("storage.k8s.io", "CSIDriver"): storage.driver_faults,
     ("apps", "Deployment"): workloads.deployment_faults,
@@ -67,14 +55,14 @@ _RULES: dict[tuple[str, str], Rule] = {
     ("batch", "Job"): workloads.job_faults,
     ("batch", "CronJob"): workloads.cron_job,
     ("policy", "PodDisruptionBudget"): workloads.budget_faults,
-    ("coordination.k8s.io", "Lease"): events_and_leases.lease_faults,
-    ("networking.k8s.io", "NetworkPolicy"): policies.network_policy,
+    ("coordination.k8s.io", "Lease"): core.lease_faults,
+    ("networking.k8s.io", "NetworkPolicy"): networking.network_policy,
     ("scheduling.k8s.io", "PriorityClass"): policies.priority_class,
     ("node.k8s.io", "RuntimeClass"): policies.runtime_class,
-    (_RBAC, "Role"): rbac.role_faults,
-    (_RBAC, "ClusterRole"): rbac.cluster_role,
-    (_RBAC, "RoleBinding"): rbac.role_binding,
-    (_RBAC, "ClusterRoleBinding"): rbac.cluster_role_binding,
-    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"): admission_policies.policy_faults,
+    (_RBAC, "Role"): policies.role_faults,
+    (_RBAC, "ClusterRole"): policies.cluster_role,
+    (_RBAC, "RoleBinding"): policies.role_binding,
+    (_RBAC, "ClusterRoleBinding"): policies.cluster_role_binding,
+    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"): policies.policy_faults,
     ("apiextensions.k8s.io", "CustomResourceDefinition"): _definition_faults,
 }

@@ -1,108 +1,110 @@
-"""Validation of NetworkPolicies, PriorityClasses and RuntimeClasses."""
+"""Validation of RBAC, admission policies, PriorityClasses and RuntimeClasses."""
 
 from __future__ import annotations
 
-import ipaddress
+from collections.abc import Mapping
 from typing import Any
 
-from kubesandbox.apiserver.schema import Fault, FieldError, not_supported
+from kubekit.lang.cel import CelError, compile_cel
+from kubekit.lang.cel_types import DYN, CelType, type_faults
+from kubesandbox.apiserver.schema.admission_types import AUTHORIZER, NAMESPACE, REQUEST, type_or_dyn, variables_type
+from kubesandbox.apiserver.schema.field_errors import (
+    Verbatim,
+    forbidden,
+    go_json,
+    invalid,
+    not_supported,
+    one_of,
+    required,
+)
 from kubesandbox.apiserver.schema.name_rules import dns1123_label_faults
-from kubesandbox.apiserver.validation.common import NOT_NEGATIVE, Faults, changed_paths, port_name, port_number
+from kubesandbox.apiserver.validation.common import NOT_NEGATIVE, Faults, changed_paths
 
 JSON = dict[str, Any]
 
-Network = ipaddress.IPv4Network | ipaddress.IPv6Network
-_CIDR_RULE = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
-_PROTOCOLS = ("TCP", "UDP", "SCTP")
-_DIRECTIONS = ("Ingress", "Egress")
-# The greatest value of a class that is not the system's own (pkg/apis/scheduling: HighestUserDefinablePriority).
+_RBAC = "rbac.authorization.k8s.io"
+_PATHS = "nonResourceURLs"
+
+
+def role_faults(obj: JSON, _old: JSON | None) -> Faults:
+    """Yields the faults of a Role: each rule has verbs and resources, and no non-resource URLs."""
+    for index, rule in enumerate(obj.get("rules") or ()):
+        yield from _role_rule_faults(rule, f"rules[{index}]", namespaced=True)
+
+
+def cluster_role(obj: JSON, _old: JSON | None) -> Faults:
+    """Yields the faults of a ClusterRole: each rule has verbs, and either resources or non-resource URLs."""
+    for index, rule in enumerate(obj.get("rules") or ()):
+        yield from _role_rule_faults(rule, f"rules[{index}]", namespaced=False)
+    aggregation = obj.get("aggregationRule")
+    if aggregation is not None and not aggregation.get("clusterRoleSelectors"):
+        why = "at least one clusterRoleSelector required if aggregationRule is non-nil"
+        yield required("aggregationRule.clusterRoleSelectors", why)
+
+
+def _role_rule_faults(rule: JSON, path: str, *, namespaced: bool) -> Faults:
+    """Yields the faults of a rule; a namespaced one has no non-resource URLs."""
+    if not rule.get("verbs"):
+        yield required(f"{path}.verbs", "verbs must contain at least one value")
+    if urls := rule.get(_PATHS):
+        if namespaced:
+            yield invalid(f"{path}.{_PATHS}", urls, "namespaced rules cannot apply to non-resource URLs")
+        if any(rule.get(key) for key in ("apiGroups", "resources", "resourceNames")):
+            why = "rules cannot apply to both regular resources and non-resource URLs"
+            yield invalid(f"{path}.{_PATHS}", urls, why)
+        return
+    for key, label in (("apiGroups", "api group"), ("resources", "resource")):
+        if not rule.get(key):
+            yield required(f"{path}.{key}", f"resource rules must supply at least one {label}")
+
+
+def role_binding(obj: JSON, old: JSON | None) -> Faults:
+    """Yields the faults of a RoleBinding: a role of the namespace or of the cluster, and named subjects."""
+    yield from _binding_faults(obj, old, ("Role", "ClusterRole"), namespaced=True)
+
+
+def cluster_role_binding(obj: JSON, old: JSON | None) -> Faults:
+    """Yields the faults of a ClusterRoleBinding: a role of the cluster, and named subjects."""
+    yield from _binding_faults(obj, old, ("ClusterRole",), namespaced=False)
+
+
+def _binding_faults(obj: JSON, old: JSON | None, kinds: tuple[str, ...], *, namespaced: bool) -> Faults:
+    """Yields the faults of a binding: its role, which never changes, and its subjects."""
+    ref = obj.get("roleRef") or {}
+    if ref.get("apiGroup") != _RBAC:
+        yield not_supported("roleRef.apiGroup", ref.get("apiGroup") or "", (_RBAC,))
+    if ref.get("kind") not in kinds:
+        yield not_supported("roleRef.kind", ref.get("kind") or "", kinds)
+    if not ref.get("name"):
+        yield required("roleRef.name")
+    for index, subject in enumerate(obj.get("subjects") or ()):
+        path = f"subjects[{index}]"
+        if not subject.get("name"):
+            yield required(f"{path}.name")
+        kind, group = subject.get("kind") or "", subject.get("apiGroup") or ""
+        if kind == "ServiceAccount":
+            if group:
+                yield not_supported(f"{path}.apiGroup", group, ("",))
+            if not namespaced and not subject.get("namespace"):
+                yield required(f"{path}.namespace")
+        elif kind in ("User", "Group"):
+            if group != _RBAC:
+                yield not_supported(f"{path}.apiGroup", group, (_RBAC,))
+        else:
+            yield not_supported(f"{path}.kind", kind, ("ServiceAccount", "User", "Group"))
+    # roleRef is immutable: changing it would give the subjects another role's rights.
+    if old is not None and ref != (old.get("roleRef") or {}):
+        shown_ref = {"APIGroup": ref.get("apiGroup"), "Kind": ref.get("kind"), "Name": ref.get("name")}
+        yield invalid("roleRef", Verbatim(go_json(shown_ref)), "cannot change roleRef")
+
+
+# -- PriorityClasses and RuntimeClasses --------------------------------------------------------------------------------
+
+
+# The greatest value of a class that is not a system class (pkg/apis/scheduling: HighestUserDefinablePriority).
 _GREATEST = 1_000_000_000
-_SYSTEM = "system-"
-# The classes of the system's own pods and their values (SystemPriorityClasses).
+# The classes of system pods and their values (SystemPriorityClasses).
 SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
-_PREEMPTION = ("PreemptLowerPriority", "Never")
-
-
-def network_policy(obj: JSON, _old: JSON | None) -> Faults:
-    """Yields the faults of a NetworkPolicy: ports, peers, types."""
-    spec = obj.get("spec") or {}
-    for direction, peers in (("ingress", "from"), ("egress", "to")):
-        for index, rule in enumerate(spec.get(direction) or ()):
-            path = f"spec.{direction}[{index}]"
-            for number, port in enumerate(rule.get("ports") or ()):
-                yield from _port_faults(port, f"{path}.ports[{number}]")
-            for number, peer in enumerate(rule.get(peers) or ()):
-                yield from _peer_faults(peer, f"{path}.{peers}[{number}]")
-    types = spec.get("policyTypes") or ()
-    if len(types) > len(_DIRECTIONS):
-        yield FieldError(Fault.INVALID, "spec.policyTypes", types, "may not specify more than two policyTypes")
-        return
-    for index, policy_type in enumerate(types):
-        if policy_type not in _DIRECTIONS:
-            yield not_supported(f"spec.policyTypes[{index}]", policy_type, _DIRECTIONS)
-
-
-def _port_faults(port: JSON, path: str) -> Faults:
-    """Yields the faults of a NetworkPolicy's port."""
-    protocol, number, end = port.get("protocol") or "TCP", port.get("port"), port.get("endPort")
-    if protocol not in _PROTOCOLS:
-        yield not_supported(f"{path}.protocol", protocol, _PROTOCOLS)
-    if number is None:
-        if end is not None:
-            why = "may not be specified when `port` is not specified"
-            yield FieldError(Fault.INVALID, f"{path}.endPort", end, why)
-    elif isinstance(number, str):
-        if end is not None:
-            why = "may not be specified when `port` is non-numeric"
-            yield FieldError(Fault.INVALID, f"{path}.endPort", end, why)
-        for why in port_name(number):
-            yield FieldError(Fault.INVALID, f"{path}.port", number, why)
-    else:
-        yield from port_number(number, f"{path}.port")
-        if end is not None:
-            if end < number:
-                yield FieldError(Fault.INVALID, f"{path}.endPort", number, "must be greater than or equal to `port`")
-            yield from port_number(end, f"{path}.endPort")
-
-
-def _peer_faults(peer: JSON, path: str) -> Faults:
-    """Yields a fault for a NetworkPolicy's peer without a selector, or with one beside an ipBlock."""
-    if not any(peer.get(key) is not None for key in ("podSelector", "namespaceSelector", "ipBlock")):
-        yield FieldError(Fault.REQUIRED, path, detail="must specify a peer")
-    elif peer.get("ipBlock") is not None and len([key for key, value in peer.items() if value is not None]) > 1:
-        why = "may not specify both ipBlock and another peer"
-        yield FieldError(Fault.FORBIDDEN, path, detail=why)
-    if (block := peer.get("ipBlock")) is not None:
-        yield from _block_faults(block, f"{path}.ipBlock")
-
-
-def _block_faults(block: JSON, path: str) -> Faults:
-    """Yields the faults of a NetworkPolicy's ipBlock; its exceptions must be within its CIDR."""
-    cidr = block.get("cidr")
-    if not cidr:
-        yield FieldError(Fault.REQUIRED, f"{path}.cidr")
-        return
-    network = _network(cidr)
-    if network is None:
-        yield FieldError(Fault.INVALID, f"{path}.cidr", cidr, _CIDR_RULE)
-        return
-    for index, text in enumerate(block.get("except") or ()):
-        part = _network(text)
-        if part is None:
-            yield FieldError(Fault.INVALID, f"{path}.except[{index}]", text, _CIDR_RULE)
-        elif not _is_within(part, network):
-            yield FieldError(Fault.INVALID, f"{path}.except[{index}]", text, "must be a strict subset of `cidr`")
-
-
-def _network(text: str) -> Network | None:
-    try:
-        return ipaddress.ip_network(text, strict=False) if "/" in text else None
-    except ValueError:
-        return None
-
-
-def _is_within(part: Network, network: Network) -> bool:
-    return part.network_address in network and part.prefixlen > network.prefixlen
 
 
 def priority_class(obj: JSON, old: JSON | None) -> Faults:
@@ -110,38 +112,93 @@ def priority_class(obj: JSON, old: JSON | None) -> Faults:
     name, value = obj["metadata"].get("name", ""), obj.get("value") or 0
     if old is not None:
         if value != (old.get("value") or 0):
-            yield FieldError(Fault.FORBIDDEN, "value", detail="may not be changed in an update.")
+            yield forbidden("value", "may not be changed in an update.")
         yield from changed_paths(obj, old, "preemptionPolicy")
         return
-    if name.startswith(_SYSTEM):
-        if why := _why_reserved_name(name, value, obj):
+    if name.startswith("system-"):
+        system_value = SYSTEM_CLASSES.get(name)
+        why = f"globalDefault of {name} PriorityClass must be false" if obj.get("globalDefault") else ""
+        if system_value is None:
+            why = f"{name} is not a known system priority class"
+        elif value != system_value:
+            why = f"value of {name} PriorityClass must be {system_value}"
+        if why:
             reserved = "priority class names with 'system-' prefix are reserved for system use only."
-            yield FieldError(Fault.FORBIDDEN, "metadata.name", detail=f"{reserved} error: {why}")
+            yield forbidden("metadata.name", f"{reserved} error: {why}")
     elif value > _GREATEST:
-        why = f"maximum allowed value of a user defined priority is {_GREATEST}"
-        yield FieldError(Fault.FORBIDDEN, "value", detail=why)
-    if (policy := obj.get("preemptionPolicy")) is not None and policy not in _PREEMPTION:
-        yield not_supported("preemptionPolicy", policy, _PREEMPTION)
+        yield forbidden("value", f"maximum allowed value of a user defined priority is {_GREATEST}")
+    if (policy := obj.get("preemptionPolicy")) is not None:
+        yield from one_of("preemptionPolicy", policy, ("PreemptLowerPriority", "Never"))
 
 
 def runtime_class(obj: JSON, old: JSON | None) -> Faults:
     """Yields the faults of a RuntimeClass: an overhead below 0, and a handler that is no DNS label, or that changes."""
     for name, amount in ((obj.get("overhead") or {}).get("podFixed") or {}).items():
         if str(amount).startswith("-"):
-            yield FieldError(Fault.INVALID, f"overhead.limits[{name}]", str(amount), NOT_NEGATIVE)
+            yield invalid(f"overhead.limits[{name}]", str(amount), NOT_NEGATIVE)
     if old is not None:
         yield from changed_paths(obj, old, "handler")
         return
     handler = obj.get("handler") or ""
     if why := "must not contain dots" if "." in handler else dns1123_label_faults(handler):
-        yield FieldError(Fault.INVALID, "handler", handler, why)
+        yield invalid("handler", handler, why)
 
 
-def _why_reserved_name(name: str, value: int, obj: JSON) -> str:
-    """Returns why a PriorityClass cannot have a name of the system's, or ""."""
-    system_class = SYSTEM_CLASSES.get(name)
-    if system_class is None:
-        return f"{name} is not a known system priority class"
-    if value != system_class:
-        return f"value of {name} PriorityClass must be {system_class}"
-    return f"globalDefault of {name} PriorityClass must be false" if obj.get("globalDefault") else ""
+# -- ValidatingAdmissionPolicies ---------------------------------------------------------------------------------------
+
+
+def policy_faults(obj: JSON, _old: JSON | None) -> Faults:
+    """Yields the faults of a ValidatingAdmissionPolicy's expressions.
+
+    Objects have no types here: a missing property is a warning in the status (type checking), not a fault.
+    """
+    spec = obj.get("spec") or {}
+    types: dict[str, CelType] = {"object": DYN, "oldObject": DYN, "request": REQUEST, "namespaceObject": NAMESPACE}
+    if spec.get("paramKind"):
+        types["params"] = DYN
+    variables: dict[str, CelType] = {}
+    for index, variable in enumerate(spec.get("variables") or ()):
+        known = types | variables_type(variables)
+        yield from _expression_faults(variable, "expression", f"spec.variables[{index}]", known)
+        variables[variable.get("name", "")] = type_or_dyn(variable.get("expression") or "", known)
+    types |= variables_type(variables)
+    for index, condition in enumerate(spec.get("matchConditions") or ()):
+        yield from _expression_faults(condition, "expression", f"spec.matchConditions[{index}]", types, want=("bool",))
+    if not spec.get("validations") and not spec.get("auditAnnotations"):
+        for name in ("validations", "auditAnnotations"):
+            yield required(f"spec.{name}", "validations or auditAnnotations must contain at least one item")
+    for index, validation in enumerate(spec.get("validations") or ()):
+        path = f"spec.validations[{index}]"
+        yield from _expression_faults(validation, "expression", path, types, want=("bool",))
+        if validation.get("messageExpression"):
+            yield from _expression_faults(validation, "messageExpression", path, types, want=("string",))
+    for index, annotation in enumerate(spec.get("auditAnnotations") or ()):
+        path, want = f"spec.auditAnnotations[{index}]", ("string", "null_type")
+        yield from _expression_faults(annotation, "valueExpression", path, types, want=want)
+
+
+def _expression_faults(
+    holder: JSON, key: str, path: str, types: Mapping[str, CelType], *, want: tuple[str, ...] = ()
+) -> Faults:
+    """Yields the faults of `holder[key]`: it is absent, does not compile, or has none of the types in `want`."""
+    text, path = holder.get(key) or "", f"{path}.{key}"
+    if not text.strip():
+        yield required(path, f"{key} is not specified" if key == "expression" else "")
+        return
+    if AUTHORIZER.search(text):
+        return
+    try:
+        why = type_faults(text, types)
+        expression_type = "" if why else compile_cel(text, dict.fromkeys(types, "dyn")).result_type
+    except CelError as error:
+        why, expression_type = str(error), ""
+    if why:
+        yield invalid(path, text, f"compilation failed: {why}")
+        return
+    # The engine knows the types of functions, the checker those of variables.
+    if expression_type == "dyn":
+        expression_type = str(type_or_dyn(text, types))
+    unknown = expression_type == "dyn" and "variables" in text
+    if want and not unknown and expression_type not in (*want, "null" if "null_type" in want else ""):
+        choice = want[0] if len(want) == 1 else f"one of [{' '.join(want)}]"
+        yield invalid(path, text, f"must evaluate to {choice} but got {expression_type}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubesandbox.apiserver.schema import Fault, FieldError, not_supported
+from kubesandbox.apiserver.schema.field_errors import forbidden, invalid, one_of, required
 from kubesandbox.apiserver.validation.common import Faults, changed_paths, value_at
 
 JSON = dict[str, Any]
@@ -31,9 +31,9 @@ def claim_faults(obj: JSON, old: JSON | None) -> Faults:
     spec = obj.get("spec") or {}
     yield from _access_mode_faults(spec)
     if old is None and not value_at(spec, "resources.requests.storage"):
-        yield FieldError(Fault.REQUIRED, "spec.resources[storage]")
+        yield required("spec.resources[storage]")
     if old is not None and _fixed_claim_spec(spec, old) != _fixed_claim_spec(old.get("spec") or {}, old):
-        yield FieldError(Fault.FORBIDDEN, "spec", detail=_CLAIM_RULE)
+        yield forbidden("spec", _CLAIM_RULE)
     if old is not None:
         yield from _mode_faults(obj, old)
 
@@ -53,17 +53,16 @@ def _access_mode_faults(spec: JSON) -> Faults:
     """Yields a fault without any access mode, and one for each unknown mode."""
     modes = spec.get("accessModes") or ()
     if not modes:
-        yield FieldError(Fault.REQUIRED, "spec.accessModes", detail="at least 1 access mode is required")
+        yield required("spec.accessModes", "at least 1 access mode is required")
     for mode in modes:
-        if mode not in _ACCESS_MODES:
-            yield not_supported("spec.accessModes", mode, _ACCESS_MODES)
+        yield from one_of("spec.accessModes", mode, _ACCESS_MODES)
 
 
 def _mode_faults(obj: JSON, old: JSON) -> Faults:
     mode = value_at(obj, "spec.volumeMode")
     if mode != value_at(old, "spec.volumeMode"):
         # Kubernetes names the field so.
-        yield FieldError(Fault.INVALID, "volumeMode", mode, "field is immutable")
+        yield invalid("volumeMode", mode, "field is immutable")
 
 
 def volume_faults(obj: JSON, old: JSON | None) -> Faults:
@@ -72,24 +71,23 @@ def volume_faults(obj: JSON, old: JSON | None) -> Faults:
     yield from _access_mode_faults(spec)
     sources = [name for name in _SOURCES if spec.get(name) is not None]
     if not sources:
-        yield FieldError(Fault.REQUIRED, "spec", detail="must specify a volume type")
+        yield required("spec", "must specify a volume type")
     for name in sources[1:]:
-        yield FieldError(Fault.FORBIDDEN, f"spec.{name}", detail="may not specify more than 1 volume type")
+        yield forbidden(f"spec.{name}", "may not specify more than 1 volume type")
     nfs = spec.get("nfs")
     if nfs is not None and sources[0] == "nfs":
         for name in ("server", "path"):
             if not nfs.get(name):
-                yield FieldError(Fault.REQUIRED, f"spec.nfs.{name}")
+                yield required(f"spec.nfs.{name}")
         if nfs.get("path") and not str(nfs["path"]).startswith("/"):
-            yield FieldError(Fault.INVALID, "spec.nfs.path", nfs["path"], "must be an absolute path")
+            yield invalid("spec.nfs.path", nfs["path"], "must be an absolute path")
     policy = spec.get("persistentVolumeReclaimPolicy")
-    if policy and policy not in _RECLAIM_POLICIES:
-        yield not_supported("spec.persistentVolumeReclaimPolicy", policy, _RECLAIM_POLICIES)
+    if policy:
+        yield from one_of("spec.persistentVolumeReclaimPolicy", policy, _RECLAIM_POLICIES)
     if old is not None:
         former = old.get("spec") or {}
         if {name: spec.get(name) for name in _SOURCES} != {name: former.get(name) for name in _SOURCES}:
-            why = "spec.persistentvolumesource is immutable after creation"
-            yield FieldError(Fault.FORBIDDEN, "spec.persistentvolumesource", detail=why)
+            yield forbidden("spec.persistentvolumesource", "spec.persistentvolumesource is immutable after creation")
         yield from _mode_faults(obj, old)
 
 
@@ -98,15 +96,15 @@ def class_faults(obj: JSON, old: JSON | None) -> Faults:
     if old is not None:
         for name in ("parameters", "provisioner", "reclaimPolicy"):
             if (obj.get(name) or None) != (old.get(name) or None):
-                yield FieldError(Fault.FORBIDDEN, name, detail=f"updates to {name} are forbidden.")
+                yield forbidden(name, f"updates to {name} are forbidden.")
         yield from changed_paths(obj, old, "volumeBindingMode")
     elif not obj.get("provisioner"):
-        yield FieldError(Fault.REQUIRED, "provisioner")
+        yield required("provisioner")
     for index, topology in enumerate(obj.get("allowedTopologies") or ()):
         for number, term in enumerate(topology.get("matchLabelExpressions") or ()):
             if not term.get("values"):
                 path = f"allowedTopologies[{index}].matchLabelExpressions[{number}].values"
-                yield FieldError(Fault.REQUIRED, path)
+                yield required(path)
 
 
 def driver_faults(obj: JSON, old: JSON | None) -> Faults:
@@ -117,4 +115,4 @@ def driver_faults(obj: JSON, old: JSON | None) -> Faults:
     # Kubernetes names the first of them so.
     for name, shown in (("attachRequired", "attachedRequired"), ("volumeLifecycleModes", "volumeLifecycleModes")):
         if spec.get(name) != former.get(name):
-            yield FieldError(Fault.INVALID, f"spec.{shown}", spec.get(name), "field is immutable")
+            yield invalid(f"spec.{shown}", spec.get(name), "field is immutable")

@@ -1,19 +1,27 @@
-"""Validation of workloads: Deployments and the like, Jobs, CronJobs, and PodDisruptionBudgets."""
+"""Validation of workloads: Deployments and the like, Jobs, CronJobs, disruption budgets and autoscalers."""
 
 from __future__ import annotations
 
 import re
 import zoneinfo
-from functools import cache
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from kubekit.api import codec
 from kubekit.api.meta_v1 import LabelSelector
-from kubesandbox.apiserver.schema import Fault, FieldError, Verbatim, not_supported
-from kubesandbox.apiserver.schema.go_json import go_json
+from kubekit.lang.gotext import parse_duration
+from kubesandbox.apiserver.schema.field_errors import (
+    Verbatim,
+    forbidden,
+    go_json,
+    invalid,
+    not_supported,
+    one_of,
+    required,
+)
 from kubesandbox.apiserver.validation.common import NOT_NEGATIVE, Faults, changed_paths, not_negative, selector_faults
-from kubesandbox.apiserver.validation.pod_templates import pod_spec
-from kubesandbox.apiserver.validation.schedules import schedule_fault
+from kubesandbox.apiserver.validation.pods import pod_spec
 
 JSON = dict[str, Any]
 
@@ -22,7 +30,6 @@ _STATEFUL_SET_CHANGES = (
     *("replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit"),
     *("persistentVolumeClaimRetentionPolicy", "minReadySeconds"),
 )
-_EVICTION_POLICIES = ("AlwaysAllow", "IfHealthyBudget")
 _PERCENT = re.compile(r"[0-9]+%")
 _PERCENT_RULE = (
     "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for "
@@ -34,14 +41,27 @@ def deployment_faults(obj: JSON, old: JSON | None) -> Faults:
     """Yields the faults of a Deployment: replicas, selector, template and strategy."""
     yield from _workload_faults(obj, old, "deployment")
     spec = obj.get("spec") or {}
-    yield from _strategy_faults(spec.get("strategy") or {}, "spec.strategy")
+    strategy = spec.get("strategy") or {}
+    kind, rolling, path = strategy.get("type") or "", strategy.get("rollingUpdate"), "spec.strategy.rollingUpdate"
+    if kind == "Recreate":
+        if rolling is not None:
+            yield forbidden(path, "may not be specified when strategy `type` is 'Recreate'")
+    elif kind == "RollingUpdate":
+        unavailable, surge = (rolling or {}).get("maxUnavailable", 0), (rolling or {}).get("maxSurge", 0)
+        yield from _int_or_percent(unavailable, f"{path}.maxUnavailable")
+        yield from _int_or_percent(surge, f"{path}.maxSurge")
+        if _int_or_percent_value(unavailable) == 0 and _int_or_percent_value(surge) == 0:
+            yield invalid(f"{path}.maxUnavailable", unavailable, "may not be 0 when `maxSurge` is 0")
+        if isinstance(unavailable, str) and _int_or_percent_value(unavailable) > 100:
+            yield invalid(f"{path}.maxUnavailable", unavailable, "must not be greater than 100%")
+    else:
+        shown_strategy = Verbatim(go_json({"Type": kind, "RollingUpdate": rolling}))
+        yield not_supported("spec.strategy", shown_strategy, ("Recreate", "RollingUpdate"))
     deadline = spec.get("progressDeadlineSeconds")
     if deadline is not None:
         yield from not_negative(spec, "spec", "progressDeadlineSeconds")
         if deadline <= (spec.get("minReadySeconds") or 0):
-            yield FieldError(
-                Fault.INVALID, "spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds"
-            )
+            yield invalid("spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds")
 
 
 def replica_set(obj: JSON, old: JSON | None) -> Faults:
@@ -62,16 +82,14 @@ def stateful_set(obj: JSON, old: JSON | None) -> Faults:
         if rolling is not None:
             shown = {"Partition": rolling.get("partition"), "MaxUnavailable": rolling.get("maxUnavailable")}
             path, why = "spec.updateStrategy.rollingUpdate", "only allowed for updateStrategy 'RollingUpdate'"
-            yield FieldError(Fault.INVALID, path, Verbatim(go_json(shown)), why)
+            yield invalid(path, Verbatim(go_json(shown)), why)
     else:
         shown = {"Type": kind, "RollingUpdate": rolling}
-        yield FieldError(
-            Fault.INVALID, "spec.updateStrategy", Verbatim(go_json(shown)), "must be 'RollingUpdate' or 'OnDelete'"
-        )
+        yield invalid("spec.updateStrategy", Verbatim(go_json(shown)), "must be 'RollingUpdate' or 'OnDelete'")
     if old is not None and _fixed_of_stateful_set(spec) != _fixed_of_stateful_set(old.get("spec") or {}):
         listed = ", ".join(f"'{name}'" for name in _STATEFUL_SET_CHANGES[:-1])
         why = f"updates to statefulset spec for fields other than {listed} and '{_STATEFUL_SET_CHANGES[-1]}'"
-        yield FieldError(Fault.FORBIDDEN, "spec", detail=f"{why} are forbidden")
+        yield forbidden("spec", f"{why} are forbidden")
 
 
 def _fixed_of_stateful_set(spec: JSON) -> JSON:
@@ -79,11 +97,7 @@ def _fixed_of_stateful_set(spec: JSON) -> JSON:
 
 
 def daemon_set(obj: JSON, old: JSON | None) -> Faults:
-    """Yields the faults of a DaemonSet.
-
-    They are those of its selector, its template, and a rolling update that sets both or neither of maxUnavailable and
-    maxSurge.
-    """
+    """Yields the faults of a DaemonSet: selector, template, and exactly one of maxUnavailable and maxSurge."""
     yield from _workload_faults(obj, old, "daemonset")
     strategy = (obj.get("spec") or {}).get("updateStrategy") or {}
     rolling = strategy.get("rollingUpdate")
@@ -94,9 +108,9 @@ def daemon_set(obj: JSON, old: JSON | None) -> Faults:
     yield from _int_or_percent(unavailable, f"{path}.maxUnavailable")
     yield from _int_or_percent(surge, f"{path}.maxSurge")
     if _int_or_percent_value(unavailable) and _int_or_percent_value(surge):
-        yield FieldError(Fault.INVALID, f"{path}.maxSurge", surge, "may not be set when maxUnavailable is non-zero")
+        yield invalid(f"{path}.maxSurge", surge, "may not be set when maxUnavailable is non-zero")
     elif not _int_or_percent_value(unavailable) and not _int_or_percent_value(surge):
-        yield FieldError(Fault.REQUIRED, f"{path}.maxUnavailable", detail="cannot be 0 when maxSurge is 0")
+        yield required(f"{path}.maxUnavailable", "cannot be 0 when maxSurge is 0")
 
 
 def _workload_faults(obj: JSON, old: JSON | None, called: str) -> Faults:
@@ -104,63 +118,31 @@ def _workload_faults(obj: JSON, old: JSON | None, called: str) -> Faults:
     spec = obj.get("spec") or {}
     template = spec.get("template") or {}
     yield from not_negative(spec, "spec", "replicas", "minReadySeconds", "revisionHistoryLimit")
-    yield from _selector_faults(spec, called)
-    if old is not None and spec.get("selector") != ((old.get("spec") or {}).get("selector")):
-        yield FieldError(Fault.INVALID, "spec.selector", spec.get("selector"), "field is immutable")
+    selector, labels = spec.get("selector"), (template.get("metadata") or {}).get("labels")
+    if selector is not None and not selector.get("matchLabels") and not selector.get("matchExpressions"):
+        yield invalid("spec.selector", selector, f"empty selector is invalid for {called}")
+    else:
+        if selector is None:
+            yield required("spec.selector")
+        # A null selector matches no labels, unlike an empty one.
+        if selector is None or not codec.convert(LabelSelector, selector).matches(labels or {}):
+            yield invalid("spec.template.metadata.labels", labels, "`selector` does not match template `labels`")
+    if old is not None and selector != ((old.get("spec") or {}).get("selector")):
+        yield invalid("spec.selector", selector, "field is immutable")
     yield from pod_spec(template.get("spec") or {}, "spec.template.spec")
     if (template.get("spec") or {}).get("activeDeadlineSeconds") is not None:
         why = "activeDeadlineSeconds in ReplicaSet is not Supported"
-        yield FieldError(Fault.FORBIDDEN, "spec.template.spec.activeDeadlineSeconds", detail=why)
+        yield forbidden("spec.template.spec.activeDeadlineSeconds", why)
     policy = (template.get("spec") or {}).get("restartPolicy")
     if policy not in {None, "Always"}:
         yield not_supported("spec.template.spec.restartPolicy", policy, ("Always",))
 
 
-def _selector_faults(spec: JSON, called: str) -> Faults:
-    """Yields the faults of a workload's selector, which must select its own pods."""
-    selector = spec.get("selector")
-    if selector is None:
-        yield FieldError(Fault.REQUIRED, "spec.selector")
-    elif not selector.get("matchLabels") and not selector.get("matchExpressions"):
-        yield FieldError(Fault.INVALID, "spec.selector", selector, f"empty selector is invalid for {called}")
-        return
-    labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels")
-    # A null selector matches no labels, unlike an empty one.
-    if selector is None or not codec.convert(LabelSelector, selector).matches(labels or {}):
-        why = "`selector` does not match template `labels`"
-        yield FieldError(Fault.INVALID, "spec.template.metadata.labels", labels, why)
-
-
-def _strategy_faults(strategy: JSON, path: str) -> Faults:
-    """Yields the faults of a Deployment's strategy."""
-    kind, rolling = strategy.get("type") or "", strategy.get("rollingUpdate")
-    if kind == "Recreate":
-        if rolling is not None:
-            why = "may not be specified when strategy `type` is 'Recreate'"
-            yield FieldError(Fault.FORBIDDEN, f"{path}.rollingUpdate", None, why)
-    elif kind == "RollingUpdate":
-        yield from _rolling_update_faults(rolling or {}, f"{path}.rollingUpdate")
-    else:
-        shown_strategy = Verbatim(go_json({"Type": kind, "RollingUpdate": rolling}))
-        yield not_supported(path, shown_strategy, ("Recreate", "RollingUpdate"))
-
-
-def _rolling_update_faults(rolling: JSON, path: str) -> Faults:
-    """Yields the faults of maxUnavailable and maxSurge, which must not both be 0."""
-    unavailable, surge = rolling.get("maxUnavailable", 0), rolling.get("maxSurge", 0)
-    yield from _int_or_percent(unavailable, f"{path}.maxUnavailable")
-    yield from _int_or_percent(surge, f"{path}.maxSurge")
-    if _int_or_percent_value(unavailable) == 0 and _int_or_percent_value(surge) == 0:
-        yield FieldError(Fault.INVALID, f"{path}.maxUnavailable", unavailable, "may not be 0 when `maxSurge` is 0")
-    if isinstance(unavailable, str) and _int_or_percent_value(unavailable) > 100:
-        yield FieldError(Fault.INVALID, f"{path}.maxUnavailable", unavailable, "must not be greater than 100%")
-
-
 def _int_or_percent(value: Any, path: str) -> Faults:
     if isinstance(value, str) and not _PERCENT.fullmatch(value):
-        yield FieldError(Fault.INVALID, path, value, _PERCENT_RULE)
+        yield invalid(path, value, _PERCENT_RULE)
     if isinstance(value, int) and value < 0:
-        yield FieldError(Fault.INVALID, path, value, NOT_NEGATIVE)
+        yield invalid(path, value, NOT_NEGATIVE)
 
 
 def _int_or_percent_value(value: Any) -> int:
@@ -185,7 +167,7 @@ def job_spec(spec: JSON, path: str) -> Faults:
     policy = template.get("restartPolicy")
     policy_path = f"{path}.template.spec.restartPolicy"
     if policy in ("", "Always"):
-        yield FieldError(Fault.REQUIRED, policy_path, None, 'valid values: "OnFailure", "Never"')
+        yield required(policy_path, 'valid values: "OnFailure", "Never"')
     elif policy not in ("OnFailure", "Never"):
         yield not_supported(policy_path, policy, ("OnFailure", "Never"))
 
@@ -195,18 +177,17 @@ def cron_job(obj: JSON, _old: JSON | None) -> Faults:
     spec = obj.get("spec") or {}
     schedule = spec.get("schedule") or ""
     if not schedule:
-        yield FieldError(Fault.REQUIRED, "spec.schedule")
+        yield required("spec.schedule")
     elif why := schedule_fault(schedule):
-        yield FieldError(Fault.INVALID, "spec.schedule", schedule, why)
+        yield invalid("spec.schedule", schedule, why)
     zone = spec.get("timeZone")
-    if zone and _has_zones() and not _is_zone(zone):
-        yield FieldError(Fault.INVALID, "spec.timeZone", zone, f"unknown time zone {zone}")
+    if zone and _is_zone("Europe/Prague") and not _is_zone(zone):
+        yield invalid("spec.timeZone", zone, f"unknown time zone {zone}")
     yield from not_negative(
         spec, "spec", "startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit"
     )
     policy = spec.get("concurrencyPolicy") or ""
-    if policy not in ("Allow", "Forbid", "Replace"):
-        yield not_supported("spec.concurrencyPolicy", policy, ("Allow", "Forbid", "Replace"))
+    yield from one_of("spec.concurrencyPolicy", policy, ("Allow", "Forbid", "Replace"))
     yield from job_spec((spec.get("jobTemplate") or {}).get("spec") or {}, "spec.jobTemplate.spec")
 
 
@@ -219,12 +200,6 @@ def _is_zone(name: str) -> bool:
     return True
 
 
-@cache
-def _has_zones() -> bool:
-    """Returns whether this machine has a database of time zones: without one none is known to be wrong."""
-    return _is_zone("Europe/Prague")
-
-
 def budget_faults(obj: JSON, _old: JSON | None) -> Faults:
     """Yields the faults of a PodDisruptionBudget: at most one of the two numbers."""
     spec = obj.get("spec") or {}
@@ -232,11 +207,11 @@ def budget_faults(obj: JSON, _old: JSON | None) -> Faults:
         value = spec.get(name)
         yield from _int_or_percent(value, f"spec.{name}")
         if isinstance(value, str) and _int_or_percent_value(value) > 100:
-            yield FieldError(Fault.INVALID, f"spec.{name}", value, "must not be greater than 100%")
+            yield invalid(f"spec.{name}", value, "must not be greater than 100%")
     yield from selector_faults(spec.get("selector"), "spec.selector")
     policy = spec.get("unhealthyPodEvictionPolicy")
-    if policy is not None and policy not in _EVICTION_POLICIES:
-        yield not_supported("spec.unhealthyPodEvictionPolicy", policy, _EVICTION_POLICIES)
+    if policy is not None:
+        yield from one_of("spec.unhealthyPodEvictionPolicy", policy, ("AlwaysAllow", "IfHealthyBudget"))
     if spec.get("minAvailable") is not None and spec.get("maxUnavailable") is not None:
         shown_budget = {
             "MinAvailable": spec["minAvailable"],
@@ -244,5 +219,140 @@ def budget_faults(obj: JSON, _old: JSON | None) -> Faults:
             "MaxUnavailable": spec["maxUnavailable"],
             "UnhealthyPodEvictionPolicy": spec.get("unhealthyPodEvictionPolicy"),
         }
-        why = "minAvailable and maxUnavailable cannot be both set"
-        yield FieldError(Fault.INVALID, "spec", Verbatim(go_json(shown_budget)), why)
+        yield invalid("spec", Verbatim(go_json(shown_budget)), "minAvailable and maxUnavailable cannot be both set")
+
+
+# -- HorizontalPodAutoscalers ------------------------------------------------------------------------------------------
+
+
+_LONGEST_WINDOW_S = 3600
+_METRIC_TYPES = ("ContainerResource", "External", "Object", "Pods", "Resource")
+
+
+def autoscaler_faults(obj: JSON, _old: JSON | None) -> Faults:
+    """Yields the faults of a HorizontalPodAutoscaler: numbers of replicas, its target, and metrics."""
+    spec = obj.get("spec") or {}
+    least, most = spec.get("minReplicas"), spec.get("maxReplicas") or 0
+    if least is not None and least < 1:
+        yield invalid("spec.minReplicas", least, "must be greater than or equal to 1")
+    if most < 1:
+        yield invalid("spec.maxReplicas", most, "must be greater than 0")
+    if least is not None and most < least:
+        yield invalid("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`")
+    target = spec.get("scaleTargetRef") or {}
+    for name in ("kind", "name"):
+        value = target.get(name) or ""
+        if not value:
+            yield required(f"spec.scaleTargetRef.{name}")
+        elif "/" in value:
+            yield invalid(f"spec.scaleTargetRef.{name}", value, "may not contain '/'")
+    for name, direction in (spec.get("behavior") or {}).items():
+        window = (direction or {}).get("stabilizationWindowSeconds")
+        if window is not None and not 0 <= window <= _LONGEST_WINDOW_S:
+            limit = f"less than or equal to {_LONGEST_WINDOW_S}" if window > 0 else "greater than or equal to zero"
+            why = f"must be {limit}"
+            yield invalid(f"spec.behavior.{name}.stabilizationWindowSeconds", window, why)
+    metrics = spec.get("metrics") or ()
+    for index, metric in enumerate(metrics):
+        kind = metric.get("type") or ""
+        yield from one_of(f"spec.metrics[{index}].type", kind, _METRIC_TYPES)
+        share = ((metric.get("resource") or {}).get("target") or {}).get("averageUtilization")
+        if kind == "Resource" and share is not None and share < 1:
+            at = f"spec.metrics[{index}].resource.target.averageUtilization"
+            yield invalid(at, share, "must be greater than 0")
+    if least == 0 and not any(metric.get("type") in ("Object", "External") for metric in metrics):
+        why = "must specify at least one Object or External metric to support scaling to zero replicas"
+        yield forbidden("spec.metrics", why)
+
+
+# -- Schedules of CronJobs, in the words of github.com/robfig/cron, by which kube-apiserver parses them ----------------
+
+
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
+_DESCRIPTORS = ("@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly")
+_LARGEST = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Bounds:
+    least: int
+    most: int
+    names: Mapping[str, int] = field(default_factory=dict)
+
+
+_BOUNDS = (
+    _Bounds(0, 59),
+    _Bounds(0, 23),
+    _Bounds(1, 31),
+    _Bounds(1, 12, {name: number for number, name in enumerate(_MONTHS, 1)}),
+    _Bounds(0, 6, {name: number for number, name in enumerate(_DAYS)}),
+)
+
+
+def schedule_fault(schedule: str) -> str:
+    """Returns why a schedule cannot be read, or ""."""
+    if "TZ" in schedule:
+        return "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
+    if schedule.startswith("@"):
+        duration = schedule.removeprefix("@every ")
+        if duration == schedule and schedule not in _DESCRIPTORS:
+            return f"unrecognized descriptor: {schedule}"
+        if duration != schedule and parse_duration(duration) is None:
+            return f'failed to parse duration {schedule}: time: invalid duration "{duration}"'
+        return ""
+    fields = schedule.split()
+    if len(fields) != len(_BOUNDS):
+        return f"expected exactly 5 fields, found {len(fields)}: [{' '.join(fields)}]"
+    try:
+        for text, bounds in zip(fields, _BOUNDS, strict=True):
+            for part in filter(None, text.split(",")):
+                _check_range(part, bounds)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def _check_range(text: str, bounds: _Bounds) -> None:
+    """Raises ValueError unless `text` is a number, a range or `*`, with a step or without."""
+    numbers, *steps = text.split("/")
+    low, *high = numbers.split("-")
+    if low in ("*", "?"):
+        start, end = bounds.least, bounds.most
+    else:
+        start = end = _number(low, bounds.names)
+        if len(high) > 1:
+            raise ValueError(f"too many hyphens: {text}")
+        if high:
+            end = _number(high[0], bounds.names)
+    if len(steps) > 1:
+        raise ValueError(f"too many slashes: {text}")
+    step = _number(steps[0], {}) if steps else 1
+    if steps and not high:
+        # A number with a step means from there to the end.
+        end = bounds.most
+    if start < bounds.least:
+        raise ValueError(f"beginning of range ({start}) below minimum ({bounds.least}): {text}")
+    if end > bounds.most:
+        raise ValueError(f"end of range ({end}) above maximum ({bounds.most}): {text}")
+    if start > end:
+        raise ValueError(f"beginning of range ({start}) beyond end of range ({end}): {text}")
+    if step == 0:
+        raise ValueError(f"step of range should be a positive number: {text}")
+
+
+def _number(text: str, names: Mapping[str, int]) -> int:
+    """Returns the number that `text` is or names; raises ValueError in the words of Go's strconv."""
+    if text.lower() in names:
+        return names[text.lower()]
+    digits = text[1:] if text.startswith(("+", "-")) else text
+    failed = f'failed to parse int from {text}: strconv.Atoi: parsing "{text}"'
+    if not (digits.isascii() and digits.isdigit()):
+        raise ValueError(f"{failed}: invalid syntax")
+    # int refuses some thousands of digits with an error of its own.
+    digits = digits.lstrip("0") or "0"
+    if len(digits) > len(str(_LARGEST)) or int(digits) > _LARGEST:
+        raise ValueError(f"{failed}: value out of range")
+    if text.startswith("-") and digits != "0":
+        raise ValueError(f"negative number (-{digits}) not allowed: {text}")
+    return int(digits)

@@ -12,6 +12,7 @@ from kubesandbox.apiserver.metadata import meta
 from kubesandbox.apiserver.schema.crd_versions import unrecognized_formats
 from kubesandbox.apiserver.schema.object_meta import STANDARD_FINALIZERS, qualified_name
 from kubesandbox.apiserver.served_kinds import Kind
+from kubesandbox.apiserver.validation.common import value_at
 
 JSON = dict[str, Any]
 
@@ -21,8 +22,11 @@ def warnings_of_write(kind: Kind, obj: JSON, old: JSON | None) -> list[str]:
     if kind.custom:
         new = {*(meta(obj).get("finalizers") or ())} - {*(meta(old or {}).get("finalizers") or ())}
         return [text for finalizer in sorted(new) for text in _finalizer_warnings(finalizer)]
-    if (template := _TEMPLATES.get(kind.resource)) is not None:
-        return _template_warnings(kind, template, obj, old)
+    if (path := _TEMPLATES.get(kind.resource)) is not None:
+        # A pod's spec does not change; a template's change raises the generation.
+        if old is not None and (kind.kind == "Pod" or meta(obj).get("generation") == meta(old).get("generation")):
+            return []
+        return list(_pod_spec_warnings(value_at(obj, path) or {}, path))
     if kind.kind == "CustomResourceDefinition":
         old_formats = unrecognized_formats(old) if old else []
         return [f'unrecognized format "{name}"' for name in unrecognized_formats(obj) if name not in old_formats]
@@ -38,16 +42,6 @@ _TEMPLATES = {
 }
 
 
-def _template_warnings(kind: Kind, path: str, obj: JSON, old: JSON | None) -> list[str]:
-    """Returns the warnings about a pod spec: of a pod when it is new, of a template when the generation changed."""
-    if old is not None and (kind.kind == "Pod" or meta(obj).get("generation") == meta(old).get("generation")):
-        return []
-    spec: Any = obj
-    for part in path.split("."):
-        spec = (spec or {}).get(part)
-    return _pod_spec(spec or {}, path)
-
-
 def _finalizer_warnings(name: str) -> Iterator[str]:
     """Yields why a finalizer's name may collide with another's."""
     path = f'metadata.finalizers: "{name}"'
@@ -61,28 +55,17 @@ def _finalizer_warnings(name: str) -> Iterator[str]:
         yield f"{path}: {why}"
 
 
-def _pod_spec(spec: JSON, path: str) -> list[str]:
-    """Returns the warnings about spreads, each container's variables, and all ports (pkg/api/pod/warnings.go)."""
+def _pod_spec_warnings(spec: JSON, path: str) -> Iterator[str]:
+    """Yields the warnings about spreads, each container's variables, and all ports (pkg/api/pod/warnings.go)."""
+    for index, constraint in enumerate(spec.get("topologySpreadConstraints") or ()):
+        if constraint.get("labelSelector") is None:
+            at = f"{path}.topologySpreadConstraints[{index}].labelSelector"
+            yield f"{at}: a null labelSelector results in matching no pod"
     containers = [
         (f"{path}.{kind}[{index}]", container)
         for kind in ("initContainers", "containers")
         for index, container in enumerate(spec.get(kind) or ())
     ]
-    ports = [
-        (f"{container_path}.ports[{index}]", port)
-        for container_path, container in containers
-        for index, port in enumerate(container.get("ports") or ())
-    ]
-    spreads = [
-        f"{path}.topologySpreadConstraints[{index}].labelSelector: a null labelSelector results in matching no pod"
-        for index, constraint in enumerate(spec.get("topologySpreadConstraints") or ())
-        if constraint.get("labelSelector") is None
-    ]
-    return [*spreads, *_variable_warnings(containers), *_port_warnings(ports), *_port_name_warnings(ports)]
-
-
-def _variable_warnings(containers: list[tuple[str, JSON]]) -> Iterator[str]:
-    """Yields a warning for each environment variable that hides an earlier one."""
     for container_path, container in containers:
         names: set[str] = set()
         for index, variable in enumerate(container.get("env") or ()):
@@ -91,17 +74,30 @@ def _variable_warnings(containers: list[tuple[str, JSON]]) -> Iterator[str]:
                 hidden = f'hides previous definition of "{name}"'
                 yield f"{container_path}.env[{index}]: {hidden}, which may be dropped when using apply"
             names.add(name)
+    yield from _port_warnings(
+        [
+            (f"{container_path}.ports[{index}]", port)
+            for container_path, container in containers
+            for index, port in enumerate(container.get("ports") or ())
+        ]
+    )
 
 
 def _port_warnings(ports: list[tuple[str, JSON]]) -> Iterator[str]:
+    """Yields a warning for each port that an earlier one clashes with, and for each name that an earlier one has."""
     for index, (port_path, port) in enumerate(ports):
-        for other_where, other in ports[:index]:
-            if _port_key(port) == _port_key(other) and (clash := _clash_of_ports(port, other)):
-                yield f"{port_path}: {clash} port definition with {other_where}"
-
-
-def _port_key(port: JSON) -> tuple[Any, Any]:
-    return port.get("containerPort"), port.get("protocol")
+        for other_path, other in ports[:index]:
+            same = all(port.get(key) == other.get(key) for key in ("containerPort", "protocol"))
+            if same and (clash := _clash_of_ports(port, other)):
+                yield f"{port_path}: {clash} port definition with {other_path}"
+    first: dict[str, str] = {}
+    for port_path, port in ports:
+        name = port.get("name") or ""
+        if name and name in first:
+            ending = f"services and probes that select ports by name will use {first[name]}"
+            yield f'{port_path}: duplicate port name "{name}" with {first[name]}, {ending}'
+        elif name:
+            first[name] = port_path
 
 
 def _clash_of_ports(port: JSON, other: JSON) -> str:
@@ -113,18 +109,3 @@ def _clash_of_ports(port: JSON, other: JSON) -> str:
     if not host or not other_host:
         return "overlapping"
     return "dangerously ambiguous" if host == other_host and bool(address) != bool(other_address) else ""
-
-
-def _port_name_warnings(ports: list[tuple[str, JSON]]) -> Iterator[str]:
-    """Yields a warning for each port name that an earlier port has."""
-    first: dict[str, str] = {}
-    for port_path, port in ports:
-        name = port.get("name") or ""
-        if name and name in first:
-            other = first[name]
-            yield (
-                f'{port_path}: duplicate port name "{name}" with {other}, services and probes that select ports '
-                f"by name will use {other}"
-            )
-        elif name:
-            first[name] = port_path
