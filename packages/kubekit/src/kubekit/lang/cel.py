@@ -36,25 +36,13 @@ from functools import cache
 from typing import Any
 
 from kubekit.lang import cel_ast, cel_cost
-from kubekit.lang.cel_cost import Budget
-from kubekit.lang.cel_functions import FUNCTIONS, Function, Kind
+from kubekit.lang.cel_cost import Budget as Budget
+from kubekit.lang.cel_functions import GLOBAL_FUNCTIONS, MEMBER_FUNCTIONS
 from kubekit.lang.pattern import Pattern
 from kubekit.lang.text import cut
 
-__all__ = [
-    "Budget",
-    "CelBudgetError",
-    "CelError",
-    "CelEvaluationError",
-    "CelSyntaxError",
-    "Function",
-    "Program",
-    "compile_cel",
-]
-
-TypeHints = Mapping[
-    str, str
-]  # variable -> dyn, bool, int, double, string, bytes, list, map, timestamp, duration, optional
+# The type of each variable: dyn, bool, int, double, string, bytes, list, map, timestamp, duration or optional.
+TypeHints = Mapping[str, str]
 
 
 class CelError(ValueError):
@@ -83,7 +71,9 @@ class Program:
 
     __slots__ = ("_cost", "_error", "_expression", "_optionals", "expression", "result_type")
 
-    def __init__(self, expression: str, compiled: Any, result_type: str, optionals: frozenset[str], cost: int) -> None:
+    def __init__(
+        self, expression: str, *, compiled: Any, result_type: str, optionals: frozenset[str], cost: int
+    ) -> None:
         self.expression = expression
         self.result_type = result_type  # bool, int, string, dyn, ...
         self._cost = cost
@@ -129,20 +119,31 @@ class Program:
 def compile_cel(expression: str, variables: TypeHints) -> Program:
     """Compiles `expression` for `variables` (name -> type hint). Raises CelSyntaxError."""
     optionals = frozenset(name for name, hint in variables.items() if hint == "optional")
-    source = _bind_optionals(expression, optionals)
+    source = expression
+    for name in sorted(optionals):
+        # Makes an optional of the list that is passed in its place.
+        as_list = _OPTIONAL_LIST.format(name)
+        value = f"(size({as_list}) == 0 ? optional.none() : optional.of({as_list}[0]))"
+        source = f"cel.bind({name}, {value}, {source})"
     hints = tuple(sorted(variables.items()))
     try:
         source.encode()  # the engine's own error for half of a surrogate pair is a TypeError
-        compiled = _engine_environment(hints).compile(source)
+        compiled = engine_environment(hints).compile(source)
         tree = cel_ast.parse_tree(compiled.serialize())
         cost = cel_cost.add_cost_hooks(tree, _FUNCTION_NAMES)
-        counting = _engine_environment(hints, counts=True).deserialize(cel_ast.serialize_tree(tree))
+        counting = engine_environment(hints, counts=True).deserialize(cel_ast.serialize_tree(tree))
     except (RuntimeError, ValueError) as error:
-        raise CelSyntaxError(_tidy_message(str(error))) from error
-    return Program(expression, counting, compiled.return_type().name().lower(), optionals, cost)
+        raise CelSyntaxError(tidy_message(str(error))) from error
+    return Program(
+        expression,
+        compiled=counting,
+        result_type=compiled.return_type().name().lower(),
+        optionals=optionals,
+        cost=cost,
+    )
 
 
-_FUNCTION_NAMES = frozenset(function.name for function in FUNCTIONS)
+_FUNCTION_NAMES = frozenset(function.name for function in (*GLOBAL_FUNCTIONS, *MEMBER_FUNCTIONS))
 
 
 @cache
@@ -150,19 +151,12 @@ def _cel_library() -> Any:
     """Returns the CEL library, imported on first use: it takes 18 MiB, which an operator without CEL rules saves."""
     from cel_expr_python import cel
 
-    _keep_none()
-    return cel
-
-
-def _keep_none() -> None:
-    """Gives None so many references that it is never freed, as Python does itself from 3.12 on.
-
-    The engine (0.1.3) gives one back too many for each null that becomes Python's: after some thousand of them the
-    interpreter ends the process ("deallocating None").
-    """
+    # The engine (0.1.3) gives one reference to None back too many for each null that becomes Python's: after some
+    # thousand of them the interpreter ends the process ("deallocating None"). From 3.12 on, Python never frees it.
     if sys.version_info < (3, 12):
         # The count is the first field of every object.
         ctypes.c_ssize_t.from_address(id(None)).value += 1 << 40
+    return cel
 
 
 @cache
@@ -184,31 +178,25 @@ def _engine_types() -> dict[str, Any]:
     }
 
 
-def _bind_optionals(expression: str, names: frozenset[str]) -> str:
-    """Returns the expression with each optional variable bound, by `cel.bind`, to a CEL optional.
-
-    The engine takes no optional values as input, so each is passed as a list: without items if it is absent, else with
-    one item. The binding makes an optional of that list.
-    """
-    for name in sorted(names):
-        as_list = _OPTIONAL_LIST.format(name)
-        value = f"(size({as_list}) == 0 ? optional.none() : optional.of({as_list}[0]))"
-        expression = f"cel.bind({name}, {value}, {expression})"
-    return expression
-
-
 @cache
-def _engine_environment(variables: tuple[tuple[str, str], ...], *, counts: bool = False) -> Any:
+def engine_environment(variables: tuple[tuple[str, str], ...], *, counts: bool = False) -> Any:
     """Returns the engine's environment for variables with type hints; with `counts` it has the cost hooks, too."""
     from cel_expr_python.ext import ext_bindings, ext_encoders, ext_math, ext_optional, ext_strings
 
-    cel, engine_types = _cel_library(), _engine_types()
-    types: dict[str, Any] = {}
-    for name, hint in variables:
-        if hint == "optional":
-            types[_OPTIONAL_LIST.format(name)] = engine_types["list"]
-        else:
-            types[name] = engine_types[hint]
+    cel, types = _cel_library(), _engine_types()
+    # Overloads of one name keep the order of the tables.
+    overloads: dict[str, list[Any]] = {}
+    for functions, is_member in ((GLOBAL_FUNCTIONS, False), (MEMBER_FUNCTIONS, True)):
+        for function in functions:
+            name, kinds = function.name, function.parameters
+            identity = "_".join(("runup", name.replace(".", "_"), *kinds, "member" if is_member else "global"))
+            parameters = [types[kind] for kind in kinds]
+            overload = cel.Overload(identity, types[function.result], parameters, is_member, _with_costs(function.call))
+            overloads.setdefault(name, []).append(overload)
+    for name, hook_kinds, result, call in cel_cost.HOOKS if counts else ():
+        parameters = [types[kind] for kind in hook_kinds]
+        overload = cel.Overload("_".join((name, *hook_kinds)), types[result], parameters, False, call)
+        overloads.setdefault(name, []).append(overload)
     extensions = [
         ext_strings.ExtStrings(),
         ext_math.ExtMath(),
@@ -216,45 +204,19 @@ def _engine_environment(variables: tuple[tuple[str, str], ...], *, counts: bool 
         ext_bindings.ExtBindings(),
         ext_optional.ExtOptional(),
         # An extension, and the last one: only then may a function add overloads to an existing one, such as indexOf.
-        cel.CelExtension("kubernetes", [*_function_declarations(FUNCTIONS), *(_cost_hooks() if counts else ())]),
+        cel.CelExtension("kubernetes", [cel.FunctionDecl(name, same_name) for name, same_name in overloads.items()]),
     ]
-    return cel.NewEnv(variables=types, extensions=extensions)
-
-
-def _function_declarations(functions: tuple[Function, ...]) -> list[Any]:
-    """Returns one declaration per name; its overloads keep the order of the table."""
-    overloads: dict[str, list[Any]] = {}
-    for function in functions:
-        overloads.setdefault(function.name, []).append(_overload(function))
-    return [_cel_library().FunctionDecl(name, same_name) for name, same_name in overloads.items()]
-
-
-def _cost_hooks() -> list[Any]:
-    """Returns the declarations of the functions that count what an expression costs, one for each name."""
-    types = _engine_types()
-    overloads: dict[str, list[Any]] = {}
-    for name, kinds, result, call in cel_cost.HOOKS:
-        identity = "_".join((name, *kinds))
-        parameters = [types[kind] for kind in kinds]
-        overloads.setdefault(name, []).append(_cel_library().Overload(identity, types[result], parameters, False, call))
-    return [_cel_library().FunctionDecl(name, same_name) for name, same_name in overloads.items()]
-
-
-def _overload(function: Function) -> Any:
-    """Returns the engine's declaration of one function for one list of argument types."""
-    kinds: tuple[Kind, ...] = function.parameters
-    identity = "_".join(("runup", function.name.replace(".", "_"), *kinds, "member" if function.member else "global"))
-    types = _engine_types()
-    return _cel_library().Overload(
-        identity, types[function.result], [types[kind] for kind in kinds], function.member, _with_costs(function.call)
-    )
+    given = {
+        _OPTIONAL_LIST.format(name) if hint == "optional" else name: types["list" if hint == "optional" else hint]
+        for name, hint in variables
+    }
+    return cel.NewEnv(variables=given, extensions=extensions)
 
 
 def _with_costs(call: Callable[..., Any]) -> Callable[..., Any]:
     """Returns `call`, charging the size of its arguments and its result to the evaluation's budget."""
 
     def paid_call(*arguments: Any) -> Any:
-        """Calls the function, and charges the size of its arguments and result. Raises Exhausted."""
         for argument in arguments:
             cel_cost.pay_for(argument)
         result = call(*arguments)
@@ -270,14 +232,14 @@ _STATUS = Pattern(r"^[A-Z_]+: ")
 _MISSING_KEY = Pattern(r'Key not found in map : "(.*)"', re.DOTALL)
 
 
-def _tidy_message(text: str) -> str:
+def tidy_message(text: str) -> str:
     """Returns the engine's text without the status codes around it; it quotes the expression, however long that is."""
     return cut(re.sub(r" \[[A-Z_]+\]$", "", _STATUS.sub("", text)), _LONGEST_MESSAGE)
 
 
 def _evaluation_error(reason: str) -> CelEvaluationError:
     """Returns the error for the engine's reason, in the words of cel-go, which users of Kubernetes know."""
-    text = _tidy_message(reason)
+    text = tidy_message(reason)
     if "teration budget exceeded" in text or "iteration limit" in text.lower():
         return CelBudgetError("operation cancelled: actual cost limit exceeded (10000 iterations)")
     if (missing := _MISSING_KEY.search(text)) is not None:

@@ -78,15 +78,15 @@ class Tree(msgspec.Struct):
 
 def parse_tree(serialized: bytes) -> Tree:
     """Returns the tree in `serialized`, an `Any` with a CheckedExpr. Raises TreeError."""
-    outer = dict(_read_fields(serialized))
-    fields = list(_read_fields(outer.get(2, b"")))
+    outer = dict(read_fields(serialized))
+    fields = list(read_fields(outer.get(2, b"")))
     expression = next((value for number, value in fields if number == 4), None)
     if expression is None:
         raise TreeError("the compiled expression has no syntax tree")
     kinds: dict[int, TypeKind] = {}
     for number, value in fields:
         if number == 3:
-            entry = dict(_read_fields(value))
+            entry = dict(read_fields(value))
             kinds[entry.get(1, 0)] = _type_kind(entry.get(2, b""))
     return Tree(_parse_node(expression), kinds, [member for member in fields if member[0] != 4], outer[1])
 
@@ -98,13 +98,13 @@ def serialize_tree(tree: Tree) -> bytes:
 
 def _type_kind(data: bytes) -> TypeKind:
     """Returns the kind of a serialized `Type` (cel/expr/checked.proto), as coarsely as costs need it."""
-    number, value = next(_read_fields(data), (1, b""))
+    number, value = next(read_fields(data), (1, b""))
     if number == 3 or number == 4:  # primitive, and one that may be null
         return "text" if value in _TEXT else "scalar"
     if number == 5:  # well-known: Any, Timestamp, Duration
         return "dyn" if value == 1 else "scalar"
     if number == 14:
-        return "optional" if dict(_read_fields(value)).get(1) == b"optional_type" else "dyn"
+        return "optional" if dict(read_fields(value)).get(1) == b"optional_type" else "dyn"
     kinds: dict[int, TypeKind] = {2: "scalar", 6: "list", 7: "map", 11: "scalar"}
     return kinds.get(number, "dyn")
 
@@ -112,27 +112,22 @@ def _type_kind(data: bytes) -> TypeKind:
 def _parse_node(data: bytes) -> Node:
     """Returns the node in a serialized `Expr` (cel/expr/syntax.proto). Raises TreeError for an unknown kind."""
     node = Node(0, 0)
-    for number, value in _read_fields(data):
+    for number, value in read_fields(data):
         if number == 2:
             node.id = value
         elif CONST <= number <= COMPREHENSION:
             node.kind = number
-            inner = _CHILDREN.get(number, ())
-            node.fields = [(at, _parse_value(number, at, content, inner)) for at, content in _read_fields(value)]
+            for at, content in read_fields(value):
+                field = content
+                if at in _CHILDREN.get(number, ()):
+                    field = _parse_node(content)
+                elif (number, at) == (STRUCT, 2):
+                    entry = read_fields(content)
+                    field = Entry([(no, _parse_node(part) if no in _ENTRY_CHILDREN else part) for no, part in entry])
+                node.fields.append((at, field))
         else:
             raise TreeError(f"the compiled expression has an unknown kind of node: {number}")
     return node
-
-
-def _parse_value(kind: int, number: int, value: Any, nodes: tuple[int, ...]) -> Any:
-    """Returns a field's value: a parsed node, an entry of a map or struct, or the bytes as they are."""
-    if number in nodes:
-        return _parse_node(value)
-    if kind == STRUCT and number == 2:
-        return Entry(
-            [(at, _parse_node(content) if at in _ENTRY_CHILDREN else content) for at, content in _read_fields(value)]
-        )
-    return value
 
 
 def _encode_node(node: Node) -> bytes:
@@ -140,13 +135,13 @@ def _encode_node(node: Node) -> bytes:
 
 
 def _encode_fields(fields: list[Field]) -> bytes:
-    return _write_fields([(number, _encode_value(value)) for number, value in fields])
-
-
-def _encode_value(value: Any) -> Any:
-    if isinstance(value, Node):
-        return _encode_node(value)
-    return _encode_fields(value.fields) if isinstance(value, Entry) else value
+    encoded: list[Field] = []
+    for number, value in fields:
+        if isinstance(value, Node):
+            encoded.append((number, _encode_node(value)))
+        else:
+            encoded.append((number, _encode_fields(value.fields) if isinstance(value, Entry) else value))
+    return _write_fields(encoded)
 
 
 # --- the wire format of protocol buffers ------------------------------------------------------------------------------
@@ -158,7 +153,7 @@ class _Fixed(msgspec.Struct, frozen=True):
     data: bytes
 
 
-def _read_fields(data: bytes) -> Iterator[Field]:
+def read_fields(data: bytes) -> Iterator[Field]:
     """Yields field number and value of each protobuf field: an int, bytes, or a fixed-size value."""
     at = 0
     while at < len(data):
@@ -187,6 +182,14 @@ def _read_varint(data: bytes, at: int) -> tuple[int, int]:
         at, shift = at + 1, shift + 7
         if byte < 0x80:
             return value, at
+
+
+def read_varints(data: bytes) -> Iterator[int]:
+    """Yields the numbers in a packed repeated field."""
+    at = 0
+    while at < len(data):
+        value, at = _read_varint(data, at)
+        yield value
 
 
 def _write_fields(fields: list[Field]) -> bytes:

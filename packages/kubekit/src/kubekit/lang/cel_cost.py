@@ -16,7 +16,7 @@ engine (0.1.3) ends the process there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import count
@@ -33,6 +33,7 @@ from kubekit.lang.cel_ast import (
     Entry,
     Node,
     Tree,
+    read_varints,
 )
 from kubekit.lang.regexp import compile_regexp
 
@@ -99,18 +100,22 @@ def count_cost(budget: Budget | None) -> Iterator[Callable[[], bool]]:
             budget.left -= limit - max(meter.left, 0)
 
 
-def pay_cost(cost: float) -> None:
-    """Takes `cost` from the evaluation that runs. Raises Exhausted if it has less."""
+# The functions that pay return True, because a rewritten tree asks for it: `pay(value) ? value : false`.
+
+
+def pay_cost(cost: float) -> bool:
+    """Takes `cost` from the evaluation that runs, and returns True. Raises Exhausted if it has less."""
     meter = _METER.get()
     if meter is not None:
         meter.pay(cost)
+    return True
 
 
-def pay_for(value: Any) -> None:
+def pay_for(value: Any) -> bool:
     """Takes the cost of walking over all of `value`. Raises Exhausted before it has walked much further than that."""
     meter = _METER.get()
     if meter is None:
-        return
+        return True
     cost, stack = 0, [value]
     while stack and cost <= meter.left:
         each = stack.pop()
@@ -125,115 +130,85 @@ def pay_for(value: Any) -> None:
             stack += each
             stack += each.values()
     meter.pay(cost)
-
-
-# --- the functions that a rewritten tree calls ------------------------------------------------------------------------
-
-
-def _pay_for_turn(nodes: int) -> bool:
-    pay_cost(nodes)
     return True
 
 
-def _pay_value(value: Any) -> bool:
-    pay_for(value)
-    return True
-
-
-def _pay_smaller(left: Any, right: Any) -> bool:
-    """Pays for a comparison, which ends with the smaller of two texts."""
-    if isinstance(left, str | bytes) and isinstance(right, str | bytes):
-        pay_cost(1 + min(len(left), len(right)) // 10)
-    else:
-        pay_for(left)
-        pay_for(right)
-    return True
-
-
-def _pay_membership(item: Any, items: Any) -> bool:
-    """Pays for `item in items` and returns True; a list costs by its length, a map does not."""
-    if isinstance(items, list):
-        pay_cost(len(items) * (1 + len(item) // 10 if isinstance(item, str | bytes) else 1))
-        for member in items:
-            if isinstance(member, list | dict):
-                pay_for(member)
-    pay_for(item)
-    return True
-
-
-def _pay_match(text: str, pattern: str) -> bool:
-    pay_for_match(text, pattern)
-    return True
-
-
-def pay_for_match(text: str, pattern: str) -> None:
+def pay_for_match(text: str, pattern: str) -> bool:
     """Pays for a search in `text`. Raises RegexpError, and Exhausted.
 
     The number of instructions stands for the pattern's length where it is larger: `(a{1000}){3}` is short.
     """
     pay_cost(len(pattern) // 4)
     size = max(len(pattern), compile_regexp(pattern).size)
-    pay_cost((1 + len(text)) / 10 * max(size / 4, 1))
+    return pay_cost((1 + len(text)) / 10 * max(size / 4, 1))
+
+
+def _pay_smaller(left: Any, right: Any) -> bool:
+    """Pays for a comparison, which ends with the smaller of two texts."""
+    if isinstance(left, str | bytes) and isinstance(right, str | bytes):
+        return pay_cost(1 + min(len(left), len(right)) // 10)
+    return pay_for(left) and pay_for(right)
+
+
+def _pay_membership(item: Any, items: Any) -> bool:
+    """Pays for `item in items`; a list costs by its length, a map does not."""
+    if isinstance(items, list):
+        pay_cost(len(items) * (1 + len(item) // 10 if isinstance(item, str | bytes) else 1))
+        for member in items:
+            if isinstance(member, list | dict):
+                pay_for(member)
+    return pay_for(item)
 
 
 def _pay_replace(text: str, old: str, new: str, limit: int = -1) -> bool:
     places = text.count(old) if limit < 0 else min(text.count(old), limit)
-    pay_cost(1 + (2 * len(text) + len(old) + places * len(new)) // 10)
-    return True
+    return pay_cost(1 + (2 * len(text) + len(old) + places * len(new)) // 10)
 
 
 def _pay_join(items: list[Any], separator: str = "") -> bool:
     pay_cost(len(items))
-    pay_cost(sum(len(item) for item in items if isinstance(item, str)) / 5 + len(items) * len(separator) / 5)
-    return True
+    return pay_cost(sum(len(item) for item in items if isinstance(item, str)) / 5 + len(items) * len(separator) / 5)
 
 
 def _pay_split(text: str, separator: str, limit: int = -1) -> bool:
     parts = text.count(separator) + 1
-    pay_cost(1 + len(text) // 5 + (parts if limit < 0 else min(parts, limit)))
-    return True
+    return pay_cost(1 + len(text) // 5 + (parts if limit < 0 else min(parts, limit)))
 
 
 def _pay_format(text: str, values: list[Any]) -> bool:
     # A number has up to a thousand digits behind its point.
-    pay_cost(1 + len(text) // 10 + 110 * text.count("%"))
-    pay_for(values)
-    return True
+    return pay_cost(1 + len(text) // 10 + 110 * text.count("%")) and pay_for(values)
 
 
-def _new_list(_zero: int) -> int:
-    """Returns the number of a new list that an evaluation fills. Raises Exhausted without a budget."""
+def _lists() -> list[list[Any]]:
+    """Returns the lists that the evaluation is collecting. Raises Exhausted without a budget."""
     meter = _METER.get()
     if meter is None:
         raise Exhausted
-    meter.lists.append([])
-    return len(meter.lists) - 1
+    return meter.lists
+
+
+def _new_list(_zero: int) -> int:
+    lists = _lists()
+    lists.append([])
+    return len(lists) - 1
 
 
 def _collect_item(number: int, item: Any) -> int:
     """Appends an item to the list of loop `number` after paying for it. Raises Exhausted."""
-    meter = _METER.get()
-    if meter is None:
-        raise Exhausted
+    lists = _lists()
     pay_for(item)
-    meter.lists[number].append(item)
+    lists[number].append(item)
     return number
-
-
-def _collected_list(number: int) -> list[Any]:
-    meter = _METER.get()
-    if meter is None:
-        raise Exhausted
-    return meter.lists[number]
 
 
 # Name, parameters, result, function; the @ keeps them out of expressions, whose names cannot have one.
 HOOKS: tuple[tuple[str, tuple[str, ...], str, Callable[..., Any]], ...] = (
-    ("@tick", ("int",), "bool", _pay_for_turn),
-    ("@pay", ("dyn",), "bool", _pay_value),
+    ("@tick", ("int",), "bool", pay_cost),
+    ("@pay", ("dyn",), "bool", pay_for),
     ("@pay_smaller", ("dyn", "dyn"), "bool", _pay_smaller),
     ("@pay_membership", ("dyn", "dyn"), "bool", _pay_membership),
-    ("@pay_match", ("string", "string"), "bool", _pay_match),
+    ("@pay_match", ("string", "string"), "bool", pay_for_match),
     ("@pay_replace", ("string", "string", "string"), "bool", _pay_replace),
     ("@pay_replace", ("string", "string", "string", "int"), "bool", _pay_replace),
     ("@pay_join", ("list",), "bool", _pay_join),
@@ -243,7 +218,7 @@ HOOKS: tuple[tuple[str, tuple[str, ...], str, Callable[..., Any]], ...] = (
     ("@pay_format", ("string", "list"), "bool", _pay_format),
     ("@new_list", ("int",), "int", _new_list),
     ("@push", ("int", "dyn"), "int", _collect_item),
-    ("@finished", ("int",), "list", _collected_list),
+    ("@finished", ("int",), "list", lambda number: _lists()[number]),
 )
 
 # Functions that are paid for by a hook of their own, with all their arguments.
@@ -277,7 +252,12 @@ def add_cost_hooks(tree: Tree, foreign: frozenset[str]) -> int:
     The functions `foreign` are paid for by themselves. Raises UnusableOptional, and RegexpError for an expression with
     a constant pattern that is not one.
     """
-    _check_optionals(tree, tree.root)
+    nodes = [tree.root]
+    while nodes:
+        for child, allowed in _children_and_optionals(tree, nodes.pop()):
+            if tree.kind(child) == "optional" and not allowed:
+                raise UnusableOptional("an optional value cannot be used here; take its value first, by orValue()")
+            nodes.append(child)
     own_count = tree.root.count()
     numbers = count(max((0, *_node_ids(tree.root))) + 1)
     tree.root = _Rewriting(tree, foreign, numbers).rewrite(tree.root)
@@ -300,7 +280,6 @@ def _child_nodes(node: Node) -> Iterator[Node]:
 
 
 def _target_and_arguments(call: Node) -> list[Node]:
-    """Returns the target of a call, if it has one, and its arguments."""
     return [*call.children(1), *call.children(3)]
 
 
@@ -338,7 +317,9 @@ class _Rewriting:
     def _rewrite_call(self, node: Node, rewritten: dict[int, Node]) -> Node:
         """Returns a call whose arguments are paid for; `rewritten` has the rewritten ones by the ids of the old."""
         name, arguments = node.text(2), _target_and_arguments(node)
-        _check_pattern(name, arguments)
+        # A constant that is not a pattern is refused when the expression is compiled, as by Kubernetes.
+        if name in ("matches", "find", "findAll") and len(arguments) > 1 and arguments[1].kind == CONST:
+            compile_regexp(arguments[1].text(6))
         special = _SPECIAL.get(name)
         paid = name not in _FREE and name not in self._foreign and special is None and name != "size"
         names: list[tuple[str, Node]] = []
@@ -354,10 +335,7 @@ class _Rewriting:
             node.fields[at] = (number, new)
         if not paying or special is None:
             return node
-        result = self._if_node(self._call_node(special, *_target_and_arguments(node)), node)
-        for name, value in reversed(names):
-            result = self._bind_node(name, value, result)
-        return result
+        return self._bound(names, self._if_node(self._call_node(special, *_target_and_arguments(node)), node))
 
     def _must_be_paid(self, name: str, arguments: list[Node]) -> bool:
         """Returns whether a call with a hook of its own must be paid for."""
@@ -412,10 +390,7 @@ class _Rewriting:
         names: list[tuple[str, Node]] = []
         value = self._repeatable(value, names)
         sized = self._new_node(CALL, [(2, b"size"), (3, value)])
-        result = self._if_node(self._call_node("@tick", sized), value)
-        for name, node in names:
-            result = self._bind_node(name, node, result)
-        return result
+        return self._bound(names, self._if_node(self._call_node("@tick", sized), value))
 
     # --- new nodes ---
 
@@ -441,63 +416,43 @@ class _Rewriting:
             kind = self._new_node(CALL, [(2, b"type"), (3, value)])
             is_text = self._new_node(CALL, [(2, b"_==_"), (3, kind), (3, self._new_node(IDENT, [(1, b"string")]))])
             result = self._call_node("_?_:_", is_text, result, value)
-        for name, node in names:
-            result = self._bind_node(name, node, result)
-        return result
+        return self._bound(names, result)
 
     def _repeatable(self, value: Node, names: list[tuple[str, Node]]) -> Node:
         """Returns an expression for `value` that can stand twice; what must not is noted in `names`."""
-        if value.kind in (IDENT, CONST) or (value.kind == SELECT and _is_path(value)):
+        member: Node | None = value
+        # A member of a variable costs next to nothing to look up.
+        while member is not None and member.kind == SELECT and all(number != 3 for number, _ in member.fields):
+            member = member.child(1)
+        if value.kind == CONST or (member is not None and member.kind == IDENT):
             return value
         name = f"@value{next(self._numbers)}"
         names.append((name, value))
         return self._new_node(IDENT, [(1, name.encode())])
 
-    def _bind_node(self, name: str, value: Node, result: Node) -> Node:
-        """Returns `cel.bind(name, value, result)`, in the engine's own form."""
-        fields: list[tuple[int, Any]] = [
-            (1, _UNUSED.encode()),
-            (2, self._new_node(LIST, [])),
-            (3, name.encode()),
-            (4, value),
-            (5, self._new_node(CONST, [(2, 0)])),
-            (6, self._new_node(IDENT, [(1, name.encode())])),
-            (7, result),
-        ]
-        return self._new_node(COMPREHENSION, fields)
+    def _bound(self, names: list[tuple[str, Node]], result: Node) -> Node:
+        """Returns `cel.bind(name, value, result)` for each of the names, in the engine's own form."""
+        for name, value in reversed(names):
+            fields: list[tuple[int, Any]] = [
+                (1, _UNUSED.encode()),
+                (2, self._new_node(LIST, [])),
+                (3, name.encode()),
+                (4, value),
+                (5, self._new_node(CONST, [(2, 0)])),
+                (6, self._new_node(IDENT, [(1, name.encode())])),
+                (7, result),
+            ]
+            result = self._new_node(COMPREHENSION, fields)
+        return result
 
 
 def _is_name(node: Node, name: str) -> bool:
     return node.kind == IDENT and node.text(1) == name
 
 
-def _is_path(node: Node) -> bool:
-    """Returns whether `node` is a member of a variable, which costs next to nothing to look up."""
-    while node.kind == SELECT:
-        operand = node.child(1)
-        if operand is None or any(number == 3 for number, _ in node.fields):
-            return False
-        node = operand
-    return node.kind == IDENT
-
-
 def _is_constant(node: Node) -> bool:
     """Returns whether `node` is a literal, or a list of literals."""
     return node.kind == CONST or (node.kind == LIST and all(child.kind == CONST for child in node.children(1)))
-
-
-def _check_pattern(name: str, arguments: Sequence[Node]) -> None:
-    """Raises RegexpError for a constant that is not a pattern, as Kubernetes does when it compiles the expression."""
-    if name in ("matches", "find", "findAll") and len(arguments) > 1 and arguments[1].kind == CONST:
-        compile_regexp(arguments[1].text(6))
-
-
-def _check_optionals(tree: Tree, node: Node) -> None:
-    """Raises UnusableOptional where an optional value would become part of another one."""
-    for child, allowed in _children_and_optionals(tree, node):
-        if tree.kind(child) == "optional" and not allowed:
-            raise UnusableOptional("an optional value cannot be used here; take its value first, by orValue()")
-        _check_optionals(tree, child)
 
 
 def _children_and_optionals(tree: Tree, node: Node) -> Iterator[tuple[Node, bool]]:
@@ -509,7 +464,10 @@ def _children_and_optionals(tree: Tree, node: Node) -> Iterator[tuple[Node, bool
         yield from ((child, at in positions) for at, child in enumerate(_target_and_arguments(node)))
     elif node.kind == LIST:
         # Indices of `[?x]`, whose values are put in without the optional around them.
-        spread = {at for number, value in node.fields if number == 2 for at in _packed_indices(value)}
+        spread: set[int] = set()
+        for number, value in node.fields:
+            if number == 2:
+                spread |= {value} if isinstance(value, int) else set(read_varints(value))
         yield from ((child, at in spread) for at, child in enumerate(node.children(1)))
     elif node.kind == STRUCT:
         for _, value in node.fields:
@@ -526,17 +484,3 @@ def _children_and_optionals(tree: Tree, node: Node) -> Iterator[tuple[Node, bool
                 yield value, (number in (4, 6) and is_unused) or (number == 7 and is_optional)
     else:
         yield from ((child, True) for child in _child_nodes(node))
-
-
-def _packed_indices(packed: Any) -> list[int]:
-    """Returns the numbers in a packed repeated field (protobuf), or in a single one."""
-    if isinstance(packed, int):
-        return [packed]
-    values, value, shift = [], 0, 0
-    for byte in packed:
-        value |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            values.append(value)
-            value = shift = 0
-    return values

@@ -10,13 +10,13 @@ counts as the least, so that the estimate is at most the real server's: nothing 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import ceil
 from typing import Literal
 
 from kubekit.lang import cel_ast
-from kubekit.lang.cel import CelSyntaxError, _engine_environment, _tidy_message
+from kubekit.lang.cel import CelSyntaxError, engine_environment, tidy_message
 from kubekit.lang.cel_ast import CALL, COMPREHENSION, CONST, IDENT, LIST, SELECT, STRUCT, Entry, Node
 
 Kind = Literal[
@@ -78,35 +78,35 @@ def object_of(name: str, fields: Fields) -> CelType:
 
 def type_faults(expression: str, variables: Mapping[str, CelType]) -> str:
     """Returns the faults of `expression` as cel-go prints them, or "". Raises CelSyntaxError if it does not compile."""
-    return "\n".join(_error_with_position(expression, at, why) for at, why in _Checker(expression, variables).faults)
-
-
-def _error_with_position(expression: str, at: int, why: str) -> str:
-    lines = expression[:at].split("\n")
-    line, column = len(lines), len(lines[-1])
-    text = expression.split("\n")[line - 1]
-    return f"ERROR: <input>:{line}:{column + 1}: {why}\n | {text}\n | {'.' * column}^"
-
-
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """A checked expression: its tree, and the type of each node by its id."""
-
-    root: Node
-    types: Mapping[int, CelType]
-
-
-def check_types(expression: str, variables: Mapping[str, CelType]) -> Checked:
-    """Returns an expression with the types of its nodes. Raises CelSyntaxError."""
-    checker = _Checker(expression, variables)
-    return Checked(checker.root, checker.types)
+    texts, source = [], expression.split("\n")
+    for at, why in _Checker(expression, variables).faults:
+        lines = expression[:at].split("\n")
+        line, column = len(lines), len(lines[-1])
+        place = f" | {source[line - 1]}\n | {'.' * column}^"
+        texts.append(f"ERROR: <input>:{line}:{column + 1}: {why}\n{place}")
+    return "\n".join(texts)
 
 
 class _Checker:
+    """Finds the type of each node by its id; raises CelSyntaxError for what does not compile."""
+
     def __init__(self, expression: str, variables: Mapping[str, CelType]) -> None:
-        serialized = _compile_untyped(expression, variables)
+        # Types are this module's matter: for the engine every variable is dyn.
+        hints = tuple((name, "dyn") for name in sorted(variables))
+        try:
+            serialized = bytes(engine_environment(hints).compile(expression).serialize())
+        except (RuntimeError, ValueError) as error:
+            raise CelSyntaxError(tidy_message(str(error))) from error
         tree = cel_ast.parse_tree(serialized)
-        self._places = _node_offsets(tree.rest)
+        # The offset of each node by its id: positions are field 4 of the source info, which is field 5.
+        positions = [
+            dict(cel_ast.read_fields(entry))
+            for number, info in tree.rest
+            if number == 5
+            for at, entry in cel_ast.read_fields(info)
+            if at == 4
+        ]
+        self._places: dict[int, int] = {pair.get(1, 0): pair.get(2, 0) for pair in positions}
         self._scopes: list[dict[str, CelType]] = [dict(variables)]
         self.faults: list[tuple[int, str]] = []
         self.types: dict[int, CelType] = {}
@@ -152,7 +152,9 @@ class _Checker:
         name, target = node.text(2), node.child(1)
         arguments = node.children(3)
         if name == "_?._" and len(arguments) == 2:
-            selected = self._member_type(node, self._type_of(arguments[0]), _constant_text(arguments[1]))
+            field = arguments[1]
+            name = bytes(field.fields[0][1]).decode() if field.kind == CONST and field.fields else ""
+            selected = self._member_type(node, self._type_of(arguments[0]), name)
             return selected if selected.kind == "optional" else CelType("optional", selected)
         member = self._type_of(target) if target is not None else None
         types = [self._type_of(argument) for argument in arguments]
@@ -198,33 +200,6 @@ class _Checker:
         comprehension_type = self._type_of(result) if result else DYN
         self._scopes.pop()
         return comprehension_type
-
-
-def _compile_untyped(expression: str, variables: Mapping[str, CelType]) -> bytes:
-    """Returns the engine's syntax tree, in which every variable is of type dyn. Raises CelSyntaxError."""
-    # Types are this module's matter: for the engine everything is anything.
-    hints = tuple((name, "dyn") for name in sorted(variables))
-    try:
-        return bytes(_engine_environment(hints).compile(expression).serialize())
-    except (RuntimeError, ValueError) as error:
-        raise CelSyntaxError(_tidy_message(str(error))) from error
-
-
-def _node_offsets(info_fields: Iterable[cel_ast.Field]) -> dict[int, int]:
-    """Returns the offset of each node by its id, from the source info (field 5; its positions are field 4)."""
-    places: dict[int, int] = {}
-    for number, value in info_fields:
-        if number != 5:
-            continue
-        for at, entry in cel_ast._read_fields(value):
-            if at == 4:
-                pair = dict(cel_ast._read_fields(entry))
-                places[pair.get(1, 0)] = pair.get(2, 0)
-    return places
-
-
-def _constant_text(node: Node) -> str:
-    return bytes(node.fields[0][1]).decode() if node.kind == CONST and node.fields else ""
 
 
 def _common_type(types: list[CelType]) -> CelType:
@@ -405,7 +380,7 @@ MOST = (1 << 64) - 1
 
 def most_cost(expression: str, variables: Mapping[str, CelType]) -> int:
     """Returns the greatest estimated cost of one evaluation. Raises CelSyntaxError."""
-    return min(_Estimate(check_types(expression, variables)).total, MOST)
+    return min(_Estimate(_Checker(expression, variables)).total, MOST)
 
 
 def _scale_size(size: int, factor: float) -> int:
@@ -413,7 +388,7 @@ def _scale_size(size: int, factor: float) -> int:
 
 
 class _Estimate:
-    def __init__(self, of: Checked) -> None:
+    def __init__(self, of: _Checker) -> None:
         self._types = of.types
         self._sizes: dict[int, int] = {}
         self._unsized: list[str] = []  # variables over a computed list, whose items cel-go takes for empty

@@ -12,7 +12,7 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from itertools import count, islice
 from pathlib import Path
 from typing import Any, TextIO
@@ -39,10 +39,9 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
     What is no regular file (a pipe, `/dev/stdout`), or is in a folder that takes no new file, is written as it is.
     Raises OSError that names the file.
     """
-    real = os.path.realpath(path)
     data = content if isinstance(content, bytes) else content.encode()
     try:
-        if not _write_beside(real, data):
+        if not _write_beside(os.path.realpath(path), data):
             with open(path, "wb") as file:  # noqa: PTH123
                 file.write(data)
     except OSError as error:
@@ -121,46 +120,23 @@ def remove_tree(path: Path, most: int = MAX_ENTRIES) -> str:
 
     A link in its place is left alone. What is on other file systems goes as well, as far as it can be moved.
     """
-    try:
-        parent = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return ""
-    except OSError as error:
-        return _error_text(error)
-    try:
-        return _remove_at(parent, path.name, most)
-    finally:
-        os.close(parent)
-
-
-def _remove_at(parent: int, name: str, most: int) -> str:
-    """Removes the folder `name` in the open folder `parent`; returns why it could not, or "".
-
-    At most `most` entries go.
-    """
-    try:
-        root = os.open(name, _FOLDER, dir_fd=parent)
-    except FileNotFoundError:
-        return ""
-    except OSError as error:
-        return _error_text(error)
-    try:
-        removal_error = _Removal(root, most).run()
-    except OSError as error:
-        return _error_text(error)
-    finally:
-        os.close(root)
-    if not removal_error:
-        return f"it has more than {most} entries"
-    try:
-        os.rmdir(name, dir_fd=parent)
-    except OSError as error:
-        return _error_text(error)
+    with ExitStack() as stack:
+        try:
+            parent = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            stack.callback(os.close, parent)
+            root = os.open(path.name, _FOLDER, dir_fd=parent)
+            stack.callback(os.close, root)
+        except FileNotFoundError:
+            return ""
+        except OSError as error:
+            return error.strerror or str(error)
+        try:
+            if not _Removal(root, most).run():
+                return f"it has more than {most} entries"
+            os.rmdir(path.name, dir_fd=parent)
+        except OSError as error:
+            return error.strerror or str(error)
     return ""
-
-
-def _error_text(error: OSError) -> str:
-    return error.strerror or str(error)
 
 
 class _Removal:

@@ -8,11 +8,12 @@ accepts (brackets within the zone of an address), and none the other way round.
 from __future__ import annotations
 
 import base64
-import binascii
 import ipaddress
 import re
 from collections.abc import Callable
 from datetime import date
+from functools import partial
+from typing import Any
 from urllib.parse import unquote
 
 import msgspec
@@ -70,19 +71,14 @@ def parse_request_uri(text: str) -> URL:
         if not scheme:
             raise URLError("invalid URI for request")
         return URL(scheme, "", "", query)  # opaque, as in mailto:x
-    return _parse_hierarchical(scheme, rest, query)
-
-
-def _parse_hierarchical(scheme: str, after_scheme: str, query: str) -> URL:
-    """Returns the URL of a scheme and the rest after it, with its host if it has one. Raises URLError."""
     host = ""
-    if after_scheme.startswith("//") and (scheme or not after_scheme.startswith("///")):
-        authority, slash, path = after_scheme[2:].partition("/")
-        after_scheme = slash + path
+    if rest.startswith("//") and (scheme or not rest.startswith("///")):
+        authority, slash, path = rest[2:].partition("/")
+        rest = slash + path
         host = _parse_host(authority)
-    if _BAD_ESCAPE.search(after_scheme):
+    if _BAD_ESCAPE.search(rest):
         raise URLError("invalid URL escape")
-    return URL(scheme, host, after_scheme, query)
+    return URL(scheme, host, rest, query)
 
 
 def _parse_host(authority: str) -> str:
@@ -109,7 +105,9 @@ def _parse_ipv6(text: str) -> str:
     """Returns the IPv6 address between brackets, with or without a zone, as Go's netip reads it. Raises URLError."""
     host, mark, zone = text.partition("%25")
     _check_characters(host)
-    if _BAD_ESCAPE.search(zone) or not _HOST.fullmatch(_ZONE_ESCAPE.sub(_unescape_char, zone)):
+    if _BAD_ESCAPE.search(zone) or not _HOST.fullmatch(
+        _ZONE_ESCAPE.sub(lambda match: chr(int(match[1], 16)).strip(" %"), zone)
+    ):
         raise URLError(f"invalid zone {zone!r}")
     address = host + ("%" + unquote(zone) if mark else "")
     try:
@@ -117,11 +115,6 @@ def _parse_ipv6(text: str) -> str:
     except ValueError as error:
         raise URLError(f"invalid host: {error}") from error
     return address
-
-
-def _unescape_char(match: re.Match[str]) -> str:
-    char = chr(int(match[1], 16))
-    return "" if char in " %" else char
 
 
 def _check_characters(host: str) -> None:
@@ -147,15 +140,18 @@ _WORD_DURATION = Pattern(
 )
 
 
-def is_date(text: str) -> bool:
-    """Returns whether `text` is a date such as `2026-11-21`."""
-    if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
-        return False
+def is_accepted(parse: Callable[..., Any], *arguments: Any) -> bool:
+    """Returns whether `parse` accepts the arguments: it raises no ValueError."""
     try:
-        date.fromisoformat(text)
+        parse(*arguments)
     except ValueError:
         return False
     return True
+
+
+def is_date(text: str) -> bool:
+    """Returns whether `text` is a date such as `2026-11-21`."""
+    return bool(re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text)) and is_accepted(date.fromisoformat, text)
 
 
 def is_date_time(text: str) -> bool:
@@ -170,68 +166,24 @@ def is_date_time(text: str) -> bool:
 
 def is_uri(text: str) -> bool:
     """Returns whether `text` is an absolute URL or an absolute path."""
-    try:
-        parse_request_uri(text)
-    except URLError:
-        return False
-    return True
+    return is_accepted(parse_request_uri, text)
 
 
-def _is_byte(text: str) -> bool:
-    """Reports whether the text is base64 with padding."""
-    try:
-        base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
-        return False
-    return True
-
-
-def _is_ipv4(text: str) -> bool:
-    """Reports whether the text is an IPv4 address."""
-    try:
-        ipaddress.IPv4Address(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _is_ipv6(text: str) -> bool:
-    """Reports whether the text is an IPv6 address."""
-    try:
-        ipaddress.IPv6Address(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _is_cidr(text: str) -> bool:
-    """Reports whether the text is an address with a prefix length."""
-    try:
-        ipaddress.ip_interface(text)
-    except ValueError:
-        return False
-    return "/" in text
-
-
-def _full_match(pattern: Pattern) -> Callable[[str], bool]:
-    return lambda text: pattern.fullmatch(text) is not None
-
-
-def _is_duration(text: str) -> bool:
-    return _GO_DURATION.fullmatch(text) is not None or _WORD_DURATION.fullmatch(text) is not None
+def _full_match(*patterns: Pattern) -> Callable[[str], bool]:
+    return lambda text: any(pattern.fullmatch(text) is not None for pattern in patterns)
 
 
 _CHECKS: dict[str, Callable[[str], bool]] = {
-    "byte": _is_byte,
-    "cidr": _is_cidr,
+    "byte": lambda text: is_accepted(partial(base64.b64decode, validate=True), text),
+    "cidr": lambda text: "/" in text and is_accepted(ipaddress.ip_interface, text),
     "date": is_date,
     "date-time": is_date_time,
     "datetime": is_date_time,
-    "duration": _is_duration,
+    "duration": _full_match(_GO_DURATION, _WORD_DURATION),
     "email": _full_match(_EMAIL),
     "hostname": _full_match(_HOSTNAME),
-    "ipv4": _is_ipv4,
-    "ipv6": _is_ipv6,
+    "ipv4": lambda text: is_accepted(ipaddress.IPv4Address, text),
+    "ipv6": lambda text: is_accepted(ipaddress.IPv6Address, text),
     "mac": _full_match(_MAC),
     "uri": is_uri,
     "uuid": _full_match(_UUID),

@@ -23,16 +23,12 @@ _ESCAPES = {
 
 def quote_go(text: str) -> str:
     """Returns `text` as Go's `%q` prints it."""
-    return (
-        '"' + "".join(_ESCAPES.get(char) or (char if char.isprintable() else _escape_char(char)) for char in text) + '"'
-    )
-
-
-def _escape_char(char: str) -> str:
-    number = ord(char)
-    if number < 0x80:
-        return f"\\x{number:02x}"
-    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
+    quoted = []
+    for char in text:
+        number = ord(char)
+        hexadecimal = f"x{number:02x}" if number < 0x80 else f"u{number:04x}" if number < 0x10000 else f"U{number:08x}"
+        quoted.append(_ESCAPES.get(char) or (char if char.isprintable() else f"\\{hexadecimal}"))
+    return f'"{"".join(quoted)}"'
 
 
 def nanoseconds(span: timedelta) -> int:

@@ -31,22 +31,18 @@ def parse_quantity(text: str) -> Decimal:
             "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
         )
     sign, number, suffix = match.groups()
+    factor = _UNITS.get(suffix)
     try:
-        value = Decimal(number) * _suffix_factor(suffix)
+        if factor is None:
+            exponent = _EXPONENT.fullmatch(suffix)
+            if exponent is None:
+                raise QuantityError("unable to parse quantity's suffix")
+            factor = Decimal(10) ** int(exponent.group(1))
+        value = Decimal(number) * factor
     except (ArithmeticError, ValueError) as error:
         # The exponent exceeds what Decimal can represent.
         raise QuantityError(str(error) or "unable to parse quantity's suffix") from error
     return -value if sign == "-" else value
-
-
-def _suffix_factor(suffix: str) -> Decimal:
-    """Returns the factor that a suffix such as `Ki`, `m` or `e3` stands for. Raises QuantityError."""
-    if suffix in _UNITS:
-        return _UNITS[suffix]
-    exponent = _EXPONENT.fullmatch(suffix)
-    if exponent is None:
-        raise QuantityError("unable to parse quantity's suffix")
-    return Decimal(10) ** int(exponent.group(1))
 
 
 def plain_text(value: Decimal) -> str:

@@ -54,7 +54,7 @@ class Regexp:
         match = self._compiled.search(text)
         return match.group(0) if match else ""
 
-    def find_all(self, text: str, before_each: Callable[[int], None] = lambda _: None) -> Iterator[str]:
+    def find_all(self, text: str, before_each: Callable[[int], object] = lambda _: None) -> Iterator[str]:
         """Yields the matches as Go's FindAllString does: no empty one right behind another.
 
         `before_each` is called with the number of characters left before each search, and may raise.
@@ -83,18 +83,14 @@ def compile_regexp(pattern: str) -> Regexp:
         compile_pattern: Callable[..., Any] = re2.compile
         return Regexp(pattern, compile_pattern(pattern, options))
     except re2.error as error:
-        raise RegexpError(_go_words(error.args[0] if error.args else b"", pattern)) from None
+        reason = error.args[0] if error.args else b""
+        text = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
+        if text == "trailing \\":
+            raise RegexpError("error parsing regexp: trailing backslash at end of expression: ``") from None
+        complaint, _, detail = text.partition(": ")
+        if detail == "(?<!":  # Go takes it for the beginning of a name
+            complaint, detail = "invalid named capture group", pattern[pattern.index(detail) :]
+        place = f": `{detail}`" if detail else ""
+        raise RegexpError(f"error parsing regexp: {_GO_WORDS.get(complaint, complaint)}{place}") from None
     except UnicodeEncodeError as error:
         raise RegexpError("error parsing regexp: invalid UTF-8") from error
-
-
-def _go_words(reason: Any, pattern: str) -> str:
-    """Returns the reason as Go's regexp package words it."""
-    text = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
-    if text == "trailing \\":
-        return "error parsing regexp: trailing backslash at end of expression: ``"
-    complaint, _, detail = text.partition(": ")
-    if detail == "(?<!":  # Go takes it for the beginning of a name
-        complaint, detail = "invalid named capture group", pattern[pattern.index(detail) :]
-    words = _GO_WORDS.get(complaint, complaint)
-    return f"error parsing regexp: {words}: `{detail}`" if detail else f"error parsing regexp: {words}"

@@ -42,6 +42,13 @@ def printable(text: str) -> str:
     return _unprintable_pattern().sub(_visible_escape, text)
 
 
+def _visible_escape(match: re.Match[str]) -> str:
+    number = ord(match[0])
+    if match[0] == "\r":
+        return "\\r"
+    return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}"
+
+
 def one_line(text: str) -> str:
     """Returns `text` escaped and on one line, for a table's cell or a name in a sentence."""
     return printable(text).replace("\n", "\\n")
@@ -49,7 +56,9 @@ def one_line(text: str) -> str:
 
 def escape_in_json(text: str) -> str:
     """Returns JSON text (or YAML with double-quoted strings) of the same value without such characters in it."""
-    return text if text.isascii() and "\x7f" not in text else _unprintable_pattern().sub(_json_escape, text)
+    if text.isascii() and "\x7f" not in text:
+        return text
+    return _unprintable_pattern().sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def as_json(value: Any) -> str:
@@ -85,17 +94,6 @@ def cut_position(text: str, end: int) -> int:
     return end
 
 
-def _visible_escape(match: re.Match[str]) -> str:
-    number = ord(match[0])
-    if match[0] == "\r":
-        return "\\r"
-    return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}"
-
-
-def _json_escape(match: re.Match[str]) -> str:
-    return f"\\u{ord(match[0]):04x}"
-
-
 # Room for ` ... and 1234567 more characters` and for `... and 1234567 more`.
 _ENDING = 40
 # The least limit that `cut` takes.
@@ -117,7 +115,12 @@ def cut(text: str, limit: int) -> str:
     """
     if stored_bytes(text) <= limit:
         return text
-    end = _fitting_length(text, limit - _ENDING)
+    # The number of characters whose stored form fits, by bisection.
+    low, high = 0, min(len(text), limit - _ENDING)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if stored_bytes(text[:middle]) <= limit - _ENDING else (low, middle - 1)
+    end = cut_position(text, low)
     return f"{text[:end]} ... and {len(text) - end} more characters"
 
 
@@ -141,12 +144,3 @@ def join_within(parts: Sequence[str], separator: str, limit: int) -> str:
         kept.append(part)
     more = len(parts) - len(kept)
     return separator.join([*kept, f"... and {more} more"]) if more else separator.join(kept)
-
-
-def _fitting_length(text: str, limit: int) -> int:
-    """Returns the number of characters whose stored form fits in `limit` bytes, by bisection."""
-    low, high = 0, min(len(text), max(limit, 0))
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if stored_bytes(text[:middle]) <= limit else (low, middle - 1)
-    return cut_position(text, low)
