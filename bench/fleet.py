@@ -104,7 +104,7 @@ def _dask(scratch: Path) -> Iterator[str]:
     try:
         while not (file.exists() and file.read_text().rstrip().endswith("}")):
             if processes[0].poll() is not None:
-                raise SystemExit("error: no Dask scheduler could be started; pip install 'runup[dask]'")
+                raise SystemExit("error: no Dask scheduler could be started; pip install 'kube-runup[dask]'")
             time.sleep(0.1)
         address = str(json.loads(file.read_text())["address"])
         worker = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--nthreads", "1", "--no-nanny"]

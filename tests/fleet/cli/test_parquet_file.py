@@ -24,7 +24,7 @@ def dumps(tmp_path: Path) -> Path:
 
 def test_the_rows_are_those_of_json(run: Run, dumps: Path, tmp_path: Path) -> None:
     """A cluster that was not judged has one, which says so."""
-    parquet = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow: pip install 'runup[parquet]'")
+    parquet = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow: pip install 'kube-runup[parquet]'")
     ran = run("fleet", "preflight", "--dumps", dumps, "-o", f"json,parquet={tmp_path / 'fleet.parquet'}")
     rows = parquet.read_table(tmp_path / "fleet.parquet").to_pylist()
     told = {each["cluster"]: each for each in json.loads(ran.out)["clusters"]}

@@ -52,7 +52,7 @@ def test_without_its_package(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "fsspec.core", None)
     ran = run("fleet", "preflight", "--dumps", "s3://bucket/prefix")
     assert (ran.code, ran.out) == (1, "")
-    way_out = "install what reads it: pip install 'runup[s3]'"
+    way_out = "install what reads it: pip install 'kube-runup[s3]'"
     assert ran.err == f"error: --dumps s3://bucket/prefix: package fsspec is not installed; {way_out}\n"
 
 
@@ -243,7 +243,7 @@ def object_store() -> Iterator[str]:
 @pytest.fixture
 def bucket(monkeypatch: pytest.MonkeyPatch, dumps: Path) -> Iterator[str]:
     """An S3 server with a bucket of dumps, which the environment names as it does for other tools."""
-    pytest.importorskip("s3fs", reason="needs s3fs: pip install 'runup[s3]'")
+    pytest.importorskip("s3fs", reason="needs s3fs: pip install 'kube-runup[s3]'")
     pytest.importorskip("moto.server", reason="needs a server of S3: pip install 'moto[server]'")
     with object_store() as endpoint:
         for name, value in {

@@ -55,7 +55,7 @@ def process(folder: Path, *words: str) -> Iterator[subprocess.Popen[bytes]]:
 @pytest.fixture
 def dask(tmp_path: Path) -> Iterator[Dask]:
     """A scheduler and two workers."""
-    pytest.importorskip("distributed", reason="needs distributed: pip install 'runup[dask]'")
+    pytest.importorskip("distributed", reason="needs distributed: pip install 'kube-runup[dask]'")
     file = tmp_path / "scheduler.json"
     with ExitStack() as stack:
         scheduler = ("distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
@@ -140,7 +140,7 @@ def test_a_fleet_is_the_same_as_here(dask: Dask, run: Run, tmp_path: Path) -> No
 
 def test_a_scheduler_that_does_not_answer() -> None:
     """One sentence, with the way out."""
-    pytest.importorskip("distributed", reason="needs distributed: pip install 'runup[dask]'")
+    pytest.importorskip("distributed", reason="needs distributed: pip install 'kube-runup[dask]'")
     pool: DaskPool[int, int] = DaskPool(dask_work.broken, "carrier://127.0.0.1:1", 1.0)
     with pytest.raises(NoEngine, match=r"--scheduler carrier://127.0.0.1:1: does not answer .*; give the address that"):
         list(pool.run([1]))
@@ -148,7 +148,7 @@ def test_a_scheduler_that_does_not_answer() -> None:
 
 def test_a_scheduler_without_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is told how one is started."""
-    distributed = pytest.importorskip("distributed", reason="needs distributed: pip install 'runup[dask]'")
+    distributed = pytest.importorskip("distributed", reason="needs distributed: pip install 'kube-runup[dask]'")
     wait_for_workers = distributed.Client.wait_for_workers
     # The wait alone is short: a client may take long to connect on a busy machine.
     monkeypatch.setattr(
@@ -171,7 +171,8 @@ def test_without_its_package(run: Run, tmp_path: Path, monkeypatch: pytest.Monke
     ran = run(*words, "--engine", "dask", "--scheduler", "tcp://127.0.0.1:1")
     assert (ran.code, ran.out) == (1, "")
     assert (
-        "error: --engine dask: package distributed is not installed; install it: pip install 'runup[dask]'" in ran.err
+        "error: --engine dask: package distributed is not installed; install it: pip install 'kube-runup[dask]'"
+        in ran.err
     )
 
 

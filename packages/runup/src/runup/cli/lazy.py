@@ -57,6 +57,18 @@ class _Helping(click.Command):
             self._help = HelpOption(names)
         return self._help
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Runs the command. Raises CommandError if it needs the sandbox's package, which an extra brings."""
+        try:
+            return super().invoke(ctx)
+        except ModuleNotFoundError as error:
+            from runup.cli.errors import CommandError
+            from runup.extras import SANDBOX, missing_sandbox
+
+            if error.name != SANDBOX:
+                raise
+            raise CommandError(f"{ctx.command_path} needs the sandbox: {missing_sandbox()}") from error
+
 
 class Command(_Helping):
     """A click command whose help groups its options by `sections`: (title, names of parameters)."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from kubekit.lang.files import write_whole
 from runup.cli.errors import CommandError
+from runup.extras import missing_package
 from runup.preflight.cli.outputs import STDOUT, Target
 from runup.preflight.cli.render.cluster_result import ClusterResult
 
@@ -23,9 +24,7 @@ def check(targets: Sequence[Target]) -> None:
     if STDOUT in paths:
         raise CommandError("-o parquet: is no text; give it a file: -o parquet=FILE")
     if paths and importlib.util.find_spec("pyarrow") is None:
-        raise CommandError(
-            "-o parquet: package pyarrow is not installed; install it: pip install 'runup[parquet]', or use -o json"
-        )
+        raise CommandError(f"-o parquet: {missing_package('pyarrow', 'parquet')}, or use -o json")
 
 
 def rows(results: Sequence[ClusterResult]) -> Iterator[dict[str, Any]]:

@@ -15,6 +15,7 @@ import msgspec
 
 from kubekit.error_types import Terminal
 from runup import __version__
+from runup.extras import missing_package
 from runup.fleet.control.workers import Lost
 
 T = TypeVar("T")
@@ -24,7 +25,6 @@ R = TypeVar("R")
 _CONNECT_S = 30
 # How often a task is tried again that raised an error, which ours do for bugs alone.
 _RETRIES = 1
-INSTALL = "install it: pip install 'runup[dask]'"
 
 
 class NoEngine(Terminal):
@@ -89,7 +89,7 @@ def _connect(scheduler: str) -> Any:
     try:
         from distributed import Client
     except ImportError as error:
-        raise NoEngine(f"--engine dask: package distributed is not installed; {INSTALL}") from error
+        raise NoEngine(f"--engine dask: {missing_package('distributed', 'dask')}") from error
     hint = "give the address that `dask scheduler` prints, such as tcp://HOST:8786"
     try:
         client = Client(scheduler, timeout=_CONNECT_S, set_as_default=False)

@@ -105,7 +105,7 @@ def fetch_dump(address: str) -> Iterator[Path]:
 def _open_store(address: str) -> tuple[Any, str]:
     """Returns the store of an address and the place in it. Raises CannotFetch if a package is missing."""
     scheme = address.partition("://")[0]
-    extra = "runup[s3]" if scheme in _S3 else "fsspec"
+    extra = "kube-runup[s3]" if scheme in _S3 else "fsspec"
     way_out = f"install what reads it: pip install '{extra}'"
     try:
         from fsspec.core import url_to_fs

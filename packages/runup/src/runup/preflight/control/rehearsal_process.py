@@ -21,6 +21,7 @@ from kubekit.lang.files import remove_tree
 from kubekit.lang.text import one_line
 from runup.checks.decide.engine import CheckOutcome
 from runup.checks.decide.rehearsed_outcomes import decode_outcomes, not_run_outcome
+from runup.extras import SANDBOX, missing_sandbox
 
 MODULE = "runup.rehearse.cli.ordered_rehearsal"
 # The exit code of a process that needs more memory than it may have.
@@ -62,6 +63,8 @@ class RehearsalProcess:
         """Returns the rehearsal's outcomes, or one outcome that says why it did not run; removes its folder."""
         if not _is_there(self._module):
             return (self._not_run("the image of the release does not carry it"),)
+        if not _is_there(SANDBOX):
+            return (self._not_run(missing_sandbox()),)
         folder = _make_folder()
         try:
             return await self._run_in(folder)

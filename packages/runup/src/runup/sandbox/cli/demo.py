@@ -60,6 +60,9 @@ def demo() -> int:
       runup demo               watch it
       runup demo > demo.txt    keep it
     """
+    # Before the first step, which is a process: without the extra `sandbox`, this command says so itself.
+    import kubesandbox  # noqa: F401
+
     interrupts = Interrupts()
     folder = Path(tempfile.mkdtemp(prefix="runup-demo-"))
     story = Demo(folder, interrupts)
