@@ -13,6 +13,8 @@ from kubesandbox.apiserver.served_kinds import Kind
 
 JSON = dict[str, Any]
 
+IMPORTED = "sandbox.runup.dev/imported"
+"""Label of objects that came out of a dump; no controller of the sandbox touches them."""
 # Only the server sets these: values from clients are replaced by the stored ones.
 _SERVER_SET = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink")
 # Seeded by the system once: asking it for each UID took a tenth of a create's time. A UID is unique, not secret.
@@ -99,6 +101,15 @@ def stamp_new(kind: Kind, obj: JSON, *, uid: str, now: datetime) -> None:
     metadata["creationTimestamp"] = rfc3339(now)
     if kind.generation or kind.custom:
         metadata["generation"] = 1
+
+
+def stamp_restored(kind: Kind, obj: JSON, now: datetime) -> None:
+    """Sets the uid, creation time and generation that a restored object lacks."""
+    metadata = meta(obj)
+    metadata.setdefault("uid", new_uid())
+    metadata.setdefault("creationTimestamp", rfc3339(now))
+    if kind.generation or kind.custom:
+        metadata.setdefault("generation", 1)
 
 
 def carry_over(kind: Kind, new: JSON, old: JSON) -> None:

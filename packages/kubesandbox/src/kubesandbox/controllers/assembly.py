@@ -1,6 +1,6 @@
 """The assembly of a cluster's controllers: the caches that they watch, and the tasks that run them.
 
-All of them are clients of an API server over HTTP. `start` returns the tasks, which its caller must cancel.
+All of them are clients of an API server over HTTP. `start_controllers` returns the tasks, which its caller must cancel.
 """
 
 from __future__ import annotations
@@ -19,17 +19,14 @@ from kubekit.kube.api_errors import KubeError
 from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
-from kubesandbox.apiserver.objects.restoring import IMPORTED
-from kubesandbox.controllers import budgets_and_quotas as resource_quotas
-from kubesandbox.controllers import garbage as volume_protection
-from kubesandbox.controllers import namespaces as furnishing
+from kubesandbox.apiserver.metadata import IMPORTED
 from kubesandbox.controllers import owned_pods
-from kubesandbox.controllers.budgets_and_quotas import BUDGETS, Budgets
+from kubesandbox.controllers.budgets_and_quotas import BUDGETS, Budgets, Quotas, watch_quotas
 from kubesandbox.controllers.controller_loop import Loop, follow_kind
 from kubesandbox.controllers.deployments import Deployments, deployment_of
-from kubesandbox.controllers.garbage import GarbageCollector
+from kubesandbox.controllers.garbage import GarbageCollector, VolumeProtection, watch_volumes
 from kubesandbox.controllers.jobs import Jobs
-from kubesandbox.controllers.namespaces import NamespaceController
+from kubesandbox.controllers.namespaces import Furnishing, NamespaceController, watch_namespaces
 from kubesandbox.controllers.owner_graph import Graph
 from kubesandbox.controllers.replica_sets import ReplicaSets
 from kubesandbox.controllers.scheduler import Scheduler
@@ -84,23 +81,45 @@ def start_controllers(
 
     Pods may also be scheduled to `own_nodes`, which are not in the API.
     """
-    loops = (
-        _deployment_loop(client, watched, clock),
-        _replica_sets(client, watched, clock),
-        _job_loop(client, watched, clock),
-        _scheduler_loop(client, watched, clock, own_nodes),
-        _budget_loop(client, watched, clock),
-    )
+    deployments = Loop(Deployments(watched.deployments, watched.sets, watched.pods, clock), client, clock)
+    deployments.watch(watched.deployments)
+    deployments.watch(watched.sets, owners_of="Deployment")
+
+    def on_pod(_change: object, old: WholePod | None, new: WholePod | None) -> None:
+        # A Recreate waits for old pods to end, which no ReplicaSet shows.
+        key = deployment_of(old, watched.sets) if old is not None and new is None else None
+        if key is not None:
+            deployments.queue.add(key)
+        # Any change of a pod may change what the budgets of its namespace allow.
+        pod = new or old
+        for budget in watched.budgets.all():
+            if pod is not None and budget.metadata.namespace == pod.metadata.namespace:
+                budgets.queue.add(key_of(budget))
+
+    replica_sets = Loop(ReplicaSets(watched.sets, watched.pods, clock), client, clock)
+    replica_sets.watch(watched.sets)
+    replica_sets.watch(watched.pods, owners_of="ReplicaSet")
+    jobs = Loop(Jobs(watched.jobs, watched.pods, clock, first_backoff_s=_JOB_BACKOFF_S), client, clock)
+    jobs.watch(watched.jobs)
+    jobs.watch(watched.pods, owners_of="Job")
+    scheduler = _scheduler_loop(client, watched, clock, own_nodes)
+    budgets = Loop(Budgets(watched.budgets, watched.pods), client, clock)
+    budgets.watch(watched.budgets)
+    watched.pods.add_listener(on_pod)
+
     graph = Graph(client, clock)
     stack.push_async_callback(graph.close)
     collector, namespaces = GarbageCollector(graph, client, clock), NamespaceController(graph, client, clock)
-    controllers = (
-        *loops,
-        _furnishing_loop(client, graph, clock),
-        _quota_loop(client, graph, clock),
-        _protection_loop(client, graph, clock),
-    )
-    runs = (*(loop.run() for loop in controllers), collector.run(), namespaces.run(), _discover_kinds(graph, clock))
+    furnishing = Furnishing(graph, client.config.ca_data)
+    furnishing_loop = Loop(furnishing, client, clock)
+    watch_namespaces(furnishing_loop, graph, furnishing)
+    quotas = Loop(Quotas(graph, clock, NOT_IMPORTED), client, clock)
+    watch_quotas(quotas, graph)
+    protection = Loop(VolumeProtection(graph), client, clock)
+    watch_volumes(protection, graph)
+
+    loops = (deployments, replica_sets, jobs, scheduler, budgets, furnishing_loop, quotas, protection)
+    runs = (*(loop.run() for loop in loops), collector.run(), namespaces.run(), _discover_kinds(graph, clock))
     following = [
         follow_kind(client, cache, resource, clock, label_selector=labels)
         for cache, resource, labels in watched.resources()
@@ -116,36 +135,6 @@ def start_scheduler(client: Client, watched: Watched, clock: Clock) -> list[asyn
     return [*following, asyncio.create_task(loop.run())]
 
 
-def _deployment_loop(client: Client, watched: Watched, clock: Clock) -> Loop:
-    """Returns the controller loop of Deployments, woken by their ReplicaSets and pods."""
-    loop = Loop(Deployments(watched.deployments, watched.sets, watched.pods, clock), client, clock)
-    loop.watch(watched.deployments)
-    loop.watch(watched.sets, owners_of="Deployment")
-
-    def on_pod(_change: object, old: WholePod | None, new: WholePod | None) -> None:
-        """Queues the Deployment of a deleted pod: a Recreate waits for old pods to end, which no ReplicaSet shows."""
-        key = deployment_of(old, watched.sets) if old is not None and new is None else None
-        if key is not None:
-            loop.queue.add(key)
-
-    watched.pods.add_listener(on_pod)
-    return loop
-
-
-def _replica_sets(client: Client, watched: Watched, clock: Clock) -> Loop:
-    loop = Loop(ReplicaSets(watched.sets, watched.pods, clock), client, clock)
-    loop.watch(watched.sets)
-    loop.watch(watched.pods, owners_of="ReplicaSet")
-    return loop
-
-
-def _job_loop(client: Client, watched: Watched, clock: Clock) -> Loop:
-    loop = Loop(Jobs(watched.jobs, watched.pods, clock, first_backoff_s=_JOB_BACKOFF_S), client, clock)
-    loop.watch(watched.jobs)
-    loop.watch(watched.pods, owners_of="Job")
-    return loop
-
-
 def _scheduler_loop(client: Client, watched: Watched, clock: Clock, own_nodes: Sequence[WholeNode] = ()) -> Loop:
     """Returns the controller loop of the scheduler, woken by pods and by nodes with room."""
     loop = Loop(Scheduler(watched.pods, watched.nodes, clock, own_nodes), client, clock)
@@ -158,41 +147,6 @@ def _scheduler_loop(client: Client, watched: Watched, clock: Clock, own_nodes: S
                 loop.queue.add(key_of(pod))
 
     watched.nodes.add_listener(on_node)
-    return loop
-
-
-def _budget_loop(client: Client, watched: Watched, clock: Clock) -> Loop:
-    """Returns the controller loop of PodDisruptionBudgets, woken by the pods of their namespaces."""
-    loop = Loop(Budgets(watched.budgets, watched.pods), client, clock)
-    loop.watch(watched.budgets)
-
-    def on_pod(_change: object, old: WholePod | None, new: WholePod | None) -> None:
-        """Queues the budgets of a pod's namespace, since any change of a pod may change what they allow."""
-        pod = new or old
-        for budget in watched.budgets.all():
-            if pod is not None and budget.metadata.namespace == pod.metadata.namespace:
-                loop.queue.add(key_of(budget))
-
-    watched.pods.add_listener(on_pod)
-    return loop
-
-
-def _furnishing_loop(client: Client, graph: Graph, clock: Clock) -> Loop:
-    controller = furnishing.Furnishing(graph, client.config.ca_data)
-    loop = Loop(controller, client, clock)
-    furnishing.watch_namespaces(loop, graph, controller)
-    return loop
-
-
-def _quota_loop(client: Client, graph: Graph, clock: Clock) -> Loop:
-    loop = Loop(resource_quotas.Quotas(graph, clock, NOT_IMPORTED), client, clock)
-    resource_quotas.watch_quotas(loop, graph)
-    return loop
-
-
-def _protection_loop(client: Client, graph: Graph, clock: Clock) -> Loop:
-    loop = Loop(volume_protection.VolumeProtection(graph), client, clock)
-    volume_protection.watch_volumes(loop, graph)
     return loop
 
 

@@ -1,4 +1,9 @@
-""""""
+"""The controllers of counts in a status: PodDisruptionBudgets and ResourceQuotas.
+
+The disruption controller computes budgets from the caches. The resource quota controller learns of changes from caches
+and counts from lists: caches are not of one moment, and a count that lacks an object which was charged would let
+another one in. The API server charges a quota when an object is created or changed; objects that go are counted here.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +18,28 @@ from kubekit.kube import calls
 from kubekit.kube.cache import Cache
 from kubekit.kube.clock import Clock
 from kubekit.kube.request import Call
+from kubekit.rules.eviction_rules import desired_healthy, disruptions_allowed
 from kubesandbox.apiserver.quotas.usage import DETAILED, counted_kinds, used_of_quota
 from kubesandbox.controllers.controller_loop import Loop, Read, Requeue
-from kubesandbox.controllers.owned_pods import is_active, is_ready
+from kubesandbox.controllers.owned_pods import JSON, is_active, is_ready
 from kubesandbox.controllers.owner_graph import Graph
 
 BUDGETS = resource_of(PodDisruptionBudget)
+QUOTAS = Resource("", "v1", "ResourceQuota", "resourcequotas", namespaced=True)
+# As --resource-quota-sync-period: what no watch shows, such as a pod that is past its deletion, counts by then.
+_RESYNC_S = 300.0
+_CHARGED_S = 0.2
+_COUNTS = {
+    "observedGeneration": "observed_generation",
+    "disruptionsAllowed": "disruptions_allowed",
+    "currentHealthy": "current_healthy",
+    "desiredHealthy": "desired_healthy",
+    "expectedPods": "expected_pods",
+}
 
 
 class Budgets:
-    """The controller of PodDisruptionBudgets' status, by the arithmetic of Kubernetes' disruption controller.
+    """The controller of PodDisruptionBudgets' status.
 
     Counts come from the pods that the selector matches. If the cluster has none of them, as in a dump without pods, the
     recorded counts of the budget stay.
@@ -39,56 +56,31 @@ class Budgets:
         if budget is None or budget.metadata.deletion_timestamp is not None:
             return
         status = budget_status(budget, self._pods.all())
-        current = {wire: getattr(budget.status, field) for wire, field in _COUNTS.items()}
-        if status != current:
+        if status != {wire: getattr(budget.status, field) for wire, field in _COUNTS.items()}:
             yield calls.merge_patch(BUDGETS, key.name, {"status": status}, key.namespace, subresource="status")
-
-
-_COUNTS = {
-    "observedGeneration": "observed_generation",
-    "disruptionsAllowed": "disruptions_allowed",
-    "currentHealthy": "current_healthy",
-    "desiredHealthy": "desired_healthy",
-    "expectedPods": "expected_pods",
-}
 
 
 def budget_status(budget: PodDisruptionBudget, pods: Iterable[WholePod]) -> dict[str, int]:
     """Returns the counts of a budget's status."""
+    spec = budget.spec
     selected = [
         pod
         for pod in pods
-        if budget.spec.selector is not None
+        if spec.selector is not None
         and pod.metadata.namespace == budget.metadata.namespace
         and is_active(pod)
-        and budget.spec.selector.matches(pod.metadata.labels)
+        and spec.selector.matches(pod.metadata.labels)
     ]
     expected = len(selected) or budget.status.expected_pods
     healthy = sum(is_ready(pod) for pod in selected) if selected else budget.status.current_healthy
-    if budget.spec.max_unavailable is not None:
-        desired = max(0, expected - _scale_share(budget.spec.max_unavailable, expected))
-    else:
-        desired = _scale_share(budget.spec.min_available if budget.spec.min_available is not None else 0, expected)
+    desired = desired_healthy(spec.min_available, spec.max_unavailable, expected)
     return {
         "observedGeneration": budget.metadata.generation,
-        "disruptionsAllowed": max(0, healthy - desired) if expected else 0,
+        "disruptionsAllowed": disruptions_allowed(expected, healthy, desired),
         "currentHealthy": healthy,
         "desiredHealthy": desired,
         "expectedPods": expected,
     }
-
-
-def _scale_share(value: int | str, total: int) -> int:
-    """Returns a number, or a percentage of `total` rounded up."""
-    # Rounded up, as GetScaledValueFromIntOrPercent does for budgets.
-    return value if isinstance(value, int) else -(-int(value.rstrip("%")) * total // 100)
-
-
-JSON = dict[str, Any]
-QUOTAS = Resource("", "v1", "ResourceQuota", "resourcequotas", namespaced=True)
-# As --resource-quota-sync-period: what no watch shows, such as a pod that is past its deletion, counts by then.
-_RESYNC_S = 300.0
-_CHARGED_S = 0.2
 
 
 class Quotas:
@@ -108,7 +100,9 @@ class Quotas:
             return
         hard = quota["spec"].get("hard") or {}
         objects: list[tuple[str, JSON]] = []
-        for resource in self._counted_kinds(hard):
+        kinds = counted_kinds(hard)
+        # A kind that is not served has no objects.
+        for resource in [kind for kind in self._graph.caches if kind.namespaced and kind.name in kinds]:
             listed = Read(calls.list_raw(resource, key.namespace, limit=0))
             yield listed
             objects += [(resource.name, item) for item in listed.answer.items]
@@ -120,17 +114,11 @@ class Quotas:
             yield calls.json_patch(QUOTAS, key.name, [revision, whole], key.namespace, subresource="status")
         yield Requeue(_RESYNC_S)
 
-    def _counted_kinds(self, hard: JSON) -> list[Resource]:
-        """Returns the kinds that a quota counts; one that is not served has no objects."""
-        kinds = counted_kinds(hard)
-        return [resource for resource in self._graph.caches if resource.namespaced and resource.name in kinds]
-
 
 def watch_quotas(loop: Loop, graph: Graph) -> None:
     """Queues quotas that change, and the quotas of a namespace where an object that they count changes."""
 
     def on_change(resource: Resource, old: Object | None, new: Object | None) -> None:
-        """Queues the quotas that a change concerns."""
         obj = new or old
         if obj is None or not obj.metadata.namespace:
             return
@@ -138,8 +126,7 @@ def watch_quotas(loop: Loop, graph: Graph) -> None:
             # A quota that changes may have been charged for an object that is stored in a moment.
             loop.queue.add_after(key_of(new), 0.0 if old is None else _CHARGED_S)
         if old is None or new is None or resource.name in DETAILED:
-            cache = graph.caches.get(QUOTAS)
-            for quota in cache.by_index("namespace", obj.metadata.namespace) if cache is not None else ():
+            for quota in graph.cached(QUOTAS, obj.metadata.namespace):
                 loop.queue.add(key_of(quota))
 
     graph.listen(on_change)

@@ -70,20 +70,14 @@ class Loop:
         """Queues every changed object of `cache`, or with `owners_of` its owners of that kind."""
 
         def on_change(_change: str, old: Object | None, new: Object | None) -> None:
-            for obj in (old, new):
-                if obj is not None:
-                    self._queue_object(obj, owners_of)
+            for obj in filter(None, (old, new)):
+                if not owners_of:
+                    self.queue.add(key_of(obj))
+                for reference in obj.metadata.owner_references:
+                    if reference.kind == owners_of:
+                        self.queue.add(NamespacedName(obj.metadata.namespace, reference.name))
 
         cache.add_listener(on_change)
-
-    def _queue_object(self, obj: Object, owners_of: str) -> None:
-        """Queues an object, or its owners of the kind `owners_of`."""
-        if not owners_of:
-            self.queue.add(key_of(obj))
-            return
-        for reference in obj.metadata.owner_references:
-            if reference.kind == owners_of:
-                self.queue.add(NamespacedName(obj.metadata.namespace, reference.name))
 
     async def run(self) -> None:
         """Works until cancelled."""
@@ -108,27 +102,19 @@ class Loop:
                 self.queue.add_after(key, step.after_s)
                 continue
             try:
-                await self._send_step(step)
+                if isinstance(step, Read):
+                    step.answer = await self._client.send(step.call)
+                else:
+                    await self._client.send(step.call if isinstance(step, Attempt) else step)
             except (NotFound, AlreadyExists, Conflict) as error:
                 # The decision was based on an old state; the watch delivers the new one, and queues this key again.
                 log.debug("state moved on", controller=self.controller.name, key=str(key), error=str(error))
                 self.queue.add_after(key, 0.1)
                 return
-
-    async def _send_step(self, step: Call[Any] | Attempt | Read) -> None:
-        """Sends one call; a Read gets its answer, an Attempt its error. Raises KubeError."""
-        if isinstance(step, Read):
-            step.answer = await self._client.send(step.call)
-            return
-        if not isinstance(step, Attempt):
-            await self._client.send(step)
-            return
-        try:
-            await self._client.send(step.call)
-        except (NotFound, AlreadyExists, Conflict):
-            raise
-        except KubeError as error:
-            step.refused = error
+            except KubeError as error:
+                if not isinstance(step, Attempt):
+                    raise
+                step.refused = error
 
 
 def follow_kind(

@@ -1,7 +1,7 @@
 """The Deployment controller: one ReplicaSet a template, the newest at the desired size. Caches in, calls out.
 
-`rollout` decides the next step of a roll-out. This module decides names, labels, owners, revisions and the clean-up of
-old ReplicaSets.
+The rules are those of Kubernetes' deployment controller (pkg/controller/deployment `rolling.go`, `progress.go`,
+`sync.go`). Not implemented is proportional scaling: a size that changes during a roll-out applies to the new set.
 """
 
 from __future__ import annotations
@@ -16,28 +16,26 @@ from msgspec.structs import replace
 
 from kubekit.api import codec
 from kubekit.api.conditions import find
-from kubekit.api.meta_v1 import NamespacedName
+from kubekit.api.meta_v1 import ConditionStatus, NamespacedName
 from kubekit.api.whole_v1 import DeploymentCondition, WholeDeployment, WholeDeploymentSpec, WholePod, WholeReplicaSet
 from kubekit.kube import calls
 from kubekit.kube.api_errors import KubeError
 from kubekit.kube.cache import Cache
 from kubekit.kube.clock import Clock
 from kubekit.kube.request import Call
+from kubekit.rules.eviction_rules import scale_share
 from kubesandbox.controllers.controller_loop import Attempt, Requeue
-from kubesandbox.controllers.owned_pods import (
-    DEPLOYMENTS,
-    JSON,
-    REPLICA_SETS,
-    controlled_by,
-    is_over,
-    owner_reference,
-    status_of,
-)
+from kubesandbox.controllers.owned_pods import DEPLOYMENTS, JSON, REPLICA_SETS, controlled_by, is_over, owner_reference
+from kubesandbox.controllers.owned_pods import status_of as status_json
 
 HASH_LABEL = "pod-template-hash"
 REVISION = "deployment.kubernetes.io/revision"
 # Annotations of a Deployment that its sets do not get (pkg/controller/deployment/util `annotationsToSkip`).
 _OWN_ANNOTATIONS = frozenset({REVISION, "kubectl.kubernetes.io/last-applied-configuration"})
+# The value for no deadline (apps/v1 defaults give it to a Deployment of extensions/v1beta1 without one).
+NO_DEADLINE_S = 2**31 - 1
+_COMPLETE, _TIMED_OUT, _PAUSED = "NewReplicaSetAvailable", "ProgressDeadlineExceeded", "DeploymentPaused"
+_NOT_CREATED = "ReplicaSetCreateError"
 
 
 class Deployments:
@@ -62,15 +60,23 @@ class Deployments:
         sets: list[WholeReplicaSet] = controlled_by(deployment, self._replica_sets)
         digest = template_hash(deployment.spec.template)
         new = next((replica_set for replica_set in sets if replica_set.metadata.labels.get(HASH_LABEL) == digest), None)
-        old = sorted((replica_set for replica_set in sets if replica_set is not new), key=_age_key)
+        old = sorted(
+            (replica_set for replica_set in sets if replica_set is not new),
+            key=lambda one: (str(one.metadata.creation_timestamp or ""), one.metadata.name),
+        )
         refused = None
-        if deployment.spec.paused:
-            yield from self._scale_paused(deployment, sets)
-        else:
+        if not deployment.spec.paused:
             refused = yield from self._roll_out(deployment, new, old, digest)
-        now = self._clock.now()
-        status = deployment_status(deployment, new, sets, now, refused=_refusal_text(deployment, digest, refused))
-        if status != status_of(deployment):
+        else:
+            # The one active set of a paused Deployment follows a changed size; nothing is rolled out.
+            active = [replica_set for replica_set in sets if replica_set.spec.replicas] or sets[-1:]
+            if len(active) == 1 and active[0].spec.replicas != deployment.spec.replicas:
+                yield _scale_call(active[0], deployment.spec.replicas)
+        now, refusal = self._clock.now(), ""
+        if refused is not None:
+            refusal = f'Failed to create new replica set "{deployment.metadata.name}-{digest}": {refused.message}'
+        status = deployment_status(deployment, new, sets, now, refused=refusal)
+        if status != status_json(deployment):
             yield calls.merge_patch(DEPLOYMENTS, key.name, {"status": status}, key.namespace, subresource="status")
         if refused is not None:
             raise refused
@@ -78,12 +84,6 @@ class Deployments:
         if remaining_s is not None:
             # One second more, since times in the status have whole seconds.
             yield Requeue(max(0.0, remaining_s) + 1)
-
-    def _scale_paused(self, deployment: WholeDeployment, sets: list[WholeReplicaSet]) -> Iterator[Call[Any]]:
-        """Scales a paused Deployment's one active set to a changed size; nothing is rolled out."""
-        active = [replica_set for replica_set in sets if replica_set.spec.replicas] or sets[-1:]
-        if len(active) == 1 and active[0].spec.replicas != deployment.spec.replicas:
-            yield _scale_call(active[0], deployment.spec.replicas)
 
     def _roll_out(
         self, deployment: WholeDeployment, new: WholeReplicaSet | None, old: list[WholeReplicaSet], digest: str
@@ -101,36 +101,39 @@ class Deployments:
             attempt = Attempt(calls.create(REPLICA_SETS, _replica_set(deployment, digest, size, revision)))
             yield attempt
             return attempt.refused
-        yield from _set_revision(deployment, new, max(revision, _revision_of(new)))
+        # The newest set has the highest revision, also after a rollback; the Deployment has a copy of it.
+        revision = max(revision, _revision_of(new))
+        annotations = {"metadata": {"annotations": {REVISION: str(revision)}}}
+        if _revision_of(new) != revision:
+            yield calls.merge_patch(REPLICA_SETS, new.metadata.name, annotations, new.metadata.namespace)
+        metadata = deployment.metadata
+        if metadata.annotations.get(REVISION) != str(revision):
+            # By the status, as in Kubernetes: written otherwise, an annotation counts a generation of a Deployment.
+            yield calls.merge_patch(DEPLOYMENTS, metadata.name, annotations, metadata.namespace, subresource="status")
         if new.spec.replicas != size:
             yield _scale_call(new, size)
             return None
-        shrinking = old_sizes(spec, new, old)
-        yield from (
-            _scale_call(replica_set, shrinking[replica_set.metadata.name])
-            for replica_set in old
-            if replica_set.metadata.name in shrinking
-        )
+        sizes = old_sizes(spec, new, old)
+        yield from (_scale_call(one, sizes[one.metadata.name]) for one in old if one.metadata.name in sizes)
         if is_complete(deployment, Counts.of(new, [new, *old])):
-            yield from _delete_surplus_sets(deployment, old)
+            # Old sets beyond the revision history limit are deleted, the oldest first.
+            empty = sorted((s for s in old if not s.spec.replicas and not s.status.replicas), key=_revision_of)
+            for surplus in empty[: max(0, len(empty) - spec.revision_history_limit)]:
+                yield calls.delete(
+                    REPLICA_SETS, surplus.metadata.name, surplus.metadata.namespace, uid=surplus.metadata.uid
+                )
         return None
-
-
-def _refusal_text(deployment: WholeDeployment, digest: str, refused: KubeError | None) -> str:
-    name = f"{deployment.metadata.name}-{digest}"
-    return f'Failed to create new replica set "{name}": {refused.message}' if refused else ""
 
 
 def deployment_of(pod: WholePod, replica_sets: Cache[WholeReplicaSet]) -> NamespacedName | None:
     """Returns the Deployment that a pod belongs to, or None."""
     namespace = pod.metadata.namespace
     for reference in pod.metadata.owner_references:
-        replica_set = (
-            replica_sets.get(NamespacedName(namespace, reference.name)) if reference.kind == "ReplicaSet" else None
-        )
-        for above in replica_set.metadata.owner_references if replica_set is not None else ():
-            if above.kind == "Deployment":
-                return NamespacedName(namespace, above.name)
+        if reference.kind == "ReplicaSet":
+            replica_set = replica_sets.get(NamespacedName(namespace, reference.name))
+            for above in replica_set.metadata.owner_references if replica_set is not None else ():
+                if above.kind == "Deployment":
+                    return NamespacedName(namespace, above.name)
     return None
 
 
@@ -140,35 +143,9 @@ def template_hash(template: JSON) -> str:
     return "".join("bcdfghjklmnpqrstvwxz2456789"[byte % 27] for byte in digest[:10])
 
 
-def _age_key(replica_set: WholeReplicaSet) -> tuple[str, str]:
-    created = replica_set.metadata.creation_timestamp
-    return (created.isoformat() if created else "", replica_set.metadata.name)
-
-
 def _revision_of(replica_set: WholeReplicaSet) -> int:
     revision_text = replica_set.metadata.annotations.get(REVISION, "")
     return int(revision_text) if revision_text.isdigit() else 0
-
-
-def _set_revision(deployment: WholeDeployment, new: WholeReplicaSet, revision: int) -> Iterator[Call[Any]]:
-    """Gives the newest set the highest revision, also after a rollback, and copies it to the Deployment."""
-    annotations = {"metadata": {"annotations": {REVISION: str(revision)}}}
-    if _revision_of(new) != revision:
-        yield calls.merge_patch(REPLICA_SETS, new.metadata.name, annotations, new.metadata.namespace)
-    metadata = deployment.metadata
-    if metadata.annotations.get(REVISION) != str(revision):
-        # By the status, as in Kubernetes: written otherwise, an annotation counts a generation of a Deployment.
-        yield calls.merge_patch(DEPLOYMENTS, metadata.name, annotations, metadata.namespace, subresource="status")
-
-
-def _delete_surplus_sets(deployment: WholeDeployment, old: list[WholeReplicaSet]) -> Iterator[Call[Any]]:
-    """Deletes old sets beyond the revision history limit, the oldest first."""
-    deletable = sorted(
-        (replica_set for replica_set in old if not replica_set.spec.replicas and not replica_set.status.replicas),
-        key=_revision_of,
-    )
-    for surplus in deletable[: max(0, len(deletable) - deployment.spec.revision_history_limit)]:
-        yield calls.delete(REPLICA_SETS, surplus.metadata.name, surplus.metadata.namespace, uid=surplus.metadata.uid)
 
 
 def _scale_call(replica_set: WholeReplicaSet, replicas: int) -> Call[Any]:
@@ -178,7 +155,8 @@ def _scale_call(replica_set: WholeReplicaSet, replicas: int) -> Call[Any]:
 
 def _replica_set(deployment: WholeDeployment, digest: str, replicas: int, revision: int) -> JSON:
     """Returns the ReplicaSet of a Deployment's present template, with `digest` as its pod-template-hash."""
-    template = _with_hash_label(deployment.spec.template, digest)
+    metadata = deployment.spec.template.get("metadata") or {}
+    labels = {**(metadata.get("labels") or {}), HASH_LABEL: digest}
     selector = codec.to_dict(deployment.spec.selector)
     selector["matchLabels"] = {**selector.get("matchLabels", {}), HASH_LABEL: digest}
     copied = {key: value for key, value in deployment.metadata.annotations.items() if key not in _OWN_ANNOTATIONS}
@@ -188,7 +166,7 @@ def _replica_set(deployment: WholeDeployment, digest: str, replicas: int, revisi
         "metadata": {
             "name": f"{deployment.metadata.name}-{digest}",
             "namespace": deployment.metadata.namespace,
-            "labels": template["metadata"]["labels"],
+            "labels": labels,
             "annotations": {**copied, REVISION: str(revision)},
             "ownerReferences": [owner_reference(deployment, DEPLOYMENTS)],
         },
@@ -196,40 +174,27 @@ def _replica_set(deployment: WholeDeployment, digest: str, replicas: int, revisi
             "replicas": replicas,
             "minReadySeconds": deployment.spec.min_ready_seconds,
             "selector": selector,
-            "template": template,
+            "template": {**deployment.spec.template, "metadata": {**metadata, "labels": labels}},
         },
     }
 
 
-def _with_hash_label(template: JSON, digest: str) -> JSON:
-    metadata = template.get("metadata") or {}
-    return {**template, "metadata": {**metadata, "labels": {**(metadata.get("labels") or {}), HASH_LABEL: digest}}}
-
-
-# The value for no deadline (apps/v1 defaults give it to a Deployment of extensions/v1beta1 without one).
-NO_DEADLINE_S = 2**31 - 1
-_COMPLETE, _TIMED_OUT, _PAUSED = "NewReplicaSetAvailable", "ProgressDeadlineExceeded", "DeploymentPaused"
-_NOT_CREATED = "ReplicaSetCreateError"
+# -- the steps of a roll-out -------------------------------------------------------------------------------------------
 
 
 def allowed_surge(spec: WholeDeploymentSpec) -> int:
     """Returns how many pods above the desired number are allowed; a percentage is rounded up."""
-    return _scale_share(spec.strategy.rolling_update.max_surge, spec.replicas, up=True)
+    return scale_share(spec.strategy.rolling_update.max_surge, spec.replicas)
 
 
 def allowed_unavailable(spec: WholeDeploymentSpec) -> int:
     """Returns how many desired pods may be missing; a percentage is rounded down, to at least 1 without surge."""
     if spec.strategy.type == "Recreate" or not spec.replicas:
         return 0
-    most = _scale_share(spec.strategy.rolling_update.max_unavailable, spec.replicas, up=False)
+    most = spec.strategy.rolling_update.max_unavailable
+    if isinstance(most, str):
+        most = int(most.rstrip("%")) * spec.replicas // 100
     return min(max(most, 0 if allowed_surge(spec) else 1), spec.replicas)
-
-
-def _scale_share(value: int | str, total: int, *, up: bool) -> int:
-    if isinstance(value, int):
-        return value
-    hundredths = int(value.rstrip("%")) * total
-    return -(-hundredths // 100) if up else hundredths // 100
 
 
 def new_size(spec: WholeDeploymentSpec, new: int, old: int) -> int:
@@ -241,13 +206,14 @@ def new_size(spec: WholeDeploymentSpec, new: int, old: int) -> int:
 
 
 def old_sizes(spec: WholeDeploymentSpec, new: WholeReplicaSet, old: Sequence[WholeReplicaSet]) -> dict[str, int]:
-    """Returns the next sizes of old sets by name: unavailable pods are removed first, then the spare available ones."""
+    """Returns the changed sizes of old sets by name: first unavailable pods are removed, then spare available ones."""
     least = spec.replicas - allowed_unavailable(spec)
     missing = new.spec.replicas - new.status.available_replicas
     room = new.spec.replicas + sum(replica_set.spec.replicas for replica_set in old) - least - missing
     if room <= 0:
         return {}
-    sizes = {replica_set.metadata.name: replica_set.spec.replicas for replica_set in old}
+    present = {replica_set.metadata.name: replica_set.spec.replicas for replica_set in old}
+    sizes = dict(present)
     for replica_set in old:
         # Unavailable pods can be removed without reducing availability.
         idle = min(room, max(0, replica_set.spec.replicas - replica_set.status.available_replicas))
@@ -258,16 +224,12 @@ def old_sizes(spec: WholeDeploymentSpec, new: WholeReplicaSet, old: Sequence[Who
         removable = min(sizes[name], max(0, spare))
         sizes[name] -= removable
         spare -= removable
-    return {
-        replica_set.metadata.name: sizes[replica_set.metadata.name]
-        for replica_set in old
-        if sizes[replica_set.metadata.name] != replica_set.spec.replicas
-    }
+    return {name: size for name, size in sizes.items() if size != present[name]}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """The numbers of a Deployment's pods."""
+    """The numbers of a Deployment's pods; `asked` is the sum of its sets' desired sizes."""
 
     replicas: int
     updated: int
@@ -277,7 +239,7 @@ class Counts:
 
     @classmethod
     def of(cls, new: WholeReplicaSet | None, sets: Iterable[WholeReplicaSet]) -> Counts:
-        """Returns the sums over the sets' own status; `asked` is the sum of their desired sizes."""
+        """Returns the sums over the sets' own status."""
         replica_sets = list(sets)
         return cls(
             replicas=sum(replica_set.status.replicas for replica_set in replica_sets),
@@ -290,8 +252,10 @@ class Counts:
 
 def is_complete(deployment: WholeDeployment, counts: Counts) -> bool:
     """Returns whether all desired pods are updated and available, and no old pod is left."""
-    desired = deployment.spec.replicas
-    return counts.updated == counts.replicas == counts.available == desired
+    return counts.updated == counts.replicas == counts.available == deployment.spec.replicas
+
+
+# -- the status of a Deployment ----------------------------------------------------------------------------------------
 
 
 def deployment_status(
@@ -304,13 +268,27 @@ def deployment_status(
 ) -> JSON:
     """Returns the whole status in its JSON form; `refused` is the error if the new set could not be created."""
     counts = Counts.of(new, sets)
+    if counts.available >= deployment.spec.replicas - allowed_unavailable(deployment.spec):
+        available = DeploymentCondition(type="Available", status="True", reason="MinimumReplicasAvailable",
+                                        message="Deployment has minimum availability.")  # fmt: skip
+    else:
+        available = DeploymentCondition(type="Available", status="False", reason="MinimumReplicasUnavailable",
+                                        message="Deployment does not have minimum availability.")  # fmt: skip
+    progress: DeploymentCondition | None = None
+    if not refused:
+        progress = _progressing_condition(deployment, new, counts, now)
+    elif deployment.spec.progress_deadline_seconds < NO_DEADLINE_S:
+        progress = DeploymentCondition(type="Progressing", status="False", reason=_NOT_CREATED, message=refused)
     conditions = deployment.status.conditions
-    progress = _not_created(deployment, refused) if refused else _progressing_condition(deployment, new, counts, now)
-    for condition in (_available_condition(deployment, counts), progress):
+    for condition in (available, progress):
         if condition is not None:
             conditions = _with_condition(conditions, condition, now)
     if not deployment.spec.paused:
-        conditions = _with_failure(conditions, replica_failure(new, sets))
+        # The sets' failure is kept if its status and reason are the same.
+        before, failure = _find_condition(conditions, "ReplicaFailure"), replica_failure(new, sets)
+        if not (before and failure and (before.status, before.reason) == (failure.status, failure.reason)):
+            others = tuple(condition for condition in conditions if condition is not before)
+            conditions = (*others, failure) if failure is not None else others
     return {
         "observedGeneration": deployment.metadata.generation,
         "replicas": counts.replicas,
@@ -327,42 +305,26 @@ def replica_failure(new: WholeReplicaSet | None, sets: Iterable[WholeReplicaSet]
     for replica_set in [*([new] if new else []), *sets]:
         failure = find(replica_set.status.conditions, "ReplicaFailure")
         if failure is not None:
-            since = failure.last_transition_time
             return DeploymentCondition(
-                failure.type,
-                failure.status,
-                failure.reason,
-                failure.message,
-                last_update_time=since,
-                last_transition_time=since,
+                type=failure.type,
+                status=failure.status,
+                reason=failure.reason,
+                message=failure.message,
+                last_update_time=failure.last_transition_time,
+                last_transition_time=failure.last_transition_time,
             )
     return None
 
 
 def deadline_left_s(deployment: WholeDeployment, now: datetime) -> float | None:
     """Returns the seconds until the progress deadline; None if the roll-out is complete, failed or without one."""
-    progressing, deadline = (
-        _find_condition(deployment.status.conditions, "Progressing"),
-        deployment.spec.progress_deadline_seconds,
-    )
-    if (
-        progressing is None
-        or progressing.status != "True"
-        or progressing.reason == _COMPLETE
-        or deadline >= NO_DEADLINE_S
-    ):
+    progressing = _find_condition(deployment.status.conditions, "Progressing")
+    deadline = deployment.spec.progress_deadline_seconds
+    if progressing is None or progressing.status != "True" or progressing.reason == _COMPLETE:
         return None
-    since = progressing.last_update_time or now
-    return deadline - (now - since).total_seconds()
-
-
-def _available_condition(deployment: WholeDeployment, counts: Counts) -> DeploymentCondition:
-    """Returns the condition Available: whether enough pods are available."""
-    if counts.available >= deployment.spec.replicas - allowed_unavailable(deployment.spec):
-        return DeploymentCondition(type="Available", status="True", reason="MinimumReplicasAvailable",
-                                   message="Deployment has minimum availability.")  # fmt: skip
-    return DeploymentCondition(type="Available", status="False", reason="MinimumReplicasUnavailable",
-                               message="Deployment does not have minimum availability.")  # fmt: skip
+    if deadline >= NO_DEADLINE_S:
+        return None
+    return deadline - (now - (progressing.last_update_time or now)).total_seconds()
 
 
 def _progressing_condition(
@@ -371,78 +333,42 @@ def _progressing_condition(
     """Returns the new Progressing condition, or None if it does not change."""
     progressing = _find_condition(deployment.status.conditions, "Progressing")
     if deployment.spec.paused or (progressing is not None and progressing.reason == _PAUSED):
-        return _paused_condition(deployment, progressing)
+        # The deadline of a paused Deployment is not running.
+        reason, action = (_PAUSED, "paused") if deployment.spec.paused else ("DeploymentResumed", "resumed")
+        if progressing is not None and progressing.reason in {_TIMED_OUT, reason}:
+            return None
+        message = f"Deployment is {action}"
+        return DeploymentCondition(type="Progressing", status="Unknown", reason=reason, message=message)
     if progressing is not None and progressing.reason == _COMPLETE and counts.replicas == counts.updated:
         return None
     name = f'ReplicaSet "{new.metadata.name}"' if new else f'Deployment "{deployment.metadata.name}"'
-    if is_complete(deployment, counts):
-        return DeploymentCondition(type="Progressing", status="True", reason=_COMPLETE,
-                                   message=f"{name} has successfully progressed.", last_update_time=now)  # fmt: skip
-    if progressing is None or progressing.reason in {_COMPLETE, _NOT_CREATED}:
-        return _begun_condition(new, now)
-    if _has_progressed(deployment, counts):
-        return DeploymentCondition(type="Progressing", status="True", reason="ReplicaSetUpdated",
-                                   message=f"{name} is progressing.", last_update_time=now)  # fmt: skip
-    remaining_s = deadline_left_s(deployment, now)
-    if remaining_s is not None and remaining_s < 0:
-        return DeploymentCondition(type="Progressing", status="False", reason=_TIMED_OUT,
-                                   message=f"{name} has timed out progressing.", last_update_time=now)  # fmt: skip
-    return None
-
-
-def _not_created(deployment: WholeDeployment, refused: str) -> DeploymentCondition | None:
-    if deployment.spec.progress_deadline_seconds >= NO_DEADLINE_S:
-        return None
-    return DeploymentCondition(type="Progressing", status="False", reason=_NOT_CREATED, message=refused)
-
-
-def _begun_condition(new: WholeReplicaSet | None, now: datetime) -> DeploymentCondition | None:
-    """Returns the condition of a roll-out that has begun, or None before there is a new set."""
-    if new is None:
-        return None
-    message = f'Created new replica set "{new.metadata.name}"'
-    return DeploymentCondition(type="Progressing", status="True", reason="NewReplicaSetCreated",
-                               message=message, last_update_time=now)  # fmt: skip
-
-
-def _paused_condition(deployment: WholeDeployment, progress: DeploymentCondition | None) -> DeploymentCondition | None:
-    """Returns the condition of a paused or resumed Deployment, whose deadline is not running, or None if unchanged."""
-    if progress is not None and progress.reason == _TIMED_OUT:
-        return None
-    reason, action = (_PAUSED, "paused") if deployment.spec.paused else ("DeploymentResumed", "resumed")
-    if progress is not None and progress.reason == reason:
-        return None
-    return DeploymentCondition(type="Progressing", status="Unknown", reason=reason, message=f"Deployment is {action}")
-
-
-def _has_progressed(deployment: WholeDeployment, counts: Counts) -> bool:
-    """Returns whether a roll-out is further than the status says, which starts its deadline anew."""
     before = deployment.status
-    return (
+    if is_complete(deployment, counts):
+        reason, message = _COMPLETE, f"{name} has successfully progressed."
+    elif progressing is None or progressing.reason in {_COMPLETE, _NOT_CREATED}:
+        # The roll-out has begun, unless there is no new set yet.
+        if new is None:
+            return None
+        reason, message = "NewReplicaSetCreated", f'Created new replica set "{new.metadata.name}"'
+    elif (
         counts.updated > before.updated_replicas
         or counts.replicas - counts.updated < before.replicas - before.updated_replicas
         or counts.ready > before.ready_replicas
         or counts.available > before.available_replicas
-    )
+    ):
+        # Progress since the last status restarts the deadline.
+        reason, message = "ReplicaSetUpdated", f"{name} is progressing."
+    else:
+        remaining_s = deadline_left_s(deployment, now)
+        if remaining_s is None or remaining_s >= 0:
+            return None
+        reason, message = _TIMED_OUT, f"{name} has timed out progressing."
+    status: ConditionStatus = "False" if reason == _TIMED_OUT else "True"
+    return DeploymentCondition(type="Progressing", status=status, reason=reason, message=message, last_update_time=now)
 
 
 def _find_condition(conditions: Iterable[DeploymentCondition], type_: str) -> DeploymentCondition | None:
     return next((condition for condition in conditions if condition.type == type_), None)
-
-
-def _with_failure(
-    conditions: tuple[DeploymentCondition, ...], failure: DeploymentCondition | None
-) -> tuple[DeploymentCondition, ...]:
-    """Returns the conditions with the sets' failure, kept if its status and reason are the same, or without one."""
-    current = _find_condition(conditions, "ReplicaFailure")
-    if (
-        current is not None
-        and failure is not None
-        and (current.status, current.reason) == (failure.status, failure.reason)
-    ):
-        return conditions
-    other_conditions = tuple(condition for condition in conditions if condition is not current)
-    return other_conditions if failure is None else (*other_conditions, failure)
 
 
 def _with_condition(

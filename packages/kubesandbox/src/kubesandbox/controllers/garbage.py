@@ -1,14 +1,16 @@
-"""The garbage collector: what happens to an object when its owners are deleted, or when it is deleted itself.
+"""The end of objects: the garbage collector, and the protection of claims and volumes in use.
 
-The rules are those of Kubernetes' garbage collector (pkg/controller/garbagecollector `attemptToDeleteItem`). Background
-deletes dependents once no owner is left. Foreground keeps the owner, marked by the finalizer `foregroundDeletion`,
-until those that block it are gone. Orphan, by the finalizer `orphan`, removes the references. An owner counts as gone
-only when the server itself says so. `decide` has the rules, `GarbageCollector` observes and carries them out.
+The rules of collection are those of Kubernetes' garbage collector (pkg/controller/garbagecollector
+`attemptToDeleteItem`). Background deletes dependents once no owner is left. Foreground keeps the owner, marked by the
+finalizer `foregroundDeletion`, until those that block it are gone. Orphan, by the finalizer `orphan`, removes the
+references. An owner counts as gone only when the server itself says so. `decide_collection` has the rules,
+`GarbageCollector` observes and carries them out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Literal
@@ -24,12 +26,11 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
 from kubekit.kube.request import Call
 from kubekit.kube.workqueue import WorkQueue
-from kubesandbox.apiserver.objects.restoring import IMPORTED
+from kubesandbox.apiserver.metadata import IMPORTED
 from kubesandbox.controllers.controller_loop import Loop, Read
-from kubesandbox.controllers.owned_pods import PODS
-from kubesandbox.controllers.owner_graph import Graph, reference_to
+from kubesandbox.controllers.owned_pods import JSON, PODS
+from kubesandbox.controllers.owner_graph import Graph
 
-JSON = dict[str, Any]
 FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
 # Longest back-off for an object whose owner cannot be looked up now (its kind is not served), in seconds.
 _LONGEST_S = 60.0
@@ -112,13 +113,15 @@ class GarbageCollector:
                 self._queue.add((dependent_resource, key_of(dependent)))
         if new is not None and (new.metadata.owner_references or new.metadata.deletion_timestamp is not None):
             self._queue.add((resource, key_of(new)))
-        for reference in _released_owners(old, new):
-            self._add_owner(reference, obj.metadata.namespace)
-
-    def _add_owner(self, reference: OwnerReference, namespace: str) -> None:
-        owner = self._graph.resource(reference.api_version, reference.kind)
-        if owner is not None:
-            self._queue.add((owner, NamespacedName(namespace if owner.namespaced else "", reference.name)))
+        present = set(new.metadata.owner_references) if new is not None else set()
+        for reference in old.metadata.owner_references if old is not None else ():
+            if reference in present:
+                continue
+            # An owner that waits for its dependents may go without this one.
+            owner = self._graph.resource(reference.api_version, reference.kind)
+            if owner is not None:
+                namespace = obj.metadata.namespace if owner.namespaced else ""
+                self._queue.add((owner, NamespacedName(namespace, reference.name)))
 
     async def run(self) -> None:
         """Collects until cancelled."""
@@ -147,7 +150,22 @@ class GarbageCollector:
             return
         owners = {owner.uid: await self._owner_state(owner, resource, obj) for owner in obj.metadata.owner_references}
         below = (dependent.metadata for _, dependent in self._graph.dependents(obj, resource))
-        await self._carry_out(decide_collection(obj.metadata, owners, below), resource, obj)
+        match decide_collection(obj.metadata, owners, below):
+            case Cut(uids):
+                await self._remove_owners(resource, obj, uids)
+            case Delete(propagation, unblock):
+                if unblock:
+                    references = [codec.to_dict(owner) for owner in obj.metadata.owner_references]
+                    unblocked = [{**reference, "blockOwnerDeletion": False} for reference in references]
+                    await self._patch_metadata(resource, obj, {"ownerReferences": unblocked})
+                metadata = obj.metadata
+                call = calls.delete(
+                    resource, metadata.name, metadata.namespace, uid=metadata.uid, propagation=propagation,
+                    # The deletion is for the revision that was decided on.
+                    resource_version="" if unblock else metadata.resource_version,
+                )  # fmt: skip
+                with suppress(NotFound):
+                    await self._client.send(call)
 
     async def _owner_state(self, reference: OwnerReference, of: Resource, obj: Object) -> Owner:
         """Returns whether an owner is gone, waits for its dependents, or keeps the object.
@@ -161,31 +179,18 @@ class GarbageCollector:
         if resource.namespaced and not of.namespaced:
             raise ForeignOwner(f"it names {reference.kind} {reference.name}, which is in a namespace, as its owner")
         place = obj.metadata.namespace if resource.namespaced else ""
-        owner = await self._find_owner(resource, NamespacedName(place, reference.name), reference.uid)
-        if owner is None or owner.uid != reference.uid:
+        cached = self._graph.caches[resource].get(NamespacedName(place, reference.name))
+        if cached is not None and cached.metadata.uid == reference.uid:
+            return Owner.WAITING if is_in_foreground(cached.metadata) else Owner.SOLID
+        # Only the server can prove that an owner is absent.
+        try:
+            raw = await self._client.send(calls.get_raw(resource, reference.name, place))
+        except NotFound:
+            return Owner.DANGLING
+        owner = codec.convert(ObjectMeta, raw["metadata"])
+        if owner.uid != reference.uid:
             return Owner.DANGLING
         return Owner.WAITING if is_in_foreground(owner) else Owner.SOLID
-
-    async def _find_owner(self, resource: Resource, key: NamespacedName, uid: str) -> ObjectMeta | None:
-        """Returns the owner from the cache, or else from the server, since only that can prove its absence."""
-        cached = self._graph.caches[resource].get(key)
-        if cached is not None and cached.metadata.uid == uid:
-            return cached.metadata
-        try:
-            owner = await self._client.send(calls.get_raw(resource, key.name, key.namespace))
-        except NotFound:
-            return None
-        return codec.convert(ObjectMeta, owner["metadata"])
-
-    async def _carry_out(self, step: Cut | Delete | None, resource: Resource, obj: Object) -> None:
-        """Carries out what was decided about an object. Raises KubeError."""
-        match step:
-            case Cut(uids):
-                await self._remove_owners(resource, obj, uids)
-            case Delete(propagation, unblock):
-                if unblock:
-                    await self._unblock_owners(resource, obj)
-                await self._delete_object(resource, obj, propagation, guarded=not unblock)
 
     async def _finish_deletion(self, resource: Resource, obj: Object) -> None:
         """Orphans or deletes the dependents of an object that is being deleted, then removes its finalizer."""
@@ -198,7 +203,8 @@ class GarbageCollector:
             blocking = [
                 (dependent_resource, dependent)
                 for dependent_resource, dependent in dependents
-                if _blocks_deletion(dependent, obj)
+                for reference in dependent.metadata.owner_references
+                if reference.uid == obj.metadata.uid and reference.block_owner_deletion
             ]
             for dependent_resource, dependent in blocking:
                 if dependent.metadata.deletion_timestamp is None:
@@ -214,43 +220,11 @@ class GarbageCollector:
         remaining_owners = [codec.to_dict(owner) for owner in obj.metadata.owner_references if owner.uid not in uids]
         await self._patch_metadata(resource, obj, {"ownerReferences": remaining_owners or None})
 
-    async def _unblock_owners(self, resource: Resource, obj: Object) -> None:
-        references = [{**codec.to_dict(owner), "blockOwnerDeletion": False} for owner in obj.metadata.owner_references]
-        await self._patch_metadata(resource, obj, {"ownerReferences": references})
-
     async def _patch_metadata(self, resource: Resource, obj: Object, metadata: JSON) -> None:
         """Patches the object at the revision that was decided on; NotFound is ignored, since the object is gone."""
         guarded = {"metadata": {**metadata, "uid": obj.metadata.uid, "resourceVersion": obj.metadata.resource_version}}
-        try:
+        with suppress(NotFound):
             await self._client.send(calls.merge_patch(resource, obj.metadata.name, guarded, obj.metadata.namespace))
-        except NotFound:
-            return
-
-    async def _delete_object(self, resource: Resource, obj: Object, propagation: Any, *, guarded: bool) -> None:
-        """Deletes the object at the revision that was decided on. Raises Conflict if it has changed since."""
-        metadata = obj.metadata
-        version = metadata.resource_version if guarded else ""
-        call = calls.delete(
-            resource, metadata.name, metadata.namespace, uid=metadata.uid, resource_version=version,
-            propagation=propagation,
-        )  # fmt: skip
-        try:
-            await self._client.send(call)
-        except NotFound:
-            return
-
-
-def _released_owners(old: Object | None, new: Object | None) -> list[OwnerReference]:
-    """Returns the references to owners that the object no longer has."""
-    if old is None:
-        return []
-    now = set(new.metadata.owner_references) if new is not None else set()
-    return [reference for reference in old.metadata.owner_references if reference not in now]
-
-
-def _blocks_deletion(dependent: Object, owner: Object) -> bool:
-    reference = reference_to(dependent, owner.metadata.uid)
-    return reference is not None and reference.block_owner_deletion
 
 
 CLAIMS = Resource("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", namespaced=True)
@@ -274,15 +248,15 @@ class VolumeProtection:
         if obj is None or not _awaits_release(resource, obj):
             return
         if resource == CLAIMS:
-            pending_read = Read(calls.list_raw(PODS, key.namespace, limit=0))
-            yield pending_read
-            if any(key.name in _claims_of(pod) for pod in pending_read.answer.items):
-                return
+            users = Read(calls.list_raw(PODS, key.namespace, limit=0))
+            yield users
+            in_use = any(key.name in _claims_of(pod) for pod in users.answer.items)
         else:
-            pending_read = Read(calls.list_raw(VOLUMES, field_selector=f"metadata.name={key.name}", limit=0))
-            yield pending_read
-            if any((volume.get("status") or {}).get("phase") == "Bound" for volume in pending_read.answer.items):
-                return
+            present = Read(calls.list_raw(VOLUMES, field_selector=f"metadata.name={key.name}", limit=0))
+            yield present
+            in_use = any((volume.get("status") or {}).get("phase") == "Bound" for volume in present.answer.items)
+        if in_use:
+            return
         metadata = {
             "finalizers": [name for name in obj.metadata.finalizers if name != FINALIZERS[resource]],
             "resourceVersion": obj.metadata.resource_version,
@@ -294,12 +268,10 @@ def watch_volumes(loop: Loop, graph: Graph) -> None:
     """Queues claims and volumes that are deleted, and the claims of a namespace in which a pod ends."""
 
     def on_change(resource: Resource, old: Object | None, new: Object | None) -> None:
-        """Queues claims and volumes that wait for their release, and the claims of a pod that changed."""
         if resource in FINALIZERS and new is not None and _awaits_release(resource, new):
             loop.queue.add(key_of(new))
         elif resource == PODS and old is not None:
-            cache = graph.caches.get(CLAIMS)
-            for claim in cache.by_index("namespace", old.metadata.namespace) if cache is not None else ():
+            for claim in graph.cached(CLAIMS, old.metadata.namespace):
                 if _awaits_release(CLAIMS, claim):
                     loop.queue.add(key_of(claim))
 

@@ -6,7 +6,7 @@ Pods get no finalizers, since no other component removes them before they are co
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -16,29 +16,15 @@ from kubekit.api.conditions import find, with_condition
 from kubekit.api.meta_v1 import Condition, ConditionStatus, NamespacedName
 from kubekit.api.whole_v1 import WholeJob, WholePod
 from kubekit.kube import calls
-from kubekit.kube.api_errors import KubeError
 from kubekit.kube.cache import Cache
 from kubekit.kube.clock import Clock
 from kubekit.kube.request import Call
+from kubesandbox.controllers import owned_pods
 from kubesandbox.controllers.controller_loop import Attempt, Requeue
-from kubesandbox.controllers.owned_pods import (
-    JOBS,
-    JSON,
-    Expectations,
-    controlled_by,
-    delete_pod,
-    is_active,
-    is_over,
-    is_ready,
-    pod_of,
-    status_of,
-    warning_event,
-)
+from kubesandbox.controllers.owned_pods import JOBS, JSON, is_active, is_over, is_ready
 
 # Waits before a failed pod is replaced: 10 s doubling to 10 min (pkg/controller/job `DefaultJobPodFailureBackOff`).
 FIRST_BACKOFF_S, LONGEST_BACKOFF_S = 10.0, 600.0
-
-
 # The condition that is set once the outcome is certain, before the last pod has ended (batch/v1 JobConditionType).
 _DECIDED = {"Complete": "SuccessCriteriaMet", "Failed": "FailureTarget"}
 
@@ -52,7 +38,7 @@ class Jobs:
         self, jobs: Cache[WholeJob], pods: Cache[WholePod], clock: Clock, *, first_backoff_s: float = FIRST_BACKOFF_S
     ) -> None:
         self._jobs, self._pods, self._clock, self._first_backoff_s = jobs, pods, clock, first_backoff_s
-        self._asked = Expectations(pods, clock)
+        self._asked = owned_pods.Expectations(pods, clock)
         # The Jobs whose pods were refused last time, by uid: the first refusal is told.
         self._refused: set[str] = set()
 
@@ -65,43 +51,48 @@ class Jobs:
         if job.metadata.deletion_timestamp is not None:
             return
         now = self._clock.now()
-        tally = Tally.of(controlled_by(job, self._pods))
+        tally = Tally.of(owned_pods.controlled_by(job, self._pods))
         outcome = final_condition(job, tally, now)
         refused = None
         if outcome is None:
-            refused = yield from self._to_size(key, job, tally, now)
+            room = pods_to_run(job, tally) - len(tally.active)
+            for pod in tally.active[: max(0, -room)]:
+                yield owned_pods.delete_pod(pod)
+            room -= self._asked.pending(key)
+            if room > 0 and (wait_s := backoff_s(tally, now, first_s=self._first_backoff_s)) > 0:
+                yield Requeue(wait_s)
+            elif room > 0:
+                template = job.spec.template
+                metadata = template.get("metadata") or {}
+                names = dict.fromkeys(("batch.kubernetes.io/job-name", "job-name"), job.metadata.name)
+                metadata = {**metadata, "labels": {**(metadata.get("labels") or {}), **names}}
+                new_pod = owned_pods.pod_of(job, JOBS, {**template, "metadata": metadata})
+                refused = yield from self._asked.create_all(key, new_pod, room)
         else:
-            yield from _clean_up_ended(job, tally, outcome, now)
+            yield from (owned_pods.delete_pod(pod) for pod in tally.active)
+            # The Job itself is deleted after its time to live.
+            ttl, ended = job.spec.ttl_seconds_after_finished, find(job.status.conditions, outcome.type)
+            if ttl is not None and ended is not None and ended.last_transition_time is not None:
+                remaining_s = ttl - (now - ended.last_transition_time).total_seconds()
+                if remaining_s > 0:
+                    yield Requeue(remaining_s)
+                else:
+                    uid = job.metadata.uid
+                    yield calls.delete(JOBS, key.name, key.namespace, uid=uid, propagation="Foreground")
         now_status = job_status(job, tally, outcome, now)
-        if now_status != status_of(job):
+        if now_status != owned_pods.status_of(job):
             yield calls.merge_patch(JOBS, key.name, {"status": now_status}, key.namespace, subresource="status")
-        if outcome is None and (remaining_s := deadline_left_s(job, now)) is not None:
-            yield Requeue(max(0.0, remaining_s))
+        if outcome is None and (left_s := deadline_left_s(job, now)) is not None:
+            yield Requeue(max(0.0, left_s))
         if refused is None:
             self._refused.discard(job.metadata.uid)
             return
         if job.metadata.uid not in self._refused:
             self._refused.add(job.metadata.uid)
             words = f"Error creating: {refused.message}"
-            yield warning_event(job, JOBS, "FailedCreate", words, component="job-controller", now=now)
+            yield owned_pods.warning_event(job, JOBS, "FailedCreate", words, component="job-controller", now=now)
         # After the status: the time limit of a Job counts though none of its pods may be created.
         raise refused
-
-    def _to_size(
-        self, key: NamespacedName, job: WholeJob, tally: Tally, now: datetime
-    ) -> Generator[Call[Any] | Requeue | Attempt, None, KubeError | None]:
-        """Yields the calls to the wanted number of pods; stops at the first that is refused and returns why."""
-        room = pods_to_run(job, tally) - len(tally.active)
-        for pod in tally.active[: max(0, -room)]:
-            yield delete_pod(pod)
-        room -= self._asked.pending(key)
-        if room <= 0:
-            return None
-        wait = backoff_s(tally, now, first_s=self._first_backoff_s)
-        if wait > 0:
-            yield Requeue(wait)
-            return None
-        return (yield from self._asked.create_all(key, pod_of(job, JOBS, _pod_template(job)), room))
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,22 +129,13 @@ def pods_to_run(job: WholeJob, tally: Tally) -> int:
 
 def backoff_s(tally: Tally, now: datetime, *, first_s: float = FIRST_BACKOFF_S) -> float:
     """Returns the seconds until another pod may be started, after those that failed."""
-    ends = [end for pod in tally.failed if (end := _finished_at(pod)) is not None]
+    states = [status.get("state") or {} for pod in tally.failed for status in pod.status.get("containerStatuses") or ()]
+    ends = [text for state in states if (text := (state.get("terminated") or {}).get("finishedAt"))]
     if not ends:
         return 0.0
     # The exponent is limited, so that the power stays finite.
     wait = min(first_s * 2.0 ** min(len(tally.failed) - 1, 32), LONGEST_BACKOFF_S)
-    return max(0.0, wait - (now - max(ends)).total_seconds())
-
-
-def _finished_at(pod: WholePod) -> datetime | None:
-    """Returns when the last container of a pod ended, None if the status has no such time."""
-    finish_times = [
-        state["terminated"].get("finishedAt")
-        for container_status in pod.status.get("containerStatuses") or ()
-        if "terminated" in (state := container_status.get("state") or {})
-    ]
-    return max((datetime.fromisoformat(text) for text in finish_times if text), default=None)
+    return max(0.0, wait - (now - max(map(datetime.fromisoformat, ends))).total_seconds())
 
 
 def deadline_left_s(job: WholeJob, now: datetime) -> float | None:
@@ -179,47 +161,27 @@ def final_condition(job: WholeJob, tally: Tally, now: datetime) -> Condition | N
         enough = tally.succeeded > 0 and not tally.active
     else:
         enough = tally.succeeded >= job.spec.completions
-    return (
-        _new_condition("Complete", "CompletionsReached", "Reached expected number of succeeded pods")
-        if enough
-        else None
-    )
-
-
-def _clean_up_ended(job: WholeJob, tally: Tally, outcome: Condition, now: datetime) -> Iterator[Call[Any] | Requeue]:
-    """Deletes the active pods of a finished Job, and the Job itself after its time to live."""
-    yield from (delete_pod(pod) for pod in tally.active)
-    ttl, finished_condition = job.spec.ttl_seconds_after_finished, find(job.status.conditions, outcome.type)
-    if ttl is None or finished_condition is None or finished_condition.last_transition_time is None:
-        return
-    remaining_s = ttl - (now - finished_condition.last_transition_time).total_seconds()
-    if remaining_s > 0:
-        yield Requeue(remaining_s)
-        return
-    metadata = job.metadata
-    yield calls.delete(JOBS, metadata.name, metadata.namespace, uid=metadata.uid, propagation="Foreground")
+    if not enough:
+        return None
+    return _new_condition("Complete", "CompletionsReached", "Reached expected number of succeeded pods")
 
 
 def _new_condition(type_: str, reason: str, message: str, status: ConditionStatus = "True") -> Condition:
     return Condition(type=type_, status=status, reason=reason, message=message)
 
 
-def _pod_template(job: WholeJob) -> JSON:
-    """Returns the template of the Job's pods, with the labels that name the Job."""
-    template = job.spec.template
-    metadata = template.get("metadata") or {}
-    labels = {
-        **(metadata.get("labels") or {}),
-        "batch.kubernetes.io/job-name": job.metadata.name,
-        "job-name": job.metadata.name,
-    }
-    return {**template, "metadata": {**metadata, "labels": labels}}
-
-
 def job_status(job: WholeJob, tally: Tally, outcome: Condition | None, now: datetime) -> JSON:
     """Returns the whole status in its JSON form."""
-    conditions = job.status.conditions
-    for condition in (*_suspended_conditions(job), *_outcome_conditions(tally, outcome)):
+    conditions, new = job.status.conditions, []
+    if job.spec.suspend:
+        new.append(_new_condition("Suspended", "JobSuspended", "Job suspended"))
+    elif find(conditions, "Suspended") is not None:
+        new.append(_new_condition("Suspended", "JobResumed", "Job resumed", "False"))
+    if outcome is not None:
+        # The outcome is certain before the last pod has ended, and set once none runs any longer.
+        new.append(_new_condition(_DECIDED[outcome.type], outcome.reason, outcome.message))
+        new += [] if tally.running else [outcome]
+    for condition in new:
         conditions = with_condition(conditions, condition, now=now)
     started = None if job.spec.suspend and not outcome else job.status.start_time or now
     complete = outcome is not None and outcome.type == "Complete" and not tally.running
@@ -233,20 +195,3 @@ def job_status(job: WholeJob, tally: Tally, outcome: Condition | None, now: date
         "completionTime": codec.to_dict(completed),
         "conditions": codec.to_dict(conditions),
     }
-
-
-def _outcome_conditions(tally: Tally, outcome: Condition | None) -> tuple[Condition, ...]:
-    """Returns the condition that the outcome is certain, and the outcome itself once no pod runs any longer."""
-    if outcome is None:
-        return ()
-    certain = _new_condition(_DECIDED[outcome.type], outcome.reason, outcome.message)
-    return (certain,) if tally.running else (certain, outcome)
-
-
-def _suspended_conditions(job: WholeJob) -> tuple[Condition, ...]:
-    """Returns the condition Suspended, once the Job has been suspended."""
-    if job.spec.suspend:
-        return (_new_condition("Suspended", "JobSuspended", "Job suspended"),)
-    if find(job.status.conditions, "Suspended") is not None:
-        return (_new_condition("Suspended", "JobResumed", "Job resumed", "False"),)
-    return ()

@@ -1,7 +1,9 @@
-"""Deletion of namespaces: emptied first, then finalized, as Kubernetes' namespace controller does it.
+"""The controllers of namespaces: the objects that each has, and its deletion.
 
-Its finalizer `kubernetes` in `spec.finalizers` is removed last, and only when the server itself lists no more objects.
-Remaining objects are reported in the namespace's conditions.
+Each namespace gets the ServiceAccount `default`, without which pods that name no account would wait for ever, and the
+CA certificate in a ConfigMap (Kubernetes' controllers serviceaccounts and root-ca-cert-publisher). A deleted namespace
+is emptied first, then finalized: its finalizer `kubernetes` in `spec.finalizers` is removed last, and only when the
+server itself lists no more objects. Remaining objects are reported in the namespace's conditions.
 """
 
 from __future__ import annotations
@@ -23,11 +25,10 @@ from kubekit.kube.clock import Clock
 from kubekit.kube.request import Call
 from kubekit.kube.workqueue import WorkQueue
 from kubesandbox.controllers.controller_loop import Loop, Requeue
+from kubesandbox.controllers.owned_pods import EVENTS, JSON
 from kubesandbox.controllers.owner_graph import Graph
 
-JSON = dict[str, Any]
 NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
-EVENTS = Resource("", "v1", "Event", "events", namespaced=True)
 FINALIZER = "kubernetes"
 _AGAIN_S = 1.0
 log = structlog.get_logger("namespaces")
@@ -50,13 +51,10 @@ class NamespaceController:
             return
         if resource == NAMESPACES and new is not None and new.metadata.deletion_timestamp is not None:
             self._queue.add(new.metadata.name)
-        elif resource.namespaced and self._is_going(obj.metadata.namespace):
-            self._queue.add(obj.metadata.namespace)
-
-    def _is_going(self, name: str) -> bool:
-        namespaces = self._graph.caches.get(NAMESPACES)
-        cached = namespaces.get(NamespacedName("", name)) if namespaces else None
-        return cached is not None and cached.metadata.deletion_timestamp is not None
+        elif resource.namespaced and (namespaces := self._graph.caches.get(NAMESPACES)):
+            namespace = namespaces.get(NamespacedName("", obj.metadata.namespace))
+            if namespace is not None and namespace.metadata.deletion_timestamp is not None:
+                self._queue.add(obj.metadata.namespace)
 
     async def run(self) -> None:
         """Works until cancelled."""
@@ -83,8 +81,21 @@ class NamespaceController:
         remaining = self._graph.objects_in(name)
         for resource, obj in remaining:
             await self._delete_object(resource, obj)
-        remaining = remaining or await self._delete_unwatched(name)
-        await self._report_conditions(namespace, remaining)
+        if not remaining:
+            # The server may list objects that the watches have not shown yet.
+            for resource in [EVENTS, *(kind for kind in self._graph.caches if kind.namespaced)]:
+                items, _ = await self._client.list_all(Object, name, resource=resource)
+                for obj in items:
+                    await self._delete_object(resource, obj)
+                # Events have neither finalizers nor a grace period, so they are gone now.
+                remaining += [(resource, obj) for obj in items if resource != EVENTS]
+        before = codec.convert(tuple[Condition, ...], (namespace.get("status") or {}).get("conditions") or [])
+        after = before
+        for condition in deletion_conditions(remaining):
+            after = with_condition(after, condition, now=self._clock.now())
+        if after != before:
+            patch = {"status": {"conditions": codec.to_dict(after)}}
+            await self._client.send(calls.merge_patch(NAMESPACES, name, patch, subresource="status"))
         if remaining:
             # Each deletion queues it again; the timer is for objects that were listed and are not in the watches yet.
             self._queue.add_after(name, _AGAIN_S)
@@ -103,28 +114,6 @@ class NamespaceController:
         # Gone, or replaced by another object of the same name.
         except (NotFound, Conflict):
             return
-
-    async def _delete_unwatched(self, name: str) -> list[tuple[Resource, Object]]:
-        """Deletes and returns the objects that the server lists in the namespace and the watches have not shown yet."""
-        remaining: list[tuple[Resource, Object]] = []
-        for resource in [EVENTS, *(cache for cache in self._graph.caches if cache.namespaced)]:
-            items, _ = await self._client.list_all(Object, name, resource=resource)
-            for obj in items:
-                await self._delete_object(resource, obj)
-            # Events have neither finalizers nor a grace period, so they are gone now.
-            remaining += [(resource, obj) for obj in items if resource != EVENTS]
-        return remaining
-
-    async def _report_conditions(self, namespace: JSON, remaining: Iterable[tuple[Resource, Object]]) -> None:
-        """Patches the namespace's conditions if what is left in it changed them."""
-        before = codec.convert(tuple[Condition, ...], (namespace.get("status") or {}).get("conditions") or [])
-        after = before
-        for condition in deletion_conditions(remaining):
-            after = with_condition(after, condition, now=self._clock.now())
-        if after != before:
-            name = namespace["metadata"]["name"]
-            patch = {"status": {"conditions": codec.to_dict(after)}}
-            await self._client.send(calls.merge_patch(NAMESPACES, name, patch, subresource="status"))
 
 
 def deletion_conditions(remaining_objects: Iterable[tuple[Resource, Object]]) -> tuple[Condition, ...]:
@@ -179,26 +168,23 @@ class Furnishing:
         namespace = self._graph.caches[NAMESPACES].get(key)
         if namespace is None or namespace.metadata.deletion_timestamp is not None:
             return
+        data = {"ca.crt": self._ca}
         for resource, name in _NAMES.items():
             if self._graph.caches[resource].get(NamespacedName(key.name, name)) is None:
-                yield calls.create(resource, self._new_object(resource, name, key.name))
+                metadata = {"name": name, "namespace": key.name}
+                body: JSON = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}
+                yield calls.create(resource, body | ({"data": data} if resource == CONFIG_MAPS else {}))
             elif resource == CONFIG_MAPS and key.name in self.touched:
                 self.touched.discard(key.name)
                 # The server ignores a patch that changes nothing, so that this does not trigger itself again.
-                whole = {"op": "add", "path": "/data", "value": {"ca.crt": self._ca}}
+                whole = {"op": "add", "path": "/data", "value": data}
                 yield calls.json_patch(resource, name, [whole], key.name)
-
-    def _new_object(self, resource: Resource, name: str, namespace: str) -> JSON:
-        metadata = {"name": name, "namespace": namespace}
-        body: JSON = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}
-        return body | ({"data": {"ca.crt": self._ca}} if resource == CONFIG_MAPS else {})
 
 
 def watch_namespaces(loop: Loop, graph: Graph, furnishing: Furnishing) -> None:
     """Queues new namespaces, and those whose account or certificate was deleted or changed."""
 
     def on_change(resource: Resource, old: Object | None, new: Object | None) -> None:
-        """Queues a namespace that is new, or that lost its account or certificate."""
         if resource == NAMESPACES and new is not None and old is None:
             loop.queue.add(NamespacedName("", new.metadata.name))
         elif new is None and old is not None and _NAMES.get(resource) == old.metadata.name:

@@ -1,7 +1,4 @@
-"""Helpers that the workload controllers share: ownership of pods, their states, and new pods.
-
-`deployments`, `replica_sets` and `jobs` each hold one controller: caches in, calls out.
-"""
+"""Helpers that the workload controllers share: ownership of pods, their states, new pods, and Events."""
 
 from __future__ import annotations
 
@@ -130,12 +127,6 @@ def warning_event(
     return calls.create(EVENTS, event)
 
 
-def _ends_anyway(refused: KubeError) -> bool:
-    """Returns whether the namespace is being deleted, and the owner with it."""
-    details = refused.status.details if isinstance(refused, ApiError) else None
-    return any(cause.reason == "NamespaceTerminating" for cause in details.causes) if details else False
-
-
 class Expectations:
     """The created pods that are not in the cache yet, so that a slow watch does not lead to duplicates."""
 
@@ -152,7 +143,9 @@ class Expectations:
             attempt = Attempt(self._create_pod(owner, pod))
             yield attempt
             if attempt.refused is not None:
-                return None if _ends_anyway(attempt.refused) else attempt.refused
+                details = attempt.refused.status.details if isinstance(attempt.refused, ApiError) else None
+                ends = any(cause.reason == "NamespaceTerminating" for cause in details.causes) if details else False
+                return None if ends else attempt.refused
         return None
 
     def _create_pod(self, owner: NamespacedName, pod: JSON) -> Call[Any]:

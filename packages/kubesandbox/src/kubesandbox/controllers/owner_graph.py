@@ -7,12 +7,12 @@ was not listed yet does not count as deleted.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import orjson
 
-from kubekit.api.meta_v1 import Object, OwnerReference
+from kubekit.api.meta_v1 import Object
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls
 from kubekit.kube.api_errors import NotFound
@@ -21,7 +21,6 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
 from kubekit.kube.watch import Reflector
 
-JSON = dict[str, Any]
 Listener = Callable[[Resource, Object | None, Object | None], None]
 # Kinds whose objects have no owners or dependents, and change all the time.
 _IGNORED = frozenset({"events", "componentstatuses", "bindings"})
@@ -58,15 +57,20 @@ class Graph:
 
     def _watch_kind(self, resource: Resource) -> None:
         """Starts a cache of the kind, indexed by owner and by namespace, and the task that fills it."""
-        cache: Cache[Object] = Cache(Object, owner=_owner_uids, namespace=lambda obj: [obj.metadata.namespace])
+        cache: Cache[Object] = Cache(
+            Object,
+            owner=lambda obj: [reference.uid for reference in obj.metadata.owner_references],
+            namespace=lambda obj: [obj.metadata.namespace],
+        )
         self.caches[resource] = cache
-        cache.add_listener(lambda _change, old, new: self._notify_listeners(resource, old, new))
+
+        def notify_listeners(_change: str, old: Object | None, new: Object | None) -> None:
+            for listener in self._listeners:
+                listener(resource, old, new)
+
+        cache.add_listener(notify_listeners)
         reflector = Reflector(self._client, Object, cache, clock=self._clock, resource=resource)
         self._tasks[resource] = asyncio.create_task(reflector.run())
-
-    def _notify_listeners(self, resource: Resource, old: Object | None, new: Object | None) -> None:
-        for listener in self._listeners:
-            listener(resource, old, new)
 
     async def until_ready(self) -> None:
         """Waits until every known kind has been listed."""
@@ -83,8 +87,7 @@ class Graph:
         """Returns every object that names `owner` as its owner; those of a namespaced owner only in its namespace."""
         return [
             (dependent_resource, obj)
-            for dependent_resource, cache in self.caches.items()
-            for obj in cache.by_index("owner", owner.metadata.uid)
+            for dependent_resource, obj in self.dependents_of(owner.metadata.uid)
             if not resource.namespaced or obj.metadata.namespace == owner.metadata.namespace
         ]
 
@@ -95,6 +98,11 @@ class Graph:
             for dependent_resource, cache in self.caches.items()
             for obj in cache.by_index("owner", uid)
         ]
+
+    def cached(self, resource: Resource, namespace: str) -> Iterable[Object]:
+        """Returns the objects of a kind in a namespace; none if the kind is not served."""
+        cache = self.caches.get(resource)
+        return cache.by_index("namespace", namespace) if cache is not None else ()
 
     def objects_in(self, namespace: str) -> list[tuple[Resource, Object]]:
         """Returns every object in a namespace."""
@@ -113,48 +121,30 @@ class Graph:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _owner_uids(obj: Object) -> list[str]:
-    return [reference.uid for reference in obj.metadata.owner_references]
-
-
-def reference_to(obj: Object, uid: str) -> OwnerReference | None:
-    """Returns the reference by which `obj` names the owner with this uid, or None."""
-    return next((reference for reference in obj.metadata.owner_references if reference.uid == uid), None)
-
-
 async def discover_kinds(client: Client) -> list[Resource]:
     """Returns every kind that can be listed, watched and deleted, each in one version, preferably the preferred."""
     paths = ["/api/v1"]
-    groups = await _get_json(client, "/apis")
-    paths += [path for group in groups.get("groups", ()) for path in _version_paths(group)]
+    for group in (await _get_json(client, "/apis")).get("groups", ()):
+        # The preferred version comes first.
+        versions = [group["preferredVersion"], *group["versions"]]
+        paths += dict.fromkeys(f"/apis/{version['groupVersion']}" for version in versions)
     resources: dict[tuple[str, str], Resource] = {}
-    for body in await asyncio.gather(*(_list_of(client, path) for path in paths)):
+    for body in await asyncio.gather(*(_get_json(client, path) for path in paths)):
         group, _, version = body.get("groupVersion", "").rpartition("/")
         for entry in body.get("resources", ()):
             verbs = set(entry.get("verbs", ()))
             if "/" in entry["name"] or entry["name"] in _IGNORED or not {"list", "watch", "delete"} <= verbs:
                 continue
-            kind_resource = Resource(group, version, entry["kind"], entry["name"], namespaced=entry["namespaced"])
-            resources.setdefault((group, entry["name"]), kind_resource)
+            resource = Resource(group, version, entry["kind"], entry["name"], namespaced=entry["namespaced"])
+            resources.setdefault((group, entry["name"]), resource)
     return list(resources.values())
 
 
-def _version_paths(group: dict[str, Any]) -> list[str]:
-    """Returns the paths of a group's versions, the preferred one first."""
-    preferred = group["preferredVersion"]["groupVersion"]
-    return [
-        f"/apis/{version}" for version in dict.fromkeys((preferred, *(v["groupVersion"] for v in group["versions"])))
-    ]
-
-
-async def _list_of(client: Client, path: str) -> JSON:
+async def _get_json(client: Client, path: str) -> dict[str, Any]:
+    """Returns a discovery document, empty if it is not served."""
     try:
-        return await _get_json(client, path)
+        data = await client.send(calls.get_path(path))
     except NotFound:
         return {}
-
-
-async def _get_json(client: Client, path: str) -> JSON:
-    data: bytes = await client.send(calls.get_path(path))
-    body: JSON = orjson.loads(data)
+    body: dict[str, Any] = orjson.loads(data)
     return body

@@ -7,21 +7,21 @@ not. The messages are kube-scheduler's.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from kubekit.api import codec
-from kubekit.api.meta_v1 import LabelSelector, NamespacedName
+from kubekit.api.core_v1 import Taint
+from kubekit.api.meta_v1 import NamespacedName
 from kubekit.api.whole_v1 import WholeNode, WholePod
 from kubekit.kube import calls
 from kubekit.kube.cache import Cache
 from kubekit.kube.clock import Clock
 from kubekit.kube.request import Call
-from kubesandbox.apiserver.objects.restoring import IMPORTED
+from kubekit.rules.node_rules import CORDON, first_untolerated, is_selected, is_tolerated
+from kubekit.rules.pod_spec import SchedulingPodSpec
+from kubesandbox.apiserver.metadata import IMPORTED
 from kubesandbox.controllers.owned_pods import JSON, PODS, is_active, warning_event
-
-_CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 
 
 class Scheduler:
@@ -40,28 +40,43 @@ class Scheduler:
         if pod is None or pod.spec.get("nodeName") or not is_active(pod) or IMPORTED in pod.metadata.labels:
             return
         nodes = [*self._nodes.all(), *self._own_nodes]
-        fitting = [node for node in nodes if not why_not(pod, node)]
-        if not fitting:
-            yield from _report_unschedulable(pod, why_no_node_fits(pod, nodes), self._clock.now())
+        loads = {node.metadata.name: 0 for node in nodes if not why_not(pod, node)}
+        if not loads:
+            yield from self._report_unschedulable(pod, why_no_node_fits(pod, nodes))
             return
-        name = _emptiest_node(fitting, self._pods.all())
+        for other in self._pods.all():
+            if other.spec.get("nodeName") in loads:
+                loads[other.spec["nodeName"]] += 1
+        # The name breaks ties, so that the choice is deterministic.
+        node_name = min(loads, key=lambda name: (loads[name], name))
         binding = {
             "apiVersion": "v1",
             "kind": "Binding",
             "metadata": {"name": key.name, "namespace": key.namespace},
-            "target": {"apiVersion": "v1", "kind": "Node", "name": name},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": node_name},
         }
         yield calls.create(PODS, binding, name=key.name, subresource="binding")
 
-
-def _emptiest_node(nodes: Iterable[WholeNode], pods: Iterable[WholePod]) -> str:
-    """Returns the name of the node with the fewest pods."""
-    load = {node.metadata.name: 0 for node in nodes}
-    for pod in pods:
-        if pod.spec.get("nodeName") in load:
-            load[pod.spec["nodeName"]] += 1
-    # The name breaks ties, so that the choice is deterministic.
-    return min(load, key=lambda node: (load[node], node))
+    def _report_unschedulable(self, pod: WholePod, message: str) -> Iterator[Call[Any]]:
+        """Yields the condition and the Event of an unschedulable pod, once and again when the message changes."""
+        conditions: list[JSON] = pod.status.get("conditions") or []
+        other_conditions = [condition for condition in conditions if condition.get("type") != "PodScheduled"]
+        current: JSON = next((condition for condition in conditions if condition.get("type") == "PodScheduled"), {})
+        if (current.get("status"), current.get("message")) == ("False", message):
+            return
+        metadata, now = pod.metadata, self._clock.now()
+        since = current.get("lastTransitionTime") if current.get("status") == "False" else f"{now:%Y-%m-%dT%H:%M:%SZ}"
+        condition = {
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": "Unschedulable",
+            "message": message,
+            "lastProbeTime": None,
+            "lastTransitionTime": since,
+        }
+        status = {"status": {"conditions": [*other_conditions, condition]}}
+        yield calls.merge_patch(PODS, metadata.name, status, metadata.namespace, subresource="status")
+        yield warning_event(pod, PODS, "FailedScheduling", message, component="default-scheduler", now=now)
 
 
 def why_no_node_fits(pod: WholePod, nodes: Sequence[WholeNode]) -> str:
@@ -75,64 +90,12 @@ def why_no_node_fits(pod: WholePod, nodes: Sequence[WholeNode]) -> str:
 
 def why_not(pod: WholePod, node: WholeNode) -> str:
     """Returns why the pod may not run on the node, or ""."""
-    tolerations = pod.spec.get("tolerations") or ()
-    if node.spec.get("unschedulable") and not _is_tolerated(_CORDON, tolerations):
+    spec = codec.convert(SchedulingPodSpec, pod.spec)
+    if node.spec.get("unschedulable") and not is_tolerated(CORDON, spec.tolerations):
         return "were unschedulable"
-    for taint in node.spec.get("taints") or ():
-        # PreferNoSchedule is only a preference.
-        if taint.get("effect") != "PreferNoSchedule" and not _is_tolerated(taint, tolerations):
-            return f"had untolerated taint {{{taint.get('key')}: {taint.get('value') or ''}}}"
-    labels = node.metadata.labels
-    selected = all(labels.get(key) == value for key, value in (pod.spec.get("nodeSelector") or {}).items())
-    return "" if selected and _matches_affinity(pod, node) else "didn't match Pod's node affinity/selector"
-
-
-def _matches_affinity(pod: WholePod, node: WholeNode) -> bool:
-    affinity = (pod.spec.get("affinity") or {}).get("nodeAffinity") or {}
-    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
-    return not required or any(_matches_term(term, node) for term in required.get("nodeSelectorTerms") or ())
-
-
-def _matches_term(term: JSON, node: WholeNode) -> bool:
-    """Returns whether a node matches a term; a term without requirements matches no node."""
-    fields = {"metadata.name": node.metadata.name}
-    parts = [(term.get("matchExpressions"), node.metadata.labels), (term.get("matchFields"), fields)]
-    selectors = [(codec.convert(LabelSelector, {"matchExpressions": part}), values) for part, values in parts if part]
-    return bool(selectors) and all(selector.matches(values) for selector, values in selectors)
-
-
-def _is_tolerated(taint: JSON, tolerations: Iterable[JSON]) -> bool:
-    return any(_tolerates(toleration, taint) for toleration in tolerations)
-
-
-def _tolerates(toleration: JSON, taint: JSON) -> bool:
-    """Returns whether a toleration covers a taint."""
-    if toleration.get("effect") and toleration["effect"] != taint.get("effect"):
-        return False
-    if toleration.get("operator") == "Exists":
-        # Exists without a key tolerates every taint.
-        return not toleration.get("key") or toleration["key"] == taint.get("key")
-    same = (toleration.get("value") or "") == (taint.get("value") or "")
-    return bool(same and toleration.get("key") == taint.get("key"))
-
-
-def _report_unschedulable(pod: WholePod, message: str, now: datetime) -> Iterator[Call[Any]]:
-    """Yields the condition and the Event of an unschedulable pod, once and again when the message changes."""
-    conditions: list[JSON] = pod.status.get("conditions") or []
-    other_conditions = [condition for condition in conditions if condition.get("type") != "PodScheduled"]
-    current: JSON = next((condition for condition in conditions if condition.get("type") == "PodScheduled"), {})
-    if (current.get("status"), current.get("message")) == ("False", message):
-        return
-    time = now.strftime("%Y-%m-%dT%H:%M:%SZ")
-    condition = {
-        "type": "PodScheduled",
-        "status": "False",
-        "reason": "Unschedulable",
-        "message": message,
-        "lastProbeTime": None,
-        "lastTransitionTime": current.get("lastTransitionTime") if current.get("status") == "False" else time,
-    }
-    metadata = pod.metadata
-    status = {"status": {"conditions": [*other_conditions, condition]}}
-    yield calls.merge_patch(PODS, metadata.name, status, metadata.namespace, subresource="status")
-    yield warning_event(pod, PODS, "FailedScheduling", message, component="default-scheduler", now=now)
+    taints = codec.convert(tuple[Taint, ...], node.spec.get("taints") or ())
+    if (taint := first_untolerated(taints, spec.tolerations)) is not None:
+        return f"had untolerated taint {{{taint.key}: {taint.value}}}"
+    affinity = spec.affinity.node_affinity.required_during_scheduling_ignored_during_execution
+    fits = is_selected(node.metadata.labels, node.metadata.name, spec.node_selector, affinity)
+    return "" if fits else "didn't match Pod's node affinity/selector"

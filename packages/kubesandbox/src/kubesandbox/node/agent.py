@@ -20,7 +20,7 @@ from kubekit.kube.api_errors import Conflict, KubeError, NotFound
 from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
-from kubesandbox.apiserver.objects.restoring import IMPORTED
+from kubesandbox.apiserver.metadata import IMPORTED
 from kubesandbox.node import pod_status as podstatus
 from kubesandbox.node import podspec
 from kubesandbox.node.container import ContainerWorker

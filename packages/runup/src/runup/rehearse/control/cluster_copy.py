@@ -20,8 +20,7 @@ from kubekit.kube.clock import Clock
 from kubekit.kube.config import load as load_kubeconfig
 from kubekit.lang.files import remove_tree
 from kubesandbox.apiserver.custom import custom_kinds
-from kubesandbox.apiserver.metadata import encoder_of
-from kubesandbox.apiserver.objects import restoring
+from kubesandbox.apiserver.metadata import encoder_of, stamp_restored
 from kubesandbox.apiserver.objects.views import to_stored
 from kubesandbox.apiserver.policies.evaluation import AUTHORIZER
 from kubesandbox.apiserver.schema import DecodeError
@@ -238,7 +237,7 @@ class ClusterCopy:
         obj["metadata"] = dict(obj["metadata"])
         try:
             obj = self._decode_object(kind, obj)
-            restoring.stamp_restored(kind, obj, server.clock.now())
+            stamp_restored(kind, obj, server.clock.now())
             obj = obj if kind.custom else server.schemas.default(kind, obj)
             stored = to_stored(kind, obj)
             name, namespace = obj["metadata"]["name"], obj["metadata"].get("namespace", "")

@@ -20,7 +20,7 @@ from kubesandbox.apiserver.access.collected import (
     OWN_NAMESPACES,
     PARTLY_COLLECTED,
 )
-from kubesandbox.apiserver.objects.restoring import IMPORTED
+from kubesandbox.apiserver.metadata import IMPORTED
 from runup.dump.documents import JSON, identity
 from runup.sandbox.scenario.folder import Scenario
 from runup.sandbox.scenario.local_manifests import HOSTNAME, OWN_NODE
