@@ -55,7 +55,7 @@ def test_a_port_that_is_none() -> None:
 )
 def test_how_many_answers_turn_the_verdict(answers: str, verdicts: str) -> None:
     """By failureThreshold 3 and successThreshold 1."""
-    tally, probe, told = Tally(well=False), Probe("h", 1), ""
+    tally, probe, told = Tally(well=False), Probe(host="h", port=1), ""
     for answer in answers:
         tally = tally.with_answer(probe, well=answer == "+")
         told += "+" if tally.well else "-"
@@ -76,9 +76,12 @@ async def test_what_an_answer_means(status: int, answer: str) -> None:
     app.router.add_get("/", handle)
     async with TestServer(app) as server:
         assert server.port is not None
-        assert await probes.run_probe(Probe("127.0.0.1", server.port, f"http://127.0.0.1:{server.port}/")) == answer
-        assert await probes.run_probe(Probe("127.0.0.1", server.port)) == ""
-    assert await probes.run_probe(Probe("127.0.0.1", server.port)) != ""
+        assert (
+            await probes.run_probe(Probe(host="127.0.0.1", port=server.port, url=f"http://127.0.0.1:{server.port}/"))
+            == answer
+        )
+        assert await probes.run_probe(Probe(host="127.0.0.1", port=server.port)) == ""
+    assert await probes.run_probe(Probe(host="127.0.0.1", port=server.port)) != ""
 
 
 class Health:

@@ -11,8 +11,7 @@ import pytest
 
 from kubekit.api import codec
 from kubekit.api.whole_v1 import WholePod
-from kubesandbox.node import pod_status as podstatus
-from kubesandbox.node import settings as backoff
+from kubesandbox.node import pod_status, settings
 from kubesandbox.node.pod_status import (
     ContainerRecord,
     Ended,
@@ -28,7 +27,7 @@ from kubesandbox.node.pod_status import (
 JSON = dict[str, Any]
 NOW = datetime(2026, 1, 14, 10, 0, tzinfo=UTC)
 LATER = NOW + timedelta(minutes=5)
-UP, NEW, OK, BAD = Started(NOW), Waiting(), Ended(0, "Completed"), Ended(1, "Error")
+UP, NEW, OK, BAD = Started(NOW), Waiting(), Ended(exit_code=0, reason="Completed"), Ended(exit_code=1, reason="Error")
 CRASHED = (Waiting("CrashLoopBackOff"), BAD)
 
 
@@ -43,7 +42,9 @@ def pod(policy: str = "Always", *, deleted: bool = False, status: JSON | None = 
 def records(*states: State | tuple[State, Ended]) -> tuple[ContainerRecord, ...]:
     """Containers in these states; a pair has how it ended last beside the state."""
     pairs = [each if isinstance(each, tuple) else (each, None) for each in states]
-    return tuple(ContainerRecord(f"c{number}", "i", state=now, last=last) for number, (now, last) in enumerate(pairs))
+    return tuple(
+        ContainerRecord(name=f"c{number}", image="i", state=now, last=last) for number, (now, last) in enumerate(pairs)
+    )
 
 
 @pytest.mark.parametrize(
@@ -65,7 +66,7 @@ def records(*states: State | tuple[State, Ended]) -> tuple[ContainerRecord, ...]
 )
 def test_phases(policy: str, states: list[Any], expected: str) -> None:
     """By the kubelet's getPhase."""
-    assert pod_phase(StatusInput(pod(policy), records(*states))) == expected
+    assert pod_phase(StatusInput(pod=pod(policy), containers=records(*states))) == expected
 
 
 @pytest.mark.parametrize(
@@ -79,7 +80,7 @@ def test_phases(policy: str, states: list[Any], expected: str) -> None:
 )
 def test_phases_of_deleted_pods(states: list[Any], expected: str) -> None:
     """Whatever its restart policy, a deleted pod whose containers have ended is over."""
-    assert pod_phase(StatusInput(pod("Always", deleted=True), records(*states))) == expected
+    assert pod_phase(StatusInput(pod=pod("Always", deleted=True), containers=records(*states))) == expected
 
 
 @pytest.mark.parametrize(
@@ -95,18 +96,18 @@ def test_phases_of_deleted_pods(states: list[Any], expected: str) -> None:
 def test_phases_by_init_containers(policy: str, inits: list[Any], expected: str) -> None:
     """The others wait for them."""
     main = records(UP if all(each is OK for each in inits) else NEW)
-    assert pod_phase(StatusInput(pod(policy), main, records(*inits))) == expected
+    assert pod_phase(StatusInput(pod=pod(policy), containers=main, inits=records(*inits))) == expected
 
 
 def conditions(seen: StatusInput, now: datetime = NOW) -> dict[str, JSON]:
     """By type."""
-    return {each["type"]: each for each in podstatus.pod_status(seen, now=now)["conditions"]}
+    return {each["type"]: each for each in pod_status.pod_status(seen, now=now)["conditions"]}
 
 
 def test_unready_containers_are_named() -> None:
     """In both conditions that they keep False."""
     up, new = records(UP, NEW)
-    told = conditions(StatusInput(pod(), (replace(up, ready=True), new)))
+    told = conditions(StatusInput(pod=pod(), containers=(replace(up, ready=True), new)))
     for type_ in ("Ready", "ContainersReady"):
         assert (told[type_]["status"], told[type_]["reason"]) == ("False", "ContainersNotReady")
         assert told[type_]["message"] == "containers with unready status: [c1]"
@@ -114,28 +115,33 @@ def test_unready_containers_are_named() -> None:
 
 def test_a_condition_keeps_its_time_while_its_status_stays() -> None:
     """Whether the watch has brought the last status back or not."""
-    first = podstatus.pod_status(StatusInput(pod(), records(NEW)), now=NOW)
+    first = pod_status.pod_status(StatusInput(pod=pod(), containers=records(NEW)), now=NOW)
     up = replace(records(UP)[0], ready=True)
     published = tuple(first["conditions"])
-    assert conditions(StatusInput(pod(), (up,), conditions=published), LATER)["Ready"]["lastTransitionTime"] == _text(
-        LATER
-    )
-    assert conditions(StatusInput(pod(), (up,), conditions=published), LATER)["Initialized"][
+    assert conditions(StatusInput(pod=pod(), containers=(up,), conditions=published), LATER)["Ready"][
+        "lastTransitionTime"
+    ] == _text(LATER)
+    assert conditions(StatusInput(pod=pod(), containers=(up,), conditions=published), LATER)["Initialized"][
         "lastTransitionTime"
     ] == _text(NOW)
-    assert conditions(StatusInput(pod(status=first), (up,)), LATER)["Initialized"]["lastTransitionTime"] == _text(NOW)
+    assert conditions(StatusInput(pod=pod(status=first), containers=(up,)), LATER)["Initialized"][
+        "lastTransitionTime"
+    ] == _text(NOW)
 
 
 def test_conditions_of_others_stay() -> None:
     """An eviction's, for one."""
     other = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
-    assert conditions(StatusInput(pod(status={"conditions": [other]}), records(UP)))["DisruptionTarget"] == other
+    assert (
+        conditions(StatusInput(pod=pod(status={"conditions": [other]}), containers=records(UP)))["DisruptionTarget"]
+        == other
+    )
 
 
 def test_a_verdict_of_the_agent_fails_the_pod() -> None:
     """With its reason, even where every container succeeded."""
-    status = podstatus.pod_status(
-        StatusInput(pod(), records(OK), verdict=Verdict("DeadlineExceeded", "too long")), now=NOW
+    status = pod_status.pod_status(
+        StatusInput(pod=pod(), containers=records(OK), verdict=Verdict("DeadlineExceeded", "too long")), now=NOW
     )
     assert (status["phase"], status["reason"], status["message"]) == ("Failed", "DeadlineExceeded", "too long")
 
@@ -167,12 +173,12 @@ def test_what_an_agent_finds_of_the_one_before(state: JSON, last: JSON, expected
 def test_a_container_that_never_ran_starts_afresh() -> None:
     """A status without a container of ours tells nothing."""
     told = {"name": "c", "state": {"waiting": {"reason": "ContainerCreating"}}}
-    assert resumed_record(pod(status={"containerStatuses": [told]}), "c", "i") == ContainerRecord("c", "i")
+    assert resumed_record(pod(status={"containerStatuses": [told]}), "c", "i") == ContainerRecord(name="c", image="i")
 
 
 def test_restarts_wait_longer_and_longer() -> None:
     """Not at all, then 10 s doubling up to 300 s, as a kubelet's."""
-    restarts, now, waited = backoff.Restarts(), 100.0, []
+    restarts, now, waited = settings.Restarts(), 100.0, []
     for _ in range(8):
         waited.append(restarts.delay_s(now))
         restarts = restarts.after_restart(now, now + waited[-1])
@@ -183,14 +189,14 @@ def test_restarts_wait_longer_and_longer() -> None:
 @pytest.mark.parametrize(("ran_s", "wait_s"), [(600, 10), (601, 0)])
 def test_a_long_run_is_forgiven(ran_s: float, wait_s: float) -> None:
     """More than ten minutes, twice the longest wait; the next restart is the first again."""
-    restarts = backoff.Restarts().after_restart(0, 0)
+    restarts = settings.Restarts().after_restart(0, 0)
     assert restarts.delay_s(ran_s) == wait_s
     assert restarts.after_restart(ran_s, ran_s + wait_s).wait_s == (20 if wait_s else 10)
 
 
 def test_delays_after_failures() -> None:
     """The same without a free first attempt."""
-    assert list(islice(backoff.KUBELET.delays(), 7)) == [10, 20, 40, 80, 160, 300, 300]
+    assert list(islice(settings.KUBELET.delays(), 7)) == [10, 20, 40, 80, 160, 300, 300]
 
 
 @pytest.mark.parametrize(
@@ -198,4 +204,4 @@ def test_delays_after_failures() -> None:
 )
 def test_durations_as_go_writes_them(seconds: float, text: str) -> None:
     """In CrashLoopBackOff's message."""
-    assert backoff.go_duration(seconds) == text
+    assert settings.go_duration(seconds) == text

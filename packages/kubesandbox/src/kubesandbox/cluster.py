@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
-from typing import Any
 
 from kubekit.kube import calls
 from kubekit.kube.api_errors import AlreadyExists
@@ -19,7 +18,6 @@ from kubekit.kube.config import load as load_kubeconfig
 from kubesandbox.controllers import assembly
 from kubesandbox.sandbox_error import SandboxError
 
-JSON = dict[str, Any]
 NODE = "node-1"
 # The agent runs images of this registry and declares all others ready; it does not exist, so none is run.
 _NO_REGISTRY = "registry.invalid"
@@ -73,29 +71,16 @@ async def _start_node(
     from kubesandbox.node.unpacked_images import ImageStore
 
     images = ImageStore(data / "images", _NO_REGISTRY)
-    place = NodeSettings(data, ProcessRunner(), images, client.config.server, data / "pki" / "ca.crt")
+    server, ca = client.config.server, data / "pki" / "ca.crt"
+    place = NodeSettings(data=data, runner=ProcessRunner(), images=images, server=server, ca=ca)
     agent = NodeAgent(client, watched.pods, place, clock)
     stack.push_async_callback(agent.close)
-    await _register_node(client, clock)
-
-
-async def _register_node(client: Client, clock: Clock) -> None:
-    """Creates the Node as a kubelet registers itself; one of an earlier start stays as it is."""
+    # As a kubelet registers itself; the Node of an earlier start stays as it is.
+    labels = {"kubernetes.io/hostname": NODE, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
+    now, size = f"{clock.now():%Y-%m-%dT%H:%M:%SZ}", {"cpu": "8", "memory": "32Gi", "pods": "110"}
+    ready = {"type": "Ready", "status": "True", "lastHeartbeatTime": now, "lastTransitionTime": now,
+             "reason": "KubeletReady", "message": "kubelet is posting ready status"}  # fmt: skip
+    status = {"conditions": [ready], "capacity": size, "allocatable": size}
     with contextlib.suppress(AlreadyExists):
-        await client.send(calls.create(assembly.NODES, {"metadata": _node_metadata(NODE)}))
-        status = {"conditions": [_ready_condition(clock)], "capacity": _SIZE, "allocatable": _SIZE}
+        await client.send(calls.create(assembly.NODES, {"metadata": {"name": NODE, "labels": labels}}))
         await client.send(calls.merge_patch(assembly.NODES, NODE, {"status": status}, subresource="status"))
-
-
-_SIZE = {"cpu": "8", "memory": "32Gi", "pods": "110"}
-
-
-def _node_metadata(name: str) -> JSON:
-    labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
-    return {"name": name, "labels": labels}
-
-
-def _ready_condition(clock: Clock) -> JSON:
-    now = f"{clock.now():%Y-%m-%dT%H:%M:%SZ}"
-    reason = {"reason": "KubeletReady", "message": "kubelet is posting ready status"}
-    return {"type": "Ready", "status": "True", "lastHeartbeatTime": now, "lastTransitionTime": now, **reason}

@@ -253,7 +253,9 @@ class PodWorker:
             now, uid = self._clock.now(), self._pod.metadata.uid
             for spec in podspec.init_containers(self._pod):
                 record = self._reporter.record(spec.name)
-                self._reporter.put(record.ended(Ended(0, "Completed", started_at=now, finished_at=now)))
+                self._reporter.put(
+                    record.ended(Ended(exit_code=0, reason="Completed", started_at=now, finished_at=now))
+                )
             for spec in podspec.containers(self._pod):
                 container_id = f"{DECLARED}{uid}/{spec.name}"
                 record = self._reporter.record(spec.name)

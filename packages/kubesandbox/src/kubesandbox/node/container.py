@@ -16,13 +16,12 @@ import aiohttp
 
 from kubekit.kube.clock import Clock
 from kubesandbox.node import container_process, podspec
-from kubesandbox.node import settings as backoff
 from kubesandbox.node.container_process import Exit, RunningContainer
 from kubesandbox.node.pod_status import RAN, ContainerRecord, Ended, RestartPolicy, Started, is_restarted
 from kubesandbox.node.podspec import BadPod, ContainerSpec
 from kubesandbox.node.reporter import EventType, Reporter
 from kubesandbox.node.runner_interface import Launch
-from kubesandbox.node.settings import NodeSettings
+from kubesandbox.node.settings import NodeSettings, Restarts, go_duration
 from kubesandbox.node.supplies import StartError, Supplies
 from kubesandbox.node.unpacked_images import LocalImage, PullError
 from kubesandbox.tasks import run_beside, wait_for_first
@@ -48,7 +47,7 @@ class ContainerWorker:
         self._clock = clock
         self._stopping = stopping
         self._puller = Puller(spec, reporter, place)
-        self._restarts = backoff.Restarts(place.backoff)
+        self._restarts = Restarts(place.backoff)
         self._ended_at = clock.monotonic()
 
     @property
@@ -63,26 +62,24 @@ class ContainerWorker:
                 return state
             if self._stopping.is_set():
                 return None
-            if await self._may_start():
-                await self._attempt()
-
-    async def _may_start(self) -> bool:
-        """Waits for the back-off after the last run; returns False if the pod was stopped meanwhile."""
-        if not isinstance(self._record.state, Ended):
-            return True
-        delay = self._restarts.delay_s(self._ended_at)
-        if delay:
-            self._back_off(delay)
-            await self._wait_unless_stopped(delay - (self._clock.monotonic() - self._ended_at))
-        self._restarts = self._restarts.after_restart(self._ended_at, self._clock.monotonic())
-        return not self._stopping.is_set()
+            if isinstance(state, Ended):
+                # Waits for the back-off after the last run.
+                delay = self._restarts.delay_s(self._ended_at)
+                if delay:
+                    self._back_off(delay)
+                    await self._wait_unless_stopped(delay - (self._clock.monotonic() - self._ended_at))
+                self._restarts = self._restarts.after_restart(self._ended_at, self._clock.monotonic())
+                if self._stopping.is_set():
+                    return None
+            await self._attempt()
 
     async def _attempt(self) -> None:
         """Starts the container and waits for its end, or reports why it could not be started and waits."""
         try:
             image = await self._puller.pull()
             launch = await self._supplies.launch(self._spec, image, self._run_number())
-            container, log_start = await self._start_container(launch)
+            log_start = self._log_file.stat().st_size if self._log_file.exists() else 0
+            container = await container_process.start_container(self._place.runner, launch, self._log_file, self._clock)
         except PullError as error:
             await self._puller.wait_after(error, self._wait_unless_stopped)
         except BadPod as problem:
@@ -107,29 +104,24 @@ class ContainerWorker:
         """Records that the container could not be started."""
         now, record = self._clock.now(), self._record
         self._report_event("Warning", "Failed", f"Error: failed to start container: {message}")
-        begun = record.started(
-            now, image_id=record.image_id, container_id=self._container_id(self._run_number()), ready=False
+        container_id = self._container_id(self._run_number())
+        begun = record.started(now, image_id=record.image_id, container_id=container_id, ready=False)
+        code = StartError.exit_code
+        self._record_end(
+            begun, Ended(exit_code=code, reason="StartError", message=message, started_at=now, finished_at=now)
         )
-        self._record_end(begun, Ended(StartError.exit_code, "StartError", message, now, now))
 
     def _back_off(self, seconds: float) -> None:
         """Reports the container as waiting in CrashLoopBackOff for `seconds`, with an event."""
         metadata = self._reporter.pod.metadata
         name, pod = self._spec.name, f"{metadata.name}_{metadata.namespace}({metadata.uid})"
-        text = f"back-off {backoff.go_duration(seconds)} restarting failed container={name} pod={pod}"
+        text = f"back-off {go_duration(seconds)} restarting failed container={name} pod={pod}"
         self._reporter.put(self._record.waiting("CrashLoopBackOff", text))
         self._report_event("Warning", "BackOff", f"Back-off restarting failed container {name} in pod {pod}")
 
     @property
     def _log_file(self) -> Path:
         return self._place.pod_folder(self._reporter.pod) / f"{self._spec.name}.log"
-
-    async def _start_container(self, launch: Launch) -> tuple[RunningContainer, int]:
-        """Starts the container; returns it, and where its part of the log begins, in bytes. Raises OSError."""
-        log_start = self._log_file.stat().st_size if self._log_file.exists() else 0
-        return await container_process.start_container(
-            self._place.runner, launch, self._log_file, self._clock
-        ), log_start
 
     async def _run_once(self, container: RunningContainer, launch: Launch, image: LocalImage, log_start: int) -> None:
         """Waits until a started container ends, with its probes running, and records how."""
@@ -150,7 +142,14 @@ class ContainerWorker:
             policy=self._spec.message_policy,
             exit_code=exit_.code,
         )
-        self._record_end(running, Ended(exit_.code, exit_.reason, message, started, self._clock.now()))
+        end = Ended(
+            exit_code=exit_.code,
+            reason=exit_.reason,
+            message=message,
+            started_at=started,
+            finished_at=self._clock.now(),
+        )
+        self._record_end(running, end)
 
     def _container_id(self, number: int) -> str:
         return f"{RAN}{self._reporter.pod.metadata.uid}-{self._spec.name}-{number}"
@@ -166,17 +165,14 @@ class ContainerWorker:
             async with run_beside(prober.keep_ready(), prober.keep_alive()):
                 await wait_for_first(self._stopping.wait(), prober.failed.wait(), task=waiter)
             if not waiter.done():
-                await self._stop_container(container, waiter)
+                if self._stopping.is_set():
+                    self._report_event("Normal", "Killing", f"Stopping container {self._spec.name}")
+                await _stop_and_wait(container, waiter, podspec.grace_s(self._reporter.pod, now=self._clock.now()))
             return await waiter
         except BaseException:
             # Cancelled because the pod is gone or the agent ends; no process may outlive either.
             await _stop_and_wait(container, waiter, 0 if self._supplies.gone else self._place.shutdown_s)
             raise
-
-    async def _stop_container(self, container: RunningContainer, waiter: asyncio.Task[Exit]) -> None:
-        if self._stopping.is_set():
-            self._report_event("Normal", "Killing", f"Stopping container {self._spec.name}")
-        await _stop_and_wait(container, waiter, podspec.grace_s(self._reporter.pod, now=self._clock.now()))
 
     def _report_event(self, type_: EventType, reason: str, message: str) -> None:
         self._reporter.event(type_, reason, message, self._spec)
@@ -218,7 +214,9 @@ class Prober:
         while True:
             why_not = await self._probe_and_report("Readiness", probe, before)
             tally, before = tally.with_answer(probe, well=not why_not), why_not
-            self._set_ready(tally.well)
+            record = self._reporter.record(self._spec.name)
+            if isinstance(record.state, Started) and record.ready is not tally.well:
+                self._reporter.put(record.with_ready(tally.well))
             await self._clock.sleep(probe.period_s if tally.well else min(probe.period_s, EAGER_S))
 
     async def keep_alive(self) -> None:
@@ -242,11 +240,6 @@ class Prober:
         if why_not and why_not != before:  # reported once, not every period
             self._reporter.event("Warning", "Unhealthy", f"{name} probe failed: {why_not}", self._spec)
         return why_not
-
-    def _set_ready(self, ready: bool) -> None:
-        record = self._reporter.record(self._spec.name)
-        if isinstance(record.state, Started) and record.ready is not ready:
-            self._reporter.put(record.with_ready(ready))
 
 
 # Seconds for which a failed pull shows ErrImagePull before ImagePullBackOff, as until a kubelet's next sync.
@@ -313,7 +306,7 @@ JSON = dict[str, Any]
 EAGER_S = 1.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
     """A probe; times in seconds. `url` is "" for a port that only has to accept a connection."""
 
@@ -334,13 +327,20 @@ def parse_probe(probe: JSON | None, ports: Iterable[JSON], host: str) -> Probe |
     if probe is None or not target:
         return None
     host = target.get("host") or host
-    port = _port_number(target["port"], ports)
+    port = target["port"]
+    if isinstance(port, str) and not port.isdigit():
+        numbers = [entry["containerPort"] for entry in ports if entry.get("name") == port]
+        if not numbers:
+            raise BadPod(f"couldn't find port: {port}")
+        port = numbers[0]
     url = ""
     if "httpGet" in probe:
-        url = f"{(target.get('scheme') or 'HTTP').lower()}://{host}:{port}/{(target.get('path') or '/').lstrip('/')}"
+        url = (
+            f"{(target.get('scheme') or 'HTTP').lower()}://{host}:{int(port)}/{(target.get('path') or '/').lstrip('/')}"
+        )
     return Probe(
         host=host,
-        port=port,
+        port=int(port),
         url=url,
         headers=tuple((header["name"], header["value"]) for header in target.get("httpHeaders") or ()),
         initial_delay_s=probe.get("initialDelaySeconds") or 0,
@@ -349,16 +349,6 @@ def parse_probe(probe: JSON | None, ports: Iterable[JSON], host: str) -> Probe |
         successes=probe.get("successThreshold") or 1,
         failures=probe.get("failureThreshold") or 3,
     )
-
-
-def _port_number(given_port: int | str, ports: Iterable[JSON]) -> int:
-    """Returns the number of a port, which a probe may name. Raises BadPod for an unknown name."""
-    if isinstance(given_port, int) or given_port.isdigit():
-        return int(given_port)
-    for port in ports:
-        if port.get("name") == given_port:
-            return int(port["containerPort"])
-    raise BadPod(f"couldn't find port: {given_port}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,21 +370,18 @@ async def run_probe(probe: Probe) -> str:
     """Runs the probe once; returns why the container is not healthy, or ""."""
     try:
         async with asyncio.timeout(probe.timeout_s):
-            return await (_probe_http(probe) if probe.url else _probe_tcp(probe))
+            if not probe.url:
+                _, writer = await asyncio.open_connection(probe.host, probe.port)
+                writer.close()
+                return ""
+            # Certificates are not verified (kubernetes.io: configure liveness, readiness and startup probes).
+            async with (
+                aiohttp.ClientSession() as session,
+                session.get(probe.url, headers=probe.headers, ssl=False) as response,
+            ):
+                well = 200 <= response.status < 400
+                return "" if well else f"HTTP probe failed with statuscode: {response.status}"
     except TimeoutError:
         return f"no answer within {probe.timeout_s:g} s"
     except (OSError, aiohttp.ClientError) as error:
         return str(error)
-
-
-async def _probe_tcp(probe: Probe) -> str:
-    _, writer = await asyncio.open_connection(probe.host, probe.port)
-    writer.close()
-    return ""
-
-
-async def _probe_http(probe: Probe) -> str:
-    # Certificates are not verified (kubernetes.io: configure liveness, readiness and startup probes).
-    async with aiohttp.ClientSession() as session, session.get(probe.url, headers=probe.headers, ssl=False) as response:
-        well = 200 <= response.status < 400
-        return "" if well else f"HTTP probe failed with statuscode: {response.status}"

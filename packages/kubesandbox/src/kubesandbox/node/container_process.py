@@ -145,14 +145,11 @@ def die_with_parent() -> None:
 
 def memory_of(pid: int) -> int:
     """Returns the resident memory of a process and its descendants, in bytes; 0 for one that is gone."""
-    return sum(_resident_bytes(process_id) for process_id in (pid, *descendants_of(pid)))
-
-
-def _resident_bytes(pid: int) -> int:
-    try:
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE_BYTES
-    except (OSError, IndexError, ValueError):
-        return 0
+    total = 0
+    for process_id in (pid, *descendants_of(pid)):
+        with suppress(OSError, IndexError, ValueError):
+            total += int(Path(f"/proc/{process_id}/statm").read_text().split()[1]) * _PAGE_BYTES
+    return total
 
 
 def termination_message(message_file: Path, log_file: Path, log_start: int, *, policy: str, exit_code: int) -> str:

@@ -1,8 +1,12 @@
-""""""
+"""A pod's status as a kubelet would write it: the agent's records of containers in, the status out.
+
+The worker of a pod keeps one `ContainerRecord` a container. Pure: the time is passed. The rules are the kubelet's
+(pkg/kubelet/kubelet_pods.go `getPhase`, pkg/kubelet/status `generate.go`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
@@ -31,7 +35,7 @@ class Started:
     at: datetime
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
     """The state of a container that ended; `reason` is Completed, Error, OOMKilled, StartError and the like."""
 
@@ -46,7 +50,7 @@ class Ended:
 State = Waiting | Started | Ended
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerRecord:
     """A container as the agent knows it; `restarts` counts starts after the first."""
 
@@ -115,9 +119,10 @@ def resumed_record(pod: WholePod, name: str, image: str) -> ContainerRecord:
     A container that was running died with that agent, as on a node that went down: its exit is unknown, so it counts as
     failed.
     """
-    container_status = _status_in_pod(pod, name)
-    record = ContainerRecord(name, image)
-    if container_status is None or not _is_ran(container_status):
+    statuses = [*(pod.status.get("initContainerStatuses") or ()), *(pod.status.get("containerStatuses") or ())]
+    container_status: JSON = next((status for status in statuses if status.get("name") == name), {})
+    record = ContainerRecord(name=name, image=image)
+    if not str(container_status.get("containerID", "")).startswith(RAN):
         return record
     record = replace(
         record,
@@ -128,32 +133,13 @@ def resumed_record(pod: WholePod, name: str, image: str) -> ContainerRecord:
     )
     state = container_status.get("state") or {}
     if "running" in state:
-        return record.ended(_lost_end(_parse_time(state["running"].get("startedAt"))))
+        message = "The container could not be located when the pod was resumed"
+        started_at = _parse_time(state["running"].get("startedAt"))
+        return record.ended(
+            Ended(exit_code=LOST_EXIT_CODE, reason="ContainerStatusUnknown", message=message, started_at=started_at)
+        )
     ended = _end_in_status(state)
     return record if ended is None else replace(record, state=ended)
-
-
-def _status_in_pod(pod: WholePod, name: str) -> JSON | None:
-    """Returns the status of a container as it stands in the pod, None if there is none."""
-    statuses = (pod.status.get(key) or () for key in ("initContainerStatuses", "containerStatuses"))
-    return next(
-        (
-            container_status
-            for several in statuses
-            for container_status in several
-            if container_status.get("name") == name
-        ),
-        None,
-    )
-
-
-def _is_ran(terminated: JSON) -> bool:
-    return str(terminated.get("containerID", "")).startswith(RAN)
-
-
-def _lost_end(started_at: datetime | None) -> Ended:
-    message = "The container could not be located when the pod was resumed"
-    return Ended(LOST_EXIT_CODE, "ContainerStatusUnknown", message, started_at)
 
 
 def _end_in_status(state: JSON) -> Ended | None:
@@ -187,7 +173,7 @@ class Verdict:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StatusInput:
     """The input of a status. `conditions` are those that were published last."""
 
@@ -203,43 +189,30 @@ class StatusInput:
 def pod_phase(observation: StatusInput) -> str:
     """Returns the pod's phase."""
     policy = restart_policy(observation.pod)
-    if observation.verdict or (policy == "Never" and any(_has_failed(init) for init in observation.inits)):
+    init_ends = [init.latest_end for init in observation.inits]
+    if observation.verdict or (policy == "Never" and any(end is not None and end.exit_code != 0 for end in init_ends)):
         return "Failed"
     # While an init container has not ended once, the containers wait for it.
-    if any(init.latest_end is None for init in observation.inits):
+    if any(end is None for end in init_ends):
         return "Pending"
     if any(isinstance(record.state, Waiting) and record.last is None for record in observation.containers):
         return "Pending"
     if any(isinstance(record.state, Started) for record in observation.containers):
         return "Running"
-    return _phase_of_ended(
-        observation.containers, final=_is_final(observation), always=policy == "Always", never=policy == "Never"
-    )
-
-
-def _phase_of_ended(records: Sequence[ContainerRecord], *, final: bool, always: bool, never: bool) -> str:
-    """Returns the phase of a pod without running containers; `final` means that it is being deleted."""
-    succeeded = all(record.succeeded for record in records)
-    if final or not always:
-        if succeeded:
-            return "Succeeded"
-        if final or never:
-            return "Failed"
-    return "Running"
-
-
-def _is_final(observation: StatusInput) -> bool:
-    """Returns whether the pod is being deleted, so that no container is restarted."""
-    return observation.pod.metadata.deletion_timestamp is not None
-
-
-def _has_failed(record: ContainerRecord) -> bool:
-    return record.latest_end is not None and record.latest_end.exit_code != 0
+    # No container of a pod that is being deleted is restarted.
+    final = observation.pod.metadata.deletion_timestamp is not None
+    if policy == "Always" and not final:
+        return "Running"
+    if all(record.succeeded for record in observation.containers):
+        return "Succeeded"
+    return "Failed" if final or policy == "Never" else "Running"
 
 
 def pod_status(observation: StatusInput, *, now: datetime) -> JSON:
     """Returns the whole status. A condition keeps its lastTransitionTime while its status is the same; others' stay."""
     now_phase = pod_phase(observation)
+    # Conditions that others have set stay.
+    foreign = [one for one in observation.pod.status.get("conditions") or () if one.get("type") not in _OURS]
     result: JSON = {
         "phase": now_phase,
         "hostIP": observation.host_ip,
@@ -249,7 +222,7 @@ def pod_status(observation: StatusInput, *, now: datetime) -> JSON:
         "startTime": _time_text(observation.started_at or now),
         "qosClass": qos_class(observation.pod),
         "containerStatuses": [_container_status(record) for record in observation.containers],
-        "conditions": _all_conditions(observation, now_phase, now),
+        "conditions": [*_own_conditions(observation, now_phase, now), *foreign],
     }
     if observation.inits:
         result["initContainerStatuses"] = [_container_status(record, is_init=True) for record in observation.inits]
@@ -287,24 +260,20 @@ def is_ours(pod: WholePod) -> bool:
 
 def is_imported(pod: WholePod) -> bool:
     """Returns whether the pod came with a recorded status, as those of a dump do; such a pod is shown, never run."""
-    has_status = pod.status.get("phase") not in {None, "", "Pending"} or bool(pod.status.get("containerStatuses"))
-    return has_status and not is_ours(pod) and not _only_waiting(pod)
+    phase, statuses = pod.status.get("phase"), pod.status.get("containerStatuses") or ()
+    # An agent wrote such a status before any container had started; it has no container ids yet.
+    only_waiting = (
+        bool(statuses)
+        and phase == "Pending"
+        and not any(container.get("containerID") for container in statuses)
+        and pod.status.get("hostIP") == "127.0.0.1"
+    )
+    return (phase not in {None, "", "Pending"} or bool(statuses)) and not is_ours(pod) and not only_waiting
 
 
 def is_over(pod: WholePod) -> bool:
     """Returns whether the pod has succeeded or failed."""
     return pod.status.get("phase") in _OVER
-
-
-def _only_waiting(pod: WholePod) -> bool:
-    """Returns whether an agent wrote the status before any container had started; it has no container ids yet."""
-    statuses = pod.status.get("containerStatuses") or ()
-    return (
-        bool(statuses)
-        and pod.status.get("phase") == "Pending"
-        and not any(container.get("containerID") for container in statuses)
-        and pod.status.get("hostIP") == "127.0.0.1"
-    )
 
 
 def _container_status(record: ContainerRecord, *, is_init: bool = False) -> JSON:
@@ -343,63 +312,34 @@ def _state_json(state: State) -> JSON:
             return {"terminated": {"exitCode": state.exit_code, "reason": state.reason, **present_fields}}
 
 
-@dataclass(frozen=True, slots=True)
-class _Condition:
-    type: str
-    holds: bool
-    reason: str = ""
-    message: str = ""
-
-
-def _all_conditions(observation: StatusInput, now_phase: str, now: datetime) -> list[JSON]:
-    """Returns the agent's own conditions, and those that others have set."""
-    before = {
-        condition.get("type"): condition
-        for condition in (*(observation.pod.status.get("conditions") or ()), *observation.conditions)
-    }
-    foreign = [
-        condition for condition in observation.pod.status.get("conditions") or () if condition.get("type") not in _OURS
-    ]
-    own_conditions = [
-        _condition_json(condition, before.get(condition.type), now)
-        for condition in _own_conditions(observation, now_phase)
-    ]
-    return [*own_conditions, *foreign]
-
-
-def _own_conditions(observation: StatusInput, now_phase: str) -> Iterable[_Condition]:
-    """Yields the conditions that the agent itself sets."""
+def _own_conditions(observation: StatusInput, now_phase: str, now: datetime) -> Iterator[JSON]:
+    """Yields the conditions that the agent itself sets; a lastTransitionTime stays while its condition's value does."""
+    present = (*(observation.pod.status.get("conditions") or ()), *observation.conditions)
+    before = {condition.get("type"): condition for condition in present}
     incomplete = [init.name for init in observation.inits if not init.succeeded]
     unready = [record.name for record in observation.containers if not record.ready]
-    reason, message = {
-        "Succeeded": ("PodCompleted", ""),
-        "Failed": ("PodFailed", ""),
-    }.get(now_phase, ("ContainersNotReady", f"containers with unready status: {_go_list(unready)}"))
-    ready = not unready and now_phase not in _OVER
-    yield _Condition(
-        "Initialized",
-        not incomplete,
-        "ContainersNotInitialized",
-        f"containers with incomplete status: {_go_list(incomplete)}",
+    why_unready = {"Succeeded": ("PodCompleted", ""), "Failed": ("PodFailed", "")}.get(
+        now_phase, ("ContainersNotReady", f"containers with unready status: {_go_list(unready)}")
     )
-    yield _Condition("Ready", ready, reason, message)
-    yield _Condition("ContainersReady", ready, reason, message)
-    yield _Condition("PodScheduled", holds=True)
-
-
-def _condition_json(condition: _Condition, before: JSON | None, now: datetime) -> JSON:
-    """Returns a condition in its JSON form; its lastTransitionTime stays while its value does."""
-    value = "True" if condition.holds else "False"
-    is_unchanged = before is not None and before.get("status") == value and before.get("lastTransitionTime")
-    result: JSON = {
-        "type": condition.type,
-        "status": value,
-        "lastProbeTime": None,
-        "lastTransitionTime": is_unchanged or _time_text(now),
-    }
-    if not condition.holds:
-        result |= {key: text for key, text in (("reason", condition.reason), ("message", condition.message)) if text}
-    return result
+    ready = not unready and now_phase not in _OVER
+    why_incomplete = ("ContainersNotInitialized", f"containers with incomplete status: {_go_list(incomplete)}")
+    for type_, holds, (reason, message) in (
+        ("Initialized", not incomplete, why_incomplete),
+        ("Ready", ready, why_unready),
+        ("ContainersReady", ready, why_unready),
+        ("PodScheduled", True, ("", "")),
+    ):
+        value, old = "True" if holds else "False", before.get(type_) or {}
+        since = old.get("lastTransitionTime") if old.get("status") == value else None
+        condition = {
+            "type": type_,
+            "status": value,
+            "lastProbeTime": None,
+            "lastTransitionTime": since or _time_text(now),
+        }
+        if not holds:
+            condition |= {key: text for key, text in (("reason", reason), ("message", message)) if text}
+        yield condition
 
 
 def _go_list(names: list[str]) -> str:

@@ -1,6 +1,8 @@
-"""A pod's volumes on this node: the folders to mount, with the files that the cluster supplies.
+"""A pod's configuration on this node: its volumes, and the environment of its containers.
 
-The table `_KINDS` has a function for each kind of volume; the messages are the kubelet's.
+Volumes are folders to mount, with the files that the cluster supplies. The environment comes from literal values,
+ConfigMaps, Secrets and the downward API. The rules and messages are the kubelet's: `$(NAME)` references, field paths,
+and missing sources that prevent a container's start.
 """
 
 from __future__ import annotations
@@ -16,15 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from kubekit.api.whole_v1 import WholePod
-from kubesandbox.node.podspec import (
-    SERVICE_ACCOUNT_MOUNT,
-    BadPod,
-    ContainerSpec,
-    bytes_of,
-    containers,
-    init_containers,
-    service_account,
-)
+from kubesandbox.node import podspec
+from kubesandbox.node.podspec import SERVICE_ACCOUNT_MOUNT, BadPod, ContainerSpec
 from kubesandbox.node.runner_interface import Bind
 
 JSON = dict[str, Any]
@@ -41,7 +36,7 @@ _HOST_TYPES: dict[str, tuple[Callable[[int], bool], str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
     """The inputs of volumes: the pod, its folder, its node's root, its credentials and the cluster's data."""
 
@@ -63,11 +58,25 @@ class File:
 
 def prepare_volume(volume: JSON, sources: Sources) -> Path:
     """Prepares a volume and returns its folder (or file) on this host. Raises BadPod, naming the volume."""
-    kind = next((kind for kind in _KINDS if kind in volume), "")
     try:
+        if "hostPath" in volume:
+            return _prepare_host_path(volume["hostPath"], sources)
+        kind = next((kind for kind in _KINDS if kind in volume), "")
         if not kind:
             raise BadPod(f"this node agent knows {', '.join(_KINDS)}")
-        return _KINDS[kind](volume, sources)
+        folder = sources.folder / "volumes" / str(volume["name"])
+        folder.mkdir(parents=True, exist_ok=True)
+        # A projected volume has several sources, each in the form of the other kinds.
+        parts = (volume["projected"].get("sources") or ()) if kind == "projected" else (volume,)
+        files = {path: file for part in parts for path, file in _files_of(part, sources).items()}
+        for path, file in files.items():
+            target = folder / path
+            if not target.resolve().is_relative_to(folder.resolve()):
+                raise BadPod(f"volume file {path} would leave the volume")
+            default = (volume[kind] or {}).get("defaultMode")
+            mode = file.mode if file.mode is not None else default if default is not None else DEFAULT_MODE
+            write_atomically(target, file.data, mode)
+        return folder
     except BadPod as problem:
         text = f'MountVolume.SetUp failed for volume "{volume["name"]}" : {problem.message}'
         raise BadPod(text, reason="ContainerCreating") from problem
@@ -91,7 +100,13 @@ def container_binds(
         if mount.volume not in volumes:
             raise BadPod(f'volumeMount "{mount.path}" names volume "{mount.volume}", which the pod does not have')
         part = expand_variables(mount.sub_path, env) if mount.expands else mount.sub_path
-        result.append(Bind(_path_in_volume(volumes[mount.volume], part), mount.path, read_only=mount.read_only))
+        volume = volumes[mount.volume]
+        source = volume / part
+        if not source.resolve().is_relative_to(volume.resolve()):
+            raise BadPod(f'failed to prepare subPath "{part}": it leads out of its volume')
+        if not source.exists():
+            source.mkdir(parents=True)
+        result.append(Bind(source, mount.path, read_only=mount.read_only))
     if account is not None and all(mount.path != SERVICE_ACCOUNT_MOUNT for mount in container.mounts):
         result.append(Bind(account, SERVICE_ACCOUNT_MOUNT, read_only=True))
     return tuple(result)
@@ -115,19 +130,8 @@ def data_of(obj: JSON) -> dict[str, bytes]:
     return text | {key: base64.b64decode(value) for key, value in (obj.get("binaryData") or {}).items()}
 
 
-def _path_in_volume(volume: Path, sub_path: str) -> Path:
-    """Returns the path inside a volume, created as a folder if missing. Raises BadPod if it leaves the volume."""
-    part = volume / sub_path
-    if not part.resolve().is_relative_to(volume.resolve()):
-        raise BadPod(f'failed to prepare subPath "{sub_path}": it leads out of its volume')
-    if not part.exists():
-        part.mkdir(parents=True)
-    return part
-
-
-def _prepare_host_path(volume: JSON, sources: Sources) -> Path:
+def _prepare_host_path(source: JSON, sources: Sources) -> Path:
     """Returns the path of a hostPath volume, created if its type allows it. Raises BadPod."""
-    source = volume["hostPath"]
     path = sources.host / str(source["path"]).lstrip("/")
     kind = source.get("type") or ""
     if kind in {"DirectoryOrCreate", ""} and not path.exists():
@@ -142,44 +146,13 @@ def _prepare_host_path(volume: JSON, sources: Sources) -> Path:
     return path
 
 
-def _empty_dir(volume: JSON, sources: Sources) -> Path:
-    return _write_files(volume, sources, {}, None)
+_KINDS = ("hostPath", "emptyDir", "configMap", "secret", "downwardAPI", "projected")
 
 
-def _config_map(volume: JSON, sources: Sources) -> Path:
-    source = volume["configMap"]
-    return _write_files(volume, sources, _files_of_keys("ConfigMap", source, sources), source.get("defaultMode"))
-
-
-def _prepare_secret(volume: JSON, sources: Sources) -> Path:
-    source = volume["secret"]
-    return _write_files(volume, sources, _files_of_keys("Secret", source, sources), source.get("defaultMode"))
-
-
-def _downward_api(volume: JSON, sources: Sources) -> Path:
-    source = volume["downwardAPI"]
-    return _write_files(volume, sources, _files_of_fields(source, sources), source.get("defaultMode"))
-
-
-def _prepare_projected(volume: JSON, sources: Sources) -> Path:
-    files: dict[str, File] = {}
-    for source in volume["projected"].get("sources") or ():
-        files |= _projected_files(source, sources)
-    return _write_files(volume, sources, files, volume["projected"].get("defaultMode"))
-
-
-_KINDS: dict[str, Callable[[JSON, Sources], Path]] = {
-    "hostPath": _prepare_host_path,
-    "emptyDir": _empty_dir,
-    "configMap": _config_map,
-    "secret": _prepare_secret,
-    "downwardAPI": _downward_api,
-    "projected": _prepare_projected,
-}
-
-
-def _projected_files(source: JSON, sources: Sources) -> dict[str, File]:
-    """Returns the files of one source of a projected volume, by path. Raises BadPod."""
+def _files_of(source: JSON, sources: Sources) -> dict[str, File]:
+    """Returns the files of a volume, or of one source of a projected volume, by path. Raises BadPod."""
+    if "emptyDir" in source:
+        return {}
     if "serviceAccountToken" in source:
         token = (sources.account / "token").read_bytes()
         return {source["serviceAccountToken"]["path"]: File(token, 0o600)}
@@ -188,7 +161,8 @@ def _projected_files(source: JSON, sources: Sources) -> dict[str, File]:
     if "secret" in source:
         return _files_of_keys("Secret", source["secret"], sources)
     if "downwardAPI" in source:
-        return _files_of_fields(source["downwardAPI"], sources)
+        items = source["downwardAPI"].get("items") or ()
+        return {item["path"]: File(_field_text(item, sources).encode(), item.get("mode")) for item in items}
     raise BadPod(f"projected volume: no source that this node agent knows: {', '.join(source)}")
 
 
@@ -206,40 +180,17 @@ def _files_of_keys(kind: str, source: JSON, sources: Sources) -> dict[str, File]
     return {item["path"]: File(entries[item["key"]], item.get("mode")) for item in items if item["key"] in entries}
 
 
-def _files_of_fields(source: JSON, sources: Sources) -> dict[str, File]:
-    return {
-        item["path"]: File(_field_text(item, sources).encode(), item.get("mode")) for item in source.get("items") or ()
-    }
-
-
 def _field_text(item: JSON, sources: Sources) -> str:
     """Returns the value of a downward API item: a field of the pod, or a container's resource. Raises BadPod."""
     if "fieldRef" in item:
         return field_value(sources.pod, item["fieldRef"]["fieldPath"], host_ip=sources.host_ip)
     reference = item["resourceFieldRef"]
-    all_containers = (*containers(sources.pod), *init_containers(sources.pod))
-    container = next(
-        (candidate for candidate in all_containers if candidate.name == reference.get("containerName")), None
-    )
+    name = reference.get("containerName")
+    candidates = (*podspec.containers(sources.pod), *podspec.init_containers(sources.pod))
+    container = next((candidate for candidate in candidates if candidate.name == name), None)
     if container is None:
-        raise BadPod(f"container {reference.get('containerName')} not found")
+        raise BadPod(f"container {name} not found")
     return resource_value(container, reference)
-
-
-def _write_files(volume: JSON, sources: Sources, files: Mapping[str, File], default_mode: int | None) -> Path:
-    """Writes the files of a volume and returns its folder. Raises BadPod if a path leaves it."""
-    folder = sources.folder / "volumes" / str(volume["name"])
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, file in files.items():
-        target = folder / name
-        if not target.resolve().is_relative_to(folder.resolve()):
-            raise BadPod(f"volume file {name} would leave the volume")
-        write_atomically(target, file.data, _file_mode(file, default_mode))
-    return folder
-
-
-def _file_mode(file: File, default: int | None) -> int:
-    return file.mode if file.mode is not None else default if default is not None else DEFAULT_MODE
 
 
 Lookup = Callable[[str, str], Mapping[str, bytes] | None]
@@ -254,7 +205,11 @@ def container_environment(pod: WholePod, container: ContainerSpec, *, host_ip: s
     result: dict[str, str] = {}
     # envFrom comes first, so that the entries of env win.
     for source in container.env_from:
-        result.update(_variables_from(source, lookup))
+        for field, kind in (("configMapRef", "ConfigMap"), ("secretRef", "Secret")):
+            if reference := source.get(field):
+                data, prefix = _required_data(kind, reference, lookup), source.get("prefix") or ""
+                result |= {f"{prefix}{key}": _decode_value(value) for key, value in data.items()}
+                break
     for entry in container.env:
         value = _variable_value(pod, container, entry, host_ip=host_ip, lookup=lookup)
         if value is not None:
@@ -280,7 +235,7 @@ def field_value(pod: WholePod, path: str, *, host_ip: str) -> str:
         "metadata.namespace": metadata.namespace,
         "metadata.uid": metadata.uid,
         "spec.nodeName": pod.spec.get("nodeName") or "",
-        "spec.serviceAccountName": service_account(pod),
+        "spec.serviceAccountName": podspec.service_account(pod),
         "status.hostIP": host_ip,
         "status.hostIPs": host_ip,
         "status.podIP": host_ip,
@@ -290,7 +245,8 @@ def field_value(pod: WholePod, path: str, *, host_ip: str) -> str:
         return values_by_path[path]
     maps = {"metadata.labels": metadata.labels, "metadata.annotations": metadata.annotations}
     if path in maps:
-        return "\n".join(f"{key}={_quote_go(value)}" for key, value in sorted(maps[path].items()))
+        # JSON quotes the values as Go's `%q` does.
+        return "\n".join(f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in sorted(maps[path].items()))
     if match := _SUBSCRIPT.fullmatch(path):
         return maps[match[1]].get(match[2], "")
     raise BadPod(f"unsupported fieldPath: {path}")
@@ -300,7 +256,7 @@ def resource_value(container: ContainerSpec, reference: JSON) -> str:
     """Returns the value of a downward API `resourceFieldRef`: the memory limit by its divisor, 0 for others."""
     if reference.get("resource") != "limits.memory":
         return "0"
-    divisor = bytes_of(str(reference.get("divisor") or 1)) or 1
+    divisor = podspec.bytes_of(str(reference.get("divisor") or 1)) or 1
     return str(-(-container.memory_bytes // divisor))
 
 
@@ -321,16 +277,6 @@ def named_references(source: JSON, kinds: Mapping[str, str], key: str) -> set[tu
     return {(kind, source[field][key]) for field, kind in kinds.items() if (source.get(field) or {}).get(key)}
 
 
-def _variables_from(source: JSON, lookup: Lookup) -> dict[str, str]:
-    """Returns the variables of one envFrom source, with its prefix. Raises BadPod."""
-    for field, kind in (("configMapRef", "ConfigMap"), ("secretRef", "Secret")):
-        reference = source.get(field)
-        if reference:
-            data = _required_data(kind, reference, lookup)
-            return {f"{source.get('prefix') or ''}{key}": _decode_value(value) for key, value in data.items()}
-    return {}
-
-
 def _variable_value(
     pod: WholePod, container: ContainerSpec, entry: JSON, *, host_ip: str, lookup: Lookup
 ) -> str | None:
@@ -345,18 +291,12 @@ def _variable_value(
     for field, kind in (("configMapKeyRef", "ConfigMap"), ("secretKeyRef", "Secret")):
         reference = source.get(field)
         if reference:
-            return _value_of_key(pod, kind, reference, lookup)
+            value = _required_data(kind, reference, lookup).get(reference["key"])
+            if value is None and not reference.get("optional"):
+                place = f"{pod.metadata.namespace}/{reference['name']}"
+                raise BadPod(f"couldn't find key {reference['key']} in {kind} {place}")
+            return _decode_value(value) if value is not None else None
     raise BadPod(f"environment variable {entry['name']}: no source that this node agent knows")
-
-
-def _value_of_key(pod: WholePod, kind: str, reference: JSON, lookup: Lookup) -> str | None:
-    """Returns the value of a key; None if it is optional and missing. Raises BadPod."""
-    value = _required_data(kind, reference, lookup).get(reference["key"])
-    if value is not None:
-        return _decode_value(value)
-    if reference.get("optional"):
-        return None
-    raise BadPod(f"couldn't find key {reference['key']} in {kind} {pod.metadata.namespace}/{reference['name']}")
 
 
 def _required_data(kind: str, reference: JSON, lookup: Lookup) -> Mapping[str, bytes]:
@@ -368,8 +308,3 @@ def _required_data(kind: str, reference: JSON, lookup: Lookup) -> Mapping[str, b
 
 def _decode_value(value: bytes) -> str:
     return value.decode(errors="replace")
-
-
-def _quote_go(text: str) -> str:
-    """Quotes text as Go's `%q` does, as far as JSON does the same."""
-    return json.dumps(text, ensure_ascii=False)

@@ -27,7 +27,7 @@ class BadPod(Exception):
         self.reason = reason
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Mount:
     """A mount of a volume; `sub_path` is a path inside the volume, with `$(NAME)` references if `expands`."""
 
@@ -38,7 +38,7 @@ class Mount:
     expands: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerSpec:
     """A container's spec; `memory` is its limit as written, "" for none; `is_init` marks an init container."""
 
@@ -87,7 +87,17 @@ def container_spec(container: JSON, *, is_init: bool = False) -> ContainerSpec:
         working_dir=container.get("workingDir") or "",
         env=tuple(container.get("env") or ()),
         env_from=tuple(container.get("envFrom") or ()),
-        mounts=tuple(_parse_mount(mount) for mount in container.get("volumeMounts") or ()),
+        mounts=tuple(
+            Mount(
+                volume=mount["name"],
+                # Without the slash at the end, so that paths compare equal.
+                path=mount["mountPath"].rstrip("/") or "/",
+                read_only=bool(mount.get("readOnly")),
+                sub_path=mount.get("subPathExpr") or mount.get("subPath") or "",
+                expands=bool(mount.get("subPathExpr")),
+            )
+            for mount in container.get("volumeMounts") or ()
+        ),
         ports=tuple(container.get("ports") or ()),
         memory=str(limits.get("memory") or ""),
         read_only_root=bool((container.get("securityContext") or {}).get("readOnlyRootFilesystem")),
@@ -95,18 +105,6 @@ def container_spec(container: JSON, *, is_init: bool = False) -> ContainerSpec:
         liveness=container.get("livenessProbe"),
         message_policy=container.get("terminationMessagePolicy") or "File",
         message_path=container.get("terminationMessagePath") or "/dev/termination-log",
-    )
-
-
-def _parse_mount(mount: JSON) -> Mount:
-    """Returns a volumeMount."""
-    return Mount(
-        volume=mount["name"],
-        # Without the slash at the end, so that paths compare equal.
-        path=mount["mountPath"].rstrip("/") or "/",
-        read_only=bool(mount.get("readOnly")),
-        sub_path=mount.get("subPathExpr") or mount.get("subPath") or "",
-        expands=bool(mount.get("subPathExpr")),
     )
 
 

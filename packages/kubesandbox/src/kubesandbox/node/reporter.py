@@ -7,7 +7,6 @@ later patch has the current state. Conditions that others set are kept.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, Literal
 
@@ -22,7 +21,6 @@ from kubekit.kube import calls
 from kubekit.kube.api_errors import Conflict, KubeError, NotFound, Transient
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
-from kubekit.kube.request import Call
 from kubesandbox.node import pod_status as podstatus
 from kubesandbox.node.pod_status import ContainerRecord, StatusInput, Verdict, resumed_record
 from kubesandbox.node.podspec import ContainerSpec, containers, init_containers
@@ -84,7 +82,12 @@ class Reporter:
         async with self._publishing:
             while (status := self._compute_status()) != self._published:
                 try:
-                    await self._client.send(self._status_patch(status))
+                    # The uid is a precondition: another pod of the same name is a Conflict.
+                    metadata = self.pod.metadata
+                    patch = {"metadata": {"uid": metadata.uid}, "status": status}
+                    await self._client.send(
+                        calls.merge_patch(PODS, metadata.name, patch, metadata.namespace, subresource="status")
+                    )
                 except (NotFound, Conflict):
                     return  # the pod is gone, or another one has its name
                 except (Transient, DecodeError):
@@ -97,35 +100,7 @@ class Reporter:
 
     def event(self, type_: EventType, reason: str, message: str, spec: ContainerSpec | None) -> None:
         """Creates an Event in the background, about the pod itself if `spec` is None."""
-        telling = asyncio.create_task(self._send_event(self._event_object(type_, reason, message, spec)))
-        self._events.add(telling)
-        telling.add_done_callback(self._events.discard)
-
-    def _compute_status(self) -> JSON:
-        """Returns the pod's status by the present records."""
-        inputs = StatusInput(
-            pod=self.pod,
-            containers=self._records_of(self._names),
-            inits=self._records_of(self._inits),
-            host_ip=self._host_ip,
-            started_at=self.started_at,
-            conditions=tuple(self._published.get("conditions") or ()),
-            verdict=self.verdict,
-        )
-        return podstatus.pod_status(inputs, now=self._clock.now())
-
-    def _records_of(self, names: Iterable[str]) -> tuple[ContainerRecord, ...]:
-        return tuple(self._records[name] for name in names)
-
-    def _status_patch(self, status: JSON) -> Call[JSON]:
-        metadata = self.pod.metadata
-        # The uid is a precondition: another pod of the same name is a Conflict.
-        body = {"metadata": {"uid": metadata.uid}, "status": status}
-        return calls.merge_patch(PODS, metadata.name, body, metadata.namespace, subresource="status")
-
-    def _event_object(self, type_: str, reason: str, message: str, spec: ContainerSpec | None) -> JSON:
-        """Returns an Event about the pod, or about one of its containers."""
-        metadata, now = self.pod.metadata, self._clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+        metadata, now = self.pod.metadata, f"{self._clock.now():%Y-%m-%dT%H:%M:%SZ}"
         involved = {
             "apiVersion": "v1",
             "kind": "Pod",
@@ -135,7 +110,7 @@ class Reporter:
         }
         if spec is not None:
             involved["fieldPath"] = f"spec.{'initContainers' if spec.is_init else 'containers'}{{{spec.name}}}"
-        return {
+        event = {
             "apiVersion": "v1",
             "kind": "Event",
             "metadata": {"generateName": f"{metadata.name}.", "namespace": metadata.namespace},
@@ -149,6 +124,23 @@ class Reporter:
             "count": 1,
         }
 
-    async def _send_event(self, event: JSON) -> None:
-        with suppress(KubeError, DecodeError):
-            await self._client.send(calls.create(EVENTS, event))
+        async def send() -> None:
+            with suppress(KubeError, DecodeError):
+                await self._client.send(calls.create(EVENTS, event))
+
+        sending = asyncio.create_task(send())
+        self._events.add(sending)
+        sending.add_done_callback(self._events.discard)
+
+    def _compute_status(self) -> JSON:
+        """Returns the pod's status by the present records."""
+        inputs = StatusInput(
+            pod=self.pod,
+            containers=tuple(self._records[name] for name in self._names),
+            inits=tuple(self._records[name] for name in self._inits),
+            host_ip=self._host_ip,
+            started_at=self.started_at,
+            conditions=tuple(self._published.get("conditions") or ()),
+            verdict=self.verdict,
+        )
+        return podstatus.pod_status(inputs, now=self._clock.now())

@@ -1,28 +1,25 @@
 """The interface of container runners: a `Launch` in, the command that runs it out.
 
 A `Runner` turns a `Launch` into a `Command`; starting it, logging it and waiting for it is the same for all
-(`process.py`). There are three, from the most to the least isolation: runc, bubblewrap, plain process.
+(`container_process.py`). A thin image (label `images.THIN_LABEL`) holds a program but no operating system and no
+Python: its containers use the host's libraries and this process's interpreter, mounted read only.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
 import sys
 import sysconfig
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from kubekit.kube.clock import CLOCK_OFFSET_VARIABLE, SystemClock
+from kubekit.kube.clock import CLOCK_OFFSET_VARIABLE
 from kubesandbox.sandbox_error import SandboxError
 
 # The path of the image's files in a container, from which the payload is read (docs/sandbox.md).
 IMAGE_MOUNT = "/run/image"
-# Limit from the start of a runner's program until its container can be signalled, in seconds.
-_DELIVERY_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +31,7 @@ class Bind:
     read_only: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
     """A start of one container. `argv` has paths as the container sees them; memory in bytes."""
 
@@ -115,74 +112,6 @@ def choose_runner(runners: Mapping[str, Runner], wanted_name: str = "") -> tuple
     raise SandboxError("no runner works here: " + "; ".join(passed_over), reason="RunnerUnusable")
 
 
-def until_delivered(deliver: Callable[[], bool], pid: int) -> bool:
-    """Calls `deliver` until it returns True, or process `pid` is gone; returns False after `_DELIVERY_S`.
-
-    Right after the start of a runner's program its container does not exist yet and cannot be signalled.
-    """
-    clock = SystemClock()
-    deadline = clock.monotonic() + _DELIVERY_S
-    while not deliver():
-        if not Path(f"/proc/{pid}").exists():
-            return True
-        if clock.monotonic() > deadline:
-            return False
-        clock.pause(0.01)
-    return True
-
-
-def try_command(argv: list[str]) -> str:
-    """Runs a command to its end, a minute at most; returns "" if it succeeded, else the last line of its errors."""
-    try:
-        completed = subprocess.run(argv, capture_output=True, timeout=60.0, check=False, stdin=subprocess.DEVNULL)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return str(error)
-    if completed.returncode == 0:
-        return ""
-    lines = completed.stderr.decode(errors="replace").strip().splitlines()
-    return lines[-1] if lines else f"exit code {completed.returncode}"
-
-
-def why_not_installed(program: str) -> str:
-    """Returns `PROGRAM is not installed`, or "" if it is."""
-    return "" if shutil.which(program) else f"{program} is not installed"
-
-
-def root_binds(interpreter: tuple[Path, ...]) -> tuple[Bind, ...]:
-    """Returns the host's folders for a thin image: system libraries, tools and the Python interpreter; read only."""
-    paths = [Path(path) for path in ("/usr", "/etc/ssl", "/etc/passwd", "/etc/group", "/etc/localtime")]
-    binds = [Bind(path, str(path), read_only=True) for path in paths if path.exists()]
-    for path in interpreter:
-        if not any(path.is_relative_to(bind.source) for bind in binds):
-            binds.append(Bind(path, str(path), read_only=True))
-    return tuple(binds)
-
-
-def root_links() -> tuple[tuple[str, str], ...]:
-    """Returns the root's symbolic links, such as (`usr/lib`, `/lib`), if the system has them; see `unlinked_roots`."""
-    paths = [Path(path) for path in ("/bin", "/sbin", "/lib", "/lib32", "/lib64")]
-    return tuple((str(path.readlink()), str(path)) for path in paths if path.is_symlink())
-
-
-def unlinked_roots() -> tuple[Bind, ...]:
-    """Returns the binds of `/bin` and the like if they are real folders."""
-    paths = [Path(path) for path in ("/bin", "/sbin", "/lib", "/lib64")]
-    return tuple(Bind(path, str(path), read_only=True) for path in paths if path.is_dir() and not path.is_symlink())
-
-
-def image_binds(image: Path) -> tuple[Bind, ...]:
-    """Returns binds of the image's own folders at the root (`/manifests`, ...), and of all of it at IMAGE_MOUNT.
-
-    The system's folders are not replaced.
-    """
-    system = {"usr", "bin", "sbin", "lib", "lib64", "etc", "proc", "dev", "sys", "tmp", "run", "var"}
-    folders = [path for path in sorted(image.iterdir()) if path.name not in system]
-    return (
-        Bind(image, IMAGE_MOUNT, read_only=True),
-        *(Bind(path, f"/{path.name}", read_only=True) for path in folders),
-    )
-
-
 # The host's folder that holds kubesandbox and the packages installed with it.
 PACKAGE_ROOT = Path(__file__).resolve().parents[2]
 
@@ -214,19 +143,13 @@ def argv_for(script_on_host: Path, script_in_container: str, arguments: tuple[st
 
     `script_on_host` is the file where it can be read now, `script_in_container` its path inside the container.
     """
-    if is_python_script(script_on_host):
-        return (sys.executable, script_in_container, *arguments)
-    return (script_in_container, *arguments)
-
-
-def is_python_script(path: Path) -> bool:
-    """Returns whether the first line of `path` names Python as its interpreter; an unreadable file is not a script."""
     try:
-        with path.open("rb") as file:
+        with script_on_host.open("rb") as file:
             first = file.readline(256)
     except OSError:
-        return False
-    return first.startswith(b"#!") and b"python" in first
+        first = b""
+    interpreter = (sys.executable,) if first.startswith(b"#!") and b"python" in first else ()
+    return (*interpreter, script_in_container, *arguments)
 
 
 def interpreter_environment() -> dict[str, str]:
@@ -236,6 +159,5 @@ def interpreter_environment() -> dict[str, str]:
     path = os.pathsep.join(dict.fromkeys([str(PACKAGE_ROOT), *(str(Path(entry).resolve()) for entry in given)]))
     variables = {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1"}
     # The nodes use the cluster's clock, which may differ from the machine's.
-    return variables | (
-        {CLOCK_OFFSET_VARIABLE: os.environ[CLOCK_OFFSET_VARIABLE]} if os.environ.get(CLOCK_OFFSET_VARIABLE) else {}
-    )
+    offset = os.environ.get(CLOCK_OFFSET_VARIABLE)
+    return variables | ({CLOCK_OFFSET_VARIABLE: offset} if offset else {})

@@ -1,4 +1,8 @@
-""""""
+"""The settings of the node agent: folders, runner, images, the API server's address, time limits, and back-off.
+
+The rules of back-off are the kubelet's (pkg/kubelet/kuberuntime `doBackOff`, client-go's flowcontrol.Backoff): the
+first restart is immediate, each later one waits twice as long, and a container that ran long enough starts over.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +64,7 @@ def go_duration(seconds: float) -> str:
     return f"{minutes}m{remaining_s:g}s" if minutes else f"{remaining_s:g}s"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NodeSettings:
     """The sandbox's data folder and all other settings that are the same for all pods of an agent."""
 

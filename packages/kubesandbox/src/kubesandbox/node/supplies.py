@@ -1,4 +1,4 @@
-"""The inputs of a pod's containers: volumes and credentials once, the environment anew at each start.
+"""The inputs of a pod's containers: volumes and credentials once, the environment at each start.
 
 A ConfigMap that is created or changed later is in the next start's environment, as with a kubelet. While the API server
 is unreachable the last read data is used, so that a container that crashes then is still restarted.
@@ -22,11 +22,9 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
 from kubekit.lang.files import remove_tree
 from kubesandbox.node import pod_volumes, podspec
-from kubesandbox.node import pod_volumes as podenv
-from kubesandbox.node import runner_interface as interpreter
-from kubesandbox.node.pod_volumes import Sources, write_atomically
+from kubesandbox.node.pod_volumes import write_atomically
 from kubesandbox.node.podspec import BadPod, ContainerSpec
-from kubesandbox.node.runner_interface import IMAGE_MOUNT, Bind, Launch
+from kubesandbox.node.runner_interface import IMAGE_MOUNT, Bind, Launch, argv_for, interpreter_environment
 from kubesandbox.node.settings import NodeSettings
 from kubesandbox.node.unpacked_images import LocalImage
 
@@ -64,7 +62,7 @@ class Supplies:
             {reference for volume in volumes for reference in pod_volumes.volume_references(volume)}
         )
         await self.account.write()
-        sources = Sources(
+        sources = pod_volumes.Sources(
             pod=self._pod,
             folder=self._folder,
             host=self._place.host_path(self._pod.spec["nodeName"], "/"),
@@ -78,21 +76,39 @@ class Supplies:
     async def launch(self, spec: ContainerSpec, image: LocalImage, number: int) -> Launch:
         """Returns the start of a container, its `number` counting from 0. Raises BadPod and StartError."""
         try:
-            await self._read_references(podenv.environment_references(spec))
+            await self._read_references(pod_volumes.environment_references(spec))
         except ApiError as error:
             raise BadPod(str(error)) from error
         except KubeError:
             pass  # unreachable: `_data_of` has what was read last, and nothing for what was never read
-        env = self._container_environment(spec, image)
+        server = urlsplit(self._place.server)
+        env = {
+            "PATH": _PATH,
+            "HOME": "/tmp",  # noqa: S108 -- the container's own
+            "HOSTNAME": self._pod.metadata.name,
+            "KUBERNETES_SERVICE_HOST": server.hostname or "",
+            "KUBERNETES_SERVICE_PORT": str(server.port or 443),
+            "PAYLOAD_OVERRIDE": IMAGE_MOUNT,
+            **interpreter_environment(),
+            **image.env,
+            **pod_volumes.container_environment(self._pod, spec, host_ip=self._place.host_ip, lookup=self._data_of),
+        }
+        if self.account.wanted and not self._place.runner.mounts:
+            env["KUBECONFIG"] = f"{podspec.SERVICE_ACCOUNT_MOUNT}/kubeconfig"
+        argv = _command_line(spec, image, env)
         work = self._folder / "work" / f"{spec.name}-{number}"
+        account = self.account.folder if self.account.wanted else None
+        binds = pod_volumes.container_binds(spec, self._volumes, account, env)
+        message = work / "termination-log"
+        write_atomically(message, b"", 0o666)
         return Launch(
             id=f"{self._pod.metadata.uid}-{spec.name}-{number}",
-            argv=_command_line(spec, image, env),
+            argv=argv,
             image=image.files,
             work=work,
             env=env,
             cwd=spec.working_dir or image.working_dir or "/",
-            binds=(*self._container_binds(spec, env), self._last_words(spec, work)),
+            binds=(*binds, Bind(message, spec.message_path)),
             memory_bytes=spec.memory_bytes,
             read_only_root=spec.read_only_root,
         )
@@ -104,44 +120,14 @@ class Supplies:
 
     async def _read_references(self, references: Iterable[tuple[str, str]]) -> None:
         for kind, name in sorted(references):
-            self._config[kind, name] = await self._read_config(kind, name)
-
-    async def _read_config(self, kind: str, name: str) -> dict[str, bytes] | None:
-        with suppress(NotFound):
-            obj = await self._client.send(calls.get_raw(_CONFIG[kind], name, self._pod.metadata.namespace))
-            return pod_volumes.data_of({"kind": kind, **obj})
-        return None
+            try:
+                obj = await self._client.send(calls.get_raw(_CONFIG[kind], name, self._pod.metadata.namespace))
+                self._config[kind, name] = pod_volumes.data_of({"kind": kind, **obj})
+            except NotFound:
+                self._config[kind, name] = None
 
     def _data_of(self, kind: str, name: str) -> Mapping[str, bytes] | None:
         return self._config.get((kind, name))
-
-    def _container_binds(self, spec: ContainerSpec, env: Mapping[str, str]) -> tuple[Bind, ...]:
-        account = self.account.folder if self.account.wanted else None
-        return pod_volumes.container_binds(spec, self._volumes, account, env)
-
-    def _last_words(self, spec: ContainerSpec, work: Path) -> Bind:
-        """Creates the file for the termination message, and returns its bind."""
-        message = work / "termination-log"
-        pod_volumes.write_atomically(message, b"", 0o666)
-        return Bind(message, spec.message_path)
-
-    def _container_environment(self, spec: ContainerSpec, image: LocalImage) -> dict[str, str]:
-        """Returns the environment of a container: the cluster's address, the image's variables, then the pod's."""
-        server = urlsplit(self._place.server)
-        env = {
-            "PATH": _PATH,
-            "HOME": "/tmp",  # noqa: S108 -- the container's own
-            "HOSTNAME": self._pod.metadata.name,
-            "KUBERNETES_SERVICE_HOST": server.hostname or "",
-            "KUBERNETES_SERVICE_PORT": str(server.port or 443),
-            "PAYLOAD_OVERRIDE": IMAGE_MOUNT,
-            **interpreter.interpreter_environment(),
-            **image.env,
-            **podenv.container_environment(self._pod, spec, host_ip=self._place.host_ip, lookup=self._data_of),
-        }
-        if self.account.wanted and not self._place.runner.mounts:
-            env["KUBECONFIG"] = f"{podspec.SERVICE_ACCOUNT_MOUNT}/kubeconfig"
-        return env
 
 
 def _command_line(spec: ContainerSpec, image: LocalImage, env: Mapping[str, str]) -> tuple[str, ...]:
@@ -149,22 +135,19 @@ def _command_line(spec: ContainerSpec, image: LocalImage, env: Mapping[str, str]
     entry = spec.command or image.entrypoint
     # An image's default arguments apply only with its own entry point.
     arguments = spec.args or (() if spec.command else image.command)
-    words = tuple(podenv.expand_variables(word, env) for word in (*entry, *arguments))
+    words = tuple(pod_volumes.expand_variables(word, env) for word in (*entry, *arguments))
     if not words:
         raise BadPod("no command specified", reason="CreateContainerError")
-    return _executable_command(image, words[0], words[1:])
-
-
-def _executable_command(image: LocalImage, command: str, arguments: tuple[str, ...]) -> tuple[str, ...]:
-    """Returns the command in the image, or for a thin image the host's program. Raises StartError if neither exists."""
+    command = words[0]
     script = image.files / command.lstrip("/")
     if command.startswith("/") and script.is_file():
-        return interpreter.argv_for(script, f"{IMAGE_MOUNT}{command}", arguments)
+        return argv_for(script, f"{IMAGE_MOUNT}{command}", words[1:])
+    # A thin image uses the host's programs.
     program = shutil.which(command, path=_PATH) if image.thin else None
     if program is None:
         why = "no such file or directory" if "/" in command else "executable file not found in $PATH"
         raise StartError(f'exec: "{command}": {why}')
-    return (program, *arguments)
+    return (program, *words[1:])
 
 
 SERVICE_ACCOUNTS = Resource("", "v1", "ServiceAccount", "serviceaccounts", namespaced=True)
@@ -187,23 +170,7 @@ class Account:
         """Requests a token and writes all files, if the pod wants them. Raises KubeError."""
         if not self.wanted:
             return
-        metadata = self._pod.metadata
-        # Readable by the owner only.
-        write_atomically(self.folder / "token", (await self._request_token()).encode(), mode=0o600)
-        write_atomically(self.folder / "ca.crt", self._place.ca.read_bytes())
-        write_atomically(self.folder / "namespace", metadata.namespace.encode())
-        write_atomically(self.folder / "kubeconfig", self._kubeconfig_document(), mode=0o600)
-
-    async def keep(self, clock: Clock) -> None:
-        """Renews the token until cancelled; after a failure the old one stays until the next attempt."""
-        while self.wanted:
-            await clock.sleep(TOKEN_LIFE_S * _RENEWAL)
-            with suppress(KubeError, DecodeError, OSError):
-                await self.write()
-
-    async def _request_token(self) -> str:
-        """Returns a token that is bound to the pod and valid for TOKEN_LIFE_S seconds. Raises KubeError."""
-        metadata = self._pod.metadata
+        metadata, name = self._pod.metadata, podspec.service_account(self._pod)
         body = {
             "apiVersion": "authentication.k8s.io/v1",
             "kind": "TokenRequest",
@@ -213,15 +180,15 @@ class Account:
                 "boundObjectRef": {"apiVersion": "v1", "kind": "Pod", "name": metadata.name, "uid": metadata.uid},
             },
         }
-        name = podspec.service_account(self._pod)
         answer = await self._client.send(calls.create(SERVICE_ACCOUNTS, body, name=name, subresource="token"))
-        return str(answer["status"]["token"])
-
-    def _kubeconfig_document(self) -> bytes:
-        """Returns a kubeconfig that refers to the files of token and certificate."""
+        # Readable by the owner only.
+        write_atomically(self.folder / "token", str(answer["status"]["token"]).encode(), mode=0o600)
+        write_atomically(self.folder / "ca.crt", self._place.ca.read_bytes())
+        write_atomically(self.folder / "namespace", metadata.namespace.encode())
+        # For runners without mounts: it refers to the files by their paths on this host.
         cluster = {"server": self._place.server, "certificate-authority": str(self.folder / "ca.crt")}
-        context = {"cluster": "sandbox", "user": "pod", "namespace": self._pod.metadata.namespace}
-        document = {
+        context = {"cluster": "sandbox", "user": "pod", "namespace": metadata.namespace}
+        kubeconfig = {
             "apiVersion": "v1",
             "kind": "Config",
             "current-context": "pod",
@@ -229,4 +196,11 @@ class Account:
             "users": [{"name": "pod", "user": {"tokenFile": str(self.folder / "token")}}],
             "contexts": [{"name": "pod", "context": context}],
         }
-        return json.dumps(document, indent=2).encode()
+        write_atomically(self.folder / "kubeconfig", json.dumps(kubeconfig, indent=2).encode(), mode=0o600)
+
+    async def keep(self, clock: Clock) -> None:
+        """Renews the token until cancelled; after a failure the old one stays until the next attempt."""
+        while self.wanted:
+            await clock.sleep(TOKEN_LIFE_S * _RENEWAL)
+            with suppress(KubeError, DecodeError, OSError):
+                await self.write()
