@@ -13,13 +13,13 @@ from typing import Any
 from kubekit.api import codec
 from kubekit.api.core_v1 import Taint
 from kubekit.api.meta_v1 import NamespacedName
+from kubekit.api.scheduling import SchedulingPodSpec
 from kubekit.api.whole_v1 import WholeNode, WholePod
 from kubekit.kube import calls
 from kubekit.kube.cache import Cache
 from kubekit.kube.clock import Clock
 from kubekit.kube.request import Call
 from kubekit.rules.node_rules import CORDON, first_untolerated, is_selected, is_tolerated
-from kubekit.rules.pod_spec import SchedulingPodSpec
 from kubesandbox.apiserver.metadata import IMPORTED
 from kubesandbox.controllers.owned_pods import JSON, PODS, is_active, warning_event
 
