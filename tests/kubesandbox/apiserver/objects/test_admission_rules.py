@@ -10,7 +10,7 @@ from kubekit.api.scheme import Resource
 from kubekit.kube import calls
 from kubekit.kube.api_errors import ApiError, Forbidden, Invalid
 from kubekit.kube.client import Client
-from kubesandbox.apiserver.schema.go_defaults_core import pull_policy
+from kubesandbox.apiserver.schema.go_defaults import pull_policy
 
 JSON = dict[str, Any]
 CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)

@@ -17,7 +17,7 @@ import orjson
 
 from kubesandbox.apiserver.patch.fields_v1 import FieldPath, FieldSet, paths_to_trie
 from kubesandbox.apiserver.schema import SchemaNode
-from kubesandbox.apiserver.schema.pruning import RESOURCE_FIELDS
+from kubesandbox.apiserver.schema.structural import RESOURCE_FIELDS
 
 JSON = dict[str, Any]
 

@@ -14,7 +14,7 @@ from typing import Any
 from kubesandbox.apiserver.patch.field_sets import is_atomic, path_element, typed_root
 from kubesandbox.apiserver.patch.fields_v1 import FieldPath, show_path
 from kubesandbox.apiserver.schema import SchemaNode
-from kubesandbox.apiserver.schema.pruning import RESOURCE_FIELDS
+from kubesandbox.apiserver.schema.structural import RESOURCE_FIELDS
 from kubesandbox.apiserver.served_kinds import Kind
 
 JSON = dict[str, Any]

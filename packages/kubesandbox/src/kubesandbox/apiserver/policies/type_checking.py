@@ -13,8 +13,7 @@ from kubekit.lang.cel import CelError
 from kubekit.lang.cel_types import DYN, CelType, object_of, result_type, type_faults
 from kubesandbox.apiserver.policies.evaluation import AUTHORIZER
 from kubesandbox.apiserver.schema import SchemaNode
-from kubesandbox.apiserver.schema.admission_types import NAMESPACE, REQUEST
-from kubesandbox.apiserver.schema.cel_declarations import served_type
+from kubesandbox.apiserver.schema.cel_declarations import NAMESPACE, REQUEST, served_type
 from kubesandbox.apiserver.served_kinds import Kind
 
 JSON = dict[str, Any]

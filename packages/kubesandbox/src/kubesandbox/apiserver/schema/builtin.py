@@ -1,8 +1,4 @@
-"""The schemas of the built-in kinds, built from the table of types on first use.
-
-In: group, version and kind. Out: a `BuiltinSchema`, or None for a kind that the table does not have; and for the
-OpenAPI documents the definitions by their full names.
-"""
+"""The schemas of the built-in kinds, built from the table of types on first use, and their OpenAPI definitions."""
 
 from __future__ import annotations
 
@@ -11,7 +7,6 @@ from functools import cache, cached_property
 from typing import Any
 
 from kubesandbox.apiserver.schema import builtin_table, typed
-from kubesandbox.apiserver.schema.builtin_descriptions import DESCRIPTIONS
 from kubesandbox.apiserver.schema.builtin_table import Field
 from kubesandbox.apiserver.schema.structural import Compiler, SchemaNode
 
@@ -29,7 +24,7 @@ _SCALARS: dict[str, JSON] = {
 }
 _ZEROS: dict[str, Any] = {"s": "", "i32": 0, "i64": 0, "n": 0, "b": False}
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1"
-_EXTENSIONS = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1"
+_APIEXTENSIONS = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1"
 # Types with their own marshaller in Go, which the table of structs cannot describe. An empty schema takes any JSON.
 _SPECIAL: dict[str, JSON] = {
     f"{_META}.Time": {"type": "string", "format": "date-time"},
@@ -42,11 +37,11 @@ _SPECIAL: dict[str, JSON] = {
         "format": "int-or-string",
         "oneOf": [{"type": "integer"}, {"type": "string"}],
     },
-    f"{_EXTENSIONS}.CustomResourceSubresourceStatus": {"type": "object"},
-    f"{_EXTENSIONS}.JSON": {},
-    f"{_EXTENSIONS}.JSONSchemaPropsOrArray": {},
-    f"{_EXTENSIONS}.JSONSchemaPropsOrBool": {},
-    f"{_EXTENSIONS}.JSONSchemaPropsOrStringArray": {},
+    f"{_APIEXTENSIONS}.CustomResourceSubresourceStatus": {"type": "object"},
+    f"{_APIEXTENSIONS}.JSON": {},
+    f"{_APIEXTENSIONS}.JSONSchemaPropsOrArray": {},
+    f"{_APIEXTENSIONS}.JSONSchemaPropsOrBool": {},
+    f"{_APIEXTENSIONS}.JSONSchemaPropsOrStringArray": {},
 }
 
 
@@ -172,3 +167,57 @@ def _type_schema(word: str) -> JSON:
 @cache
 def _shared_compiler() -> Compiler:
     return Compiler(lambda reference: _build_definition(reference.removeprefix(_REFERENCE)))
+
+
+DESCRIPTIONS: dict[str, str] = {
+    "ConfigMap": "ConfigMap holds configuration for pods to read.",
+    "Secret": "Secret holds what must not be read by everyone. Values are base64.",
+    "Namespace": "Namespace is a scope for names.",
+    "ServiceAccount": "ServiceAccount is an identity for the processes of pods.",
+    "Event": "Event reports something that happened to an object. It is kept for a short time.",
+    "Service": "Service is a stable address for a set of pods.",
+    "Node": "Node is a machine of the cluster.",
+    "Pod": "Pod is a group of containers that run together on a node.",
+    "PodSpec": "What a pod runs, and how.",
+    "Container": "One container of a pod.",
+    "Deployment": "Deployment keeps a number of pods of one template running, and replaces them when it changes.",
+    "ReplicaSet": "ReplicaSet keeps a number of pods of one template running.",
+    "Job": "Job runs pods until enough of them have succeeded.",
+    "PodDisruptionBudget": "PodDisruptionBudget limits how many of a set of pods may be evicted at a time.",
+    "Lease": "Lease says who holds something, and until when.",
+    "Role": "Role is a set of permissions within a namespace.",
+    "ClusterRole": "ClusterRole is a set of permissions for the whole cluster.",
+    "RoleBinding": "RoleBinding gives a role to subjects within a namespace.",
+    "ClusterRoleBinding": "ClusterRoleBinding gives a ClusterRole to subjects.",
+    "CustomResourceDefinition": "CustomResourceDefinition makes the server serve another kind.",
+    "Endpoints": "Endpoints lists the addresses behind a Service.",
+    "LimitRange": "LimitRange sets limits and defaults for the resources of a namespace's containers.",
+    "PersistentVolume": "PersistentVolume is a piece of storage that a claim can be bound to.",
+    "PersistentVolumeClaim": "PersistentVolumeClaim asks for storage.",
+    "PodTemplate": "PodTemplate is a pod as it could be made.",
+    "ReplicationController": "ReplicationController keeps a number of pods running; ReplicaSet is its successor.",
+    "ResourceQuota": "ResourceQuota limits what a namespace may use altogether.",
+    "ControllerRevision": "ControllerRevision is a state of a DaemonSet or StatefulSet that can be gone back to.",
+    "DaemonSet": "DaemonSet runs one pod on each node that it selects.",
+    "StatefulSet": "StatefulSet keeps pods running that have names and storage of their own.",
+    "CronJob": "CronJob starts Jobs by a timetable.",
+    "HorizontalPodAutoscaler": "HorizontalPodAutoscaler sets the number of pods by what they use.",
+    "APIService": "APIService says who answers for a group and version.",
+    "MutatingWebhookConfiguration": "MutatingWebhookConfiguration names services that may change objects.",
+    "ValidatingWebhookConfiguration": "ValidatingWebhookConfiguration names services that may refuse objects.",
+    "ValidatingAdmissionPolicy": "ValidatingAdmissionPolicy refuses objects by CEL expressions.",
+    "ValidatingAdmissionPolicyBinding": "ValidatingAdmissionPolicyBinding says where a policy counts.",
+    "EndpointSlice": "EndpointSlice lists some of the addresses behind a Service.",
+    "CSIDriver": "CSIDriver says what a storage driver can do.",
+    "CSINode": "CSINode lists the storage drivers of a node.",
+    "CSIStorageCapacity": "CSIStorageCapacity says how much storage a driver has left somewhere.",
+    "StorageClass": "StorageClass is a kind of storage that claims may ask for.",
+    "VolumeAttachment": "VolumeAttachment asks for a volume to be attached to a node.",
+    "IngressClass": "IngressClass names a controller of Ingresses.",
+    "Ingress": "Ingress routes HTTP requests to Services.",
+    "NetworkPolicy": "NetworkPolicy says which traffic reaches and leaves pods.",
+    "PriorityClass": "PriorityClass gives a name to a priority of pods.",
+    "RuntimeClass": "RuntimeClass names a way in which a node runs containers.",
+    "CertificateSigningRequest": "CertificateSigningRequest asks for a certificate.",
+    "ObjectMeta": "What every stored object has: its name, labels, owners.",
+}

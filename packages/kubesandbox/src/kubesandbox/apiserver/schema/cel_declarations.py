@@ -1,13 +1,13 @@
-"""The CEL types of a schema's values, as rules see them (k8s.io/apiserver/pkg/cel/common/schemas.go).
-
-In: a node of a schema. Out: its `CelType`, or None for what rules cannot see: a value without a type.
-"""
+"""The CEL types of a schema's values (k8s.io/apiserver/pkg/cel/common/schemas.go), and of the variables of policies."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 
+from kubekit.lang.cel import CelError
 from kubekit.lang.cel_types import (
     BOOL,
     BYTES,
@@ -21,6 +21,7 @@ from kubekit.lang.cel_types import (
     list_of,
     map_of,
     object_of,
+    result_type,
 )
 from kubesandbox.apiserver.schema.builtin import builtin_schema
 from kubesandbox.apiserver.schema.rules import escape_property
@@ -142,3 +143,81 @@ def _metadata_node() -> SchemaNode:
     pod = builtin_schema("", "v1", "Pod")
     assert pod is not None
     return pod.root.properties["metadata"]
+
+
+# -- Variables of admission policies (k8s.io/apiserver/pkg/admission/plugin/cel/compile.go) ----------------------------
+
+
+_STRINGS = list_of(STRING)
+
+
+def _kubernetes_type(type_: str, /, **fields: CelType) -> CelType:
+    return object_of(f"kubernetes.{type_}", fields.get)
+
+
+_KIND = _kubernetes_type("GroupVersionKind", group=STRING, version=STRING, kind=STRING)
+_RESOURCE = _kubernetes_type("GroupVersionResource", group=STRING, version=STRING, resource=STRING)
+REQUEST = _kubernetes_type(
+    "AdmissionRequest",
+    kind=_KIND,
+    resource=_RESOURCE,
+    subResource=STRING,
+    requestKind=_KIND,
+    requestResource=_RESOURCE,
+    requestSubResource=STRING,
+    name=STRING,
+    namespace=STRING,
+    operation=STRING,
+    userInfo=_kubernetes_type("UserInfo", username=STRING, uid=STRING, groups=_STRINGS, extra=map_of(_STRINGS)),
+    dryRun=BOOL,
+    options=DYN,
+)
+NAMESPACE = _kubernetes_type(
+    "Namespace",
+    metadata=_kubernetes_type(
+        "NamespaceMetadata",
+        name=STRING,
+        generateName=STRING,
+        namespace=STRING,
+        labels=map_of(STRING),
+        annotations=map_of(STRING),
+        UID=STRING,
+        creationTimestamp=TIMESTAMP,
+        deletionGracePeriodSeconds=INT,
+        deletionTimestamp=TIMESTAMP,
+        generation=INT,
+        resourceVersion=STRING,
+        finalizers=_STRINGS,
+    ),
+    spec=_kubernetes_type("NamespaceSpec", finalizers=_STRINGS),
+    status=_kubernetes_type(
+        "NamespaceStatus",
+        conditions=list_of(
+            _kubernetes_type(
+                "NamespaceCondition",
+                status=STRING,
+                type=STRING,
+                lastTransitionTime=TIMESTAMP,
+                message=STRING,
+                reason=STRING,
+            )
+        ),
+        phase=STRING,
+    ),
+)
+
+# The engine has no authorizer: an expression that uses it is stored unchecked, and its evaluation fails.
+AUTHORIZER = re.compile(r"\bauthorizer\b")
+
+
+def variables_type(variables: Mapping[str, CelType]) -> dict[str, CelType]:
+    """Returns the type of `variables` in a policy's expressions, by that name; nothing without variables."""
+    return {"variables": object_of("kubernetes.variables", variables.get)} if variables else {}
+
+
+def type_or_dyn(text: str, types_by_name: Mapping[str, CelType]) -> CelType:
+    """Returns the type of an expression's result; dyn for an expression that does not compile."""
+    try:
+        return result_type(text, types_by_name)
+    except CelError:
+        return DYN

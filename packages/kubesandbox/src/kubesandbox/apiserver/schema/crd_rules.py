@@ -1,6 +1,6 @@
-"""Validation of the CEL rules in a CustomResourceDefinition's schema: whether they compile, and the fields beside them.
+"""Validation of the CEL rules in a CustomResourceDefinition's schema: whether they compile, and what they may cost.
 
-In: a node of a schema and its path. Out: FieldErrors in the words of apiextensions-apiserver.
+FieldErrors have the words of apiextensions-apiserver.
 """
 
 from __future__ import annotations
@@ -9,9 +9,17 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kubekit.lang.cel import CelError
-from kubekit.lang.cel_types import BOOL, DYN, STRING, CelType, result_type, type_faults
-from kubesandbox.apiserver.schema.cel_declarations import declared_type
-from kubesandbox.apiserver.schema.field_errors import FieldError, Verbatim, go_json, invalid, not_supported, required
+from kubekit.lang.cel_types import BOOL, DYN, MOST, STRING, CelType, most_cost, result_type, type_faults
+from kubesandbox.apiserver.schema.cel_declarations import REQUEST_BYTES, declared_type
+from kubesandbox.apiserver.schema.field_errors import (
+    FieldError,
+    Verbatim,
+    forbidden,
+    go_json,
+    invalid,
+    not_supported,
+    required,
+)
 from kubesandbox.apiserver.schema.rules import CompiledRule
 from kubesandbox.apiserver.schema.structural import Rule, SchemaError, SchemaNode, compile_node
 
@@ -159,3 +167,75 @@ def _rule_as_go(raw: Mapping[str, Any]) -> Verbatim:
             }
         )
     )
+
+
+# -- Costs -------------------------------------------------------------------------------------------------------------
+
+
+_RULE_LIMIT, _SCHEMA_LIMIT = 10_000_000, 100_000_000
+_ADVICE = (
+    "(try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are "
+    "declared)"
+)
+
+
+def cost_faults(schema: JSON, path: str) -> Iterator[FieldError]:
+    """Yields a fault for each rule that may cost too much, and for all of a schema together."""
+    try:
+        root = compile_node(schema)
+    except SchemaError:
+        return
+    expensive: list[tuple[int, str]] = []
+    total = 0
+    for expression_path, label, cost in _expression_costs(root, path, 1, root=True):
+        if cost > _RULE_LIMIT:
+            yield forbidden(expression_path, _exceeds_text(f"estimated {label} cost", cost, _RULE_LIMIT))
+        total = min(total + cost, MOST)
+        if cost >= _SCHEMA_LIMIT // 100:
+            expensive.append((cost, expression_path))
+    if total > _SCHEMA_LIMIT:
+        for _, expression_path in sorted(expensive, key=lambda entry: -entry[0])[:4]:
+            why = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema"
+            yield forbidden(expression_path, why)
+        total_label = f"{_KEY} estimated rule cost total for entire OpenAPIv3 schema"
+        yield forbidden(path, _exceeds_text(total_label, total, _SCHEMA_LIMIT))
+
+
+def _expression_costs(node: SchemaNode, path: str, times: int | None, *, root: bool) -> Iterator[tuple[str, str, int]]:
+    """Yields path, label and cost of each expression; `times` is how often the node occurs, None without a limit."""
+    if node.rules:
+        node_type = declared_type(node, root=root or node.embedded) or DYN
+        often = times if times is not None else REQUEST_BYTES // (node_type.least + 1)
+        for index, rule in enumerate(node.rules):
+            old = CelType("optional", node_type) if rule.optional_old_self else node_type
+            variables = {"self": node_type, "oldSelf": old}
+            at = f"{path}.{_KEY}[{index}]"
+            yield f"{at}.rule", "rule", min(_cost_or_zero(rule.rule, variables) * often, MOST)
+            if rule.message_expression:
+                yield f"{at}.messageExpression", "messageExpression", _cost_or_zero(rule.message_expression, variables)
+    for name, child in node.properties.items():
+        yield from _expression_costs(child, f"{path}.properties[{name}]", times, root=False)
+    if node.items is not None:
+        yield from _expression_costs(
+            node.items, f"{path}.items", _multiply_occurrences(times, node.raw.get("maxItems")), root=False
+        )
+    if node.additional is not None:
+        often_each = _multiply_occurrences(times, node.raw.get("maxProperties"))
+        yield from _expression_costs(node.additional, f"{path}.additionalProperties", often_each, root=False)
+
+
+def _multiply_occurrences(times: int | None, limit: Any) -> int | None:
+    return times * limit if times is not None and isinstance(limit, int) else None
+
+
+def _cost_or_zero(expression: str, variables: dict[str, CelType]) -> int:
+    try:
+        return most_cost(expression, variables)
+    except CelError:  # told elsewhere
+        return 0
+
+
+def _exceeds_text(label: str, cost: int, limit: int) -> str:
+    factor = cost / limit
+    factor_text = "more than 100x" if factor > 100 else f"{factor:f}x" if factor < 1.5 else f"{factor:.1f}x"
+    return f"{label} exceeds budget by factor of {factor_text} {_ADVICE}"

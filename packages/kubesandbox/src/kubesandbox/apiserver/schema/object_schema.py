@@ -1,19 +1,24 @@
 """The operations on an object that one schema defines; the interface that the API server's handlers use.
 
-In: an object as decoded. Out: the object pruned and defaulted, its unknown fields, and its faults in the order of
-kube-apiserver: structure, embedded resources, list-map keys, then CEL rules unless an earlier fault blocks them.
+Faults have the order of kube-apiserver: structure, embedded resources, list-map keys, then CEL rules unless an earlier
+fault blocks them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
-from kubesandbox.apiserver.schema import embedded, lists, pruning, rules
-from kubesandbox.apiserver.schema.field_errors import Fault, FieldError, invalid
-from kubesandbox.apiserver.schema.structural import SchemaNode, compile_node
-from kubesandbox.apiserver.schema.validate import MISSING, validate_value
+from kubesandbox.apiserver.schema import object_meta, typed
+from kubesandbox.apiserver.schema.field_errors import Fault, FieldError, duplicate, go_json, invalid, required
+from kubesandbox.apiserver.schema.object_meta import dns1035_label_faults
+from kubesandbox.apiserver.schema.rules import RuleSet
+from kubesandbox.apiserver.schema.structural import SchemaNode, compile_node, drop_nulls, fill_defaults, prune_unknown
+from kubesandbox.apiserver.schema.typed import DecodeError
+from kubesandbox.apiserver.schema.validate import MISSING, correlated_items, key_fields, validate_value
 
 JSON = dict[str, Any]
 
@@ -35,9 +40,9 @@ class Schema:
         self.root: SchemaNode = compile_node(raw)
 
     @cached_property
-    def rules(self) -> rules.RuleSet:
+    def rules(self) -> RuleSet:
         """The CEL rules, compiled on first use."""
-        return rules.RuleSet(self.root)
+        return RuleSet(self.root)
 
     @cached_property
     def has_defaults(self) -> bool:
@@ -46,28 +51,28 @@ class Schema:
 
     def coerce(self, obj: JSON) -> tuple[JSON, list[str]]:
         """Returns `obj` with its metadata decoded, and the paths of unknown fields in it. Raises DecodeError."""
-        return embedded.coerce_metadata(self.root, obj)
+        return coerce_metadata(self.root, obj)
 
     def prune(self, obj: JSON) -> tuple[JSON, tuple[str, ...]]:
         """Returns `obj` without unknown fields, and their paths, sorted. apiVersion, kind and metadata are kept."""
-        return pruning.prune_unknown(self.root, obj)
+        return prune_unknown(self.root, obj)
 
     def drop_nulls(self, obj: JSON) -> JSON:
         """Returns `obj` without the nulls that count as absent."""
-        result: JSON = pruning.drop_nulls(self.root, obj)
+        result: JSON = drop_nulls(self.root, obj)
         return result
 
     def default(self, obj: JSON) -> JSON:
         """Returns `obj` with defaults, which also replace nulls that are not nullable."""
-        result: JSON = pruning.fill_defaults(self.root, obj)
+        result: JSON = fill_defaults(self.root, obj)
         return result
 
     def validate(self, obj: JSON, old: JSON | None = None) -> list[FieldError]:
         """Returns all faults of `obj`. With `old`, an update: unchanged parts pass, and transition rules run."""
         former: Any = MISSING if old is None else old
         errors = validate_value(self.root, obj, former)
-        errors += embedded.embedded_faults(self.root, obj)
-        errors += lists.duplicate_faults(self.root, obj, former)
+        errors += embedded_faults(self.root, obj)
+        errors += duplicate_faults(self.root, obj, former)
         if any(error.fault in _BLOCKING for error in errors):
             return [*errors, _NOT_CHECKED] if self.rules.any else errors
         return errors + self.rules.check(obj, former)
@@ -81,3 +86,136 @@ def compile_schema(raw: Mapping[str, Any]) -> Schema:
 def strict_errors(unknown: tuple[str, ...]) -> tuple[str, ...]:
     """Returns the unknown fields as fieldValidation reports them: `unknown field "spec.frob"`."""
     return tuple(f'unknown field "{path}"' for path in unknown)
+
+
+# -- Embedded resources: x-kubernetes-embedded-resource ----------------------------------------------------------------
+
+
+_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+
+
+def coerce_metadata(node: SchemaNode, obj: JSON) -> tuple[JSON, list[str]]:
+    """Returns the object with all metadata decoded, its own and embedded, and unknown paths. Raises DecodeError."""
+    unknown: list[str] = []
+    result = dict(obj)
+    if result.get("metadata") is not None:
+        result["metadata"] = _decode_metadata(result["metadata"], "metadata", unknown)
+    for name, child in node.properties.items():
+        if name in result:
+            result[name] = _coerce_below(child, result[name], name, unknown)
+    return result, unknown
+
+
+def _coerce_below(node: SchemaNode | None, value: Any, path: str, unknown: list[str]) -> Any:
+    """Returns a value with the metadata of embedded resources decoded; adds unknown paths to `unknown`."""
+    if node is None:
+        return value
+    if isinstance(value, list):
+        return [_coerce_below(node.items, item, f"{path}[{index}]", unknown) for index, item in enumerate(value)]
+    if not isinstance(value, dict):
+        return value
+    result = {
+        name: _coerce_below(node.member(name), member, f"{path}.{name}", unknown) for name, member in value.items()
+    }
+    if node.embedded and result.get("metadata") is not None:
+        try:
+            result["metadata"] = _decode_metadata(result["metadata"], f"{path}.metadata", unknown)
+        except DecodeError as error:
+            # The root's metadata fails without a path, embedded metadata with one.
+            raise DecodeError(f"{path}.metadata: Invalid value: {go_json(result['metadata'])}: {error}") from None
+    return result
+
+
+def _decode_metadata(value: Any, path: str, unknown: list[str]) -> Any:
+    """Returns an embedded object's metadata without fields it does not have; adds their paths to `unknown`."""
+    shape = typed.shape_of(_META)
+    assert shape is not None
+    decoded, unknown_names = typed.decode_object(shape, value)
+    unknown.extend(f"{path}.{name}" for name in unknown_names)
+    return decoded
+
+
+def embedded_faults(node: SchemaNode, obj: JSON) -> list[FieldError]:
+    """Returns the faults of the resources embedded in `obj`."""
+    return [fault for name, child in node.properties.items() for fault in _faults_below(child, obj.get(name), name)]
+
+
+def _faults_below(node: SchemaNode | None, value: Any, path: str) -> Iterator[FieldError]:
+    """Yields the faults of all resources embedded in a value."""
+    if node is None:
+        return
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _faults_below(node.items, item, f"{path}[{index}]")
+    elif isinstance(value, dict):
+        if node.embedded:
+            yield from _resource_faults(value, path)
+        for name, member in value.items():
+            field_path = f"{path}.{name}" if name in node.properties else f"{path}[{name}]"
+            yield from _faults_below(node.member(name), member, field_path)
+
+
+def _resource_faults(value: JSON, path: str) -> Iterator[FieldError]:
+    """Yields the faults of one embedded resource: apiVersion, kind and metadata."""
+    for key in ("apiVersion", "kind"):
+        field_value = value.get(key)
+        if key not in value:
+            yield required(f"{path}.{key}")
+        elif not isinstance(field_value, str):
+            yield invalid(f"{path}.{key}", field_value, "must be a string")
+        elif not field_value:
+            yield invalid(f"{path}.{key}", field_value, "must not be empty")
+        elif key == "kind" and (why := dns1035_label_faults(field_value.lower())):
+            yield invalid(f"{path}.kind", field_value, f"may have mixed case, but should otherwise match: {why}")
+        elif key == "apiVersion" and field_value.count("/") > 1:
+            yield invalid(f"{path}.apiVersion", field_value, f"unexpected GroupVersion string: {field_value}")
+    if isinstance(metadata := value.get("metadata"), dict):
+        yield from object_meta.metadata_faults(metadata, f"{path}.metadata")
+        yield from object_meta.finalizer_faults(metadata.get("finalizers") or (), f"{path}.metadata.finalizers")
+
+
+# -- Duplicates in lists of unique entries: x-kubernetes-list-type set and map -----------------------------------------
+
+
+def duplicate_faults(node: SchemaNode, value: Any, old: Any = MISSING) -> list[FieldError]:
+    """Returns a fault for each duplicate in a set or list-map of `value`, deepest last; unchanged parts pass."""
+    return list(_duplicates_below(node, value, old, ""))
+
+
+def _duplicates_below(node: SchemaNode, value: Any, old: Any, path: str) -> Iterator[FieldError]:
+    """Yields the duplicates in all lists of a value; parts that are as in `old` pass."""
+    if old is not MISSING and old == value:
+        return
+    if isinstance(value, list):
+        yield from _repeated_items(node, value, path)
+        if node.items is not None:
+            for index, (item, former) in enumerate(correlated_items(node, value, old)):
+                yield from _duplicates_below(node.items, item, former, f"{path}[{index}]")
+    elif isinstance(value, dict):
+        correlated = old if isinstance(old, dict) else {}
+        for name, member in value.items():
+            child = node.member(name)
+            if child is not None:
+                former = correlated.get(name, MISSING)
+                yield from _duplicates_below(child, member, former, _member_path(node, path, name))
+
+
+def _member_path(node: SchemaNode, path: str, name: str) -> str:
+    """Returns the path of member `name`: a property is written with a dot, a map's key in brackets."""
+    if not path:
+        return name
+    return f"{path}.{name}" if name in node.properties else f"{path}[{name}]"
+
+
+def _repeated_items(node: SchemaNode, value: list[Any], path: str) -> Iterator[FieldError]:
+    """Yields a fault for each item that a set or list-map has twice."""
+    if node.list_type == "atomic":
+        return
+    occurrences: Counter[str] = Counter()
+    for index, item in enumerate(value):
+        identity = key_fields(node, item) if node.list_type == "map" else item
+        text = json.dumps(identity, sort_keys=True)
+        occurrences[text] += 1
+        # Reported once, at the second occurrence, however often the entry occurs.
+        if occurrences[text] == 2:
+            yield duplicate(f"{path}[{index}]", identity)

@@ -1,21 +1,189 @@
 """Decoding and encoding of built-in kinds, as Go's codec does both.
 
-In: a type of the table and an object. Out of `decode`: the object without unknown fields (and their paths, in the order
-met), without nulls, its times and quantities in canonical form; raises DecodeError in Go's words. Out of `complete`:
-the object with the defaults of its types and every zero that Go writes, without those that it omits, its members in the
-order of the structs. This prevents an object from being stored in a form that a real server never returns.
+`decode` returns the object without unknown fields (and their paths, in order), without nulls, its times and quantities
+in canonical form; it raises DecodeError in Go's words. `complete` returns the object with the defaults of its types and
+every zero that Go writes, its members in the order of the structs.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache
+from datetime import UTC, datetime
+from functools import cache, lru_cache
 from typing import Any
 
-from kubesandbox.apiserver.schema import builtin_table, go_defaults, scalars
+from kubekit.lang.quantity import QuantityError, canonical_quantity
+from kubesandbox.apiserver.metadata import rfc3339
+from kubesandbox.apiserver.schema import builtin_table, go_defaults
 from kubesandbox.apiserver.schema.builtin_table import Field
-from kubesandbox.apiserver.schema.scalars import GoError
+
+
+class GoError(ValueError):
+    """A value that cannot be decoded: its kind if `go_type` is set, otherwise the whole message."""
+
+    def __init__(self, message: str, go_type: str = "") -> None:
+        super().__init__(message)
+        self.go_type = go_type
+
+
+def kind_of(value: Any) -> str:
+    """Returns the kind of a JSON value as encoding/json names it in its errors."""
+    kinds: dict[type, str] = {dict: "object", list: "array", str: "string", bool: "bool"}
+    return kinds.get(type(value), "number")
+
+
+def read_text(value: Any, go_type: str) -> str:
+    """Reads a string."""
+    if type(value) is not str:
+        raise GoError(kind_of(value), go_type)
+    return value
+
+
+def read_boolean(value: Any, go_type: str) -> bool:
+    """Reads a boolean."""
+    if type(value) is not bool:
+        raise GoError(kind_of(value), go_type)
+    return value
+
+
+def _read_integer(value: Any, go_type: str, bits: int) -> int:
+    """Returns a signed integer of `bits`. Raises GoError as Go's JSON decoder words it."""
+    if type(value) is int and -(1 << bits - 1) <= value < 1 << bits - 1:
+        return value
+    if type(value) in {int, float}:
+        raise GoError(f"number {value}", go_type)
+    raise GoError(kind_of(value), go_type)
+
+
+def read_int32(value: Any, go_type: str) -> int:
+    """Reads an integer of 32 bits."""
+    return _read_integer(value, go_type, 32)
+
+
+def read_int64(value: Any, go_type: str) -> int:
+    """Reads an integer of 64 bits."""
+    return _read_integer(value, go_type, 64)
+
+
+def read_number(value: Any, go_type: str) -> float:
+    """Reads any number."""
+    if type(value) not in {int, float}:
+        raise GoError(kind_of(value), go_type)
+    result: float = value
+    return result
+
+
+def int_or_string(value: Any, go_type: str) -> Any:
+    """Reads an integer of 32 bits or any string."""
+    return value if type(value) is str else _read_integer(value, go_type, 32)
+
+
+def base64_text(value: Any, go_type: str) -> str:
+    """Reads base64 and returns it without line breaks, which Go allows inside."""
+    plain = read_text(value, go_type).replace("\n", "").replace("\r", "")
+    try:
+        base64.b64decode(plain, validate=True)
+    except (binascii.Error, ValueError):
+        raise GoError(f"illegal base64 data at input byte {_first_fault(plain)}") from None
+    return plain
+
+
+def _first_fault(plain: str) -> int:
+    match = re.match(r"[A-Za-z0-9+/]*", plain)
+    end = match.end() if match else 0
+    return end if end < len(plain) and plain[end] != "=" else len(plain) // 4 * 4
+
+
+def read_quantity(value: Any, _go_type: str) -> str:
+    """Reads a quantity and returns its canonical form."""
+    if type(value) not in {str, int, float}:
+        raise GoError("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")
+    return _canonical_or_error(str(value).strip())
+
+
+@lru_cache(4096)
+def _canonical_or_error(text: str) -> str:
+    try:
+        return canonical_quantity(text)
+    except QuantityError as error:
+        raise GoError(str(error)) from None
+
+
+# Go's time layouts by element: name in errors, pattern, name of its number if it has a range, and that range.
+_Element = tuple[str, re.Pattern[str], str, int, int]
+_TWO, _SECONDS = re.compile(r"\d\d"), re.compile(r"\d\d(?:[.,]\d+)?")
+
+
+def _literal_element(text_: str) -> _Element:
+    return text_, re.compile(re.escape(text_)), "", 0, 0
+
+
+def _time_layout(seconds: re.Pattern[str], *fraction: _Element) -> tuple[_Element, ...]:
+    """Returns the elements of Go's layout RFC3339, with `seconds` and a fraction as given."""
+    return (
+        ("2006", re.compile(r"\d{4}"), "", 0, 0), _literal_element("-"),
+        ("01", _TWO, "month", 1, 12), _literal_element("-"),
+        ("02", _TWO, "day", 1, 31), _literal_element("T"), ("15", _TWO, "hour", 0, 23), _literal_element(":"),
+        ("04", _TWO, "minute", 0, 59), _literal_element(":"), ("05", seconds, "second", 0, 59), *fraction,
+        ("Z07:00", re.compile(r"Z|[+-]\d\d:\d\d"), "", 0, 0),
+    )  # fmt: skip
+
+
+_RFC3339 = "2006-01-02T15:04:05Z07:00", _time_layout(_SECONDS)
+_RFC3339_MICRO = (
+    "2006-01-02T15:04:05.000000Z07:00",
+    _time_layout(_TWO, (".000000", re.compile(r"\.\d{6}(?!\d)"), "", 0, 0)),
+)
+
+
+def _parse_time(text: str, layout: tuple[str, tuple[_Element, ...]]) -> datetime:
+    """Returns a time in UTC. Raises GoError with the message of Go's time.Parse."""
+    name, elements = layout
+    at = 0
+    for element, pattern, range_, low, high in elements:
+        match = pattern.match(text, at)
+        if match is None:
+            raise GoError(f'parsing time "{text}" as "{name}": cannot parse "{text[at:]}" as "{element}"')
+        if range_ and not low <= int(match[0][:2]) <= high:
+            raise GoError(f'parsing time "{text}": {range_} out of range')
+        at = match.end()
+    if at < len(text):
+        raise GoError(f'parsing time "{text}": extra text: "{text[at:]}"')
+    zone = text.rfind("Z") if text.endswith("Z") else len(text) - 6
+    try:
+        fraction = text[19:zone][:7].replace(",", ".")
+        return datetime.fromisoformat(text[:19] + fraction + text[zone:]).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise GoError(f'parsing time "{text}": day out of range') from None
+
+
+# Go's time.Time in which nothing is set: it is written as null.
+_ZERO = datetime(1, 1, 1, tzinfo=UTC)
+
+
+@lru_cache(4096)
+def _time_to_second(text: str) -> str | None:
+    moment = _parse_time(text, _RFC3339)
+    return None if moment == _ZERO else rfc3339(moment)
+
+
+def read_time(value: Any, go_type: str) -> str | None:
+    """Reads a time and returns it in UTC, to the second; None for Go's zero time, which is no time."""
+    return _time_to_second(read_text(value, go_type))
+
+
+def micro_time(value: Any, go_type: str) -> str | None:
+    """Reads a time and returns it in UTC, to the microsecond; None for Go's zero time."""
+    moment = _parse_time(read_text(value, go_type), _RFC3339_MICRO)
+    return None if moment == _ZERO else rfc3339(moment, "microseconds")
+
+
+# -- Types -------------------------------------------------------------------------------------------------------------
+
 
 JSON = dict[str, Any]
 
@@ -96,7 +264,7 @@ class List(Shape):
     def decode(self, value: Any, context: Context) -> Any:
         """Decodes each item."""
         if type(value) is not list:
-            raise GoError(scalars.kind_of(value), self.go)
+            raise GoError(kind_of(value), self.go)
         result, place = [], context.place
         for index, item in enumerate(value):
             place.append(index)
@@ -121,7 +289,7 @@ class Map(Shape):
     def decode(self, value: Any, context: Context) -> Any:
         """Decodes each value."""
         if type(value) is not dict:
-            raise GoError(scalars.kind_of(value), self.go)
+            raise GoError(kind_of(value), self.go)
         result = {}
         for key, member in value.items():
             context.place.append(_Key(key))
@@ -158,7 +326,7 @@ class Struct(Shape):
     def decode(self, value: Any, context: Context) -> Any:
         """Decodes the known members that are not null."""
         if type(value) is not dict:
-            raise GoError(scalars.kind_of(value), self.go)
+            raise GoError(kind_of(value), self.go)
         result, place, fields = {}, context.place, self.fields
         outer, context.struct = context.struct, self.name
         for name, member in value.items():
@@ -212,16 +380,16 @@ def decode_object(shape: Shape, obj: JSON) -> tuple[JSON, list[str]]:
 
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1"
 _NAMED: dict[str, Shape] = {
-    f"{_META}.Time": Scalar("string", None, scalars.read_time),
-    f"{_META}.MicroTime": Scalar("string", None, scalars.micro_time),
-    "io.k8s.apimachinery.pkg.api.resource.Quantity": Scalar("", "0", scalars.read_quantity),
-    "io.k8s.apimachinery.pkg.util.intstr.IntOrString": Scalar("int32", 0, scalars.int_or_string),
-    "s": Scalar("string", "", scalars.read_text),
-    "i32": Scalar("int32", 0, scalars.read_int32),
-    "i64": Scalar("int64", 0, scalars.read_int64),
-    "n": Scalar("float64", 0, scalars.read_number),
-    "b": Scalar("bool", False, scalars.read_boolean),
-    "bytes": Scalar("[]uint8", None, scalars.base64_text),
+    f"{_META}.Time": Scalar("string", None, read_time),
+    f"{_META}.MicroTime": Scalar("string", None, micro_time),
+    "io.k8s.apimachinery.pkg.api.resource.Quantity": Scalar("", "0", read_quantity),
+    "io.k8s.apimachinery.pkg.util.intstr.IntOrString": Scalar("int32", 0, int_or_string),
+    "s": Scalar("string", "", read_text),
+    "i32": Scalar("int32", 0, read_int32),
+    "i64": Scalar("int64", 0, read_int64),
+    "n": Scalar("float64", 0, read_number),
+    "b": Scalar("bool", False, read_boolean),
+    "bytes": Scalar("[]uint8", None, base64_text),
 }
 _ANYTHING = Shape()
 
@@ -242,7 +410,7 @@ def _shape_of_word(word: str) -> Shape:
     if word in _NAMED:
         return _NAMED[word]
     if word.startswith("s/"):
-        return Scalar(word[2:], "", scalars.read_text)
+        return Scalar(word[2:], "", read_text)
     struct = builtin_table.find_type(word)
     return _shape_of_struct(struct) if struct else _ANYTHING
 

@@ -10,7 +10,11 @@ from typing import Any
 from kubesandbox.apiserver.metadata import meta
 from kubesandbox.apiserver.schema import object_meta
 from kubesandbox.apiserver.schema.field_errors import FieldError, forbidden, invalid, one_of, required
-from kubesandbox.apiserver.schema.name_rules import dns1035_label_faults, dns1123_label_faults, dns1123_subdomain_faults
+from kubesandbox.apiserver.schema.object_meta import (
+    dns1035_label_faults,
+    dns1123_label_faults,
+    dns1123_subdomain_faults,
+)
 from kubesandbox.apiserver.served_kinds import Kind
 
 JSON = dict[str, Any]

@@ -7,7 +7,7 @@ from typing import Any
 
 from kubesandbox.apiserver.schema import object_meta
 from kubesandbox.apiserver.schema.field_errors import duplicate, forbidden, invalid, not_supported, one_of, required
-from kubesandbox.apiserver.schema.name_rules import dns1123_label_faults, dns1123_subdomain_faults
+from kubesandbox.apiserver.schema.object_meta import dns1123_label_faults, dns1123_subdomain_faults
 from kubesandbox.apiserver.validation.common import (
     Faults,
     changed_paths,

@@ -18,7 +18,7 @@ from kubesandbox.apiserver.schema.field_errors import (
     one_of,
     required,
 )
-from kubesandbox.apiserver.schema.name_rules import dns1123_label_faults, dns1123_subdomain_faults
+from kubesandbox.apiserver.schema.object_meta import dns1123_label_faults, dns1123_subdomain_faults
 from kubesandbox.apiserver.validation.common import (
     Faults,
     not_negative,

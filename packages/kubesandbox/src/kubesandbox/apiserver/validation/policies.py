@@ -7,7 +7,7 @@ from typing import Any
 
 from kubekit.lang.cel import CelError, compile_cel
 from kubekit.lang.cel_types import DYN, CelType, type_faults
-from kubesandbox.apiserver.schema.admission_types import AUTHORIZER, NAMESPACE, REQUEST, type_or_dyn, variables_type
+from kubesandbox.apiserver.schema.cel_declarations import AUTHORIZER, NAMESPACE, REQUEST, type_or_dyn, variables_type
 from kubesandbox.apiserver.schema.field_errors import (
     Verbatim,
     forbidden,
@@ -17,7 +17,7 @@ from kubesandbox.apiserver.schema.field_errors import (
     one_of,
     required,
 )
-from kubesandbox.apiserver.schema.name_rules import dns1123_label_faults
+from kubesandbox.apiserver.schema.object_meta import dns1123_label_faults
 from kubesandbox.apiserver.validation.common import NOT_NEGATIVE, Faults, changed_paths
 
 JSON = dict[str, Any]

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kubesandbox.apiserver.metadata import meta
-from kubesandbox.apiserver.schema.crd_versions import unrecognized_formats
+from kubesandbox.apiserver.schema.crd import unrecognized_formats
 from kubesandbox.apiserver.schema.object_meta import STANDARD_FINALIZERS, qualified_name
 from kubesandbox.apiserver.served_kinds import Kind
 from kubesandbox.apiserver.validation.common import value_at
