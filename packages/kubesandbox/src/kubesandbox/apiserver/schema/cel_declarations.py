@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache
 
 from kubekit.lang.cel import CelError
 from kubekit.lang.cel_types import (
@@ -44,25 +43,27 @@ def declared_type(node: SchemaNode, name: str = "selfType", *, root: bool = Fals
         return replace(DYN, most=_text_bytes(node), least=1)
     if node.type == "string":
         form = node.raw.get("format", "")
-        format_type = _FORMATS.get(form, STRING)
-        return replace(format_type, most=_longest_text(node, form), least=_SHORTEST.get(form, 2))
+        if form in _LONGEST:
+            most = _LONGEST[form]
+        elif node.raw.get("maxLength") is None and node.raw.get("enum") and form != "byte":
+            most = max(len(str(value).encode()) for value in node.raw["enum"])
+        else:
+            most = _text_bytes(node, 1 if form == "byte" else 4)
+        return replace(_FORMATS.get(form, STRING), most=most, least=_SHORTEST.get(form, 2))
     if node.type == "array":
         items = _child_type(node.items, f"{name}.@idx")
         if items is None:
             return None
-        limit = node.raw.get("maxItems")
-        return replace(
-            list_of(items), most=(REQUEST_BYTES - 2) // (items.least + 1) if limit is None else limit, least=2
-        )
+        limit, most = node.raw.get("maxItems"), (REQUEST_BYTES - 2) // (items.least + 1)
+        return replace(list_of(items), most=most if limit is None else limit, least=2)
     if node.type == "object":
         return _object_type(node, name, root=root)
     return _SCALARS.get(node.type)
 
 
 def _child_type(node: SchemaNode | None, name: str) -> CelType | None:
-    return (
-        None if node is None else declared_type(node, name, root=bool(node.raw.get("x-kubernetes-embedded-resource")))
-    )
+    root = node is not None and bool(node.raw.get("x-kubernetes-embedded-resource"))
+    return None if node is None else declared_type(node, name, root=root)
 
 
 def _object_type(node: SchemaNode, name: str, *, root: bool) -> CelType | None:
@@ -72,10 +73,8 @@ def _object_type(node: SchemaNode, name: str, *, root: bool) -> CelType | None:
         values = _child_type(node.additional, f"{name}.@prop")
         if values is None:
             return None
-        limit = node.raw.get("maxProperties")
-        return replace(
-            map_of(values), most=(REQUEST_BYTES - 2) // (values.least + 6) if limit is None else limit, least=2
-        )
+        limit, most = node.raw.get("maxProperties"), (REQUEST_BYTES - 2) // (values.least + 6)
+        return replace(map_of(values), most=most if limit is None else limit, least=2)
     members = {escape_property(key): child for key, child in node.properties.items()}
     types_by_name: dict[str, CelType | None] = {}
 
@@ -89,19 +88,8 @@ def _object_type(node: SchemaNode, name: str, *, root: bool) -> CelType | None:
 
     needed = [key for key in node.required if key in node.properties and not node.properties[key].has_default]
     types = ((key, _child_type(node.properties[key], key)) for key in needed)
-    return replace(
-        object_of(name, field),
-        least=2 + sum(len(key) + field_type.least + 4 for key, field_type in types if field_type),
-    )
-
-
-def _longest_text(node: SchemaNode, form: str) -> int:
-    """Returns the greatest length of a text in bytes, by its format, its enumeration, its limit or a request's."""
-    if form in _LONGEST:
-        return _LONGEST[form]
-    if node.raw.get("maxLength") is None and node.raw.get("enum") and form != "byte":
-        return max(len(str(value).encode()) for value in node.raw["enum"])
-    return _text_bytes(node, 1 if form == "byte" else 4)
+    least = 2 + sum(len(key) + field_type.least + 4 for key, field_type in types if field_type)
+    return replace(object_of(name, field), least=least)
 
 
 def _text_bytes(node: SchemaNode, bytes_each: int = 4) -> int:
@@ -118,7 +106,9 @@ def served_type(node: SchemaNode) -> CelType:
         if key in ("kind", "apiVersion"):
             return STRING
         if key == "metadata":
-            return _loose_type(_metadata_node())
+            pod = builtin_schema("", "v1", "Pod")
+            assert pod is not None
+            return _loose_type(pod.root.properties["metadata"])
         return _loose_type(members[key]) if key in members else None
 
     return object_of("object", field)
@@ -136,13 +126,6 @@ def _loose_type(node: SchemaNode) -> CelType:
         members = {escape_property(key): child for key, child in node.properties.items()}
         return object_of("object", lambda key: _loose_type(members[key]) if key in members else None)
     return map_of(_loose_type(node.additional)) if node.additional is not None else DYN
-
-
-@cache
-def _metadata_node() -> SchemaNode:
-    pod = builtin_schema("", "v1", "Pod")
-    assert pod is not None
-    return pod.root.properties["metadata"]
 
 
 # -- Variables of admission policies (k8s.io/apiserver/pkg/admission/plugin/cel/compile.go) ----------------------------

@@ -22,35 +22,38 @@ _FORBIDDEN = ("id", "additionalItems", "patternProperties", "definitions", "depe
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")
 _LIST_TYPE, _LIST_KEYS, _MAP_TYPE = "x-kubernetes-list-type", "x-kubernetes-list-map-keys", "x-kubernetes-map-type"
 _PRESERVE = "x-kubernetes-preserve-unknown-fields"
-_KEY_NEEDED = "this property is in x-kubernetes-list-map-keys, so it must"
 
 
 def openapi_faults(schema: JSON, path: str, rules: Rules, uncorrelated: str = "") -> Errors:
     """Yields the faults of `schema` and of all schemas below it; `rules` yields those of a node's CEL rules."""
-    yield from _forbidden_faults(schema, path)
+    kind, additional = schema.get("type") or "", schema.get("additionalProperties")
+    if kind:
+        yield from one_of(f"{path}.type", kind, _TYPES)
+    for key in _FORBIDDEN:
+        if schema.get(key):
+            yield forbidden(f"{path}.{key}", f"{key} is not supported")
+    if kind == "null":
+        yield forbidden(f"{path}.type", "type cannot be set to null, use nullable as an alternative")
+    if isinstance(schema.get("items"), list):
+        yield forbidden(f"{path}.items", "items must be a schema object and not an array")
     if schema.get("uniqueItems"):
         detail = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
         yield forbidden(f"{path}.uniqueItems", detail)
-    additional = schema.get("additionalProperties")
     if schema.get("properties") and additional is not None and additional is not True:
         yield forbidden(f"{path}.additionalProperties", "additionalProperties and properties are mutual exclusive")
     for child_path, child in child_schemas(schema, path):
-        yield from openapi_faults(
-            child, child_path, rules, uncorrelated or _uncorrelated_path(schema, path, child_path)
-        )
+        # Items of other lists than list-maps, and members of atomic maps, cannot be correlated with old ones.
+        within_list = child_path == f"{path}.items" and schema.get(_LIST_TYPE) != "map"
+        within_map = child_path.startswith(f"{path}.properties[") and schema.get(_MAP_TYPE) == "atomic"
+        yield from openapi_faults(child, child_path, rules, uncorrelated or (path if within_list or within_map else ""))
     if schema.get(_PRESERVE) is False:
         yield invalid(f"{path}.{_PRESERVE}", False, "must be true or undefined")
-    yield from _map_type_faults(schema, path)
+    if (map_type := schema.get(_MAP_TYPE)) is not None:
+        yield from _of_type(schema, path, "object", _MAP_TYPE)
+        yield from one_of(f"{path}.{_MAP_TYPE}", map_type, ("atomic", "granular"))
     yield from _list_type_faults(schema, path)
     yield from _list_map_key_faults(schema, path)
     yield from rules(schema, path, uncorrelated)
-
-
-def _uncorrelated_path(schema: JSON, path: str, value_path: str) -> str:
-    """Returns `path` if the value at `value_path` cannot be correlated with its value in the old object, else ""."""
-    within_list = value_path == f"{path}.items" and schema.get(_LIST_TYPE) != "map"
-    within_map = value_path.startswith(f"{path}.properties[") and schema.get(_MAP_TYPE) == "atomic"
-    return path if within_list or within_map else ""
 
 
 def child_schemas(schema: JSON, path: str) -> Iterator[tuple[str, JSON]]:
@@ -72,20 +75,6 @@ def can_be_structural(schema: JSON) -> bool:
     return all(can_be_structural(child) for _, child in child_schemas(schema, ""))
 
 
-def _forbidden_faults(schema: JSON, path: str) -> Errors:
-    """Yields a fault for each keyword that structural schemas must not have."""
-    kind = schema.get("type") or ""
-    if kind:
-        yield from one_of(f"{path}.type", kind, _TYPES)
-    for key in _FORBIDDEN:
-        if schema.get(key):
-            yield forbidden(f"{path}.{key}", f"{key} is not supported")
-    if kind == "null":
-        yield forbidden(f"{path}.type", "type cannot be set to null, use nullable as an alternative")
-    if isinstance(schema.get("items"), list):
-        yield forbidden(f"{path}.items", "items must be a schema object and not an array")
-
-
 def _of_type(schema: JSON, path: str, expected_type: str, key: str) -> Errors:
     kind = schema.get("type") or ""
     if kind != expected_type:
@@ -93,39 +82,22 @@ def _of_type(schema: JSON, path: str, expected_type: str, key: str) -> Errors:
         yield FieldError(Fault.INVALID if kind else Fault.REQUIRED, f"{path}.type", kind, detail)
 
 
-def _map_type_faults(schema: JSON, path: str) -> Errors:
-    """Yields the faults of x-kubernetes-map-type."""
-    map_type = schema.get(_MAP_TYPE)
-    if map_type is None:
-        return
-    yield from _of_type(schema, path, "object", _MAP_TYPE)
-    yield from one_of(f"{path}.{_MAP_TYPE}", map_type, ("atomic", "granular"))
-
-
 def _list_type_faults(schema: JSON, path: str) -> Errors:
-    """Yields the faults of x-kubernetes-list-type."""
-    list_type, keys = schema.get(_LIST_TYPE), schema.get(_LIST_KEYS)
-    type_path = f"{path}.{_LIST_TYPE}"
+    """Yields the faults of x-kubernetes-list-type; an item of a set must be atomic, since sets compare whole items."""
+    list_type, type_path, items = schema.get(_LIST_TYPE), f"{path}.{_LIST_TYPE}", schema.get("items")
     if list_type is not None:
         type_faults = list(_of_type(schema, path, "array", _LIST_TYPE))
         yield from type_faults
-        if not type_faults and list_type == "set":
-            yield from _set_items(schema.get("items"), f"{path}.items")
+        if not type_faults and list_type == "set" and isinstance(items, dict):
+            detail = "must be atomic as item of a list with x-kubernetes-list-type=set"
+            if items.get("type") == "array" and items.get(_LIST_TYPE, "atomic") != "atomic":
+                yield invalid(f"{path}.items.{_LIST_TYPE}", items[_LIST_TYPE], detail)
+            if items.get("type") == "object" and items.get(_MAP_TYPE) != "atomic":
+                yield invalid(f"{path}.items.{_MAP_TYPE}", items.get(_LIST_TYPE), detail)
         yield from one_of(type_path, list_type, ("atomic", "set", "map"))
-    if keys and list_type != "map":
+    if schema.get(_LIST_KEYS) and list_type != "map":
         fault = Fault.REQUIRED if list_type is None else Fault.INVALID
         yield FieldError(fault, type_path, list_type, f"must be map if {_LIST_KEYS} is non-empty")
-
-
-def _set_items(items: Any, path: str) -> Errors:
-    """Yields the faults of a set's item schema: an item must be atomic, since sets compare items as a whole."""
-    if not isinstance(items, dict):
-        return
-    detail = "must be atomic as item of a list with x-kubernetes-list-type=set"
-    if items.get("type") == "array" and items.get(_LIST_TYPE, "atomic") != "atomic":
-        yield invalid(f"{path}.{_LIST_TYPE}", items[_LIST_TYPE], detail)
-    if items.get("type") == "object" and items.get(_MAP_TYPE) != "atomic":
-        yield invalid(f"{path}.{_MAP_TYPE}", items.get(_LIST_TYPE), detail)
 
 
 def _list_map_key_faults(schema: JSON, path: str) -> Errors:
@@ -141,12 +113,11 @@ def _list_map_key_faults(schema: JSON, path: str) -> Errors:
         member = (items.get("properties") or {}).get(key)
         if member is None:
             continue
-        property_path = f"{path}.items.properties[{key}]"
+        property_path, why = f"{path}.items.properties[{key}]", f"this property is in {_LIST_KEYS}, so it"
         if key not in (items.get("required") or ()) and member.get("default") is None:
-            yield required(f"{property_path}.default", f"{_KEY_NEEDED} have a default or be a required property")
+            yield required(f"{property_path}.default", f"{why} must have a default or be a required property")
         if member.get("nullable"):
-            detail = "this property is in x-kubernetes-list-map-keys, so it cannot be nullable"
-            yield forbidden(f"{property_path}.nullable", detail)
+            yield forbidden(f"{property_path}.nullable", f"{why} cannot be nullable")
 
 
 def _faults_of_keys(keys: list[str], items: Any, path: str) -> Errors:
@@ -175,7 +146,7 @@ def _faults_of_keys(keys: list[str], items: Any, path: str) -> Errors:
 # -- Structural schemas ------------------------------------------------------------------------------------------------
 
 
-_EMBEDDED, _PRESERVE = "x-kubernetes-embedded-resource", "x-kubernetes-preserve-unknown-fields"
+_EMBEDDED = "x-kubernetes-embedded-resource"
 _INT_OR_STRING = "x-kubernetes-int-or-string"
 _EMPTY_TYPE = {
     "root": "must not be empty at the root",
@@ -219,16 +190,12 @@ def _shape_faults(schema: JSON, path: str, level: str) -> Errors:
             yield forbidden(f"{path}.additionalProperties", "must not be used at the root")
         if isinstance(schema["additionalProperties"], dict):
             yield from _shape_faults(schema["additionalProperties"], f"{path}.additionalProperties", "field")
-    yield from _extension_faults(schema, path)
-    yield from _alternative_faults(schema, path)
-    yield from _node_type_faults(schema, path, level)
-    yield from _metadata_faults(schema, path, level)
-
-
-def _extension_faults(schema: JSON, path: str) -> Errors:
     for key in (_PRESERVE, _EMBEDDED):
         if schema.get(_INT_OR_STRING) and schema.get(key):
             yield invalid(f"{path}.{key}", True, f"must be false if {_INT_OR_STRING} is true")
+    yield from _alternative_faults(schema, path)
+    yield from _node_type_faults(schema, path, level)
+    yield from _metadata_faults(schema, path, level)
 
 
 def _node_type_faults(schema: JSON, path: str, level: str) -> Errors:
@@ -256,14 +223,12 @@ def _metadata_faults(schema: JSON, path: str, level: str) -> Errors:
         if name in properties and properties[name].get("type") != expected_type:
             type_path = f"{path}.properties[{name}].type"
             yield invalid(type_path, properties[name].get("type") or "", f"must be {expected_type}")
-    if level == "root" and not _only_names(properties.get("metadata") or {}):
+    metadata = properties.get("metadata") or {}
+    others = {key for key, value in metadata.items() if value} - {"type", "default", "properties"}
+    others |= set(metadata.get("properties") or ()) - {"name", "generateName"}
+    if level == "root" and others:
         detail = "must not specify anything other than name and generateName, but metadata is implicitly specified"
         yield forbidden(f"{path}.properties[metadata]", detail)
-
-
-def _only_names(metadata: JSON) -> bool:
-    other_keywords = {key for key, value in metadata.items() if value} - {"type", "default", "properties"}
-    return not other_keywords and set(metadata.get("properties") or ()) <= {"name", "generateName"}
 
 
 # -- alternatives ------------------------------------------------------------------------------------------------------
@@ -283,16 +248,11 @@ def _alternative_faults(schema: JSON, path: str, *, nested: bool = False) -> Err
         yield from _nested_faults(child, f"{path}.oneOf[{index}]")
     if isinstance(schema.get("not"), dict):
         yield from _nested_faults(schema["not"], f"{path}.not")
-    if pattern := schema.get("pattern"):
-        yield from _pattern_faults(pattern, path)
-
-
-def _pattern_faults(pattern: str, path: str) -> Errors:
-    """Yields a fault if the pattern is not a regular expression of RE2."""
     try:
-        compile_regexp(pattern)
+        compile_regexp(schema.get("pattern") or "")
     except RegexpError as error:
-        yield invalid(f"{path}.pattern", pattern, f"must be a valid regular expression, but isn't: {error}")
+        why = f"must be a valid regular expression, but isn't: {error}"
+        yield invalid(f"{path}.pattern", schema["pattern"], why)
 
 
 def _nested_faults(schema: JSON, path: str) -> Errors:
@@ -325,9 +285,8 @@ def _complete_nested(outer: JSON, schema: JSON | None, path: str, fault_path: st
         return
     yield from _completeness_faults(outer, schema, path, fault_path)
     if isinstance(outer.get("items"), dict):
-        items = schema.get("items")
-        item_schema = items if isinstance(items, dict) else None
-        yield from _complete_nested(outer["items"], item_schema, f"{path}.items", f"{fault_path}.items")
+        items = schema["items"] if isinstance(schema.get("items"), dict) else None
+        yield from _complete_nested(outer["items"], items, f"{path}.items", f"{fault_path}.items")
     for name, child in (outer.get("properties") or {}).items():
         member = (schema.get("properties") or {}).get(name)
         yield from _complete_nested(child, member, f"{path}.properties[{name}]", f"{fault_path}.properties[{name}]")

@@ -17,11 +17,11 @@ from kubesandbox.apiserver.schema.field_errors import (
     forbidden,
     go_json,
     invalid,
-    not_supported,
+    one_of,
     required,
 )
 from kubesandbox.apiserver.schema.rules import CompiledRule
-from kubesandbox.apiserver.schema.structural import Rule, SchemaError, SchemaNode, compile_node
+from kubesandbox.apiserver.schema.structural import SchemaError, SchemaNode, compile_node
 
 JSON = dict[str, Any]
 Errors = Iterator[FieldError]
@@ -33,13 +33,38 @@ _ALTERNATIVES = ("allOf", "anyOf", "oneOf", "not")
 
 def rule_faults(schema: JSON, path: str, uncorrelated: str) -> Errors:
     """Yields the faults of one node's rules. `uncorrelated` is the path of the list whose old items are unknown."""
-    raws = schema.get("x-kubernetes-validations") or ()
+    raws = schema.get(_KEY) or ()
     entry_faults = [
         fault for index, raw in enumerate(raws) for fault in _message_faults(schema, raw, f"{path}.{_KEY}[{index}]")
     ]
     yield from entry_faults
-    if not entry_faults:
-        yield from _compilation_faults(schema, path, uncorrelated)
+    if entry_faults or not raws:
+        return
+    try:
+        # Junctors have no rules, and their faults are reported elsewhere.
+        node = compile_node({key: value for key, value in schema.items() if key not in _ALTERNATIVES})
+    except SchemaError:
+        return
+    # A rule of the whole object, or of one within it, sees its kind and metadata.
+    root = path.endswith(".openAPIV3Schema") or bool(node.raw.get("x-kubernetes-embedded-resource"))
+    node_type = declared_type(node, root=root) or DYN
+    for index, (raw, rule) in enumerate(zip(raws, node.rules, strict=True)):
+        rule_path = f"{path}.{_KEY}[{index}]"
+        old = CelType("optional", node_type) if rule.optional_old_self else node_type
+        variables = {"self": node_type, "oldSelf": old}
+        try:
+            why = type_faults(rule.rule, variables)
+            compiled = None if why else CompiledRule(node, rule)
+        except CelError as error:
+            compiled, why = None, str(error)
+        if compiled is None:
+            yield invalid(f"{rule_path}.rule", _rule_as_go(raw), f"compilation failed: {why}")
+            continue
+        yield from _result_type_faults(compiled, raw, variables, rule_path)
+        # Items of sets and atomic lists have no identity, so oldSelf has no value for them.
+        if compiled.transition and uncorrelated:
+            detail = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {uncorrelated}"
+            yield invalid(f"{rule_path}.rule", rule.rule, detail)
 
 
 def _message_faults(schema: JSON, raw: JSON, rule_path: str) -> Errors:
@@ -56,35 +81,20 @@ def _message_faults(schema: JSON, raw: JSON, rule_path: str) -> Errors:
     expression = raw.get("messageExpression") or ""
     if expression and not expression.strip():
         yield required(f"{rule_path}.messageExpression", "messageExpression must be non-empty if specified")
-    if raw.get("reason") is not None and raw["reason"] not in _REASONS:
-        yield not_supported(f"{rule_path}.reason", raw["reason"], _REASONS)
-    yield from _field_path_faults(schema, raw.get("fieldPath") or "", f"{rule_path}.fieldPath")
-
-
-def _field_path_faults(schema: JSON, field_path: str, fault_path: str) -> Errors:
-    """Yields a fault if a rule's fieldPath does not lead to a field of the schema."""
-    if not field_path:
-        return
-    if not field_path.strip():
-        yield invalid(fault_path, field_path, "must be non-empty if specified")
-    if "\n" in field_path:
-        yield invalid(fault_path, field_path, "must not contain line breaks")
-    if not _is_path(schema, field_path):
-        yield invalid(fault_path, field_path, "must be a valid path")
+    if raw.get("reason") is not None:
+        yield from one_of(f"{rule_path}.reason", raw["reason"], _REASONS)
+    if field_path := raw.get("fieldPath") or "":
+        if not field_path.strip():
+            yield invalid(f"{rule_path}.fieldPath", field_path, "must be non-empty if specified")
+        if "\n" in field_path:
+            yield invalid(f"{rule_path}.fieldPath", field_path, "must not contain line breaks")
+        if not _is_path(schema, field_path):
+            yield invalid(f"{rule_path}.fieldPath", field_path, "must be a valid path")
 
 
 def _is_path(schema: JSON, field_path: str) -> bool:
-    """Returns whether a path such as `.spec.size` or `['a-b']` leads to a field of the schema."""
+    """Returns whether a path such as `.spec['a.b'].size` leads to a field of the schema."""
     branch: Any = schema
-    for name in _path_steps(field_path):
-        branch = (branch.get("properties") or {}).get(name) or branch.get("additionalProperties")
-        if not isinstance(branch, dict):
-            return False
-    return field_path[0] in ".["
-
-
-def _path_steps(field_path: str) -> Iterator[str]:
-    """Yields the names in a fieldPath such as `.spec['a.b'].c`."""
     remaining = field_path
     while remaining:
         if remaining.startswith("['"):
@@ -93,80 +103,35 @@ def _path_steps(field_path: str) -> Iterator[str]:
             bare = remaining[1:]
             end = min((bare.index(sign) for sign in ".[" if sign in bare), default=len(bare))
             name, remaining = bare[:end], bare[end:]
-        yield name
-
-
-def _compilation_faults(schema: JSON, path: str, uncorrelated: str) -> Errors:
-    """Yields the faults of a node's rules that do not compile or have another type than bool."""
-    raws = schema.get(_KEY) or ()
-    if not raws:
-        return
-    try:
-        # Junctors have no rules of their own, and their faults are reported elsewhere.
-        node = compile_node({key: value for key, value in schema.items() if key not in _ALTERNATIVES})
-    except SchemaError:
-        return
-    for index, (raw, rule) in enumerate(zip(raws, node.rules, strict=True)):
-        rule_path = f"{path}.{_KEY}[{index}]"
-        variables = _rule_variables(node, path, rule)
-        try:
-            why = type_faults(rule.rule, variables)
-            compiled = None if why else CompiledRule(node, rule)
-        except CelError as error:
-            compiled, why = None, str(error)
-        if compiled is None:
-            yield invalid(f"{rule_path}.rule", _rule_as_go(raw), f"compilation failed: {why}")
-            continue
-        yield from _result_type_faults(compiled, raw, variables, rule_path)
-        # Items of sets and atomic lists have no identity, so oldSelf has no value for them.
-        if compiled.transition and uncorrelated:
-            detail = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {uncorrelated}"
-            yield invalid(f"{rule_path}.rule", rule.rule, detail)
-
-
-def _rule_variables(node: SchemaNode, path: str, rule: Rule) -> dict[str, CelType]:
-    # A rule of the whole object, or of one within it, sees its kind and metadata.
-    root = path.endswith(".openAPIV3Schema") or bool(node.raw.get("x-kubernetes-embedded-resource"))
-    node_type = declared_type(node, root=root) or DYN
-    return {"self": node_type, "oldSelf": CelType("optional", node_type) if rule.optional_old_self else node_type}
+        branch = (branch.get("properties") or {}).get(name) or branch.get("additionalProperties")
+        if not isinstance(branch, dict):
+            return False
+    return field_path[0] in ".["
 
 
 def _result_type_faults(
     compiled: CompiledRule, raw: Mapping[str, Any], variables: Mapping[str, CelType], rule_path: str
 ) -> Errors:
     """Yields a fault for a rule that is not bool, and for a messageExpression that is not text."""
-    if result_type(compiled.rule.rule, variables) not in (BOOL, DYN) or compiled.program.result_type not in (
-        "bool",
-        "dyn",
-    ):
+    program, message, expression = compiled.program, compiled.message, compiled.rule.message_expression
+    if result_type(compiled.rule.rule, variables) not in (BOOL, DYN) or program.result_type not in ("bool", "dyn"):
         yield invalid(f"{rule_path}.rule", _rule_as_go(raw), "cel expression must evaluate to a bool")
-    if compiled.message is None:
+    if message is None:
         return
-    expression = compiled.rule.message_expression
-    if why := type_faults(expression, variables):
-        detail = f"messageExpression compilation failed: {why}"
-        yield invalid(f"{rule_path}.messageExpression", _rule_as_go(raw), detail)
-    elif result_type(expression, variables) not in (STRING, DYN) or compiled.message.result_type not in (
-        "string",
-        "dyn",
-    ):
-        yield invalid(f"{rule_path}.messageExpression", _rule_as_go(raw), "messageExpression must evaluate to a string")
+    why = type_faults(expression, variables)
+    if why:
+        why = f"messageExpression compilation failed: {why}"
+    elif result_type(expression, variables) not in (STRING, DYN) or message.result_type not in ("string", "dyn"):
+        why = "messageExpression must evaluate to a string"
+    if why:
+        yield invalid(f"{rule_path}.messageExpression", _rule_as_go(raw), why)
 
 
 def _rule_as_go(raw: Mapping[str, Any]) -> Verbatim:
     """Returns a rule as Go prints its internal type."""
-    return Verbatim(
-        go_json(
-            {
-                "Rule": raw.get("rule") or "",
-                "Message": raw.get("message") or "",
-                "MessageExpression": raw.get("messageExpression") or "",
-                "Reason": raw.get("reason"),
-                "FieldPath": raw.get("fieldPath") or "",
-                "OptionalOldSelf": raw.get("optionalOldSelf"),
-            }
-        )
-    )
+    texts = {key[0].upper() + key[1:]: raw.get(key) or "" for key in ("rule", "message", "messageExpression")}
+    ending = {"FieldPath": raw.get("fieldPath") or "", "OptionalOldSelf": raw.get("optionalOldSelf")}
+    return Verbatim(go_json({**texts, "Reason": raw.get("reason"), **ending}))
 
 
 # -- Costs -------------------------------------------------------------------------------------------------------------
@@ -215,23 +180,18 @@ def _expression_costs(node: SchemaNode, path: str, times: int | None, *, root: b
                 yield f"{at}.messageExpression", "messageExpression", _cost_or_zero(rule.message_expression, variables)
     for name, child in node.properties.items():
         yield from _expression_costs(child, f"{path}.properties[{name}]", times, root=False)
-    if node.items is not None:
-        yield from _expression_costs(
-            node.items, f"{path}.items", _multiply_occurrences(times, node.raw.get("maxItems")), root=False
-        )
-    if node.additional is not None:
-        often_each = _multiply_occurrences(times, node.raw.get("maxProperties"))
-        yield from _expression_costs(node.additional, f"{path}.additionalProperties", often_each, root=False)
-
-
-def _multiply_occurrences(times: int | None, limit: Any) -> int | None:
-    return times * limit if times is not None and isinstance(limit, int) else None
+    parts = ((node.items, "items", "maxItems"), (node.additional, "additionalProperties", "maxProperties"))
+    for below, key, keyword in parts:
+        if below is not None:
+            limit = node.raw.get(keyword)
+            times_below = times * limit if times is not None and isinstance(limit, int) else None
+            yield from _expression_costs(below, f"{path}.{key}", times_below, root=False)
 
 
 def _cost_or_zero(expression: str, variables: dict[str, CelType]) -> int:
     try:
         return most_cost(expression, variables)
-    except CelError:  # told elsewhere
+    except CelError:  # reported by rule_faults
         return 0
 
 
