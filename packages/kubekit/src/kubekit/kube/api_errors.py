@@ -112,20 +112,18 @@ class Invalid(ApiError):
     """422: the object violates its schema."""
 
 
-class TooManyRequests(ApiError, Transient):
+class _Overloaded(ApiError, Transient):
+    def __init__(self, status: Status, request: Request, retry_after_s: float | None = None) -> None:
+        ApiError.__init__(self, status, request)
+        self.retry_after_s = retry_after_s
+
+
+class TooManyRequests(_Overloaded):
     """429: the server is overloaded; retry after `retry_after_s`."""
 
-    def __init__(self, status: Status, request: Request, retry_after_s: float | None = None) -> None:
-        ApiError.__init__(self, status, request)
-        self.retry_after_s = retry_after_s
 
-
-class ServerError(ApiError, Transient):
+class ServerError(_Overloaded):
     """5xx: the server failed."""
-
-    def __init__(self, status: Status, request: Request, retry_after_s: float | None = None) -> None:
-        ApiError.__init__(self, status, request)
-        self.retry_after_s = retry_after_s
 
 
 _BY_REASON: dict[str, type[ApiError]] = {
@@ -164,13 +162,26 @@ _BY_CODE: dict[int, tuple[str, str]] = {
     503: ("ServiceUnavailable", "the server is currently unable to handle the request"),
     504: ("Timeout", "the server was unable to return a response in the time allotted"),
 }
+# Of a number of seconds: a longer one is no wish that anybody could fulfil.
+_MOST_DIGITS = 9
 # Characters shown of a body that is not a Status, such as a proxy's HTML page.
 _SHOWN_CHARACTERS = 200
 
 
 def error_of(code: int, headers: Mapping[str, str], body: bytes, request: Request) -> ApiError:
     """Returns the exception for an answer whose HTTP status `code` is 400 or more."""
-    status = _status_of(code, body)
+    try:
+        document = codec.decode(dict[str, Any], body)
+        codec.convert(Status, document)
+    except codec.DecodeError:
+        document = {}
+    if document.get("kind") == "Status" and document.get("status") != "Success":
+        status = codec.convert(Status, {"code": code, **document})
+        if not status.message:
+            status = codec.convert(Status, {**document, "message": _generic_message(code, b"")})
+    else:
+        reason = _BY_CODE.get(code, ("Unknown", ""))[0]
+        status = Status(status="Failure", code=code, reason=reason, message=_generic_message(code, body))
     # Header names are case-insensitive; HTTP/2 proxies use lower case.
     retry_after = next((value for name, value in headers.items() if name.lower() == "retry-after"), "")
     return error_of_status(status, request, retry_after)
@@ -181,44 +192,14 @@ def error_of_status(status: Status, request: Request, retry_after: str = "") -> 
     kind = _BY_REASON.get(status.reason)
     if kind is None:
         kind = _BY_REASON.get(_BY_CODE.get(status.code, ("", ""))[0], ServerError if status.code >= 500 else ApiError)
-    if issubclass(kind, TooManyRequests | ServerError):
-        return kind(status, request, _retry_after_s(status, retry_after))
-    return kind(status, request)
-
-
-# Of a number of seconds: a longer one is no wish that anybody could fulfil.
-_MOST_DIGITS = 9
-
-
-def _retry_after_s(status: Status, header: str) -> float | None:
-    """Returns the seconds to wait that a header, or else the Status, asks for; None without either."""
+    if not issubclass(kind, _Overloaded):
+        return kind(status, request)
     # The HTTP-date form is not used by API servers; a proxy's is treated as "no wish".
-    wish = header.strip()
+    wish = retry_after.strip()
     if wish.isdecimal() and len(wish) <= _MOST_DIGITS:
-        return float(wish)
-    if status.details is not None and status.details.retry_after_seconds > 0:
-        return float(status.details.retry_after_seconds)
-    return None
-
-
-def _status_of(code: int, body: bytes) -> Status:
-    """Returns the Status in an error's body, or one made from the HTTP code and the text."""
-    document = _status_document(body)
-    if document.get("kind") == "Status" and document.get("status") != "Success":
-        status = codec.convert(Status, {"code": code, **document})
-        return status if status.message else codec.convert(Status, {**document, "message": _generic_message(code, b"")})
-    reason = _BY_CODE.get(code, ("Unknown", ""))[0]
-    return Status(status="Failure", code=code, reason=reason, message=_generic_message(code, body))
-
-
-def _status_document(body: bytes) -> dict[str, Any]:
-    """Returns the body's JSON object if it can be read as a Status, else an empty one."""
-    try:
-        document = codec.decode(dict[str, Any], body)
-        codec.convert(Status, document)
-    except codec.DecodeError:
-        return {}
-    return document
+        return kind(status, request, float(wish))
+    asked_s = status.details.retry_after_seconds if status.details is not None else 0
+    return kind(status, request, float(asked_s) if asked_s > 0 else None)
 
 
 def _generic_message(code: int, body: bytes) -> str:

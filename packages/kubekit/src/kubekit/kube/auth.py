@@ -251,18 +251,14 @@ def _credential_of(status: ExecCredentialStatus) -> Credential:
     )
 
 
-def _is_interactive(spec: ExecSpec) -> bool:
-    terminal = sys.stdin is not None and sys.stdin.isatty()
-    if spec.interactive_mode == "Always" and not terminal:
-        raise ConfigError(f"the credential plugin {spec.command} asks questions, and standard input is not a terminal")
-    return spec.interactive_mode != "Never" and terminal
-
-
 def _run_plugin(spec: ExecSpec) -> bytes:
     """Runs the credential plugin and returns its output. Raises ConfigError if it cannot start or fails."""
     import subprocess
 
-    interactive = _is_interactive(spec)
+    terminal = sys.stdin is not None and sys.stdin.isatty()
+    if spec.interactive_mode == "Always" and not terminal:
+        raise ConfigError(f"the credential plugin {spec.command} asks questions, and standard input is not a terminal")
+    interactive = spec.interactive_mode != "Never" and terminal
     environment = {**os.environ, **dict(spec.env), "KUBERNETES_EXEC_INFO": spec.info(interactive=interactive)}
     try:
         # The plugin inherits stderr, because it prints its prompts and errors there.

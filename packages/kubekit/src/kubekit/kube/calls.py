@@ -335,8 +335,23 @@ def list_kinds(api_version: str) -> Call[tuple[Resource, ...]]:
     """
     group, version = group_version(api_version)
     path = f"/apis/{api_version}" if group else f"/api/{version}"
-    request = get_path(path).request
-    return Call(request, lambda data: _decode_resources(data, group, version))
+
+    def decode_resources(data: bytes) -> tuple[Resource, ...]:
+        listed = codec.decode(dict[str, Any], data).get("resources")
+        return tuple(
+            Resource(
+                group=group,
+                version=version,
+                kind=str(item["kind"]),
+                plural=str(item["name"]),
+                namespaced=bool(item.get("namespaced")),
+            )
+            for item in (listed if isinstance(listed, list) else ())
+            # Subresources are listed as `resource/subresource`.
+            if isinstance(item, dict) and item.get("kind") and "/" not in str(item.get("name") or "/")
+        )
+
+    return Call(get_path(path).request, decode_resources)
 
 
 def list_versions(group: str) -> Call[tuple[str, ...]]:
@@ -377,14 +392,3 @@ class _Groups(msgspec.Struct, frozen=True):
     """An APIGroupList."""
 
     groups: tuple[_Group, ...]
-
-
-def _decode_resources(data: bytes, group: str, version: str) -> tuple[Resource, ...]:
-    """Returns the kinds in an APIResourceList."""
-    listed = codec.decode(dict[str, Any], data).get("resources")
-    return tuple(
-        Resource(group, version, str(item["kind"]), str(item["name"]), bool(item.get("namespaced")))
-        for item in (listed if isinstance(listed, list) else ())
-        # Subresources are listed as `resource/subresource`.
-        if isinstance(item, dict) and item.get("kind") and "/" not in str(item.get("name") or "/")
-    )

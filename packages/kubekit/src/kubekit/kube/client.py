@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import aclosing
 from datetime import datetime
 from types import SimpleNamespace, TracebackType
 from typing import Generic, Self, TypeVar
@@ -201,10 +200,9 @@ class Client:
             opened(response.headers.getall("Warning", []))
         lines = Lines()
         try:
-            async with aclosing(_body_chunks(response)) as chunks:
-                async for chunk in chunks:
-                    for line in lines.feed(chunk):
-                        yield call.decode(line)
+            async for chunk in response.content.iter_any():
+                for line in lines.feed(chunk):
+                    yield call.decode(line)
         except (aiohttp.ClientError, OSError) as error:
             raise self._unreachable_error(error) from error
         finally:
@@ -312,8 +310,3 @@ class _RequestedPage(Generic[K]):
         self.body = asyncio.ensure_future(client.send(Call(call.request, bytes), warned=warned))
         # A page that is no longer awaited may fail without a warning from asyncio.
         self.body.add_done_callback(lambda future: future.cancelled() or future.exception())
-
-
-async def _body_chunks(response: aiohttp.ClientResponse) -> AsyncGenerator[bytes, None]:
-    async for chunk in response.content.iter_any():
-        yield chunk

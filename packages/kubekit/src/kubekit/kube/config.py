@@ -6,26 +6,27 @@ that defines a context, a cluster, a user or a current context wins, and relativ
 contains them. https://kubernetes.io/docs/concepts/configuration/organize-cluster-access-kubeconfig/
 """
 
-from __future__ import annotations
-
 import binascii
 import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from kubekit.api import codec
 from kubekit.api.meta_v1 import Wire
 from kubekit.kube.api_errors import ConfigError
 from kubekit.kube.auth import (
     Auth,
+    ExecPlugin,
     ExecStanza,
     Static,
     TokenFile,
     basic_credential,
     bearer_credential,
     checked_header_value,
+    exec_spec,
 )
 from kubekit.kube.request import ServerURL, server_url
 from kubekit.lang.files import read_limited
@@ -269,7 +270,7 @@ def _kubeconfig_files(kubeconfig: str | None, environ: Mapping[str, str]) -> Kub
 
 
 def _config_of_context(merged: Kubeconfig, name: str) -> ClusterConfig:
-    """Returns the configuration of the context `name`. Raises ConfigError if it, its cluster or its user is missing."""
+    """Returns the configuration of the context `name`. Raises ConfigError."""
     if not name:
         contexts = ", ".join(sorted(merged.contexts)) or "none"
         raise ConfigError(
@@ -282,15 +283,9 @@ def _config_of_context(merged: Kubeconfig, name: str) -> ClusterConfig:
         raise ConfigError(f'context "{name}" names the cluster "{context.cluster}", which does not exist')
     if context.user and context.user not in merged.users:
         raise ConfigError(f'context "{name}" names the user "{context.user}", which does not exist')
+    # Paths are relative to the folder of each `_from`.
     cluster, cluster_from = cluster_entry
     user, user_from = merged.users.get(context.user, (User(), cluster_from))
-    return _cluster_config(name, context.namespace, cluster, cluster_from, user, user_from)
-
-
-def _cluster_config(
-    name: str, namespace: str, cluster: Cluster, cluster_from: From, user: User, user_from: From
-) -> ClusterConfig:
-    """Returns the configuration for a cluster and a user; paths are relative to the folder of each `_from`."""
     if cluster.proxy_url:
         raise ConfigError(f'context "{name}": proxy-url is not supported; remove it, or reach the server directly')
     ca_data = _certificate_bytes(cluster.certificate_authority_data, cluster.certificate_authority, cluster_from)
@@ -310,7 +305,7 @@ def _cluster_config(
         client_key=client_key,
         auth=_auth_of(user, user_from, _cluster_info(cluster, ca_data)),
         headers=_impersonation_headers(user),
-        namespace=namespace or "default",
+        namespace=context.namespace or "default",
         context=name,
     )
 
@@ -342,17 +337,6 @@ def _auth_of(user: User, origin: From, cluster_info: Mapping[str, Any]) -> Auth:
         return Static(bearer_credential(user.token, "the kubeconfig's token"))
     if user.username:
         return Static(basic_credential(user.username, user.password))
-    if user.exec is not None:
-        return _plugin_auth(user, origin, cluster_info)
-    return Static()
-
-
-def _plugin_auth(user: User, origin: From, cluster_info: Mapping[str, Any]) -> Auth:
-    """Returns the credential plugin of a user, or an empty credential if there is none."""
-    from msgspec.structs import replace
-
-    from kubekit.kube.auth import ExecPlugin, exec_spec
-
     if user.exec is None:
         return Static()
     spec = exec_spec(user.exec, cluster_info)

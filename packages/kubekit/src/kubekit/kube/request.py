@@ -35,8 +35,14 @@ class Request(msgspec.Struct, frozen=True):
 
     @property
     def target(self) -> str:
-        """The path and the encoded query, as they stand in the request line."""
-        return f"{self.path}?{_encode_query(self.query)}" if self.query else self.path
+        """The path and the encoded query, as in the request line."""
+        if not self.query:
+            return self.path
+        if all(map(_PLAIN.issuperset, (text for pair in self.query for text in pair))):
+            return f"{self.path}?{'&'.join(f'{key}={value}' for key, value in self.query)}"
+        from urllib.parse import urlencode
+
+        return f"{self.path}?{urlencode(self.query)}"
 
     @property
     def repeatable(self) -> bool:
@@ -89,12 +95,3 @@ def path_segment(text: str) -> str:
     from urllib.parse import quote
 
     return quote(text, safe=_SEGMENT_SAFE)
-
-
-def _encode_query(query: tuple[tuple[str, str], ...]) -> str:
-    """Returns the query string; without urllib where nothing needs quoting, since its import is slow."""
-    if all(map(_PLAIN.issuperset, (text for pair in query for text in pair))):
-        return "&".join(f"{key}={value}" for key, value in query)
-    from urllib.parse import urlencode
-
-    return urlencode(query)

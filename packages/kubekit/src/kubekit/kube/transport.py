@@ -17,7 +17,6 @@ import msgspec
 
 from kubekit.http import http_date
 from kubekit.kube.api_errors import (
-    ApiError,
     ConfigError,
     ServerError,
     TooManyRequests,
@@ -71,8 +70,9 @@ class Attempts:
         if isinstance(error, Unauthorized) and not self._refreshed:
             self._refreshed = True
             return Retry(refresh=True)
-        wait_s = self._wait_s(error)
-        if wait_s is None:
+        # Without Retry-After, a server error may have had an effect, so the request is not repeated.
+        wait_s = error.retry_after_s if isinstance(error, TooManyRequests | ServerError) else None
+        if wait_s is None or wait_s > LONGEST_WAIT_S or self._waits >= MOST_WAITS:
             raise error
         self._waits += 1
         return Retry(wait_s=wait_s)
@@ -82,12 +82,6 @@ class Attempts:
         again = reused and self._request.repeatable and not self._reconnected
         self._reconnected = True
         return again
-
-    def _wait_s(self, error: ApiError) -> float | None:
-        if not isinstance(error, TooManyRequests | ServerError) or error.retry_after_s is None:
-            return None
-        # Without Retry-After, a server error may have had an effect, so the request is not repeated.
-        return error.retry_after_s if error.retry_after_s <= LONGEST_WAIT_S and self._waits < MOST_WAITS else None
 
 
 def headers_of(
@@ -164,21 +158,13 @@ def context_for(config: ClusterConfig, credential: Credential) -> ssl.SSLContext
     if config.insecure:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
-    _load_client_certificate(
-        context, credential.client_cert or config.client_cert, credential.client_key or config.client_key
-    )
+    if cert := credential.client_cert or config.client_cert:
+        with _temporary_files(cert, credential.client_key or config.client_key) as paths:
+            try:
+                context.load_cert_chain(paths[0], paths[1], password=_no_password)
+            except (ssl.SSLError, ValueError) as error:
+                raise ConfigError(f"the client certificate and its key cannot be used: {error}") from error
     return context
-
-
-def _load_client_certificate(context: ssl.SSLContext, cert: bytes, key: bytes) -> None:
-    """Loads the client certificate (PEM) and its key, if there is one. Raises ConfigError."""
-    if not cert:
-        return
-    with _temporary_files(cert, key) as paths:
-        try:
-            context.load_cert_chain(paths[0], paths[1], password=_no_password)
-        except (ssl.SSLError, ValueError) as error:
-            raise ConfigError(f"the client certificate and its key cannot be used: {error}") from error
 
 
 @contextmanager
