@@ -52,7 +52,7 @@ class FaultyApi:
     @property
     def config(self) -> ClusterConfig:
         """How to reach the cluster through the proxy."""
-        return ClusterConfig(self.url)
+        return ClusterConfig(server=self.url)
 
     def kubeconfig(self, path: Path) -> Path:
         """The same as a file."""

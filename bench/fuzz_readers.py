@@ -153,7 +153,10 @@ def _read_signature(data: bytes) -> str:
 # The heads of a registry's answers.
 
 _QUESTION = RegistryRequest(
-    reference.parse("registry.example/a:1"), "GET", "manifests/1", "reading registry.example/a:1"
+    reference=reference.parse("registry.example/a:1"),
+    method="GET",
+    path="manifests/1",
+    what="reading registry.example/a:1",
 )
 _HEADS = (
     b'HTTP/1.1 401 No\r\nWWW-Authenticate: Bearer realm="https://auth.example/token",service="a",scope="b:c:pull"\r\n'

@@ -50,7 +50,7 @@ def runup(job: Job) -> None:
 
     known = credentials.load_credentials(job["auth_file"]) if job.get("auth_file") else credentials.Credentials()
     mirrors = tuple(Mirror(source, (mirror,)) for source, mirror in job.get("mirrors", {}).items())
-    client = RegistryClient(Access(known, mirrors, plain_http=frozenset(job.get("plain_http", ()))))
+    client = RegistryClient(Access(credentials=known, mirrors=mirrors, plain_http=frozenset(job.get("plain_http", ()))))
     if job["do"] == "push":
         client.push(Layout.open(Path(job["layout"])), job["digest"], parse(job["image"]))
     else:

@@ -104,7 +104,9 @@ class Watcher:
     async def run(self) -> None:
         """Watch until cancelled."""
         query = (("watch", "true"), ("fieldSelector", "metadata.name=cluster"))
-        request = Request("GET", calls.path_of(STATUSES), query, (("Accept", "application/json"),))
+        request = Request(
+            method="GET", path=calls.path_of(STATUSES), query=query, headers=(("Accept", "application/json"),)
+        )
         while True:
             with suppress(ApiError):
                 async with aclosing(self._client.stream(Call(request, self._take))) as lines:

@@ -184,7 +184,7 @@ async def test_a_login(tmp_path: Path) -> None:
     browser.chromium()
     pages, process = Typing(max_age=timedelta(hours=24)), JudgingProcess({}, parallel=1)
     try:
-        async with scripted_api() as api, Client(ClusterConfig(api.url)) as client:
+        async with scripted_api() as api, Client(ClusterConfig(server=api.url)) as client:
             reviews = Reviews(api)
             async with served(process, tmp_path, Logins(client, SystemClock()), pages=pages) as world:
                 asked = f"{world.url}/clusters/apps%2Fisland:6443%2Fadmin"

@@ -38,7 +38,7 @@ users: [{name: me, user: {}}]
 
 def _status(code: int, reason: str, message: str, details: StatusDetails | None = None) -> Exception:
     status = Status(status="Failure", code=code, reason=reason, message=message, details=details)
-    return error_of_status(status, Request("GET", "/"))
+    return error_of_status(status, Request(method="GET", path="/"))
 
 
 _ONE = StatusDetails(name="version", kind="ClusterVersion", causes=(StatusCause(field="spec.x", message="is bad"),))

@@ -46,7 +46,7 @@ async def test_an_elector_that_breaks_before_it_leads_ends_the_process(api: Scri
     async def work() -> None:
         raise AssertionError("nobody leads")
 
-    async with Client(ClusterConfig(api.url)) as client, asyncio.timeout(DEADLINE_S):
+    async with Client(ClusterConfig(server=api.url)) as client, asyncio.timeout(DEADLINE_S):
         with pytest.raises(OverflowError):
             await run_while_leader(
                 client,
@@ -71,7 +71,7 @@ async def test_giving_up_the_lease_gives_up_the_work(api: ScriptedApi) -> None:
         finally:
             ended.set()
 
-    async with Client(ClusterConfig(api.url)) as client, asyncio.timeout(DEADLINE_S):
+    async with Client(ClusterConfig(server=api.url)) as client, asyncio.timeout(DEADLINE_S):
         leading = asyncio.create_task(
             run_while_leader(
                 client,
@@ -108,7 +108,7 @@ async def test_what_was_decided_under_a_lease_is_not_written_after_it(api: Scrip
         clock.jump(Election().renew_deadline_s)
         await client.send(calls.merge_patch(CONFIG_MAPS, "after", {}, "ns"))
 
-    async with Client(ClusterConfig(api.url)) as client, asyncio.timeout(DEADLINE_S):
+    async with Client(ClusterConfig(server=api.url)) as client, asyncio.timeout(DEADLINE_S):
         # Whichever comes first, the write that is refused or the elector: it ends as a process that lost its lease.
         with pytest.raises(LeaseLost, match=r"^the lease ns/version was lost: "):
             await run_while_leader(
@@ -180,7 +180,7 @@ async def test_how_long_a_lease_is_held_hangs_on_the_topology(topology: str | No
 
     for asked, expected in ((None, lasts_s), (Election(30, 20, 5), 30)):
         leases.lease = None
-        async with scripted_api() as api, Client(ClusterConfig(api.url)) as client, asyncio.timeout(DEADLINE_S):
+        async with scripted_api() as api, Client(ClusterConfig(server=api.url)) as client, asyncio.timeout(DEADLINE_S):
             api.answers(answer)
             stopping = asyncio.Event()
 
@@ -214,7 +214,7 @@ async def test_who_needs_no_lease_works_at_once() -> None:
     async def ends() -> None:
         return
 
-    async with Client(ClusterConfig("http://127.0.0.1:9")) as client:
+    async with Client(ClusterConfig(server="http://127.0.0.1:9")) as client:
         for work in (ends, fails):
             leading = run_while_leader(
                 client,
@@ -244,7 +244,7 @@ async def test_a_lost_lease_ends_the_work_and_says_why(api: ScriptedApi) -> None
         await asyncio.Event().wait()
 
     with capture_logs() as logs:
-        async with Client(ClusterConfig(api.url)) as client, asyncio.timeout(DEADLINE_S):
+        async with Client(ClusterConfig(server=api.url)) as client, asyncio.timeout(DEADLINE_S):
             leading = asyncio.create_task(
                 run_while_leader(
                     client, work, namespace="ns", lease="version", election=Election(), clock=clock, stopping=stopping

@@ -44,7 +44,7 @@ async def api() -> AsyncIterator[ScriptedApi]:
 
 async def carried_out(api: ScriptedApi, *actions: Action, component: str | None = None) -> None:
     """The plan of these, carried out at noon."""
-    async with Client(ClusterConfig(api.url)) as client:
+    async with Client(ClusterConfig(server=api.url)) as client:
         clock = ManualClock(NOON)
         executor = Executor(client, clock) if component is None else Executor(client, clock, component=component)
         await executor.execute(Plan(actions))

@@ -213,7 +213,7 @@ async def test_an_operator_that_is_stopped_leaves_nothing_behind(tmp_path: Path,
         leader_elect=False,
         applies=applies,
     )
-    manager = Manager(ClusterConfig("http://127.0.0.1:9"), options, clock=ManualClock())
+    manager = Manager(ClusterConfig(server="http://127.0.0.1:9"), options, clock=ManualClock())
     before = asyncio.all_tasks()
     with capture_logs() as logs:
         running = asyncio.create_task(manager.run())
@@ -230,7 +230,7 @@ async def test_an_operator_that_is_stopped_leaves_nothing_behind(tmp_path: Path,
 def test_which_signature_stores_an_administrator_has_named(tmp_path: Path) -> None:
     """As ClusterVersion says; none where it says nothing, or is not there."""
     options = Options(release_image=OWN, pod_settings=PLACE, payload=tmp_path)
-    manager = Manager(ClusterConfig("http://127.0.0.1:9"), options)
+    manager = Manager(ClusterConfig(server="http://127.0.0.1:9"), options)
     assert manager.custom_stores() is None
     stores = (SignatureStore(url="https://store.example"),)
     version = cluster_version()
@@ -245,8 +245,8 @@ async def test_a_kind_that_a_release_brings_is_looked_for_at_once(tmp_path: Path
     """By whoever follows it; a kind that nobody follows is nobody's."""
     options = Options(release_image=OWN, pod_settings=PLACE, payload=tmp_path)
     clock = ManualClock()
-    manager = Manager(ClusterConfig("http://127.0.0.1:9"), options, clock=clock)
-    async with scripted_api() as api, Client(ClusterConfig(api.url)) as client:
+    manager = Manager(ClusterConfig(server="http://127.0.0.1:9"), options, clock=clock)
+    async with scripted_api() as api, Client(ClusterConfig(server=api.url)) as client:
         api.answers(failure(403, "Forbidden"))
         following = reflectors(client, manager.caches, "ns", clock)
         facts = OperatorFacts(Release(version="5.0.0", image=OWN), PLACE)

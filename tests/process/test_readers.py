@@ -96,7 +96,7 @@ async def test_who_may_read(
 ) -> None:
     """In as few questions as that takes."""
     reviews.access = access
-    async with Client(ClusterConfig(reviews.api.url)) as client:
+    async with Client(ClusterConfig(server=reviews.api.url)) as client:
         assert await MetricsAuthorizer(client, ManualClock()).refusal(header, "/metrics") == refusal
     assert len(reviews.api.requests) == asked
 
@@ -109,7 +109,7 @@ async def test_how_long_an_answer_counts(reviews: Reviews, allowed: bool, lasts_
     """For that token and that path alone."""
     reviews.access = {"allowed": allowed}
     clock = ManualClock()
-    async with Client(ClusterConfig(reviews.api.url)) as client:
+    async with Client(ClusterConfig(server=reviews.api.url)) as client:
         readers = MetricsAuthorizer(client, clock)
 
         async def asks(token: str = "t", path: str = "/metrics") -> bool:
@@ -129,7 +129,7 @@ async def test_how_long_an_answer_counts(reviews: Reviews, allowed: bool, lasts_
 
 async def test_the_oldest_answers_are_dropped(reviews: Reviews) -> None:
     """Of more than 256; what was asked for again is young."""
-    async with Client(ClusterConfig(reviews.api.url)) as client:
+    async with Client(ClusterConfig(server=reviews.api.url)) as client:
         clock = ManualClock()
         readers = MetricsAuthorizer(client, clock)
         for number in range(256):
@@ -148,7 +148,7 @@ async def test_the_oldest_answers_are_dropped(reviews: Reviews) -> None:
 async def test_four_are_asked_about_at_a_time(reviews: Reviews) -> None:
     """Whoever makes up tokens does not fill the API server's queues."""
     reviews.hold.clear()
-    async with Client(ClusterConfig(reviews.api.url)) as client, asyncio.timeout(90):
+    async with Client(ClusterConfig(server=reviews.api.url)) as client, asyncio.timeout(90):
         readers = MetricsAuthorizer(client, ManualClock())
         asking = [asyncio.create_task(readers.refusal(f"Bearer {number}", "/metrics")) for number in range(12)]
         await eventually(lambda: reviews.open == 4)
@@ -172,7 +172,7 @@ async def test_what_could_not_be_asked_lets_nobody_in(reviews: Reviews, answer: 
         reviews.hold.clear()
     else:
         reviews.api.answers(answer)
-    async with Client(ClusterConfig(reviews.api.url)) as client, asyncio.timeout(90):
+    async with Client(ClusterConfig(server=reviews.api.url)) as client, asyncio.timeout(90):
         readers = MetricsAuthorizer(client, clock)
         asking = asyncio.create_task(readers.refusal("Bearer t", "/metrics"))
         if answer is None:
@@ -192,7 +192,7 @@ async def test_the_api_server_is_asked_every_five_seconds_at_most(reviews: Revie
     """From a process's first moment on, and what it said counts meanwhile."""
     clock, cache = ManualClock(), Cache(Node)
     cache.replace([], "1")
-    async with Client(ClusterConfig(reviews.api.url)) as client:
+    async with Client(ClusterConfig(server=reviews.api.url)) as client:
         readiness = Readiness(client, clock, str, [cache])
         for after_s, asked in ((0, 1), (4.5, 1), (0.5, 2), (1, 2)):
             clock.jump(after_s)
@@ -212,7 +212,7 @@ async def test_a_probe_has_its_answer_within_a_second(reviews: Reviews) -> None:
     """Whatever the API server does."""
     clock = ManualClock()
     reviews.hold.clear()
-    async with Client(ClusterConfig(reviews.api.url)) as client, asyncio.timeout(90):
+    async with Client(ClusterConfig(server=reviews.api.url)) as client, asyncio.timeout(90):
         asking = asyncio.create_task(Readiness(client, clock, str, []).why_not())
         await reviews.api.until_requests(1)
         await clock.advance(0.75)
@@ -224,7 +224,7 @@ async def test_a_probe_has_its_answer_within_a_second(reviews: Reviews) -> None:
 async def test_what_a_process_serves_hangs_on_its_flags(tmp_path: Path, reviews: Reviews) -> None:
     """Nothing where it listens nowhere; metrics for everybody where that was said; all of it ends with the block."""
     clock = SystemClock()
-    async with Client(ClusterConfig(reviews.api.url)) as client, aiohttp.ClientSession() as session:
+    async with Client(ClusterConfig(server=reviews.api.url)) as client, aiohttp.ClientSession() as session:
         for options, refused in (
             (ProcessOptions(), None),
             (ProcessOptions(listen="127.0.0.1:0"), 401),

@@ -390,7 +390,7 @@ def test_a_server_that_does_not_tell_who_asks(place: Server) -> None:
     place.set_cluster_version()
 
     def unknown() -> None:
-        raise NotFound(Status(code=404, message="no such path"), Request("POST", "/"))
+        raise NotFound(Status(code=404, message="no such path"), Request(method="POST", path="/"))
 
     with Between(unknown, ("POST", "selfsubjectreviews"), place.client.config) as client:
         _carry_out(client, "RiskA", accepting.AcceptanceReason("CHG-7"))

@@ -35,7 +35,7 @@ async def api() -> AsyncIterator[ScriptedApi]:
 
 async def test_a_kind_is_asked_for_once_however_many_want_to_know(api: ScriptedApi) -> None:
     """With whether its objects are in namespaces; subresources are none. `forget` asks again."""
-    async with Client(ClusterConfig(api.url)) as client:
+    async with Client(ClusterConfig(server=api.url)) as client:
         kinds = ResourceDiscovery(client)
         several = await asyncio.gather(*(kinds.resource("v1", kind) for kind in ("ConfigMap", "Namespace", "Other")))
         assert several == [
@@ -53,7 +53,7 @@ async def test_a_kind_is_asked_for_once_however_many_want_to_know(api: ScriptedA
 async def test_a_group_that_nobody_serves_has_no_kinds(api: ScriptedApi) -> None:
     """That is an answer, which is kept."""
     api.answers(failure(404, "NotFound"))
-    async with Client(ClusterConfig(api.url)) as client:
+    async with Client(ClusterConfig(server=api.url)) as client:
         kinds = ResourceDiscovery(client)
         for _ in range(2):
             assert await kinds.resource("example.org/v1", "Widget") is None
@@ -63,7 +63,7 @@ async def test_a_group_that_nobody_serves_has_no_kinds(api: ScriptedApi) -> None
 async def test_a_server_that_could_not_say_is_asked_again(api: ScriptedApi) -> None:
     """The failure is whoever asked's, and not remembered."""
     api.answers(failure(403, "Forbidden"), reply({"resources": None}), reply({"resources": CORE}))
-    async with Client(ClusterConfig(api.url)) as client:
+    async with Client(ClusterConfig(server=api.url)) as client:
         kinds = ResourceDiscovery(client)
         with pytest.raises(KubeError):
             await kinds.resource("v1", "ConfigMap")
@@ -81,7 +81,7 @@ async def test_who_gives_up_does_not_take_the_answer_from_others(api: ScriptedAp
         return web.json_response({"resources": CORE})
 
     api.answers(late)
-    async with Client(ClusterConfig(api.url)) as client:
+    async with Client(ClusterConfig(server=api.url)) as client:
         kinds = ResourceDiscovery(client)
         one, other = (asyncio.create_task(kinds.resource("v1", "ConfigMap")) for _ in range(2))
         await api.until_requests(1)
@@ -94,7 +94,7 @@ async def test_who_gives_up_does_not_take_the_answer_from_others(api: ScriptedAp
 
 async def test_what_the_release_defines_is_known_before_anybody_serves_it(api: ScriptedApi) -> None:
     """Until another release is applied; nobody is asked."""
-    async with Client(ClusterConfig(api.url)) as client:
+    async with Client(ClusterConfig(server=api.url)) as client:
         kinds = ResourceDiscovery(client)
         kinds.define(task.manifest for task in tasks(config_map("a", {}), definition("Widget", "widgets")))
         found = await kinds.resource("example.org/v1", "Widget")

@@ -83,7 +83,7 @@ async def scene() -> AsyncIterator[Scene]:
 
     async with scripted_api() as api:
         api.answers(silence)
-        async with Client(ClusterConfig(api.url)) as client:
+        async with Client(ClusterConfig(server=api.url)) as client:
             tracking = ObjectWatches(client, ManualClock(NOON), lambda _: None)
             yield Scene(client, tracking)
             await tracking.close()
@@ -365,7 +365,7 @@ async def server() -> AsyncIterator[Server]:
 
 async def test_a_kind_that_is_not_served_is_asked_for_again(server: Server) -> None:
     """It is named, and the next attempt looks whether it has come; what it is then is not asked for once more."""
-    async with Client(ClusterConfig(server.api.url)) as client:
+    async with Client(ClusterConfig(server=server.api.url)) as client:
         tracking = ObjectWatches(client, ManualClock(NOON), lambda _: None)
         puts = applier(client, tracking, (TASK,), Memory())
         server.serves = False
@@ -392,7 +392,7 @@ async def test_a_kind_that_is_not_served_is_asked_for_again(server: Server) -> N
 )
 async def test_a_write_that_leads_nowhere(server: Server, details: dict[str, Any] | None, looks_again: bool) -> None:
     """Whether the kind is looked up again hangs on what was not found."""
-    async with Client(ClusterConfig(server.api.url)) as client:
+    async with Client(ClusterConfig(server=server.api.url)) as client:
         tracking = ObjectWatches(client, ManualClock(NOON), lambda _: None)
         puts = applier(client, tracking, (TASK,), Memory())
         server.refusal = (404, "NotFound", details)
@@ -435,7 +435,7 @@ async def test_what_cannot_be_carried_out_is_refused_before_anybody_is_asked(ser
     odd, gone = tasks(
         config_map("a", {}, annotations={"release.openshift.io/delete": "maybe"}), config_map("a", {}, annotations=GONE)
     )
-    async with Client(ClusterConfig(server.api.url)) as client:
+    async with Client(ClusterConfig(server=server.api.url)) as client:
         tracking = ObjectWatches(client, ManualClock(NOON), lambda _: None)
         puts = applier(client, tracking, (odd, gone), Memory())
         with pytest.raises(Terminal, match="Invalid delete annotation") as raised:
@@ -452,7 +452,7 @@ async def test_what_cannot_be_carried_out_is_refused_before_anybody_is_asked(ser
 
 async def test_a_job_that_is_over_is_not_run_anew(server: Server) -> None:
     """The daily look passes it by; when the release wants it again, it counts as any other."""
-    async with Client(ClusterConfig(server.api.url)) as client:
+    async with Client(ClusterConfig(server=server.api.url)) as client:
         tracking = ObjectWatches(client, ManualClock(NOON), lambda _: None)
         memory = Memory(finished_jobs={TASK.identity})
         puts = applier(client, tracking, (TASK,), memory)
@@ -487,7 +487,7 @@ async def test_sixteen_requests_at_a_time() -> None:
 
     async with scripted_api() as api:
         api.answers(answer)
-        async with Client(ClusterConfig(api.url)) as client:
+        async with Client(ClusterConfig(server=api.url)) as client:
             tracking = ObjectWatches(client, ManualClock(NOON), lambda _: None)
             puts = applier(client, tracking, many, Memory())
             await _all(puts, many)

@@ -50,7 +50,7 @@ from runup.applying.decide.rendering import LABEL
 from runup.applying.decide.task import Task
 from runup.process.leader_election import cancel
 
-WRITE = Request("PATCH", "/api/v1/namespaces/ns/configmaps/c")
+WRITE = Request(method="PATCH", path="/api/v1/namespaces/ns/configmaps/c")
 GONE = {"release.openshift.io/delete": "true"}
 
 
@@ -91,7 +91,7 @@ class Parts:
 @pytest.fixture
 async def parts() -> AsyncIterator[Parts]:
     """With a client that is never used."""
-    async with Client(ClusterConfig("http://127.0.0.1:9")) as client:
+    async with Client(ClusterConfig(server="http://127.0.0.1:9")) as client:
         yield Parts(client)
 
 
@@ -255,7 +255,7 @@ async def served() -> AsyncIterator[tuple[Parts, Server]]:
     """Parts that ask a server of ConfigMaps, which refuses as it is told."""
     async with scripted_api() as api:
         server = Server(api)
-        async with Client(ClusterConfig(api.url)) as client:
+        async with Client(ClusterConfig(server=api.url)) as client:
             yield Parts(client), server
 
 
@@ -539,7 +539,7 @@ async def test_how_often_the_same_is_told(again_after_s: float, stored: int) -> 
     clock = ManualClock(NOON)
     async with scripted_api() as api:
         api.answers(_stored)
-        async with Client(ClusterConfig(api.url)) as client:
+        async with Client(ClusterConfig(server=api.url)) as client:
             notices = Notices(client, clock)
             await notices.tell(contested_notice(one, ""))
             clock.jump(again_after_s)

@@ -137,7 +137,7 @@ async def test_what_earlier_writers_set_becomes_ours(
 ) -> None:
     """First, and then it is applied once more: what the release has no longer goes by that."""
     server.managers = managers
-    async with Client(ClusterConfig(server.api.url)) as client:
+    async with Client(ClusterConfig(server=server.api.url)) as client:
         found = await object_requests.apply(client, MAPS, config_map("a", {"k": "v"}), warned=lambda _: None)
     assert [target.partition(" ")[0] for target in server.api.targets] == requests
     assert found.metadata.resource_version == str(6 + requests.count("PATCH"))
@@ -151,7 +151,7 @@ async def test_what_earlier_writers_set_becomes_ours(
 async def test_what_is_there_or_not(server: Server, there: bool) -> None:
     """Created where it is not; whether there was something to delete is told."""
     server.there = there
-    async with Client(ClusterConfig(server.api.url)) as client:
+    async with Client(ClusterConfig(server=server.api.url)) as client:
         assert (await object_requests.create(client, MAPS, config_map("a", {})) is None) is there
         assert await object_requests.delete(client, MAPS, "a", NAMESPACE) is there
 
@@ -210,7 +210,7 @@ async def test_what_a_list_says_of_a_workload_counts() -> None:
             api.answers(
                 reply({"metadata": {"resourceVersion": "3"}, "items": [item]}), failure(503, "ServiceUnavailable")
             )
-            async with Client(ClusterConfig(api.url)) as client:
+            async with Client(ClusterConfig(server=api.url)) as client:
                 tracking = ObjectWatches(client, ManualClock(NOON), lambda _: None)
                 await tracking.settled(tracking.follow(kind))
                 found = tracking.get(Identity(kind.group, kind.kind, NAMESPACE, "one"))
@@ -231,7 +231,7 @@ async def test_the_operator_that_is_replaced_leaves_the_rest_for_two_minutes(
 ) -> None:
     """Two of them would write the same in turns; where none comes this one goes on."""
     found = tasks(deployment("own", "registry.example/release:new"), config_map("after", {}))
-    async with Client(ClusterConfig(server.api.url)) as client:
+    async with Client(ClusterConfig(server=server.api.url)) as client:
         tracking = ObjectWatches(client, ManualClock(NOON), lambda _: None)
         cache = tracking.follow(DEPLOYMENTS)
         cache.replace([], "1")
@@ -276,7 +276,7 @@ async def test_what_a_new_operator_concerns_itself_with_is_said_for_it(
     operators = Cache(ClusterOperator)
     if listed:
         operators.put(ClusterOperator(metadata=ObjectMeta(name="a")))
-    async with Client(ClusterConfig(server.api.url)) as client:
+    async with Client(ClusterConfig(server=server.api.url)) as client:
         at = scene(client, tasks(made), operators)
         await at.applier.apply_or_delete(tasks(made)[0])
         assert at.applier.writes == len(writes)
@@ -287,7 +287,7 @@ async def test_what_a_new_operator_concerns_itself_with_is_said_for_it(
 async def test_problems_are_told_in_the_order_of_their_tasks(server: Server) -> None:
     """Whenever they came."""
     found = tasks(*(config_map(name, {}) for name in "abc"))
-    async with Client(ClusterConfig(server.api.url)) as client:
+    async with Client(ClusterConfig(server=server.api.url)) as client:
         at = scene(client, found, Cache(ClusterOperator))
         for task in reversed(found):
             at.run.progress.tell(task, Problem("R", task.identity.name, Effect.NONE))
@@ -302,7 +302,7 @@ async def test_problems_are_told_in_the_order_of_their_tasks(server: Server) -> 
 
 async def test_a_release_without_a_manifest_is_done_at_once(server: Server) -> None:
     """And kept by nobody; the clock goes on by days."""
-    async with Client(ClusterConfig(server.api.url)) as client:
+    async with Client(ClusterConfig(server=server.api.url)) as client:
         at = scene(client, (), Cache(ClusterOperator))
         going = asyncio.create_task(at.run.go())
         await at.clock.advance(0)
@@ -313,7 +313,7 @@ async def test_a_release_without_a_manifest_is_done_at_once(server: Server) -> N
 async def test_an_object_that_drifts_while_it_is_kept_is_put_back_once(server: Server, logs: list[Any]) -> None:
     """However often its watch tells of it meanwhile; what never was done is nobody's to put back."""
     found = tasks(config_map("a", {"k": "v"}), manifest("v1", "ConfigMap", "b", NAMESPACE))
-    async with Client(ClusterConfig(server.api.url)) as client:
+    async with Client(ClusterConfig(server=server.api.url)) as client:
         at = scene(client, found, Cache(ClusterOperator))
         going = asyncio.create_task(at.run.go())
         await eventually(lambda: at.run.completed)

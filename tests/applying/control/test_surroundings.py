@@ -24,7 +24,7 @@ OPERATOR = ("openshift-cluster-version-operator", "cluster-version-operator")
 async def test_what_is_given_before_a_release_is_known() -> None:
     """The operator's own name and nothing else: no owner, no proxy; nobody is asked, and nobody waits."""
     changes: list[None] = []
-    async with Client(ClusterConfig("http://127.0.0.1:9")) as client:
+    async with Client(ClusterConfig(server="http://127.0.0.1:9")) as client:
         gives = ClusterValuesWatcher(client, ManualClock(), OPERATOR, lambda: changes.append(None))
         assert gives.cluster_values == ClusterValues(operator=OPERATOR)
         await gives.settled()
@@ -123,7 +123,7 @@ ALL = tasks(
 async def test_the_internal_address(singletons: Singletons, uri: Any, address: tuple[str, str]) -> None:
     """Host and port where Infrastructure says so, else neither."""
     singletons.objects["infrastructures"] = cluster(status={} if uri is None else {"apiServerInternalURI": uri})
-    async with Client(ClusterConfig(singletons.api.url)) as client:
+    async with Client(ClusterConfig(server=singletons.api.url)) as client:
         gives = ClusterValuesWatcher(client, ManualClock(), OPERATOR, lambda: None)
         gives.wanted(ALL, "u")
         await gives.settled()
@@ -144,7 +144,7 @@ async def test_what_is_given_is_followed(singletons: Singletons) -> None:
         told.append(gives.cluster_values.proxy.http)
         changed.set()
 
-    async with Client(ClusterConfig(singletons.api.url)) as client, asyncio.timeout(90):
+    async with Client(ClusterConfig(server=singletons.api.url)) as client, asyncio.timeout(90):
         gives = ClusterValuesWatcher(client, ManualClock(), OPERATOR, hear)
         gives.wanted(ALL, "u")
         await gives.settled()

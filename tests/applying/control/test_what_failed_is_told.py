@@ -12,8 +12,8 @@ from kubekit.kube.api_errors import Unreachable, error_of_status
 from kubekit.kube.request import Request
 from runup.applying.control.task_errors import KindMissing, problem_of
 
-WRITE = Request("PATCH", "/api/v1/namespaces/ns/configmaps/c")
-LOOK_UP = Request("GET", "/api/v1")
+WRITE = Request(method="PATCH", path="/api/v1/namespaces/ns/configmaps/c")
+LOOK_UP = Request(method="GET", path="/api/v1")
 NAMED = StatusDetails(name="c")
 
 

@@ -92,7 +92,7 @@ async def test_each_is_asked_for_once_and_pending_until_it_is_gone(server: Serve
 
 
 async def _removed(server: Server, told: list[tuple[str, ...]]) -> None:
-    async with Client(ClusterConfig(server.api.url)) as client, asyncio.timeout(90):
+    async with Client(ClusterConfig(server=server.api.url)) as client, asyncio.timeout(90):
         deleting = ObjectDeleter(client, ManualClock(NOON), lambda urgent: told.append(deleting.pending) or _is(urgent))
         await deleting.delete(A, None)
         assert server.deletions == []
@@ -120,7 +120,7 @@ def _is(urgent: bool) -> None:
 async def test_what_is_followed_and_why_it_cannot_be(server: Server) -> None:
     """Every kind once; the first list, or the reason for having none, is waited for."""
     changed: list[Identity] = []
-    async with Client(ClusterConfig(server.api.url)) as client, asyncio.timeout(90):
+    async with Client(ClusterConfig(server=server.api.url)) as client, asyncio.timeout(90):
         tracking = ObjectWatches(client, ManualClock(NOON), changed.append)
         assert not tracking.follows("", "ConfigMap")
         cache = tracking.follow(MAPS)

@@ -49,7 +49,7 @@ async def scene() -> AsyncIterator[Scene]:
     clock = ManualClock(NOON)
     woken: list[Progress] = []
     operators, hurried = Cache(ClusterOperator), list[tuple[str, str]]()
-    async with Client(ClusterConfig("http://127.0.0.1:9")) as client:
+    async with Client(ClusterConfig(server="http://127.0.0.1:9")) as client:
         worker = Worker(
             client,
             clock,
@@ -174,7 +174,7 @@ async def test_a_kind_that_cannot_be_followed(code: int, logged: list[str]) -> N
     answer = reply({"resources": []}) if code == 200 else failure(code, "Forbidden" if code == 403 else "NotFound")
     async with scripted_api() as api:
         api.answers(answer)
-        async with Client(ClusterConfig(api.url)) as client:
+        async with Client(ClusterConfig(server=api.url)) as client:
             worker = Worker(
                 client,
                 ManualClock(NOON),

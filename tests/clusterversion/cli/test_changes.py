@@ -30,7 +30,7 @@ async def test_a_version_that_is_gone_at_once_is_asked_for_at_intervals() -> Non
     start = ClusterVersion(metadata=ObjectMeta(name="version", resource_version="1"))
     async with scripted_api() as api:
         api.answers(handler)
-        with SyncClient(ClusterConfig(api.url), clock=clock) as client:
+        with SyncClient(ClusterConfig(server=api.url), clock=clock) as client:
             looks = (look for look in changes(client, start, clock) if look.cluster is not None)
             before = clock.monotonic()
             # The start, and so many reads.

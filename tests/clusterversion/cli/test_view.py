@@ -223,7 +223,7 @@ def test_a_connection_that_stays_lost(capfd: pytest.CaptureFixture[str]) -> None
 
 def test_a_version_that_is_too_old_and_a_server_that_is_away_then(capfd: pytest.CaptureFixture[str]) -> None:
     """Reading anew is tried as long as watching is."""
-    gone = Gone(Status(code=410, message="too old"), Request("GET", "/x"))
+    gone = Gone(Status(code=410, message="too old"), Request(method="GET", path="/x"))
     came, lines, _ = waited([gone, REFUSED, [running("7 checks done.", "True")], REFUSED], capfd)
     assert came.completed
     assert lines == ["starting.", AWAY_LINE, "The API server answers again.", "7 checks done."]

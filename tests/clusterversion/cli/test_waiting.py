@@ -139,7 +139,7 @@ class Playing:
     def __init__(self, clock: ManualClock, *steps: tuple[float, Any]) -> None:
         self.clock = clock
         self.steps = list(steps)
-        self.history: Any = NotFound(Status(code=404, message="no report"), Request("GET", "/"))
+        self.history: Any = NotFound(Status(code=404, message="no report"), Request(method="GET", path="/"))
         self.asked_for_history = 0
 
     def watch(self, kind: Any, **how: Any) -> Iterator[Any]:
@@ -192,7 +192,7 @@ def test_how_long_a_failure_may_heal(name: str) -> None:
     clock = ManualClock()
     clock.jump(100)
     client = Playing(clock, *steps)
-    client.history = NotFound(Status(code=404, message="no report"), Request("GET", "/"))
+    client.history = NotFound(Status(code=404, message="no report"), Request(method="GET", path="/"))
     found = played(client)
     assert bool(found.failed) is failed
     # A report that is not there yet is looked for for two seconds more.

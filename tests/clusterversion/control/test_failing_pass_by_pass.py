@@ -148,7 +148,7 @@ async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
     async with scripted_api() as api:
         world = World.new()
         world.settle()
-        async with Client(ClusterConfig(api.url)) as client:
+        async with Client(ClusterConfig(server=api.url)) as client:
             made = Scene(api, client, world, ManualClock(world.now), tmp_path)
             api.answers(made.answer)
             yield made

@@ -274,7 +274,7 @@ async def test_too_many_requests(world: World, monkeypatch: pytest.MonkeyPatch) 
 @pytest.fixture
 async def closed(process: JudgingProcess, tmp_path: Path) -> AsyncIterator[tuple[World, Reviews]]:
     """A console with a login, and the API server that it asks."""
-    async with scripted_api() as api, Client(ClusterConfig(api.url)) as client:
+    async with scripted_api() as api, Client(ClusterConfig(server=api.url)) as client:
         reviews = Reviews(api)
         async with served(process, tmp_path, Logins(client, SystemClock())) as world:
             yield world, reviews
@@ -357,7 +357,7 @@ async def test_logins_that_are_never_sent_whole(process: JudgingProcess, tmp_pat
     clock = ManualClock()
     async with AsyncExitStack() as ending:
         api = await ending.enter_async_context(scripted_api())
-        client = await ending.enter_async_context(Client(ClusterConfig(api.url)))
+        client = await ending.enter_async_context(Client(ClusterConfig(server=api.url)))
         Reviews(api)
         world = await ending.enter_async_context(served(process, tmp_path, Logins(client, clock), clock=clock))
         _, _, answer = await world.ask("/login", "POST", data={"token": "t"})
@@ -402,7 +402,7 @@ async def test_a_busy_console_is_not_ill(world: World, monkeypatch: pytest.Monke
 async def test_an_api_server_that_does_not_answer(process: JudgingProcess, tmp_path: Path) -> None:
     """Nobody gets in."""
     async with scripted_api() as api:
-        gone = ClusterConfig(api.url)
+        gone = ClusterConfig(server=api.url)
     async with Client(gone) as client, served(process, tmp_path, Logins(client, SystemClock())) as world:
         status, text, answer = await world.ask("/login", "POST", data={"token": "t"})
     assert (status, "could not be asked who this is" in text) == (503, True)
@@ -464,7 +464,7 @@ async def test_a_login_is_not_ended_by_others(closed: tuple[World, Reviews], hea
 async def test_a_stream_ends_with_its_login(process: JudgingProcess, tmp_path: Path) -> None:
     """Nothing is sent any more to whoever has the cookie, also on a page that was opened before."""
     clock = ManualClock()
-    async with scripted_api() as api, Client(ClusterConfig(api.url)) as client:
+    async with scripted_api() as api, Client(ClusterConfig(server=api.url)) as client:
         Reviews(api)
         async with served(process, tmp_path, Logins(client, clock), clock=clock) as world:
             cookie = await _cookie(world)

@@ -139,7 +139,7 @@ async def test_pull_secrets(tmp_path: Path, client: Client) -> None:
     layout = layout_in(tmp_path)
     made = put_image(layout, [Made("opt/lib/modules/6.1.0/a.ko")])
     with docker_registry(tmp_path, {"ann": "word"}) as host:
-        pushing = Access(Credentials((AuthFile("test", {host: Login("ann", "word")}),)))
+        pushing = Access(credentials=Credentials((AuthFile("test", {host: Login("ann", "word")}),)))
         RegistryClient(pushing).push(layout, made.digest, parse(f"{host}/kmods/a:1"))
         registries = ClusterRegistries(client, Access(attempts=1, inner=frozenset({host})))
 

@@ -239,7 +239,7 @@ class Scene:
 @pytest.fixture
 async def scene() -> AsyncIterator[Scene]:
     """With nothing in it."""
-    async with scripted_api() as api, Client(ClusterConfig(api.url)) as client:
+    async with scripted_api() as api, Client(ClusterConfig(server=api.url)) as client:
         yield Scene(api, client)
 
 
@@ -684,7 +684,7 @@ async def test_by_what_a_cluster_builds(answer: Callable[..., Any], found: Runne
     clock, caches, told = ManualClock(NOON), Caches(), list[int]()
     async with scripted_api() as api:
         api.answers(answer, failure(403, "Forbidden"))
-        async with Client(ClusterConfig(api.url), clock=ManualClock(NOON)) as client:
+        async with Client(ClusterConfig(server=api.url), clock=ManualClock(NOON)) as client:
             runners = Runners(client, caches, clock, lambda: told.append(1), builds=True)
             running = asyncio.create_task(runners.run())
             await eventually(lambda: again_s in [round(each) for each in clock.sleeping])
@@ -781,7 +781,7 @@ async def test_how_long_an_answer_took_is_measured() -> None:
 
 async def test_a_process_says_what_it_waits_for() -> None:
     """The probe's answer names the kind."""
-    made = Process(ClusterConfig("http://127.0.0.1:9"), Options())
+    made = Process(ClusterConfig(server="http://127.0.0.1:9"), Options())
     assert made.not_ready() == "PreflightValidationOCP is not listed yet"
     for cache in made.caches.all():
         cache.replace([], "1")
@@ -792,7 +792,7 @@ async def test_a_process_says_what_it_waits_for() -> None:
 
 async def test_a_process_that_is_stopped_leaves_nothing_behind() -> None:
     """It says that it starts; what follows the cluster, and what is asked, ends with it."""
-    made = Process(ClusterConfig("http://127.0.0.1:9"), Options(leader_elect=False), clock=ManualClock(NOON))
+    made = Process(ClusterConfig(server="http://127.0.0.1:9"), Options(leader_elect=False), clock=ManualClock(NOON))
     before = asyncio.all_tasks()
     with capture_logs() as logs:
         running = asyncio.create_task(made.run())

@@ -419,7 +419,7 @@ def test_a_name_is_quoted_as_in_any_path(name: str) -> None:
 @given(st.lists(st.tuples(_ANY, _ANY), min_size=1))
 def test_a_query_is_encoded_as_any_form_is(query: list[tuple[str, str]]) -> None:
     """So do most queries."""
-    assert Request("GET", "/p", tuple(query)).target == f"/p?{urlencode(query)}"
+    assert Request(method="GET", path="/p", query=tuple(query)).target == f"/p?{urlencode(query)}"
 
 
 def _parts(text: str) -> tuple[str, str | None, int | None, str] | type[ValueError]:
@@ -526,9 +526,11 @@ def test_an_object_that_is_asked_for_by_name_and_does_not_fit_is_named() -> None
         pytest.param(calls.apply(NODES, MAP, field_manager="m").request, True, id="apply"),
         pytest.param(calls.merge_patch(NODES, "n", {}).request, True, id="merge patch"),
         pytest.param(calls.create(NODES, MAP).request, False, id="create"),
-        pytest.param(Request("HEAD", "/"), True, id="head"),
-        pytest.param(Request("PATCH", "/"), False, id="a patch of no kind"),
-        pytest.param(Request("POST", "/", headers=(("Content-Type", calls.APPLY),)), False, id="a post of a patch"),
+        pytest.param(Request(method="HEAD", path="/"), True, id="head"),
+        pytest.param(Request(method="PATCH", path="/"), False, id="a patch of no kind"),
+        pytest.param(
+            Request(method="POST", path="/", headers=(("Content-Type", calls.APPLY),)), False, id="a post of a patch"
+        ),
         pytest.param(calls.json_patch(NODES, "n", []).request, False, id="json patch"),
     ],
 )

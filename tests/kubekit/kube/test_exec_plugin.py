@@ -266,7 +266,7 @@ def test_what_a_plugin_is_told_of_an_unchecked_cluster(plugin: Plugin) -> None:
 
 def test_a_plugins_environment_is_not_printed() -> None:
     """It may hold secrets."""
-    spec = ExecSpec(V1, "plugin", ("a",), (("X", "hush"),))
+    spec = ExecSpec(api_version=V1, command="plugin", args=("a",), env=(("X", "hush"),))
     assert repr(spec) == "ExecSpec(command='plugin', args=('a',))"
 
 
@@ -286,7 +286,7 @@ def test_half_a_credential(status: dict[str, str] | None, says: str) -> None:
     """It is none."""
     printed = {"apiVersion": V1, "kind": "ExecCredential", "status": status}
     with pytest.raises(ConfigError) as caught:
-        read_credential(ExecSpec(V1, "plugin"), json.dumps(printed).encode())
+        read_credential(ExecSpec(api_version=V1, command="plugin"), json.dumps(printed).encode())
     assert caught.value.message == f"the credential plugin plugin printed {says}"
 
 

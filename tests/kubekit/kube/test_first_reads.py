@@ -115,7 +115,7 @@ def _groups(*versions: str) -> Handler:
 async def test_what_a_server_lacks(answer: Handler, lacking: bool) -> None:
     """Only what it says itself; it is asked once for all kinds, and never for those of the core."""
     beta = msgspec.structs.replace(resource_of(Deployment), version="v1beta1")
-    async with scripted_api() as api, Client(ClusterConfig(api.url)) as client:
+    async with scripted_api() as api, Client(ClusterConfig(server=api.url)) as client:
         api.answers(answer)
         reads = FirstReads(ManualClock(), client)
         assert await reads.lacks(PODS) is False
@@ -128,7 +128,7 @@ async def test_what_a_server_lacks(answer: Handler, lacking: bool) -> None:
 async def test_a_server_that_does_not_answer_holds_nobody_up() -> None:
     """For longer than a list may wait."""
     clock = ManualClock()
-    async with scripted_api() as api, Client(ClusterConfig(api.url)) as client:
+    async with scripted_api() as api, Client(ClusterConfig(server=api.url)) as client:
         api.answers(stream(hold=True))
         asked = asyncio.create_task(FirstReads(clock, client).lacks(resource_of(Deployment)))
         async with asyncio.timeout(GUARD_S):

@@ -12,7 +12,7 @@ from kubekit.kube import api_errors
 from kubekit.kube.api_errors import ApiError, Transient, error_of
 from kubekit.kube.request import Request
 
-REQUEST = Request("GET", "/api/v1/nodes/a")
+REQUEST = Request(method="GET", path="/api/v1/nodes/a")
 
 
 def _status(code: int, reason: str, **more: Any) -> bytes:

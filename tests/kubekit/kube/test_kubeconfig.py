@@ -295,7 +295,7 @@ def test_kubeconfig_goes_before_home(tmp_path: Path) -> None:
 def test_a_credential_is_not_printed() -> None:
     """Nor what a configuration has of one."""
     assert repr(Credential("Bearer hush", b"hush", b"hush")) == "Credential(...)"
-    assert repr(ClusterConfig("https://h", context="c")) == "ClusterConfig(server='https://h', context='c')"
+    assert repr(ClusterConfig(server="https://h", context="c")) == "ClusterConfig(server='https://h', context='c')"
 
 
 @pytest.mark.parametrize("token", ["a\nb", "a\tb", "a\x7f", "caf\u00e9"])

@@ -202,7 +202,7 @@ class Election:
 
     async def registers(self, name: str, start: datetime, rand: float = 0.0, retry_s: float = 2) -> Candidate:
         """A new candidate, whose first request is on its way."""
-        client = await self._stack.enter_async_context(Client(ClusterConfig(self.api.url)))
+        client = await self._stack.enter_async_context(Client(ClusterConfig(server=self.api.url)))
         made = Candidate(name, client, self.diary, start, self.server.holder, rand, retry_s)
         self.candidates.append(made)
         return made
@@ -456,9 +456,9 @@ async def test_a_leader_that_slept_too_long_asks_nobody(election: Election) -> N
     assert election.server.holder() == ""
 
 
-WRITE = Request("PATCH", "/apis/config.openshift.io/v1/clusterversions/version/status")
+WRITE = Request(method="PATCH", path="/apis/config.openshift.io/v1/clusterversions/version/status")
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/ns/leases"
-OF_THE_LEASE = Request("PATCH", f"{LEASES}/version")
+OF_THE_LEASE = Request(method="PATCH", path=f"{LEASES}/version")
 # Writes after the leader's time: method, path, and whether they are sent.
 AFTER_THE_TIME = {
     "the Lease": ("PATCH", f"{LEASES}/version", True),
@@ -493,7 +493,7 @@ async def test_only_the_lease_itself_is_written_after_the_time(
     """Others' Leases are objects as any other."""
     one = await election.stands("one")
     one.clock.jump(10)
-    assert one.elector.may_write(Request(method, path)) is may
+    assert one.elector.may_write(Request(method=method, path=path)) is may
 
 
 async def test_writes_end_when_the_lease_is_stolen(election: Election) -> None:
@@ -592,7 +592,7 @@ def test_durations_that_would_make_two_leaders_are_refused(lease: float, deadlin
     """The lease must outlast the deadline, and that the retries."""
     with pytest.raises(ValueError, match="outlast"):
         LeaderElector(
-            Client(ClusterConfig("http://h")),
+            Client(ClusterConfig(server="http://h")),
             namespace="ns",
             name="n",
             identity="i",

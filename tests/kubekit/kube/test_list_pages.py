@@ -120,7 +120,7 @@ async def test_the_next_page_is_on_its_way_while_this_one_is_taken_in() -> None:
         return obj
 
     with two_pages(asked) as url:
-        async with Client(ClusterConfig(url)) as client:
+        async with Client(ClusterConfig(server=url)) as client:
             found = await client.listing(Node, keep=keep)
     assert [obj.metadata.name for obj in found.items] == ["a", "b"]
     assert seen == {"a": True, "b": True}
@@ -132,7 +132,7 @@ async def test_a_page_that_nobody_waits_for_any_more_is_given_up() -> None:
     async def first(_request: object) -> web.StreamResponse:
         return web.Response(body=b'{"metadata":{"continue":"t"},"items":"none"}', content_type="application/json")
 
-    async with scripted_api() as api, Client(ClusterConfig(api.url)) as client:
+    async with scripted_api() as api, Client(ClusterConfig(server=api.url)) as client:
         api.answers(first, silence)
         with pytest.raises(DecodeError):
             await client.listing(Node)

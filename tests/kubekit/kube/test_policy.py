@@ -81,11 +81,11 @@ def test_a_connection_that_broke(request_: Request, reused: bool, again: bool) -
 
 def test_the_headers_of_a_request() -> None:
     """Who asks, whatever for, on whose behalf; nothing of a credential where there is none."""
-    config = ClusterConfig("https://h", headers=(("Impersonate-User", "u"),))
+    config = ClusterConfig(server="https://h", headers=(("Impersonate-User", "u"),))
     sent = [("User-Agent", "me"), ("Accept-Encoding", "identity"), ("Accept", "application/json")]
     who = [("Authorization", "Bearer t")]
     assert headers_of(GET, config, Credential("Bearer t"), "me") == [*sent, ("Impersonate-User", "u"), *who]
-    assert headers_of(GET, ClusterConfig("https://h"), Credential(), "me") == sent
+    assert headers_of(GET, ClusterConfig(server="https://h"), Credential(), "me") == sent
 
 
 def no_reason(error: ssl.SSLError, reason: str | None) -> ssl.SSLError:
@@ -122,6 +122,6 @@ def not_trusted() -> ssl.SSLCertVerificationError:
 )
 def test_why_there_was_no_answer(error: Exception, detail: str, refused: bool) -> None:
     """In words, with the server; whether nobody listens there is told apart."""
-    made = unreachable_error(ClusterConfig("https://h"), error)
+    made = unreachable_error(ClusterConfig(server="https://h"), error)
     assert (made.detail, made.refused, made.server, made.address) == (detail, refused, "https://h", "h:443")
     assert str(made) == f"could not reach https://h: {detail}"

@@ -71,7 +71,7 @@ class World:
 @pytest.fixture
 async def world() -> AsyncIterator[World]:
     """A reflector that is started by `go`."""
-    async with scripted_api() as api, Client(ClusterConfig(api.url)) as client:
+    async with scripted_api() as api, Client(ClusterConfig(server=api.url)) as client:
         made = World(api)
         made.client = client  # type: ignore[attr-defined]
         yield made
@@ -412,7 +412,7 @@ async def test_the_cache_ends_up_equal_to_the_server(
     operations: list[tuple[str, str, str]], cuts: list[int], forget: list[bool]
 ) -> None:
     """Whatever happens, and wherever connections are cut: objects, index, and the sum of what listeners heard."""
-    async with scripted_api() as api, Client(ClusterConfig(api.url)) as client:
+    async with scripted_api() as api, Client(ClusterConfig(server=api.url)) as client:
         server = FlakyServer(list(cuts), list(forget))
         api.answers(server.answer)  # type: ignore[arg-type]
         clock = ManualClock()
@@ -472,7 +472,7 @@ async def test_of_a_page_only_what_is_kept_outlives_it() -> None:
 
         return handler
 
-    async with scripted_api() as api, Client(ClusterConfig(api.url)) as client:
+    async with scripted_api() as api, Client(ClusterConfig(server=api.url)) as client:
         api.answers(
             told(node_list(node("a", 1, color="red"), version=5, token="t"), "first page"),
             told(node_list(node("b", 2), version=5), "second page"),

@@ -56,7 +56,7 @@ class Run:
 @asynccontextmanager
 async def running(*script: Handler, kind: Any = Node, **options: Any) -> AsyncIterator[Run]:
     """A reflector on that script."""
-    async with scripted_api() as api, Client(ClusterConfig(api.url)) as client:
+    async with scripted_api() as api, Client(ClusterConfig(server=api.url)) as client:
         api.answers(*script)
         run = Run(api, client, kind, options)
         try:
@@ -294,7 +294,7 @@ async def test_what_was_undecodable_and_deleted() -> None:
         assert (len(run.cache), run.cache.undecoded) == (1, ())
 
 
-ASKED = Request("GET", "/")
+ASKED = Request(method="GET", path="/")
 
 
 def refused(kind: Callable[..., api_errors.ApiError]) -> api_errors.ApiError:
@@ -337,7 +337,7 @@ async def test_a_watch_waits_for_the_first_evaluation_and_misses_nothing() -> No
 async def test_a_kind_that_is_not_served_is_not_listed_until_somebody_sees_its_definition() -> None:
     """One answer tells of all of them. Once it was hurried, it is soon asked for again if it is not there yet."""
     groups = reply({"groups": [{"name": "batch", "versions": [{"groupVersion": "apps/v1"}]}]})
-    async with scripted_api() as api, Client(ClusterConfig(api.url)) as client:
+    async with scripted_api() as api, Client(ClusterConfig(server=api.url)) as client:
         api.answers(groups, failure(404, "NotFound"), reply({"metadata": {"resourceVersion": "5"}, "items": []}), HOLD)
         first_reads = FirstReads(ManualClock(), client)
         first_reads.begin_watches()

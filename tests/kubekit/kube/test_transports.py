@@ -118,7 +118,7 @@ async def test_what_is_sent(api: ScriptedApi, transport: Transport) -> None:
     """Path under the server's own, body, who asks and on whose behalf."""
     api.answers(reply(MAP))
     config = ClusterConfig(
-        api.url + "/prefix",
+        server=api.url + "/prefix",
         auth=Static(Credential(authorization="Bearer t")),
         headers=(("Impersonate-Group", "g"), ("Impersonate-Group", "h")),
     )
@@ -135,7 +135,7 @@ async def test_what_is_sent(api: ScriptedApi, transport: Transport) -> None:
 async def test_an_encoded_name_arrives_as_it_was(api: ScriptedApi, transport: Transport) -> None:
     """The path is not encoded twice."""
     api.answers(reply(node("a b", 1)))
-    await transport.use(ClusterConfig(api.url)).send(calls.get(Node, "a b?c"))
+    await transport.use(ClusterConfig(server=api.url)).send(calls.get(Node, "a b?c"))
     assert api.requests[0].raw_path == "/api/v1/nodes/a%20b%3Fc"
 
 
@@ -143,7 +143,7 @@ async def test_an_error_is_its_status(api: ScriptedApi, transport: Transport) ->
     """The server's own words, and the request that they answer."""
     api.answers(failure(404, "NotFound", 'nodes "a" not found'))
     with pytest.raises(api_errors.NotFound, match='nodes "a" not found') as caught:
-        await transport.use(ClusterConfig(api.url)).send(GET)
+        await transport.use(ClusterConfig(server=api.url)).send(GET)
     assert caught.value.request == GET.request
 
 
@@ -155,14 +155,14 @@ async def test_a_redirect_is_not_followed(api: ScriptedApi, transport: Transport
 
     api.answers(elsewhere, reply(node("a", 1)))
     with pytest.raises(api_errors.ApiError, match="status code 307"):
-        await transport.use(ClusterConfig(api.url)).send(GET)
+        await transport.use(ClusterConfig(server=api.url)).send(GET)
     assert len(api.requests) == 1
 
 
 async def test_the_connection_is_kept(api: ScriptedApi, transport: Transport) -> None:
     """A second call does not connect again, an error in between neither."""
     api.answers(reply(node("a", 1)), failure(404, "NotFound"), reply(node("a", 1)))
-    transport.use(ClusterConfig(api.url))
+    transport.use(ClusterConfig(server=api.url))
     await transport.send(GET)
     with pytest.raises(api_errors.NotFound):
         await transport.send(GET)
@@ -174,7 +174,7 @@ async def test_the_connection_is_kept(api: ScriptedApi, transport: Transport) ->
 async def test_a_server_that_says_when_is_asked_then(api: ScriptedApi, transport: Transport, code: int) -> None:
     """Retry-After is honoured in place, for a create too: the server did nothing yet."""
     api.answers(failure(code, "", Retry_After="2"), failure(code, "", Retry_After="3"), reply(MAP))
-    assert await transport.use(ClusterConfig(api.url)).send(CREATE) == MAP
+    assert await transport.use(ClusterConfig(server=api.url)).send(CREATE) == MAP
     assert transport.clock.monotonic() == 5
 
 
@@ -186,7 +186,7 @@ async def test_patience_ends(api: ScriptedApi, transport: Transport, seconds: st
     """Then the caller hears of it, and for how long it should wait."""
     api.answers(failure(429, "TooManyRequests", Retry_After=seconds))
     with pytest.raises(api_errors.TooManyRequests) as caught:
-        await transport.use(ClusterConfig(api.url)).send(GET)
+        await transport.use(ClusterConfig(server=api.url)).send(GET)
     assert caught.value.retry_after_s == float(seconds)
     assert (len(api.requests), transport.clock.monotonic()) == (asked, waited)
 
@@ -195,7 +195,7 @@ async def test_a_server_error_without_a_date_is_not_repeated(api: ScriptedApi, t
     """It may have done something before it failed."""
     api.answers(failure(500, "InternalError"))
     with pytest.raises(api_errors.ServerError):
-        await transport.use(ClusterConfig(api.url)).send(CREATE)
+        await transport.use(ClusterConfig(server=api.url)).send(CREATE)
     assert len(api.requests) == 1
 
 
@@ -209,7 +209,7 @@ async def test_a_refused_token_is_read_again_once(api: ScriptedApi, transport: T
         return await failure(401, "Unauthorized")(request)
 
     api.answers(renew, reply(node("a", 1)), failure(401, "Unauthorized"))
-    transport.use(ClusterConfig(api.url, auth=TokenFile(path)))
+    transport.use(ClusterConfig(server=api.url, auth=TokenFile(path)))
     await transport.send(GET)
     assert [request.headers["Authorization"] for request in api.requests] == ["Bearer one", "Bearer two"]
     with pytest.raises(api_errors.Unauthorized):
@@ -223,7 +223,7 @@ async def test_an_idle_connection_that_was_dropped_is_replaced(
 ) -> None:
     """What may be sent twice is sent again over a new connection."""
     api.answers(reply(node("a", 1)), cut_off, reply(node("a", 1)))
-    transport.use(ClusterConfig(api.url))
+    transport.use(ClusterConfig(server=api.url))
     await transport.send(GET)
     await transport.send(call)
     assert len(api.requests) == 3
@@ -232,7 +232,7 @@ async def test_an_idle_connection_that_was_dropped_is_replaced(
 async def test_a_create_is_never_sent_twice(api: ScriptedApi, transport: Transport) -> None:
     """Whether it arrived is unknown, and the error says that there was no answer."""
     api.answers(reply(node("a", 1)), cut_off, reply(MAP))
-    transport.use(ClusterConfig(api.url))
+    transport.use(ClusterConfig(server=api.url))
     await transport.send(GET)
     with pytest.raises(api_errors.Unreachable):
         await transport.send(CREATE)
@@ -242,7 +242,7 @@ async def test_a_create_is_never_sent_twice(api: ScriptedApi, transport: Transpo
 async def test_a_server_that_always_hangs_up_is_given_up(api: ScriptedApi, transport: Transport) -> None:
     """There is no endless reconnecting."""
     api.answers(reply(node("a", 1)), cut_off)
-    transport.use(ClusterConfig(api.url))
+    transport.use(ClusterConfig(server=api.url))
     await transport.send(GET)
     with pytest.raises(api_errors.Unreachable):
         await transport.send(GET)
@@ -267,7 +267,7 @@ async def test_each_repetition_of_a_write_is_asked_about(api: ScriptedApi, call:
         asked.append(request.method)
         return next(answers)
 
-    async with Client(ClusterConfig(api.url), clock=clock) as client, ticking(clock):
+    async with Client(ClusterConfig(server=api.url), clock=clock) as client, ticking(clock):
         # There is a connection by then, as there is where work begins.
         await client.send(GET)
         client.fence(may_write)
@@ -288,7 +288,7 @@ async def test_a_slow_server(api: ScriptedApi, transport: Transport) -> None:
     However long a connection may take.
     """
     api.answers(reply(node("a", 1)), silence)
-    transport.use(ClusterConfig(api.url), timeouts=Timeouts(connect_s=900, answer_s=0.3))
+    transport.use(ClusterConfig(server=api.url), timeouts=Timeouts(connect_s=900, answer_s=0.3))
     await transport.send(GET)
     with pytest.raises(api_errors.Unreachable, match="no answer in time"):
         await transport.send(GET)
@@ -308,7 +308,7 @@ async def test_a_cut_answer(api: ScriptedApi, transport: Transport) -> None:
 
     api.answers(half, reply(node("a", 1)))
     with pytest.raises(api_errors.Unreachable, match="before the answer was complete"):
-        await transport.use(ClusterConfig(api.url)).send(GET)
+        await transport.use(ClusterConfig(server=api.url)).send(GET)
     # The next question has a connection of its own, and an answer.
     await transport.send(GET)
 
@@ -319,7 +319,7 @@ async def test_nobody_listens(transport: Transport) -> None:
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
         with pytest.raises(api_errors.Unreachable) as caught:
-            await transport.use(ClusterConfig(f"http://127.0.0.1:{port}")).send(GET)
+            await transport.use(ClusterConfig(server=f"http://127.0.0.1:{port}")).send(GET)
     assert (caught.value.refused, caught.value.address) == (True, f"127.0.0.1:{port}")
     assert caught.value.server in caught.value.message
 
@@ -327,7 +327,7 @@ async def test_nobody_listens(transport: Transport) -> None:
 async def test_all_pages_are_one_list(api: ScriptedApi, transport: Transport) -> None:
     """Pages of 500 follow their tokens; the version is the first one's, even if a server has another on each page."""
     api.answers(node_list(node("a", 1), version=5, token="t"), node_list(node("b", 6), version=7))
-    assert await transport.use(ClusterConfig(api.url)).list_all() == (["a", "b"], "5")
+    assert await transport.use(ClusterConfig(server=api.url)).list_all() == (["a", "b"], "5")
     assert api.targets == ["GET /api/v1/nodes?limit=500", "GET /api/v1/nodes?limit=500&continue=t"]
 
 
@@ -339,7 +339,7 @@ async def test_a_list_is_asked_for_by_namespace_and_selectors(api: ScriptedApi, 
         return web.json_response({"items": items, "metadata": {"resourceVersion": "5", "continue": "t"}})
 
     api.answers(first, node_list(node("b", 2), version=5))
-    client = transport.use(ClusterConfig(api.url)).clients[-1]
+    client = transport.use(ClusterConfig(server=api.url)).clients[-1]
     options: dict[str, Any] = {"label_selector": "a=b", "field_selector": "c", "resource": MAPS}
     if isinstance(client, Client):
         found = await client.listing(Node, "ns", **options)
@@ -358,7 +358,7 @@ async def test_a_list_with_one_that_cannot_be_read(api: ScriptedApi, transport: 
     odd = node("a", 1) | {"status": {"conditions": [{"type": "Ready", "status": "true"}]}}
     api.answers(node_list(node("b", 1), odd, version=5))
     with pytest.raises(DecodeError, match="Node a cannot be read: Invalid enum value 'true'"):
-        await transport.use(ClusterConfig(api.url)).list_all()
+        await transport.use(ClusterConfig(server=api.url)).list_all()
 
 
 @pytest.mark.parametrize("answers", [1, 2], ids=["at first", "in one piece, too"])
@@ -367,14 +367,14 @@ async def test_a_list_that_is_gone_at_once_is_an_error(api: ScriptedApi, transpo
     gone = failure(410, "Expired")
     api.answers(*([node_list(node("a", 1), version=5, token="t"), gone] if answers == 2 else []), gone)
     with pytest.raises(api_errors.Gone):
-        await transport.use(ClusterConfig(api.url)).list_all()
+        await transport.use(ClusterConfig(server=api.url)).list_all()
     assert len(api.requests) == (3 if answers == 2 else 1)
 
 
 async def test_who_asks_is_said(api: ScriptedApi, transport: Transport) -> None:
     """By name and version; nothing of a credential where there is none, and no packing."""
     api.answers(reply(node("a", 1)))
-    await transport.use(ClusterConfig(api.url)).send(GET)
+    await transport.use(ClusterConfig(server=api.url)).send(GET)
     headers = api.requests[0].headers
     assert headers["User-Agent"] == f"runup/{__version__}"
     assert headers["Accept-Encoding"] == "identity"
@@ -384,7 +384,7 @@ async def test_who_asks_is_said(api: ScriptedApi, transport: Transport) -> None:
 async def test_a_client_that_was_closed_connects_again(api: ScriptedApi, transport: Transport) -> None:
     """And closing it twice is no matter."""
     api.answers(reply(node("a", 1)))
-    transport.use(ClusterConfig(api.url))
+    transport.use(ClusterConfig(server=api.url))
     await transport.close()
     for _ in range(2):
         await transport.send(GET)
@@ -398,7 +398,7 @@ async def test_a_client_that_was_closed_connects_again(api: ScriptedApi, transpo
 async def test_a_server_that_closes_after_its_answer(api: ScriptedApi, transport: Transport) -> None:
     """The next request has a connection of its own, also one that may not be sent twice."""
     api.answers(reply(MAP, Connection="close"))
-    transport.use(ClusterConfig(api.url))
+    transport.use(ClusterConfig(server=api.url))
     for _ in range(2):
         assert await transport.send(CREATE) == MAP
     assert len({id(request.protocol) for request in api.requests}) == 2
@@ -421,7 +421,7 @@ class Changing(Static, frozen=True):
 async def test_another_certificate_has_another_connection(api: ScriptedApi, transport: Transport) -> None:
     """The server knows a connection by the one that it was made with; the same one needs no other."""
     api.answers(reply(node("a", 1)))
-    transport.use(ClusterConfig(api.url, auth=Changing(given=[b"", b"1", b"1", b"2"])))
+    transport.use(ClusterConfig(server=api.url, auth=Changing(given=[b"", b"1", b"1", b"2"])))
     for _ in range(4):
         await transport.send(GET)
     first, second, third, fourth = (id(request.protocol) for request in api.requests)
@@ -432,7 +432,7 @@ async def test_another_certificate_has_another_connection(api: ScriptedApi, tran
 async def test_watches_do_not_keep_other_requests_waiting(api: ScriptedApi) -> None:
     """Each has a connection of its own, for minutes."""
     api.answers(*[stream(event("ADDED", node("a", 2)), hold=True)] * 120, reply(node("a", 1)))
-    async with Client(ClusterConfig(api.url)) as client, AsyncExitStack() as opened:
+    async with Client(ClusterConfig(server=api.url)) as client, AsyncExitStack() as opened:
         for _ in range(120):
             lines = await opened.enter_async_context(aclosing(client.stream(calls.watch(Node, resource_version="1"))))
             assert (await asyncio.wait_for(anext(lines), 20)).type == "ADDED"
@@ -443,7 +443,7 @@ async def test_warnings_are_handed_on(api: ScriptedApi) -> None:
     """Of an answer, and of a watch as soon as it is agreed to."""
     heard: list[list[str]] = []
     api.answers(reply(node("a", 1), Warning='299 - "a"'), reply(node("a", 1)), stream(event("ADDED", node("a", 2))))
-    async with Client(ClusterConfig(api.url)) as client:
+    async with Client(ClusterConfig(server=api.url)) as client:
         for _ in range(2):
             await client.send(GET, warned=lambda found: heard.append(list(found)))
         lines = client.stream(calls.watch(Node, resource_version="1"), opened=lambda found: heard.append(list(found)))
@@ -455,7 +455,7 @@ async def test_a_command_that_watches_is_told_what_cannot_be_read(api: ScriptedA
     """By its name; and it asks as it was told to."""
     odd = node("a", 1) | {"status": {"conditions": [{"type": "Ready", "status": "true"}]}}
     api.answers(stream(event("ADDED", node("b", 2)), event("MODIFIED", odd)))
-    with SyncClient(ClusterConfig(api.url)) as client:
+    with SyncClient(ClusterConfig(server=api.url)) as client:
         events = client.watch(
             Node, "ns", resource_version="7", label_selector="a", field_selector="b", timeout_seconds=9
         )
@@ -474,7 +474,7 @@ async def test_a_watch_that_is_left_keeps_nothing(api: ScriptedApi) -> None:
     gc.collect()
     gc.disable()
     try:
-        with SyncClient(ClusterConfig(api.url)) as client:
+        with SyncClient(ClusterConfig(server=api.url)) as client:
             before, events = _answers(), client.watch(Node, resource_version="7")
             await asyncio.to_thread(next, events)
             assert _answers() == before + 1
@@ -499,7 +499,7 @@ async def test_a_list_that_expires_between_pages_starts_again_in_one_piece(
         failure(410, "Expired"),
         node_list(node("new", 7), version=8),
     )
-    assert await transport.use(ClusterConfig(api.url)).list_all() == (["new"], "8")
+    assert await transport.use(ClusterConfig(server=api.url)).list_all() == (["new"], "8")
     assert api.targets[2] == "GET /api/v1/nodes"
 
 
@@ -508,7 +508,7 @@ async def test_a_watch_gives_events_until_it_ends(api: ScriptedApi, transport: T
     long = node("long", 3, note="x" * 2 * 1024 * 1024)
     one, two = event("ADDED", node("a", 2)), event("MODIFIED", long)
     api.answers(stream(one[:7], one[7:] + two[:100], two[100:] + event("DELETED", node("a", 4)), b'{"type":"ADD'))
-    got = await transport.use(ClusterConfig(api.url)).watch()
+    got = await transport.use(ClusterConfig(server=api.url)).watch()
     assert got == [("ADDED", "a"), ("MODIFIED", "long"), ("DELETED", "a")]
 
 
@@ -523,7 +523,7 @@ async def test_a_version_that_is_gone(api: ScriptedApi, transport: Transport, an
     """Either way it is Gone."""
     api.answers(answer)
     with pytest.raises(api_errors.Gone):
-        await transport.use(ClusterConfig(api.url)).watch()
+        await transport.use(ClusterConfig(server=api.url)).watch()
 
 
 async def test_a_broken_watch(api: ScriptedApi, transport: Transport) -> None:
@@ -539,7 +539,7 @@ async def test_a_broken_watch(api: ScriptedApi, transport: Transport) -> None:
 
     api.answers(broken)
     with pytest.raises(api_errors.Unreachable):
-        await transport.use(ClusterConfig(api.url)).watch()
+        await transport.use(ClusterConfig(server=api.url)).watch()
 
 
 async def test_a_silent_watch_ends(api: ScriptedApi, transport: Transport, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -548,7 +548,7 @@ async def test_a_silent_watch_ends(api: ScriptedApi, transport: Transport, monke
     monkeypatch.setattr("kubekit.kube.client_sync._WATCH_GRACE_S", 0.05)
     api.answers(stream(event("ADDED", node("a", 2)), hold=True))
     with pytest.raises(api_errors.Unreachable, match="no answer in time"):
-        await transport.use(ClusterConfig(api.url)).watch(timeout_seconds=0)
+        await transport.use(ClusterConfig(server=api.url)).watch(timeout_seconds=0)
 
 
 @pytest.mark.parametrize(
@@ -563,7 +563,7 @@ async def test_a_silent_watch_ends(api: ScriptedApi, transport: Transport, monke
 )
 def test_why_a_server_cannot_be_reached(error: Exception, says: str) -> None:
     """The cause is in words, and the server's URL is there."""
-    made = unreachable_error(ClusterConfig("https://h:6443"), error)
+    made = unreachable_error(ClusterConfig(server="https://h:6443"), error)
     assert made.message.startswith("could not reach https://h:6443: ")
     assert says in made.message
     assert made.refused is False
@@ -575,7 +575,7 @@ def test_a_token_that_no_header_can_hold() -> None:
         url = f"http://127.0.0.1:{listening.getsockname()[1]}"
         auth = Static(Credential(authorization="Bearer secret\nX: y"))
         with (
-            SyncClient(ClusterConfig(url, auth=auth)) as client,
+            SyncClient(ClusterConfig(server=url, auth=auth)) as client,
             pytest.raises(
                 api_errors.ConfigError, match="cannot be asked: the header Authorization cannot be sent"
             ) as caught,
@@ -591,7 +591,7 @@ async def test_many_requests_run_a_plugin_once(api: ScriptedApi, tmp_path: Path)
     plugin = Plugin(tmp_path)
     plugin.prints(token="t")
     api.answers(reply(node("a", 1)))
-    async with Client(ClusterConfig(api.url, auth=plugin.auth())) as client:
+    async with Client(ClusterConfig(server=api.url, auth=plugin.auth())) as client:
         await asyncio.gather(*(client.send(GET) for _ in range(10)))
     assert len(plugin.runs) == 1
     assert {request.headers["Authorization"] for request in api.requests} == {"Bearer t"}

@@ -44,6 +44,6 @@ async def test_the_command_lines_client_hears_them_too() -> None:
         api.answers(
             node_list(node("a", 1), version=5, token="t"), node_list(version=5, Warning='299 - "incomplete: a is lost"')
         )
-        with SyncClient(ClusterConfig(api.url)) as client:
+        with SyncClient(ClusterConfig(server=api.url)) as client:
             found = await asyncio.to_thread(client.listing, Node)
     assert ([item.metadata.name for item in found.items], found.incomplete) == (["a"], ("a is lost",))

@@ -406,7 +406,7 @@ def test_how_large_a_manifest_may_be() -> None:
 
 def question() -> RegistryRequest:
     """What is asked where it does not matter."""
-    return RegistryRequest(parse("registry.example/a:1"), "GET", "manifests/1", "it")
+    return RegistryRequest(reference=parse("registry.example/a:1"), method="GET", path="manifests/1", what="it")
 
 
 @pytest.mark.parametrize(
@@ -837,7 +837,9 @@ def test_how_long_a_request_may_take(size: int, late_s: float, in_time: bool, ma
     times = iter([0.0])
     access = quick(request_s=500.0, slowest_bytes_s=0.02, monotonic=lambda: next(times, late_s))
     with odd_registry(Layout.open(made.layout)) as odd:
-        asked = RegistryRequest(parse(f"{odd.host}/a:5.2.0"), "GET", "manifests/5.2.0", "it", size=size)
+        asked = RegistryRequest(
+            reference=parse(f"{odd.host}/a:5.2.0"), method="GET", path="manifests/5.2.0", what="it", size=size
+        )
         if in_time:
             with Transport(access).ask(asked) as answer:
                 assert answer.status == 200

@@ -361,7 +361,10 @@ def test_an_error_names_its_layer(tmp_path: Path, rule: Rule, error: type[OciErr
 
 def entries(*made: Made) -> list[tuple[str, Entry]]:
     """Entries as a layer's reader gives them."""
-    return [(one.name, Entry(one.name, one.type, len(one.data), 0o644, one.link)) for one in made]
+    return [
+        (one.name, Entry(name=one.name, kind=one.type, size=len(one.data), mode=0o644, linkname=one.link))
+        for one in made
+    ]
 
 
 FOLDERS = ("opt", "opt/lib", "opt/lib/modules", FOLDER)

@@ -53,7 +53,7 @@ async def add(api: ScriptedApi, kept: Map) -> None:
     api.answers(kept.answer)  # type: ignore[arg-type]
 
     def write() -> None:
-        with SyncClient(ClusterConfig(api.url)) as client:
+        with SyncClient(ClusterConfig(server=api.url)) as client:
             kept_reports.add(client, report(1))
 
     async with asyncio.timeout(90):

@@ -103,7 +103,7 @@ async def following(cluster: Cluster) -> AsyncIterator[Following]:
     await site.start()
     told, clock = asyncio.Event(), ManualClock(SystemClock().now())
     url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    async with ReadOnlyClient(ClusterConfig(url), namespace="own") as client:
+    async with ReadOnlyClient(ClusterConfig(server=url), namespace="own") as client:
         reads = WatchedKinds(client, [PACKAGES, SUBSCRIPTIONS], clock=clock, changed=told.set)
         running = asyncio.create_task(reads.run())
         try:

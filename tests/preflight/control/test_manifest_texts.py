@@ -145,7 +145,7 @@ async def test_a_release_that_somebody_made_up_ends_nobodys_preflight(release: d
     item = {"metadata": metadata, "data": {"release": packed(release | {"manifest": BUDGET})}}
     async with scripted_api() as api:
         api.answers(reply({"metadata": {}, "items": [item]}), reply({"metadata": {}, "items": []}))
-        async with Client(ClusterConfig(api.url)) as client:
+        async with Client(ClusterConfig(server=api.url)) as client:
             read = await read_helm_manifests(client)
     assert [(each.name, each.place) for each in read.objects] == [("web", place)]
     assert read.problems == ()
@@ -162,7 +162,7 @@ async def test_records_that_may_not_be_read_are_named() -> None:
             reply(status(403, "Forbidden", message="secrets is forbidden"), 403),
             reply({"metadata": {}, "items": [item]}),
         )
-        async with Client(ClusterConfig(api.url)) as client:
+        async with Client(ClusterConfig(server=api.url)) as client:
             read = await read_helm_manifests(client)
     assert [each.name for each in read.objects] == ["web"]
     assert read.problems == ("secrets labelled owner=helm,status=deployed (secrets is forbidden)",)
@@ -176,7 +176,7 @@ async def test_a_record_that_cannot_be_read_costs_itself_alone() -> None:
     )
     async with scripted_api() as api:
         api.answers(reply({"metadata": {}, "items": [bad, good]}), reply({"metadata": {}, "items": []}))
-        async with Client(ClusterConfig(api.url)) as client:
+        async with Client(ClusterConfig(server=api.url)) as client:
             read = await read_helm_manifests(client)
     assert [each.name for each in read.objects] == ["web"]
     (problem,) = read.problems

@@ -50,16 +50,16 @@ INSIDE = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
 def test_only_reads_leave_the_namespace(method: str, path: str, allowed: bool) -> None:
     """Every verb but get, list and watch is refused before it is sent, except in the process's own namespace."""
     if allowed:
-        refuse_writes(Request(method, path), NAMESPACE)
+        refuse_writes(Request(method=method, path=path), NAMESPACE)
     else:
         with pytest.raises(WriteRefused, match=method):
-            refuse_writes(Request(method, path), NAMESPACE)
+            refuse_writes(Request(method=method, path=path), NAMESPACE)
 
 
 def test_whoever_has_no_namespace_writes_nothing() -> None:
     """An empty name is nobody's own."""
     with pytest.raises(WriteRefused, match="a preflight only reads: refused POST"):
-        refuse_writes(Request("POST", "/api/v1/namespaces//pods"), "")
+        refuse_writes(Request(method="POST", path="/api/v1/namespaces//pods"), "")
 
 
 METADATA = '{"kind": "cincinnati-metadata-v0", "version": "5.2.0"%s}'

@@ -85,7 +85,7 @@ class Kept:
 @pytest.fixture
 async def target() -> AsyncIterator[PreflightTarget]:
     """One that asks nobody."""
-    async with ReadOnlyClient(ClusterConfig("http://127.0.0.1:9"), namespace="ns") as client:
+    async with ReadOnlyClient(ClusterConfig(server="http://127.0.0.1:9"), namespace="ns") as client:
         clock = ManualClock(NOON)
         yield PreflightTarget(client, TargetRequest("5.2.0", "5.0.0"), TargetRelease(), Kept(clock), clock, Log())
 
@@ -340,7 +340,7 @@ async def prepared(
     async with scripted_api() as api:
         api.answers(cluster.answer)
         made = ManualClock(NOON)
-        async with ReadOnlyClient(ClusterConfig(api.url), namespace="ns") as client:
+        async with ReadOnlyClient(ClusterConfig(server=api.url), namespace="ns") as client:
             request = TargetRequest(**{"target_version": "5.2.0", **changes})
             target = PreflightTarget(client, request, release or TargetRelease(), Kept(made), made, Log())
             preparing = asyncio.create_task(target.prepare())
@@ -409,7 +409,7 @@ async def test_once_nobody_waits() -> None:
     async with scripted_api() as api:
         api.answers(failure(503, "ServiceUnavailable"))
         made = ManualClock(NOON)
-        async with ReadOnlyClient(ClusterConfig(api.url), namespace="ns") as client:
+        async with ReadOnlyClient(ClusterConfig(server=api.url), namespace="ns") as client:
             target = PreflightTarget(client, TargetRequest("5.2.0"), TargetRelease(), Kept(made), made, Log())
             target.once = True
             with pytest.raises(ServerError):
@@ -572,7 +572,7 @@ def _run(wanted: Any) -> str:
 )
 async def test_how_long_a_container_is_waited_for(made: bool, limit_s: float) -> None:
     """A minute and a half until it is there, then its own limit and a minute; to the second."""
-    async with Client(ClusterConfig("http://127.0.0.1:9")) as client:
+    async with Client(ClusterConfig(server="http://127.0.0.1:9")) as client:
         pods = Pods(client, container_check())
         assert await pods.look() is None
         if made:
@@ -609,7 +609,7 @@ async def test_when_a_container_is_run_again(log: bytes, again_s: float) -> None
 
     async with scripted_api() as api:
         api.answers(answer)
-        async with Client(ClusterConfig(api.url)) as client:
+        async with Client(ClusterConfig(server=api.url)) as client:
             pods = Pods(client, container_check())
             await pods.look()
             pods.pod(ended=True)
@@ -635,7 +635,7 @@ async def test_a_log_that_cannot_be_had(answer: Any, said: str | None) -> None:
     """Where waiting helps it is asked for again, until the time is over."""
     async with scripted_api() as api:
         api.answers(answer)
-        async with Client(ClusterConfig(api.url)) as client:
+        async with Client(ClusterConfig(server=api.url)) as client:
             pods = Pods(client, container_check())
             await pods.look()
             pods.pod(ended=True)
@@ -651,7 +651,7 @@ async def test_a_log_that_cannot_be_had(answer: Any, said: str | None) -> None:
 
 async def test_pods_that_may_not_be_followed() -> None:
     """It is said at once, not after a minute and a half; another trouble is waited for."""
-    async with Client(ClusterConfig("http://127.0.0.1:9")) as client:
+    async with Client(ClusterConfig(server="http://127.0.0.1:9")) as client:
         pods = Pods(client, container_check())
         pods.checks.pods.synced = False
         pods.checks.pods.fail("the server is away")
@@ -665,7 +665,7 @@ async def test_pods_that_may_not_be_followed() -> None:
 async def test_ten_containers_are_run_and_no_more() -> None:
     """The others are told why they are not."""
     checks = [container_check(f"check-{number:02}") for number in range(12)]
-    async with Client(ClusterConfig("http://127.0.0.1:9")) as client:
+    async with Client(ClusterConfig(server="http://127.0.0.1:9")) as client:
         pods = Pods(client, *checks)
         found = await pods.checks.look(UPDATE)
         again = await pods.checks.look(UPDATE)
@@ -683,7 +683,7 @@ async def test_when_packages_are_asked_for_again() -> None:
     cache: Cache[Any] = Cache(PACKAGES.type)
     async with scripted_api() as api:
         api.answers(reply({"metadata": {"resourceVersion": "1"}, "items": []}))
-        async with Client(ClusterConfig(api.url)) as client:
+        async with Client(ClusterConfig(server=api.url)) as client:
             looked = Lookups(client, replace(PACKAGES, names=_names), subscriptions, cache, made)
             running = asyncio.create_task(looked.run())
             await made.advance(0)
@@ -719,7 +719,7 @@ async def test_what_is_known_of_reads() -> None:
     """Which are waited for, what keeps the first of them, what each lacks, and how often each changed."""
     told: list[int] = []
     things = Resource("example.org", "v1", "Thing", "things", namespaced=False)
-    async with Client(ClusterConfig("http://127.0.0.1:9")) as client:
+    async with Client(ClusterConfig(server="http://127.0.0.1:9")) as client:
         made = WatchedKinds(
             client, [NODES, resource_of(Namespace), NODES, things], clock=ManualClock(), changed=lambda: told.append(1)
         )

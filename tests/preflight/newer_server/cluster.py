@@ -48,7 +48,7 @@ class Asking:
             headers.append(("Content-Type", content))
             query += (("fieldManager", request.manager or "asked"), *((("force", "true"),) if applied else ()))
         body = None if request.body is None else json.dumps(request.body).encode()
-        sent = HttpRequest(request.method, request.path, query, tuple(headers), body)
+        sent = HttpRequest(method=request.method, path=request.path, query=query, headers=tuple(headers), body=body)
         try:
             self._client.send(Call(sent, bytes))
         except KubeError as error:

@@ -59,7 +59,7 @@ def cluster(answers: dict[str, bytes]) -> Iterator[ClusterConfig]:
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
-        yield ClusterConfig(f"http://127.0.0.1:{server.server_address[1]}")
+        yield ClusterConfig(server=f"http://127.0.0.1:{server.server_address[1]}")
         server.shutdown()
         thread.join()
 

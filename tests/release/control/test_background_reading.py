@@ -304,7 +304,7 @@ async def test_the_way_out_where_an_image_cannot_be_read(tmp_path: Path, image: 
 
 async def test_a_client_that_reaches_nobody_is_no_verdict() -> None:
     """The pull secret could not be read: that is a note to whatever the registry says."""
-    async with Client(ClusterConfig("http://127.0.0.1:9")) as client:
+    async with Client(ClusterConfig(server="http://127.0.0.1:9")) as client:
         with pytest.raises(
             ReleaseUnreadable, match=r"\(the pull secret openshift-config/pull-secret could not be read: "
         ):

@@ -38,7 +38,7 @@ async def cluster(answers: Answers) -> AsyncIterator[Client]:
 
     async with scripted_api() as api:
         api.answers(answer)
-        async with Client(ClusterConfig(api.url)) as client:
+        async with Client(ClusterConfig(server=api.url)) as client:
             yield client
 
 

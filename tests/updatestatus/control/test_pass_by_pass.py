@@ -107,7 +107,7 @@ class Scene:
 @pytest.fixture
 async def scene() -> AsyncIterator[Scene]:
     """Without the object."""
-    async with scripted_api() as api, Client(ClusterConfig(api.url)) as client:
+    async with scripted_api() as api, Client(ClusterConfig(server=api.url)) as client:
         yield Scene(api, client)
 
 
@@ -239,7 +239,7 @@ async def test_a_conflict_makes_all_that_the_watch_tells_news(scene: Scene) -> N
 
 async def test_why_there_can_be_no_object() -> None:
     """Nothing once it is listed; before that the reason, or that it is not yet."""
-    async with Client(ClusterConfig("http://127.0.0.1:9")) as client:
+    async with Client(ClusterConfig(server="http://127.0.0.1:9")) as client:
         told: list[int] = []
         keeper = UpdateStatusStore(client, ManualClock(NOON), lambda: told.append(1))
         assert keeper.lacking == "updatestatuses.update.openshift.io is not listed yet"
@@ -385,7 +385,7 @@ def test_what_an_operator_concerns_itself_with_is_not_kept() -> None:
 
 async def test_a_process_says_what_it_waits_for() -> None:
     """The probe's answer names the kind."""
-    process = Process(ClusterConfig("http://127.0.0.1:9"), Options())
+    process = Process(ClusterConfig(server="http://127.0.0.1:9"), Options())
     assert process.not_ready() == "ClusterVersion is not listed yet"
     for cache in process.caches.all():
         cache.replace([], "1")
@@ -396,7 +396,7 @@ async def test_a_process_says_what_it_waits_for() -> None:
 
 async def test_a_process_that_is_stopped_leaves_nothing_behind() -> None:
     """It says that it starts; what follows the cluster ends with it."""
-    process = Process(ClusterConfig("http://127.0.0.1:9"), Options(leader_elect=False), clock=ManualClock(NOON))
+    process = Process(ClusterConfig(server="http://127.0.0.1:9"), Options(leader_elect=False), clock=ManualClock(NOON))
     before = asyncio.all_tasks()
     with capture_logs() as logs:
         running = asyncio.create_task(process.run())

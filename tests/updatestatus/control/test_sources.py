@@ -188,7 +188,7 @@ async def test_pods_are_read_of_nodes_that_drain_for_long(tmp_path: Path) -> Non
 async def test_few_nodes_are_asked_about_at_a_time() -> None:
     """Hundreds drain at once on a big cluster; a server that cannot be reached makes them unreadable, not empty."""
     clock, changed = ManualClock(), asyncio.Event()
-    async with Client(ClusterConfig("http://127.0.0.1:1"), clock=clock) as client:
+    async with Client(ClusterConfig(server="http://127.0.0.1:1"), clock=clock) as client:
         drains = DrainingPods(client, clock, changed.set)
         drains.follow(f"worker-{number:03}" for number in range(200))
         running = asyncio.create_task(drains.run())

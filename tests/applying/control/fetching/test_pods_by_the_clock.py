@@ -81,7 +81,7 @@ FAILED = {"phase": "Failed", "reason": "Evicted", "message": "no disk"}
 async def fetched(server: Server, folder: Path) -> tuple[str, ManualClock]:
     """Why a release was not fetched, and when that was known."""
     clock = ManualClock()
-    async with Client(ClusterConfig(server.api.url), clock=ManualClock()) as client:
+    async with Client(ClusterConfig(server=server.api.url), clock=ManualClock()) as client:
         source = FromPod(client, clock, namespace="ns", node="node-1", folder=folder)
         loading = asyncio.create_task(source.load(RELEASE))
         while not loading.done():
@@ -129,7 +129,7 @@ async def test_a_pod_is_waited_for_four_minutes(server: Server, tmp_path: Path) 
 async def test_no_time_is_no_look(server: Server, tmp_path: Path) -> None:
     """Then it was not seen."""
     server.statuses = [RUNS]
-    async with Client(ClusterConfig(server.api.url)) as client:
+    async with Client(ClusterConfig(server=server.api.url)) as client:
         source = FromPod(client, ManualClock(), namespace="ns", node="n", folder=tmp_path, within_s=0)
         with pytest.raises(NotLoaded, match="did not end within 0 s: it was not seen"):
             await source.load(RELEASE)
@@ -150,7 +150,7 @@ async def test_one_release_is_fetched_at_a_time(server: Server, tmp_path: Path) 
     """Each Pod empties the folder of all others."""
     server.statuses = [RUNS]
     clock = ManualClock()
-    async with Client(ClusterConfig(server.api.url)) as client:
+    async with Client(ClusterConfig(server=server.api.url)) as client:
         source = FromPod(client, clock, namespace="ns", node="n", folder=tmp_path)
         one, other = (asyncio.create_task(source.load(RELEASE)) for _ in range(2))
         await eventually(lambda: clock.sleeping == (1,))
@@ -166,7 +166,7 @@ async def test_one_release_is_fetched_at_a_time(server: Server, tmp_path: Path) 
 @pytest.mark.parametrize("image", ["", None])
 async def test_which_way_releases_come(image: str | None, tmp_path: Path) -> None:
     """As the operator was told; an image must be named either way."""
-    async with Client(ClusterConfig("http://127.0.0.1:9")) as client:
+    async with Client(ClusterConfig(server="http://127.0.0.1:9")) as client:
         for way, kind in (("pod", FromPod), ("registry", FromRegistry)):
             source = fetching(
                 way,  # type: ignore[arg-type]

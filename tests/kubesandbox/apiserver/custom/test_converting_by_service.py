@@ -141,7 +141,7 @@ async def test_nobody_is_behind_it(client: Client, services: list[JSON], pods: l
 
 async def test_a_watch_ends_where_nobody_converts(client: Client) -> None:
     """With an error that says why: what a client does not hear of, it must not take for nothing."""
-    request = Request("GET", "/apis/x.example/v2/widgets", query=(("watch", "true"),))
+    request = Request(method="GET", path="/apis/x.example/v2/widgets", query=(("watch", "true"),))
     async with aclosing(client.stream(Call(request, json.loads))) as lines:
         (event,) = [line async for line in lines]
     assert (event["type"], event["object"]["code"]) == ("ERROR", 500)

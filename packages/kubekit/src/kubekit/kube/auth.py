@@ -169,7 +169,7 @@ class ExecCredential(Wire, frozen=True):
     status: ExecCredentialStatus | None = None
 
 
-class ExecSpec(msgspec.Struct, frozen=True):
+class ExecSpec(msgspec.Struct, frozen=True, kw_only=True):
     """The `exec` stanza of a kubeconfig user; `cluster` is None unless the stanza has provideClusterInfo."""
 
     api_version: str

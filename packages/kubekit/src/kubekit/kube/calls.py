@@ -69,7 +69,7 @@ def get_raw(resource: Resource, name: str, namespace: str = "", *, subresource: 
 
 def get_path(path: str, query: Query = ()) -> Call[bytes]:
     """Returns a call that reads any path of the server as bytes: `/version`, `/openapi/v2`, `/apis`."""
-    return Call(Request("GET", path, query, (("Accept", _JSON),)), lambda data: data)
+    return Call(Request(method="GET", path=path, query=query, headers=(("Accept", _JSON),)), lambda data: data)
 
 
 def list_page(
@@ -283,12 +283,12 @@ def _accept_header(kind: type[Object], list_: str = "") -> str:
 
 
 def _get_request(path: str, accept: str, query: Query = ()) -> Request:
-    return Request("GET", path, query, (("Accept", accept),))
+    return Request(method="GET", path=path, query=query, headers=(("Accept", accept),))
 
 
 def _write_request(method: str, path: str, content_type: str, body: Any, query: Query = ()) -> Request:
     headers = (("Accept", _JSON), ("Content-Type", content_type))
-    return Request(method, path, query, headers, codec.encode(body))
+    return Request(method=method, path=path, query=query, headers=headers, body=codec.encode(body))
 
 
 def _patch_call(content_type: str, path: str, patch: Any, query: Query) -> Call[JSON]:

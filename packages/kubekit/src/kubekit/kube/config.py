@@ -186,7 +186,7 @@ Missing or incomplete configuration info.  Please point to an existing, complete
 To view or change it, use `kubectl config`."""
 
 
-class ClusterConfig(msgspec.Struct, frozen=True):
+class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True):
     """A cluster and a user. Certificates are PEM bytes; `headers` are sent with every request (impersonation)."""
 
     server: str

@@ -24,7 +24,7 @@ _LAST_PORT = 65535
 _PATCHES_THAT_REPEAT = ("application/apply-patch+yaml", "application/merge-patch+json")
 
 
-class Request(msgspec.Struct, frozen=True):
+class Request(msgspec.Struct, frozen=True, kw_only=True):
     """An HTTP request to an API server; `path` is percent-encoded and starts with a slash, `query` is not encoded."""
 
     method: str

@@ -11,7 +11,7 @@ counts as the least, so that the estimate is at most the real server's: nothing 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from math import ceil
 from typing import Literal
 
@@ -40,6 +40,7 @@ class CelType:
 
     kind: Kind
     element: CelType | None = None
+    _: KW_ONLY
     fields: Fields | None = field(default=None, compare=False)
     name: str = ""
     most: int = field(default=0, compare=False)
@@ -73,7 +74,7 @@ def map_of(element: CelType) -> CelType:
 
 def object_of(name: str, fields: Fields) -> CelType:
     """Returns the type of objects that have `fields` and no others."""
-    return CelType("object", None, fields, name)
+    return CelType("object", fields=fields, name=name)
 
 
 def type_faults(expression: str, variables: Mapping[str, CelType]) -> str:

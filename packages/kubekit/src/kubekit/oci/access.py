@@ -128,7 +128,7 @@ def _wait_in_full(seconds: float) -> bool:
     return threading.Event().wait(seconds)
 
 
-class Access(msgspec.Struct, frozen=True):
+class Access(msgspec.Struct, frozen=True, kw_only=True):
     """Credentials, mirrors, and time limits for registries.
 
     `inner` are the hosts (with port) that may be at inward addresses: of this machine, link-local, or of `services`,

@@ -51,7 +51,7 @@ class FileQuery:
     fault: Callable[[str, bytes], str] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResult:
     """The result of a search: the path of each file found, and files of wanted names that are elsewhere.
 

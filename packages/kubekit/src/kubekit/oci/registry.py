@@ -180,7 +180,9 @@ class RegistryClient:
         name = reference.digest or reference.tag or "latest"
         operation = f"reading manifest {reference}"
         with self._transport.ask(
-            RegistryRequest(reference, "GET", f"manifests/{name}", operation, {"Accept": _ACCEPT})
+            RegistryRequest(
+                reference=reference, method="GET", path=f"manifests/{name}", what=operation, headers={"Accept": _ACCEPT}
+            )
         ) as answer:
             data = self._read_limited(answer, operation, reference.host)
         if len(data) > images.MAX_DOCUMENT_BYTES:
@@ -267,11 +269,11 @@ class RegistryClient:
         if architecture and index_or_manifest == data and search.complete:
             self._check_architecture(reference, manifest.config, architecture)
         return SearchResult(
-            search.found,
-            search.elsewhere,
-            layers_read,
-            len(manifest.layers),
-            fetched,
+            found=search.found,
+            elsewhere=search.elsewhere,
+            layers=layers_read,
+            of=len(manifest.layers),
+            fetched=fetched,
             faults=search.faults,
             unread=search.unread,
         )
@@ -333,7 +335,12 @@ class RegistryClient:
         # A download of gigabytes is resumed rather than started again.
         headers = {"Range": f"bytes={received}-"} if received else {}
         request = RegistryRequest(
-            reference, "GET", f"blobs/{blob.digest}", operation, headers, size=blob.size - received
+            reference=reference,
+            method="GET",
+            path=f"blobs/{blob.digest}",
+            what=operation,
+            headers=headers,
+            size=blob.size - received,
         )
         with self._transport.ask(request) as answer:
             # 206 Partial Content: the registry supports ranges (RFC 9110, 15.3.7).
@@ -393,7 +400,14 @@ class RegistryClient:
     ) -> RegistryRequest:
         """Returns a request of a push, with the scope that its token needs."""
         return RegistryRequest(
-            target, method, path, f"pushing {target}", headers or {}, body, scope="pull,push", size=size
+            reference=target,
+            method=method,
+            path=path,
+            what=f"pushing {target}",
+            headers=headers or {},
+            body=body,
+            scope="pull,push",
+            size=size,
         )
 
 

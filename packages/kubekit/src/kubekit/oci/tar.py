@@ -14,7 +14,9 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Iterator
-from typing import NamedTuple, Protocol
+from typing import Protocol
+
+import msgspec
 
 MAX_HEADER_BYTES = 128 * 1024
 """Maximum size of a long name or pax header: two extended attributes of the size that Linux allows."""
@@ -53,7 +55,7 @@ class Source(Protocol):
         """Returns `size` bytes, fewer only at the end."""
 
 
-class Entry(NamedTuple):
+class Entry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A file, folder, link or device; `linkname` is the target of a link."""
 
     name: str
@@ -140,7 +142,13 @@ class Archive:
         self._expect_content(0 if kind in _WITHOUT_DATA else size)
         # Only the permission bits are used, so an invalid mode is replaced by a default.
         mode = _parse_number(block[100:108], or_else=0o644)
-        return Entry(name, REGULAR if kind in _FILES else kind, self._left, mode & 0o7777, link)
+        return Entry(
+            name=name,
+            kind=REGULAR if kind in _FILES else kind,
+            size=self._left,
+            mode=mode & 0o7777,
+            linkname=link,
+        )
 
     def _next_header(self) -> bytes | None:
         """Returns the next header, None at the end of the archive."""

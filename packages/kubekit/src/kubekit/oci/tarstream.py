@@ -58,7 +58,7 @@ class Hidden(Enum):
     NO = "this layer says nothing about it"
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Budget:
     """The rest of an image's limits, shared by all of its layers."""
 
@@ -73,7 +73,7 @@ class Budget:
         """Returns a full budget, by default with the limits of an image that is unpacked."""
         size = MAX_IMAGE_BYTES if most_bytes is None else most_bytes
         count = MAX_ENTRIES if most_entries is None else most_entries
-        return cls(image, size, count, size, count)
+        return cls(image=image, bytes=size, entries=count, most_bytes=size, most_entries=count)
 
     def take(self, size: int) -> None:
         """Counts unpacked bytes. Raises BeyondLimits."""

@@ -61,7 +61,7 @@ _HUB_HOST = "registry-1.docker.io"
 _SHOWN = 200
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RegistryRequest:
     """A request to the registry of `reference`.
 
@@ -296,13 +296,18 @@ class Transport:
             }
             headers = {"Content-Type": "application/x-www-form-urlencoded"}
             token_request = RegistryRequest(
-                request.reference, "POST", challenge["realm"], request.what, headers, urlencode(form).encode()
+                reference=request.reference,
+                method="POST",
+                path=challenge["realm"],
+                what=request.what,
+                headers=headers,
+                body=urlencode(form).encode(),
             )
         else:
             joint = "&" if "?" in challenge["realm"] else "?"
             query = urlencode({key: value for key, value in parameters.items() if value})
             token_request = RegistryRequest(
-                request.reference, "GET", f"{challenge['realm']}{joint}{query}", request.what
+                reference=request.reference, method="GET", path=f"{challenge['realm']}{joint}{query}", what=request.what
             )
         with contextlib.closing(self._answer_after_retries(token_request, login.basic if login else "")) as answer:
             if answer.status in AGAIN:

@@ -15,7 +15,7 @@ from kubekit.kube.request import Call, Request
 # A kubelet's probe gives up after a second, unless told otherwise.
 ANSWER_S = 0.8
 ASKED_EVERY_S = 5.0
-_VERSION = Call(Request("GET", "/version"), lambda _data: None)
+_VERSION = Call(Request(method="GET", path="/version"), lambda _data: None)
 
 
 class Readiness:

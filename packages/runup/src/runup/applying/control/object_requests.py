@@ -186,5 +186,11 @@ def _narrow_answer(call: Call[JSON], resource: Resource) -> Call[Owned]:
     """Returns `call` with an answer decoded only as far as needed: a CustomResourceDefinition has hundreds of KB."""
     kind = _owned_type(resource)
     base = call.request
-    request = Request(base.method, base.path, base.query, calls.with_accept_for(kind, base.headers), base.body)
+    request = Request(
+        method=base.method,
+        path=base.path,
+        query=base.query,
+        headers=calls.with_accept_for(kind, base.headers),
+        body=base.body,
+    )
     return Call(request, lambda data: codec.decode(kind, data))

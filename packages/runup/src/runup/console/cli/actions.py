@@ -71,7 +71,7 @@ class ClusterActions:
         login = self.login
         # Nothing else of the console's own account goes along: no certificate, no impersonation.
         return ClusterConfig(
-            login.server,
+            server=login.server,
             ca_data=login.ca_data,
             insecure=login.insecure,
             tls_server_name=login.tls_server_name,

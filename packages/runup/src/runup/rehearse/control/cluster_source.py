@@ -221,7 +221,13 @@ class _LiveReader:
 
 def _request_metadata(request: Request) -> Request:
     headers = tuple(header for header in request.headers if header[0].lower() != "accept")
-    return Request(request.method, request.path, request.query, (*headers, ("Accept", _METADATA)), request.body)
+    return Request(
+        method=request.method,
+        path=request.path,
+        query=request.query,
+        headers=(*headers, ("Accept", _METADATA)),
+        body=request.body,
+    )
 
 
 def _drop_contents(resource: Resource, item: JSON) -> JSON:

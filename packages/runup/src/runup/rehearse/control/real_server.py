@@ -119,7 +119,7 @@ class RealServer:
         certs.write_private(self._etcd_config, certs.build_kubeconfig(etcd, self._ca, "kube-apiserver", credentials))
         await self._run(self._programs.etcd, *self._etcd_flags(etcd, f"https://127.0.0.1:{peer_port}"))
         async with Client(load_kubeconfig(str(self._etcd_config)), clock=self._clock) as client:
-            await self._until(client, Call(Request("GET", "/health"), lambda data: data), deadline)
+            await self._until(client, Call(Request(method="GET", path="/health"), lambda data: data), deadline)
             rows = iter(objects)
             while batch := list(islice(rows, _WRITES_AT_ONCE)):
                 await client.send(_put_transaction(batch))
@@ -134,7 +134,12 @@ class RealServer:
         async with Client(load_kubeconfig(str(self._etcd_config)), clock=self._clock) as client:
             for key in keys:
                 body = json.dumps({"key": _base64_text(key.encode())}).encode()
-                await client.send(Call(Request("POST", "/v3/kv/deleterange", (), (), body), lambda data: data))
+                await client.send(
+                    Call(
+                        Request(method="POST", path="/v3/kv/deleterange", query=(), headers=(), body=body),
+                        lambda data: data,
+                    )
+                )
 
     async def stop(self) -> None:
         """Ends both processes. At once: nothing that they hold is kept."""
@@ -286,7 +291,10 @@ async def real_server(
 def _put_transaction(batch: Sequence[tuple[str, bytes]]) -> Call[bytes]:
     """Returns the request that puts objects by their keys (gRPC gateway of etcd, https://etcd.io/docs/v3.6/dev-guide/api_grpc_gateway/)."""
     puts = [{"requestPut": {"key": _base64_text(key.encode()), "value": _base64_text(raw)}} for key, raw in batch]
-    return Call(Request("POST", "/v3/kv/txn", (), (), json.dumps({"success": puts}).encode()), lambda data: data)
+    return Call(
+        Request(method="POST", path="/v3/kv/txn", query=(), headers=(), body=json.dumps({"success": puts}).encode()),
+        lambda data: data,
+    )
 
 
 def _base64_text(data: bytes) -> str:
