@@ -17,12 +17,12 @@ from typing import Any, Literal
 from urllib.parse import parse_qs
 
 import msgspec
-import semver
 
 from kubekit.lang.cel_cost import pay_cost, pay_for_match
 from kubekit.lang.formats import URLError, is_accepted, parse_request_uri
 from kubekit.lang.quantity import parse_quantity, plain_text
 from kubekit.lang.regexp import Regexp, RegexpError, compile_regexp
+from kubekit.lang.version import Version
 
 Kind = Literal["dyn", "bool", "int", "double", "string", "bytes", "list", "strings", "map", "timestamp", "duration"]
 Tagged = dict[str, Any]
@@ -83,7 +83,8 @@ def _compare(left: Tagged, right: Tagged) -> int:
     if "quantity" in left and "quantity" in right:
         return _order(_number(left), _number(right))
     if "semver" in left and "semver" in right:
-        return int(semver.Version.parse(left["semver"]).compare(right["semver"]))
+        first, second = Version(left["semver"]), Version(right["semver"])
+        return (first > second) - (first < second)
     raise ValueError("no such overload")
 
 
@@ -99,8 +100,8 @@ def _parse_semver(text: str, normalize: bool = False) -> Tagged:
     pattern = r"v?([0-9]+)(?:\.([0-9]+))?(?:\.([0-9]+))?([-+].*)?"
     if normalize and (match := re.fullmatch(pattern, text)) is not None:
         text = ".".join(str(int(number or 0)) for number in match.groups()[:3]) + (match.group(4) or "")
-    version = semver.Version.parse(text)
-    return {"semver": str(version), "major": version.major, "minor": version.minor, "patch": version.patch}
+    version = Version(text)
+    return {"semver": version.text, "major": version.major, "minor": version.minor, "patch": version.patch}
 
 
 # --- ip and cidr ----------------------------------------------------------------------------------------------------
