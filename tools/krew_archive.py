@@ -57,7 +57,7 @@ def main(argv: list[str]) -> int:
 
 def _make(archive: Path, content: Path, wheels: packages.Built, platform: str, *, alone: bool) -> None:
     content.mkdir()
-    packages.install(wheels.values(), "--target", content / "lib", alone=alone, platform=PLATFORMS[platform])
+    packages.install(wheels, "--target", content / "lib", alone=alone, platform=PLATFORMS[platform])
     found = compiled.files(content)
     strange = [str(path.relative_to(content)) for path, its in found.items() if platform not in its]
     if strange or (not alone and not found):

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 
 from packaging.version import Version
@@ -64,7 +63,7 @@ def semantic(version: str) -> str:
     return f"{found.major}.{found.minor}.{found.micro}{before}{local}"
 
 
-def install(wheels: Iterable[Path], where: str, folder: Path, *, alone: bool = False, platform: str = "") -> None:
+def install(wheels: Built, where: str, folder: Path, *, alone: bool = False, platform: str = "") -> None:
     """Installs wheels of ours and, unless `alone`, the locked versions of what they need.
 
     `where` is `--target` or `--python`, `folder` its value. For another `platform`, by uv's name, and Python 3.11 only
@@ -72,7 +71,10 @@ def install(wheels: Iterable[Path], where: str, folder: Path, *, alone: bool = F
     """
     libraries = () if alone else (("--require-hashes", "-r", "requirements.lock"),)
     chosen = ("--python-platform", platform, "--python-version", "3.11", "--only-binary", ":all:") if platform else ()
-    for what in (*libraries, ("--no-deps", *map(str, wheels))):
+    # By name, not by path: an installer notes the path of a file, and a bill of materials repeats it. Without a cache,
+    # which would take a wheel of the same version for the same.
+    ours = [f"{name}=={version(wheel)}" for name, wheel in wheels.items()]
+    for what in (*libraries, ("--no-cache", "--no-deps", "--no-index", *_places(wheels), *ours)):
         _run("pip", "install", "-q", where, str(folder), *chosen, *what)
 
 
@@ -81,6 +83,12 @@ def install_by_name(requirement: str, wheels: Built, environment: Path) -> None:
     ours = environment / "ours.txt"
     ours.write_text("".join(f"{name} @ {wheel.as_uri()}\n" for name, wheel in wheels.items()), encoding="utf-8")
     _run("pip", "install", "-q", "--python", str(environment), "-c", "requirements.lock", "-c", str(ours), requirement)
+
+
+def _places(wheels: Built) -> list[str]:
+    return [
+        word for place in sorted({str(wheel.parent) for wheel in wheels.values()}) for word in ("--find-links", place)
+    ]
 
 
 def environment(folder: Path) -> None:

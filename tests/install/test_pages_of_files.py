@@ -45,7 +45,7 @@ NOT_TYPED = {
         "kubectl krew install --manifest=runup.yaml --archive=runup-linux-amd64.tar.gz": (
             "there is no krew here; what it does with both files is in tests/journeys/install/test_krew.py"
         ),
-        "pip install --no-index --find-links DIR runup": "the libraries in DIR come from the package index",
+        "pip install --no-index --find-links DIR kube-runup": "the libraries in DIR come from the package index",
         "oc adm release mirror": "it is of OpenShift's releases, which need their registry",
         "runup preflight run --in-cluster --image mirror.example:5000/runup:1.2.3": (
             "its Job needs nodes that pull from the mirror: tests/realcluster/test_preflight_as_job.py"

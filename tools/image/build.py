@@ -143,7 +143,7 @@ def _index(layout: Layout, built: Sequence[Image], tag: str) -> str:
 
 def _installed(folder: Path, wheels: packages.Built, architecture: str) -> tuple[Tree, Tree]:
     """Returns the libraries, and our own packages."""
-    packages.install(wheels.values(), "--target", folder, platform=_PLATFORM[architecture])
+    packages.install(wheels, "--target", folder, platform=_PLATFORM[architecture])
     foreign = [path for path, its in compiled.files(folder).items() if f"linux-{architecture}" not in its]
     if foreign:
         raise SystemExit(f"error: not compiled for {architecture}: {', '.join(map(str, foreign))}")

@@ -20,7 +20,7 @@ Bill = dict[str, Any]
 def of_installation(wheels: packages.Built, folder: Path) -> Bill:
     """Returns the bill of the wheels with the locked versions of what they need, installed in `folder` for it."""
     packages.environment(folder / "venv")
-    packages.install(wheels.values(), "--python", folder / "venv")
+    packages.install(wheels, "--python", folder / "venv")
     bill = folder / "bill.json"
     words = ["environment", str(folder / "venv" / "bin" / "python"), "--pyproject", "packages/runup/pyproject.toml"]
     options = ["--output-reproducible", "--of", "JSON", "-o", str(bill)]

@@ -90,7 +90,7 @@ class Place:
     def run(self, script: str, **env: str) -> int:
         """The exit code of the lines, run as CI systems do: a line that fails ends them."""
         path = f"{self.programs}{os.pathsep}{os.environ['PATH']}"
-        full = {**os.environ, "PATH": path, "RUNUP": "runup", **env}
+        full = {**os.environ, "PATH": path, "WHEELS": "wheels", **env}
         return subprocess.run(
             ["/bin/sh", "-e", "-c", script], cwd=self.folder, env=full, timeout=240, check=False
         ).returncode
@@ -126,7 +126,7 @@ def test_github_actions(place: Place) -> None:
     assert place.text("summary").endswith(place.text("change.md"))
     assert place.run(lines["Comment"], NUMBER="7") == 0
     assert place.text("started.txt").splitlines() == [
-        "pip install runup",
+        "pip install --find-links wheels kube-runup",
         "gh pr comment 7 --edit-last --create-if-none --body-file change.md",
     ]
 
