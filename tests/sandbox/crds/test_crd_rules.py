@@ -13,7 +13,7 @@ import pytest
 from tests.documents import document, documents
 
 from kubesandbox.apiserver.schema import Schema, compile_crd
-from kubesandbox.apiserver.schema.builtin import definitions
+from kubesandbox.apiserver.schema.builtin import Definitions
 from runup.sandbox import crds
 
 JSON = dict[str, Any]
@@ -66,7 +66,7 @@ def _unknown_fields(schema: Any, path: str = "") -> list[str]:
         return [found for item in schema for found in _unknown_fields(item, path)]
     if not isinstance(schema, dict):
         return []
-    known = definitions()["io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"]["properties"]
+    known = Definitions()["io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"]["properties"]
     unknown = [f"{path}.{key}" for key in schema if key not in known]
     for key, value in schema.items():
         if key in _NAMED:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kubesandbox.apiserver.schema import DecodeError, builtin_schema
-from kubesandbox.apiserver.schema.builtin import BuiltinSchema, definitions
+from kubesandbox.apiserver.schema.builtin import BuiltinSchema, Definitions
 from kubesandbox.apiserver.schema.builtin_table import full_name
 from kubesandbox.apiserver.schema.typed import shape_of
 from kubesandbox.apiserver.served_kinds import BUILTIN
@@ -41,7 +41,7 @@ def test_every_reference_leads_somewhere() -> None:
             return own + [name for child in value.values() for name in references(child)]
         return [name for child in value for name in references(child)] if isinstance(value, list) else []
 
-    known = definitions()
+    known = Definitions()
     missing = {ref for name in known for ref in references(known[name]) if ref.rpartition("/")[2] not in known}
     assert missing == set()
 

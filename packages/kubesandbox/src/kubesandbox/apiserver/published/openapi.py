@@ -11,7 +11,8 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from kubesandbox.apiserver.schema.builtin import definition_name, definitions
+from kubesandbox.apiserver.schema.builtin import Definitions
+from kubesandbox.apiserver.schema.builtin_table import full_name
 from kubesandbox.apiserver.served_kinds import Kind
 
 JSON = dict[str, Any]
@@ -114,14 +115,14 @@ def _schemas_of(kind: Kind) -> Iterator[tuple[str, JSON]]:
 
 def schema_name(kind: Kind) -> str:
     """Returns the name of a kind's schema: a built-in one's as in Kubernetes, a custom one's from its group."""
-    builtin_name = "" if kind.custom else definition_name(kind.group, kind.version, kind.kind)
+    builtin_name = "" if kind.custom else full_name(kind.group, kind.version, kind.kind)
     return builtin_name or ".".join([*reversed((kind.group or "core").split(".")), kind.version, kind.kind])
 
 
 def _schema_of(kind: Kind) -> JSON:
     """Returns a kind's schema for the v3 document."""
     if kind.crd is None:
-        builtin_schema = definitions().get(definition_name(kind.group, kind.version, kind.kind))
+        builtin_schema = Definitions().get(full_name(kind.group, kind.version, kind.kind))
         return builtin_schema or _with_metadata({"type": "object", _PRESERVE: True})
     version = next(version for version in kind.crd["spec"]["versions"] if version["name"] == kind.version)
     custom_schema = (version.get("schema") or {}).get("openAPIV3Schema")
@@ -148,7 +149,7 @@ def _with_metadata(schema: JSON) -> JSON:
 
 def _with_references(schemas: dict[str, JSON]) -> dict[str, JSON]:
     """Returns `schemas` and all schemas that they refer to, sorted by name."""
-    result, builtin_schemas = dict(schemas), definitions()
+    result, builtin_schemas = dict(schemas), Definitions()
     waiting = list(schemas.values())
     while waiting:
         for name in references_in(waiting.pop()):

@@ -55,7 +55,7 @@ class BuiltinSchema:
     @cached_property
     def root(self) -> SchemaNode:
         """The merge tree."""
-        return _shared_compiler().compile_schema_node({"$ref": self._name})
+        return _COMPILER.compile_schema_node({"$ref": self._name})
 
     def decode(self, obj: JSON) -> tuple[JSON, list[str]]:
         """Returns `obj` as the server stores it, and the paths of its unknown fields. Raises DecodeError."""
@@ -80,13 +80,11 @@ def builtin_schema(group: str, version: str, kind: str) -> BuiltinSchema | None:
     return BuiltinSchema(name, shape) if shape else None
 
 
-def definition_name(group: str, version: str, kind: str) -> str:
-    """Returns the name of a kind's definition in OpenAPI documents, or "" if the table has none."""
-    return builtin_table.full_name(group, version, kind)
-
-
 class Definitions(Mapping[str, JSON]):
-    """The built-in types by their full names, as OpenAPI v3 schemas that are built on first use."""
+    """The built-in types by their full names, as OpenAPI v3 schemas that are built on first use.
+
+    Their references are `#/components/schemas/NAME`.
+    """
 
     def __getitem__(self, name: str) -> JSON:
         return _build_definition(name)
@@ -96,11 +94,6 @@ class Definitions(Mapping[str, JSON]):
 
     def __len__(self) -> int:
         return len(builtin_table.type_names()) + len(_SPECIAL)
-
-
-def definitions() -> Mapping[str, JSON]:
-    """Returns all definitions; their references are `#/components/schemas/NAME`."""
-    return Definitions()
 
 
 @cache
@@ -127,13 +120,13 @@ def _property_schema(field: Field) -> JSON:
     if field.default is not None:
         result["default"] = field.default
     # A field that is always written cannot be absent: the published default is its zero value.
-    elif field.written and not field.pointer and (zero := _document_zero(field.type)) is not None:
-        result["default"] = zero
+    elif field.written and not field.pointer:
+        if (bare := field.type.partition("/")[0]) in _ZEROS:
+            result["default"] = _ZEROS[bare]
+        elif builtin_table.find_type(field.type) is not None:
+            result["default"] = {}
     if field.merge:
-        if field.type.startswith("[]"):
-            result["x-kubernetes-list-type"] = field.merge
-        else:
-            result["x-kubernetes-map-type"] = field.merge
+        result[f"x-kubernetes-{'list' if field.type.startswith('[]') else 'map'}-type"] = field.merge
     if field.keys:
         result["x-kubernetes-list-map-keys"] = list(field.keys)
     if field.strategy:
@@ -141,14 +134,6 @@ def _property_schema(field: Field) -> JSON:
     if field.merge_key:
         result["x-kubernetes-patch-merge-key"] = field.merge_key
     return result
-
-
-def _document_zero(word: str) -> Any:
-    """Returns the default in OpenAPI documents of a field that is always written; None for lists, maps and times."""
-    bare = word.partition("/")[0]
-    if bare in _ZEROS:
-        return _ZEROS[bare]
-    return {} if builtin_table.find_type(word) is not None else None
 
 
 def _type_schema(word: str) -> JSON:
@@ -164,9 +149,7 @@ def _type_schema(word: str) -> JSON:
     return {"allOf": [{"$ref": f"{_REFERENCE}{word}"}]}
 
 
-@cache
-def _shared_compiler() -> Compiler:
-    return Compiler(lambda reference: _build_definition(reference.removeprefix(_REFERENCE)))
+_COMPILER = Compiler(lambda reference: _build_definition(reference.removeprefix(_REFERENCE)))
 
 
 DESCRIPTIONS: dict[str, str] = {

@@ -27,7 +27,7 @@ _FIELD = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
     """A field of a type in the table; `type` is a word of the table with full type names."""
 

@@ -8,9 +8,12 @@ plugin adds to a new object are in `kubesandbox.apiserver.objects.defaults`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 JSON = dict[str, Any]
+Default = Callable[[JSON], None]
+_RBAC = "rbac.authorization.k8s.io"
 
 
 def set_nil(obj: JSON, **values: Any) -> None:
@@ -34,7 +37,50 @@ def own_struct(obj: JSON, key: str) -> JSON:
     return part
 
 
-# -- Core and workload types -------------------------------------------------------------------------------------------
+# Type, without the common part of its package's name -> the function that sets its defaults. `_defaults` adds others.
+_DEFAULTS: dict[str, Default] = {
+    "core.v1.HTTPGetAction": partial(set_zero, path="/", scheme="HTTP"),
+    "core.v1.ContainerPort": partial(set_zero, protocol="TCP"),
+    "core.v1.ObjectFieldSelector": partial(set_zero, apiVersion="v1"),
+    "core.v1.SecretVolumeSource": partial(set_nil, defaultMode=0o644),
+    "core.v1.ConfigMapVolumeSource": partial(set_nil, defaultMode=0o644),
+    "core.v1.DownwardAPIVolumeSource": partial(set_nil, defaultMode=0o644),
+    "core.v1.ProjectedVolumeSource": partial(set_nil, defaultMode=0o644),
+    "core.v1.ServiceAccountTokenProjection": partial(set_nil, expirationSeconds=3600),
+    "core.v1.HostPathVolumeSource": partial(set_nil, type=""),
+    "core.v1.Secret": partial(set_zero, type="Opaque"),
+    "core.v1.EndpointPort": partial(set_zero, protocol="TCP"),
+    "core.v1.NamespaceStatus": partial(set_zero, phase="Active"),
+    "core.v1.PersistentVolumeClaimSpec": partial(set_nil, volumeMode="Filesystem"),
+    "core.v1.PersistentVolumeClaimStatus": partial(set_zero, phase="Pending"),
+    "apps.v1.ReplicaSet": lambda obj: set_nil(own_struct(obj, "spec"), replicas=1),
+    "batch.v1.PodFailurePolicyOnPodConditionsPattern": partial(set_zero, status="True"),
+    "admissionregistration.v1.RuleWithOperations": partial(set_nil, scope="*"),
+    "admissionregistration.v1.NamedRuleWithOperations": partial(set_nil, scope="*"),
+    "admissionregistration.v1.ServiceReference": partial(set_nil, port=443),
+    "admissionregistration.v1.ValidatingAdmissionPolicySpec": partial(set_nil, failurePolicy="Fail"),
+    "apiregistration.v1.ServiceReference": partial(set_nil, port=443),
+    "apiextensions.v1.ServiceReference": partial(set_nil, port=443),
+    "discovery.v1.EndpointPort": partial(set_nil, name="", protocol="TCP"),
+    "networking.v1.NetworkPolicyPort": partial(set_nil, protocol="TCP"),
+    "networking.v1.IngressClassParametersReference": partial(set_nil, scope="Cluster"),
+    "scheduling.v1.PriorityClass": partial(set_nil, preemptionPolicy="PreemptLowerPriority"),
+    "storage.v1.StorageClass": partial(set_nil, reclaimPolicy="Delete", volumeBindingMode="Immediate"),
+    "autoscaling.v1.HorizontalPodAutoscaler": lambda obj: set_nil(own_struct(obj, "spec"), minReplicas=1),
+}
+
+
+def _defaults(*types: str) -> Callable[[Default], Default]:
+    def register(function: Default) -> Default:
+        _DEFAULTS.update(dict.fromkeys(types, function))
+        return function
+
+    return register
+
+
+def default_of(name: str) -> Default | None:
+    """Returns the function that sets a type's defaults, or None; `name` is full (`io.k8s.api.core.v1.Pod`)."""
+    return _DEFAULTS.get(".".join(name.split(".")[-3:]))
 
 
 def pull_policy(image: str) -> str:
@@ -43,18 +89,17 @@ def pull_policy(image: str) -> str:
     return "Always" if image and "@" not in image and tag in {"", "latest"} else "IfNotPresent"
 
 
-def default_pod(obj: JSON) -> None:
+@_defaults("core.v1.Pod")
+def _pod(obj: JSON) -> None:
     """Sets the defaults of a Pod: requests from limits, host ports, service links."""
     spec = own_struct(obj, "spec")
+    set_nil(spec, enableServiceLinks=True)
     for name in ("initContainers", "containers"):
         if spec.get(name):
             spec[name] = [_with_requests(container) for container in spec[name]]
-    set_nil(spec, enableServiceLinks=True)
-    if spec.get("hostNetwork"):
-        for name in ("initContainers", "containers"):
-            for container in spec.get(name) or ():
-                for port in container.get("ports") or ():
-                    set_zero(port, hostPort=port.get("containerPort", 0))
+        for container in (spec.get(name) or ()) if spec.get("hostNetwork") else ():
+            for port in container.get("ports") or ():
+                set_zero(port, hostPort=port.get("containerPort", 0))
 
 
 def _with_requests(container: JSON) -> JSON:
@@ -67,8 +112,8 @@ def _with_requests(container: JSON) -> JSON:
     return {**container, "resources": {**resources, "requests": requests}}
 
 
-def pod_spec(spec: JSON) -> None:
-    """Sets the defaults of a PodSpec, of a Pod or of a template."""
+@_defaults("core.v1.PodSpec")
+def _pod_spec(spec: JSON) -> None:
     set_zero(spec, dnsPolicy="ClusterFirst", restartPolicy="Always", schedulerName="default-scheduler")
     set_nil(spec, securityContext={}, terminationGracePeriodSeconds=30)
     # One field under two names (pkg/apis/core/v1/conversion.go).
@@ -76,29 +121,26 @@ def pod_spec(spec: JSON) -> None:
         spec["serviceAccountName"] = spec["serviceAccount"] = account
 
 
-def default_container(obj: JSON) -> None:
-    """Sets the defaults of a container of any kind."""
-    set_zero(
-        obj,
-        imagePullPolicy=pull_policy(str(obj.get("image") or "")),
-        terminationMessagePath="/dev/termination-log",
-        terminationMessagePolicy="File",
-    )
+@_defaults("core.v1.Container", "core.v1.EphemeralContainer")
+def _container(obj: JSON) -> None:
+    set_zero(obj, imagePullPolicy=pull_policy(str(obj.get("image") or "")))
+    set_zero(obj, terminationMessagePath="/dev/termination-log", terminationMessagePolicy="File")
 
 
-def default_probe(obj: JSON) -> None:
-    """Sets the defaults of a probe."""
+@_defaults("core.v1.Probe")
+def _probe(obj: JSON) -> None:
     set_zero(obj, timeoutSeconds=1, periodSeconds=10, successThreshold=1, failureThreshold=3)
 
 
-def default_volume(obj: JSON) -> None:
+@_defaults("core.v1.Volume")
+def _volume(obj: JSON) -> None:
     """Makes a volume without a source an emptyDir."""
     if all(value is None for key, value in obj.items() if key != "name"):
         obj["emptyDir"] = {}
 
 
-def default_service(obj: JSON) -> None:
-    """Sets the defaults of a Service."""
+@_defaults("core.v1.Service")
+def _service(obj: JSON) -> None:
     spec = own_struct(obj, "spec")
     set_zero(spec, sessionAffinity="None", type="ClusterIP")
     if spec["sessionAffinity"] == "None":
@@ -119,7 +161,8 @@ def default_service(obj: JSON) -> None:
         set_nil(spec, allocateLoadBalancerNodePorts=True)
 
 
-def replication_controller(obj: JSON) -> None:
+@_defaults("core.v1.ReplicationController")
+def _replication_controller(obj: JSON) -> None:
     """Sets the defaults of a ReplicationController: selector and labels from its template."""
     labels = (((obj.get("spec") or {}).get("template") or {}).get("metadata") or {}).get("labels")
     if labels:
@@ -127,22 +170,24 @@ def replication_controller(obj: JSON) -> None:
         set_zero(own_struct(obj, "metadata"), labels=labels)
 
 
-def default_namespace(obj: JSON) -> None:
+@_defaults("core.v1.Namespace")
+def _namespace(obj: JSON) -> None:
     """Sets the label of a Namespace that holds its name."""
     metadata = own_struct(obj, "metadata")
     if metadata.get("name"):
         metadata["labels"] = {**(metadata.get("labels") or {}), "kubernetes.io/metadata.name": metadata["name"]}
 
 
-def persistent_volume(obj: JSON) -> None:
-    """Sets the defaults of a PersistentVolume."""
+@_defaults("core.v1.PersistentVolume")
+def _persistent_volume(obj: JSON) -> None:
     set_zero(own_struct(obj, "status"), phase="Pending")
     spec = own_struct(obj, "spec")
     set_zero(spec, persistentVolumeReclaimPolicy="Retain")
     set_nil(spec, volumeMode="Filesystem")
 
 
-def default_limit_item(item: JSON) -> None:
+@_defaults("core.v1.LimitRangeItem")
+def _limit_range_item(item: JSON) -> None:
     """Sets the defaults of a LimitRange's item: limits from the maximum, requests from the limits and the minimum."""
     if item.get("type") != "Container":
         return
@@ -151,17 +196,15 @@ def default_limit_item(item: JSON) -> None:
     item["defaultRequest"] = {**(item.get("min") or {}), **limits, **(item.get("defaultRequest") or {})}
 
 
-def node_status(status: JSON) -> None:
+@_defaults("core.v1.NodeStatus")
+def _node_status(status: JSON) -> None:
     """Sets a Node's allocatable to its capacity if it has none."""
     if status.get("capacity"):
         set_zero(status, allocatable=dict(status["capacity"]))
 
 
-# -- workloads ---------------------------------------------------------------------------------------------------------
-
-
-def default_deployment(obj: JSON) -> None:
-    """Sets the defaults of a Deployment."""
+@_defaults("apps.v1.Deployment")
+def _deployment(obj: JSON) -> None:
     spec = own_struct(obj, "spec")
     set_nil(spec, replicas=1, revisionHistoryLimit=10, progressDeadlineSeconds=600)
     strategy = own_struct(spec, "strategy")
@@ -170,8 +213,8 @@ def default_deployment(obj: JSON) -> None:
         set_nil(own_struct(strategy, "rollingUpdate"), maxUnavailable="25%", maxSurge="25%")
 
 
-def daemon_set(obj: JSON) -> None:
-    """Sets the defaults of a DaemonSet."""
+@_defaults("apps.v1.DaemonSet")
+def _daemon_set(obj: JSON) -> None:
     spec = own_struct(obj, "spec")
     set_nil(spec, revisionHistoryLimit=10)
     strategy = own_struct(spec, "updateStrategy")
@@ -183,7 +226,8 @@ def daemon_set(obj: JSON) -> None:
     metadata["annotations"] = {"deprecated.daemonset.template.generation": "1", **(metadata.get("annotations") or {})}
 
 
-def stateful_set(obj: JSON) -> None:
+@_defaults("apps.v1.StatefulSet")
+def _stateful_set(obj: JSON) -> None:
     """Sets the defaults of a StatefulSet. An update strategy that names its type gets no partition."""
     spec = own_struct(obj, "spec")
     set_nil(spec, replicas=1, revisionHistoryLimit=10)
@@ -197,8 +241,8 @@ def stateful_set(obj: JSON) -> None:
     set_zero(own_struct(spec, "persistentVolumeClaimRetentionPolicy"), whenDeleted="Retain", whenScaled="Retain")
 
 
-def default_job(obj: JSON) -> None:
-    """Sets the defaults of a Job."""
+@_defaults("batch.v1.Job")
+def _job(obj: JSON) -> None:
     spec = own_struct(obj, "spec")
     if spec.get("completions") is None and spec.get("parallelism") is None:
         spec["completions"] = 1
@@ -216,19 +260,15 @@ def default_job(obj: JSON) -> None:
         set_zero(own_struct(obj, "metadata"), labels=labels)
 
 
-def cron_job(obj: JSON) -> None:
-    """Sets the defaults of a CronJob."""
+@_defaults("batch.v1.CronJob")
+def _cron_job(obj: JSON) -> None:
     spec = own_struct(obj, "spec")
     set_zero(spec, concurrencyPolicy="Allow")
     set_nil(spec, suspend=False, successfulJobsHistoryLimit=3, failedJobsHistoryLimit=1)
 
 
-def autoscaler_v1(obj: JSON) -> None:
-    """Sets the defaults of autoscaling/v1's HorizontalPodAutoscaler."""
-    set_nil(own_struct(obj, "spec"), minReplicas=1)
-
-
-def default_autoscaler(obj: JSON) -> None:
+@_defaults("autoscaling.v2.HorizontalPodAutoscaler")
+def _autoscaler(obj: JSON) -> None:
     """Sets the defaults of a HorizontalPodAutoscaler: metrics, and scaling rules if it has a behavior."""
     spec = own_struct(obj, "spec")
     set_nil(spec, minReplicas=1)
@@ -238,50 +278,46 @@ def default_autoscaler(obj: JSON) -> None:
         behavior = own_struct(spec, "behavior")
         percent = {"type": "Percent", "value": 100, "periodSeconds": 15}
         pods = {"type": "Pods", "value": 4, "periodSeconds": 15}
-        set_nil(
-            own_struct(behavior, "scaleUp"), stabilizationWindowSeconds=0, selectPolicy="Max", policies=[pods, percent]
-        )
+        scale_up = own_struct(behavior, "scaleUp")
+        set_nil(scale_up, stabilizationWindowSeconds=0, selectPolicy="Max", policies=[pods, percent])
         set_nil(own_struct(behavior, "scaleDown"), selectPolicy="Max", policies=[percent])
 
 
-# -- Other types, and the table ----------------------------------------------------------------------------------------
-
-
-Default = Callable[[JSON], None]
-
-_FILE_MODE = 0o644
-_RBAC = "rbac.authorization.k8s.io"
-_HTTPS = 443
-
-
+@_defaults("rbac.v1.RoleBinding", "rbac.v1.ClusterRoleBinding")
 def _role_binding(obj: JSON) -> None:
     set_zero(own_struct(obj, "roleRef"), apiGroup=_RBAC)
 
 
-def _default_subject(subject: JSON) -> None:
+@_defaults("rbac.v1.Subject")
+def _subject(subject: JSON) -> None:
     if subject.get("kind") in {"User", "Group"}:
         set_zero(subject, apiGroup=_RBAC)
 
 
-def _default_match_rules(rules: JSON) -> None:
+@_defaults("admissionregistration.v1.MatchResources")
+def _match_rules(rules: JSON) -> None:
     set_nil(rules, matchPolicy="Equivalent", namespaceSelector={}, objectSelector={})
 
 
-def _default_webhook(hook: JSON) -> None:
-    _default_match_rules(hook)
+@_defaults("admissionregistration.v1.ValidatingWebhook")
+def _webhook(hook: JSON) -> None:
+    _match_rules(hook)
     set_nil(hook, failurePolicy="Fail", timeoutSeconds=10)
 
 
+@_defaults("admissionregistration.v1.MutatingWebhook")
 def _mutating_webhook(hook: JSON) -> None:
-    _default_webhook(hook)
+    _webhook(hook)
     set_nil(hook, reinvocationPolicy="Never")
 
 
+@_defaults("networking.v1.NetworkPolicy")
 def _network_policy(obj: JSON) -> None:
     spec = own_struct(obj, "spec")
     set_zero(spec, policyTypes=["Ingress", *(["Egress"] if spec.get("egress") else [])])
 
 
+@_defaults("storage.v1.CSIDriver")
 def _csi_driver(obj: JSON) -> None:
     spec = own_struct(obj, "spec")
     set_nil(spec, attachRequired=True, podInfoOnMount=False, storageCapacity=False, requiresRepublish=False)
@@ -289,7 +325,8 @@ def _csi_driver(obj: JSON) -> None:
     set_zero(spec, volumeLifecycleModes=["Persistent"])
 
 
-def _default_definition(obj: JSON) -> None:
+@_defaults("apiextensions.v1.CustomResourceDefinition")
+def _definition(obj: JSON) -> None:
     """Sets the defaults of a CustomResourceDefinition: names, conversion, stored versions."""
     spec, status = own_struct(obj, "spec"), own_struct(obj, "status")
     names = own_struct(spec, "names")
@@ -300,72 +337,3 @@ def _default_definition(obj: JSON) -> None:
     set_nil(spec, conversion={"strategy": "None"})
     storage = [version.get("name") for version in spec.get("versions") or () if version.get("storage")]
     set_zero(status, storedVersions=storage[:1])
-
-
-def _default_setter(set_: Callable[..., None], **values: Any) -> Default:
-    return lambda obj: set_(obj, **values)
-
-
-# Type, without the common part of its package's name -> the function that sets its defaults.
-_DEFAULTS: dict[str, Default] = {
-    "core.v1.Pod": default_pod,
-    "core.v1.PodSpec": pod_spec,
-    "core.v1.Container": default_container,
-    "core.v1.EphemeralContainer": default_container,
-    "core.v1.Probe": default_probe,
-    "core.v1.HTTPGetAction": _default_setter(set_zero, path="/", scheme="HTTP"),
-    "core.v1.ContainerPort": _default_setter(set_zero, protocol="TCP"),
-    "core.v1.ObjectFieldSelector": _default_setter(set_zero, apiVersion="v1"),
-    "core.v1.Volume": default_volume,
-    "core.v1.SecretVolumeSource": _default_setter(set_nil, defaultMode=_FILE_MODE),
-    "core.v1.ConfigMapVolumeSource": _default_setter(set_nil, defaultMode=_FILE_MODE),
-    "core.v1.DownwardAPIVolumeSource": _default_setter(set_nil, defaultMode=_FILE_MODE),
-    "core.v1.ProjectedVolumeSource": _default_setter(set_nil, defaultMode=_FILE_MODE),
-    "core.v1.ServiceAccountTokenProjection": _default_setter(set_nil, expirationSeconds=3600),
-    "core.v1.HostPathVolumeSource": _default_setter(set_nil, type=""),
-    "core.v1.Service": default_service,
-    "core.v1.Secret": _default_setter(set_zero, type="Opaque"),
-    "core.v1.EndpointPort": _default_setter(set_zero, protocol="TCP"),
-    "core.v1.ReplicationController": replication_controller,
-    "core.v1.Namespace": default_namespace,
-    "core.v1.NamespaceStatus": _default_setter(set_zero, phase="Active"),
-    "core.v1.PersistentVolume": persistent_volume,
-    "core.v1.PersistentVolumeClaimSpec": _default_setter(set_nil, volumeMode="Filesystem"),
-    "core.v1.PersistentVolumeClaimStatus": _default_setter(set_zero, phase="Pending"),
-    "core.v1.LimitRangeItem": default_limit_item,
-    "core.v1.NodeStatus": node_status,
-    "apps.v1.Deployment": default_deployment,
-    "apps.v1.ReplicaSet": lambda obj: set_nil(own_struct(obj, "spec"), replicas=1),
-    "apps.v1.DaemonSet": daemon_set,
-    "apps.v1.StatefulSet": stateful_set,
-    "batch.v1.Job": default_job,
-    "batch.v1.CronJob": cron_job,
-    "batch.v1.PodFailurePolicyOnPodConditionsPattern": _default_setter(set_zero, status="True"),
-    "autoscaling.v1.HorizontalPodAutoscaler": autoscaler_v1,
-    "autoscaling.v2.HorizontalPodAutoscaler": default_autoscaler,
-    "rbac.v1.RoleBinding": _role_binding,
-    "rbac.v1.ClusterRoleBinding": _role_binding,
-    "rbac.v1.Subject": _default_subject,
-    "admissionregistration.v1.ValidatingWebhook": _default_webhook,
-    "admissionregistration.v1.MutatingWebhook": _mutating_webhook,
-    "admissionregistration.v1.RuleWithOperations": _default_setter(set_nil, scope="*"),
-    "admissionregistration.v1.NamedRuleWithOperations": _default_setter(set_nil, scope="*"),
-    "admissionregistration.v1.ServiceReference": _default_setter(set_nil, port=_HTTPS),
-    "admissionregistration.v1.ValidatingAdmissionPolicySpec": _default_setter(set_nil, failurePolicy="Fail"),
-    "admissionregistration.v1.MatchResources": _default_match_rules,
-    "apiregistration.v1.ServiceReference": _default_setter(set_nil, port=_HTTPS),
-    "apiextensions.v1.ServiceReference": _default_setter(set_nil, port=_HTTPS),
-    "apiextensions.v1.CustomResourceDefinition": _default_definition,
-    "discovery.v1.EndpointPort": _default_setter(set_nil, name="", protocol="TCP"),
-    "networking.v1.NetworkPolicyPort": _default_setter(set_nil, protocol="TCP"),
-    "networking.v1.NetworkPolicy": _network_policy,
-    "networking.v1.IngressClassParametersReference": _default_setter(set_nil, scope="Cluster"),
-    "scheduling.v1.PriorityClass": _default_setter(set_nil, preemptionPolicy="PreemptLowerPriority"),
-    "storage.v1.StorageClass": _default_setter(set_nil, reclaimPolicy="Delete", volumeBindingMode="Immediate"),
-    "storage.v1.CSIDriver": _csi_driver,
-}
-
-
-def default_of(name: str) -> Default | None:
-    """Returns the function that sets a type's defaults, or None; `name` is full (`io.k8s.api.v1.Pod`)."""
-    return _DEFAULTS.get(".".join(name.split(".")[-3:]))

@@ -79,8 +79,14 @@ STANDARD_FINALIZERS = frozenset({ORPHAN, FOREGROUND, "kubernetes"})
 def metadata_faults(metadata: JSON, path: str = "metadata") -> Faults:
     """Yields the faults of labels, annotations and owner references, which are validated on every write."""
     yield from label_faults(metadata.get("labels") or {}, f"{path}.labels")
-    yield from _annotation_faults(metadata.get("annotations") or {}, f"{path}.annotations")
-    yield from _owner_list_faults(metadata.get("ownerReferences") or [], f"{path}.ownerReferences")
+    annotations = metadata.get("annotations") or {}
+    for key in annotations:
+        for why in qualified_name(key.lower()):
+            yield invalid(f"{path}.annotations", key, why)
+    size = sum(len(str(key).encode()) + len(str(value).encode()) for key, value in annotations.items())
+    if size > _ANNOTATION_BYTES:
+        yield FieldError(Fault.TOO_LONG, f"{path}.annotations", None, f"may not be more than {_ANNOTATION_BYTES} bytes")
+    yield from _owner_faults(metadata.get("ownerReferences") or [], f"{path}.ownerReferences")
 
 
 def finalizer_faults(values: Iterable[str], path: str = "metadata.finalizers") -> Faults:
@@ -124,48 +130,32 @@ def label_value(value: str) -> list[str]:
     return [*faults, _VALUE_RULE] if value and not _NAME_PART.fullmatch(value) else faults
 
 
-def _annotation_faults(annotations: JSON, path: str) -> Faults:
-    """Yields the faults of annotations: each key, and 256 KiB for all together."""
-    for key in annotations:
-        for why in qualified_name(key.lower()):
-            yield invalid(path, key, why)
-    size = sum(len(str(key).encode()) + len(str(value).encode()) for key, value in annotations.items())
-    if size > _ANNOTATION_BYTES:
-        yield FieldError(Fault.TOO_LONG, path, None, f"may not be more than {_ANNOTATION_BYTES} bytes")
-
-
 def _owner_text(owner: JSON) -> str:
     """Returns an owner reference as Go prints it: members in the order of the struct, without those that are null."""
     return go_json({name: owner[name] for name in _OWNER if owner.get(name) is not None})
 
 
-def _owner_list_faults(owners: list[JSON], path: str) -> Faults:
+def _owner_faults(owners: list[JSON], path: str) -> Faults:
     """Yields the faults of owner references; at most one may be the controller."""
     controller = ""
     for owner in owners:
-        yield from _owner_faults(owner, path)
+        version, kind = owner.get("apiVersion") or "", owner.get("kind") or ""
+        # Go's parser returns an empty version for one of more than two parts.
+        if not version or version.count("/") > 1:
+            yield invalid(f"{path}.apiVersion", version, "version must not be empty")
+        for key in ("kind", "name", "uid"):
+            if not owner.get(key):
+                yield invalid(f"{path}.{key}", "", "must not be empty")
+        if (version, kind) == ("v1", "Event"):
+            yield invalid(path, Verbatim(_owner_text(owner)), "/v1, Kind=Event is disallowed from being an owner")
         if owner.get("controller"):
             name = f"{owner.get('kind')}/{owner.get('name')}"
             if controller:
                 why = "Only one reference can have Controller set to true. "
                 why += f'Found "true" in references for {controller} and {name}'
-                owners_text = "[" + ",".join(_owner_text(owner) for owner in owners) + "]"
-                yield invalid(path, Verbatim(owners_text), why)
+                yield invalid(path, Verbatim(f"[{','.join(map(_owner_text, owners))}]"), why)
             else:
                 controller = name
-
-
-def _owner_faults(owner: JSON, path: str) -> Faults:
-    """Yields the faults of one owner reference."""
-    version, kind = owner.get("apiVersion") or "", owner.get("kind") or ""
-    # Go's parser returns an empty version for one of more than two parts.
-    if not version or version.count("/") > 1:
-        yield invalid(f"{path}.apiVersion", version, "version must not be empty")
-    for key in ("kind", "name", "uid"):
-        if not owner.get(key):
-            yield invalid(f"{path}.{key}", "", "must not be empty")
-    if (version, kind) == ("v1", "Event"):
-        yield invalid(path, Verbatim(_owner_text(owner)), "/v1, Kind=Event is disallowed from being an owner")
 
 
 def qualified_name(key: str) -> list[str]:

@@ -24,11 +24,9 @@ JSON = dict[str, Any]
 
 # After one of these faults apiextensions-apiserver skips the CEL rules and adds _NOT_CHECKED.
 _BLOCKING = frozenset({Fault.NOT_SUPPORTED, Fault.REQUIRED, Fault.TOO_LONG, Fault.TOO_MANY, Fault.TYPE_INVALID})
-_NOT_CHECKED = invalid(
-    "",
-    None,
+_NOT_CHECKED = (
     "some validation rules were not checked because the object was invalid; "
-    "correct the existing errors to complete validation",
+    "correct the existing errors to complete validation"
 )
 
 
@@ -51,7 +49,14 @@ class Schema:
 
     def coerce(self, obj: JSON) -> tuple[JSON, list[str]]:
         """Returns `obj` with its metadata decoded, and the paths of unknown fields in it. Raises DecodeError."""
-        return coerce_metadata(self.root, obj)
+        unknown: list[str] = []
+        result = dict(obj)
+        if result.get("metadata") is not None:
+            result["metadata"] = _decode_metadata(result["metadata"], "metadata", unknown)
+        for name, child in self.root.properties.items():
+            if name in result:
+                result[name] = _coerce_below(child, result[name], name, unknown)
+        return result, unknown
 
     def prune(self, obj: JSON) -> tuple[JSON, tuple[str, ...]]:
         """Returns `obj` without unknown fields, and their paths, sorted. apiVersion, kind and metadata are kept."""
@@ -71,10 +76,11 @@ class Schema:
         """Returns all faults of `obj`. With `old`, an update: unchanged parts pass, and transition rules run."""
         former: Any = MISSING if old is None else old
         errors = validate_value(self.root, obj, former)
-        errors += embedded_faults(self.root, obj)
-        errors += duplicate_faults(self.root, obj, former)
+        for name, child in self.root.properties.items():
+            errors += _embedded_faults(child, obj.get(name), name)
+        errors += _duplicate_faults(self.root, obj, former, "")
         if any(error.fault in _BLOCKING for error in errors):
-            return [*errors, _NOT_CHECKED] if self.rules.any else errors
+            return [*errors, invalid("", None, _NOT_CHECKED)] if self.rules.any else errors
         return errors + self.rules.check(obj, former)
 
 
@@ -92,18 +98,6 @@ def strict_errors(unknown: tuple[str, ...]) -> tuple[str, ...]:
 
 
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
-
-
-def coerce_metadata(node: SchemaNode, obj: JSON) -> tuple[JSON, list[str]]:
-    """Returns the object with all metadata decoded, its own and embedded, and unknown paths. Raises DecodeError."""
-    unknown: list[str] = []
-    result = dict(obj)
-    if result.get("metadata") is not None:
-        result["metadata"] = _decode_metadata(result["metadata"], "metadata", unknown)
-    for name, child in node.properties.items():
-        if name in result:
-            result[name] = _coerce_below(child, result[name], name, unknown)
-    return result, unknown
 
 
 def _coerce_below(node: SchemaNode | None, value: Any, path: str, unknown: list[str]) -> Any:
@@ -135,24 +129,18 @@ def _decode_metadata(value: Any, path: str, unknown: list[str]) -> Any:
     return decoded
 
 
-def embedded_faults(node: SchemaNode, obj: JSON) -> list[FieldError]:
-    """Returns the faults of the resources embedded in `obj`."""
-    return [fault for name, child in node.properties.items() for fault in _faults_below(child, obj.get(name), name)]
-
-
-def _faults_below(node: SchemaNode | None, value: Any, path: str) -> Iterator[FieldError]:
+def _embedded_faults(node: SchemaNode | None, value: Any, path: str) -> Iterator[FieldError]:
     """Yields the faults of all resources embedded in a value."""
     if node is None:
         return
     if isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _faults_below(node.items, item, f"{path}[{index}]")
+            yield from _embedded_faults(node.items, item, f"{path}[{index}]")
     elif isinstance(value, dict):
         if node.embedded:
             yield from _resource_faults(value, path)
         for name, member in value.items():
-            field_path = f"{path}.{name}" if name in node.properties else f"{path}[{name}]"
-            yield from _faults_below(node.member(name), member, field_path)
+            yield from _embedded_faults(node.member(name), member, node.member_path(path, name))
 
 
 def _resource_faults(value: JSON, path: str) -> Iterator[FieldError]:
@@ -177,45 +165,25 @@ def _resource_faults(value: JSON, path: str) -> Iterator[FieldError]:
 # -- Duplicates in lists of unique entries: x-kubernetes-list-type set and map -----------------------------------------
 
 
-def duplicate_faults(node: SchemaNode, value: Any, old: Any = MISSING) -> list[FieldError]:
-    """Returns a fault for each duplicate in a set or list-map of `value`, deepest last; unchanged parts pass."""
-    return list(_duplicates_below(node, value, old, ""))
-
-
-def _duplicates_below(node: SchemaNode, value: Any, old: Any, path: str) -> Iterator[FieldError]:
-    """Yields the duplicates in all lists of a value; parts that are as in `old` pass."""
+def _duplicate_faults(node: SchemaNode, value: Any, old: Any, path: str) -> Iterator[FieldError]:
+    """Yields a fault for each duplicate in a set or list-map of `value`, deepest last; unchanged parts pass."""
     if old is not MISSING and old == value:
         return
     if isinstance(value, list):
-        yield from _repeated_items(node, value, path)
+        occurrences: Counter[str] = Counter()
+        for index, item in enumerate(value if node.list_type != "atomic" else ()):
+            identity = key_fields(node, item) if node.list_type == "map" else item
+            text = json.dumps(identity, sort_keys=True)
+            occurrences[text] += 1
+            # Reported once, at the second occurrence, however often the entry occurs.
+            if occurrences[text] == 2:
+                yield duplicate(f"{path}[{index}]", identity)
         if node.items is not None:
             for index, (item, former) in enumerate(correlated_items(node, value, old)):
-                yield from _duplicates_below(node.items, item, former, f"{path}[{index}]")
+                yield from _duplicate_faults(node.items, item, former, f"{path}[{index}]")
     elif isinstance(value, dict):
         correlated = old if isinstance(old, dict) else {}
         for name, member in value.items():
-            child = node.member(name)
-            if child is not None:
+            if (child := node.member(name)) is not None:
                 former = correlated.get(name, MISSING)
-                yield from _duplicates_below(child, member, former, _member_path(node, path, name))
-
-
-def _member_path(node: SchemaNode, path: str, name: str) -> str:
-    """Returns the path of member `name`: a property is written with a dot, a map's key in brackets."""
-    if not path:
-        return name
-    return f"{path}.{name}" if name in node.properties else f"{path}[{name}]"
-
-
-def _repeated_items(node: SchemaNode, value: list[Any], path: str) -> Iterator[FieldError]:
-    """Yields a fault for each item that a set or list-map has twice."""
-    if node.list_type == "atomic":
-        return
-    occurrences: Counter[str] = Counter()
-    for index, item in enumerate(value):
-        identity = key_fields(node, item) if node.list_type == "map" else item
-        text = json.dumps(identity, sort_keys=True)
-        occurrences[text] += 1
-        # Reported once, at the second occurrence, however often the entry occurs.
-        if occurrences[text] == 2:
-            yield duplicate(f"{path}[{index}]", identity)
+                yield from _duplicate_faults(child, member, former, node.member_path(path, name))

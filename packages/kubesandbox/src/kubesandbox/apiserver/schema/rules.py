@@ -8,13 +8,15 @@ an update leaves unchanged, except transition rules.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from kubekit.lang.cel import Budget, CelBudgetError, CelError, CelEvaluationError, Program, compile_cel
+from kubekit.lang.cel import Budget, CelBudgetError, CelError, CelEvaluationError, compile_cel
 from kubekit.lang.formats import is_date_time
 from kubesandbox.apiserver.schema.field_errors import Fault, FieldError, invalid
 from kubesandbox.apiserver.schema.structural import Rule, SchemaNode
@@ -68,8 +70,14 @@ class RuleSet:
         if id(node) in visited:
             return id(node) in self._with_rules
         visited.add(id(node))
-        if node.rules:
-            self._rules[id(node)] = [_compile_rule(node, rule) for rule in node.rules]
+        for rule in node.rules:
+            compiled: CompiledRule | FieldError
+            try:
+                compiled = CompiledRule(node, rule)
+            except CelError as error:
+                # Creating a CRD with such a rule is refused; this handles a CRD that was stored without validation.
+                compiled = invalid("", node.type, f"rule compile error: compilation failed: {error}")
+            self._rules.setdefault(id(node), []).append(compiled)
         children = (*node.properties.values(), node.additional, node.items, *node.all_of)
         below = [self._compile_below(child, visited) for child in children if child is not None]
         if node.rules or any(below):
@@ -83,46 +91,37 @@ class RuleSet:
         budget = Budget()  # of the whole object: apiserver's RuntimeCELCostBudget
         try:
             # Not a list comprehension: faults found before the budget was spent are kept.
-            for error in self._faults_below(self._root, value, old, "", budget):
+            for error in self._faults_below(self._root, value, old, "", budget=budget):
                 errors.append(error)  # noqa: PERF402
         except _OverBudget as stop:
             errors.append(stop.error)
         return errors
 
-    def _faults_below(self, node: SchemaNode, value: Any, old: Any, path: str, budget: Budget) -> Iterator[FieldError]:
-        """Yields the rules that a value or a part of it breaks."""
+    def _faults_below(
+        self, node: SchemaNode, value: Any, old: Any, path: str, *, budget: Budget
+    ) -> Iterator[FieldError]:
+        """Yields the rules that a value or a part of it breaks; transition rules only where there is an old value."""
         if value is None or id(node) not in self._with_rules:
             return
-        yield from self._own_faults(node, value, old, path, budget)
-        for child in node.all_of:
-            yield from self._faults_below(child, value, old, path, budget)
-        if isinstance(value, list) and node.items is not None:
-            for index, (item, former) in enumerate(correlated_items(node, value, old)):
-                yield from self._faults_below(node.items, item, former, f"{path}[{index}]", budget)
-        elif isinstance(value, dict):
-            yield from self._member_faults(node, value, old, path, budget)
-
-    def _member_faults(
-        self, node: SchemaNode, value: dict[str, Any], old: Any, path: str, budget: Budget
-    ) -> Iterator[FieldError]:
-        """Yields the rules that the members of an object break, each compared with its old value."""
-        correlated = old if isinstance(old, dict) and node.map_type != "atomic" else {}
-        for name, member in value.items():
-            child = node.member(name)
-            if child is not None:
-                member_path = name if not path else f"{path}.{name}" if name in node.properties else f"{path}[{name}]"
-                yield from self._faults_below(child, member, correlated.get(name, MISSING), member_path, budget)
-
-    def _own_faults(self, node: SchemaNode, value: Any, old: Any, path: str, budget: Budget) -> Iterator[FieldError]:
-        """Yields the rules of the node itself that a value breaks; transition rules only with an old value."""
         unchanged = old is not MISSING and old == value
         for rule in self._rules.get(id(node), ()):
             if isinstance(rule, FieldError):
-                yield FieldError(rule.fault, path, rule.value, rule.detail)
+                yield replace(rule, path=path)
             elif rule.transition and (old is MISSING or old is None) and not rule.rule.optional_old_self:
                 continue
             elif rule.transition or not unchanged:
-                yield from _broken_rule(node, rule, value, old, path, budget)
+                yield from _broken_rule(node, rule, value, old, path=path, budget=budget)
+        for child in node.all_of:
+            yield from self._faults_below(child, value, old, path, budget=budget)
+        if isinstance(value, list) and node.items is not None:
+            for index, (item, former) in enumerate(correlated_items(node, value, old)):
+                yield from self._faults_below(node.items, item, former, f"{path}[{index}]", budget=budget)
+        elif isinstance(value, dict):
+            correlated = old if isinstance(old, dict) and node.map_type != "atomic" else {}
+            for name, member in value.items():
+                if (below := node.member(name)) is not None:
+                    at, former = node.member_path(path, name), correlated.get(name, MISSING)
+                    yield from self._faults_below(below, member, former, at, budget=budget)
 
 
 class _OverBudget(Exception):
@@ -131,17 +130,8 @@ class _OverBudget(Exception):
         self.error = error
 
 
-def _compile_rule(node: SchemaNode, rule: Rule) -> CompiledRule | FieldError:
-    """Returns the compiled rule, or the fault that is reported for each value if it cannot be compiled."""
-    try:
-        return CompiledRule(node, rule)
-    except CelError as error:
-        # Creating a CRD with such a rule is refused; this handles a CRD that was stored without validation.
-        return invalid("", node.type, f"rule compile error: compilation failed: {error}")
-
-
 def _broken_rule(
-    node: SchemaNode, compiled: CompiledRule, value: Any, old: Any, path: str, budget: Budget
+    node: SchemaNode, compiled: CompiledRule, value: Any, old: Any, *, path: str, budget: Budget
 ) -> Iterator[FieldError]:
     """Yields the fault of a rule that is false, or that cannot be evaluated."""
     rule = compiled.rule
@@ -150,51 +140,27 @@ def _broken_rule(
     try:
         holds = compiled.program.evaluate(variables, budget)
     except CelBudgetError as error:
-        detail = (
-            f"'{error}': no further validation rules will be run due to call cost exceeds limit for rule: {rule_text}"
-        )
-        raise _OverBudget(invalid(path, node.type, detail)) from error
+        why = f"'{error}': no further validation rules will be run due to call cost exceeds limit for rule: {rule_text}"
+        raise _OverBudget(invalid(path, node.type, why)) from error
     except CelEvaluationError as error:
-        yield invalid(path, node.type, _evaluation_error_text(str(error), rule_text))
+        why = f"{error} evaluating rule: {rule_text}"
+        if str(error).startswith("no such overload"):
+            overload = "call arguments did not match a supported operator, function or macro signature"
+            why = f"'{error}': {overload} for rule: {rule_text}"
+        yield invalid(path, node.type, why)
         return
-    if holds is not True:
-        yield _rule_failure(node, compiled, variables, path, budget)
-
-
-def _evaluation_error_text(reason: str, rule_text: str) -> str:
-    """Returns the words for a rule whose evaluation failed."""
-    if reason.startswith("no such overload"):
-        return (
-            f"'{reason}': call arguments did not match a supported operator, "
-            f"function or macro signature for rule: {rule_text}"
-        )
-    return f"{reason} evaluating rule: {rule_text}"
-
-
-def _rule_failure(
-    node: SchemaNode, compiled: CompiledRule, variables: dict[str, Any], path: str, budget: Budget
-) -> FieldError:
-    """Returns the fault of a broken rule, with its message, reason and field path."""
-    rule = compiled.rule
+    if holds is True:
+        return
+    message: Any = ""
+    if compiled.message is not None:
+        with contextlib.suppress(CelEvaluationError):
+            message = compiled.message.evaluate(variables, budget)
+        message = message.strip() if isinstance(message, str) else ""
+        # `message` is used if the result of messageExpression is unfit to be shown.
+        message = "" if "\n" in message or len(message.encode()) > _MESSAGE_LIMIT else message
+    detail = message or rule.message.strip() or f"failed rule: {rule.rule.strip()}"
     fault_path = f"{path}{rule.field_path}" if path else rule.field_path.removeprefix(".")
-    detail = (
-        _evaluated_message(compiled.message, variables, budget)
-        or rule.message.strip()
-        or f"failed rule: {rule.rule.strip()}"
-    )
-    return FieldError(_FAULTS.get(rule.reason, Fault.INVALID), fault_path, node.type, detail)
-
-
-def _evaluated_message(program: Program | None, variables: dict[str, Any], budget: Budget) -> str:
-    """Returns the result of messageExpression, or "" if it fails or is unfit to be shown; then `message` is used."""
-    if program is None:
-        return ""
-    try:
-        text = program.evaluate(variables, budget)
-    except CelEvaluationError:
-        return ""
-    text = text.strip() if isinstance(text, str) else ""
-    return "" if "\n" in text or len(text.encode()) > _MESSAGE_LIMIT else text
+    yield FieldError(_FAULTS.get(rule.reason, Fault.INVALID), fault_path, node.type, detail)
 
 
 # --- values as rules see them ---------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ class SchemaError(ValueError):
     """A schema that cannot be used; the message names the place."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
     """An entry of `x-kubernetes-validations`."""
 
@@ -41,7 +41,7 @@ class Rule:
     optional_old_self: bool = False
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class SchemaNode:
     """A node of a compiled schema. `type` is "" if any type is allowed (int-or-string, preserved unknown fields)."""
 
@@ -73,6 +73,10 @@ class SchemaNode:
         """Returns the node of member `name`: a property, otherwise the map's value type; None if unknown."""
         return self.properties.get(name) or self.additional
 
+    def member_path(self, path: str, name: str) -> str:
+        """Returns the path of member `name`: a property is written with a dot, a map's key in brackets."""
+        return name if not path else f"{path}.{name}" if name in self.properties else f"{path}[{name}]"
+
     def has_defaults(self) -> bool:
         """Returns whether this node or any below it has a default."""
         below = (*self.properties.values(), *filter(None, (self.additional, self.items)))
@@ -96,13 +100,15 @@ class Compiler:
 
     def compile_schema_node(self, raw: Mapping[str, Any]) -> SchemaNode:
         """Returns the node of a schema."""
-        ref = _reference_of(raw)
-        return self._from_reference(ref, raw) if ref else self._fill_node(SchemaNode(), raw)
-
-    def _from_reference(self, ref: str, raw: Mapping[str, Any]) -> SchemaNode:
-        """Returns the node of a reference, compiled once; siblings of the reference are set on a copy."""
+        ref, all_of = str(raw.get("$ref", "")), raw.get("allOf") or []
+        # The form of OpenAPI v3: an allOf of one, with siblings.
+        if not ref and len(all_of) == 1 and "$ref" in all_of[0]:
+            ref = str(all_of[0]["$ref"])
+        if not ref:
+            return self._fill_node(SchemaNode(), raw)
         if self._resolve is None:
             raise SchemaError(f"{ref}: references are not allowed here")
+        # A reference is compiled once; its siblings are set on a copy.
         shared = self._referenced.get(ref)
         if shared is None:
             shared = self._referenced[ref] = SchemaNode()
@@ -129,7 +135,17 @@ class Compiler:
         node.list_type = raw.get("x-kubernetes-list-type") or "atomic"
         node.list_keys = tuple(raw.get("x-kubernetes-list-map-keys") or ())
         node.required = tuple(raw.get("required") or ())
-        node.rules = tuple(map(_parse_rule, raw.get("x-kubernetes-validations") or ()))
+        node.rules = tuple(
+            Rule(
+                rule=rule.get("rule", ""),
+                message=rule.get("message") or "",
+                message_expression=rule.get("messageExpression") or "",
+                reason=rule.get("reason") or "FieldValueInvalid",
+                field_path=rule.get("fieldPath") or "",
+                optional_old_self=bool(rule.get("optionalOldSelf")),
+            )
+            for rule in raw.get("x-kubernetes-validations") or ()
+        )
         node.all_of = tuple(map(self.compile_schema_node, raw.get("allOf") or ()))
         node.any_of = () if node.int_or_string else tuple(map(self.compile_schema_node, raw.get("anyOf") or ()))
         node.one_of = tuple(map(self.compile_schema_node, raw.get("oneOf") or ()))
@@ -137,14 +153,6 @@ class Compiler:
         for name, value in _field_settings(raw).items():
             setattr(node, name, value)
         return node
-
-
-def _reference_of(raw: Mapping[str, Any]) -> str:
-    """Returns the reference of `raw` or "", also from the form of OpenAPI v3: an allOf of one, with siblings."""
-    if "$ref" in raw:
-        return str(raw["$ref"])
-    all_of = raw.get("allOf") or []
-    return str(all_of[0]["$ref"]) if len(all_of) == 1 and "$ref" in all_of[0] else ""
 
 
 def _field_settings(raw: Mapping[str, Any]) -> dict[str, Any]:
@@ -164,18 +172,6 @@ def _field_settings(raw: Mapping[str, Any]) -> dict[str, Any]:
     return settings
 
 
-def _parse_rule(raw: Mapping[str, Any]) -> Rule:
-    """Returns an entry of x-kubernetes-validations with its defaults."""
-    return Rule(
-        rule=raw.get("rule", ""),
-        message=raw.get("message") or "",
-        message_expression=raw.get("messageExpression") or "",
-        reason=raw.get("reason") or "FieldValueInvalid",
-        field_path=raw.get("fieldPath") or "",
-        optional_old_self=bool(raw.get("optionalOldSelf")),
-    )
-
-
 # -- Pruning and defaulting, as apiextensions-apiserver does both ------------------------------------------------------
 
 
@@ -186,27 +182,27 @@ RESOURCE_FIELDS = frozenset({"apiVersion", "kind", "metadata"})
 def prune_unknown(node: SchemaNode, value: Any, *, is_resource: bool = True) -> tuple[Any, tuple[str, ...]]:
     """Returns `value` without the fields that `node` does not know, and the paths of those, sorted."""
     dropped: list[str] = []
-    pruned = _prune_below(node, value, "", is_resource, dropped)
+    pruned = _prune_below(node, value, "", dropped, is_resource=is_resource)
     return pruned, tuple(sorted(dropped))
 
 
-def _prune_below(node: SchemaNode, value: Any, path: str, is_resource: bool, dropped: list[str]) -> Any:
+def _prune_below(node: SchemaNode, value: Any, path: str, dropped: list[str], *, is_resource: bool) -> Any:
     """Returns a value without unknown fields, whose paths are added to `dropped`."""
-    if isinstance(value, list):
-        if node.items is None:
-            return value
+    if isinstance(value, list) and node.items is not None:
+        items, embedded = node.items, node.items.embedded
         return [
-            _prune_below(node.items, item, f"{path}[{i}]", node.items.embedded, dropped) for i, item in enumerate(value)
+            _prune_below(items, item, f"{path}[{index}]", dropped, is_resource=embedded)
+            for index, item in enumerate(value)
         ]
     if not isinstance(value, dict) or node.additional_any:
         return value
     kept_members = {}
     for key, child in value.items():
-        member_path = f"{path}.{key}" if path else key
+        member_path, member = f"{path}.{key}" if path else key, node.member(key)
         if is_resource and key in RESOURCE_FIELDS:
             kept_members[key] = child
-        elif (member := node.member(key)) is not None:
-            kept_members[key] = _prune_below(member, child, member_path, member.embedded, dropped)
+        elif member is not None:
+            kept_members[key] = _prune_below(member, child, member_path, dropped, is_resource=member.embedded)
         elif node.preserve_unknown:
             kept_members[key] = child
         else:
@@ -222,31 +218,21 @@ def drop_nulls(node: SchemaNode | None, value: Any) -> Any:
         return [drop_nulls(node.items, item) for item in value]
     if not isinstance(value, dict):
         return value
-    members = ((name, member, node.member(name)) for name, member in value.items())
-    return {name: drop_nulls(child, member) for name, member, child in members if not _stray_null(child, member)}
-
-
-def _stray_null(node: SchemaNode | None, value: Any) -> bool:
-    return value is None and node is not None and not node.nullable and not node.has_default
+    result = {}
+    for name, member in value.items():
+        child = node.member(name)
+        if member is not None or child is None or child.nullable or child.has_default:
+            result[name] = drop_nulls(child, member)
+    return result
 
 
 def fill_defaults(node: SchemaNode, value: Any) -> Any:
     """Returns `value` with the schema's defaults for absent fields and for nulls that are not nullable."""
-    if isinstance(value, dict):
-        return _default_object(node, value)
     if isinstance(value, list) and node.items is not None:
         item_node = node.items
         return [fill_defaults(item_node, _default_for_null(item_node, item)) for item in value]
-    return value
-
-
-def _default_for_null(node: SchemaNode, value: Any) -> Any:
-    """Returns the default for a null list item or map value that is not nullable, else the value."""
-    return copy_json(node.default) if value is None and node.has_default and not node.nullable else value
-
-
-def _default_object(node: SchemaNode, value: dict[str, Any]) -> dict[str, Any]:
-    """Returns an object with the defaults of its members."""
+    if not isinstance(value, dict):
+        return value
     result = dict(value)
     for name, child in node.properties.items():
         absent = name not in result or (result[name] is None and not child.nullable)
@@ -257,3 +243,8 @@ def _default_object(node: SchemaNode, value: dict[str, Any]) -> dict[str, Any]:
         if field_node is not None:
             result[name] = fill_defaults(field_node, _default_for_null(field_node, member))
     return result
+
+
+def _default_for_null(node: SchemaNode, value: Any) -> Any:
+    """Returns the default for a null list item or map value that is not nullable, else the value."""
+    return copy_json(node.default) if value is None and node.has_default and not node.nullable else value

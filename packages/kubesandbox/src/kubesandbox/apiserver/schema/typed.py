@@ -13,13 +13,15 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from typing import Any
 
 from kubekit.lang.quantity import QuantityError, canonical_quantity
 from kubesandbox.apiserver.metadata import rfc3339
 from kubesandbox.apiserver.schema import builtin_table, go_defaults
 from kubesandbox.apiserver.schema.builtin_table import Field
+
+JSON = dict[str, Any]
 
 
 class GoError(ValueError):
@@ -36,81 +38,55 @@ def kind_of(value: Any) -> str:
     return kinds.get(type(value), "number")
 
 
-def read_text(value: Any, go_type: str) -> str:
-    """Reads a string."""
-    if type(value) is not str:
-        raise GoError(kind_of(value), go_type)
-    return value
+def _reader(*types: type) -> Callable[[Any, str], Any]:
+    """Returns a reader of values of these JSON types."""
+
+    def read(value: Any, go_type: str) -> Any:
+        if type(value) not in types:
+            raise GoError(kind_of(value), go_type)
+        return value
+
+    return read
 
 
-def read_boolean(value: Any, go_type: str) -> bool:
-    """Reads a boolean."""
-    if type(value) is not bool:
-        raise GoError(kind_of(value), go_type)
-    return value
+_read_text = _reader(str)
 
 
-def _read_integer(value: Any, go_type: str, bits: int) -> int:
-    """Returns a signed integer of `bits`. Raises GoError as Go's JSON decoder words it."""
+def _read_integer(value: Any, go_type: str, *, bits: int) -> int:
+    """Reads a signed integer of `bits`."""
     if type(value) is int and -(1 << bits - 1) <= value < 1 << bits - 1:
         return value
-    if type(value) in {int, float}:
-        raise GoError(f"number {value}", go_type)
-    raise GoError(kind_of(value), go_type)
+    raise GoError(f"number {value}" if type(value) in {int, float} else kind_of(value), go_type)
 
 
-def read_int32(value: Any, go_type: str) -> int:
-    """Reads an integer of 32 bits."""
-    return _read_integer(value, go_type, 32)
+def _int_or_string(value: Any, go_type: str) -> Any:
+    return value if type(value) is str else _read_integer(value, go_type, bits=32)
 
 
-def read_int64(value: Any, go_type: str) -> int:
-    """Reads an integer of 64 bits."""
-    return _read_integer(value, go_type, 64)
-
-
-def read_number(value: Any, go_type: str) -> float:
-    """Reads any number."""
-    if type(value) not in {int, float}:
-        raise GoError(kind_of(value), go_type)
-    result: float = value
-    return result
-
-
-def int_or_string(value: Any, go_type: str) -> Any:
-    """Reads an integer of 32 bits or any string."""
-    return value if type(value) is str else _read_integer(value, go_type, 32)
-
-
-def base64_text(value: Any, go_type: str) -> str:
+def _base64_text(value: Any, go_type: str) -> str:
     """Reads base64 and returns it without line breaks, which Go allows inside."""
-    plain = read_text(value, go_type).replace("\n", "").replace("\r", "")
+    plain: str = _read_text(value, go_type).replace("\n", "").replace("\r", "")
     try:
         base64.b64decode(plain, validate=True)
     except (binascii.Error, ValueError):
-        raise GoError(f"illegal base64 data at input byte {_first_fault(plain)}") from None
+        match = re.match(r"[A-Za-z0-9+/]*", plain)
+        end = match.end() if match else 0
+        at = end if end < len(plain) and plain[end] != "=" else len(plain) // 4 * 4
+        raise GoError(f"illegal base64 data at input byte {at}") from None
     return plain
 
 
-def _first_fault(plain: str) -> int:
-    match = re.match(r"[A-Za-z0-9+/]*", plain)
-    end = match.end() if match else 0
-    return end if end < len(plain) and plain[end] != "=" else len(plain) // 4 * 4
-
-
-def read_quantity(value: Any, _go_type: str) -> str:
+def _read_quantity(value: Any, _go_type: str) -> str:
     """Reads a quantity and returns its canonical form."""
     if type(value) not in {str, int, float}:
         raise GoError("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")
-    return _canonical_or_error(str(value).strip())
-
-
-@lru_cache(4096)
-def _canonical_or_error(text: str) -> str:
     try:
-        return canonical_quantity(text)
+        return _cached_quantity(str(value).strip())
     except QuantityError as error:
         raise GoError(str(error)) from None
+
+
+_cached_quantity = lru_cache(4096)(canonical_quantity)
 
 
 # Go's time layouts by element: name in errors, pattern, name of its number if it has a range, and that range.
@@ -167,25 +143,23 @@ _ZERO = datetime(1, 1, 1, tzinfo=UTC)
 
 @lru_cache(4096)
 def _time_to_second(text: str) -> str | None:
+    """Returns a time in UTC, to the second; None for Go's zero time, which is no time."""
     moment = _parse_time(text, _RFC3339)
     return None if moment == _ZERO else rfc3339(moment)
 
 
-def read_time(value: Any, go_type: str) -> str | None:
-    """Reads a time and returns it in UTC, to the second; None for Go's zero time, which is no time."""
-    return _time_to_second(read_text(value, go_type))
+def _read_time(value: Any, go_type: str) -> str | None:
+    return _time_to_second(_read_text(value, go_type))
 
 
-def micro_time(value: Any, go_type: str) -> str | None:
+def _micro_time(value: Any, go_type: str) -> str | None:
     """Reads a time and returns it in UTC, to the microsecond; None for Go's zero time."""
-    moment = _parse_time(read_text(value, go_type), _RFC3339_MICRO)
+    moment = _parse_time(_read_text(value, go_type), _RFC3339_MICRO)
     return None if moment == _ZERO else rfc3339(moment, "microseconds")
 
 
 # -- Types -------------------------------------------------------------------------------------------------------------
 
-
-JSON = dict[str, Any]
 
 # The limit of unknown fields that Go's decoder (sigs.k8s.io/json) collects.
 _MOST_UNKNOWN = 100
@@ -222,10 +196,8 @@ class Context:
             return DecodeError(str(error))
         if not self.struct:
             return DecodeError(f"json: cannot unmarshal {error} into Go value of type {error.go_type}")
-        path_text = ".".join(part for part in self.place if type(part) is str)
-        return DecodeError(
-            f"json: cannot unmarshal {error} into Go struct field {self.struct}.{path_text} of type {error.go_type}"
-        )
+        field_path = ".".join([self.struct, *(part for part in self.place if type(part) is str)])
+        return DecodeError(f"json: cannot unmarshal {error} into Go struct field {field_path} of type {error.go_type}")
 
 
 class Shape:
@@ -380,16 +352,16 @@ def decode_object(shape: Shape, obj: JSON) -> tuple[JSON, list[str]]:
 
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1"
 _NAMED: dict[str, Shape] = {
-    f"{_META}.Time": Scalar("string", None, read_time),
-    f"{_META}.MicroTime": Scalar("string", None, micro_time),
-    "io.k8s.apimachinery.pkg.api.resource.Quantity": Scalar("", "0", read_quantity),
-    "io.k8s.apimachinery.pkg.util.intstr.IntOrString": Scalar("int32", 0, int_or_string),
-    "s": Scalar("string", "", read_text),
-    "i32": Scalar("int32", 0, read_int32),
-    "i64": Scalar("int64", 0, read_int64),
-    "n": Scalar("float64", 0, read_number),
-    "b": Scalar("bool", False, read_boolean),
-    "bytes": Scalar("[]uint8", None, base64_text),
+    f"{_META}.Time": Scalar("string", None, _read_time),
+    f"{_META}.MicroTime": Scalar("string", None, _micro_time),
+    "io.k8s.apimachinery.pkg.api.resource.Quantity": Scalar("", "0", _read_quantity),
+    "io.k8s.apimachinery.pkg.util.intstr.IntOrString": Scalar("int32", 0, _int_or_string),
+    "s": Scalar("string", "", _read_text),
+    "i32": Scalar("int32", 0, partial(_read_integer, bits=32)),
+    "i64": Scalar("int64", 0, partial(_read_integer, bits=64)),
+    "n": Scalar("float64", 0, _reader(int, float)),
+    "b": Scalar("bool", False, _reader(bool)),
+    "bytes": Scalar("[]uint8", None, _base64_text),
 }
 _ANYTHING = Shape()
 
@@ -410,18 +382,13 @@ def _shape_of_word(word: str) -> Shape:
     if word in _NAMED:
         return _NAMED[word]
     if word.startswith("s/"):
-        return Scalar(word[2:], "", read_text)
-    struct = builtin_table.find_type(word)
-    return _shape_of_struct(struct) if struct else _ANYTHING
+        return Scalar(word[2:], "", _read_text)
+    struct, entry = _structs.get(word), builtin_table.find_type(word)
+    if struct is None and entry is not None:
+        # Registered before its fields are known: a type may contain itself.
+        struct = _structs[word] = Struct(entry)
+        struct.fill([(member, _shape_of_word(member.type)) for member in entry.fields])
+    return struct or _ANYTHING
 
 
 _structs: dict[str, Struct] = {}
-
-
-def _shape_of_struct(type_entry: builtin_table.Type) -> Struct:
-    """Returns the shape of a type, made once; a type may contain itself."""
-    struct = _structs.get(type_entry.name)
-    if struct is None:
-        struct = _structs[type_entry.name] = Struct(type_entry)
-        struct.fill([(member, _shape_of_word(member.type)) for member in type_entry.fields])
-    return struct
