@@ -51,7 +51,6 @@ def path_of(resource: Resource, namespace: str = "", name: str = "", subresource
 def get(kind: type[K], name: str, namespace: str = "") -> Call[K]:
     """Returns a call that reads one object as a wire type; its DecodeError names the object."""
     resource = resource_of(kind)
-    path = path_of(resource, namespace, _checked_name(name))
 
     def decode_object(data: bytes) -> K:
         try:
@@ -59,17 +58,17 @@ def get(kind: type[K], name: str, namespace: str = "") -> Call[K]:
         except codec.DecodeError as error:
             raise codec.DecodeError(f"{resource.kind} {codec.identify_undecodable(data, error)}") from error
 
-    return Call(_get_request(path, _accept_header(kind)), decode_object)
+    return Call(_get_request(_object_path(resource, name, namespace), _accept_header(kind)), decode_object)
 
 
 def get_raw(resource: Resource, name: str, namespace: str = "", *, subresource: str = "") -> Call[JSON]:
     """Returns a call that reads one object (or its `status` or `scale`) as a dict."""
-    return Call(_get_request(path_of(resource, namespace, _checked_name(name), subresource), _JSON), _decode_dict)
+    return Call(_get_request(_object_path(resource, name, namespace, subresource), _JSON), _decode_dict)
 
 
 def get_path(path: str, query: Query = ()) -> Call[bytes]:
     """Returns a call that reads any path of the server as bytes: `/version`, `/openapi/v2`, `/apis`."""
-    return Call(Request(method="GET", path=path, query=query, headers=(("Accept", _JSON),)), lambda data: data)
+    return Call(_get_request(path, _JSON, query), lambda data: data)
 
 
 def list_page(
@@ -87,10 +86,16 @@ def list_page(
 
     `resource` replaces the kind's own: `list_page(Object, resource=r)` reads only the metadata of any resource.
     """
-    path = path_of(resource or resource_of(kind), namespace)
-    query = _list_query(label_selector, field_selector, limit, continue_, resource_version)
     from kubekit.kube.list_pages import page_reader
 
+    query = _list_query(
+        label_selector=label_selector,
+        field_selector=field_selector,
+        limit=limit,
+        continue_=continue_,
+        resource_version=resource_version,
+    )
+    path = path_of(resource or resource_of(kind), namespace)
     return Call(_get_request(path, _accept_header(kind, "List"), query), page_reader(kind))
 
 
@@ -108,11 +113,16 @@ def list_raw(
 
     Each item gets the apiVersion and kind that a list omits.
     """
-    query = _list_query(label_selector, field_selector, limit, continue_, resource_version)
-    request = _get_request(path_of(resource, namespace), _JSON, query)
     from kubekit.kube.list_pages import raw_page
 
-    return Call(request, lambda data: raw_page(data, resource))
+    query = _list_query(
+        label_selector=label_selector,
+        field_selector=field_selector,
+        limit=limit,
+        continue_=continue_,
+        resource_version=resource_version,
+    )
+    return Call(_get_request(path_of(resource, namespace), _JSON, query), lambda data: raw_page(data, resource))
 
 
 def watch(
@@ -130,17 +140,16 @@ def watch(
     The call's `decode` reads one line. An ERROR line raises its ApiError. A change of an object that cannot be decoded
     is an event too.
     """
-    selectors = (("labelSelector", label_selector), ("fieldSelector", field_selector))
+    from kubekit.kube.list_pages import watch_reader
+
     query = (
         ("watch", "true"),
         # https://kubernetes.io/docs/reference/using-api/api-concepts/#watch-bookmarks
         ("allowWatchBookmarks", "true"),
         ("resourceVersion", resource_version),
         ("timeoutSeconds", str(timeout_seconds)),
-        *((key, value) for key, value in selectors if value),
+        *_set_parameters(labelSelector=label_selector, fieldSelector=field_selector),
     )
-    from kubekit.kube.list_pages import watch_reader
-
     request = _get_request(path_of(resource or resource_of(kind), namespace), _accept_header(kind), query)
     return Call(request, watch_reader(kind, request))
 
@@ -157,8 +166,7 @@ def create(
 ) -> Call[JSON]:
     """Returns a call that creates `obj` in its metadata.namespace, or posts it to `subresource` of `name`."""
     path = path_of(resource, _metadata_field(obj, "namespace"), name, subresource)
-    query = _write_query(dry_run, field_validation, field_manager)
-    return Call(_write_request("POST", path, _JSON, obj, query), _decode_dict)
+    return _write_call("POST", path, obj, _write_query(dry_run, field_validation, field_manager))
 
 
 def replace(
@@ -171,8 +179,8 @@ def replace(
     field_manager: str = "",
 ) -> Call[JSON]:
     """Returns a call that replaces an object by `obj`, whose resourceVersion, if set, must be the current one."""
-    query = _write_query(dry_run, field_validation, field_manager)
-    return Call(_write_request("PUT", _path_of_object(resource, obj, subresource), _JSON, obj, query), _decode_dict)
+    path = _path_of_object(resource, obj, subresource)
+    return _write_call("PUT", path, obj, _write_query(dry_run, field_validation, field_manager))
 
 
 def apply(
@@ -190,14 +198,10 @@ def apply(
     A field of another manager is a Conflict unless `force`. The body is JSON, which is valid YAML.
     """
     # Server-side apply requires apiVersion and kind in the body.
-    identity = {"apiVersion": resource.api_version, "kind": resource.kind}
-    query = (
-        ("fieldManager", field_manager),
-        *((("force", "true"),) if force else ()),
-        *_write_query(dry_run, field_validation, ""),
-    )
-    path = _path_of_object(resource, obj, subresource)
-    return Call(_write_request("PATCH", path, APPLY, {**identity, **obj}, query), _decode_dict)
+    body = {"apiVersion": resource.api_version, "kind": resource.kind, **obj}
+    forced = _set_parameters(force="true" if force else "")
+    query = (("fieldManager", field_manager), *forced, *_write_query(dry_run, field_validation))
+    return _write_call("PATCH", _path_of_object(resource, obj, subresource), body, query, content_type=APPLY)
 
 
 def merge_patch(
@@ -212,8 +216,9 @@ def merge_patch(
     field_manager: str = "",
 ) -> Call[JSON]:
     """Returns a call for a JSON merge patch (RFC 7386): null removes a field, lists are replaced as a whole."""
+    path = _object_path(resource, name, namespace, subresource)
     query = _write_query(dry_run, field_validation, field_manager)
-    return _patch_call(MERGE_PATCH, path_of(resource, namespace, _checked_name(name), subresource), patch, query)
+    return _write_call("PATCH", path, patch, query, content_type=MERGE_PATCH)
 
 
 def json_patch(
@@ -228,8 +233,9 @@ def json_patch(
     field_manager: str = "",
 ) -> Call[JSON]:
     """Returns a call for a JSON patch (RFC 6902): its operations are applied in order, all or none."""
+    path = _object_path(resource, name, namespace, subresource)
     query = _write_query(dry_run, field_validation, field_manager)
-    return _patch_call(JSON_PATCH, path_of(resource, namespace, _checked_name(name), subresource), list(patch), query)
+    return _write_call("PATCH", path, list(patch), query, content_type=JSON_PATCH)
 
 
 def delete(
@@ -247,14 +253,12 @@ def delete(
 
     `uid` and `resource_version` are preconditions, and a mismatch is a Conflict.
     """
-    expected = {key: value for key, value in (("uid", uid), ("resourceVersion", resource_version)) if value}
+    expected = dict(_set_parameters(uid=uid, resourceVersion=resource_version))
     options: JSON = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation}
     options |= {"preconditions": expected} if expected else {}
     options |= {"gracePeriodSeconds": grace_period_s} if grace_period_s is not None else {}
     options |= {"dryRun": ["All"]} if dry_run else {}
-    return Call(
-        _write_request("DELETE", path_of(resource, namespace, _checked_name(name)), _JSON, options), _decode_dict
-    )
+    return _write_call("DELETE", _object_path(resource, name, namespace), options)
 
 
 def with_accept_for(kind: type[Object], headers: Query) -> Query:
@@ -262,10 +266,9 @@ def with_accept_for(kind: type[Object], headers: Query) -> Query:
     return (("Accept", _accept_header(kind)), *(pair for pair in headers if pair[0] != "Accept"))
 
 
-def _checked_name(name: str) -> str:
-    # An empty name would give the path of the whole collection.
-    path_segment(name)
-    return name
+def _object_path(resource: Resource, name: str, namespace: str, subresource: str = "") -> str:
+    path_segment(name)  # an empty name would give the path of the whole collection
+    return path_of(resource, namespace, name, subresource)
 
 
 def _metadata_field(obj: JSON, field: str) -> str:
@@ -273,9 +276,7 @@ def _metadata_field(obj: JSON, field: str) -> str:
 
 
 def _path_of_object(resource: Resource, obj: JSON, subresource: str) -> str:
-    return path_of(
-        resource, _metadata_field(obj, "namespace"), _checked_name(_metadata_field(obj, "name")), subresource
-    )
+    return _object_path(resource, _metadata_field(obj, "name"), _metadata_field(obj, "namespace"), subresource)
 
 
 def _accept_header(kind: type[Object], list_: str = "") -> str:
@@ -286,36 +287,34 @@ def _get_request(path: str, accept: str, query: Query = ()) -> Request:
     return Request(method="GET", path=path, query=query, headers=(("Accept", accept),))
 
 
-def _write_request(method: str, path: str, content_type: str, body: Any, query: Query = ()) -> Request:
+def _write_call(method: str, path: str, body: Any, query: Query = (), *, content_type: str = _JSON) -> Call[JSON]:
     headers = (("Accept", _JSON), ("Content-Type", content_type))
-    return Request(method=method, path=path, query=query, headers=headers, body=codec.encode(body))
+    request = Request(method=method, path=path, query=query, headers=headers, body=codec.encode(body))
+    return Call(request, _decode_dict)
 
 
-def _patch_call(content_type: str, path: str, patch: Any, query: Query) -> Call[JSON]:
-    return Call(_write_request("PATCH", path, content_type, patch, query), _decode_dict)
+def _set_parameters(**parameters: str) -> Query:
+    """Returns the parameters that are not empty."""
+    return tuple((key, value) for key, value in parameters.items() if value)
 
 
-def _list_query(label_selector: str, field_selector: str, limit: int, continue_: str, resource_version: str) -> Query:
-    """Returns the query of a list; a continue token takes the place of a resourceVersion."""
-    # A continue token includes a resourceVersion; the API server rejects both together.
-    values = (
-        ("labelSelector", label_selector),
-        ("fieldSelector", field_selector),
-        ("limit", str(limit) if limit else ""),
-        ("continue", continue_),
-        ("resourceVersion", "" if continue_ else resource_version),
+def _list_query(
+    *, label_selector: str, field_selector: str, limit: int, continue_: str, resource_version: str
+) -> Query:
+    return _set_parameters(
+        labelSelector=label_selector,
+        fieldSelector=field_selector,
+        limit=str(limit) if limit else "",
+        # A continue token includes a resourceVersion; the API server rejects both together.
+        resourceVersion="" if continue_ else resource_version,
+        **{"continue": continue_},
     )
-    return tuple((key, value) for key, value in values if value)
 
 
-def _write_query(dry_run: bool, field_validation: str, field_manager: str) -> Query:
-    """Returns the query of a write; parameters that are not set are left out."""
-    values = (
-        ("dryRun", "All" if dry_run else ""),
-        ("fieldValidation", field_validation),
-        ("fieldManager", field_manager),
+def _write_query(dry_run: bool, field_validation: str, field_manager: str = "") -> Query:
+    return _set_parameters(
+        dryRun="All" if dry_run else "", fieldValidation=field_validation, fieldManager=field_manager
     )
-    return tuple((key, value) for key, value in values if value)
 
 
 def _decode_dict(data: bytes) -> JSON:
