@@ -11,7 +11,7 @@ from __future__ import annotations
 import ipaddress
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -61,9 +61,13 @@ def references_to_try(reference: Reference, mirrors: Iterable[Mirror]) -> tuple[
     # The most specific source wins, as in containers-registries.conf(5).
     longest = max((len(mirror.source) for mirror, _ in fitting), default=0)
     best = [(mirror, rest) for mirror, rest in fitting if len(mirror.source) == longest]
-    candidates = [
-        _reference_in_mirror(location + rest, reference) for mirror, rest in best for location in mirror.mirrors
-    ]
+    suffix = f"@{reference.digest}" if reference.digest else f":{reference.tag or 'latest'}"
+    candidates = []
+    for location in (location + rest for mirror, rest in best for location in mirror.mirrors):
+        try:
+            candidates.append(parse(f"{location}{suffix}"))
+        except OciError as error:
+            raise BadMirrors(f"{reference}: its mirror {location} is not a repository") from error
     if not any(mirror.never_source for mirror, _ in best):
         candidates.append(reference)
     if not candidates:
@@ -106,21 +110,7 @@ def _parse_mirror(entry: Any, place: str, *, of_tags: bool) -> Mirror:
     if not isinstance(mirrors, list) or not all(isinstance(item, str) and item for item in mirrors):
         raise BadMirrors(f"{place}: mirrors is not a list of repositories")
     never = entry.get("mirrorSourcePolicy") == NEVER_CONTACT
-    return Mirror(source.rstrip("/"), _without_trailing_slash(mirrors), never, of_tags)
-
-
-def _without_trailing_slash(mirrors: Sequence[str]) -> tuple[str, ...]:
-    return tuple(mirror.rstrip("/") for mirror in mirrors)
-
-
-def _reference_in_mirror(location: str, reference: Reference) -> Reference:
-    """Returns `reference` in the mirror at `location`. Raises BadMirrors if that is not a repository."""
-    try:
-        return parse(
-            f"{location}@{reference.digest}" if reference.digest else f"{location}:{reference.tag or 'latest'}"
-        )
-    except OciError as error:
-        raise BadMirrors(f"{reference}: its mirror {location} is not a repository") from error
+    return Mirror(source.rstrip("/"), tuple(mirror.rstrip("/") for mirror in mirrors), never, of_tags)
 
 
 def _wait_in_full(seconds: float) -> bool:

@@ -67,10 +67,13 @@ class AuthFile(msgspec.Struct, frozen=True):
         # As in docker, a helper for the registry takes precedence over stored logins.
         if reference.host in self.helpers:
             return ask_helper(self.helpers[reference.host], reference.host, self.source)
-        for key in _lookup_keys(reference):
-            if entry := self.auths.get(key):
+        parts = [reference.host, *reference.path.split("/")]
+        # The most specific key first: a repository, then its parent paths, then the registry.
+        for count in range(len(parts), 0, -1):
+            if entry := self.auths.get("/".join(parts[:count])):
                 return entry
-        return ask_helper(self.store, _helper_server(reference.host), self.source) if self.store else None
+        server = "https://index.docker.io/v1/" if reference.host == DOCKER_HUB else reference.host
+        return ask_helper(self.store, server, self.source) if self.store else None
 
 
 class Credentials(msgspec.Struct, frozen=True):
@@ -193,16 +196,6 @@ def _normalize_key(text: str) -> str:
     return DOCKER_HUB if key in _HUB_KEYS else key
 
 
-def _lookup_keys(reference: Reference) -> list[str]:
-    parts = [reference.host, *reference.path.split("/")]
-    # The most specific key first: a repository, then its parent paths, then the registry.
-    return ["/".join(parts[:count]) for count in range(len(parts), 0, -1)]
-
-
-def _helper_server(host: str) -> str:
-    return "https://index.docker.io/v1/" if host == DOCKER_HUB else host
-
-
 MAX_HEADERS = 16
 """Number of headers that are read."""
 MAX_CHARACTERS = 4096
@@ -222,8 +215,21 @@ def parse_challenges(headers: Iterable[str]) -> dict[str, Mapping[str, str]]:
     """
     challenges: dict[str, Mapping[str, str]] = {}
     for header in list(headers)[:MAX_HEADERS]:
-        if len(header) <= MAX_CHARACTERS:
-            challenges |= _parse_header(header)
+        if len(header) > MAX_CHARACTERS:
+            continue
+        offered: dict[str, Mapping[str, str]] = {}
+        parameters: dict[str, str] = {}
+        at = _skip_pattern(_BLANK, header, 0)
+        while name := _TOKEN.match(header, at):
+            value = _PARAMETER.match(header, name.end()) if offered else None
+            if value is None:
+                parameters = {}
+                offered[name[0].lower()] = parameters
+            else:
+                quoted, bare = value.groups()
+                parameters[name[0].lower()] = bare if quoted is None else _ESCAPED.sub(r"\1", quoted)
+            at = _skip_pattern(_BLANK, header, (value or name).end())
+        challenges |= offered
     return challenges
 
 
@@ -231,23 +237,6 @@ def quote_headers(headers: Iterable[str]) -> str:
     """Returns the headers as a message may quote them, empty if there are none."""
     texts = [printable(header) for header in list(headers)[:3]]
     return ", ".join(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..." for text in texts)
-
-
-def _parse_header(header: str) -> dict[str, Mapping[str, str]]:
-    """Returns the parameters by scheme of one WWW-Authenticate header (RFC 9110, section 11.6.1)."""
-    challenges: dict[str, Mapping[str, str]] = {}
-    parameters: dict[str, str] = {}
-    at = _skip_pattern(_BLANK, header, 0)
-    while name := _TOKEN.match(header, at):
-        value = _PARAMETER.match(header, name.end()) if challenges else None
-        if value is None:
-            parameters = {}
-            challenges[name[0].lower()] = parameters
-        else:
-            quoted, bare = value.groups()
-            parameters[name[0].lower()] = bare if quoted is None else _ESCAPED.sub(r"\1", quoted)
-        at = _skip_pattern(_BLANK, header, (value or name).end())
-    return challenges
 
 
 def _skip_pattern(pattern: re.Pattern[str], text: str, at: int) -> int:

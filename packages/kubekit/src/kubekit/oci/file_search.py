@@ -69,10 +69,6 @@ class SearchResult:
     unread: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
 
-def _no_content() -> Iterator[bytes]:
-    return iter(())
-
-
 class Search:
     """A search; `layer` is called for each layer from the uppermost down, until it returns True."""
 
@@ -141,7 +137,9 @@ class Search:
             if key in self._sought.wanted and key not in self._found and self._counts(path)
         }
 
-    def layer(self, entries: Iterable[tuple[str, Entry]], content: Callable[[], Iterator[bytes]] = _no_content) -> bool:
+    def layer(
+        self, entries: Iterable[tuple[str, Entry]], content: Callable[[], Iterator[bytes]] = lambda: iter(())
+    ) -> bool:
         """Reads a layer's entries until the search is complete; returns whether it is. Raises BeyondLimits.
 
         `content` returns the pieces of the current entry.
@@ -177,7 +175,8 @@ class Search:
         is_sought = key in self._sought.wanted
         if entry.issym():
             if not key or is_sought:
-                self._record_link(path, _link_target(path, entry.linkname))
+                # The target from the root, which it does not leave, as in a container.
+                self._record_link(path, _from_root(posixpath.join(posixpath.dirname(path), entry.linkname)))
         elif is_sought and (entry.isreg() or entry.islnk()):
             self._charge_memory(path)
             if target := self._unread_target(entry):
@@ -242,7 +241,7 @@ class Search:
         return self._is_inside(path) or path in self._awaited
 
     def _is_inside(self, path: str) -> bool:
-        return any(_is_below(path, root) for root in self._roots)
+        return any(not root or path.startswith(f"{root}/") for root in self._roots)
 
     def _follow_links(self) -> None:
         """Recomputes the names under which the folder is known, and the files to which its links lead."""
@@ -314,15 +313,6 @@ def _parent_folders(path: str) -> list[str]:
     return folders
 
 
-def _link_target(path: str, link: str) -> str:
-    """Returns the path that a symbolic link leads to, from the root; it stays in the root, as in a container."""
-    return _from_root(posixpath.join(posixpath.dirname(path), link))
-
-
 def _from_root(path: str) -> str:
     """Returns `path` normalised, without a slash before it; `..` does not leave the root."""
     return posixpath.normpath(posixpath.join("/", path)).lstrip("/")
-
-
-def _is_below(path: str, folder: str) -> bool:
-    return not folder or path.startswith(f"{folder}/")

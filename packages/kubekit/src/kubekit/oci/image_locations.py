@@ -81,7 +81,13 @@ def read_folder_files(folder: Path, folders: tuple[str, ...]) -> dict[str, bytes
 def parse_location(text: str) -> Location:
     """Returns the location that `text` names: `oci:DIR[:TAG]` or a pull spec. Raises InvalidReference."""
     if text.startswith(LAYOUT):
-        folder, name = _split_location(text.removeprefix(LAYOUT))
+        location = text.removeprefix(LAYOUT)
+        folder, at, name = location.partition("@")
+        if not at or not is_digest(name):
+            # The tag follows the last colon, unless that is part of a folder's name.
+            folder, colon, name = location.rpartition(":")
+            if not colon or "/" in name:
+                folder, name = location, ""
         if not folder:
             raise InvalidReference(f"{text!r} names no folder; expected oci:DIR or oci:DIR:TAG")
         return LayoutLocation(Path(folder), name)
@@ -110,7 +116,14 @@ def parse_destination(text: str, tag: str) -> Location:
 def copy_image(source: Layout, digest: str, place: Location, access: Access, *, overwrite: bool = False) -> None:
     """Copies the image `digest` of `source` to `place`. Raises NameInUse if that name belongs to another image."""
     if isinstance(place, LayoutLocation):
-        _put_into_layout(source, digest, place, overwrite=overwrite)
+        _check_usable(place.folder)
+        existed = place.folder.exists()
+        try:
+            _copy_into_layout(source, digest, place, overwrite=overwrite)
+        except BaseException:
+            if not existed:
+                remove_tree(place.folder)
+            raise
         return
     client = RegistryClient(access)
     if not overwrite:
@@ -123,19 +136,7 @@ def copy_image(source: Layout, digest: str, place: Location, access: Access, *, 
     client.push(source, digest, place)
 
 
-def _put_into_layout(source: Layout, digest: str, place: LayoutLocation, *, overwrite: bool) -> None:
-    """Copies the image into a layout; a folder that did not exist before is removed if that fails."""
-    _check_usable(place.folder)
-    existed = place.folder.exists()
-    try:
-        _copy_into(source, digest, place, overwrite=overwrite)
-    except BaseException:
-        if not existed:
-            remove_tree(place.folder)
-        raise
-
-
-def _copy_into(source: Layout, digest: str, place: LayoutLocation, *, overwrite: bool) -> None:
+def _copy_into_layout(source: Layout, digest: str, place: LayoutLocation, *, overwrite: bool) -> None:
     """Copies the image's blobs and its index entry. Raises NameInUse unless the name may be overwritten."""
     target = Layout.create(place.folder)
     if not overwrite:
@@ -162,13 +163,3 @@ def _check_usable(folder: Path) -> None:
 def _check_same(name: str, actual: str, digest: str) -> None:
     if actual != digest:
         raise NameInUse(f"{name} exists already and is another image ({actual}); choose another tag, or overwrite it")
-
-
-def _split_location(text: str) -> tuple[str, str]:
-    """Returns the folder, and the digest or tag after it ("" if there is none)."""
-    folder, at, digest = text.partition("@")
-    if at and is_digest(digest):
-        return folder, digest
-    # The tag follows the last colon, unless that is part of a folder's name.
-    folder, colon, tag = text.rpartition(":")
-    return (folder, tag) if colon and "/" not in tag else (text, "")

@@ -165,7 +165,13 @@ class Layout:
                 annotations={**descriptor.annotations, **name_annotations},
                 platform=descriptor.platform,
             )
-            manifests = [item for item in self.index().manifests if not _replaces_entry(new, item)]
+            new_name = new.annotations.get(REF, "")
+            # A name belongs to one image; one image may have several names.
+            manifests = [
+                item
+                for item in self.index().manifests
+                if (item.annotations[REF] != new_name if item.annotations.get(REF) else item.digest != new.digest)
+            ]
             ordered = sorted([*manifests, new], key=lambda item: (item.annotations.get(REF, ""), item.digest))
             index = Index(schema_version=2, manifests=tuple(ordered))
             _write_atomically(self.path / "index.json", msgspec.json.encode(index))
@@ -269,13 +275,6 @@ def media_type_of(data: bytes) -> str:
     if bytes(document.config)[:1] == b"{":
         return images.MANIFEST
     raise BadImage("is neither an image manifest nor an index of images")
-
-
-def _replaces_entry(new: Descriptor, old: Descriptor) -> bool:
-    name = old.annotations.get(REF, "")
-    # A name belongs to one image; one image may have several names.
-    same_name = bool(name) and name == new.annotations.get(REF)
-    return same_name or (old.digest == new.digest and (not name or name == new.annotations.get(REF, "")))
 
 
 def _known_names_text(names: list[str]) -> str:

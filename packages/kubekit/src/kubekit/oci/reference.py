@@ -65,11 +65,17 @@ def parse(text: str) -> Reference:
         raise InvalidReference(
             f"{text!r}: invalid reference format: {digest!r} is not a digest such as sha256:<64 hex>"
         )
-    registry, rest = _split_registry(rest)
-    repository, colon, tag = rest.partition(":")
+    registry, slash, path = rest.partition("/")
+    # As in Docker: the first part is a registry only if it looks like a host name.
+    if not slash or not (
+        any(char in registry for char in ".:") or registry == "localhost" or registry != registry.lower()
+    ):
+        registry, path = "", rest
+    repository, colon, tag = path.partition(":")
     if colon and not _TAG.match(tag):
         raise InvalidReference(f"{text!r}: invalid reference format: {tag!r} is not a tag")
-    if not _is_repository(repository) or (registry and not _HOST.match(registry)):
+    is_repository = len(repository) <= _REPOSITORY_MAX and all(map(_COMPONENT.match, repository.split("/")))
+    if not is_repository or (registry and not _HOST.match(registry)):
         raise InvalidReference(f"{text!r}: invalid reference format: expected registry/repository:tag or @digest")
     return Reference(registry, repository, tag, digest)
 
@@ -100,16 +106,3 @@ def is_tag(text: str) -> bool:
 def sha256(data: bytes) -> str:
     """Returns the sha256 digest of `data`, as `sha256:<hex>`."""
     return "sha256:" + hashlib.sha256(data).hexdigest()
-
-
-def _split_registry(text: str) -> tuple[str, str]:
-    """Returns the registry (empty if the reference names none) and the rest."""
-    first, slash, rest = text.partition("/")
-    # As in Docker: the first part is a registry only if it looks like a host name.
-    if slash and (any(char in first for char in ".:") or first == "localhost" or first != first.lower()):
-        return first, rest
-    return "", text
-
-
-def _is_repository(text: str) -> bool:
-    return len(text) <= _REPOSITORY_MAX and all(_COMPONENT.match(part) for part in text.split("/"))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
 import json
 import os
 import tempfile
@@ -303,24 +304,14 @@ def add_signature(store: Path, digest: str, signature: bytes) -> Path:
                 file.write(signature)
                 # mkstemp makes files that only their owner can read; a web server has to read this one.
                 os.fchmod(file.fileno(), 0o644)
-            return _link_numbered(Path(name), folder, digest)
+            for number in range(1, MAX_SIGNATURES + 1):
+                path = folder / f"signature-{number}"
+                # A hard link fails if the name exists, so that two writers cannot take the same number.
+                with contextlib.suppress(FileExistsError):
+                    path.hardlink_to(name)
+                    return path
         finally:
             Path(name).unlink()
     except OSError as error:
         raise CannotWrite(f"{folder}: the signature cannot be written: {error.strerror or error}") from error
-
-
-def _link_numbered(complete: Path, folder: Path, digest: str) -> Path:
-    """Links a complete signature under its first free number; returns the path.
-
-    Raises CannotWrite if all are in use.
-    """
-    for number in range(1, MAX_SIGNATURES + 1):
-        path = folder / f"signature-{number}"
-        try:
-            # A hard link fails if the name exists, so that two writers cannot take the same number.
-            path.hardlink_to(complete)
-        except FileExistsError:
-            continue
-        return path
     raise CannotWrite(f"{folder}: {digest} has {MAX_SIGNATURES} signatures, and no more are ever read; remove one")

@@ -121,7 +121,9 @@ class Archive:
             elif kind in _PAX:
                 extended |= _pax_records(self._read_extended(size))
             elif kind == _GLOBAL:
-                _check_global(_pax_records(self._read_extended(size)))
+                for key in _pax_records(self._read_extended(size)):
+                    if key in _OF_ONE_ENTRY or key.startswith("GNU.sparse."):
+                        raise BadTar(f"a global header gives every entry a {key}")
             else:
                 return self._make_entry(block, kind, size, extended)
         raise BadTar(f"more than {MAX_HEADERS_IN_A_ROW} extended headers belong to one entry")
@@ -130,7 +132,11 @@ class Archive:
         """Returns the entry of a header; the extended headers before it take precedence. Raises BadTar."""
         if kind == _SPARSE or any(key.startswith("GNU.sparse.") for key in extensions):
             raise BadTar("it has a sparse file, which is not read")
-        name = _decode_name(extensions.get("path", b"") or _name_in_header(block), "name")
+        plain_name = _until_nul(block[0:100])
+        # In GNU tar's format this field has times; in POSIX it is the first part of a long name.
+        if block[257:263] == b"ustar\0" and (prefix := _until_nul(block[345:500])):
+            plain_name = prefix + b"/" + plain_name
+        name = _decode_name(extensions.get("path", b"") or plain_name, "name")
         link = _decode_name(extensions.get("linkpath", b"") or _until_nul(block[157:257]), "link")
         if "size" in extensions:
             if _DECIMAL.match(extensions["size"]) is None:
@@ -164,7 +170,11 @@ class Archive:
         self._at_start = False
         if block == _EMPTY:
             return None
-        _check_sum(block)
+        checksum = _parse_number(block[148:156])
+        without = sum(block[:148]) + sum(block[156:]) + 8 * ord(" ")
+        # Some writers summed signed bytes (POSIX ustar).
+        if checksum not in (without, without - 256 * sum(byte > 127 for byte in block[:148] + block[156:])):
+            raise BadTar("a header's checksum does not hold")
         return block
 
     def _read_extended(self, size: int) -> bytes:
@@ -176,13 +186,6 @@ class Archive:
     def _expect_content(self, size: int) -> None:
         """Sets how many bytes of content follow, with the padding to a whole block."""
         self._left, self._padding = size, -size % _BLOCK
-
-
-def _name_in_header(block: bytes) -> bytes:
-    name = _until_nul(block[0:100])
-    # In GNU tar's format this field has times; in POSIX it is the first part of a long name.
-    prefix = _until_nul(block[345:500]) if block[257:263] == b"ustar\0" else b""
-    return prefix + b"/" + name if prefix else name
 
 
 def _until_nul(field: bytes) -> bytes:
@@ -208,17 +211,6 @@ def _parse_number(field: bytes, *, or_else: int | None = None) -> int:
     return or_else
 
 
-def _check_sum(block: bytes) -> None:
-    """Raises BadTar if a header's checksum is wrong (POSIX ustar)."""
-    checksum = _parse_number(block[148:156])
-    without = sum(block[:148]) + sum(block[156:]) + 8 * ord(" ")
-    if checksum == without:
-        return
-    # Some writers summed signed bytes.
-    if checksum != without - 256 * sum(byte > 127 for byte in block[:148] + block[156:]):
-        raise BadTar("a header's checksum does not hold")
-
-
 def _pax_records(data: bytes) -> dict[str, bytes]:
     """Returns the records `LENGTH KEY=VALUE\\n` of a pax header."""
     records: dict[str, bytes] = {}
@@ -234,12 +226,6 @@ def _pax_records(data: bytes) -> dict[str, bytes]:
         records[key.decode("utf-8", "replace")] = value
         position = end
     return records
-
-
-def _check_global(records: dict[str, bytes]) -> None:
-    for key in records:
-        if key in _OF_ONE_ENTRY or key.startswith("GNU.sparse."):
-            raise BadTar(f"a global header gives every entry a {key}")
 
 
 MAX_MEMBERS = 1_000_000

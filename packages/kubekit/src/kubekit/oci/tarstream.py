@@ -103,7 +103,9 @@ def open_layer(stream: Readable, layer: Descriptor, budget: Budget) -> Iterator[
     if layer.media_type not in images.LAYERS:
         raise BeyondLimits(f"image {budget.image}: cannot read a layer of type {layer.media_type}")
     try:
-        content = _decompressed_stream(stream, images.LAYERS[layer.media_type])
+        compression = images.LAYERS[layer.media_type]
+        content: Readable = GzipStream(stream) if compression == "gzip" else stream
+        content = _Zstd(stream) if compression == "zstd" else content
     except ModuleNotFoundError as error:
         problem = f"layers of type {layer.media_type} need package {error.name}: pip install 'kubekit[zstd]'"
         raise BeyondLimits(f"image {budget.image}: {problem}") from error
@@ -114,12 +116,6 @@ def open_layer(stream: Readable, layer: Descriptor, budget: Budget) -> Iterator[
         raise BeyondLimits(f"image {budget.image}: layer {layer.digest} cannot be read: {error}") from error
     except (BadTar, EOFError, BadGzip, _BadZstd) as error:
         raise BrokenLayer(f"image {budget.image}: layer {layer.digest} is broken: {error}") from error
-
-
-def _decompressed_stream(stream: Readable, compression: str) -> Readable:
-    if compression == "gzip":
-        return GzipStream(stream)
-    return _Zstd(stream) if compression == "zstd" else stream
 
 
 class _BadZstd(ValueError):
@@ -250,7 +246,11 @@ def find_in_layer(
         with open_layer(source, layer, budget) as (archive, unpacked):
             for name, entry in checked_entries(archive, budget):
                 if name == path:
-                    result = _read_content(archive, entry, limit, budget.image)
+                    if not entry.isreg():
+                        raise BadImage(f"image {budget.image}: {entry.name} is not a regular file")
+                    if entry.size > limit:
+                        raise BadImage(f"image {budget.image}: {entry.name} is larger than {limit} bytes")
+                    result = b"".join(archive.pieces())
                 elif result is Hidden.NO and _hides_path(name, entry, path):
                     result = Hidden.YES
             unpacked.rest()
@@ -269,18 +269,6 @@ def _hides_path(name: str, entry: Entry, path: str) -> bool:
         return path.startswith(f"{removed_path}/" if removed_path else "") or (not stays and path == removed_path)
     # A file or link hides the paths below a folder of the same name.
     return path.startswith(f"{name}/") and not entry.isdir()
-
-
-def _read_content(archive: Archive, entry: Entry, limit: int, image: str) -> bytes:
-    """Returns the content of `entry`, at which `archive` stands: a regular file of at most `limit` bytes.
-
-    Raises BadImage.
-    """
-    if not entry.isreg():
-        raise BadImage(f"image {image}: {entry.name} is not a regular file")
-    if entry.size > limit:
-        raise BadImage(f"image {image}: {entry.name} is larger than {limit} bytes")
-    return b"".join(archive.pieces())
 
 
 class Pieces:
