@@ -32,7 +32,7 @@ from kubekit.oci.signatures import Keyring, signature_claim, verify_signatures
 from kubekit.oci.transport import RegistryRequest, Transport, pause_s
 from runup.advice.decide.graph import derive_advice, parse_graph
 from runup.advice.decide.graph_limits import BadGraph
-from runup.preflight.decide import report
+from runup.report import report
 
 _MIB = 1 << 20
 

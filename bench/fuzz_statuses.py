@@ -13,13 +13,13 @@ from base64 import b64encode
 
 from bench.fuzz_changes import JSON, ODD, changed_bytes, changed_document, encoded
 from bench.fuzz_outcomes import ACCEPTED, check_text
-from runup.advice.cli.recommend.recommend_text import RecommendFlags
-from runup.cli.connection import Connection
+from runup.cli.advice.recommend.recommend_text import RecommendFlags
+from runup.cli.fleet import recommend_command, status_command
 from runup.cli.render.screen import Screen
-from runup.fleet.cli import recommend_command, status_command
 from runup.fleet.decide import newest_status
 from runup.fleet.decide.members import Member
 from runup.fleet.decide.newest_status import FORMAT, BadStatus
+from runup.process.connection import Connection
 
 _PIPE = Screen(120)
 

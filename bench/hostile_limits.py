@@ -46,8 +46,8 @@ from kubekit.oci.registry_errors import BeyondLimits
 from kubesandbox.apiserver import ApiServer
 from runup.api.config_v1 import ClusterVersion
 from runup.preflight.decide import preflight_deployment
-from runup.preflight.decide.report import ReportedRisk
 from runup.process.leader_election import cancel
+from runup.report.report import ReportedRisk
 
 FLOOD_S = 40
 MINUTE_S, HOUR_S, DAY_S = 60, 3_600, 86_400

@@ -20,7 +20,7 @@ import jsonschema_rs
 from bench.fuzz_changes import JSON, ODD, encoded, swollen, with_odd_values, without_members
 from bench.hostile_images import peak_kib
 from bench.survey import Survey
-from runup.preflight.decide import report
+from runup.report import report
 
 SCHEMA = Path(__file__).parents[1] / "docs" / "spec" / "preflight-v1.schema.json"
 OUTCOMES = ("refused as due", "accepted as due", "wrong", "crashed")

@@ -21,7 +21,7 @@ from kubekit.api import codec
 from kubekit.kube.auth import Static
 from kubekit.kube.clock import SystemClock
 from kubekit.lang.version import Version
-from runup.advice.cli.graph import graph_source
+from runup.advice.control import graph_source
 from runup.advice.control.prometheus import Prometheus
 from runup.advice.decide.build_graph import graph_of_channel
 from runup.advice.decide.graph import advice, parse_graph

@@ -121,7 +121,7 @@ class Checkout:
         from runup.cli.main import root
 
         try:
-            from runup.operator.main import PROGRAM, operator
+            from runup.cli.operator.main import PROGRAM, operator
         except ImportError:  # An older checkout, whose operator stood elsewhere.
             return {"runup": root}
         return {"runup": root, PROGRAM: operator}

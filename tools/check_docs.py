@@ -17,7 +17,7 @@ import click
 
 from runup.checks.catalogue import CHECKS
 from runup.cli.main import root
-from runup.operator.main import PROGRAM, operator
+from runup.cli.operator.main import PROGRAM, operator
 from runup.preflight.decide import published_risks
 
 HERE = Path(__file__).parents[1]

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from runup.checks.decide.check_schema import cases_schema, check_schema
-from runup.preflight.decide.report_schema import report_schema
+from runup.report.schema import report_schema
 
 SPEC = Path(__file__).parents[1] / "docs" / "spec"
 SCHEMAS = {

@@ -1,6 +1,6 @@
 """The console in a real browser: axe-core finds nothing, nothing moves sideways, keys reach all, and pages are renewed.
 
-Runs where Chromium and npm are; the rules of the markup itself are held everywhere by `tests/console/cli`.
+Runs where Chromium and npm are; the rules of the markup itself are held everywhere by `tests/cli/console`.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from tests.browser import browser
 from tests.cli.commands import Server
+from tests.cli.console.test_actions import STATUS
 from tests.console import boards
-from tests.console.cli.test_actions import STATUS
 from tests.console.control.test_web_server import ENTER_KEY, served
 from tests.kubekit.kube.apiscript import scripted_api
 from tests.process.test_readers import Reviews
@@ -22,13 +22,13 @@ from tests.process.test_readers import Reviews
 from kubekit.kube.client import Client
 from kubekit.kube.clock import SystemClock
 from kubekit.kube.config import ClusterConfig
-from runup.cli.connection import Connection
-from runup.console.cli.actions import ClusterActions
-from runup.console.cli.pages import ConsolePages
-from runup.console.cli.render.frame import CSS
-from runup.console.cli.render.script import SCRIPT
+from runup.cli.console.actions import ClusterActions
+from runup.cli.console.pages import ConsolePages
+from runup.cli.console.render.frame import CSS
+from runup.cli.console.render.script import SCRIPT
 from runup.console.control.judging_process import JudgingProcess
 from runup.console.control.login import Logins
+from runup.process.connection import Connection
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240), pytest.mark.xdist_group("browser")]
 LINKED = '<link rel="stylesheet" href="/console.css"><script src="/console.js" defer=""></script>'

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 from tests.browser import browser
-from tests.preflight.cli.render import samples
-from tests.updatestatus.cli.render.test_html import NOW, USUAL
+from tests.cli.preflight.render import samples
+from tests.cli.updatestatus.render.test_html import NOW, USUAL
 
-from runup.fleet.cli.render.fleet_page import page as fleet_page
+from runup.cli.fleet.render.fleet_page import page as fleet_page
+from runup.cli.preflight.render.preflight_page import page
+from runup.cli.updatestatus.render.html import page as status_page
+from runup.evaluation.cluster_result import ClusterResult
 from runup.fleet.decide.matrix import matrix
-from runup.preflight.cli.render.cluster_result import ClusterResult
-from runup.preflight.cli.render.preflight_page import page
-from runup.updatestatus.cli.render.html import page as status_page
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240), pytest.mark.xdist_group("browser")]
 NAME = "prod-x7k2p (api.prod.example.com)"

@@ -106,7 +106,7 @@ def test_a_kubeconfig_that_is_none(run: Run, tmp_path: Path) -> None:
         assert said in ran.err
 
 
-OPERATOR = [sys.executable, "-c", "import sys; from runup.operator.main import main; sys.exit(main())"]
+OPERATOR = [sys.executable, "-c", "import sys; from runup.cli.operator.main import main; sys.exit(main())"]
 IMAGE = "quay.io/ocp/release@sha256:" + "a" * 64
 
 

@@ -13,7 +13,7 @@ import pytest
 import yaml
 from tests.cli.commands import Run
 
-from runup.cli import clusterversion_files
+from runup.dump import clusterversion_files
 
 SINCE = "2026-01-14T09:30:00Z"
 CONDITIONS = [

@@ -11,9 +11,9 @@ from tests.cli.commands import Run, Server
 
 from kubekit.api.codec import DecodeError
 from kubekit.api.meta_v1 import Status, StatusCause, StatusDetails
-from kubekit.kube.api_errors import KubeError, Unreachable, error_of_status
+from kubekit.kube.api_errors import KubeError, Unreachable, error_of_status, message_of
 from kubekit.kube.request import Request
-from runup.cli.errors import CommandError, Failure, describe, message_of, with_prefix
+from runup.cli.errors import CommandError, Failure, describe, with_prefix
 
 MISSING = """\
 error: Missing or incomplete configuration info.  Please point to an existing, complete config file:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from runup.cli.facts import Condition, Release, Risk, Update, conditions_of, first_condition, read, texts
+from runup.api.clusterversion_json import Condition, Release, Risk, Update, conditions_of, first_condition, read, texts
 
 RECOMMENDED = {"type": "Recommended", "status": "False", "reason": "R", "message": "m"}
 WHOLE = {

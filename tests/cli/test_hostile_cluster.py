@@ -22,21 +22,21 @@ from kubekit.kube import calls
 from kubekit.kube.api_errors import NotFound
 from kubekit.lang.text import is_hazardous, printable
 from runup.api.config_v1 import ClusterVersion
+from runup.cli.clusterversion import wait_progress
 from runup.cli.main import root
 from runup.cli.output import Printable, without_printable
+from runup.cli.preflight.render import finding_texts
+from runup.cli.preflight.render import history_tables as rendered_history
+from runup.cli.preflight.render.explain import explain_risk, explanation
 from runup.cli.render.html.markup import el, link
 from runup.cli.render.screen import Screen
-from runup.clusterversion.cli import wait_progress
-from runup.preflight.cli.render import finding_texts
-from runup.preflight.cli.render import history_tables as rendered_history
-from runup.preflight.cli.render.explain import explain_risk, explanation
+from runup.evaluation.findings import findings_of_target
 from runup.preflight.decide import kept_history, schedule, stored_reports
 from runup.preflight.decide.cluster_run import NAMESPACE as RUNS
-from runup.preflight.decide.findings import findings_of_target
 from runup.preflight.decide.kept_history import LastScheduled
-from runup.preflight.decide.report import FORMAT, Report, ReportedCheck, ReportedResource, ReportedRisk, encode
 from runup.preflight.decide.stored_reports import History
 from runup.process import log as process_log
+from runup.report.report import FORMAT, Report, ReportedCheck, ReportedResource, ReportedRisk, encode
 
 EVIL = "e\x1b]0;owned\x07\x1b[2J\r\x9b31m\u202egpj\u2066\u200f\x00\x7f\u061c"
 NAMESPACE = "runup-hostile-tests"

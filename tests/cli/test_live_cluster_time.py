@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from tests.cli.commands import PAST, Run, Server
-from tests.preflight.cli.test_any_kubernetes import node
+from tests.cli.preflight.test_any_kubernetes import node
 from tests.preflight.control.test_catalog_images import definition
 from tests.preflight.control.test_cluster_runs import RUN
 
@@ -22,19 +22,19 @@ from kubekit.kube import calls, config
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.clock import ManualClock, machine_now
 from runup.api.hub_v1 import ManagedCluster, ManifestWork
-from runup.cli.connection import Connection
-from runup.console.cli import worker_tasks
+from runup.cli.console import worker_tasks
 from runup.console.decide.judgement import is_old
+from runup.evaluation.evaluate import RequestedUpdate
+from runup.facts.target_release import TargetRelease
 from runup.fleet.control.hub_source import members_of_hub
 from runup.fleet.decide.members import Member
-from runup.preflight.cli.evaluate import RequestedUpdate
 from runup.preflight.control.cluster_runs import ClusterRun
-from runup.preflight.control.release import TargetRelease
 from runup.preflight.decide import stored_reports
-from runup.preflight.decide.report import FORMAT, Report
 from runup.preflight.decide.stored_reports import History
+from runup.process.connection import Connection
 from runup.rehearse.control.cluster_source import read_cluster_source
 from runup.rehearse.control.drain_source import read_cluster_objects
+from runup.report.report import FORMAT, Report
 
 JSON = dict[str, Any]
 NODES, CONFIG_MAPS, DEFINITIONS = map(resource_of, (Node, ConfigMap, CustomResourceDefinition))

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from tests.cli.commands import Run, Server
 
 from runup.preflight.decide import stored_reports
-from runup.preflight.decide.report import FORMAT, Report, ReportedCheck, ReportedRisk
 from runup.preflight.decide.stored_reports import History
+from runup.report.report import FORMAT, Report, ReportedCheck, ReportedRisk
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "spec" / "upgrade-output.schema.json").read_text())
 SINCE = "2026-01-14T09:30:00Z"

@@ -7,8 +7,9 @@ from datetime import datetime
 import pytest
 
 from kubekit.lang.gotext import quote_go
-from runup.cli.pull_spec_parsing import PullSpec, pull_spec
-from runup.cli.render.text import columns, shorten, timestamp
+from kubekit.lang.oc_pull_spec import PullSpec, pull_spec
+from kubekit.lang.text import timestamp
+from runup.cli.render.text import columns, shorten
 from runup.cli.versions import check_version, newest_first, numbers, order
 
 D = "sha256:" + "a" * 64

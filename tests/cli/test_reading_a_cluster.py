@@ -14,15 +14,15 @@ from tests.cli.commands import Run, Server, cluster
 import runup
 from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.scheme import resource_of
+from kubekit.error_types import InputError
 from kubekit.kube import calls, config
 from kubekit.kube.api_errors import Conflict, KubeError
 from kubekit.kube.client_sync import SyncClient
 from runup.api.config_v1 import ClusterVersion, Infrastructure
-from runup.cli import clusterversion_client as clusters
-from runup.cli.connection import Connection
-from runup.cli.errors import CommandError
-from runup.cli.operator_namespace import operator_namespace
 from runup.preflight.decide.stored_reports import NAME
+from runup.process import clusterversion_client as clusters
+from runup.process.connection import Connection
+from runup.process.operator_namespace import operator_namespace
 
 VERSION = calls.path_of(resource_of(ClusterVersion), "", "version")
 CLUSTER = {"apiVersion": "config.openshift.io/v1", "kind": "ClusterVersion", "metadata": {"name": "version"}}
@@ -119,7 +119,7 @@ def test_no_cluster_version(tmp_path: Path) -> None:
             (lambda: clusters.read_raw(client, no="no"), f"no {words} version 4 server"),
         ]
         for read, start in asked:
-            with pytest.raises(CommandError) as caught:
+            with pytest.raises(InputError) as caught:
                 read()
             assert caught.value.message == f"{start} to fetch the current version"
     with answering(tmp_path, {VERSION: KNOWN}) as kubeconfig, SyncClient(config.load(str(kubeconfig))) as client:
@@ -270,5 +270,5 @@ def test_whom_a_command_acts_as(
         connection.as_user, connection.as_group = user, groups
         assert connection.config().headers == headers
         connection.as_user, connection.as_group = None, ("a",)
-        with pytest.raises(CommandError, match="--as-group needs --as: groups are added to a user"):
+        with pytest.raises(InputError, match="--as-group needs --as: groups are added to a user"):
             connection.config()

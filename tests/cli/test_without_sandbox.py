@@ -65,7 +65,7 @@ def test_other_commands_need_no_sandbox(words: tuple[str, ...], code: int, tmp_p
 
 _REHEARSAL = """
 import asyncio
-from runup.preflight.control.rehearsal_process import RehearsalOrder, RehearsalProcess
+from runup.target.rehearsal_process import RehearsalOrder, RehearsalProcess
 
 process = RehearsalProcess(RehearsalOrder("release"), 60.0, lambda: None)
 asyncio.run(process.run())

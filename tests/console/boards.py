@@ -6,15 +6,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from msgspec.structs import replace
+from tests.cli.preflight.render import samples
+from tests.cli.updatestatus.render.test_html import NOW as STATUS_NOW
+from tests.cli.updatestatus.render.test_html import USUAL
 from tests.console.decide.test_graph_ways import TWO
-from tests.preflight.cli.render import samples
-from tests.updatestatus.cli.render.test_html import NOW as STATUS_NOW
-from tests.updatestatus.cli.render.test_html import USUAL
 
 from kubekit.api import codec
 from kubekit.lang.gotext import nanoseconds
-from runup.console.cli.pages import ConsolePages
-from runup.console.cli.render.frame import Site
+from runup.cli.console.pages import ConsolePages
+from runup.cli.console.render.frame import Site
 from runup.console.control.statuses import ClusterStatus
 from runup.console.decide.asked_actions import ACCEPT, START, ActionResult, ClusterState, RequestedAction, asked_of
 from runup.console.decide.judgement import (
@@ -29,7 +29,7 @@ from runup.console.decide.judgement import (
 )
 from runup.fleet.decide.members import Member
 from runup.fleet.decide.trend import Change, ReportStep
-from runup.updatestatus.cli.status_reading import EPOCH, StatusReading
+from runup.updatestatus.control.status_reading import EPOCH, StatusReading
 
 NOW = samples.WHEN + timedelta(hours=1)
 # What somebody may call an object: markup, quotes, line ends, marks of writing direction.

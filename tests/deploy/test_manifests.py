@@ -12,8 +12,8 @@ import pytest
 import yaml
 from tests.documents import documents
 
+from runup.cli.operator.main import COMMANDS
 from runup.kernelmodules.control import conversion_webhook
-from runup.operator.main import COMMANDS
 from runup.release.control.image_build import release_metadata
 from runup.release.decide.payload import load_payload
 

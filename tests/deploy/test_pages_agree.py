@@ -11,11 +11,11 @@ import pytest
 import yaml
 from tests.documents import documents
 
-from runup.clusterversion.cli.check import probe
-from runup.clusterversion.cli.check.prerequisite_facts import Right
+from runup.clusterversion.control import prerequisite_probe as probe
+from runup.clusterversion.decide.prerequisite_facts import Right
 from runup.kernelmodules.control import module_readiness
-from runup.preflight.decide import report
 from runup.preflight.decide.preflight_deployment import Quantities
+from runup.report import report
 from runup.updatestatus.decide import limits
 
 ROOT = Path(__file__).parents[2]
@@ -71,15 +71,15 @@ TYPED_BY = {
     "air-gapped.md": "tests/install/test_pages_of_files.py",
     "backup.md": "tests/install/test_pages.py",
     "checks/writing-checks.md": "tests/journeys/cli/test_guide_of_checks.py",
-    "console.md": "tests/console/cli/test_serve_command.py",
-    "drains.md": "tests/rehearse/cli/test_drain_command.py",
-    "fleets.md": "tests/fleet/cli/test_fleet_commands.py",
-    "forecast.md": "tests/rehearse/cli/test_forecast_command.py",
-    "gates.md": "tests/fleet/cli/test_gates.py",
+    "console.md": "tests/cli/console/test_serve_command.py",
+    "drains.md": "tests/cli/rehearse/test_drain_command.py",
+    "fleets.md": "tests/cli/fleet/test_fleet_commands.py",
+    "forecast.md": "tests/cli/rehearse/test_forecast_command.py",
+    "gates.md": "tests/cli/fleet/test_gates.py",
     "install.md": "tests/install/test_pages.py",
     "metrics.md": "tests/install/test_pages_of_files.py",
     "preflight-in-cluster.md": "tests/journeys/cli/test_in_cluster.py",
-    "rehearsal.md": "tests/rehearse/cli/test_rehearse_command.py",
+    "rehearsal.md": "tests/cli/rehearse/test_rehearse_command.py",
     "releasing.md": "tests/install/test_pages_of_files.py",
     "uninstall.md": "tests/install/test_pages.py",
     "upgrade.md": "tests/install/test_pages.py",

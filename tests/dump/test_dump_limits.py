@@ -14,10 +14,9 @@ from bench.hostile_images import header
 from tests.cli.commands import Run
 from tests.cli.commands import run as run
 
+from kubekit.error_types import InputError
 from kubekit.lang.files import remove_tree
-from runup.cli import clusterversion_files
-from runup.cli.errors import CommandError
-from runup.dump import dump_limits, large_lists, load
+from runup.dump import clusterversion_files, dump_limits, large_lists, load
 from runup.dump.dump_files import BadDump
 from runup.dump.dump_limits import MIB, Memory
 
@@ -51,7 +50,7 @@ def test_a_folder_that_is_too_deep(tmp_path: Path, levels: int) -> None:
     with pytest.raises(BadDump, match="has more than 64 folders in one another") as raised:
         load.read(dump)
     assert raised.value.reason == "DumpTooDeep"
-    with pytest.raises(CommandError, match="has more than 64 folders in one another"):
+    with pytest.raises(InputError, match="has more than 64 folders in one another"):
         clusterversion_files.dump(str(dump))
     # pytest could not remove it, either.
     assert remove_tree(dump) == ""

@@ -22,8 +22,8 @@ from kubesandbox.apiserver.server import ApiServer
 from runup.checks.catalogue.workloads.drain_blocked import CHECK
 from runup.checks.decide.engine import CheckOutcome, run_check
 from runup.dump import load
-from runup.preflight.control.read_only_client import ReadOnlyClient
-from runup.preflight.control.watched_kinds import WatchedKinds
+from runup.facts.watched_kinds import WatchedKinds
+from runup.process.read_only_client import ReadOnlyClient
 from runup.sandbox.scenario import from_dump
 from runup.sandbox.setup import imports
 

@@ -39,8 +39,8 @@ from runup.fleet.decide import hub_addon, status_schedule
 from runup.fleet.decide.hub_clusters import SILENT
 from runup.preflight.decide import newest_report
 from runup.preflight.decide.cluster_run import CONFIG_MAP, JOB, NAMESPACE
-from runup.preflight.decide.report import FORMAT, MAX_RISKS, Report, ReportedRisk
 from runup.preflight.decide.schedule import NAME
+from runup.report.report import FORMAT, MAX_RISKS, Report, ReportedRisk
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(2400), pytest.mark.xdist_group("ocm")]
 

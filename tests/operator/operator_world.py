@@ -37,7 +37,7 @@ from runup.applying.control.payloads import ReleaseLoader
 from runup.operator.manager import Manager, Options
 from runup.preflight.decide import preflight_deployment
 from runup.preflight.decide.preflight_deployment import PodSettings
-from runup.preflight.decide.report import FORMAT, Report, ReportedCheck, ReportedRisk, encode
+from runup.report.report import FORMAT, Report, ReportedCheck, ReportedRisk, encode
 
 NAMESPACE = "openshift-cluster-version-operator"
 CRDS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)

@@ -12,7 +12,7 @@ import pytest
 from bench import hostile, hostile_limits, hostile_reports
 from bench.hostile_images import IMAGES
 
-from runup.preflight.decide import report
+from runup.report import report
 
 ROOT = Path(__file__).parents[2]
 

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.slow
 
 # So long that nobody loses it because a machine is busy.
 LEASE = "--lease=100,80,0.3"
-PROGRAM = "import sys; from runup.operator.main import main; sys.exit(main())"
+PROGRAM = "import sys; from runup.cli.operator.main import main; sys.exit(main())"
 
 
 @asynccontextmanager

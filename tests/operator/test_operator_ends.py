@@ -20,7 +20,7 @@ from kubekit.api.workloads_v1 import Lease
 from kubekit.kube import calls, config
 
 LEASES = resource_of(Lease)
-START = "import sys; from runup.operator.main import main; sys.exit(main())"
+START = "import sys; from runup.cli.operator.main import main; sys.exit(main())"
 # A thread that nobody can interrupt, as one that reads from a hung disk.
 HANGING = f"""
 import asyncio, threading

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.servers import Server
 
-MAIN = "import sys; from runup.operator.main import main; sys.exit(main())"
+MAIN = "import sys; from runup.cli.operator.main import main; sys.exit(main())"
 CHECK = """\
 apiVersion: preflight.runup.dev/v1alpha1
 kind: PreflightCheck

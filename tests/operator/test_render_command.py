@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 from tests.cli.commands import Ran
-from tests.release.cli.typed import config_map, release
+from tests.cli.release.typed import config_map, release
 
 from kubekit.lang import yaml
-from runup.operator.main import main
+from runup.cli.operator.main import main
 
 IMAGE = "registry.example/release@sha256:" + "5" * 64
 Operator = Callable[..., Ran]

@@ -21,9 +21,9 @@ from kubekit.kube.clock import SystemClock, machine_now
 from kubesandbox.apiserver.access import certs
 from runup.api.config_v1 import ClusterOperator, ClusterVersion
 from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
+from runup.cli.operator.main import main
 from runup.fleet.decide import newest_status
 from runup.fleet.decide.newest_status import NewestStatus
-from runup.operator.main import main
 from runup.preflight.decide.cluster_run import CONFIG_MAP, NAMESPACE, namespace_object
 from runup.sandbox import crds
 

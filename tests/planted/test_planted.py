@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from runup.preflight.api import Findings, ReportedResource, Risk, evaluate
+from runup.python_api import Findings, ReportedResource, Risk, evaluate
 
 HERE = Path(__file__).parent
 CLUSTERS = sorted(str(each.parent.relative_to(HERE)) for each in HERE.glob("*/*/truth.yaml"))

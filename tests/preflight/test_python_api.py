@@ -15,8 +15,8 @@ import pytest
 from tests.cli.commands import Server
 
 import runup.checks.api
-import runup.preflight.api
-from runup.preflight.api import PreflightError, evaluate
+import runup.python_api
+from runup.python_api import PreflightError, evaluate
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "python-api.md"
@@ -100,7 +100,7 @@ def test_the_examples_are_typed(examples: Path) -> None:
     """For mypy --strict, which finds a name that is not exported and a type that is wrong."""
     env = {**os.environ, "MYPYPATH": ":".join(map(str, ROOT.glob("packages/*/src")))}
     (examples / "wrong.py").write_text(
-        "from runup.preflight.api import CommandError, evaluate\n\nexit_code: str = evaluate(dump='x').exit_code\n"
+        "from runup.python_api import CommandError, evaluate\n\nexit_code: str = evaluate(dump='x').exit_code\n"
     )
     command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(examples / "cache"), *FILES, "wrong.py"]
     done = subprocess.run(command, cwd=examples, env=env, capture_output=True, text=True, check=False, timeout=380)
@@ -114,7 +114,7 @@ def test_the_packages_are_typed(package: str) -> None:
     assert (ROOT / "packages" / package / "src" / package / "py.typed").read_bytes() == b""
 
 
-@pytest.mark.parametrize("module", [runup.preflight.api, runup.checks.api], ids=["preflight", "checks"])
+@pytest.mark.parametrize("module", [runup.python_api, runup.checks.api], ids=["preflight", "checks"])
 def test_every_public_name_is_on_the_page(module: Any) -> None:
     """In its module's row, and the row has no other."""
     [row] = [line for line in PAGE.read_text().splitlines() if line.startswith(f"| `{module.__name__}`")]

@@ -30,17 +30,17 @@ from runup.advice.control.prometheus import Prometheus
 from runup.advice.control.update_service import UpdateService
 from runup.advice.decide import promql
 from runup.advice.decide.service import Query
-from runup.preflight.control import catalogs
-from runup.preflight.control.catalogs import CatalogSelection, read_catalog
+from runup.facts import catalogs
+from runup.facts.catalogs import CatalogSelection, read_catalog
 from runup.preflight.control.report_reader import ReportReader, read_file, read_up_to
 from runup.preflight.decide.deployment_steps import Trust
 from runup.preflight.decide.outcome import BadReportSeen
-from runup.preflight.decide.report import MAX_BYTES as MAX_REPORT
 from runup.process import http_fetch, monitoring
 from runup.process.ca_file import MAX_BYTES, Authorities
 from runup.process.monitoring import Monitoring
 from runup.release.control import signature_stores
 from runup.release.control.signature_stores import bytes_of, fetch_signature, reason_of
+from runup.report.report import MAX_BYTES as MAX_REPORT
 from runup.updatestatus.control import alert_queries
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -42,7 +42,7 @@ _SANDBOX_ONLY = ("orjson",)
 _PROGRAM = b"""#!/usr/bin/python3
 import sys
 
-from runup.operator.entry import main
+from runup.cli.operator.entry import main
 
 sys.exit(main())
 """

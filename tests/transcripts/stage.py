@@ -15,9 +15,9 @@ from kubekit.kube import calls
 from kubekit.kube.clock import CLOCK_OFFSET_VARIABLE
 from runup.api.config_v1 import ClusterVersion
 from runup.preflight.decide import stored_reports
-from runup.preflight.decide.report import FORMAT, Report, ReportedCheck, ReportedResource, ReportedRisk
 from runup.preflight.decide.stored_reports import History
 from runup.process.names import OPERATOR_NAMESPACE as NAMESPACE
+from runup.report.report import FORMAT, Report, ReportedCheck, ReportedResource, ReportedRisk
 
 WHEN = datetime(2026, 11, 21, 7, 30, tzinfo=UTC)
 # The time at which the commands are typed, to the hour: what they say of ages does not depend on how fast they are.

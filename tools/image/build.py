@@ -188,7 +188,7 @@ def _payload(own: Mapping[str, File]) -> Tree:
     with tempfile.TemporaryDirectory(prefix="runup-reads-") as temporary:
         write({name.removeprefix(f"{SITE}/"): file for name, file in own.items()}, Path(temporary))
         # In this environment, which has the same libraries; what is imported of runup is the image's own.
-        code = f"import sys; sys.path.insert(0, {temporary!r}); from runup.operator.entry import main; main()"
+        code = f"import sys; sys.path.insert(0, {temporary!r}); from runup.cli.operator.entry import main; main()"
         reads = subprocess.run(
             [sys.executable, "-c", code, "preflight", "--reads"], check=True, stdout=subprocess.PIPE, cwd=temporary
         ).stdout

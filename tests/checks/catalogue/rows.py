@@ -9,7 +9,7 @@ from tests.factories import context, snapshot
 from kubekit.api.meta_v1 import Object
 from runup.checks.decide.engine import run_check
 from runup.checks.decide.model import Check, Context
-from runup.preflight.decide.report import NAME
+from runup.report.report import NAME
 
 PATCH = context("5.0.0", "5.0.7", "1.36.4")
 MINOR = context("5.0.0", "5.1.0", "1.37.0")

@@ -33,7 +33,7 @@ from runup.checks.catalogue.platform import feature_set, operator_health, operat
 from runup.checks.catalogue.workloads import drain_blocked
 from runup.checks.decide.engine import run_check
 from runup.checks.decide.model import Check
-from runup.preflight.decide.report import NAME
+from runup.report.report import NAME
 
 DUAL = network(pods=("10.128.0.0/14", "fd01::/48"), services=("172.30.0.0/16", "fd02::/112"))
 

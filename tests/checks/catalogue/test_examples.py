@@ -19,7 +19,7 @@ from runup.checks.decide import check_page
 from runup.checks.decide.engine import run_check
 from runup.checks.decide.model import Check, Context
 from runup.checks.decide.snapshots import snapshot_of
-from runup.preflight.decide.report import NAME
+from runup.report.report import NAME
 
 BY_NAME = {check.name: check for check in CHECKS if check.about}
 PATCH, NEXT = context("5.2.0", "5.2.9", "1.38.4"), context("5.0.0", "5.1.0", "1.37.0")

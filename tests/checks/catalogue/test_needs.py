@@ -13,6 +13,7 @@ from tests.checks.catalogue import examples
 from tests.factories import context
 
 from kubekit.api.scheme import Resource
+from runup.api.preflight_reads_v1 import Right
 from runup.checks.catalogue import CHECKS
 from runup.checks.catalogue.own_rights import own_rights, rights_without_clusterversion
 from runup.checks.catalogue.shared.presence import DEFINITIONS
@@ -21,7 +22,6 @@ from runup.checks.decide.cluster_kinds import OPENSHIFT
 from runup.checks.decide.engine import CheckOutcome, run_check
 from runup.checks.decide.model import Applies, Check, Context, Snapshot
 from runup.checks.decide.reads import namespace_of
-from runup.preflight.decide.service_account import Right
 
 MINE = {check.name: check for check in CHECKS}
 

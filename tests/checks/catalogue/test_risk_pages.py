@@ -21,7 +21,7 @@ from runup.checks.decide.declared_checks import unusable_check
 from runup.checks.decide.engine import unknown_risk
 from runup.checks.decide.model import Check
 from runup.preflight.decide import published_risks
-from runup.release.decide import documentation
+from runup.report import documentation
 from runup.sandbox.scenario import folder, misbehaviour
 
 PAGES = Path(__file__).parents[3] / "docs" / "checks"

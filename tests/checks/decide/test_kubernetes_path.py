@@ -19,7 +19,7 @@ from runup.checks.decide.kubernetes_path import (
     version_of,
 )
 from runup.checks.decide.model import Check, Context, Finding
-from runup.preflight.decide.report import ReportedResource
+from runup.report.report import ReportedResource
 
 CHECK = Check("A", "a", (), lambda _snapshot, _context: ())
 POD, CRD = ReportedResource(kind="Pod", name="p"), ReportedResource(kind="CustomResourceDefinition", name="c")

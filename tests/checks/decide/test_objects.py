@@ -19,7 +19,7 @@ from runup.checks.catalogue.shared.presence import all_or_none, list_first_serve
 from runup.checks.decide import target_manifests
 from runup.checks.decide.model import Snapshot, Unreadable
 from runup.checks.decide.snapshots import snapshot_of
-from runup.preflight.control.release import load_release
+from runup.facts.target_release import load_release
 from runup.release.decide.inclusion import Filters
 
 JSON = dict[str, Any]

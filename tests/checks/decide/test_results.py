@@ -12,7 +12,7 @@ from tests.factories import NOW, SINCE
 from runup.checks.decide import results
 from runup.checks.decide.engine import CheckOutcome
 from runup.checks.decide.model import Applies, Check, Finding
-from runup.preflight.decide.report import MAX_BYTES, MAX_RISKS, ReportedResource, ReportedRisk, Severity, encode, read
+from runup.report.report import MAX_BYTES, MAX_RISKS, ReportedResource, ReportedRisk, Severity, encode, read
 
 HEADER = results.Header("5.0.0", "5.2.0", SINCE, preflight_id="p1", engine_version="0.1.0")
 

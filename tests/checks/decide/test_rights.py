@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+from runup.api.preflight_reads_v1 import Right
 from runup.checks.catalogue import CHECKS
 from runup.checks.catalogue.own_rights import own_rights
 from runup.checks.decide import rights
 from runup.checks.decide.cluster_kinds import ClusterKind, checks_for_cluster
 from runup.checks.decide.rights_file_of_release import rights_of_files, with_rights_file
 from runup.preflight.decide import service_account
-from runup.preflight.decide.service_account import Right
 
 CHECK = """
 apiVersion: preflight.runup.dev/v1alpha1

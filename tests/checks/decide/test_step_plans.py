@@ -12,7 +12,7 @@ from runup.checks.decide.addon_images import is_addon
 from runup.checks.decide.model import Snapshot
 from runup.checks.decide.removal_tables import document
 from runup.checks.decide.step_plans import step_plans
-from runup.preflight.decide.report import CONTROL_PLANE, MAX_LINES, NODES, ReportedStep
+from runup.report.report import CONTROL_PLANE, MAX_LINES, NODES, ReportedStep
 
 MINOR = Version("1.35.0")
 UP = ((CONTROL_PLANE, MINOR), (NODES, MINOR))

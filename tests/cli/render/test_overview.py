@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from runup.cli import facts
+from runup.api import clusterversion_json as facts
 from runup.cli.render.overview import as_data, overview
 
 IMAGE = "quay.io/openshift-release-dev/ocp-release@sha256:36783a"

@@ -7,18 +7,18 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 from msgspec.structs import replace
+from tests.cli.preflight.render import samples
 from tests.cli.render.reading import read
-from tests.preflight.cli.render import samples
 
 from runup import __version__
+from runup.cli.kernelmodules import module_table as kmod
+from runup.cli.preflight.render.preflight_page import page
 from runup.cli.render.html.document import document
 from runup.cli.render.html.markup import el, join, link, text
 from runup.cli.render.html.parts import age, badge, bar, facts, grid, minute_text
-from runup.kernelmodules.cli import module_table as kmod
+from runup.evaluation.findings import Findings, Risk
 from runup.kernelmodules.decide.readiness import Readiness, Status
-from runup.preflight.cli.render.preflight_page import page
-from runup.preflight.decide.findings import Findings, Risk
-from runup.preflight.decide.report import ReportedCheck, ReportedResource
+from runup.report.report import ReportedCheck, ReportedResource
 
 
 @pytest.mark.parametrize(

@@ -10,18 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.preflight.cli.render import samples
+from tests.cli.preflight.render import samples
 
+from runup.cli.clusterversion.check_lines import text as check_lines
+from runup.cli.preflight.render.explain import Explanation, explanation
+from runup.cli.preflight.render.finding_texts import result, risk_table
+from runup.cli.release.read_releases import Listed as Manifests
+from runup.cli.release.read_releases import as_listing
 from runup.cli.render.screen import PIPE, Screen
 from runup.cli.render.table import Column, Row, Table, align_lines, draw_table, plain_table, wrap_text
-from runup.clusterversion.cli.check.lines import text as check_lines
-from runup.clusterversion.cli.check.prerequisite_facts import PrerequisiteRow as CheckRow
-from runup.clusterversion.cli.check.prerequisite_facts import Result
-from runup.preflight.cli.render.explain import Explanation, explanation
-from runup.preflight.cli.render.finding_texts import result, risk_table
-from runup.preflight.decide.findings import Findings
-from runup.release.cli.read_releases import Listed as Manifests
-from runup.release.cli.read_releases import as_listing
+from runup.clusterversion.decide.prerequisite_facts import PrerequisiteRow as CheckRow
+from runup.clusterversion.decide.prerequisite_facts import Result
+from runup.evaluation.findings import Findings
 from runup.release.decide.inclusion import Filters
 from runup.release.decide.listing import Row as Listed
 

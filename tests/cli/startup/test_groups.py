@@ -9,12 +9,13 @@ import pytest
 from click.testing import CliRunner
 
 from runup.cli import static_completion
-from runup.cli.connection import Connection, connection_of, connection_options
+from runup.cli.connection import connection_of, connection_options
 from runup.cli.errors import UsageProblem
 from runup.cli.lazy import Command, Group, LazyGroup
+from runup.cli.operator.leadership import leadership
+from runup.cli.operator.serving import add_serving_options
 from runup.cli.options import HelpOption, Option, option, with_options
-from runup.operator.leadership import leadership
-from runup.operator.serving import add_serving_options
+from runup.process.connection import Connection
 
 
 def group(**more: Any) -> LazyGroup:

@@ -191,9 +191,9 @@ def test_advice_out_of_files_needs_no_decoder(words: tuple[str, ...], tmp_path: 
     cluster = tmp_path / "case-cv.yaml"
     cluster.write_text(f"apiVersion: v1\nkind: List\nitems:\n{_CASE['cv']}")
     modules = _imported(*words, "--dump", str(cluster))
-    assert "runup.cli.facts" in modules
+    assert "runup.api.clusterversion_json" in modules
     assert not modules.intersection(
-        _NOT_TO_START | _NOT_FOR_FILES | {"runup.api.config_v1", "runup.cli.clusterversion_client"}
+        _NOT_TO_START | _NOT_FOR_FILES | {"runup.api.config_v1", "runup.process.clusterversion_client"}
     )
 
 

@@ -42,18 +42,18 @@ from runup.clusterversion.control.clusterversion import (
     reflectors,
 )
 from runup.clusterversion.control.metrics import Metrics
+from runup.clusterversion.control.release_verification import ReleaseChecks
 from runup.clusterversion.decide.reconcile import reconcile
 from runup.clusterversion.decide.sync_failure import REPORT_AFTER_FAILURES
 from runup.clusterversion.decide.work import ApplyRelease
 from runup.preflight.control.report_reader import ReportReader
 from runup.preflight.decide import container_check_pods, preflight_deployment
 from runup.preflight.decide.outcome import ReportSeen
-from runup.preflight.decide.report import FORMAT, Report, encode
 from runup.process.ca_file import Authorities
 from runup.process.plan_executor import Executor
 from runup.release.control.release_images import ReleaseImages
-from runup.release.control.release_verification import ReleaseChecks
 from runup.release.decide.payload import Payload
+from runup.report.report import FORMAT, Report, encode
 
 Refusal = tuple[int, str]
 FORBIDDEN, CONFLICT, AWAY, INVALID = (

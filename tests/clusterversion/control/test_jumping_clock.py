@@ -14,7 +14,7 @@ from kubekit.api.meta_v1 import ObjectMeta
 from kubekit.api.workloads_v1 import Deployment
 from kubekit.kube.clock import ManualClock, SystemClock
 from runup.clusterversion.control.workload_age import WorkloadAge
-from runup.preflight.decide.report import FORMAT, Report, encode
+from runup.report.report import FORMAT, Report, encode
 
 DAY = timedelta(days=1)
 

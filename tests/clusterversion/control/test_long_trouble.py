@@ -17,12 +17,13 @@ from tests.operator.operator_world import NAMESPACE, TARGET, Cluster, cluster
 from kubekit.api.conditions import find
 from kubekit.kube import config
 from kubekit.kube.clock import ManualClock, SystemClock
-from runup.preflight.control.read_only_client import ReadOnlyClient
-from runup.preflight.control.release import TargetRelease
-from runup.preflight.control.report_sinks import FileSink
-from runup.preflight.control.target_process import PreflightTarget, TargetRequest
-from runup.preflight.decide import preflight_deployment, report
+from runup.facts.target_release import TargetRelease
+from runup.preflight.decide import preflight_deployment
 from runup.process.leader_election import cancel
+from runup.process.read_only_client import ReadOnlyClient
+from runup.report import report
+from runup.target.process import PreflightTarget, TargetRequest
+from runup.target.report_sinks import FileSink
 
 TROUBLE_S = 300
 PATIENCE_S = 60

@@ -15,10 +15,10 @@ from kubekit.api.core_v1 import ConfigMap
 from kubekit.kube import config
 from kubekit.kube.config import ClusterConfig
 from runup.operator.manager import Manager
-from runup.preflight.control.report_sinks import ConfigMapSink
 from runup.preflight.decide import preflight_deployment
 from runup.preflight.decide.preflight_deployment import PodSettings
-from runup.preflight.decide.report import FORMAT, Report, ReportedCheck, ReportedRisk, encode
+from runup.report.report import FORMAT, Report, ReportedCheck, ReportedRisk, encode
+from runup.target.report_sinks import ConfigMapSink
 
 COMPLETED = "cluster_version_preflight_outcomes_total,PreflightCompleted,RisksFound"
 

@@ -27,8 +27,8 @@ from runup.clusterversion.control.preflight_log import PreflightLogger, has_no_r
 from runup.clusterversion.decide.reconcile import reconcile
 from runup.clusterversion.decide.work import Work
 from runup.kernelmodules.control.metrics import Metrics as KernelModuleMetrics
-from runup.preflight.decide.report import ReportedCheck
 from runup.process.plan import Plan
+from runup.report.report import ReportedCheck
 from runup.updatestatus.control.metrics import Metrics as UpdateStatusMetrics
 
 ROOT = Path(__file__).parents[3]

@@ -10,7 +10,7 @@ from tests.clusterversion.decide.world import image
 
 from kubekit.api.meta_v1 import Condition, ObjectMeta
 from runup.api.config_v1 import ClusterOperator
-from runup.preflight.decide.report import FORMAT
+from runup.report.report import FORMAT
 
 _BITS = (
     *"abcXYZ09 .,:;-_/@=%&<>\"'`\\\n\t\r\x00\x1b\x07\x7f\x85\x9b\u202e\u2066\u200f\u061c\u2028\ufeff\uffff",

@@ -21,8 +21,8 @@ from tests.few_or_many import few_or_many
 from kubekit.api import codec
 from runup.api.config_v1 import AcceptRisk, Release, Update
 from runup.applying.decide.progress import Loading, Progress
-from runup.clusterversion.cli import preflight_request, update_under_way
-from runup.clusterversion.cli.target_choice import Flags, clear_patch, update_patch
+from runup.cli.clusterversion import preflight_request, update_under_way
+from runup.cli.clusterversion.target_choice import Flags, clear_patch, update_patch
 from runup.clusterversion.decide import reconcile, view
 from runup.clusterversion.decide.observed import Observed
 from runup.clusterversion.decide.target_release import asks_for

@@ -11,8 +11,8 @@ from tests.clusterversion.decide.world import World
 
 from runup.clusterversion.decide.work import ReadImages
 from runup.preflight.decide import container_check_pods
-from runup.preflight.decide.report import ReportedContainer
 from runup.process.plan import Apply
+from runup.report.report import ReportedContainer
 
 PINNED = "registry.example/network@sha256:" + "a" * 64
 IMAGES = {"network": PINNED, "by-tag": "registry.example/network:latest"}

@@ -29,10 +29,10 @@ from runup.clusterversion.decide import size_limits
 from runup.clusterversion.decide import status as statuses
 from runup.clusterversion.decide.work import RetrieveUpdates
 from runup.preflight.control.report_reader import parse
-from runup.preflight.decide import report as reports
 from runup.preflight.decide import stored_reports as histories
 from runup.preflight.decide.outcome import BadReportSeen
 from runup.process.plan import Apply, PatchStatus
+from runup.report import report as reports
 from runup.sandbox import crds
 
 # Each case comes of its own seed, which a failure shows: there is nothing in a seed that could be made smaller.

@@ -10,7 +10,7 @@ from tests.factories import condition
 from runup.advice.decide.candidates import ALWAYS, Candidate, JudgedRisk
 from runup.api.config_v1 import ConditionalUpdateRisk, Release
 from runup.clusterversion.decide import size_limits
-from runup.preflight.decide.report import MAX_NAME
+from runup.report.report import MAX_NAME
 
 APPLIES = condition("Applies", "True", "Always", "")
 

@@ -11,12 +11,12 @@ from tests.factories import NOW
 from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.meta_v1 import ObjectMeta
 from runup.advice.decide import acceptance
-from runup.advice.decide.acceptance import Acceptance, growth
+from runup.advice.decide.acceptance import Acceptance, accepted, growth
 from runup.api.config_v1 import AcceptRisk, Update
-from runup.preflight.cli.render.finding_texts import grown_warnings, verdict
+from runup.cli.preflight.render.finding_texts import grown_warnings, verdict
+from runup.evaluation.findings import current_findings, findings_of_target, objects_of
 from runup.preflight.decide import stored_reports
-from runup.preflight.decide.findings import accepted, current_findings, findings_of_target, objects_of
-from runup.preflight.decide.report import ReportedResource, ReportedRisk
+from runup.report.report import ReportedResource, ReportedRisk
 
 LATER = NOW + timedelta(minutes=10)
 SINCE = "accepted for 1 at 2026-01-14T10:00:00Z, and has grown since 2026-01-14T10:10:00Z"

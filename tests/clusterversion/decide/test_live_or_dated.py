@@ -19,8 +19,8 @@ from kubekit.api.core_v1 import ContainerState, ContainerStateRunning, Container
 from kubekit.kube.clock import ManualClock
 from runup.api.config_v1 import AcceptRisk, Update
 from runup.preflight.control.report_reader import ReportReader
-from runup.preflight.decide.report import ReportedCheck, encode
 from runup.process.plan import Apply, PatchStatus
+from runup.report.report import ReportedCheck, encode
 
 WHEN = "2026-01-14T10:00:00Z"
 TO = Update(version="5.0.3")

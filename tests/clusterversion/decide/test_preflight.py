@@ -15,8 +15,8 @@ from runup.api.config_v1 import ConditionalUpdate, Release, Update
 from runup.clusterversion.decide.work import ReadRelease, VerifyRelease
 from runup.preflight.decide import preflight_deployment, stored_reports
 from runup.preflight.decide.deployment_steps import STEPS, Deployed, DeploymentState, Step, Trust
-from runup.preflight.decide.report import ReportedCheck
 from runup.process.plan import Delete, Plan
+from runup.report.report import ReportedCheck
 
 
 def started(version: str = "5.2.0", **place: Any) -> World:

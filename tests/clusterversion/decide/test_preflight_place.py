@@ -21,7 +21,7 @@ from runup.clusterversion.decide.work import ReadRights, VerifyRelease
 from runup.preflight.decide import preflight_deployment, preflight_settings, service_account
 from runup.preflight.decide.preflight_deployment import NAME, SETTINGS_MAP, Quantities
 from runup.process.plan import Apply
-from runup.release.decide import documentation
+from runup.report import documentation
 
 NAMESPACE = "openshift-cluster-version-operator"
 ACCOUNT = [

@@ -21,7 +21,7 @@ from runup.clusterversion.decide.observed import ReleaseCheck
 from runup.clusterversion.decide.work import ReadImages, ReadRelease, ReadRights, VerifyRelease, Work
 from runup.preflight.decide import preflight_deployment, stored_reports
 from runup.preflight.decide.deployment_steps import Trust
-from runup.preflight.decide.report import FORMAT, Report, ReportedContainer
+from runup.report.report import FORMAT, Report, ReportedContainer
 
 IMAGE = "registry.example/release@sha256:" + "5" * 64
 

@@ -21,15 +21,15 @@ from tests.factories import cluster_operator
 
 from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.meta_v1 import ObjectMeta
+from kubekit.error_types import InputError
 from runup.api.config_v1 import AcceptRisk, ComponentOverride, Update
-from runup.cli.errors import CommandError
-from runup.clusterversion.cli import target_choice
-from runup.clusterversion.cli.target_choice import Flags
-from runup.preflight.cli.render.cause_texts import report_causes
-from runup.preflight.cli.render.finding_texts import verdict, verdict_parts
+from runup.cli.clusterversion import target_choice
+from runup.cli.clusterversion.target_choice import Flags
+from runup.cli.preflight.render.cause_texts import report_causes
+from runup.cli.preflight.render.finding_texts import verdict, verdict_parts
+from runup.evaluation.findings import EXIT_CLEAR, Findings, current_findings
 from runup.preflight.decide import stored_reports
-from runup.preflight.decide.findings import EXIT_CLEAR, Findings, current_findings
-from runup.preflight.decide.report import ReportedRisk
+from runup.report.report import ReportedRisk
 
 SITUATIONS = int(os.environ.get("RUNUP_VERDICTS", "2000"))
 VERSIONS = ("5.0.3", "5.1.0", "5.2.0", "5.3.0", "9.0.0")
@@ -120,7 +120,7 @@ def update(world: World, target: str, flags: tuple[str, ...] = ()) -> bool:
     try:
         choice = target_choice.choose(cluster, chosen)
         target_choice.check_guards(cluster, allow_with_warnings=chosen.allow_upgrade_with_warnings)
-    except CommandError:
+    except InputError:
         return False
     assert isinstance(choice, target_choice.Target)
     patch = target_choice.update_patch(cluster.spec.desired_update, version=choice.version, image=choice.image)

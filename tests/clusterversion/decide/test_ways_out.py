@@ -11,7 +11,7 @@ from tests.factories import feature_gate
 
 from kubekit.api.core_v1 import ContainerState, ContainerStateWaiting
 from runup.api.config_v1 import Update
-from runup.preflight.decide import report
+from runup.report import report
 
 
 def waiting(reason: str) -> dict[str, Any]:

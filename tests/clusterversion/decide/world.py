@@ -20,6 +20,7 @@ from kubekit.api.workloads_v1 import Deployment
 from runup.advice.decide.graph import parse_graph
 from runup.advice.decide.service import ServiceState
 from runup.api.config_v1 import AcceptRisk, ClusterVersion, Release, Update
+from runup.api.preflight_reads_v1 import Right
 from runup.applying.decide.progress import ApplyReason, Loading, Progress
 from runup.clusterversion.decide import reconcile
 from runup.clusterversion.decide.observed import Observed, OperatorFacts, ReleaseCheck
@@ -36,11 +37,10 @@ from runup.clusterversion.decide.work import (
 from runup.preflight.decide import preflight_deployment
 from runup.preflight.decide.deployment_steps import Trust
 from runup.preflight.decide.outcome import BadReportSeen, ReportSeen
-from runup.preflight.decide.report import FORMAT, Report, ReportedCheck, ReportedRisk
-from runup.preflight.decide.service_account import Right
 from runup.process.plan import Action, Apply, Delete, Event, PatchStatus, Plan
 from runup.release.decide.payload import Payload
 from runup.release.decide.release_metadata import ImageReferences, ReleaseMetadata
+from runup.report.report import FORMAT, Report, ReportedCheck, ReportedRisk
 
 OWN = "quay.io/openshift-release-dev/ocp-release@sha256:" + "5" * 64
 GATES = ("ClusterUpdatePreflight", "ClusterUpdateAcceptRisks")

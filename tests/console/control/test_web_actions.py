@@ -12,22 +12,22 @@ from typing import Any
 import pytest
 from aiohttp import web
 from tests.cli.commands import Server
+from tests.cli.console.test_actions import READS, STATUS, WRITES
 from tests.console import boards
 from tests.console.accounts import token_of
-from tests.console.cli.test_actions import READS, STATUS, WRITES
 from tests.console.control.test_web_server import ENTER_KEY, HOSTS, World, process, served
 
 from kubekit.kube import config
 from kubekit.kube.client import Client
 from kubekit.kube.clock import SystemClock
-from runup.cli.connection import Connection
-from runup.console.cli.actions import ClusterActions
+from runup.cli.console.actions import ClusterActions
 from runup.console.control import web_server
 from runup.console.control.judging_process import JudgingProcess
 from runup.console.control.login import Logins
 from runup.console.control.reports import Reports
 from runup.console.control.statuses import Statuses
 from runup.console.control.web_server import ConsoleServer
+from runup.process.connection import Connection
 
 __all__ = ["process"]
 pytestmark = pytest.mark.timeout(240)

@@ -22,9 +22,9 @@ from yarl import URL
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock, ManualClock, SystemClock
 from kubekit.kube.config import ClusterConfig
-from runup.console.cli.actions import ClusterActions
-from runup.console.cli.pages import ConsolePages
-from runup.console.cli.render.frame import path_of
+from runup.cli.console.actions import ClusterActions
+from runup.cli.console.pages import ConsolePages
+from runup.cli.console.render.frame import path_of
 from runup.console.control import login, statuses, web_server
 from runup.console.control.judging_process import JudgingProcess
 from runup.console.control.login import Logins
@@ -33,7 +33,7 @@ from runup.console.control.statuses import STATUS, Statuses
 from runup.console.control.web_server import ConsoleServer
 from runup.console.decide import request_rules, sessions
 from runup.fleet.decide.members import Member
-from runup.updatestatus.cli.status_reading import StatusReading
+from runup.updatestatus.control.status_reading import StatusReading
 
 pytestmark = pytest.mark.timeout(240)
 ENTER_KEY = "the-key-that-was-printed"

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.preflight.cli.render import samples
+from tests.cli.preflight.render import samples
 
 from kubekit.api.meta_v1 import Condition
 from runup.advice.decide.update_paths import UpdateStep
 from runup.api.config_v1 import ConditionalUpdate, ConditionalUpdateRisk, Release
 from runup.console.decide.graph_ways import MOST_UPDATES, Graph, find_way
 from runup.console.decide.judgement import Judgement, Offered
-from runup.preflight.decide.findings import Findings
-from runup.preflight.decide.report import CONTROL_PLANE, NODES, ReportedStep
+from runup.evaluation.findings import Findings
+from runup.report.report import CONTROL_PLANE, NODES, ReportedStep
 
 CHANNELS = "io.openshift.upgrades.graph.release.channels"
 

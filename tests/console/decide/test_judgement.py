@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 from msgspec.structs import replace
-from tests.preflight.cli.render import samples
+from tests.cli.preflight.render import samples
 
 from runup.console.decide.judgement import (
     MAX_OF_ALL,
@@ -19,9 +19,9 @@ from runup.console.decide.judgement import (
     with_judgement,
     with_members,
 )
+from runup.evaluation.findings import COULD_NOT_RUN, EXIT_CLEAR, UNKNOWN, Findings
 from runup.fleet.decide.members import Member
 from runup.fleet.decide.trend import ReportStep
-from runup.preflight.decide.findings import COULD_NOT_RUN, EXIT_CLEAR, UNKNOWN, Findings
 
 NOW = samples.WHEN + timedelta(hours=1)
 DAY = timedelta(hours=24)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.preflight.cli.render import samples
+from tests.cli.preflight.render import samples
 
 from kubekit.lang import yaml as kyaml
 from runup.console.decide.shown_objects import (
@@ -17,8 +17,8 @@ from runup.console.decide.shown_objects import (
     objects_to_show,
     yaml_of,
 )
-from runup.preflight.decide.findings import Findings
-from runup.preflight.decide.report import ReportedResource
+from runup.evaluation.findings import Findings
+from runup.report.report import ReportedResource
 
 TOKEN = "s3cr3t-t0k3n"
 NODE = ReportedResource("", "Node", "", "worker-0")

@@ -18,8 +18,8 @@ from tests.cli.commands import Run
 from tests.fleet.control import dask_work
 from tests.servers import eventually
 
-from runup.fleet.control.dask_engine import DaskPool, NoEngine
-from runup.fleet.control.workers import Lost
+from runup.evaluation.dask_engine import DaskPool, NoEngine
+from runup.evaluation.workers import Lost
 
 ROOT = Path(__file__).parents[3]
 DEADLINE_S = 240

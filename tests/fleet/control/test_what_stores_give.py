@@ -12,10 +12,10 @@ import pytest
 
 from runup import __version__
 from runup.dump import dump_limits
+from runup.evaluation.dask_engine import Answer, call_in_worker, result_of
+from runup.evaluation.workers import Lost
 from runup.fleet.control import remote_dumps
-from runup.fleet.control.dask_engine import Answer, call_in_worker, result_of
 from runup.fleet.control.remote_dumps import CannotFetch, Listing, fetch_dump, list_dumps, members_of
-from runup.fleet.control.workers import Lost
 from runup.fleet.decide.members import BadFleet, Member
 
 fsspec = pytest.importorskip("fsspec")

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from kubekit.lang.files import remove_tree
-from runup.fleet.control import workers
-from runup.fleet.control.workers import Lost, Pool, Retried
+from runup.evaluation import workers
+from runup.evaluation.workers import Lost, Pool, Retried
 
 KILLED = "the process that read it was ended by SIGKILL, as the kernel does when memory runs out"
 

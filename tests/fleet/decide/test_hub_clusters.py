@@ -14,8 +14,8 @@ from runup.api.hub_v1 import ManagedCluster, ManagedClusterSet, ManifestWork
 from runup.fleet.decide.hub_clusters import OLD, SILENT, clusters_of_set, members_with_reports
 from runup.fleet.decide.members import BadFleet, Member
 from runup.preflight.decide import newest_report, packed_reports
-from runup.preflight.decide import report as reports
-from runup.preflight.decide.report import FORMAT, Report
+from runup.report import report as reports
+from runup.report.report import FORMAT, Report
 
 JSON = dict[str, Any]
 HOUR = timedelta(hours=1)

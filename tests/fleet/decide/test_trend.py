@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from runup.fleet.decide.trend import Change, Day, ReportStep, steps_of_reports, summarize_days
-from runup.preflight.decide.report import FORMAT, Report, ReportedCheck, ReportedResource, ReportedRisk
+from runup.report.report import FORMAT, Report, ReportedCheck, ReportedResource, ReportedRisk
 
 MONDAY, TUESDAY = datetime(2026, 11, 23, 6, tzinfo=UTC), datetime(2026, 11, 24, 6, tzinfo=UTC)
 

@@ -73,7 +73,7 @@ def started(api: KubeApi, client: SyncClient, name: str, folder: Path, *more: st
     environ |= {"CVO_NAMESPACE": component.namespace, "POD_NAMESPACE": component.namespace, "NODE_NAME": "here"}
     arguments = [argument for argument in container["args"] if not argument.startswith(PLACES)]
     kubeconfig = api.kubeconfig_for(pod["serviceAccountName"], component.namespace)
-    command = [sys.executable, "-c", "from runup.operator.entry import main; main()", *arguments, *more]
+    command = [sys.executable, "-c", "from runup.cli.operator.entry import main; main()", *arguments, *more]
     log = folder / f"{name}.log"
     with log.open("wb") as stream:
         process = subprocess.Popen(

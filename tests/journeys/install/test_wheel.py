@@ -180,7 +180,7 @@ def test_an_operator_runs_without_the_sandbox(installed: Path, tmp_path: Path) -
     """The operator's image leaves out the sandbox and what only it needs: no command of the operator may miss it."""
     absent = ("runup.sandbox", "kubesandbox", "cryptography", "orjson")
     hide = f"import sys; sys.modules.update(dict.fromkeys({absent})); "
-    hide += "from runup.operator.main import main; sys.exit(main())"
+    hide += "from runup.cli.operator.main import main; sys.exit(main())"
     for words in (("version",), ("start", "--help"), ("preflight", "--help"), ("update-status-controller", "--help")):
         done = _call(str(installed / "python"), "-c", hide, *words, cwd=tmp_path)
         assert done.returncode == 0, done.stderr

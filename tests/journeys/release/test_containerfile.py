@@ -6,7 +6,7 @@ import fnmatch
 import re
 from pathlib import Path
 
-from runup.release.cli.command import release
+from runup.cli.release.command import release
 
 ROOT = Path(__file__).parents[3]
 CONTAINERFILE = (ROOT / "deploy" / "Containerfile").read_text()

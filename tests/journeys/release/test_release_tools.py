@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.cli.release.typed import ANNOTATIONS, JSON, config_map, plain, release
 from tests.journeys.conftest import Sandbox
-from tests.release.cli.typed import ANNOTATIONS, JSON, config_map, plain, release
 
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls

@@ -31,7 +31,7 @@ from runup.api.kmm_v1beta2 import PreflightValidationStatus
 from runup.kernelmodules.control.process import NAMESPACE, Process
 from runup.process.leader_election import Election
 
-START = "import sys; from runup.operator.entry import kernel_modules; sys.exit(kernel_modules())"
+START = "import sys; from runup.cli.operator.entry import kernel_modules; sys.exit(kernel_modules())"
 # Nobody loses such a lease because a machine is busy. A leader that ends gives it back if it can in two seconds;
 # otherwise it runs out before anybody here has waited too long.
 ELECTED = replace(OPTIONS, leader_elect=True, election=Election(45, 40, 0.2))

@@ -22,8 +22,8 @@ from kubekit.kube.config import ClusterConfig, load
 from kubekit.kube.watch import FirstReads
 from runup.api.config_v1 import ClusterVersion
 from runup.checks.decide.model import Snapshot
-from runup.preflight.control.read_only_client import ReadOnlyClient
-from runup.preflight.control.watched_kinds import WatchedKinds
+from runup.facts.watched_kinds import WatchedKinds
+from runup.process.read_only_client import ReadOnlyClient
 
 VERSIONS = resource_of(ClusterVersion)
 API_SERVICES = Resource("apiregistration.k8s.io", "v1", "APIService", "apiservices", namespaced=False)

@@ -29,8 +29,7 @@ from runup.api.olm_v1alpha1 import CatalogSource, Subscription
 from runup.checks.catalogue.olm import olm_target_catalog
 from runup.checks.decide.model import Context, Snapshot
 from runup.checks.decide.target_catalogs import TargetCatalog
-from runup.kernelmodules.control.registries import GivenRegistries
-from runup.preflight.control.catalog_images import (
+from runup.facts.catalog_images import (
     AGAIN_S,
     FIRST_S,
     READING,
@@ -42,12 +41,13 @@ from runup.preflight.control.catalog_images import (
     KnownCatalog,
     add_notes,
 )
-from runup.preflight.control.catalogs import MAX_FILE_BYTES
-from runup.preflight.control.read_only_client import ReadOnlyClient
-from runup.preflight.control.release import TargetRelease
-from runup.preflight.control.target_process import PreflightTarget, TargetRequest
-from runup.preflight.decide.report import read
+from runup.facts.catalogs import MAX_FILE_BYTES
+from runup.facts.target_release import TargetRelease
+from runup.kernelmodules.control.registries import GivenRegistries
+from runup.process.read_only_client import ReadOnlyClient
 from runup.release.control.registry_access import TAG_MIRRORS
+from runup.report.report import read
+from runup.target.process import PreflightTarget, TargetRequest
 
 REGISTRIES = GivenRegistries(Access(attempts=1))
 UPDATE = Context(Version("5.0.0"), Version("5.2.0"), datetime(2026, 1, 14, tzinfo=UTC), "1.38.1")

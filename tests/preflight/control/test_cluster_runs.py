@@ -17,15 +17,16 @@ from kubekit.kube import calls, config
 from kubekit.kube.api_errors import NotFound
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.clock import ManualClock
+from runup.api.preflight_reads_v1 import Right
 from runup.preflight.control import cluster_runs
 from runup.preflight.control.cluster_runs import ClusterRun
 from runup.preflight.decide import cluster_run
 from runup.preflight.decide.cluster_run import CONFIG_MAP, JOB, NAMESPACE, Checking, Run
 from runup.preflight.decide.preflight_deployment import report_map
-from runup.preflight.decide.report import FILE_NAME, encode
-from runup.preflight.decide.service_account import ROLE, Right
+from runup.preflight.decide.service_account import ROLE
 from runup.process.names import NOBODY
 from runup.process.plan import Apply
+from runup.report.report import FILE_NAME, encode
 
 JSON = dict[str, Any]
 PODS = resource_of(Pod)

@@ -15,9 +15,9 @@ import pytest
 from kubesandbox.apiserver.server import ApiServer
 from runup.checks.catalogue import CHECKS
 from runup.checks.decide.cluster_kinds import ClusterKind, checks_for_cluster
-from runup.preflight.decide.report import read
+from runup.report.report import read
 
-MAIN = "import sys; from runup.operator.main import main; sys.exit(main())"
+MAIN = "import sys; from runup.cli.operator.main import main; sys.exit(main())"
 DEADLINE_S = 60
 
 

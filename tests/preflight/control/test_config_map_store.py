@@ -17,14 +17,14 @@ from kubekit.error_types import Terminal
 from kubekit.kube import calls, config
 from kubekit.kube.api_errors import NotFound
 from kubekit.kube.clock import SystemClock
-from runup.preflight.cli import run_command
+from runup.cli.preflight import run_command
 from runup.preflight.control import kept_reports, report_store
 from runup.preflight.control.config_map_store import ConfigMapStore
 from runup.preflight.control.kept_reports import HistorySink
 from runup.preflight.decide import newest_report, packed_reports
 from runup.preflight.decide.cluster_run import CONFIG_MAP, NAMESPACE, namespace_object
 from runup.preflight.decide.packed_reports import MAX_REPORTS
-from runup.preflight.decide.report import encode
+from runup.report.report import encode
 
 HOUR = timedelta(hours=1)
 

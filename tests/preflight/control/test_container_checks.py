@@ -24,10 +24,10 @@ from kubesandbox.apiserver.server import ApiServer
 from runup.checks.decide.declarative import declared_check
 from runup.checks.decide.engine import CheckOutcome
 from runup.checks.decide.model import Context
-from runup.preflight.control import container_checks as shell
-from runup.preflight.control.container_checks import Containers
-from runup.preflight.control.read_only_client import ReadOnlyClient
 from runup.preflight.decide import container_check_pods
+from runup.process.read_only_client import ReadOnlyClient
+from runup.target import container_checks as shell
+from runup.target.container_checks import Containers
 
 NAMESPACE = "openshift-cluster-version-operator"
 PODS = resource_of(Pod)

@@ -9,7 +9,7 @@ from kubekit.lang.version import Version
 from runup.api.cluster_settings_v1 import FeatureGate
 from runup.api.config_v1 import CapabilitiesSpec, CapabilitiesStatus
 from runup.checks.decide.declared_checks import declared_checks
-from runup.preflight.control.target_process import TargetRequest, filters_of
+from runup.target.process import TargetRequest, filters_of
 
 CHECK = """\
 apiVersion: preflight.runup.dev/v1alpha1

@@ -10,7 +10,7 @@ import pytest
 from kubekit.kube.clock import ManualClock
 from runup.preflight.control.folder_events import FolderEvents
 from runup.preflight.control.report_reader import POLL_S, ReportReader
-from runup.preflight.decide.report import FORMAT, Report, encode
+from runup.report.report import FORMAT, Report, encode
 
 GUARD_S = 90.0
 REPORT = Report(format=FORMAT, preflight_id="id", target_version="5.2.0", execution_status="completed")

@@ -16,8 +16,8 @@ from kubekit.kube.clock import ManualClock
 from kubekit.kube.config import load
 from kubesandbox.apiserver.server import ApiServer
 from runup.api.config_v1 import ClusterVersion
-from runup.preflight.control.read_only_client import ReadOnlyClient
-from runup.preflight.control.watched_kinds import WatchedKinds
+from runup.facts.watched_kinds import WatchedKinds
+from runup.process.read_only_client import ReadOnlyClient
 
 DEADLINE_S = 90
 

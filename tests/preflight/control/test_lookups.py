@@ -15,9 +15,9 @@ from kubekit.kube.clock import ManualClock, SystemClock
 from kubekit.kube.config import ClusterConfig
 from runup.api.olm_v1alpha1 import Subscription
 from runup.checks.catalogue.olm.shared.installed_operators import PACKAGES
-from runup.preflight.control import polled_objects
-from runup.preflight.control.read_only_client import ReadOnlyClient
-from runup.preflight.control.watched_kinds import WatchedKinds
+from runup.facts import polled_objects
+from runup.facts.watched_kinds import WatchedKinds
+from runup.process.read_only_client import ReadOnlyClient
 
 DEADLINE_S = 90
 SUBSCRIPTIONS = resource_of(Subscription)

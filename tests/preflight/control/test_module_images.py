@@ -23,13 +23,13 @@ from kubesandbox.apiserver import ApiServer
 from runup.api.kmm_v1beta1 import Module
 from runup.checks.catalogue.nodes import kernel_modules_ready
 from runup.checks.decide.model import Snapshot
+from runup.facts.module_images import MODULES, NO_TOOLKIT, NODES, KnownModule, ModuleImages, ModuleInput
+from runup.facts.target_release import TargetRelease
 from runup.kernelmodules.control.registries import GivenRegistries
 from runup.kernelmodules.decide.readiness import RECHECK_INTERVAL_S, PreflightResults, Readiness, Status
-from runup.preflight.control.module_images import MODULES, NO_TOOLKIT, NODES, KnownModule, ModuleImages, ModuleInput
-from runup.preflight.control.read_only_client import ReadOnlyClient
-from runup.preflight.control.release import TargetRelease
-from runup.preflight.control.target_process import PreflightTarget, TargetRequest, listed_registries
-from runup.preflight.decide.report import read
+from runup.process.read_only_client import ReadOnlyClient
+from runup.report.report import read
+from runup.target.process import PreflightTarget, TargetRequest, listed_registries
 
 KERNEL = "5.14.0-427.el9_4.x86_64"
 CRDS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)

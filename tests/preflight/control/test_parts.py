@@ -14,9 +14,9 @@ from kubekit.kube.request import Request
 from runup.checks.catalogue import CHECKS
 from runup.checks.catalogue.nodes import node_health
 from runup.checks.decide.engine import run_check
-from runup.preflight.control.read_only_client import WriteRefused, refuse_writes
-from runup.preflight.control.release import load_release, python_checks
-from runup.preflight.control.report_sinks import FileSink, StreamSink
+from runup.facts.target_release import load_release, python_checks
+from runup.process.read_only_client import WriteRefused, refuse_writes
+from runup.target.report_sinks import FileSink, StreamSink
 
 NAMESPACE = "openshift-cluster-version-operator"
 INSIDE = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"

@@ -17,10 +17,10 @@ from kubekit.kube.clock import SystemClock
 from kubekit.kube.config import ClusterConfig, load
 from kubesandbox.apiserver.server import ApiServer
 from runup.checks.decide.declarative import declared_check
-from runup.preflight.control.read_only_client import ReadOnlyClient
-from runup.preflight.control.release import TargetRelease
-from runup.preflight.control.target_process import PreflightTarget, TargetRequest
-from runup.preflight.decide.report import Report, read
+from runup.facts.target_release import TargetRelease
+from runup.process.read_only_client import ReadOnlyClient
+from runup.report.report import Report, read
+from runup.target.process import PreflightTarget, TargetRequest
 
 CHECK = declared_check(
     {

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from runup.checks.decide.rehearsed_outcomes import NOT_RUN
-from runup.preflight.control.rehearsal_process import TOO_LARGE, RehearsalOrder, RehearsalProcess
+from runup.target.rehearsal_process import TOO_LARGE, RehearsalOrder, RehearsalProcess
 
 ENDS: dict[str, tuple[float, dict[str, Any], str]] = {
     "no release": (240.0, {}, "its process ended with code 1: --release-dir nowhere: there is no such folder"),

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from kubekit.error_types import Terminal
 from runup.preflight.control import report_store as store
-from runup.preflight.decide.report import FORMAT, Report, ReportedRisk
+from runup.report.report import FORMAT, Report, ReportedRisk
 
 NOON = datetime(2026, 11, 23, 12, tzinfo=UTC)
 REPORT = Report(

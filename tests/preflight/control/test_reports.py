@@ -17,7 +17,7 @@ from kubekit.api.meta_v1 import ObjectMeta
 from kubekit.kube.clock import ManualClock
 from runup.preflight.control.report_reader import ReportReader, read_file
 from runup.preflight.decide.outcome import BadReportSeen
-from runup.preflight.decide.report import FORMAT, Report, ReportedRisk, encode
+from runup.report.report import FORMAT, Report, ReportedRisk, encode
 
 GOOD = Report(format=FORMAT, preflight_id="id", target_version="5.2.0", execution_status="completed")
 

@@ -18,10 +18,10 @@ from tests.servers import Server
 from kubekit.error_types import Terminal
 from kubekit.kube import calls, config
 from kubekit.kube.api_errors import NotFound
-from runup.preflight.cli import run_command
+from runup.cli.preflight import run_command
 from runup.preflight.control.stores import Store, open_store
 from runup.preflight.decide.cluster_run import CONFIG_MAP
-from runup.preflight.decide.report import Report, ReportedResource, ReportedRisk
+from runup.report.report import Report, ReportedResource, ReportedRisk
 
 DAY = timedelta(days=1)
 KINDS = {"folder": "{}/kept", "sqlite": "sqlite:{}/kept.db", "configmap": "configmap:default/kept"}

@@ -25,13 +25,13 @@ from kubekit.kube.config import ClusterConfig, load
 from kubesandbox.apiserver.server import ApiServer
 from runup.checks.catalogue.nodes import node_health
 from runup.checks.decide.model import Check, Container, Context, Finding, Snapshot
-from runup.preflight.control.read_only_client import ReadOnlyClient, WriteRefused
-from runup.preflight.control.release import TargetRelease
-from runup.preflight.control.report_sinks import ConfigMapSink, FileSink
-from runup.preflight.control.target_process import PreflightTarget, TargetRequest, Timing, reading_text
-from runup.preflight.control.watched_kinds import WatchedKinds
+from runup.facts.target_release import TargetRelease
+from runup.facts.watched_kinds import WatchedKinds
 from runup.preflight.decide.outcome import STALE_AFTER_S
-from runup.preflight.decide.report import Report, read
+from runup.process.read_only_client import ReadOnlyClient, WriteRefused
+from runup.report.report import Report, read
+from runup.target.process import PreflightTarget, TargetRequest, Timing, reading_text
+from runup.target.report_sinks import ConfigMapSink, FileSink
 
 NAMESPACE = "openshift-cluster-version-operator"
 DEADLINE_S = 90

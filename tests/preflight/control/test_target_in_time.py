@@ -42,14 +42,17 @@ from runup.checks.decide.declarative import declared_check
 from runup.checks.decide.engine import CheckOutcome
 from runup.checks.decide.model import Check, Context, Finding, Snapshot
 from runup.checks.decide.target_manifests import manifests_of_files
-from runup.preflight.control import container_checks as shell
-from runup.preflight.control import polled_objects
-from runup.preflight.control.check_runner import LIMIT_S, Runner
-from runup.preflight.control.container_checks import Containers, names_waiting
-from runup.preflight.control.polled_objects import Lookups
-from runup.preflight.control.read_only_client import ReadOnlyClient
-from runup.preflight.control.release import TargetRelease
-from runup.preflight.control.target_process import (
+from runup.facts import polled_objects
+from runup.facts.polled_objects import Lookups
+from runup.facts.target_release import TargetRelease
+from runup.facts.watched_kinds import WatchedKinds
+from runup.preflight.decide import container_check_pods
+from runup.process.read_only_client import ReadOnlyClient
+from runup.report.report import FORMAT, Report, ReportedCheck, read
+from runup.target import container_checks as shell
+from runup.target.check_runner import LIMIT_S, Runner
+from runup.target.container_checks import Containers, names_waiting
+from runup.target.process import (
     PreflightTarget,
     TargetRequest,
     Timing,
@@ -58,9 +61,6 @@ from runup.preflight.control.target_process import (
     raise_if_over,
     running_version,
 )
-from runup.preflight.control.watched_kinds import WatchedKinds
-from runup.preflight.decide import container_check_pods
-from runup.preflight.decide.report import FORMAT, Report, ReportedCheck, read
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 NODES = resource_of(Node)

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from kubekit.error_types import Terminal
-from runup.preflight.decide import baseline
-from runup.preflight.decide.findings import Risk
+from runup.evaluation import baseline
+from runup.evaluation.findings import Risk
 
 
 def risk(name: str, applies: str = "True", *, accepted: bool = False) -> Risk:

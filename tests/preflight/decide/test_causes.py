@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runup.checks import risk_pages
-from runup.preflight.decide import causes, missing, unsupported
-from runup.preflight.decide.causes import RULES, group_by_cause
-from runup.preflight.decide.report import ReportedResource, ReportedRisk
+from runup.evaluation import missing, unsupported
+from runup.report import causes
+from runup.report.causes import RULES, group_by_cause
+from runup.report.report import ReportedResource, ReportedRisk
 
 CONFIG = "config.openshift.io"
 SINCE = "(since 2026-01-14T08:00:00Z)."

@@ -9,12 +9,12 @@ import pytest
 from msgspec.structs import replace
 from tests.factories import NOW
 
+from runup.api.preflight_reads_v1 import Right
 from runup.checks.catalogue.own_rights import own_rights
 from runup.checks.decide.rights import FORBIDDEN
 from runup.preflight.decide import cluster_run
 from runup.preflight.decide.cluster_run import Checking, Run
 from runup.preflight.decide.preflight_deployment import report_map
-from runup.preflight.decide.service_account import Right
 from runup.process.plan import Apply
 
 JSON = dict[str, Any]

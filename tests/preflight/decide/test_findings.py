@@ -11,19 +11,16 @@ from tests.factories import NOW, cluster_version
 
 from kubekit.api.meta_v1 import Condition, ConditionStatus
 from runup.advice.decide import acceptance
+from runup.advice.decide.acceptance import Accepted, accepted, accepted_names
 from runup.api.config_v1 import AcceptRisk, ClusterVersion, ConditionalUpdate, ConditionalUpdateRisk, Release, Update
-from runup.preflight.decide.findings import (
-    Accepted,
+from runup.evaluation.findings import (
     Findings,
     Risk,
-    accepted,
-    accepted_names,
     count_risks,
     current_findings,
     entry_of,
     findings_of_target,
     known_risk_names,
-    line_for,
     not_recommended,
     report_of,
     requested_preflight,
@@ -31,9 +28,10 @@ from runup.preflight.decide.findings import (
     with_counted_risks,
     worst_first,
 )
-from runup.preflight.decide.report import FORMAT, Report, ReportedCheck, ReportedResource, ReportedRisk
+from runup.preflight.decide.published_risks import line_for
 from runup.preflight.decide.stored_reports import History
-from runup.release.decide import documentation
+from runup.report import documentation
+from runup.report.report import FORMAT, Report, ReportedCheck, ReportedResource, ReportedRisk
 
 IMAGE = "example.com/release@sha256:" + "5" * 64
 MOVED = "mirror.example.com/moved@sha256:" + "5" * 64

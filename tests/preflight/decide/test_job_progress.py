@@ -13,7 +13,7 @@ from kubekit.api import codec
 from kubekit.api.core_v1 import Event, Pod
 from kubekit.api.workloads_v1 import Job
 from runup.preflight.decide.job_progress import Observed, progress
-from runup.preflight.decide.report import FORMAT, BadReport, Report
+from runup.report.report import FORMAT, BadReport, Report
 
 JSON = dict[str, Any]
 ID = "preflight-1768384800-0123456789"

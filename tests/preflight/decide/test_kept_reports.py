@@ -13,7 +13,7 @@ from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.meta_v1 import ObjectMeta
 from runup.preflight.decide import kept_history, stored_reports
 from runup.preflight.decide.kept_history import LAST_SCHEDULED_ANNOTATION, LastScheduled
-from runup.preflight.decide.report import FORMAT, Report, encode
+from runup.report.report import FORMAT, Report, encode
 
 JSON = dict[str, Any]
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from tests.factories import NOW
 
 from runup.preflight.decide import newest_report
-from runup.preflight.decide.report import (
+from runup.report.report import (
     FORMAT,
     MAX_CHECKS,
     MAX_RISKS,

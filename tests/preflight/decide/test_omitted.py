@@ -11,7 +11,7 @@ from runup.advice.decide import preflight_reasons
 from runup.advice.decide.candidates import ALWAYS
 from runup.api.config_v1 import ConditionalUpdateRisk, Release
 from runup.preflight.decide import published_risks
-from runup.release.decide import documentation
+from runup.report import documentation
 
 
 @pytest.mark.parametrize("status", ["True", "Unknown"])

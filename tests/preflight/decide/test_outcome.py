@@ -24,7 +24,7 @@ from runup.preflight.decide.outcome import (
     outcome,
     usable_report,
 )
-from runup.preflight.decide.report import FORMAT, Report, ReportedCheck, ReportedRisk
+from runup.report.report import FORMAT, Report, ReportedCheck, ReportedRisk
 
 ATTEMPT = Attempt("preflight-2-0123456789", "5.0.0", "5.2.0", "registry.example/release@sha256:5")
 NO_COMMAND = 'error: unknown command "preflight" for "cluster-version-operator"'

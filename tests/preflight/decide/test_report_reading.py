@@ -11,10 +11,9 @@ import jsonschema_rs
 import pytest
 
 from kubekit.lang.text import is_hazardous
-from runup.preflight.decide import report
-from runup.preflight.decide.report import BadReport, Report, ReportedRisk, encode, read
-from runup.preflight.decide.report_schema import report_schema
-from runup.release.decide import documentation
+from runup.report import documentation, report
+from runup.report.report import BadReport, Report, ReportedRisk, encode, read
+from runup.report.schema import report_schema
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "reports"
 SCHEMA = Path(__file__).parents[3] / "docs" / "spec" / "preflight-v1.schema.json"

@@ -17,10 +17,10 @@ from kubekit.api import codec
 from kubekit.api.workloads_v1 import CronJob
 from kubekit.error_types import Terminal
 from runup.api.config_v1 import ClusterVersion
+from runup.api.preflight_reads_v1 import Right
 from runup.preflight.decide import channel_target, schedule
 from runup.preflight.decide.cluster_run import Checking
 from runup.preflight.decide.schedule import Schedule
-from runup.preflight.decide.service_account import Right
 
 JSON = dict[str, Any]
 WEDNESDAY = datetime(2026, 1, 14, 23, 59, tzinfo=UTC)

@@ -13,8 +13,8 @@ from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.meta_v1 import ObjectMeta
 from runup.preflight.decide import stored_reports
 from runup.preflight.decide.attempt import Attempt
-from runup.preflight.decide.report import FORMAT, Report, ReportedCheck, ReportedResource, ReportedRisk, encode
 from runup.preflight.decide.stored_reports import ATTEMPT_ANNOTATION, MAX_BYTES, History, config_map, with_report
+from runup.report.report import FORMAT, Report, ReportedCheck, ReportedResource, ReportedRisk, encode
 
 
 def report(number: int = 1, **changes: Any) -> Report:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from runup.preflight.decide import report
-from runup.preflight.decide.report import BadReport, read
+from runup.report import report
+from runup.report.report import BadReport, read
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "reports"
 FILES = sorted(GOLDEN.rglob("*.json"))

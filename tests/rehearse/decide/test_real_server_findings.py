@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 
 import pytest
 
-from runup.preflight.decide.report import MAX_NAME, NAME
 from runup.rehearse.decide.rehearsal_findings import report_of
 from runup.rehearse.decide.rehearsal_outcome import (
     Action,
@@ -19,6 +18,7 @@ from runup.rehearse.decide.rehearsal_outcome import (
     WriteRefused,
 )
 from runup.release.decide.manifest import Identity
+from runup.report.report import MAX_NAME, NAME
 
 NOW = datetime(2026, 1, 14, 10, tzinfo=UTC)
 # As long as a group may be: a DNS subdomain.

@@ -14,8 +14,8 @@ from tests.release.control.test_registry_access import cluster
 
 from kubekit.kube.clock import ManualClock
 from kubekit.oci.signatures import Verifier
+from runup.clusterversion.control.release_verification import RIGHTS_AGAIN, ReleaseChecks
 from runup.release.control.release_images import ReleaseImages
-from runup.release.control.release_verification import RIGHTS_AGAIN, ReleaseChecks
 from runup.release.decide.payload import IMAGE_REFERENCES_FILE
 
 TAG = {"name": "tool", "from": {"kind": "DockerImage", "name": "registry.example/tool@sha256:1"}}

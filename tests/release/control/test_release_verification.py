@@ -17,10 +17,10 @@ from kubekit.kube.clock import SystemClock
 from kubekit.kube.config import ClusterConfig
 from kubekit.oci.signatures import MAX_SIGNATURE_BYTES, Keyring, Verifier, add_signature, generate_key
 from runup.api.config_v1 import SignatureStore
+from runup.clusterversion.control.release_verification import ReleaseChecks
 from runup.clusterversion.decide.observed import ReleaseCheck
 from runup.preflight.decide.deployment_steps import Trust
 from runup.release.control.release_images import ReleaseImages
-from runup.release.control.release_verification import ReleaseChecks
 
 KEY = generate_key()
 DIGEST = "sha256:" + "a" * 64

@@ -22,10 +22,10 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import SystemClock
 from kubekit.oci.signatures import Keyring, Verifier, generate_key
 from runup.api.config_v1 import NameReference, SignatureStore
+from runup.clusterversion.control.release_verification import ReleaseChecks
 from runup.clusterversion.decide.observed import ReleaseCheck
 from runup.preflight.decide.deployment_steps import Trust
 from runup.release.control.release_images import ReleaseImages
-from runup.release.control.release_verification import ReleaseChecks
 from runup.release.control.stored_signatures import MOST_BYTES, MOST_DIGESTS, merge_signatures
 
 KEY = generate_key()

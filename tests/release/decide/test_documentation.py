@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from runup.release.decide.documentation import MAX_BASE, BadBase, move_below, page, read_base
+from runup.report.documentation import MAX_BASE, BadBase, move_below, page, read_base
 
 LONGEST = "https://" + "x" * (MAX_BASE - len("https://"))
 

@@ -13,7 +13,7 @@ from tests.updatestatus.decide.test_assessment import faults
 from kubekit.api import codec
 from kubekit.api.conditions import find
 from runup.api.update_v1alpha1 import UpdateStatusStatus
-from runup.updatestatus.cli.render import status_text as rendered
+from runup.cli.updatestatus.render import status_text as rendered
 from runup.updatestatus.decide import limits
 from runup.updatestatus.decide.assess import assess
 from runup.updatestatus.decide.read_status import report_of_status

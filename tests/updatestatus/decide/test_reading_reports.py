@@ -14,7 +14,7 @@ from tests.updatestatus.decide import builders as b
 from tests.updatestatus.decide.test_assessment import FULL
 
 from kubekit.api import codec
-from runup.updatestatus.cli.render import status_text as rendered
+from runup.cli.updatestatus.render import status_text as rendered
 from runup.updatestatus.decide.assess import assess
 from runup.updatestatus.decide.decode import decode, with_unknown
 from runup.updatestatus.decide.read_status import report, report_of_status

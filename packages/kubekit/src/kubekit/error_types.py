@@ -21,6 +21,13 @@ class Terminal(RunupError):
     """The input is invalid and must be edited: a retry does not help."""
 
 
+class InputError(RunupError):
+    """A file, option or argument of the caller cannot be used; `message` names it and the way out."""
+
+    def __init__(self, message: str, *, reason: str = "InvalidInput") -> None:
+        super().__init__(message, reason=reason)
+
+
 class Waiting(RunupError):
     """An object or event that is needed does not exist yet; to be retried after `retry_after_s` seconds."""
 

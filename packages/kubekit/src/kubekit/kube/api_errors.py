@@ -207,3 +207,15 @@ def _generic_message(code: int, body: bytes) -> str:
     meaning = _BY_CODE.get(code, ("", f"the server answered with the status code {code}"))[1]
     short = text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "..."
     return f"{meaning} ({short})" if short else meaning
+
+
+def message_of(error: Exception) -> str:
+    """Returns the bare message of an API error, for texts such as `Unable to upgrade: ...`."""
+    message = getattr(error, "message", None)
+    if not isinstance(message, str):
+        return str(error)
+    # The server's answer to a rejected patch quotes the whole patched object first; only the fault after it is useful.
+    _, separator, fault = (
+        message.partition('": strict decoding error: ') if message.startswith(' "" is invalid: ') else ("",) * 3
+    )
+    return f"strict decoding error: {fault}" if separator else message

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
@@ -144,3 +145,21 @@ def join_within(parts: Sequence[str], separator: str, limit: int) -> str:
         kept.append(part)
     more = len(parts) - len(kept)
     return separator.join([*kept, f"... and {more} more"]) if more else separator.join(kept)
+
+
+def sentence_case(sentence: str) -> str:
+    """Returns `sentence` with its first letter large; the others stay as they are."""
+    return sentence[:1].upper() + sentence[1:]
+
+
+def timestamp(moment: datetime | None) -> str:
+    """Returns a time as Kubernetes writes it, in UTC, or an empty string."""
+    return in_utc(moment).strftime("%Y-%m-%dT%H:%M:%SZ") if moment else ""
+
+
+def in_utc(moment: datetime) -> datetime:
+    """Returns a time in UTC; a time that would leave the years 1 to 9999 in UTC is returned without its offset."""
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        return moment.replace(tzinfo=UTC)

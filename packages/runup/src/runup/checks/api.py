@@ -7,7 +7,7 @@ from kubekit.lang.version import Version
 from runup.checks.decide.engine import CheckOutcome, run_check
 from runup.checks.decide.model import Applies, Check, Context, Finding, Snapshot, Unreadable
 from runup.checks.decide.snapshots import snapshot_of
-from runup.preflight.decide.report import CheckResult, ReportedResource, Severity
+from runup.report.report import CheckResult, ReportedResource, Severity
 
 __all__ = [
     "Applies",

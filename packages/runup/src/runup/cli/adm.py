@@ -11,7 +11,7 @@ from runup.cli.lazy import LazyGroup
 @click.command(
     "adm",
     cls=LazyGroup,
-    places={"upgrade": "runup.clusterversion.cli.command:upgrade"},
+    places={"upgrade": "runup.cli.clusterversion.command:upgrade"},
     summaries={"upgrade": "Check, accept and start updates of the cluster."},
     invoke_without_command=True,
 )

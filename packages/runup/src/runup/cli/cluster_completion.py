@@ -53,7 +53,7 @@ def _target_versions(cluster: ClusterVersion) -> list[tuple[str, str]]:
 
 
 def _risks(cluster: ClusterVersion) -> list[tuple[str, str]]:
-    from runup.preflight.decide.findings import known_risk_names
+    from runup.evaluation.findings import known_risk_names
 
     return [(name, "") for name in known_risk_names(cluster)]
 
@@ -63,7 +63,7 @@ def _ask_cluster(ctx: click.Context, names: Callable[[ClusterVersion], list[tupl
     try:
         from kubekit.kube.client_sync import SyncClient
         from kubekit.kube.transport import Timeouts
-        from runup.cli.clusterversion_client import read
+        from runup.process.clusterversion_client import read
 
         with SyncClient(connection_of(ctx).config(), timeouts=Timeouts(_LIMIT_S, _LIMIT_S)) as client:
             return names(read(client))

@@ -7,55 +7,15 @@ loading it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
 from runup.cli import static_completion
 from runup.cli.options import option, with_options
-
-if TYPE_CHECKING:
-    from kubekit.kube.client_sync import SyncClient
-    from kubekit.kube.config import ClusterConfig
+from runup.process.connection import Connection
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-class Connection:
-    """The values of the connection options; a command is about one cluster, so each has one value."""
-
-    def __init__(self, kubeconfig: str | None = None, context: str | None = None) -> None:
-        self.kubeconfig = kubeconfig
-        self.context = context
-        self.as_user: str | None = None
-        self.as_group: tuple[str, ...] = ()
-
-    def config(self) -> ClusterConfig:
-        """Returns the cluster and the credentials. Raises ConfigError."""
-        from msgspec.structs import replace
-
-        from kubekit.kube import config
-        from runup.cli.errors import CommandError
-
-        cluster_config = config.load(self.kubeconfig, self.context)
-        if self.as_group and not self.as_user:
-            raise CommandError("--as-group needs --as: groups are added to a user")
-        # https://kubernetes.io/docs/reference/access-authn-authz/authentication/#user-impersonation
-        impersonation = [("Impersonate-User", self.as_user)] if self.as_user else []
-        impersonation += [("Impersonate-Group", group) for group in self.as_group]
-        return (
-            replace(cluster_config, headers=(*cluster_config.headers, *impersonation))
-            if impersonation
-            else cluster_config
-        )
-
-    def client(self, purpose: str = "") -> SyncClient:
-        """Returns a client of that cluster whose user agent names the `purpose`, as oc's does. Raises ConfigError."""
-        from kubekit.kube.client_sync import SyncClient
-        from runup import __version__
-
-        agent = f"runup/{__version__}"
-        return SyncClient(self.config(), user_agent=f"{agent} ({purpose})" if purpose else agent)
 
 
 def connection_of(ctx: click.Context) -> Connection:

@@ -9,15 +9,15 @@ from __future__ import annotations
 import click
 import msgspec
 
+from kubekit.error_types import InputError
 from kubekit.lang.gotext import quote_go
 
 
-class CommandError(Exception):
-    """An error that ends the command; `message` says what is wrong and the way out."""
+class CommandError(InputError):
+    """An error that ends the command with an exit code; `message` says what is wrong and the way out."""
 
     def __init__(self, message: str, code: int = 1) -> None:
         super().__init__(message)
-        self.message = message
         self.code = code
 
 
@@ -42,6 +42,8 @@ def describe(error: Exception) -> Failure | None:
     """Returns what the user reads of `error`, or None if it is a bug of ours."""
     if isinstance(error, CommandError):
         return Failure(with_prefix(error.message), error.code)
+    if isinstance(error, InputError):
+        return Failure(with_prefix(error.message))
     if isinstance(error, click.ClickException):
         return Failure(with_prefix(_usage(error)))
     return _of_kube(error) or _of_file(error)
@@ -115,15 +117,3 @@ def _of_file(error: Exception) -> Failure | None:
         file_prefix = f"{error.filename}: " if error.filename else ""
         return Failure(with_prefix(f"{file_prefix}{error.strerror}"))
     return None
-
-
-def message_of(error: Exception) -> str:
-    """Returns the bare message of an API error, for texts such as `Unable to upgrade: ...`."""
-    message = getattr(error, "message", None)
-    if not isinstance(message, str):
-        return str(error)
-    # The server's answer to a rejected patch quotes the whole patched object first; only the fault after it is useful.
-    _, separator, fault = (
-        message.partition('": strict decoding error: ') if message.startswith(' "" is invalid: ') else ("",) * 3
-    )
-    return f"strict decoding error: {fault}" if separator else message

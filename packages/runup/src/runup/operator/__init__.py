@@ -1,1 +1,1 @@
-"""The programs in the operator's image: `cluster-version-operator` and `kernel-module-preflight`."""
+"""The wiring of the managing operator."""

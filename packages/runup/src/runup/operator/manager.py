@@ -33,6 +33,7 @@ from runup.applying.control.worker import Worker
 from runup.applying.decide import retrieval_pod
 from runup.clusterversion.control.clusterversion import KEY, Caches, ClusterVersionController, reflectors
 from runup.clusterversion.control.metrics import Metrics
+from runup.clusterversion.control.release_verification import ReleaseChecks
 from runup.clusterversion.decide.observed import OperatorFacts
 from runup.clusterversion.decide.reconcile import NAME
 from runup.preflight.control.report_reader import ReportReader
@@ -45,7 +46,6 @@ from runup.process.plan_executor import Executor
 from runup.process.process_server import ProcessOptions, serve_until_done
 from runup.process.shutdown import run_until_told
 from runup.release.control.release_images import ReleaseImages
-from runup.release.control.release_verification import ReleaseChecks
 from runup.release.decide import payload as payloads
 from runup.release.decide.inclusion import DEFAULT_PROFILE
 

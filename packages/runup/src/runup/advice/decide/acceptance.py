@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from kubekit.lang.pattern import Pattern
+from runup.api.config_v1 import ClusterVersion
 
 NAME = "accepted-risks"
 # The operator watches ConfigMaps of its namespace with this label.
@@ -50,6 +51,10 @@ class Acceptance(NamedTuple):
         """Returns whether the name does not count any more."""
         # An unreadable record might have ended, so it counts as ended: that is the safe assumption.
         return bool(self.problem) or (self.until is not None and self.until <= now)
+
+
+# The accepted risk names that count -> the record of the acceptance.
+Accepted = Mapping[str, Acceptance]
 
 
 class Growth(NamedTuple):
@@ -192,3 +197,32 @@ def _time_member(value: Mapping[str, Any], key: str) -> datetime | None:
     if moment.tzinfo is None:
         raise ValueError(f"{key} {text!r} has no zone")
     return moment.astimezone(UTC)
+
+
+def accepted_names(cluster: ClusterVersion) -> frozenset[str]:
+    """Returns the names in `spec.desiredUpdate.acceptRisks`."""
+    desired = cluster.spec.desired_update
+    return frozenset(risk.name for risk in desired.accept_risks) if desired else frozenset()
+
+
+def accepted(
+    cluster: ClusterVersion, acceptance_records: Mapping[str, str] | None = None, now: datetime | None = None
+) -> Accepted:
+    """Returns the accepted names that count, each with its record (with nothing but the name if there is none).
+
+    `acceptance_records` is the data of ConfigMap `accepted-risks`. For a dump `now` is None, and the newest time is
+    used.
+    """
+    names = accepted_without_records(cluster)
+    if not (names and acceptance_records):
+        return names
+    condition_times = [condition.last_transition_time for condition in cluster.status.conditions]
+    as_of = now or max((time for time in condition_times if time), default=None)
+    records = read(acceptance_records)
+    counting = names_that_count(names, records, as_of) if as_of else names
+    return {name: record_of(name, records) or record for name, record in names.items() if name in counting}
+
+
+def accepted_without_records(cluster: ClusterVersion) -> Accepted:
+    """Returns every accepted name, for which no record was read."""
+    return {name: Acceptance(name) for name in sorted(accepted_names(cluster))}

@@ -16,7 +16,7 @@ from kubekit.api.scheme import Resource, resource_of
 from runup.checks.decide.cluster_kinds import Clusters, clusters_by_reads
 from runup.checks.decide.model import Check, CheckFunction, Context, Finding
 from runup.checks.decide.wording import could_not_tell_finding, minor_or_major
-from runup.preflight.decide.report import ReportedResource, Severity
+from runup.report.report import ReportedResource, Severity
 
 # Passed instead of a docstring: the check's page, and those of its risks, are written by hand.
 BY_HAND = ""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from runup.api.preflight_reads_v1 import Right
 from runup.checks.catalogue import CHECKS
 from runup.checks.decide import rights
 from runup.checks.decide.cluster_kinds import ClusterKind, clusters_of
-from runup.preflight.decide.service_account import Right
 
 
 def own_rights(*kinds: ClusterKind) -> tuple[Right, ...]:

@@ -24,7 +24,7 @@ from runup.checks.decide.model import Applies, Check, Container, Context, Findin
 from runup.checks.decide.ranges import Range, RangeError, parse_range
 from runup.checks.decide.reads import Read, as_dict
 from runup.checks.decide.wording import count, names
-from runup.preflight.decide.report import MAX_CONTAINER_S, MAX_NAME, NAME, TAG, URL, ReportedResource, Severity
+from runup.report.report import MAX_CONTAINER_S, MAX_NAME, NAME, TAG, URL, ReportedResource, Severity
 
 API_VERSION = "preflight.runup.dev/v1alpha1"
 KIND = "PreflightCheck"

@@ -19,7 +19,7 @@ from kubekit.api.scheme import Resource
 from runup.checks.decide.lacking_kinds import with_lacking_kinds
 from runup.checks.decide.model import Applies, Check, Context, Finding, Snapshot, Unreadable, UnreadableObject
 from runup.checks.decide.wording import MAX_NAMED
-from runup.preflight.decide.report import MAX_NAME, NAME, CheckResult, ReportedResource, is_url
+from runup.report.report import MAX_NAME, NAME, CheckResult, ReportedResource, is_url
 
 PARTIAL = "PreflightPartial"
 

@@ -21,8 +21,8 @@ from runup.checks.decide.engine import CheckOutcome
 from runup.checks.decide.model import Context, Snapshot, Unreadable
 from runup.checks.decide.results import risks
 from runup.checks.decide.step_plans import step_plans, with_risks
-from runup.preflight.decide import causes
-from runup.preflight.decide.report import CONTROL_PLANE, NODES, Part, ReportedRisk, ReportedStep
+from runup.report import causes
+from runup.report.report import CONTROL_PLANE, NODES, Part, ReportedRisk, ReportedStep
 
 # How many minor versions a kubelet may be behind the API server; a kubelet older than 1.25 only two
 # (https://kubernetes.io/releases/version-skew-policy/#kubelet).

@@ -24,7 +24,7 @@ from runup.advice.decide.promql import NOTHING, PrometheusState
 from runup.checks.decide.cluster_kinds import ClusterKind, Clusters
 from runup.checks.decide.target_catalogs import NONE_READ, Catalogs
 from runup.kernelmodules.decide.readiness import PreflightResults
-from runup.preflight.decide.report import ReportedResource, Severity
+from runup.report.report import ReportedResource, Severity
 
 K = TypeVar("K", bound=Object)
 

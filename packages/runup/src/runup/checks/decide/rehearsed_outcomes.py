@@ -12,8 +12,8 @@ import msgspec
 
 from runup.checks.decide.engine import CheckOutcome
 from runup.checks.decide.model import Applies, Check, Context, Finding, Snapshot
-from runup.preflight.decide.report import CheckResult
-from runup.release.decide import documentation
+from runup.report import documentation
+from runup.report.report import CheckResult
 
 CHECK = "Rehearsal"
 NOT_RUN = "RehearsalNotRun"

@@ -17,8 +17,8 @@ from kubekit.lang.text import cut_position, printable
 from runup.checks.decide.engine import CheckOutcome
 from runup.checks.decide.kubernetes_words import for_kubernetes
 from runup.checks.decide.model import Applies, Finding
-from runup.preflight.decide import causes
-from runup.preflight.decide.report import (
+from runup.report import causes, documentation
+from runup.report.report import (
     FORMAT,
     MAX_BYTES,
     MAX_CHECKS,
@@ -34,7 +34,6 @@ from runup.preflight.decide.report import (
     Severity,
     encode,
 )
-from runup.release.decide import documentation
 
 # Highest first, so that `min` by this order finds the highest.
 SEVERITIES: tuple[Severity, ...] = ("critical", "warning", "info")

@@ -19,13 +19,12 @@ from kubekit.api.meta_v1 import Wire
 from kubekit.api.scheme import Resource, resource_of
 from runup.api.cluster_settings_v1 import FeatureGate
 from runup.api.config_v1 import ClusterVersion
+from runup.api.preflight_reads_v1 import FILE, Right
 from runup.checks.decide.reads import namespace_of
-from runup.preflight.decide.service_account import Right
 
 if TYPE_CHECKING:
     from runup.checks.decide.model import Check
 
-FILE = "preflight-checks/reads"
 FORMAT = "preflight-reads-v1"
 # Limits for a file that another release wrote.
 MAX_READS = 500

@@ -1,12 +1,13 @@
-"""Adds the file that declares which rights a release's checks need (`rights.FILE`) to the release's files."""
+"""Adds the file that declares which rights a release's checks need (`READS_FILE`) to the release's files."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from runup.api.preflight_reads_v1 import FILE as READS_FILE
+from runup.api.preflight_reads_v1 import Right
 from runup.checks.decide import rights
 from runup.checks.decide.declarative import DeclarativeError, declared_check
-from runup.preflight.decide.service_account import Right
 from runup.release.decide.manifest import parse_manifests
 from runup.release.decide.payload import CHECKS, is_cases
 
@@ -20,10 +21,10 @@ def with_rights_file(
     the rights of that image's Python checks count instead.
     Raises BadReads if `base` cannot be used.
     """
-    if rights.FILE in files:
+    if READS_FILE in files:
         return dict(files)
     python_rights = release_rights if base is None else rights.rights_of_file(base)[0]
-    return {**files, rights.FILE: rights.to_file(python_rights, rights_of_files(files))}
+    return {**files, READS_FILE: rights.to_file(python_rights, rights_of_files(files))}
 
 
 def rights_of_files(files: Mapping[str, bytes]) -> tuple[Right, ...]:
@@ -34,7 +35,7 @@ def rights_of_files(files: Mapping[str, bytes]) -> tuple[Right, ...]:
     """
     checks = []
     for path, data in sorted(files.items()):
-        if not path.startswith(f"{CHECKS}/") or path == rights.FILE or is_cases(path):
+        if not path.startswith(f"{CHECKS}/") or path == READS_FILE or is_cases(path):
             continue
         text = data.decode("utf-8", errors="replace")
         for manifest in parse_manifests(path, text)[0]:

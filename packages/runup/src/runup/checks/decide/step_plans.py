@@ -19,7 +19,7 @@ from runup.checks.decide.addon_images import Running, running_addons
 from runup.checks.decide.distributions import distribution_of, service_group
 from runup.checks.decide.model import Snapshot, Unreadable
 from runup.checks.decide.removal_tables import document
-from runup.preflight.decide.report import MAX_LINES, NODES, Part, ReportedStep
+from runup.report.report import MAX_LINES, NODES, Part, ReportedStep
 
 Planned = Sequence[tuple[Part, Version]]
 BACK_NODES = "replace the nodes with such of {minor}, before the control plane: a kubelet is never taken back in place"

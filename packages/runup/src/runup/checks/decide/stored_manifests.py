@@ -16,7 +16,7 @@ from runup.checks.decide.cluster_kinds import BOTH
 from runup.checks.decide.model import Check, Context, Finding, Snapshot
 from runup.checks.decide.removal_tables import AddonRemoval, addon_removal, life_of, removal_of, table
 from runup.checks.decide.wording import could_not_tell_finding, count, names
-from runup.preflight.decide.report import ReportedResource, Severity
+from runup.report.report import ReportedResource, Severity
 
 # How many minor versions ahead a removal is told of.
 MINORS_AHEAD = 3

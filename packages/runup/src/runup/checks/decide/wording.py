@@ -13,7 +13,7 @@ from kubekit.api.meta_v1 import Condition, Object
 from kubekit.api.scheme import resource_of
 from kubekit.lang.version import is_minor_or_major
 from runup.checks.decide.model import Applies, Context, Finding
-from runup.preflight.decide.report import ReportedResource, Severity
+from runup.report.report import ReportedResource, Severity
 
 # How many names a message lists at most; all of them are in the finding's resources.
 MAX_NAMED = 5

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from runup.cli.facts import Condition, Facts, mapping, mappings, text
+from runup.api.clusterversion_json import Condition, Facts, mapping, mappings, text
 from runup.cli.render.text import Output, columns, err, indent_lines, out, reason_and_message
 from runup.cli.versions import newest_first
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Literal
 
 from kubekit.lang.text import as_json, escape_in_json, is_hazardous, one_line
@@ -80,24 +80,6 @@ def shorten(text: str, limit: int) -> str:
     cut = line[: limit - 1].rstrip()
     word = cut.rpartition(" ")[0]
     return (word if len(word) > limit // 2 else cut).rstrip(",;:. ") + "…"
-
-
-def sentence_case(sentence: str) -> str:
-    """Returns `sentence` with its first letter large; the others stay as they are."""
-    return sentence[:1].upper() + sentence[1:]
-
-
-def timestamp(moment: datetime | None) -> str:
-    """Returns a time as Kubernetes writes it, in UTC, or an empty string."""
-    return in_utc(moment).strftime("%Y-%m-%dT%H:%M:%SZ") if moment else ""
-
-
-def in_utc(moment: datetime) -> datetime:
-    """Returns a time in UTC; a time that would leave the years 1 to 9999 in UTC is returned without its offset."""
-    try:
-        return moment.astimezone(UTC)
-    except OverflowError:
-        return moment.replace(tzinfo=UTC)
 
 
 def age(moment: datetime | None, now: datetime) -> str:

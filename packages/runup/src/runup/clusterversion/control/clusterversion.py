@@ -37,6 +37,7 @@ from runup.applying.control.worker import Worker
 from runup.clusterversion.control import preflight_log
 from runup.clusterversion.control.metrics import Metrics
 from runup.clusterversion.control.preflight_log import PreflightLogger
+from runup.clusterversion.control.release_verification import ReleaseChecks
 from runup.clusterversion.control.workload_age import WorkloadAge
 from runup.clusterversion.decide import sync_failure
 from runup.clusterversion.decide.observed import Observed, OperatorFacts
@@ -63,7 +64,6 @@ from runup.preflight.decide.preflight_deployment import PodSettings
 from runup.process.ca_file import Authorities
 from runup.process.plan import Plan
 from runup.process.plan_executor import Executor, NotApplied, StatusRefused
-from runup.release.control.release_verification import ReleaseChecks
 
 log = structlog.get_logger("clusterversion")
 KEY = "version"

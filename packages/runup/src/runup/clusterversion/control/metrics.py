@@ -12,8 +12,8 @@ from kubekit.kube.clock import Clock, SystemClock
 from runup.clusterversion.control import preflight_log
 from runup.clusterversion.control.cluster_metrics import ClusterMetricsCollector
 from runup.clusterversion.decide.observed import Observed
-from runup.preflight.decide.report import Report
 from runup.process.plan import Plan
+from runup.report.report import Report
 
 
 class Metrics:

@@ -20,7 +20,7 @@ from runup.clusterversion.decide.view import View
 from runup.preflight.decide import published_risks
 from runup.preflight.decide.outcome import Tally
 from runup.preflight.decide.published_risks import CheckedTarget
-from runup.release.decide import documentation
+from runup.report import documentation
 
 
 def candidates(

@@ -21,8 +21,8 @@ from runup.preflight.decide import stored_reports as histories
 from runup.preflight.decide.attempt import Attempt
 from runup.preflight.decide.outcome import usable_report
 from runup.preflight.decide.published_risks import CheckedTarget
-from runup.preflight.decide.report import Report
 from runup.preflight.decide.stored_reports import History
+from runup.report.report import Report
 
 
 def with_last_report(view: View) -> History:

@@ -13,13 +13,13 @@ from runup.advice.decide.promql import NOTHING, PrometheusState
 from runup.advice.decide.service import ServiceState
 from runup.api.cluster_settings_v1 import FeatureGate
 from runup.api.config_v1 import ClusterOperator, ClusterVersion, Release
+from runup.api.preflight_reads_v1 import Right
 from runup.applying.decide.progress import Loading, Progress
 from runup.clusterversion.decide.status_write_rejected import RejectedFields
 from runup.clusterversion.decide.sync_failure import Failure
 from runup.preflight.decide.deployment_steps import Trust
 from runup.preflight.decide.outcome import ReportSeen
 from runup.preflight.decide.preflight_deployment import PodSettings
-from runup.preflight.decide.service_account import Right
 from runup.release.decide.inclusion import DEFAULT_PROFILE
 
 

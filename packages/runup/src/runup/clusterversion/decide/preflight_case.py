@@ -20,9 +20,9 @@ from runup.preflight.decide import stored_reports as histories
 from runup.preflight.decide.attempt import Attempt, attempt_id
 from runup.preflight.decide.deployment_steps import Deployed, Trust
 from runup.preflight.decide.published_risks import CheckedTarget
-from runup.preflight.decide.report import Report
 from runup.preflight.decide.stored_reports import History
 from runup.process.plan import Action
+from runup.report.report import Report
 
 
 @dataclass(frozen=True, slots=True)

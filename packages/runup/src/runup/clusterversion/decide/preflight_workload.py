@@ -14,6 +14,7 @@ from kubekit.api import scheme
 from kubekit.api.core_v1 import ConfigMap, Pod
 from kubekit.api.meta_v1 import NamespacedName
 from kubekit.api.workloads_v1 import Deployment
+from runup.api.preflight_reads_v1 import Right
 from runup.clusterversion.decide.preflight_case import PreflightCase, deployed_state
 from runup.clusterversion.decide.view import View
 from runup.clusterversion.decide.work import ReadImages, ReadRights, Work
@@ -21,8 +22,8 @@ from runup.preflight.decide import container_check_pods, preflight_deployment, s
 from runup.preflight.decide.attempt import Attempt
 from runup.preflight.decide.deployment_steps import Deployed
 from runup.preflight.decide.outcome import Observations
-from runup.preflight.decide.report import Report
 from runup.process.plan import Action, Apply, Delete
+from runup.report.report import Report
 
 # Pods named in a message; the Deployment has one replica, so more are rare.
 _PODS_SHOWN = 3
@@ -59,9 +60,7 @@ def pod_settings_for(view: View, waived: bool) -> preflight_deployment.PodSettin
     return with_fields(settings, service_account="dedicated") if waived else settings
 
 
-def account_rights(
-    case: PreflightCase, settings: preflight_deployment.PodSettings
-) -> tuple[service_account.Right, ...] | None:
+def account_rights(case: PreflightCase, settings: preflight_deployment.PodSettings) -> tuple[Right, ...] | None:
     """Returns the rights of the dedicated account; empty if it is not used, None while they are being looked up."""
     # The operator's account has all rights (docs/decisions/0051-whoever-applies-a-release-has-all-rights.md).
     if settings.service_account != "dedicated":

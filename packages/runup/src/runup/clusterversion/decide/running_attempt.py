@@ -36,8 +36,8 @@ from runup.preflight.decide.outcome import (
     usable_report,
 )
 from runup.preflight.decide.published_risks import CheckedTarget
-from runup.preflight.decide.report import Report
 from runup.preflight.decide.stored_reports import History
+from runup.report.report import Report
 
 
 def is_silent(view: View, attempt: Attempt) -> bool:

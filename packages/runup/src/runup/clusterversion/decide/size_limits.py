@@ -33,8 +33,8 @@ from runup.api.config_v1 import (
     UpdateHistory,
 )
 from runup.preflight.decide import published_risks
-from runup.preflight.decide.report import MAX_NAME
-from runup.release.decide import documentation
+from runup.report import documentation
+from runup.report.report import MAX_NAME
 
 # Limits of the CRD's schema; a test compares them with the definition that our releases carry.
 MAX_RISKS = 500

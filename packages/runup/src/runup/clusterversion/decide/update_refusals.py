@@ -28,7 +28,7 @@ from runup.clusterversion.decide.view import View
 from runup.preflight.decide import published_risks
 from runup.preflight.decide.deployment_steps import Trust
 from runup.preflight.decide.published_risks import CheckedTarget
-from runup.preflight.decide.report import Report
+from runup.report.report import Report
 
 # Bytes of a condition's message that grown risks may take.
 _MAX_GROWN = 2048

@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 
 from kubekit.error_types import Terminal
-from runup.fleet.control.workers import Lost, Pool, Retried, workers_for
+from runup.evaluation.workers import Lost, Pool, Retried, workers_for
 from runup.fleet.decide.members import Member
 from runup.process.ending_signals import ignore_terminal_signals
 

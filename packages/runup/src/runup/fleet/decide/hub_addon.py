@@ -13,11 +13,11 @@ from typing import Any, Literal
 import msgspec
 
 from kubekit.api.scheme import Resource
+from runup.api.preflight_reads_v1 import Right
 from runup.fleet.decide import newest_status, status_schedule
 from runup.preflight.decide import kept_history, newest_report, packed_reports, schedule
 from runup.preflight.decide.cluster_run import CONFIG_MAP, NAMESPACE, NAMESPACES, PART_OF, Checking, namespace_object
 from runup.preflight.decide.schedule import Schedule
-from runup.preflight.decide.service_account import Right
 from runup.process.names import NOBODY
 
 Platform = Literal["openshift", "kubernetes"]

@@ -17,7 +17,7 @@ from runup.api.hub_v1 import CLUSTER_SET_LABEL, ManagedCluster, ManagedClusterSe
 from runup.fleet.decide.members import BadFleet, Doubt, Member
 from runup.preflight.decide import newest_report, schedule
 from runup.preflight.decide.cluster_run import NAMESPACE
-from runup.preflight.decide.report import BadReport, Report
+from runup.report.report import BadReport, Report
 
 AVAILABLE = "ManagedClusterConditionAvailable"
 APPLIED = "Applied"

@@ -9,7 +9,7 @@ import msgspec
 
 from kubekit.error_types import Terminal
 from runup.fleet.decide.newest_status import NewestStatus
-from runup.preflight.decide.report import Report
+from runup.report.report import Report
 
 
 class Doubt(msgspec.Struct, frozen=True):

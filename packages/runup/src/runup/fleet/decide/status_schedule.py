@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from kubekit.api.scheme import Resource
+from runup.api.preflight_reads_v1 import Right
 from runup.fleet.decide import newest_status
 from runup.preflight.decide.cluster_run import NAMESPACE, PART_OF, Checking, account_objects, job_spec
 from runup.preflight.decide.schedule import CRON_JOB, EVERY_ANNOTATION, cron_job_object
-from runup.preflight.decide.service_account import CLUSTER_ROLE_BINDING, RBAC, Right
+from runup.preflight.decide.service_account import CLUSTER_ROLE_BINDING, RBAC
 
 NAME = "runup-status"
 COMMAND = "report-status"

@@ -25,10 +25,10 @@ from runup.preflight.decide import cluster_run
 from runup.preflight.decide.cluster_run import FIELD_MANAGER, KINDS, NAMESPACE, RUN_LABEL, Run
 from runup.preflight.decide.job_progress import Observed, Progress, progress, timed_out
 from runup.preflight.decide.preflight_deployment import report_map
-from runup.preflight.decide.report import FILE_NAME, BadReport, Report, read
 from runup.preflight.decide.start_failures import PENDING
 from runup.process.names import NOBODY
 from runup.process.plan import Apply, Delete
+from runup.report.report import FILE_NAME, BadReport, Report, read
 
 # Seconds between two looks: often while a Job starts, so that what prevents it is told at once.
 FIRST_S, LATER_S, FIRST_FOR_S = 0.5, 2.0, 20.0

@@ -26,7 +26,7 @@ from runup.preflight.control.report_store import NO_ROOM, StoredReport, is_same,
 from runup.preflight.decide import packed_reports
 from runup.preflight.decide.cluster_run import CONFIG_MAP, FIELD_MANAGER
 from runup.preflight.decide.packed_reports import PackedEntry
-from runup.preflight.decide.report import Report
+from runup.report.report import Report
 
 # Each conflict means that another command added its report; more of them at once than this do not end together.
 _ATTEMPTS = 20

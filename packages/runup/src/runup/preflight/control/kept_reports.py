@@ -19,11 +19,11 @@ from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.clock import Clock
 from kubekit.kube.config import ClusterConfig
 from runup.preflight.control.config_map_store import ConfigMapStore
-from runup.preflight.control.read_only_client import refuse_writes
 from runup.preflight.decide import kept_history, newest_report, packed_reports
 from runup.preflight.decide.cluster_run import CONFIG_MAP, FIELD_MANAGER, NAMESPACE
 from runup.preflight.decide.kept_history import NAME, LastScheduled
-from runup.preflight.decide.report import Report, read
+from runup.process.read_only_client import refuse_writes
+from runup.report.report import Report, read
 
 # Each conflict means that another run added its report; more of them at once than this do not end together.
 _ATTEMPTS = 10

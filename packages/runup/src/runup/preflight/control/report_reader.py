@@ -25,10 +25,11 @@ from kubekit.kube.clock import Clock, run_within
 from kubekit.kube.watch import Allowance
 from kubekit.lang.files import remove_tree
 from runup.preflight.control.folder_events import FolderEvents
-from runup.preflight.decide import preflight_deployment, report
+from runup.preflight.decide import preflight_deployment
 from runup.preflight.decide.attempt import is_attempt_id
 from runup.preflight.decide.outcome import BadReportSeen, ReportSeen
-from runup.preflight.decide.report import BadReport, Report
+from runup.report import report
+from runup.report.report import BadReport, Report
 
 # Seconds within which a renamed file is noticed, and between looks while no file is followed or the kernel tells of
 # changes. Somebody may be waiting for the effect of a fix; a stat of one file costs microseconds, and 25 of them a

@@ -25,8 +25,8 @@ from msgspec.structs import replace
 from kubekit.api import codec
 from kubekit.error_types import Terminal
 from kubekit.lang.files import read_limited, write_new
-from runup.preflight.decide.report import FORMAT, BadReport, Report, is_of, read
 from runup.preflight.decide.stored_reports import same_findings
+from runup.report.report import FORMAT, BadReport, Report, is_of, read
 
 _TIME = "%Y%m%dT%H%M%S"
 _SUFFIX = ".json"

@@ -19,7 +19,7 @@ from urllib.parse import quote
 from kubekit.api import codec
 from kubekit.error_types import Terminal
 from runup.preflight.control.report_store import StoredReport, is_same, printed, report_of
-from runup.preflight.decide.report import Report
+from runup.report.report import Report
 
 # Another command may be writing; a report takes milliseconds, on a slow disk a second.
 _PATIENCE_S = 60.0

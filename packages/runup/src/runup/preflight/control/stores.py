@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from kubekit.error_types import Terminal
 from runup.preflight.control import report_store
 from runup.preflight.control.report_store import StoredReport
-from runup.preflight.decide.report import Report
+from runup.report.report import Report
 
 if TYPE_CHECKING:
     from kubekit.kube.config import ClusterConfig

@@ -16,7 +16,7 @@ import msgspec
 
 from kubekit.api.meta_v1 import NamespacedName
 from kubekit.api.scheme import RESOURCES, Resource
-from runup.preflight.decide import report
+from runup.api.preflight_reads_v1 import Right
 from runup.preflight.decide.preflight_deployment import (
     COMMAND,
     ID_ANNOTATION,
@@ -32,11 +32,11 @@ from runup.preflight.decide.service_account import (
     ROLE,
     ROLE_BINDING,
     SERVICE_ACCOUNT,
-    Right,
     read_rules,
 )
 from runup.process.names import NOBODY
 from runup.process.plan import Apply, Delete
+from runup.report import report
 
 NAMESPACE = "runup-preflight"
 """The namespace of runs, schedules and their reports, on every cluster (docs/decisions/0087)."""

@@ -15,12 +15,13 @@ from kubekit.api.core_v1 import Pod
 from kubekit.api.meta_v1 import NamespacedName
 from kubekit.api.scheme import resource_of
 from kubekit.api.workloads_v1 import Deployment
-from runup.preflight.decide import preflight_deployment, report
+from runup.preflight.decide import preflight_deployment
 from runup.preflight.decide.attempt import Attempt, digest_of
 from runup.preflight.decide.preflight_deployment import ID_ANNOTATION, PodSettings
-from runup.preflight.decide.report import MAX_CONTAINERS, ReportedContainer
 from runup.process.names import NOBODY
 from runup.process.plan import Action, Apply, Delete
+from runup.report import report
+from runup.report.report import MAX_CONTAINERS, ReportedContainer
 
 NAME = f"{preflight_deployment.NAME}-check"
 ACCOUNT = NAME

@@ -18,8 +18,8 @@ from kubekit.api.core_v1 import ContainerStateTerminated, ContainerStatus, Event
 from kubekit.api.workloads_v1 import Job
 from runup.preflight.decide import start_failures
 from runup.preflight.decide.cluster_run import DISRUPTED
-from runup.preflight.decide.report import BadReport, Report
 from runup.preflight.decide.start_failures import FAILED_CREATE, PENDING, POD_FAILED, UNSCHEDULABLE, Trouble, cut
+from runup.report.report import BadReport, Report
 
 # Seconds after which a Job that cannot start, and will not by itself, is given up.
 HOPELESS_AFTER_S = 10.0

@@ -16,7 +16,7 @@ from kubekit.api.meta_v1 import Wire
 from kubekit.lang.text import cut, escape_in_json, printable
 from runup.preflight.decide import stored_reports
 from runup.preflight.decide.cluster_run import NAMESPACE, PART_OF, REPORTS_LABEL
-from runup.preflight.decide.report import Report
+from runup.report.report import Report
 
 NAME = stored_reports.NAME
 LAST_SCHEDULED_ANNOTATION = "preflight.runup.dev/last-scheduled"

@@ -21,9 +21,9 @@ from msgspec.structs import replace
 from kubekit.api import codec
 from kubekit.lang.text import cut, one_line
 from runup.preflight.decide import packed_reports, stored_reports
-from runup.preflight.decide import report as reports
 from runup.preflight.decide.cluster_run import NAMESPACE, PART_OF
-from runup.preflight.decide.report import BadReport, Report
+from runup.report import report as reports
+from runup.report.report import BadReport, Report
 
 NAME = "preflight-newest"
 REPORT, SUMMARY = "report", "summary"

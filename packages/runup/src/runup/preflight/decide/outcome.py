@@ -18,7 +18,7 @@ from kubekit.api.workloads_v1 import Deployment
 from runup.advice.decide.preflight_reasons import STALE
 from runup.preflight.decide import preflight_deployment, start_failures
 from runup.preflight.decide.attempt import Attempt
-from runup.preflight.decide.report import Report
+from runup.report.report import Report
 
 # Three times the longest interval in which a target rewrites its report (control.target, Timing.latest_s).
 STALE_AFTER_S = 90.0

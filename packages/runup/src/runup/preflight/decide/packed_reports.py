@@ -22,8 +22,8 @@ import msgspec
 from kubekit.api import codec
 from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.meta_v1 import Wire
-from runup.preflight.decide import report as reports
 from runup.preflight.decide.cluster_run import PART_OF, REPORTS_LABEL
+from runup.report import report as reports
 
 SERIES = "preflight-reports"
 """The ConfigMap in which scheduled preflights keep all their reports, in the namespace of the schedule."""

@@ -17,9 +17,9 @@ import msgspec
 from kubekit.api import codec
 from kubekit.api.workloads_v1 import Deployment
 from kubekit.lang.quantity import QuantityError, parse_quantity
-from runup.preflight.decide import report
 from runup.preflight.decide.attempt import Attempt
 from runup.process.names import NOBODY
+from runup.report import report
 
 NAME = "cluster-version-operator-preflight"
 APP_LABEL = "app"

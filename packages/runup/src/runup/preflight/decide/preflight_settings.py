@@ -24,7 +24,7 @@ from kubekit.api.meta_v1 import Condition, Wire
 from kubekit.lang import yaml as kyaml
 from kubekit.lang.quantity import QuantityError, parse_quantity
 from runup.preflight.decide.preflight_deployment import SETTINGS_MAP, PodSettings
-from runup.release.decide import documentation
+from runup.report import documentation
 
 CONDITION = "PreflightSettingsInvalid"
 REASON = "InvalidSettings"

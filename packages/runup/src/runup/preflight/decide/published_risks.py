@@ -31,9 +31,8 @@ from runup.advice.decide.preflight_reasons import (
 )
 from runup.api.config_v1 import ConditionalUpdateRisk, Release
 from runup.preflight.decide import failure_findings
-from runup.preflight.decide.findings import line_for
-from runup.preflight.decide.report import OMITTED, Report, ReportedRisk
-from runup.release.decide import documentation
+from runup.report import documentation
+from runup.report.report import OMITTED, Report, ReportedRisk
 
 # The risks that replace those for which an update has no room: a preflight's, or only the update service's.
 OTHERS_OMITTED = "UpdateRisksOmitted"
@@ -246,3 +245,11 @@ def _valid_url(name: str, url: str) -> str:
         return documentation.page(name)
     # The API server would reject the whole status because of one invalid url.
     return url if parts.scheme in ("http", "https") and parts.netloc and " " not in url else documentation.page(name)
+
+
+def line_for(message: str, target: str) -> str:
+    """Returns the part of `message` that concerns `target`: a risk that several targets share has one line for each."""
+    prefix = f"Preflight={target}: "
+    # `published_risks` writes this prefix, so that one entry can serve several targets.
+    lines = [line.removeprefix(prefix) for line in message.splitlines() if line.startswith(prefix)]
+    return "\n".join(lines) or message

@@ -17,9 +17,9 @@ import msgspec
 from kubekit.api.meta_v1 import NamespacedName
 from kubekit.api.scheme import RESOURCES, Resource
 from kubekit.api.workloads_v1 import CronJob
+from runup.api.preflight_reads_v1 import Right
 from runup.preflight.decide import kept_history, newest_report, packed_reports
 from runup.preflight.decide.cluster_run import NAMESPACE, PART_OF, Checking, account_objects, deletions_of, job_spec
-from runup.preflight.decide.service_account import Right
 from runup.process.plan import Apply, Delete
 
 NAME = "runup-preflight-scheduled"

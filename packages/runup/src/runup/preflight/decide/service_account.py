@@ -13,8 +13,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from kubekit.api.meta_v1 import NamespacedName, Wire
+from kubekit.api.meta_v1 import NamespacedName
 from kubekit.api.scheme import Resource
+from runup.api.preflight_reads_v1 import Right
 from runup.preflight.decide import container_check_pods
 from runup.preflight.decide.preflight_deployment import APP_LABEL, NAME, PodSettings, report_map
 from runup.process.plan import Apply, Delete
@@ -28,14 +29,6 @@ ROLE_BINDING = Resource(RBAC, "v1", "RoleBinding", "rolebindings", namespaced=Tr
 READ = ("get", "list", "watch")
 
 JSON = dict[str, Any]
-
-
-class Right(Wire, frozen=True):
-    """The permission to read one kind: `resource` is its plural, `namespace` is empty for the whole cluster."""
-
-    group: str
-    resource: str
-    namespace: str = ""
 
 
 def account_objects(settings: PodSettings, preflight_id: str, rights: Iterable[Right]) -> tuple[Apply, ...]:

@@ -18,9 +18,9 @@ from kubekit.api import codec
 from kubekit.api.core_v1 import ConfigMap
 from kubekit.lang.text import cut, escape_in_json, printable
 from kubekit.lang.version import parse
-from runup.preflight.decide import report as reports
 from runup.preflight.decide.attempt import Attempt, is_attempt_id
-from runup.preflight.decide.report import BadReport, Report, ReportedResource, ReportedRisk
+from runup.report import report as reports
+from runup.report.report import BadReport, Report, ReportedResource, ReportedRisk
 
 NAME = "preflight-history"
 ATTEMPT_ANNOTATION = "preflight.runup.dev/attempt"

@@ -27,7 +27,7 @@ from runup.dump.documents import JSON, identity
 from runup.dump.large_lists import packed, unpacked
 from runup.dump.load import SKIPPED_KINDS, time_of_dump
 from runup.dump.load import read as read_dump
-from runup.preflight.control.read_only_client import ReadOnlyClient
+from runup.process.read_only_client import ReadOnlyClient
 from runup.rehearse.decide.rehearsal_outcome import LeftOut
 
 # Objects of a copy: a cluster of 1,000 nodes and 30,000 pods has some 80,000. Each takes 5 KiB on average.

@@ -34,7 +34,6 @@ from runup.checks.decide.built_in_groups import has_definitions
 from runup.checks.decide.kubernetes_path import version_of
 from runup.dump.documents import identity
 from runup.dump.large_lists import unpacked
-from runup.preflight.control.target_process import TargetRequest, filters_of
 from runup.rehearse.control import stored_objects, webhook_scope
 from runup.rehearse.control.cluster_copy import DEFINITION, ClusterCopy, is_conversion_refusal, open_copy
 from runup.rehearse.control.cluster_source import ClusterSource, numbers
@@ -69,6 +68,7 @@ from runup.release.decide.inclusion import Filters
 from runup.release.decide.inclusion_input import OPERATOR, environment_of, profile_in
 from runup.release.decide.manifest import Identity, Manifest
 from runup.release.decide.payload import Payload, included_in
+from runup.target.process import TargetRequest, filters_of
 
 JSON = dict[str, Any]
 _T = TypeVar("_T", bound=Object)

@@ -7,7 +7,7 @@ import re
 from runup.release.decide.manifest import Identity
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9.-]")
-# Names of risks may have 256 characters (preflight/decide/report.py).
+# Names of risks may have 256 characters (report/report.py).
 _LONGEST_NAME = 250
 
 

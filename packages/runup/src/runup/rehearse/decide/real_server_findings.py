@@ -9,10 +9,10 @@ from kubekit.lang.version import same_minor
 from runup.checks.decide.kubernetes_path import version_of
 from runup.checks.decide.model import Applies, Finding
 from runup.checks.decide.wording import count, names
-from runup.preflight.decide.report import ReportedResource
 from runup.rehearse.decide.names_in_findings import namespaced_name, risk_name, shortened
 from runup.rehearse.decide.rehearsal_outcome import ObjectChange, RealServerOutcome, WriteRefused
 from runup.release.decide.manifest import Identity
+from runup.report.report import ReportedResource
 
 # Objects that a message names; the resources have the others.
 _NAMED = 3

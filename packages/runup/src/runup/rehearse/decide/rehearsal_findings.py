@@ -15,7 +15,6 @@ from runup.checks.decide.engine import CheckOutcome
 from runup.checks.decide.model import Applies, Check, Context, Finding, Snapshot
 from runup.checks.decide.results import Header, completed_report
 from runup.checks.decide.wording import count, names
-from runup.preflight.decide.report import CheckResult, Report, ReportedResource, Severity
 from runup.rehearse.decide import real_server_findings
 from runup.rehearse.decide.names_in_findings import namespaced_name, risk_name, shortened
 from runup.rehearse.decide.rehearsal_outcome import (
@@ -32,8 +31,9 @@ from runup.rehearse.decide.rehearsal_outcome import (
     Webhook,
     Weight,
 )
-from runup.release.decide import documentation
 from runup.release.decide.manifest import Identity
+from runup.report import documentation
+from runup.report.report import CheckResult, Report, ReportedResource, Severity
 
 PAGE = "rehearsal"
 COMPONENT = "rehearsal"

@@ -33,7 +33,7 @@ EPOCH = "1970-01-01T00:00:00Z"
 THIN_OPERATOR = b"""#!/usr/bin/env python3
 import sys
 
-from runup.operator.entry import main
+from runup.cli.operator.entry import main
 
 if __name__ == "__main__":
     sys.exit(main())

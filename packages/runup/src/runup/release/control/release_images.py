@@ -26,7 +26,7 @@ from kubekit.oci.registry_errors import (
     Unreachable,
     Untrusted,
 )
-from runup.checks.decide.rights import FILE as READS_FILE
+from runup.api.preflight_reads_v1 import FILE as READS_FILE
 from runup.process.threads import in_thread
 from runup.release.control import registry_access
 from runup.release.control.registry_access import PULL_SECRET

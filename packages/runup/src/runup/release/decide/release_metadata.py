@@ -15,7 +15,7 @@ import msgspec
 
 from kubekit.lang import yaml as kyaml
 from kubekit.lang.version import Version, VersionError
-from runup.release.decide import documentation
+from runup.report import documentation
 
 KIND = "cincinnati-metadata-v0"
 ARCHITECTURE_KEY = "release.openshift.io/architecture"

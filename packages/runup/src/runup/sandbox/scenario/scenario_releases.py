@@ -23,7 +23,7 @@ from runup.checks.catalogue.own_rights import own_rights
 from runup.checks.decide import rights_file_of_release
 from runup.packaged_files import packaged_files
 from runup.release.control.image_build import THIN_OPERATOR, BuiltImage, build_image, build_release, layer_of
-from runup.release.decide import documentation
+from runup.report import documentation
 from runup.sandbox import crds
 from runup.sandbox.scenario import kernelmodules, local_manifests, scenario_components
 from runup.sandbox.scenario.folder import Graph, ReleaseSpec, Scenario

@@ -15,7 +15,7 @@ from kubekit.api.meta_v1 import Condition
 from kubekit.lang.text import cut, join_within
 from runup.advice.decide.promql import AlertState
 from runup.advice.decide.risks.risk_source import SourceRisk
-from runup.release.decide import documentation
+from runup.report import documentation
 from runup.updatestatus.decide.snapshot import Alert
 
 REASON = "Alert:"

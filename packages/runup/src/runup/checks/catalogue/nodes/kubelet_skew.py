@@ -22,7 +22,7 @@ from runup.checks.decide import kubernetes_path
 from runup.checks.decide.cluster_kinds import ClusterKind
 from runup.checks.decide.model import Applies, Context, Finding, Snapshot
 from runup.checks.decide.wording import count, names, resource
-from runup.preflight.decide.report import Severity
+from runup.report.report import Severity
 
 NAME = "KubeletSkew"
 # A risk of its own, so that accepting what is unknown does not accept what is known, or the reverse.

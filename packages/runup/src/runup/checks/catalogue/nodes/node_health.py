@@ -17,7 +17,7 @@ from runup.checks.catalogue.shared.result_cache import cache_each
 from runup.checks.catalogue.shared.topology import control_plane_first, is_control_plane
 from runup.checks.decide.model import Applies, Context, Finding, Snapshot
 from runup.checks.decide.wording import count, names, resource, since_suffix
-from runup.preflight.decide.report import Severity
+from runup.report.report import Severity
 
 NOT_READY = "NodeNotReady"
 CORDONED = "NodeCordoned"

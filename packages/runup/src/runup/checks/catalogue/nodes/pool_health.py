@@ -23,7 +23,7 @@ from runup.checks.catalogue.nodes.shared.pools import (
 )
 from runup.checks.decide.model import Applies, Context, Finding, Snapshot
 from runup.checks.decide.wording import DEGRADED_PATIENCE, cause, condition_text, count, resource, severity_after
-from runup.preflight.decide.report import Severity
+from runup.report.report import Severity
 
 DEGRADED = "MachineConfigPoolDegraded"
 UPDATING = "MachineConfigPoolUpdating"

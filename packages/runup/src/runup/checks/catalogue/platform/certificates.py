@@ -34,7 +34,7 @@ from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none, yie
 from runup.checks.decide.cluster_kinds import BOTH
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import count, names
-from runup.preflight.decide.report import ReportedResource
+from runup.report.report import ReportedResource
 
 NAME = "CertificateExpires"
 MARGIN = timedelta(days=7)

@@ -18,7 +18,7 @@ from runup.api.config_v1 import ClusterOperator
 from runup.checks.catalogue.declaring import BY_HAND, declared
 from runup.checks.decide.model import Applies, Context, Finding, Snapshot
 from runup.checks.decide.wording import DEGRADED_PATIENCE, DOWN_PATIENCE, condition_text, resource, severity_after
-from runup.preflight.decide.report import Severity
+from runup.report.report import Severity
 
 
 class _Expectation(msgspec.Struct, frozen=True):

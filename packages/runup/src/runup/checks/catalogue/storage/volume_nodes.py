@@ -34,7 +34,7 @@ from runup.checks.catalogue.shared.presence import yield_from_all
 from runup.checks.catalogue.storage.shared.volumes import AFFINITY, CLAIMS, DRIVER, VOLUMES, claims_that_move
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import count, names
-from runup.preflight.decide.report import Severity
+from runup.report.report import Severity
 
 NAME = "VolumeOnNoNode"
 EXAMPLE = """

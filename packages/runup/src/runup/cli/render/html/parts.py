@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
+from kubekit.lang.text import in_utc
 from runup.cli.render.html.markup import Child, Markup, el, join
-from runup.cli.render.text import in_utc
 
 GOOD, BUSY, WARN, BAD, IDLE = "good", "busy", "warn", "bad", "idle"
 

@@ -1,0 +1,127 @@
+"""Reads declarative checks and their cases from files and folders, and reports every mistake with its line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kubekit.error_types import InputError
+from kubekit.lang.files import read_limited
+from runup.checks.catalogue import CHECKS
+from runup.checks.decide import cases, rights
+from runup.checks.decide.cases import BadCases, Cases
+from runup.checks.decide.declarative import API_VERSION, KIND, DeclarativeError, declared_check
+from runup.checks.decide.model import Check
+from runup.release.decide.inclusion import DEFAULT_PROFILE
+from runup.release.decide.payload import is_cases
+
+SUFFIXES = (".yaml", ".yml", ".json")
+_INCLUDE = f"include.release.openshift.io/{DEFAULT_PROFILE}"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckFile:
+    """The content of a file: its checks and cases, its errors, and notes about likely mistakes."""
+
+    path: Path
+    checks: tuple[Check, ...] = ()
+    cases: tuple[Cases, ...] = ()
+    errors: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def read(words: Sequence[str]) -> tuple[CheckFile, ...]:
+    """Returns what the files and folders named by `words` hold.
+
+    Raises InputError if one does not exist or is empty.
+    """
+    paths = [path for word in words for path in _paths(Path(word))]
+    return tuple(_read(path) for path in paths)
+
+
+def _paths(path: Path) -> list[Path]:
+    """Returns the file, or all YAML and JSON files of the folder. Raises InputError if there is none."""
+    if path.is_dir():
+        files = sorted(file for file in path.rglob("*") if file.suffix in SUFFIXES and file.is_file())
+        if not files:
+            raise InputError(f"{path} contains no YAML or JSON file")
+        return files
+    if not path.is_file():
+        raise InputError(f"{path}: there is no such file or folder")
+    return [path]
+
+
+def with_cases(words: Sequence[str]) -> tuple[str, ...]:
+    """Returns `words`, and beside each file of a check that of its cases, if it exists."""
+    files = [Path(word) for word in words if Path(word).is_file() and not is_cases(word)]
+    beside = (file.with_suffix(f".test{file.suffix}") for file in files)
+    return tuple(dict.fromkeys((*words, *(str(path) for path in beside if path.is_file()))))
+
+
+def _read(path: Path) -> CheckFile:
+    """Returns the content of one file; an error in it is reported there and not raised."""
+    try:
+        text = read_limited(path).decode("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        return CheckFile(path, errors=(f"{path}: cannot be read: {error}",))
+    documents, syntax_errors = _documents(path, text)
+    errors, notes, checks, cases_read = list(syntax_errors), [], [], []
+    for document in documents:
+        kind = document.get("kind") if isinstance(document, dict) else None
+        if kind == cases.KIND:
+            try:
+                cases_read.append(cases.parse(document))
+            except BadCases as error:
+                errors.append(f"{path}: {error}")
+        # An object of this API whose kind is misspelt is an error rather than something else to skip.
+        elif kind == KIND or str(_value_at(document, "apiVersion")) == API_VERSION:
+            try:
+                check = declared_check(document, file=str(path), text=text)
+            except DeclarativeError as error:
+                errors.append(str(error))
+                continue
+            checks.append(check)
+            errors += [f"{path}: {read_problem}" for read_problem in _refused_reads(check)]
+            notes += [f"{path}: {note}" for note in _notes(document, check)]
+    return CheckFile(path, tuple(checks), tuple(cases_read), tuple(errors), tuple(notes))
+
+
+def _documents(path: Path, text: str) -> tuple[list[Any], list[str]]:
+    """Returns the documents of a YAML text, or none and the error."""
+    from kubekit.lang import yaml as kyaml
+
+    try:
+        return [document for document in kyaml.load_all(text, name=str(path)) if document is not None], []
+    except kyaml.YamlError as error:
+        return [], [str(error)]
+
+
+def _value_at(document: Any, key: str) -> Any:
+    return document.get(key) if isinstance(document, dict) else None
+
+
+def _refused_reads(check: Check) -> Iterator[str]:
+    """Yields the reads that no check is given a right for, with the reason."""
+    for right in rights.rights_of_checks([check]):
+        if why := rights.why_not(right):
+            yield f"{check.name}: {why}"
+
+
+def _notes(document: dict[str, Any], check: Check) -> Iterator[str]:
+    """Yields notes about what is allowed and likely a mistake."""
+    spec = document.get("spec") or {}
+    risk = spec.get("risk") or {}
+    if not risk.get("remediation"):
+        yield f"{check.name}: spec.risk.remediation is missing: say what helps"
+    if not spec.get("targets"):
+        yield f"{check.name}: spec.targets is missing: it is for updates to every later release"
+    built_in_names = {
+        name for catalogue_check in CHECKS for name in (catalogue_check.name, catalogue_check.unknown_risk)
+    }
+    if risk.get("name") in built_in_names:
+        yield f"{check.name}: risk {risk['name']} is a built-in check's, and would be merged with it"
+    annotations = (document.get("metadata") or {}).get("annotations") or {}
+    if str(annotations.get(_INCLUDE)) != "true":
+        yield f'{check.name}: has no annotation {_INCLUDE}: "true", so no usual cluster gets it'

@@ -1,0 +1,147 @@
+"""The command group `runup graph`, which builds an update service's graph from graph data, serves it, and shows it."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from runup.cli import static_completion
+from runup.cli.errors import CommandError
+from runup.cli.lazy import Group
+from runup.cli.options import with_options
+from runup.cli.release.shared import access, registry_options
+
+if TYPE_CHECKING:
+    from runup.advice.control.graph_source import Source
+
+_SOURCE = (
+    click.argument("source", metavar="DIR|FILE"),
+    click.option("--releases", metavar="FILE", shell_complete=static_completion.files, help="A JSON list of releases."),
+    click.option("--image", "images", multiple=True, metavar="IMAGE", help="A release image; may repeat."),
+    click.option("--arch", default="amd64", metavar="NAME", help="The architecture, by its Go name (default amd64)."),
+    registry_options,
+)
+
+
+@click.group("graph", cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
+def graph() -> None:
+    """Make, serve and look into the graph of an update service.
+
+    \b
+      runup graph build graph-data/ --releases releases.json --to graph.json
+      runup graph show graph.json --from 4.14.20 --channel stable-4.16
+    """
+
+
+@graph.command()
+@with_options(_SOURCE)
+@click.option("--to", "file", metavar="FILE", help="Where to write the graph; without it, only what it comes to.")
+@click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="Output format for programs.")
+def build(
+    source: str,
+    releases: str | None,
+    images: tuple[str, ...],
+    arch: str,
+    file: str | None,
+    output: str | None,
+    **registry: Any,
+) -> None:
+    """Make a graph out of a folder of graph data, and say what it comes to.
+
+    \b
+      runup graph build graph-data/ --releases releases.json --to graph.json
+      runup graph build graph-data/ -o json
+    """
+    from runup.advice.control import graph_source as sources
+    from runup.cli.advice.graph.graph_summary import as_text, summary
+
+    loaded = sources.load(source, releases, images, arch, lambda: access(**registry))
+    if file is not None:
+        sources.write(loaded, file)
+    numbers = summary(loaded)
+    if output:
+        from runup.cli.render.text import machine
+
+        sys.stdout.write(machine(numbers, output))
+    else:
+        sys.stdout.write(as_text(numbers))
+    _say_notes(loaded)
+
+
+@graph.command()
+@with_options(_SOURCE)
+@click.option("--listen", default="127.0.0.1:8080", metavar="HOST:PORT", help="Where to serve (127.0.0.1:8080).")
+def serve(source: str, releases: str | None, images: tuple[str, ...], arch: str, listen: str, **registry: Any) -> None:
+    """Serve a graph as an update service does; the address is spec.upstream of ClusterVersion. Ctrl-C ends it.
+
+    \b
+      runup graph serve graph.json
+      runup graph serve graph-data/ --releases releases.json --listen 0.0.0.0:8080
+    """
+    from runup.advice.control import graph_server
+    from runup.advice.control import graph_source as sources
+
+    host, port = graph_server.parse_listen_address(listen)
+    loaded = sources.load(source, releases, images, arch, lambda: access(**registry))
+    _say_notes(loaded)
+    graph_server.serve(loaded, host, port, arch)
+
+
+@graph.command()
+@with_options(_SOURCE)
+@click.option("--from", "origin", required=True, metavar="VERSION", help="The release to go from.")
+@click.option("--channel", required=True, metavar="NAME", help="The channel that is followed.")
+@click.option("--to", "goal", default="", metavar="VERSION", help="Where to; without it, the channel's newest.")
+@click.option("-o", "--output", type=click.Choice(["text", "dot", "svg", "json", "yaml"]), default="text")
+def show(
+    source: str,
+    releases: str | None,
+    images: tuple[str, ...],
+    arch: str,
+    origin: str,
+    channel: str,
+    goal: str,
+    output: str,
+    **registry: Any,
+) -> None:
+    """Show where a release can be updated to, what is blocked and why, and the shortest way to another.
+
+    \b
+      runup graph show graph.json --from 4.14.20 --channel stable-4.16
+      runup graph show graph.json --from 4.14.20 --channel stable-4.16 -o svg > ways.svg
+    """
+    from runup.advice.control import graph_source as sources
+    from runup.advice.decide.build_graph import graph_of_channel
+    from runup.advice.decide.update_paths import ways
+    from runup.cli.advice.graph import drawing
+
+    loaded = sources.load(source, releases, images, arch, lambda: access(**registry))
+    part = graph_of_channel(loaded.document, channel)
+    _check(loaded, part, channel, origin, goal)
+    paths = ways(part, loaded.removed, origin, goal)
+    assert paths is not None
+    sys.stdout.write(drawing.render_graph(paths, channel, output))
+    _say_notes(loaded)
+
+
+def _check(source: Source, part: dict[str, object], channel: str, origin: str, goal: str) -> None:
+    """Rejects a channel or a release that is not in the graph, with the nearest names."""
+    from runup.advice.control.graph_source import channels, nearest_hint
+
+    nodes = part["nodes"]
+    assert isinstance(nodes, list)
+    if not nodes:
+        raise CommandError(
+            f"there is no channel {channel} in this graph{nearest_hint(channel, channels(source.document))}"
+        )
+    versions = [node["version"] for node in nodes]
+    for version in filter(None, (origin, goal)):
+        if version not in versions:
+            raise CommandError(f"channel {channel} has no release {version}{nearest_hint(version, versions)}")
+
+
+def _say_notes(source: Source) -> None:
+    for note in source.notes:
+        sys.stderr.write(f"warning: {note}\n")

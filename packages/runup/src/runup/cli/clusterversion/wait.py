@@ -1,0 +1,265 @@
+"""`--wait`: follows a preflight until it has a result, cannot have one, is replaced, or time is up.
+
+`judge` is pure: one ClusterVersion in, its meaning for this request out. The rest watches and prints. The preflight
+continues whatever happens here: leaving never cancels it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from kubekit.api.codec import DecodeError
+from kubekit.api.conditions import find
+from kubekit.api.core_v1 import Pod
+from kubekit.kube.api_errors import Gone, KubeError, Transient, message_of
+from kubekit.kube.clock import Clock, SystemClock
+from runup.api.config_v1 import ClusterVersion
+from runup.cli.clusterversion.wait_progress import Progress, Show, progress_shower, risks_so_far
+from runup.cli.errors import CommandError
+from runup.evaluation.findings import Findings, Risk, findings_of_target, requested_preflight
+from runup.preflight.control import cluster_records
+from runup.preflight.decide.preflight_conditions import COMPLETED, FAILED, RUNNING
+from runup.preflight.decide.stored_reports import History
+from runup.process import clusterversion_client as clusters
+
+if TYPE_CHECKING:
+    from kubekit.kube.client_sync import SyncClient
+    from runup.cli.clusterversion.command_request import UpgradeRequest
+
+# A failure that may heal (an image that cannot be pulled now, a report being rewritten) is reported after this time.
+HEALING_S = 5.0
+OPERATOR = "cluster-version-operator"
+# A request not taken up after this time may have no operator. Changes are looked for every two seconds.
+NO_OPERATOR_AFTER_S = 7.0
+_TICK_S = 2
+_RETRY_S = 1.0
+# A server that is restarted answers again within this time; one that stays away is an error.
+SERVER_AWAY_LIMIT_S = 120.0
+# The report is stored a moment after the status; it adds remedies to the table.
+_HISTORY_TRIES = 10
+_HISTORY_PAUSE_S = 0.2
+
+
+class State(Enum):
+    """The state of our request according to ClusterVersion."""
+
+    WAITING = "not taken up yet"
+    GOING = "going on"
+    DONE = "completed"
+    HEALING = "failed, but tried again by itself"
+    FAILED = "failed for good"
+    REPLACED = "somebody asked for something else"
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The state, and one line about it."""
+
+    state: State
+    line: str
+
+
+def judge_cluster(cluster: ClusterVersion, target: tuple[str, str], generation: int) -> Judgement:
+    """Returns the state of the preflight of `target` (version, image) that was requested at `generation`."""
+    name = target[0] or target[1]
+    if requested_preflight(cluster) != target:
+        return Judgement(State.REPLACED, f"the preflight of {name} was replaced: {_other_request_text(cluster)}")
+    conditions = cluster.status.conditions
+    running, completed, failed = (find(conditions, type_) for type_ in (RUNNING, COMPLETED, FAILED))
+    # Conditions from before the operator saw the request are about another one
+    # (docs/decisions/0017-what-the-wait-and-its-exit-code-mean.md).
+    if cluster.status.observed_generation < generation or running is None:
+        return Judgement(State.WAITING, "waiting for the cluster-version operator to take up the request")
+    if failed and failed.status == "True":
+        state = State.HEALING if running.status == "True" else State.FAILED
+        return Judgement(state, f"{failed.reason}: {failed.message}")
+    if completed and completed.status == "True":
+        return Judgement(State.DONE, completed.message)
+    return Judgement(State.GOING, running.message)
+
+
+def _other_request_text(cluster: ClusterVersion) -> str:
+    """Returns what was requested in place of the request that is waited for."""
+    desired = cluster.spec.desired_update
+    if desired is None or not (desired.version or desired.image or desired.architecture):
+        return "somebody cleared the request"
+    action = "a preflight of" if desired.mode else "an update to"
+    return f"somebody now asks for {action} {desired.version or desired.image}"
+
+
+def wait(
+    client: SyncClient,
+    requested: ClusterVersion,
+    request: UpgradeRequest,
+    *,
+    timeout_s: float,
+    namespace: str,
+    clock: Clock | None = None,
+) -> Findings:
+    """Returns the preflight's findings, or why it has none. Raises CommandError if it is replaced or late.
+
+    Progress goes to stdout, or to stderr if stdout is for a program.
+    """
+    clock = clock or SystemClock()
+    target = requested_preflight(requested)
+    assert target is not None
+    try:
+        with progress_shower(sys.stderr if request.for_program else sys.stdout) as show:
+            cluster = _until_over(client, requested, target, show, clock, clock.monotonic() + timeout_s, namespace)
+            return _findings(client, cluster, namespace, clock)
+    except Transient as error:
+        text = f"the API server has not answered for {SERVER_AWAY_LIMIT_S:.0f} s: {message_of(error).strip()}"
+        raise CommandError(f"{text}\nThe preflight goes on where the cluster does. {_LEFT}") from error
+    except KeyboardInterrupt:
+        sys.stderr.write(f"\nThe preflight of {target[0] or target[1]} goes on. {_LEFT}\n")
+        raise
+
+
+_AWAY = "The API server does not answer: {error}. It is asked again, for {limit:.0f} s at most; the preflight goes on."
+_LEFT = "See it with `runup upgrade`, end it with `runup upgrade --clear-preflight`."
+
+
+def _until_over(
+    client: SyncClient,
+    requested: ClusterVersion,
+    target: tuple[str, str],
+    show: Show,
+    clock: Clock,
+    deadline: float,
+    namespace: str,
+) -> ClusterVersion:
+    """Follows ClusterVersion until the preflight is over. Raises CommandError at the deadline or if it was replaced."""
+    failing_since: float | None = None
+    nobody_at = clock.monotonic() + NO_OPERATOR_AFTER_S
+    latest = requested
+    progress = Progress("")
+    for look in changes(client, requested, clock):
+        if look.trouble is not None:
+            progress = replace(
+                progress, trouble=_AWAY.format(error=_first_line(look.trouble), limit=SERVER_AWAY_LIMIT_S)
+            )
+            show(progress)
+            continue
+        latest = look.cluster or latest
+        judgement = judge_cluster(latest, target, requested.metadata.generation)
+        if judgement.state is State.REPLACED:
+            raise CommandError(judgement.line)
+        now = clock.monotonic()
+        line = (
+            why_not_taken_up(client, namespace)
+            if judgement.state is State.WAITING and now >= nobody_at
+            else judgement.line
+        )
+        progress = Progress(line, _risks_so_far(latest, target) if judgement.state is State.GOING else ())
+        # The result begins with why it failed, and has all risks.
+        if judgement.state is not State.FAILED:
+            show(progress)
+        failing_since = (failing_since or now) if judgement.state is State.HEALING else None
+        if judgement.state in (State.DONE, State.FAILED):
+            return latest
+        if failing_since is not None and now - failing_since >= HEALING_S:
+            return latest
+        if now >= deadline:
+            raise CommandError(f"timed out waiting for the preflight, which goes on: {line.rstrip('.')}. {_LEFT}")
+    raise AssertionError("the stream of changes does not end")
+
+
+def why_not_taken_up(client: SyncClient, namespace: str) -> str:
+    """Returns one line on why a request may not be taken up: the operator's pods and their states."""
+    text = f"still not taken up after {NO_OPERATOR_AFTER_S:.0f} s: "
+    try:
+        pods = client.list_all(Pod, namespace)[0]
+    except (KubeError, DecodeError) as error:
+        return f"{text}whether an operator runs in {namespace} could not be told ({error})"
+    operator_pods = [pod for pod in pods if pod.metadata.labels.get("k8s-app") == OPERATOR]
+    if not operator_pods:
+        return f"{text}there is no pod of the cluster-version operator in namespace {namespace}"
+    states = ", ".join(f"{pod.metadata.name} is {pod_state(pod)}" for pod in operator_pods[:3])
+    return f"{text}{states}; see `kubectl -n {namespace} describe pods`"
+
+
+def pod_state(pod: Pod) -> str:
+    """Returns a pod's state, with the scheduler's message if it is not scheduled."""
+    scheduled = find(pod.status.conditions, "PodScheduled")
+    if scheduled and scheduled.status == "False":
+        return f"{pod.status.phase or 'Pending'} ({scheduled.reason}: {scheduled.message})"
+    return pod.status.phase or "Pending"
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """A look at the ClusterVersion: its new state, None if nothing is new; `trouble`: why it could not be read."""
+
+    cluster: ClusterVersion | None = None
+    trouble: Transient | None = None
+
+
+def changes(client: SyncClient, start: ClusterVersion, clock: Clock) -> Iterator[Observation]:
+    """Yields a look at every change, every few seconds without one, and while the server is away.
+
+    Raises Transient after two minutes of that.
+    """
+    yield Observation(start)
+    version: str | None = start.metadata.resource_version
+    answered = clock.monotonic()
+    while True:
+        trouble = None
+        fresh = version is None
+        try:
+            if version is None:
+                latest = clusters.read(client)
+                version = latest.metadata.resource_version
+                yield Observation(latest)
+            for event in client.watch(ClusterVersion, resource_version=version, timeout_seconds=_TICK_S):
+                version = event.object.metadata.resource_version
+                if event.type == "DELETED":
+                    raise CommandError("the ClusterVersion was deleted while its preflight was waited for")
+                if event.type != "BOOKMARK":
+                    yield Observation(event.object)
+            answered = clock.monotonic()
+        except Gone:
+            # The watch's version expired (HTTP 410): read the object again and watch from there.
+            version, answered = None, clock.monotonic()
+            if fresh:
+                clock.pause(_RETRY_S)
+        except Transient as error:
+            if clock.monotonic() - answered > SERVER_AWAY_LIMIT_S:
+                raise
+            trouble = error
+            clock.pause(_RETRY_S)
+        yield Observation(trouble=trouble)
+
+
+def _risks_so_far(cluster: ClusterVersion, target: tuple[str, str]) -> tuple[Risk, ...]:
+    return risks_so_far(findings_of_target(cluster, History(), *target))
+
+
+def _first_line(error: Transient) -> str:
+    return message_of(error).strip().partition("\n")[0].rstrip(".")
+
+
+def _findings(client: SyncClient, cluster: ClusterVersion, namespace: str, clock: Clock) -> Findings:
+    """Returns the findings in ClusterVersion, with the report's details if it is stored within a few tries."""
+    target = requested_preflight(cluster)
+    assert target is not None
+    findings = findings_of_target(cluster, History(), *target)
+    for _ in range(_HISTORY_TRIES):
+        try:
+            accepted = cluster_records.read_accepted(client, cluster)
+            findings = findings_of_target(
+                cluster, cluster_records.read_history(client, namespace), *target, accepted=accepted
+            )
+        except Transient as error:
+            trouble: Transient | None = error
+        else:
+            trouble = None
+            if findings.checks or not findings.completed:
+                break
+        clock.pause(_HISTORY_PAUSE_S)
+    if trouble is not None:
+        sys.stderr.write(f"warning: the report could not be read, so remedies are missing: {_first_line(trouble)}\n")
+    return findings

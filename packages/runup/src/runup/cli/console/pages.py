@@ -1,0 +1,123 @@
+"""Renders the pages of the console from its board and the time. Makes no requests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from runup.cli.console.render import (
+    action_pages,
+    board_page,
+    cluster_page,
+    frame,
+    graph_page,
+    history_pages,
+    login_pages,
+    update_page,
+)
+from runup.cli.console.render.script import SCRIPT
+from runup.cli.render.html.markup import Markup
+from runup.console.control.statuses import ClusterStatus
+from runup.console.decide.asked_actions import ActionResult, RequestedAction
+from runup.console.decide.graph_ways import Graph, UpdateWay, find_way
+from runup.console.decide.judgement import Board, findings_now
+from runup.evaluation.cluster_result import ClusterResult
+from runup.evaluation.results import with_accepted
+from runup.evaluation.suppressions import Suppression
+from runup.updatestatus.control.status_reading import StatusReading
+
+
+class ConsolePages:
+    """The pages; `rules` are suppressions, and a result that is older than `max_age` does not count as known.
+
+    `site` is what every page says of the console.
+    """
+
+    def __init__(
+        self,
+        *,
+        max_age: timedelta,
+        rules: Sequence[Suppression] = (),
+        loaded_graph: Graph | None = None,
+        stored: bool = False,
+        site: frame.Site = frame.ONLY_SHOWS,
+    ) -> None:
+        self._max_age = max_age
+        self._rules = rules
+        self._graph = loaded_graph
+        self._stored = stored
+        self._site = site
+
+    def _results(self, board: Board, names: Sequence[str], now: datetime) -> tuple[list[ClusterResult], list[str]]:
+        """Returns what counts of each cluster now, with what is suppressed; and warnings about suppressions."""
+        results = [ClusterResult(name, findings_now(board, name, now, self._max_age), tried=now) for name in names]
+        return with_accepted(results, self._rules, None, now)
+
+    def fleet(self, board: Board, now: datetime) -> str:
+        """Returns the page of all clusters."""
+        results, notes = self._results(board, tuple(board.entries), now)
+        is_whole = all(entry.judged is not None for entry in board.entries.values())
+        # What suppresses nothing is known once every cluster was judged.
+        return board_page.page(board, results, now, self._max_age, notes if is_whole else (), self._site)
+
+    def cluster(self, board: Board, name: str, now: datetime) -> str:
+        """Returns the page of one cluster's preflight."""
+        (result,), _ = self._results(board, (name,), now)
+        return cluster_page.page(board, name, result.findings, now, self._max_age, site=self._site)
+
+    def update(self, board: Board, name: str, status: ClusterStatus | None, now: datetime) -> str:
+        """Returns the page of one cluster's update."""
+        return update_page.page(board, name, _live(status) if status else None, now, self._site)
+
+    def update_part(self, name: str, status: ClusterStatus, now: datetime) -> str:  # noqa: ARG002 -- `Pages` has it for all pages
+        """Returns the part of that page that is renewed."""
+        return _live(status)
+
+    def graph(self, board: Board, name: str, now: datetime) -> str:
+        """Returns the page of one cluster's way through the update graph."""
+        judged = board.entries[name].judged
+        way = (
+            UpdateWay(None, why="Nothing is known of this cluster yet.")
+            if judged is None
+            else find_way(judged, self._graph)
+        )
+        return graph_page.page(name, way, now, self._site)
+
+    def history(self, board: Board, name: str, now: datetime, *, weeks: bool) -> str:
+        """Returns the page of what came and went, of one cluster if it is named."""
+        if not self._stored:
+            return history_pages.no_store_page(now, board.notes, self._site)
+        entries = [board.entries[name]] if name else list(board.entries.values())
+        listing = () if board.version else ("the clusters are still being listed; reload this page",)
+        notes = (*board.notes, *listing)
+        return history_pages.page(entries, name, now, weeks=weeks, notes=notes, site=self._site)
+
+    def login(self, problem: str, next_page: str) -> str:
+        """Returns the page with the form of the login."""
+        return login_pages.login_page(problem, next_page, self._site)
+
+    def logout(self, user: str, form_key: str) -> str:
+        """Returns the page with the form that ends a login."""
+        return login_pages.logout_page(user, form_key, self._site)
+
+    def action(self, asked: RequestedAction, looked: ActionResult, form_key: str, now: datetime) -> str:
+        """Returns the page of an action: the choices, the confirmation, or the result."""
+        return action_pages.page(asked, looked, form_key, now, self._site)
+
+    def problem(self, status: int, problem: str) -> str:
+        """Returns the page of a request that has no other answer."""
+        return login_pages.problem_page(status, problem, self._site)
+
+    def style(self) -> str:
+        """Returns the style sheet."""
+        return frame.CSS
+
+    def script(self) -> str:
+        """Returns the script."""
+        return SCRIPT
+
+
+def _live(status: ClusterStatus) -> Markup:
+    if isinstance(status.value, StatusReading):
+        return update_page.status_part(status.value)
+    return update_page.problem_part(status.why or str(status.value))

@@ -1,0 +1,134 @@
+"""Renders the pages of actions: the form, its confirmation, and the cluster's state afterwards."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from datetime import datetime
+
+from runup.cli.console.render.cluster_page import where_options
+from runup.cli.console.render.frame import Site, commands, form, path_of, whole_page
+from runup.cli.render.html.markup import Markup, el, join, text
+from runup.console.decide.asked_actions import (
+    ACCEPT,
+    ActionResult,
+    ClusterState,
+    RequestedAction,
+    link_to,
+    not_accepted,
+    seal,
+)
+
+_TITLES = {ACCEPT: "Accept a risk"}
+_START = "Start an update"
+
+
+def page(asked: RequestedAction, looked: ActionResult, form_key: str, now: datetime, site: Site) -> str:
+    """Returns the page; its form, if there is something to confirm, holds `form_key` and what is confirmed."""
+    title = _TITLES.get(asked.action, _START)
+    command = command_of(asked)
+    if looked.refused:
+        body = join(_told(title, "Refused: nothing was done.", (*looked.said, looked.refused), class_="warn"))
+    elif looked.done:
+        body = _told(title, "Done. The cluster is judged again now; its pages have that in a while.", looked.said)
+    elif looked.truth is None:
+        body = _told(title, "The cluster could not be read.", ())
+    elif not asked.target:
+        body = _choice(asked, looked.truth, title)
+    else:
+        body = _confirmation(asked, looked, looked.truth, form_key, title)
+    rows = _now(looked) if looked.refused or looked.done or not asked.target else None
+    lines = [("The same in a terminal", command)]
+    return whole_page(title, join(body, rows), commands(lines), now=now, cluster=asked.member.name, site=site)
+
+
+def command_of(asked: RequestedAction) -> str:
+    """Returns the command that does the same, as it is typed."""
+    where = where_options(asked.member)
+    if asked.action != ACCEPT:
+        return f"runup upgrade --to {shlex.quote(asked.version) if asked.version else 'VERSION'}{where}"
+    more = "".join(
+        f" {flag} {shlex.quote(value)}"
+        for flag, value in (("--reason", asked.reason), ("--until", asked.until))
+        if value
+    )
+    return f"runup upgrade accept {shlex.quote(asked.risk) if asked.risk else 'NAME'}{more}{where}"
+
+
+def _told(title: str, head: str, said: Sequence[str], class_: str = "") -> Markup:
+    words = "\n".join(said)
+    shown = el("pre", el("code", words), tabindex="0") if words else None
+    return el("section", el("h1", title), el("p", head, role="status"), shown, class_=f"card issue {class_}".strip())
+
+
+def _now(looked: ActionResult) -> Markup | None:
+    """Returns what is so in the cluster, as it says itself."""
+    if looked.truth is None:
+        words = looked.unread or "It could not be read."
+        return el(
+            "section", el("h2", "What the cluster says now is not known"), el("p", words), class_="card issue warn"
+        )
+    return el("section", el("h2", "What the cluster says now"), _state_list(looked.truth), class_="card")
+
+
+def _state_list(truth: ClusterState) -> Markup:
+    """Returns the cluster's state as a list of terms and values."""
+    rows = (
+        ("Cluster", truth.cluster),
+        ("API server", truth.server),
+        ("By the rights of", truth.user or "a user that the server does not name"),
+        ("Release", truth.release or "not known"),
+        ("Requested", truth.requested or "nothing"),
+        ("Accepted risks", ", ".join(truth.accepted) or "none"),
+        ("Progress", truth.progress or "not told"),
+    )
+    return el("dl", *(part for name, value in rows for part in (el("dt", name), el("dd", value))), class_="rows")
+
+
+def _choice(asked: RequestedAction, truth: ClusterState, title: str) -> Markup:
+    """Returns what can be asked for, each as a link to its confirmation."""
+    names = not_accepted(truth) if asked.action == ACCEPT else truth.offered
+    if not names:
+        none = "No update of this cluster has a risk that is not accepted."
+        words = none if asked.action == ACCEPT else "No update is offered to this cluster now."
+        return el("section", el("h1", title), el("p", words), class_="card")
+    items = (el("li", el("a", name, href=path_of(asked.member.name, link_to(asked.action, name)))) for name in names)
+    return el("section", el("h1", title), el("ul", *items, class_="refs"), class_="card")
+
+
+def _confirmation(
+    asked: RequestedAction, looked: ActionResult, truth: ClusterState, form_key: str, title: str
+) -> Markup:
+    """Returns what would be done, what is so now, and the form that has it done."""
+    if asked.action == ACCEPT:
+        words = f"Accept {asked.risk} in {truth.cluster}: it no longer stands in the way of its updates."
+        button = f"Accept {asked.risk}"
+        fields: tuple[Markup, ...] = (
+            *_field("reason", "Why (recorded with your name)", asked.reason),
+            *_field("until", "Until when (30d, 12h, 2026-12-31; empty: for ever)", asked.until),
+        )
+        named = ("risk", asked.risk)
+    else:
+        accepted = (
+            f"with these risks accepted: {', '.join(truth.accepted)}" if truth.accepted else "with no risk accepted"
+        )
+        words = f"Update {truth.cluster} from {truth.release} to {asked.version}, {accepted}."
+        button = f"Start the update to {asked.version}"
+        fields, named = (), ("to", asked.version)
+    hidden = (("key", form_key), ("confirmed", seal(asked, truth)), named)
+    warned = el("ul", *(el("li", line) for line in looked.said), class_="refs")
+    return el(
+        "section",
+        el("h1", title),
+        el("p", el("strong", words)),
+        _state_list(truth),
+        el("div", warned, class_="card issue warn") if looked.said else None,
+        form(path_of(asked.member.name, asked.action), hidden, *fields, el("button", button, type="submit")),
+        el("p", el("a", "Back, without doing anything", href=path_of(asked.member.name))),
+        class_="card",
+    )
+
+
+def _field(name: str, label: str, value: str) -> tuple[Markup, Markup]:
+    shown = el("input", type="text", id=name, name=name, value=value, autocomplete="off", maxlength="1024")
+    return el("label", text(label), for_=name), shown

@@ -1,0 +1,164 @@
+"""Renders the page of one cluster's way through the update graph: a drawing, and the same as tables. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from runup.advice.decide.update_paths import UpdatePaths, UpdateStep
+from runup.cli.console.render.frame import ONLY_SHOWS, Site, message, whole_page
+from runup.cli.render.html.markup import Markup, el, join
+from runup.cli.render.html.parts import BAD, GOOD, WARN, badge, grid
+from runup.console.decide.graph_ways import UpdateWay
+
+_WIDE, _HIGH, _LEFT, _TOP, _RIGHT = 180, 30, 30, 40, 150
+_TONES = {"plain": GOOD, "risky": WARN, "blocked": BAD}
+_WORDS = {"plain": "no known risks", "risky": "with risks", "blocked": "blocked"}
+
+
+def page(name: str, update_way: UpdateWay, now: datetime, site: Site = ONLY_SHOWS) -> str:
+    """Returns the page of cluster `name`."""
+    if update_way.paths is None:
+        body = message("The way is not known", update_way.why)
+    else:
+        body = join(
+            _summary_section(update_way, update_way.paths),
+            _draw_graph(update_way.paths),
+            _way_table(update_way.paths),
+            _updates_table(update_way, update_way.paths),
+        )
+    return whole_page("Way", body, now=now, current_path="graph", cluster=name, site=site)
+
+
+def _summary_section(update_way: UpdateWay, paths: UpdatePaths) -> Markup:
+    """Returns the section with the start, the goal, the number of updates between them, and the source."""
+    source_text = f"As told by {update_way.source}."
+    if paths.origin == paths.goal:
+        verdict = f"{paths.goal} is the newest release there."
+    elif paths.way:
+        count = len(paths.way)
+        risky = sum(bool(step.risks) for step in paths.way)
+        verdict = f"{count} {'update' if count == 1 else 'updates'}, {risky} with known risks."
+    else:
+        verdict = f"No way leads to {paths.goal}."
+    return el(
+        "section",
+        el("h1", f"The way from {paths.origin} to {paths.goal}"),
+        el("p", verdict),
+        el("p", update_way.why, class_="warn") if update_way.why else None,
+        el("p", source_text, class_="faint"),
+        class_="card",
+    )
+
+
+def _edges(paths: UpdatePaths) -> list[tuple[UpdateStep, str]]:
+    steps = dict.fromkeys((*paths.updates, *paths.way))
+    edges = [(step, "risky" if step.risks else "plain") for step in steps]
+    return [*edges, *((UpdateStep(paths.origin, to, files), "blocked") for to, files in paths.blocked.items())]
+
+
+def _draw_graph(paths: UpdatePaths) -> Markup:
+    """Returns the drawing: a column for each minor version, the newest release on top."""
+    edges = _edges(paths)
+    positions = _node_positions({version for step, _ in edges for version in (step.origin, step.to)} | {paths.origin})
+    width = max(x for x, _ in positions.values()) + _RIGHT
+    height = max(y for _, y in positions.values()) + _TOP
+    label = f"Updates from {paths.origin}, and the way to {paths.goal}; the tables below say the same"
+    drawn = el(
+        "svg",
+        *(_draw_edge(step, kind, positions, on_way=step in paths.way) for step, kind in edges),
+        *(_draw_node(version, position, paths) for version, position in positions.items()),
+        width=str(width),
+        height=str(height),
+        viewBox=f"0 0 {width} {height}",
+        role="img",
+        aria_label=label,
+    )
+    legend = el(
+        "p",
+        "Solid: no known risks. Dashed: with risks. Dotted: blocked. Thick: the way.",
+        class_="faint",
+    )
+    frame_ = el("div", drawn, class_="scroll", tabindex="0", role="region", aria_label="The drawing of the way")
+    return el("section", el("h2", "Drawing"), el("div", legend, frame_, class_="card long"))
+
+
+def _draw_edge(step: UpdateStep, kind: str, positions: dict[str, tuple[int, int]], *, on_way: bool) -> Markup:
+    """Returns the SVG path of one update between the positions of its two releases."""
+    (x1, y1), (x2, y2) = positions[step.origin], positions[step.to]
+    # Releases of one minor version are in one column, so that a straight line would run through them.
+    bend = (x1 + x2) // 2 + (60 if x1 == x2 else 0)
+    reason = f": {', '.join(step.risks)}" if step.risks else ""
+    title = el("title", f"{step.origin} to {step.to}, {_WORDS[kind]}{reason}")
+    class_ = f"{kind} onway" if on_way else kind
+    return el("path", title, class_=class_, d=f"M{x1} {y1} C{bend} {y1} {bend} {y2} {x2} {y2}")
+
+
+def _draw_node(version: str, position: tuple[int, int], paths: UpdatePaths) -> Markup:
+    x, y = position
+    class_ = "origin" if version == paths.origin else "goal" if version == paths.goal else None
+    label = el("text", version, x=str(x - 4), y=str(y - 9), class_=class_)
+    return join(el("circle", cx=str(x), cy=str(y), r="4"), label)
+
+
+def _node_positions(versions: Iterable[str]) -> dict[str, tuple[int, int]]:
+    """Returns the (x, y) of each version in the drawing: one column a minor version, the newest on top."""
+    by_minor: dict[tuple[int, ...], list[str]] = {}
+    for version in sorted(versions, key=_version_key, reverse=True):
+        by_minor.setdefault(_version_key(version)[0][:2], []).append(version)
+    return {
+        version: (_LEFT + column * _WIDE, _TOP + row * _HIGH)
+        for column, minor in enumerate(sorted(by_minor))
+        for row, version in enumerate(by_minor[minor])
+    }
+
+
+def _version_key(version: str) -> tuple[tuple[int, ...], str]:
+    """Returns a sort key of a version; those of Kubernetes may lack the patch."""
+    match = re.match(r"v?(\d{1,9})\.(\d{1,9})(?:\.(\d{1,9}))?", version)
+    return tuple(int(number or 0) for number in match.groups()) if match else (), version
+
+
+def _way_table(paths: UpdatePaths) -> Markup | None:
+    """Returns the updates of the way as a table, None if no way is known."""
+    if not paths.way:
+        return None
+    lines = (
+        el(
+            "tr",
+            el("th", str(number), scope="row"),
+            el("td", step.origin),
+            el("td", step.to),
+            el("td", _kind_badge("risky" if step.risks else "plain")),
+            el("td", ", ".join(step.risks), class_="wide"),
+        )
+        for number, step in enumerate(paths.way, 1)
+    )
+    table = grid("The updates of the way, in their order", ("Update", "From", "To", "State", "Risks"), lines)
+    return el("section", el("h2", "The way"), el("div", table, class_="card long"))
+
+
+def _updates_table(update_way: UpdateWay, paths: UpdatePaths) -> Markup | None:
+    """Returns the direct updates of the origin as a table, blocked ones included; None if there are none."""
+    rows: Sequence[tuple[str, str, Sequence[str]]] = [
+        *((step.to, "risky" if step.risks else "plain", step.risks) for step in paths.updates),
+        *((to, "blocked", files) for to, files in paths.blocked.items()),
+    ]
+    if not rows:
+        return None
+    lines = (
+        el("tr", el("th", to, scope="row"), el("td", _kind_badge(kind)), el("td", ", ".join(reason), class_="wide"))
+        for to, kind, reason in rows
+    )
+    table = grid(f"Where {paths.origin} can go next", ("Release", "State", "Risks, or what blocks it"), lines)
+    left_out_note = (
+        el("p", f"{update_way.left_out} more are left out; `runup graph show` has them all.")
+        if update_way.left_out
+        else None
+    )
+    return el("section", el("h2", f"Updates of {paths.origin}"), el("div", table, left_out_note, class_="card long"))
+
+
+def _kind_badge(kind: str) -> Markup:
+    return badge(_WORDS[kind], _TONES[kind])

@@ -1,0 +1,137 @@
+"""Renders the risks that came and went in kept reports: of the fleet by day or week, or of one cluster. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from runup.cli.console.render.frame import ONLY_SHOWS, Site, message, path_of, whole_page
+from runup.cli.fleet.render.history_text import gone_risks_text, names_with_counts, new_risks_text
+from runup.cli.render.html.markup import Markup, el, join
+from runup.cli.render.html.parts import WARN, badge, grid, minute_text
+from runup.console.decide.judgement import BoardEntry
+from runup.fleet.decide.trend import ReportStep, summarize_days
+
+# Reports and days that are shown, the newest; and notes about reports.
+_LINES = 200
+_NOTES = 20
+
+
+def no_store_page(now: datetime, notes: Sequence[str], site: Site = ONLY_SHOWS) -> str:
+    """Returns the page of a console that was given no store."""
+    no_store_text = "The console was started without a store of reports. Reports are kept by `--store` of a preflight:"
+    body = join(
+        message("No history", no_store_text),
+        el("pre", el("code", "runup fleet preflight --contexts all --store reports")),
+        el("pre", el("code", "runup serve --store reports")),
+    )
+    return whole_page("History", body, now=now, current_path="history", notes=notes, site=site)
+
+
+def page(
+    entries: Sequence[BoardEntry],
+    cluster: str,
+    now: datetime,
+    *,
+    weeks: bool,
+    notes: Sequence[str],
+    site: Site = ONLY_SHOWS,
+) -> str:
+    """Returns the page of these clusters; `cluster` is the one that was asked for, if one was."""
+    steps = [step for entry in entries if entry.judged for step in entry.judged.steps]
+    ordered = sorted(steps, key=lambda step: (step.observed, step.cluster))
+    missing = _missing_section(entries)
+    if not ordered:
+        of_cluster = "of this cluster yet" if cluster else "yet"
+        body = message(
+            "No history", "No report is known." if missing or notes else f"The store has no report {of_cluster}."
+        )
+    else:
+        body = _cluster_table(ordered, cluster) if cluster else _fleet_table(ordered, weeks=weeks)
+    return whole_page("History", body, now=now, current_path="history", notes=(*notes, *missing), site=site)
+
+
+def _missing_section(entries: Sequence[BoardEntry]) -> list[str]:
+    """Returns what of the history is not known, and why: then what is shown is not all that there is."""
+    waiting = sum(entry.judged is None for entry in entries)
+    whose_notes: dict[str, list[str]] = {}
+    for entry in entries:
+        for note in entry.judged.history_notes if entry.judged else ():
+            whose_notes.setdefault(note, []).append(entry.member.name)
+    missing_lines = [
+        f"{names[0] if len(names) == 1 else f'{len(names)} clusters'}: {note}" for note, names in whose_notes.items()
+    ]
+    more_lines = [f"and {len(missing_lines) - _NOTES} more of this kind"] if len(missing_lines) > _NOTES else []
+    counts_text = f": {waiting} of {len(entries)} clusters" if len(entries) > 1 else ""
+    begun = [f"not read yet{counts_text}; reload this page"] if waiting else []
+    return [*begun, *missing_lines[:_NOTES], *more_lines]
+
+
+def _fleet_table(steps: Sequence[ReportStep], *, weeks: bool) -> Markup:
+    """Returns the sections of the whole fleet: one row a day, or a week if `weeks`."""
+    period_label = "Week of" if weeks else "Day"
+    lines = [
+        el(
+            "tr",
+            el("th", f"{day.day:%Y-%m-%d}", scope="row"),
+            el("td", str(day.clusters)),
+            el("td", badge(f"{day.failed} not judged", WARN) if day.failed else "0"),
+            el("td", str(day.applies)),
+            el("td", str(day.unknown)),
+            el("td", names_with_counts(day.new), class_="wide"),
+            el("td", names_with_counts(day.gone), class_="wide"),
+        )
+        for day in reversed(summarize_days(steps, weeks=weeks))
+    ]
+    heads = (period_label, "Clusters", "Not judged", "Apply", "Unknown", "New", "Gone")
+    span = "week" if weeks else "day"
+    table = grid(
+        f"What the newest reports of each {span} come to, the newest first{_left_out_text(lines, f'{span}s')}",
+        heads,
+        lines[:_LINES],
+    )
+    other_grouping_link = el("a", "By day", href="/history") if weeks else el("a", "By week", href="/history?by=week")
+    names = sorted({step.cluster for step in steps})
+    clusters = (el("li", el("a", name, href=_href(name))) for name in names)
+    return join(
+        el("section", el("h1", "What came and went"), el("p", other_grouping_link), class_="card"),
+        el("section", el("h2", "All clusters"), el("div", table, class_="card long")),
+        el("section", el("h2", f"One cluster ({len(names)})"), el("nav", el("ul", *clusters), aria_label="Clusters")),
+    )
+
+
+def _left_out_text(lines: Sequence[Markup], noun: str) -> str:
+    """Returns what a table says of lines that it does not have."""
+    return f": the newest {_LINES} of {len(lines)} {noun}" if len(lines) > _LINES else ""
+
+
+def _href(cluster: str) -> str:
+    quoted = path_of(cluster).removeprefix("/clusters/")
+    return f"/history?cluster={quoted}"
+
+
+def _cluster_table(steps: Sequence[ReportStep], cluster: str) -> Markup:
+    """Returns the sections of one cluster: one row a report, the newest first."""
+    lines = [
+        el(
+            "tr",
+            el("th", minute_text(step.observed), scope="row"),
+            el("td", step.target),
+            *(el("td", str(number) if step.completed else "") for number in (step.applies, step.unknown)),
+            el("td", new_risks_text(step), class_="wide"),
+            el("td", gone_risks_text(step), class_="wide"),
+        )
+        for step in reversed(steps)
+    ]
+    heads = ("As the cluster was", "Target", "Apply", "Unknown", "New", "Gone")
+    cut_text = _left_out_text(lines, "reports")
+    table = grid(
+        f"{'Reports' if cut_text else 'Every report'} of this cluster, the newest first{cut_text}",
+        heads,
+        lines[:_LINES],
+    )
+    links = el("p", el("a", "Its preflight", href=path_of(cluster)), " ", el("a", "All clusters", href="/history"))
+    return join(
+        el("section", el("h1", f"What came and went: {cluster}"), links, class_="card"),
+        el("section", el("h2", f"Reports ({len(lines)})"), el("div", table, class_="card long")),
+    )

@@ -1,0 +1,75 @@
+"""Renders the page of one cluster's update, and the part of it that is renewed. Pure."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from kubekit.api import codec
+from runup.cli.console.render.cluster_page import where_options
+from runup.cli.console.render.frame import ONLY_SHOWS, Site, commands, message, path_of, whole_page
+from runup.cli.render.html.markup import Markup, el, join
+from runup.cli.render.html.parts import minute_text
+from runup.cli.updatestatus.render.html.page import page_body
+from runup.console.decide.judgement import Board
+from runup.updatestatus.control.status_reading import StatusReading, datetime_of_ns
+from runup.updatestatus.decide.decode import decode, with_unknown
+
+
+def page(board: Board, name: str, live: Markup | None, now: datetime, site: Site = ONLY_SHOWS) -> str:
+    """Returns the page; `live` is its live part, None if nothing was read yet."""
+    member = board.entries[name].member
+    if board.kept:
+        store_note = "The console reads kept reports, which do not say how an update goes."
+        return whole_page(
+            "Update", message("Not known", store_note), now=now, current_path="update", cluster=name, site=site
+        )
+    if member.problem:
+        body = problem_part(member.problem)
+        return whole_page("Update", body, now=now, current_path="update", cluster=name, site=site)
+    body = _dump_page(live) if member.dump else _live_section(live, name)
+    flags = where_options(member)
+    lines = [
+        ("The same in a terminal", f"runup upgrade status{flags}"),
+        *([] if member.dump else [("Follow it there", f"runup upgrade status --watch{flags}")]),
+    ]
+    return whole_page("Update", body, commands(lines), now=now, current_path="update", cluster=name, site=site)
+
+
+def _dump_page(status_markup: Markup | None) -> Markup:
+    dump_note = "A dump is of one moment: what has changed since is not in it, and this page does not change."
+    waiting = message("Not read yet", "The dump is being read. Reload this page in a moment.")
+    return join(el("p", dump_note, class_="faint"), el("div", status_markup if status_markup is not None else waiting))
+
+
+def _live_section(live: Markup | None, name: str) -> Markup:
+    """Returns the part of the page that the script replaces with each event of the stream."""
+    waiting = message("Not read yet", "The cluster is being read; this page renews itself.")
+    return join(
+        el("p", "Reload this page for a newer status.", id="live-state", role="status", class_="faint"),
+        el("div", live if live is not None else waiting, id="live", data_events=path_of(name, "update/events")),
+    )
+
+
+def status_part(reading: StatusReading) -> Markup:
+    """Returns the live part of the page: the time of the report, warnings about it, and the report."""
+    try:
+        status, unknown = decode(reading.obj)
+    except codec.DecodeError as error:
+        return problem_part(f"the status cannot be read: {error}")
+    now = datetime_of_ns(reading.now_ns)
+    notes = [
+        note.strip().removeprefix("warning: ") for note in (*reading.notes, reading.alerts_problem) if note.strip()
+    ]
+    warned = el("ul", *(el("li", note) for note in notes), class_="refs")
+    # 0: a dump that does not tell its time.
+    time_text = f"at {minute_text(now)}" if reading.now_ns else "at an unknown time"
+    return join(
+        el("p", f"As the cluster was {time_text}.", class_="faint"),
+        el("div", warned, class_="card issue warn") if notes else None,
+        page_body(with_unknown(status, unknown, now), now),
+    )
+
+
+def problem_part(reason: str) -> Markup:
+    """Returns what stands instead of a status that could not be read."""
+    return message("The status is not known", f"It could not be read: {reason}")

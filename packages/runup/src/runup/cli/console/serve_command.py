@@ -1,0 +1,331 @@
+"""The command `runup serve`: puts the parts of the console together, serves it, and ends it."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from aiohttp import web
+
+from kubekit.error_types import Terminal
+from kubekit.kube.client import Client
+from kubekit.kube.clock import SystemClock
+from kubekit.lang.text import one_line
+from runup import __version__
+from runup.cli.console import worker_tasks
+from runup.cli.console.actions import ClusterActions
+from runup.cli.console.pages import ConsolePages
+from runup.cli.console.render.frame import Site
+from runup.cli.errors import CommandError
+from runup.cli.fleet.fleet_members import NamedMembers, read_wherever, resolve_members
+from runup.console.control.judging_process import JudgingProcess
+from runup.console.control.login import Logins
+from runup.console.control.reports import JUDGE, Members, Reports
+from runup.console.control.statuses import STATUS, Statuses
+from runup.console.control.web_server import ConsoleServer
+from runup.console.decide import request_rules
+from runup.console.decide.graph_ways import Graph
+from runup.evaluation import evaluate
+from runup.evaluation.results import suppressions_in
+from runup.fleet.decide.members import Member
+from runup.preflight.control import stores
+from runup.process.certificate import ServingCertificate
+from runup.process.ending_signals import ending_signals
+from runup.process.endpoint import host_and_port
+from runup.process.log import configure_logging
+
+if TYPE_CHECKING:
+    from kubekit.kube.config import ClusterConfig
+    from kubekit.oci.access import Access
+    from runup.process.connection import Connection
+
+# Seconds between readings of an update that somebody looks at.
+_STATUS_EVERY_S = 10.0
+_STOP_S = 1.0
+# Longest line of a request's head: a bearer token is in the body.
+_MAX_LINE = 8190
+
+
+@dataclass(frozen=True, slots=True)
+class ServeFlags:
+    """The options as typed."""
+
+    listen: str
+    tls_cert: str = ""
+    tls_key: str = ""
+    behind_proxy: bool = False
+    allow_actions: bool = False
+    hosts: tuple[str, ...] = ()
+    every_s: float = 600.0
+    max_age_hours: float = 24.0
+    to: str = ""
+    to_image: str = ""
+    release_dir: str = ""
+    suppressions: str = ""
+    store: str = ""
+    days: int = 90
+    graph: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Endpoint:
+    """The address at which the console is served, with its certificate and the cluster of its logins."""
+
+    host: str
+    port: int
+    hosts: frozenset[str]
+    certificate: ServingCertificate | None = None
+    cluster: ClusterConfig | None = None
+
+
+def run(connection: Connection, named_members: NamedMembers, flags: ServeFlags, access: Callable[[], Access]) -> int:
+    """Serves until a signal ends it, and returns 128 and the signal's number, as shells report it.
+
+    Raises CommandError and Terminal for options that cannot be served.
+    """
+    if named_members.scheduler:
+        raise CommandError("--engine dask: the console judges on this machine; leave out --engine and --scheduler")
+    door = _endpoint_of_flags(flags, connection)
+    rules = suppressions_in(flags.suppressions)
+    loaded_graph = _load_graph(flags.graph)
+    pages = ConsolePages(
+        max_age=timedelta(hours=flags.max_age_hours),
+        rules=rules,
+        loaded_graph=loaded_graph,
+        stored=bool(flags.store),
+        site=Site(has_sessions=door.cluster is not None or flags.allow_actions, acts=flags.allow_actions),
+    )
+    with ExitStack() as ending:
+        members, from_store = ending.enter_context(_open_members(named_members, connection, flags))
+        if flags.allow_actions:
+            _check_actions(members()[0], from_store=from_store)
+        judging = _judge_function(connection, flags, access, from_store=from_store)
+        # Nothing is wrong with the flags: from here on it is a process that logs, as are those that it forks.
+        configure_logging()
+        status = partial(worker_tasks.status_of, connection=connection)
+        # A dump in a store is fetched for each of them.
+        works: dict[str, Callable[[Member], object]] = {
+            JUDGE: partial(read_wherever, work=judging, lost=worker_tasks.unjudged_member),
+            STATUS: partial(read_wherever, work=status, lost=worker_tasks.status_error),
+        }
+        processes = []
+        # One for preflights and one for statuses: whoever looks at an update does not wait for a round of judging.
+        for _ in works:
+            process = JudgingProcess(works, parallel=named_members.parallel, limit_s=float(named_members.timeout_s))
+            ending.callback(process.close)
+            processes.append(process)
+        actions = ClusterActions(connection, door.cluster) if flags.allow_actions else None
+        return 128 + asyncio.run(_serve(door, members, pages, processes, flags, actions, from_store=from_store))
+
+
+def _endpoint_of_flags(flags: ServeFlags, connection: Connection) -> _Endpoint:
+    """Returns where to serve. Raises CommandError where tokens would be sent in the clear, or no host is known."""
+    host, port = host_and_port(flags.listen)
+    hosts = request_rules.hosts_of(host, flags.hosts)
+    if bool(flags.tls_cert) != bool(flags.tls_key):
+        raise CommandError("--tls-cert and --tls-key are a pair; give both")
+    certificate = _certificate(flags) if flags.tls_cert else None
+    if request_rules.is_loopback(host) and not flags.behind_proxy:
+        return _Endpoint(host, port, hosts, certificate)
+    if certificate is None and not flags.behind_proxy:
+        raise CommandError(
+            f"--listen {flags.listen}: others reach this address, so tokens are asked for, never in the clear: give "
+            "--tls-cert and --tls-key, or --behind-proxy if a proxy before it ends TLS; or listen on 127.0.0.1"
+        )
+    if not hosts or (flags.behind_proxy and not flags.hosts):
+        raise CommandError(
+            f"--listen {flags.listen}: by which name browsers ask is not known; give it with --host NAME"
+        )
+    return _Endpoint(host, port, hosts, certificate, connection.config())
+
+
+def _check_actions(members: Sequence[Member], *, from_store: bool) -> None:
+    """Raises CommandError if there are to be actions and no cluster that could be asked for one."""
+    if from_store or all(member.dump for member in members):
+        raise CommandError(
+            "--allow-actions: a dump or a kept report cannot be changed; name live clusters with --contexts, "
+            "--kubeconfigs or --inventory"
+        )
+
+
+def _certificate(flags: ServeFlags) -> ServingCertificate:
+    """Returns the loaded certificate. Raises CommandError if it cannot be loaded: here no later file is waited for."""
+    certificate = ServingCertificate(
+        flags.tls_cert, flags.tls_key, SystemClock(), serves="pages", flags=("--tls-cert", "--tls-key")
+    )
+    for file in (flags.tls_cert, flags.tls_key):
+        if not Path(file).exists():
+            typed = f"--tls-cert {flags.tls_cert}, --tls-key {flags.tls_key}"
+            raise CommandError(f"{typed}: they cannot be used: there is no {file}")
+    try:
+        certificate.start()
+    except Terminal as error:
+        raise CommandError(error.message) from error
+    return certificate
+
+
+def _load_graph(source: str) -> Graph | None:
+    """Returns the update graph of a file or folder, None for an empty `source`. Raises CommandError."""
+    if not source:
+        return None
+    from runup.advice.control import graph_source
+    from runup.cli.release.shared import access
+
+    loaded = graph_source.load(source, None, (), "amd64", access)
+    return Graph(loaded.document, loaded.removed)
+
+
+@contextmanager
+def _open_members(
+    named_members: NamedMembers, connection: Connection, flags: ServeFlags
+) -> Iterator[tuple[Members, bool]]:
+    """Yields what returns the clusters, and whether they are those of a store alone. Raises CommandError."""
+    if flags.store and not (
+        named_members.contexts or named_members.kubeconfigs or named_members.dumps or named_members.inventories
+    ):
+        store = stores.open_store(flags.store, connection.config)
+
+        def of_store() -> tuple[Sequence[Member], Sequence[str]]:
+            return tuple(map(Member, store.clusters())), ()
+
+        if not of_store()[0]:
+            advice = f"make some: runup fleet preflight --contexts all --store {flags.store}"
+            raise CommandError(f"--store {flags.store} has no report; {advice}")
+        yield of_store, True
+        return
+    with resolve_members(named_members, connection) as (members, notes):
+        members_and_notes = tuple(members), tuple(map(one_line, notes))
+        yield lambda: members_and_notes, False
+
+
+def _judge_function(
+    connection: Connection, flags: ServeFlags, access: Callable[[], Access], *, from_store: bool
+) -> Callable[[Member], object]:
+    """Returns the function that judges a cluster."""
+    if from_store:
+        return partial(worker_tasks.judge_kept, connection=connection, store=flags.store, days=flags.days)
+    if flags.to_image and flags.release_dir:
+        raise CommandError("--to-image and --release-dir both name the release; give one of them")
+    registries = access()
+    release = evaluate.release_of(flags.release_dir, flags.to_image, registries.of_administrators())
+    requested_update = evaluate.RequestedUpdate(release, flags.to, image=flags.to_image, access=registries)
+    if flags.store:
+        stores.open_store(flags.store, connection.config).clusters()
+        return partial(
+            worker_tasks.judge_with_history,
+            connection=connection,
+            requested_update=requested_update,
+            store=flags.store,
+            days=flags.days,
+        )
+    return partial(worker_tasks.judge, connection=connection, requested_update=requested_update)
+
+
+async def _serve(
+    door: _Endpoint,
+    members: Members,
+    pages: ConsolePages,
+    processes: Sequence[JudgingProcess],
+    flags: ServeFlags,
+    actions: ClusterActions | None,
+    *,
+    from_store: bool,
+) -> int:
+    """Serves until a signal comes, and returns its number.
+
+    Raises CommandError if the address cannot be had, or judging ends.
+    """
+    clock = SystemClock()
+    async with _reviewer(door) as client:
+        reports = Reports(processes[0], members, clock, every_s=flags.every_s, from_store=from_store)
+        statuses = Statuses(processes[1], reports.member, clock, every_s=_STATUS_EVERY_S)
+        logins = Logins(client, clock) if client is not None else None
+        key = secrets.token_urlsafe() if actions and not logins else ""
+        server = ConsoleServer(
+            reports, statuses, pages, clock, door.hosts, logins=logins, actions=actions, enter_key=key
+        )
+        stopped = _future_of_signal()
+        runner = web.AppRunner(server.app(), access_log=None, shutdown_timeout=_STOP_S, max_line_size=_MAX_LINE)
+        await runner.setup()
+        try:
+            await _listen(runner, door, flags, key)
+            loops = [reports.run(), statuses.run()]
+            if door.certificate is not None:
+                loops.append(door.certificate.follow())
+            return await _wait_until_done(stopped, *map(asyncio.create_task, loops))
+        finally:
+            await runner.cleanup()
+
+
+class _NoReviewer:
+    """Stands where no login is asked for."""
+
+    async def __aenter__(self) -> None:
+        return None
+
+    async def __aexit__(self, *_: object) -> None:
+        return None
+
+
+def _reviewer(door: _Endpoint) -> Client | _NoReviewer:
+    return Client(door.cluster, user_agent=f"runup-serve/{__version__}") if door.cluster else _NoReviewer()
+
+
+def _future_of_signal() -> asyncio.Future[int]:
+    """Returns a future whose result is the number of the first signal that ends the command."""
+    loop = asyncio.get_running_loop()
+    stopped: asyncio.Future[int] = loop.create_future()
+
+    def stop(number: int) -> None:
+        if not stopped.done():
+            stopped.set_result(number)
+
+    for number in ending_signals():
+        # Only the main thread can; in another one whoever runs the loop ends it.
+        with suppress(NotImplementedError, RuntimeError, ValueError):
+            loop.add_signal_handler(number, stop, number)
+    return stopped
+
+
+async def _listen(runner: web.AppRunner, door: _Endpoint, flags: ServeFlags, key: str) -> None:
+    """Listens, and prints the address; with a `key` also the address that lets a browser change clusters."""
+    context = door.certificate.context if door.certificate else None
+    try:
+        await web.TCPSite(runner, door.host, door.port, ssl_context=context).start()
+    except OSError as error:
+        raise CommandError(f"--listen {flags.listen}: {error.strerror or error}") from error
+    host = f"[{door.host}]" if ":" in door.host else door.host
+    port = runner.addresses[0][1]
+    address = f"{'https' if context else 'http'}://{host}:{port}"
+    sys.stdout.write(f"serving at {address}/ (Ctrl-C ends it)\n")
+    if key:
+        sys.stdout.write(f"to change clusters, open {address}{request_rules.ENTER}?key={key}\n")
+    sys.stdout.flush()
+
+
+async def _wait_until_done(stopped: asyncio.Future[int], *loops: asyncio.Task[None]) -> int:
+    """Waits for a signal, whose number it returns, or for a loop that failed; ends the loops.
+
+    Raises what a loop raised, Terminal as CommandError.
+    """
+    try:
+        ends: list[asyncio.Future[Any]] = [stopped, *loops]
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        for loop in loops:
+            if loop.done():
+                loop.result()
+        return stopped.result()
+    except Terminal as error:
+        raise CommandError(error.message) from error
+    finally:
+        for task in loops:
+            task.cancel()
+        await asyncio.gather(*loops, return_exceptions=True)

@@ -1,0 +1,128 @@
+"""The command `runup fleet history`: what came and went, out of the reports that `--store` has kept."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from kubekit.error_types import Terminal
+from kubekit.kube.clock import SystemClock
+from kubekit.lang.text import one_line, timestamp
+from runup.cli.errors import CommandError
+from runup.cli.fleet.fleet_members import warnings
+from runup.cli.fleet.render import fleet_text
+from runup.cli.fleet.render.history_text import gone_risks_text, names_with_counts, new_risks_text
+from runup.cli.output import screen_of, write
+from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
+from runup.cli.render.table import Column, Row, Table, draw_table, wrap_text
+from runup.cli.render.text import machine, out
+from runup.fleet.decide.trend import Day, ReportStep, steps_of_reports, summarize_days
+from runup.preflight.control import stores
+from runup.preflight.control.stores import Store
+from runup.report.report import Report
+
+if TYPE_CHECKING:
+    from runup.process.connection import Connection
+
+
+def run(
+    connection: Connection, store: str, cluster: str, last_days: int, output: str | None, *, weeks: bool = False
+) -> int:
+    """Prints the history of one cluster, or of all of them day by day, or week by week."""
+    opened_store = stores.open_store(store, connection.config)
+    names = opened_store.clusters()
+    if cluster and cluster not in names:
+        stored_text = f"there are reports of {fleet_text.shorten_names(names, 200)}" if names else "it has none at all"
+        raise CommandError(f"--store {store} has no report of {one_line(cluster)}; {stored_text}")
+    if not names:
+        raise CommandError(f"--store {store} has no report; make some: runup fleet preflight --store {store}")
+    since = SystemClock().now() - timedelta(days=last_days) if last_days else None
+    notes: list[str] = []
+    # One cluster after the other: the reports of all of them need not be in memory at once.
+    report_steps = sorted(
+        (
+            step
+            for name in ([cluster] if cluster else names)
+            for step in steps_of_reports(_all_reports(opened_store, name, notes))
+            if since is None or step.observed >= since
+        ),
+        key=lambda step: (step.observed, step.cluster),
+    )
+    screen = screen_of(sys.stdout)
+    if output:
+        printed = [out(machine(reports_as_data(report_steps), output))]
+    elif cluster:
+        printed = [out(line) for line in report_lines(report_steps, screen)]
+    else:
+        printed = [out(part) for part in day_lines(summarize_days(report_steps, weeks=weeks), screen, weeks=weeks)]
+    write([*warnings([*notes, *opened_store.notes()]), *printed])
+    return 0
+
+
+def _all_reports(store: Store, cluster: str, notes: list[str]) -> Iterator[tuple[str, datetime, Report]]:
+    """Yields the reports of a cluster; those that cannot be read are added to `notes`."""
+    for report in store.reports_of(cluster):
+        try:
+            yield cluster, report.observed, report.report()
+        except Terminal as error:
+            notes.append(f"left out: {error.message}")
+
+
+def day_lines(history_days: Sequence[Day], screen: Screen = PIPE, *, weeks: bool = False) -> Iterator[Drawn]:
+    """Yields a line for each day, or each week by its Monday, the newest last."""
+    if not history_days:
+        yield join_parts(wrap_text("No report is as new as that; leave out --days, or give more.", screen))
+        return
+    columns = tuple(map(Column, ("WEEK OF" if weeks else "DAY", "CLUSTERS", "NOT JUDGED", "APPLY", "UNKNOWN")))
+    rows = [
+        Row(
+            (
+                f"{day.day:%Y-%m-%d}",
+                *map(str, (day.clusters, day.failed, day.applies, day.unknown)),
+                names_with_counts(day.new),
+                names_with_counts(day.gone),
+            )
+        )
+        for day in history_days
+    ]
+    yield draw_table(Table((*columns, Column("NEW", flows=True), Column("GONE", flows=True)), rows, gap=2), screen)
+
+
+def report_lines(report_steps: Sequence[ReportStep], screen: Screen = PIPE) -> Iterator[Drawn]:
+    """Yields a line for each report of a cluster, the newest last."""
+    columns = tuple(map(Column, ("OBSERVED", "TARGET", "APPLY", "UNKNOWN")))
+    rows = [
+        Row(
+            (
+                timestamp(step.observed),
+                step.target,
+                *((str(step.applies), str(step.unknown)) if step.completed else ("", "")),
+                one_line(new_risks_text(step)),
+                one_line(gone_risks_text(step)),
+            )
+        )
+        for step in report_steps
+    ]
+    yield draw_table(Table((*columns, Column("NEW", flows=True), Column("GONE", flows=True)), rows, gap=2), screen)
+
+
+def reports_as_data(report_steps: Sequence[ReportStep]) -> list[dict[str, Any]]:
+    """Returns each report for programs."""
+    return [
+        {
+            "cluster": step.cluster,
+            "observedTime": timestamp(step.observed),
+            "target": step.target,
+            "completed": step.completed,
+            "applies": step.applies,
+            "unknown": step.unknown,
+            "new": list(step.new),
+            "gone": list(step.gone),
+            "first": step.first,
+            "came": [{"risk": change.risk, "objects": list(change.objects)} for change in step.came],
+            "went": [{"risk": each.risk, "objects": list(each.objects)} for each in step.went],
+        }
+        for step in report_steps
+    ]

@@ -1,0 +1,87 @@
+"""Writes the preflights of a fleet as Parquet, a row for each risk of each cluster, by the optional package pyarrow."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from kubekit.lang.files import write_whole
+from runup.cli.errors import CommandError
+from runup.cli.preflight.outputs import STDOUT, Target
+from runup.evaluation.cluster_result import ClusterResult
+from runup.extras import missing_package
+
+FORM = "parquet"
+_RISK_COLUMNS = ("risk", "severity", "applies", "accepted", "message", "objects")
+
+
+def check(targets: Sequence[Target]) -> None:
+    """Raises CommandError if Parquet is asked for and cannot be written; before any cluster is read."""
+    paths = [path for form, path in targets if form == FORM]
+    if STDOUT in paths:
+        raise CommandError("-o parquet: is no text; give it a file: -o parquet=FILE")
+    if paths and importlib.util.find_spec("pyarrow") is None:
+        raise CommandError(f"-o parquet: {missing_package('pyarrow', 'parquet')}, or use -o json")
+
+
+def rows(results: Sequence[ClusterResult]) -> Iterator[dict[str, Any]]:
+    """Yields a row for each risk of each cluster.
+
+    For a cluster without risks, or not judged, yields one row whose risk columns are empty.
+    """
+    for result in results:
+        findings = result.findings
+        cluster = {
+            "cluster": result.name,
+            "source": findings.source or None,
+            "target": findings.target or None,
+            "judged": findings.completed,
+            "observed": findings.observed or result.tried,
+        }
+        for risk in findings.risks:
+            yield cluster | {
+                "risk": risk.name,
+                "severity": risk.severity or None,
+                "applies": risk.applies,
+                "accepted": risk.accepted,
+                "message": risk.message,
+                "objects": len(risk.resources),
+            }
+        if not findings.risks:
+            yield cluster | dict.fromkeys(_RISK_COLUMNS)
+
+
+def write_files(targets: Sequence[Target], results: Sequence[ClusterResult]) -> list[str]:
+    """Writes each Parquet file, all of it or nothing; returns what went wrong."""
+    problems = []
+    for form, path in targets:
+        if form == FORM:
+            try:
+                _write(Path(path), list(rows(results)))
+            except OSError as error:
+                problems.append(f"-o: {path} cannot be written: {error.strerror or error}")
+    return problems
+
+
+def _write(path: Path, lines: list[dict[str, Any]]) -> None:
+    import pyarrow as arrow
+    from pyarrow import parquet
+
+    text, flag = arrow.string(), arrow.bool_()
+    schema = arrow.schema(
+        {
+            **dict.fromkeys(("cluster", "source", "target"), text),
+            "judged": flag,
+            "observed": arrow.timestamp("us", tz="UTC"),
+            **dict.fromkeys(("risk", "severity", "applies"), text),
+            "accepted": flag,
+            "message": text,
+            "objects": arrow.int64(),
+        }
+    )
+    stream = io.BytesIO()
+    parquet.write_table(arrow.Table.from_pylist(lines, schema=schema), stream)
+    write_whole(path, stream.getvalue())

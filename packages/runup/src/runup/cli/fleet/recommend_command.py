@@ -1,0 +1,204 @@
+"""The command `runup fleet recommend`: which updates each cluster is offered, clusters with one answer together."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import msgspec.structs
+
+from kubekit.lang.text import one_line
+from runup.cli.fleet.fleet_members import NamedMembers, connection_to, problem_of, read_all, resolve_members, warnings
+from runup.cli.output import screen_of, write
+from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
+from runup.cli.render.table import Column, Row, Table, draw_table, wrap_text
+from runup.cli.render.text import machine, out
+from runup.fleet.decide.alike import group_alike
+
+if TYPE_CHECKING:
+    from runup.api.clusterversion_json import Facts
+    from runup.cli.advice.recommend.recommend_input import RecommendInput
+    from runup.cli.advice.recommend.recommend_text import RecommendFlags
+    from runup.fleet.decide.members import Doubt, Member
+    from runup.fleet.decide.newest_status import NewestStatus
+    from runup.process.connection import Connection
+
+
+class AdviceRow(msgspec.Struct, frozen=True):
+    """The advice for one cluster, small enough to be sent from the process that read it.
+
+    `newest` is the newest recommended update of each minor version, `risky` the number of updates that are not
+    recommended, `issues` what was found. `refused` says, for one version, why the update is not recommended. `data` is
+    the machine form, only if it is printed. `observed` is when the advice was read that has travelled to a hub, and
+    `doubts` say why it may no longer hold; their names are among the issues, and no `--accept` takes them away.
+    """
+
+    cluster: str
+    version: str = ""
+    channel: str = ""
+    newest: tuple[str, ...] = ()
+    risky: int = 0
+    issues: tuple[str, ...] = ()
+    refused: str = ""
+    problem: str = ""
+    data: dict[str, Any] | None = None
+    observed: str = ""
+    doubts: tuple[Doubt, ...] = ()
+
+
+def run(connection: Connection, named_members: NamedMembers, flags: RecommendFlags, output: str | None) -> int:
+    """Reads and prints the advice for each cluster; returns 1 if one could not be read, or is refused the version."""
+    from runup.cli.advice.recommend.command import reject_bad_flags
+
+    reject_bad_flags(flags.version, flags.quiet, flags.outdated)
+    with resolve_members(named_members, connection) as (members, notes):
+        work = partial(advice_of, connection=connection, flags=flags, whole=bool(output))
+        rows = read_all(members, work, lambda member, why: AdviceRow(member.name, problem=why), named_members)
+    printed = (
+        [out(machine(data(rows), output))]
+        if output
+        else [out(section) for section in text(rows, flags.version, screen_of(sys.stdout))]
+    )
+    write([*warnings(notes), *printed])
+    return 1 if any(row.problem or row.refused or row.doubts for row in rows) else 0
+
+
+def advice_of(member: Member, *, connection: Connection, flags: RecommendFlags, whole: bool) -> AdviceRow:
+    """Returns the advice for one cluster; why it could not be read is a result, too."""
+    from runup.api import clusterversion_json as facts
+    from runup.cli.advice.recommend import additions_to_oc, recommend_text
+    from runup.cli.advice.recommend.command import read_input
+    from runup.cli.advice.recommend.machine import as_data
+
+    try:
+        if member.status is not None:
+            advice_input = _input_of(member.status)
+        else:
+            advice_input = read_input(connection_to(member, connection), member.dump or None, None, lambda: None)
+        cluster_facts = facts.read(advice_input.cluster)
+        advice = recommend_text.advise(cluster_facts, advice_input.checks, advice_input.problem, flags)
+        additions = additions_to_oc.additional_output(
+            advice_input.cluster, advice_input.config_maps, flags.version, advice_input.now
+        )
+    except Exception as error:
+        problem = problem_of(member, error)
+        if problem is None:
+            raise
+        return AdviceRow(member.name, problem=problem)
+    document = (
+        as_data(cluster_facts, advice_input.checks, advice_input.problem, flags, advice, additions) if whole else None
+    )
+    row = _advice_row(member.name, cluster_facts, tuple(sorted(advice.issues - flags.accept)), advice.error, document)
+    return row if member.status is None else _as_travelled(row, member.status, member.doubts, flags.version)
+
+
+def _input_of(status: NewestStatus) -> RecommendInput:
+    """Returns what a cluster read of itself. Raises BadStatus if it could not."""
+    from runup.advice.decide.alert_conditions import Check
+    from runup.api.clusterversion_json import Condition
+    from runup.cli.advice.recommend.recommend_input import RecommendInput
+    from runup.fleet.decide.newest_status import BadStatus
+
+    if status.cluster_version is None:
+        raise BadStatus(f"its updates could not be read there: {status.advice_problem or 'it does not say why'}")
+    checks = (
+        Check(Condition(each.type, each.status, each.reason, each.message), each.name) for each in status.prechecks
+    )
+    problem = one_line(status.precheck_problem)
+    return RecommendInput(status.cluster_version, tuple(checks), problem, (), status.observed_time)
+
+
+def _as_travelled(row: AdviceRow, status: NewestStatus, doubts: tuple[Doubt, ...], version: str) -> AdviceRow:
+    """Returns the row of advice that was read before; a doubtful one refuses the version that is asked about."""
+    names = tuple(doubt.risk for doubt in doubts)
+    refused = row.refused or (doubts[0].message if doubts and version else "")
+    return msgspec.structs.replace(
+        row,
+        observed=f"{status.observed_time:%Y-%m-%dT%H:%M:%SZ}",
+        issues=(*names, *row.issues),
+        refused=refused,
+        doubts=doubts,
+    )
+
+
+def _advice_row(
+    cluster: str, cluster_facts: Facts, issues: tuple[str, ...], refused: str, document: dict[str, Any] | None
+) -> AdviceRow:
+    from runup.cli.advice.recommend.updates_by_minor import buckets, issue
+
+    offered = buckets(cluster_facts).by_minor.values()
+    newest = [next((update for update in updates if issue(update) is None), None) for updates in offered]
+    return AdviceRow(
+        cluster,
+        cluster_facts.desired.version,
+        cluster_facts.channel,
+        tuple(update.release.version for update in newest if update is not None),
+        sum(issue(each) is not None for updates in offered for each in updates),
+        issues,
+        refused,
+        data=document,
+    )
+
+
+def text(rows: Sequence[AdviceRow], version: str = "", screen: Screen = PIPE) -> Iterator[Drawn]:
+    """Yields the advice for the fleet, one line for all clusters with the same."""
+    read_rows = [row for row in rows if not row.problem]
+    lost = len(rows) - len(read_rows)
+    total = f"{len(rows)} {'cluster' if len(rows) == 1 else 'clusters'}"
+    recommended_text = (
+        f"recommended: {sum(not row.refused for row in read_rows)} of {total}" if version else f"of {total}"
+    )
+    head = f"Update to {version} {recommended_text}" if version else f"Updates {recommended_text}"
+    yield join_parts(wrap_text(f"{head}{f'; {lost} could not be read' if lost else ''}", screen))
+    if read_rows:
+        columns = (
+            Column("NUMBER"),
+            Column("VERSION"),
+            Column("CHANNEL"),
+            Column("REFUSED" if version else "NEWEST RECOMMENDED", flows=True),
+            *(() if version else (Column("RISKY"),)),
+            Column("ISSUES", flows=True),
+            Column("CLUSTERS", flows=True),
+        )
+        lines = [
+            _group_cells(group, version=version)
+            for _, group in group_alike(read_rows, partial(_group_key, version=version))
+        ]
+        yield join_parts("\n", draw_table(Table(columns, [Row(line) for line in lines], gap=2), screen))
+    if lost:
+        yield join_parts("\nCould not be read, so nothing is known of them:\n")
+        for row in rows:
+            if row.problem:
+                yield wrap_text(f"{one_line(row.cluster)}: {row.problem}", screen, first="  ", indent=4)
+
+
+def _group_key(row: AdviceRow, *, version: str) -> tuple[Any, ...]:
+    return row.version, row.channel, row.refused if version else (row.newest, row.risky), row.issues
+
+
+def _group_cells(group: Sequence[AdviceRow], *, version: str) -> tuple[str, ...]:
+    first_row = group[0]
+    answer = (first_row.refused or "recommended",) if version else (", ".join(first_row.newest), str(first_row.risky))
+    names = ", ".join(one_line(row.cluster) for row in group)
+    return str(len(group)), first_row.version, first_row.channel, *answer, ", ".join(first_row.issues), names
+
+
+def data(rows: Sequence[AdviceRow]) -> dict[str, Any]:
+    """Returns the fleet for programs: each cluster with what `upgrade recommend -o json` has, or why it has none."""
+    return {
+        "clusters": [
+            {
+                "cluster": row.cluster,
+                "version": row.version or None,
+                "newestRecommended": list(row.newest),
+                "problem": row.problem or None,
+                "observedTime": row.observed or None,
+                "doubts": [{"name": doubt.risk, "message": doubt.message} for doubt in row.doubts],
+                "advice": row.data,
+            }
+            for row in rows
+        ]
+    }

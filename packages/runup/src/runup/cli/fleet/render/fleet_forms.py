@@ -1,0 +1,84 @@
+"""Renders the preflights of a fleet as data for programs, and as Markdown for a pull request. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from runup.cli.fleet.render.fleet_text import headline, shorten_names
+from runup.cli.preflight.render import output_formats as forms
+from runup.evaluation.cluster_result import ClusterResult
+from runup.fleet.decide.matrix import RESULTS, Matrix, RiskRow
+
+# Characters of a line of Markdown in which clusters are named.
+_ROOM = 100
+
+
+def data(
+    results: Sequence[ClusterResult], labels: Mapping[str, Mapping[str, str]], table: Matrix, code: int
+) -> dict[str, Any]:
+    """Returns the fleet for programs: what it comes to, each risk with its clusters, groups, and every cluster."""
+    return {
+        "exitCode": code,
+        "counts": {_json_key(label): table.number(code) for code, label in RESULTS.items()},
+        "risks": [_risk_data(row) for row in table.rows],
+        "groups": [
+            {"clusters": list(each.clusters), "applies": list(each.applies), "unknown": list(each.unknown)}
+            for each in table.groups
+        ],
+        "notJudged": [{"cluster": name, "why": problem} for name, problem in table.failed],
+        "clusters": [{**forms.data(result), "labels": dict(labels.get(result.name, {}))} for result in results],
+    }
+
+
+def _json_key(label: str) -> str:
+    first_word, *other_words = label.split()
+    return first_word + "".join(word.capitalize() for word in other_words)
+
+
+def _risk_data(row: RiskRow) -> dict[str, Any]:
+    return {
+        "name": row.name,
+        "severity": row.severity or None,
+        "applies": list(row.applies),
+        "unknown": list(row.unknown),
+        "accepted": list(row.accepted),
+        "informs": list(row.informs),
+        "message": row.message,
+        "remediation": row.fix,
+    }
+
+
+def markdown(table: Matrix) -> str:
+    """Returns the fleet as Markdown: one list of risks with their clusters, short enough for a comment."""
+    return "\n".join(_markdown_lines(table)) + "\n"
+
+
+def _markdown_lines(table: Matrix) -> Iterator[str]:
+    yield f"# {headline(table)}\n"
+    total = len(table.clusters)
+    for row in table.rows:
+        if row.applies:
+            clusters = _names_and_share(row.applies, total)
+            yield f"- [ ] **{row.name}** ({row.severity or 'unknown severity'}): {clusters}"
+            if row.fix:
+                yield f"  Fix: {forms.plain(row.fix)}"
+    for row in table.rows:
+        if row.unknown:
+            yield f"- [ ] {row.name} could not be told: {_names_and_share(row.unknown, total)}"
+    for row in table.rows:
+        if row.accepted:
+            yield f"- [x] {row.name} is accepted: {_names_and_share(row.accepted, total)}"
+    if table.failed:
+        yield "\n## Could not be judged\n"
+        yield from (f"- **{forms.plain(name)}**: {forms.plain(problem)}" for name, problem in table.failed)
+    shared_groups = [group for group in table.groups if len(group.clusters) > 1]
+    if shared_groups and len(table.groups) > 1:
+        yield "\n## Clusters with the same result\n"
+        for group in shared_groups:
+            risks = ", ".join((*group.applies, *group.unknown)) or RESULTS[group.result]
+            yield f"- {len(group.clusters)}: {forms.plain(shorten_names(group.clusters, _ROOM))}: {risks}"
+
+
+def _names_and_share(clusters: Sequence[str], total: int) -> str:
+    return f"{len(clusters)} of {total}: {forms.plain(shorten_names(clusters, _ROOM))}"

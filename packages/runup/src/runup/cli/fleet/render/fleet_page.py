@@ -1,0 +1,141 @@
+"""Renders the preflights of a fleet as one self-contained HTML page. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+from runup.cli.fleet.render.fleet_text import headline
+from runup.cli.preflight.render import finding_texts
+from runup.cli.render.html.document import document
+from runup.cli.render.html.markup import Child, Markup, el, join
+from runup.cli.render.html.parts import BAD, GOOD, IDLE, WARN, badge, bar, grid
+from runup.cli.render.html.prose import prose
+from runup.evaluation.cluster_result import ClusterResult
+from runup.evaluation.findings import APPLY, COULD_NOT_RUN, EXIT_CLEAR, UNKNOWN, count_risks
+from runup.fleet.decide.matrix import RESULTS, Group, Matrix, RiskRow
+
+# More columns than this could not be compared by eye.
+_COLUMNS = 30
+_TONES = {EXIT_CLEAR: GOOD, APPLY: BAD, UNKNOWN: WARN, COULD_NOT_RUN: BAD}
+_STATES = {"applies": BAD, "unknown": WARN, "accepted": IDLE, "informs": IDLE}
+_SEVERITIES = {"critical": BAD, "warning": WARN}
+
+
+def page(table: Matrix, results: Sequence[ClusterResult], now: datetime) -> str:
+    """Returns the page of the fleet, as of `now`."""
+    body = join(summary_card(table), sections(table), _cluster_table(results))
+    return document("Preflights of a fleet", body, now=now)
+
+
+def sections(table: Matrix, link: Callable[[str], Child] = str) -> Markup:
+    """Returns what the clusters have in common; `link` returns how a cluster's name is shown."""
+    return join(
+        _unread_clusters(table, link) if table.failed else None,
+        _risk_matrix(table, link) if table.rows and len(table.clusters) <= _COLUMNS else None,
+        *(_risk_details(row, len(table.clusters)) for row in table.rows if row.applies or row.unknown),
+        _cluster_groups(table.groups) if len(table.groups) > 1 else None,
+    )
+
+
+def summary_card(table: Matrix) -> Markup:
+    """Returns how many clusters there are, and what they come to."""
+    shares = [(_TONES[code], table.number(code)) for code in (EXIT_CLEAR, UNKNOWN, APPLY, COULD_NOT_RUN)]
+    return el(
+        "section",
+        el("div", el("h1", f"Preflights of {len(table.clusters)} clusters"), class_="head"),
+        el("p", headline(table)),
+        bar(shares, len(table.clusters), headline(table)),
+        class_="card",
+    )
+
+
+def _unread_clusters(table: Matrix, link: Callable[[str], Child]) -> Markup:
+    lines = (
+        el("tr", el("th", link(name), scope="row"), el("td", problem, class_="wide")) for name, problem in table.failed
+    )
+    grid_ = grid("Clusters that could not be judged: nothing is known of them", ("Cluster", "Why"), lines)
+    return el("section", el("h2", f"Could not be judged ({len(table.failed)})"), el("div", grid_, class_="card long"))
+
+
+def _risk_matrix(table: Matrix, link: Callable[[str], Child]) -> Markup:
+    judged = [name for name in table.clusters if table.results[name] != COULD_NOT_RUN]
+    lines = (
+        el(
+            "tr",
+            el("th", row.name, scope="row"),
+            *(el("td", badge(state, _STATES[state]) if (state := row.mark(name)) else None) for name in judged),
+        )
+        for row in table.rows
+    )
+    return el(
+        "section",
+        el("h2", "Risks by cluster"),
+        el(
+            "div",
+            grid("Each risk, and what it is for each cluster", ("Risk", *map(link, judged)), lines),
+            class_="card long",
+        ),
+    )
+
+
+def _risk_details(row: RiskRow, total: int) -> Markup:
+    tone = _SEVERITIES.get(row.severity, WARN) if row.applies else WARN
+    state = badge(f"{len(row.applies or row.unknown)} of {total}", tone)
+    lists = [
+        el("details", el("summary", f"{label} ({len(names)})"), el("p", ", ".join(names), class_="body"))
+        for label, names in (
+            ("Applies", row.applies),
+            ("Could not be told", row.unknown),
+            ("Accepted", row.accepted),
+            ("Informs", row.informs),
+        )
+        if names
+    ]
+    return el(
+        "article",
+        el(
+            "div",
+            el("h3", row.name),
+            el("span", state, badge(row.severity, tone) if row.severity else None),
+            class_="head",
+        ),
+        el("p", prose(row.message), class_="body"),
+        el("dl", el("dt", "Remedy"), el("dd", prose(row.fix.strip())), class_="rows") if row.fix.strip() else None,
+        *lists,
+        class_=f"card issue {tone} long",
+    )
+
+
+def _cluster_groups(groups: Sequence[Group]) -> Markup:
+    lines = (
+        el(
+            "tr",
+            el("td", str(len(group.clusters))),
+            el("td", ", ".join(group.clusters), class_="wide"),
+            el("td", ", ".join((*group.applies, *group.unknown)) or RESULTS[group.result], class_="wide"),
+        )
+        for group in groups
+    )
+    table = grid("Clusters in which the same risks are open", ("Number", "Clusters", "Risks"), lines)
+    return el("section", el("h2", "Clusters with the same result"), el("div", table, class_="card long"))
+
+
+def _cluster_table(results: Sequence[ClusterResult]) -> Markup:
+    lines = []
+    for result in results:
+        findings, code = result.findings, result.findings.exit_code
+        numbers = count_risks(findings.risks) if code != COULD_NOT_RUN else ()
+        lines.append(
+            el(
+                "tr",
+                el("th", result.name, scope="row"),
+                el("td", findings.source),
+                el("td", findings.target),
+                el("td", badge(finding_texts.RESULTS[code], _TONES[code])),
+                *(el("td", str(number)) for number in numbers or ("", "", "")),
+            )
+        )
+    heads = ("Cluster", "From", "To", "Result", "Apply", "Unknown", "Accepted")
+    table = grid("Every cluster, and what it came to", heads, lines)
+    return el("section", el("h2", f"Clusters ({len(results)})"), el("div", table, class_="card long"))

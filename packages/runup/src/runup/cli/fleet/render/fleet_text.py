@@ -1,0 +1,119 @@
+"""Renders the preflights of a fleet as text: risks by cluster, clusters by what they share, and who was not judged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from kubekit.lang.text import one_line
+from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
+from runup.cli.render.table import Column, Row, Table, cells, draw_table, wrap_text
+from runup.evaluation.findings import APPLY, COULD_NOT_RUN, EXIT_CLEAR, UNKNOWN
+from runup.fleet.decide.matrix import RESULTS, Group, Matrix, RiskRow
+
+# The width that text has where none is known.
+_WIDTH = 80
+_INDENT = 2
+# As many rows and groups as are printed without `-v`.
+_ROWS = 25
+_GROUPS = 10
+_NAMED_RISKS = 6
+_MARKS = {"applies": "X", "unknown": "?", "accepted": "a", "informs": "i", "": "."}
+_LEGEND = "X applies, ? could not be told, a accepted, i informs, . not found"
+_COUNTED = {
+    COULD_NOT_RUN: "could not be judged",
+    APPLY: "with risks that apply",
+    UNKNOWN: "not all known",
+    EXIT_CLEAR: "with nothing in the way",
+}
+_SEVERITY_STYLES = {"critical": "bold red", "warning": "yellow", "info": "cyan"}
+
+
+def text(table: Matrix, screen: Screen = PIPE, *, whole: bool = False) -> Iterator[Drawn]:
+    """Yields the result of the fleet; `whole` has every risk, group and name."""
+    width = screen.width or _WIDTH
+    # Also in a pipe, of which most end in a log or a mail.
+    screen = screen if screen.width else Screen(width)
+    yield join_parts(wrap_text(headline(table), screen))
+    rows = [row for row in table.rows if whole or row.applies or row.unknown]
+    if rows:
+        yield from _risk_lines(rows if whole else rows[:_ROWS], table, screen, width, whole=whole)
+    if not whole and len(rows) > _ROWS:
+        yield join_parts(f"  and {len(rows) - _ROWS} more risks: -v\n")
+    shared_groups = [group for group in table.groups if whole or len(group.clusters) > 1]
+    if shared_groups and len(table.groups) > 1 and len(table.clusters) > 2:
+        yield join_parts("\nClusters with the same result:\n")
+        for group in shared_groups if whole else shared_groups[:_GROUPS]:
+            yield join_parts(*_group_lines(group, screen, width, whole=whole))
+        if not whole and len(shared_groups) > _GROUPS:
+            yield join_parts(f"  and {len(shared_groups) - _GROUPS} more groups: -v\n")
+    if table.failed:
+        yield join_parts("\nCould not be judged, so nothing is known of them:\n")
+        for name, problem in table.failed:
+            yield wrap_text(f"{one_line(name)}: {problem.strip()}", screen, first="  ", indent=4)
+
+
+def headline(table: Matrix) -> str:
+    """Returns one sentence with the number of clusters by their result, the worst first."""
+    counts = [f"{table.number(code)} {label}" for code, label in _COUNTED.items() if table.number(code)]
+    total = len(table.clusters)
+    return f"Preflight of {total} {'cluster' if total == 1 else 'clusters'}: {', '.join(counts)}"
+
+
+def _risk_lines(rows: Sequence[RiskRow], table: Matrix, screen: Screen, width: int, *, whole: bool) -> Iterator[Drawn]:
+    judged = [name for name in table.clusters if table.results[name] != COULD_NOT_RUN]
+    names = max(cells(row.name) for row in rows)
+    # Beside the names of the risks: indentation, the severity, and two blanks before each column.
+    needed = _INDENT + names + 2 + len("SEVERITY") + sum(2 + max(cells(one_line(name)), 1) for name in judged)
+    if needed <= width:
+        columns = (
+            Column("RISK"),
+            Column("SEVERITY", styles=_SEVERITY_STYLES),
+            *(Column(one_line(name)) for name in judged),
+        )
+        lines = [Row((row.name, row.severity, *(_MARKS[row.mark(name)] for name in judged))) for row in rows]
+        yield join_parts("\n", draw_table(Table(columns, lines, _INDENT, gap=2), screen), f"  {_LEGEND}\n")
+        return
+    for title, state in (("Risks that apply:", "applies"), ("Could not be told:", "unknown")):
+        shown_rows = [row for row in rows if getattr(row, state)]
+        if shown_rows:
+            yield join_parts(
+                f"\n{title}\n", *(_risk_line(row, state, table, screen, width, whole=whole) for row in shown_rows)
+            )
+
+
+def _risk_line(row: RiskRow, state: str, table: Matrix, screen: Screen, width: int, *, whole: bool) -> Drawn:
+    clusters = getattr(row, state)
+    severity = f" ({row.severity})" if row.severity and state == "applies" else ""
+    head = f"{len(clusters)} of {len(table.clusters)}: {row.name}{severity}: "
+    if whole:
+        return wrap_text(f"{head}{', '.join(map(one_line, clusters))}", screen, first="  ", indent=6)
+    room = width - _INDENT - cells(head)
+    return join_parts(f"  {head}{shorten_names(clusters, room)}\n")
+
+
+def shorten_names(names: Sequence[str], room: int) -> str:
+    """Returns as many names as fit into `room` cells, one at least, and how many there are besides."""
+    printed_names = [one_line(name) for name in names]
+    for number in range(len(printed_names), 0, -1):
+        omitted = len(printed_names) - number
+        names_text = ", ".join(printed_names[:number]) + (f" and {omitted} more" if omitted else "")
+        if number == 1 or cells(names_text) <= room:
+            return names_text
+    return ""
+
+
+def _group_lines(group: Group, screen: Screen, width: int, *, whole: bool) -> Iterator[Drawn]:
+    names = ", ".join(map(one_line, group.clusters)) if whole else shorten_names(group.clusters, width - 10)
+    yield wrap_text(f"{len(group.clusters)}: {names}", screen, first="  ", indent=4)
+    yield wrap_text(_shared_risks(group, whole=whole), screen, first="    ", indent=6)
+
+
+def _shared_risks(group: Group, *, whole: bool) -> str:
+    texts = []
+    for risks, verb in ((group.applies, "apply"), (group.unknown, "could not be told")):
+        if risks and (whole or len(risks) <= _NAMED_RISKS):
+            texts.append(f"{', '.join(risks)} {'applies' if verb == 'apply' and len(risks) == 1 else verb}")
+        elif risks:
+            first_risks = ", ".join(risks[:_NAMED_RISKS])
+            texts.append(f"{first_risks} and {len(risks) - _NAMED_RISKS} more {verb}")
+    return "; ".join(texts) or RESULTS[group.result]

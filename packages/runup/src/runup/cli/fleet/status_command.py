@@ -1,0 +1,214 @@
+"""The command `runup fleet status`: how the update of each cluster goes, and what needs attention."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import msgspec.structs
+
+from kubekit.lang.text import one_line
+from runup.cli.fleet.fleet_members import NamedMembers, connection_to, problem_of, read_all, resolve_members, warnings
+from runup.cli.output import screen_of, write
+from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
+from runup.cli.render.table import Column, Row, Table, draw_table, wrap_text
+from runup.cli.render.text import machine, out
+
+if TYPE_CHECKING:
+    from runup.fleet.decide.members import Doubt, Member
+    from runup.fleet.decide.newest_status import NewestStatus
+    from runup.process.connection import Connection
+    from runup.updatestatus.control.status_reading import StatusReading
+    from runup.updatestatus.decide.report_rows import Report
+
+_UPDATING = ("Unknown", "True", "False")
+
+
+class StatusRow(msgspec.Struct, frozen=True):
+    """The status of one cluster, small enough to be sent from the process that read it.
+
+    `updating` is the status of the condition. Counts are of operators, worker pools and health rows. `obj` is the whole
+    UpdateStatus, only if it is printed. `observed` is when a status was made that has travelled to a hub, and `doubts`
+    say why it may no longer hold: the cluster is then neither updating nor not.
+    """
+
+    cluster: str
+    updating: str = "Unknown"
+    target: str = ""
+    operators: tuple[int, int] = (0, 0)
+    pools: tuple[int, int] = (0, 0)
+    attention: int = 0
+    first: str = ""
+    notes: tuple[str, ...] = ()
+    problem: str = ""
+    obj: dict[str, Any] | None = None
+    observed: str = ""
+    doubts: tuple[Doubt, ...] = ()
+
+
+def run(connection: Connection, named_members: NamedMembers, output: str | None) -> int:
+    """Reads and prints the status of each cluster; returns 1 if one could not be read, or may have changed since."""
+    with resolve_members(named_members, connection) as (members, notes):
+        work = partial(status_of, connection=connection, whole=bool(output))
+        rows = read_all(members, work, lambda member, why: StatusRow(member.name, problem=why), named_members)
+    notes += [f"{one_line(row.cluster)}: {note}" for row in rows for note in row.notes]
+    printed = (
+        [out(machine(data(rows), output))]
+        if output
+        else [out(section) for section in text(rows, screen_of(sys.stdout))]
+    )
+    write([*warnings(notes), *printed])
+    return 1 if any(row.problem or row.doubts for row in rows) else 0
+
+
+def status_of(member: Member, *, connection: Connection, whole: bool) -> StatusRow:
+    """Returns the status of one cluster; why it could not be read is a result, too."""
+    from runup.updatestatus.decide import read_status
+
+    try:
+        reading = _read_status(member, connection)
+        report = reading.read or read_status.report(
+            reading.obj, worker_pools_before_master=reading.worker_pools_before_master
+        )
+    except Exception as error:
+        problem = problem_of(member, error)
+        if problem is None:
+            raise
+        return StatusRow(member.name, problem=problem)
+    notes = (*reading.notes, *((reading.doubt,) if reading.doubt else ()))
+    row = _status_row(
+        member.name, report, tuple(_without_warning_prefix(note) for note in notes), reading.obj if whole else None
+    )
+    return row if member.status is None else _as_travelled(row, member.status, member.doubts)
+
+
+def _as_travelled(row: StatusRow, status: NewestStatus, doubts: tuple[Doubt, ...]) -> StatusRow:
+    """Returns the row of a status that was made before; what is doubtful of it needs attention first."""
+    row = msgspec.structs.replace(row, observed=f"{status.observed_time:%Y-%m-%dT%H:%M:%SZ}")
+    if not doubts:
+        return row
+    return msgspec.structs.replace(
+        row, updating="Unknown", attention=row.attention + len(doubts), first=doubts[0].message, doubts=doubts
+    )
+
+
+def _read_status(member: Member, connection: Connection) -> StatusReading:
+    from kubekit.kube.clock import SystemClock
+
+    if member.status is not None:
+        return _reading_of(member.status)
+    if member.dump:
+        from runup.updatestatus.control import status_files
+
+        return status_files.dump(member.dump, SystemClock().now(), None)
+    from runup.updatestatus.control import live_status
+
+    with connection_to(member, connection).client("upgrade-status") as client:
+        return live_status.read(client, client.now, whole=False)
+
+
+def _reading_of(status: NewestStatus) -> StatusReading:
+    """Returns the reading that a cluster made of itself. Raises BadStatus if it could not."""
+    from kubekit.lang.gotext import nanoseconds
+    from runup.fleet.decide.newest_status import BadStatus
+    from runup.updatestatus.control.status_reading import EPOCH, StatusReading
+
+    if status.update_status is None:
+        raise BadStatus(f"its status could not be read there: {status.status_problem or 'it does not say why'}")
+    return StatusReading(
+        status.update_status,
+        nanoseconds(status.observed_time - EPOCH),
+        tuple(one_line(note.strip()) for note in status.notes),
+        worker_pools_before_master=status.worker_pools_before_master,
+        doubt=one_line(status.doubt),
+    )
+
+
+def _without_warning_prefix(note: str) -> str:
+    return note.strip().removeprefix("warning: ")
+
+
+def _status_row(cluster: str, report: Report, notes: tuple[str, ...], obj: dict[str, Any] | None) -> StatusRow:
+    return StatusRow(
+        cluster,
+        updating_of(report),
+        report.target if report.cluster_version else "",
+        (sum(operator.updated for operator in report.operators), len(report.operators)),
+        (sum(pool.is_complete for pool in report.worker_pools), len(report.worker_pools)),
+        len(report.health),
+        report.health[0].summary if report.health else "",
+        notes,
+        obj=obj,
+    )
+
+
+def updating_of(report: Report) -> str:
+    """Returns whether the cluster is updating, as the status of a condition: True, False or Unknown."""
+    # Workers may go on after the control plane, whose condition then says False.
+    if report.is_updating:
+        return "True"
+    if report.updating is None or report.has_unknown_pools:
+        return "Unknown"
+    return report.updating.status
+
+
+def headline(rows: Sequence[StatusRow]) -> str:
+    """Returns one sentence with the number of clusters that are updating, and that could not be read."""
+    read_rows = [row for row in rows if not row.problem]
+    updating, unknown = (sum(row.updating == status for row in read_rows) for status in ("True", "Unknown"))
+    counts = [f"{updating} updating"]
+    counts += [f"of {unknown} it is not known"] if unknown else []
+    counts += [f"{len(rows) - len(read_rows)} could not be read"] if len(read_rows) < len(rows) else []
+    return f"{len(rows)} {'cluster' if len(rows) == 1 else 'clusters'}: {', '.join(counts)}"
+
+
+def text(rows: Sequence[StatusRow], screen: Screen = PIPE) -> Iterator[Drawn]:
+    """Yields the status of the fleet: those that update first, then those that need attention."""
+    yield join_parts(wrap_text(headline(rows), screen))
+    read_rows = sorted((row for row in rows if not row.problem), key=_sort_key)
+    if read_rows:
+        columns = tuple(map(Column, ("CLUSTER", "UPDATING", "TARGET", "OPERATORS", "POOLS", "ATTENTION")))
+        table = Table((*columns, Column("FIRST", flows=True)), [Row(_row_cells(row)) for row in read_rows], gap=2)
+        yield join_parts("\n", draw_table(table, screen))
+    if len(read_rows) < len(rows):
+        yield join_parts("\nCould not be read, so nothing is known of them:\n")
+        for row in rows:
+            if row.problem:
+                yield wrap_text(f"{one_line(row.cluster)}: {row.problem}", screen, first="  ", indent=4)
+
+
+def _sort_key(row: StatusRow) -> tuple[int, int, str]:
+    order = {"True": 0, "Unknown": 1}
+    return order.get(row.updating, 2), -row.attention, row.cluster
+
+
+def _row_cells(row: StatusRow) -> tuple[str, ...]:
+    updating = {"True": "yes", "False": "no"}.get(row.updating, "unknown")
+    operators, pools = (f"{done}/{total}" if total else "" for done, total in (row.operators, row.pools))
+    return row.cluster, updating, row.target, operators, pools, str(row.attention), row.first
+
+
+def data(rows: Sequence[StatusRow]) -> dict[str, Any]:
+    """Returns the fleet for programs: each cluster with its whole UpdateStatus, or why it has none."""
+    return {
+        "clusters": [
+            {
+                "cluster": row.cluster,
+                "updating": row.updating if not row.problem else None,
+                "target": row.target or None,
+                "operatorsUpdated": row.operators[0],
+                "operators": row.operators[1],
+                "poolsUpdated": row.pools[0],
+                "pools": row.pools[1],
+                "attention": row.attention,
+                "problem": row.problem or None,
+                "observedTime": row.observed or None,
+                "doubts": [{"name": doubt.risk, "message": doubt.message} for doubt in row.doubts],
+                "updateStatus": row.obj,
+            }
+            for row in rows
+        ]
+    }

@@ -1,0 +1,1 @@
+"""The commands of the programs in the operator's image."""

@@ -1,0 +1,146 @@
+"""The command `runup dump collect`: copies what the checks read from a cluster into a folder or an archive."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from runup.cli.connection import connection_of, connection_options
+from runup.cli.lazy import Group
+from runup.process.connection import Connection
+
+if TYPE_CHECKING:
+    from runup.facts.collect import CollectedKind
+    from runup.facts.wanted_kinds import WantedKind
+
+_EVERY = 10
+
+
+@click.group("dump", cls=Group)
+def dump() -> None:
+    """Collect what the checks read, so that a cluster can be judged without reaching it.
+
+    \b
+      runup dump collect my-cluster
+      runup preflight run --dump my-cluster
+    """
+
+
+@dump.command("collect")
+@click.argument("name", metavar="DIR")
+@click.option("--archive", is_flag=True, help="Write DIR.tar.gz instead of a folder.")
+@click.option(
+    "--redact",
+    multiple=True,
+    metavar="WORD",
+    help="Replace WORD wherever it stands (a domain, a customer's name); may be repeated.",
+)
+@click.option(
+    "--with", "program", default="", metavar="PROGRAM", help="List by this `kubectl` or `oc`, with its login."
+)
+@connection_options
+@click.pass_context
+def collect(ctx: click.Context, name: str, archive: bool, redact: tuple[str, ...], program: str) -> None:
+    """Collect into DIR the kinds that checks read, and what became of each: complete, forbidden or absent.
+
+    The cluster is only read. Secrets are never collected. A list that is refused ends nothing: its checks will say
+    Unknown.
+
+    \b
+      runup dump collect my-cluster
+      runup dump collect my-cluster --archive --redact example.com
+      runup dump collect my-cluster --with oc
+    """
+    from kubekit.kube.clock import SystemClock
+    from runup.checks.catalogue import CHECKS
+    from runup.cli.errors import CommandError
+    from runup.facts import collect as collection
+    from runup.facts.listers import ClientLister, ProgramLister
+    from runup.facts.target_release import python_checks
+    from runup.facts.wanted_kinds import kinds_read_by
+    from runup.process.operator_namespace import operator_namespace
+
+    if not all(redact):
+        raise click.UsageError("--redact: the word is empty")
+    if not Path(name).name or "\0" in name:
+        raise click.UsageError(f"{name!r} cannot be the name of a new folder")
+    folder = Path(name)
+    collection.refuse_existing(folder.with_name(f"{folder.name}.tar.gz") if archive else folder)
+    wanted_kinds = kinds_read_by((*CHECKS, *python_checks()), operator_namespace())
+    progress = _Progress(len(wanted_kinds))
+    connection = connection_of(ctx)
+    if program:
+        lister = ProgramLister(program, _words(connection))
+        collected, kubernetes = collection.collect_kinds(wanted_kinds, lister, progress), lister.server_version()
+        now = SystemClock().now()
+    else:
+        with connection.client("dump") as client:
+            collected, kubernetes = (
+                collection.collect_kinds(wanted_kinds, ClientLister(client), progress),
+                ClientLister(client).server_version(),
+            )
+            now = client.now()
+    progress.end()
+    of_cluster = next(kind for kind in collected if kind.name == "clusterversions.config.openshift.io")
+    # Without one it is a cluster of Kubernetes alone, for which other checks are made.
+    if not of_cluster.count and of_cluster.state not in (collection.COMPLETE, collection.ABSENT):
+        problem = of_cluster.message
+        raise CommandError(f"whether there is a ClusterVersion is not known, and nothing was written: {problem}")
+    redaction = collection.Redaction(redact)
+    path = collection.write(collected, folder, now, redaction, archive=archive, kubernetes=kubernetes)
+    click.echo(_summary_text(collected, path))
+
+
+def _words(connection: Connection) -> tuple[str, ...]:
+    """Returns the flags of kubectl that select the same cluster and user."""
+    connection_values = (
+        ("--kubeconfig", connection.kubeconfig),
+        ("--context", connection.context),
+        ("--as", connection.as_user),
+    )
+    return (
+        *(f"{flag}={value}" for flag, value in connection_values if value),
+        *(f"--as-group={group}" for group in connection.as_group),
+    )
+
+
+class _Progress:
+    """Tells on stderr which kind is listed: in place on a terminal, every tenth in a pipe."""
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self._in_place = sys.stderr.isatty()
+
+    def __call__(self, number: int, kind: WantedKind) -> None:
+        text = f"listing kind {number + 1} of {self._total}: {kind.name}"
+        if self._in_place:
+            click.echo(f"\r\x1b[K{text}", err=True, nl=False)
+        elif number % _EVERY == 0:
+            click.echo(text, err=True)
+
+    def end(self) -> None:
+        """Clears the line."""
+        if self._in_place:
+            click.echo("\r\x1b[K", err=True, nl=False)
+
+
+def _summary_text(collected: tuple[CollectedKind, ...], path: Path) -> str:
+    """Returns the text about a finished collection: how much is complete, and what is missing and why."""
+    from runup.facts.collect import ABSENT, COMPLETE
+
+    by_state: dict[str, list[CollectedKind]] = {}
+    for kind in collected:
+        by_state.setdefault(kind.state, []).append(kind)
+    objects = sum(kind.count for kind in collected)
+    lines = [
+        f"{path}: {objects} objects of {len(collected)} kinds, {len(by_state.get(COMPLETE, ()))} of them complete."
+    ]
+    if absent := by_state.pop(ABSENT, []):
+        lines.append(f"The cluster does not have {len(absent)} kinds that checks read.")
+    by_state.pop(COMPLETE, None)
+    for state, kinds in sorted(by_state.items()):
+        lines += [f"{state}: {kind.name}: {kind.message}" for kind in kinds]
+    return "\n".join([*lines, f"Check it: runup preflight run --dump {path}"])

@@ -1,0 +1,158 @@
+"""Renders everything that mentions one risk for `preflight explain`, as text and as data. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import Any
+
+import msgspec
+
+from kubekit.lang.gotext import quote_go
+from kubekit.lang.text import timestamp
+from runup.advice.decide.acceptance import Accepted
+from runup.api.config_v1 import ClusterVersion
+from runup.cli.errors import CommandError
+from runup.cli.preflight.render.finding_texts import resource, risk_data
+from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
+from runup.cli.render.table import wrap_text
+from runup.evaluation.findings import Risk, findings_of_target, known_risk_names, risk_of_report
+from runup.preflight.decide.stored_reports import History
+from runup.report.report import ReportedResource
+
+_MAX_RESOURCES = 20
+_NO_REPORT = "no preflight's report is kept here: `runup preflight run` judges the cluster now"
+SUPPRESS = "no (runup preflight run --suppressions FILE lets it stay, with a reason)"
+
+
+class Explanation(msgspec.Struct, frozen=True):
+    """A risk, with its entry for each target that carries it. `not_asked`: the reason why nothing is known of it."""
+
+    name: str
+    by_target: tuple[tuple[str, Risk], ...]
+    page: str
+    not_asked: str = ""
+
+
+def explain_risk(
+    cluster: ClusterVersion,
+    history: History,
+    name: str,
+    page: str,
+    documented: Sequence[str] = (),
+    accepted: Accepted | None = None,
+) -> Explanation:
+    """Returns all that is known of the risk `name` now.
+
+    Raises CommandError if neither the cluster nor `documented` has the risk.
+    """
+    by_target = tuple(
+        (findings.target, risk)
+        for update in cluster.status.conditional_updates
+        for findings in [
+            findings_of_target(cluster, history, update.release.version, update.release.image, accepted=accepted)
+        ]
+        for risk in findings.risks
+        if _is_about(risk.name, name)
+    )
+    if not by_target and not page:
+        raise CommandError(_unknown_risk_text(cluster, name, documented))
+    return Explanation(name, by_target, page, not_asked=_no_report(history))
+
+
+def explain_from_reports(history: History, name: str, page: str, documented: Sequence[str] = ()) -> Explanation:
+    """Returns what reports alone say of the risk. Raises CommandError if neither they nor `documented` have it."""
+    by_target = tuple(
+        (report.target_version, risk_of_report(risk, report))
+        for report in history.reports
+        for risk in report.risks
+        if _is_about(risk.name, name)
+    )
+    if not by_target and not page:
+        near = get_close_matches(
+            name, [*{risk.name for report in history.reports for risk in report.risks}, *documented], 1
+        )
+        hint = f"; did you mean {quote_go(near[0])}?" if near else ""
+        raise CommandError(f"no risk {quote_go(name)} was found{hint}")
+    return Explanation(name, by_target, page, not_asked=_no_report(history))
+
+
+def _no_report(history: History) -> str:
+    return "" if history.reports else _NO_REPORT
+
+
+def _is_about(found: str, name: str) -> bool:
+    """Returns whether the risk `found` is the risk `name`, or says that its check could not tell.
+
+    Names of one object's risk continue after a hyphen: `MachineConfigPoolPaused-worker`.
+    """
+    return found in (name, f"{name.partition('-')[0]}Unknown")
+
+
+def _unknown_risk_text(cluster: ClusterVersion, name: str, documented: Sequence[str]) -> str:
+    """Returns the error message for a risk that no update has, with the most similar name."""
+    names = known_risk_names(cluster)
+    if near := get_close_matches(name, names, n=1, cutoff=0.6) or get_close_matches(name, documented, n=1, cutoff=0.8):
+        return f"no update of this cluster has a risk {quote_go(name)}; did you mean {quote_go(near[0])}?"
+    known_names = f"there are {', '.join(names)}" if names else "there are none"
+    return f"no update of this cluster has a risk {quote_go(name)}; {known_names}"
+
+
+def explanation(explained: Explanation, screen: Screen = PIPE) -> Drawn:
+    """Returns the explanation as text."""
+    sections = [f"{explained.name}\n"]
+    if explained.not_asked and not explained.by_target:
+        text = f"Whether an update has this risk is not known, {explained.not_asked}"
+        sections += ["\n", wrap_text(text, screen)]
+    elif not explained.by_target:
+        sections.append("\nNo update of this cluster has this risk now.\n")
+    sections += [_target(explained.name, target, risk, screen) for target, risk in explained.by_target]
+    if explained.page:
+        sections += [
+            "\nAbout this risk:\n\n",
+            *(wrap_text(line, screen) for line in explained.page.strip().split("\n")),
+        ]
+    return join_parts(*sections)
+
+
+def _target(asked: str, target: str, risk: Risk, screen: Screen) -> str:
+    """Returns what is known of a risk for one target, a field a line, with its name if another was asked for."""
+    fields = (
+        ("Risk", risk.name if risk.name != asked else ""),
+        ("Severity", risk.severity),
+        ("Applies", f"{risk.applies} ({risk.reason})" if risk.reason else risk.applies),
+        ("Accepted", _acceptance_text(risk)),
+        ("Message", risk.message),
+        ("Fix", risk.fix.strip()),
+        ("Concerns", _resource_lines(risk.resources)),
+        ("Found by", f"the preflight of {target}" if risk.from_preflight else "the update service or the cluster"),
+        ("Since", timestamp(risk.since)),
+        ("More", risk.url),
+    )
+    lines = (wrap_text(text, screen, first=f"  {name + ':':<10}", indent=12) for name, text in fields if text)
+    return f"\nFor {target}:\n" + "".join(lines)
+
+
+def _acceptance_text(risk: Risk) -> str:
+    """Returns whether the risk is accepted, and if not, the command that accepts it."""
+    if not risk.acceptable:
+        return "no: accepting it does not lift it"
+    if not risk.accepted:
+        return SUPPRESS if risk.suppressed_only else f"no (runup upgrade accept {risk.name})"
+    return f"yes; {risk.grown.text}" if risk.grown else "yes"
+
+
+def _resource_lines(resources: tuple[ReportedResource, ...]) -> str:
+    lines = [resource(item) for item in resources[:_MAX_RESOURCES]]
+    omitted = len(resources) - _MAX_RESOURCES
+    return "\n".join([*lines, *([f"and {omitted} more"] if omitted > 0 else [])])
+
+
+def explanation_data(explained: Explanation) -> dict[str, Any]:
+    """Returns the explanation for programs."""
+    return {
+        "name": explained.name,
+        "targets": [{"target": target, **risk_data(risk)} for target, risk in explained.by_target],
+        "page": explained.page or None,
+        **({"notAsked": explained.not_asked} if explained.not_asked and not explained.by_target else {}),
+    }

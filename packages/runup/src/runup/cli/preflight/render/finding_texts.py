@@ -1,0 +1,489 @@
+"""Renders a preflight's findings: the section in `runup upgrade`, the table and verdict of `--wait`, and data. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any
+
+from kubekit.api import codec
+from kubekit.lang.text import timestamp
+from runup.advice.decide.preflight_reasons import OUTDATED
+from runup.api.config_v1 import ClusterVersion
+from runup.cli.preflight.render import cause_texts
+from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
+from runup.cli.render.table import Column, Row, Table, draw_table, wrap_text
+from runup.cli.render.text import Output, age, err, out
+from runup.evaluation.findings import APPLY, COULD_NOT_RUN, UNKNOWN, Findings, Risk, count_risks
+from runup.evaluation.unsupported import why_not_acceptable
+from runup.report.causes import Cause
+from runup.report.report import ReportedCheck, ReportedResource, ReportedStep
+
+_MAX_OBJECTS = 10
+# As many risks as the verdict names where it could name the number of their cause.
+_NAMED = 2
+# The steps of an update by one minor version: control plane and nodes.
+_ONE_MINOR = 2
+STEPS = "The steps, one minor version of the control plane at a time, each with what it is the first to meet:"
+# Remedies that the condition's own message lacks. "Over" as in docs/spec/conditions.md.
+OVER = frozenset({"TargetUnsupported", "OOMKilled", "DeadlineExceeded"})
+AGAIN = "To try once more, end it first: runup upgrade --clear-preflight"
+HEALING = "The operator goes on trying; `runup upgrade` shows how it stands."
+CORRECT = "Ask for another release, or end it: runup upgrade --clear-preflight"
+RESULTS = {0: "Clear", COULD_NOT_RUN: "CouldNotRun", APPLY: "RisksApply", UNKNOWN: "Unknown"}
+
+
+def section(findings: Findings, screen: Screen = PIPE, *, wide: bool = False) -> Iterator[Output]:
+    """Yields what `runup upgrade` prints after oc's own output if a preflight is requested."""
+    yield out(
+        join_parts(
+            "\n", wrap_text(f"Preflight of {findings.target} from {findings.source}: {summary(findings)}", screen)
+        )
+    )
+    shown_risks = risks_shown(findings)
+    if shown_risks and wide:
+        yield out(join_parts("\n", draw_table(risk_table(shown_risks, wide=True, indent=2), screen)))
+    elif shown_risks:
+        listed = cause_texts.listing(
+            cause_texts.report_causes(findings), screen, now=findings.observed, of_dump=findings.of_dump
+        )
+        yield out(join_parts("\n", listed))
+    yield out(join_parts("\n", wrap_text(_hint_text(findings), screen)))
+
+
+def ended_preflight_lines(ended: Sequence[Findings], screen: Screen = PIPE, *, now: datetime) -> Iterator[Output]:
+    """Yields the findings of ended preflights, with their age and how to check again; they block no update."""
+    text = "Ended preflights; what they found may have changed since and holds no update up:"
+    yield out(join_parts("\n", wrap_text(text, screen)))
+    columns = (Column("TARGET"), Column("FOUND THEN", flows=True), Column("AGE"), Column("OBSERVED"))
+    rows = [
+        Row(
+            (
+                target_findings.target,
+                _outdated_names(target_findings),
+                age(target_findings.observed, now),
+                timestamp(target_findings.observed),
+            )
+        )
+        for target_findings in ended
+    ]
+    yield out(join_parts("\n", draw_table(Table(columns, rows, indent=2), screen)))
+    yield out("\nCheck again: runup upgrade --mode=preflight --to=VERSION\n")
+
+
+def _outdated_names(target_findings: Findings) -> str:
+    return ", ".join(risk.name for risk in target_findings.risks if risk.reason == OUTDATED)
+
+
+def _hint_text(findings: Findings) -> str:
+    """Returns what to type next: for details if there are risks, for the update if there are none."""
+    if any(risk.applies != "False" for risk in findings.risks):
+        return (
+            "Every check: runup preflight show -v. Details of one risk: runup preflight explain NAME. End the "
+            "preflight: runup upgrade --clear-preflight"
+        )
+    return "End the preflight: runup upgrade --clear-preflight"
+
+
+def summary(findings: Findings) -> str:
+    """Returns the preflight's state in a few words."""
+    if findings.failed:
+        return f"could not run ({findings.failed.reason}): {findings.failed.message}"
+    if not findings.completed:
+        return findings.running.message if findings.running else "requested"
+    return f"completed; {counted_risks(findings.risks)}"
+
+
+def result(
+    findings: Findings, screen: Screen = PIPE, *, wide: bool = False, whole: bool = False, collect: str = ""
+) -> Drawn:
+    """Returns what `--wait` prints at the end: the result by cause, and the verdict.
+
+    `wide` is the table of risks with all that is known of each instead; `whole` adds that of every risk and check.
+    `collect` is the command that collects what a dump lacks.
+    """
+    shown_risks, report = risks_shown(findings), cause_texts.report_causes(findings)
+    parts = [_result_text(findings, report)]
+    parts += (
+        [f"{len(findings.checks)} {'check' if len(findings.checks) == 1 else 'checks'} done"] if findings.checks else []
+    )
+    parts += [f"as of {timestamp(findings.observed)}"] if findings.observed else []
+    listed = cause_texts.listing(report, screen, now=findings.observed, of_dump=findings.of_dump, collect=collect)
+    tables: list[str] = (
+        [draw_table(risk_table(shown_risks, wide=wide), screen)] if shown_risks and (wide or whole) else []
+    )
+    tables += [draw_table(check_table(findings.checks), screen)] if findings.checks and whole else []
+    return join_parts(
+        "\n",
+        wrap_text(f"Preflight of {findings.target}{_from_source(findings)}: {'; '.join(parts)}", screen),
+        *(("\n", wrap_text(STEPS, screen), planned) if (planned := steps_on(findings, screen)) else ()),
+        *(("\n", listed) if listed and not wide else ()),
+        *(part for table in tables for part in ("\n", table)),
+        "\n",
+        verdict_on(findings, screen),
+    )
+
+
+def _from_source(findings: Findings) -> str:
+    """Returns ` from 1.34.2`; an empty string for manifests, which no version runs yet."""
+    return f" from {findings.source}" if findings.source else ""
+
+
+def steps_on(findings: Findings, screen: Screen = PIPE) -> str:
+    """Returns the table of the update's steps; an empty string if the control plane goes one minor version only."""
+    if len(findings.steps) <= _ONE_MINOR:
+        return ""
+    columns = (Column("STEP"), Column("UPDATE"), Column("TO"), Column("FIRST MEETS", flows=True))
+    rows = [
+        Row((str(number), step.part, step.version, open_risks(findings, step)))
+        for number, step in enumerate(findings.steps, 1)
+    ]
+    return draw_table(Table(columns, rows, indent=2), screen)
+
+
+def open_risks(findings: Findings, step: ReportedStep) -> str:
+    """Returns the names of the step's risks that are open, or `nothing`."""
+    still_open = {risk.name for risk in findings.risks if risk.open}
+    return ", ".join(name for name in step.risks if name in still_open) or "nothing"
+
+
+def _result_text(findings: Findings, report: cause_texts.CauseReport) -> str:
+    """Returns how the preflight stands, in a few words: what applies, or why there is no result."""
+    if not (findings.completed or findings.ended):
+        return f"could not run ({findings.failed.reason})" if findings.failed else "no result yet"
+    applying = sum(risk.open and risk.applies == "True" for risk in findings.risks)
+    number = len([cause for cause in report.applying if any(risk.open for risk in cause.risks)])
+    of_causes = f" for {number} {'cause' if number == 1 else 'causes'}" if 0 < number < applying else ""
+    graver = tuple(risk for risk in findings.risks if risk.applies == "True")
+    text = counted_risks(findings.risks, f"{severity_counts_text(graver)}{of_causes}")
+    return f"{text}{', then' if findings.ended else ''}"
+
+
+def check_table(checks: Sequence[ReportedCheck], *, indent: int = 0) -> Table:
+    """Returns the table of every check: those that apply first, and what is not for this update last."""
+    order = ("Applies", "Unknown", "Clear", "Skipped")
+    rows = [
+        Row((check.result, check.name, check.component, check.message))
+        for check in sorted(checks, key=lambda check: (order.index(check.result), check.name))
+    ]
+    return Table((Column("RESULT"), Column("CHECK", folds=True), Column("COMPONENT"), Column("MESSAGE", flows=True)),
+                 rows, indent)  # fmt: skip
+
+
+def risks_shown(findings: Findings) -> list[Risk]:
+    """Returns the risks that are shown: all but those that are known not to apply."""
+    return [risk for risk in findings.risks if risk.applies != "False"]
+
+
+def verdict(findings: Findings) -> str:
+    """Returns one line with the result and what to do."""
+    return " ".join(verdict_parts(findings))
+
+
+def verdict_on(findings: Findings, screen: Screen) -> Drawn:
+    """Returns the verdict for a terminal: wrapped, with the command unwrapped on its own line so that it can be copied.
+
+    Without a known width it stays on one line.
+    """
+    if screen.width is None:
+        return join_parts(verdict(findings), "\n")
+    text, *command = verdict_parts(findings)
+    return join_parts(wrap_text(text, screen), *(f"  {line}\n" for line in command))
+
+
+def verdict_parts(findings: Findings) -> tuple[str, ...]:
+    """Returns the verdict, and the command that it ends with if there is one."""
+    code = findings.exit_code
+    if findings.ended:
+        text = "Verdict: this preflight has ended; what it found may have changed since. Check again:"
+        return text, f"runup upgrade --mode=preflight --to={findings.target} --wait"
+    if code == COULD_NOT_RUN:
+        if findings.failed is None:
+            return (f"Verdict: the preflight of {findings.target} has no result yet.",)
+        failure = f"{findings.failed.reason}: {_sentence(findings.failed.message)}"
+        return (f"Verdict: the preflight could not run. {failure} {_next_step_text(findings)}",)
+    if code == 0:
+        accepted = count_risks(findings.risks)[2]
+        aside = f" ({accepted} accepted)" if accepted else ""
+        return (
+            "Verdict: nothing stands in the way of an update to "
+            f"{findings.target}{aside}.{_waived_and_grown_text(findings)}",
+        )
+    if not any(risk.open for risk in findings.risks):
+        return _guarded_verdict(findings)
+    # A risk that is Unknown only because the dump lacks objects is not one to accept.
+    named_risks = [risk for risk in findings.risks if risk.open and (risk.applies == "True" or not findings.of_dump)]
+    report = cause_texts.report_causes(findings)
+    refused = _causes_not_acceptable(report)
+    refused_names = {risk.name for cause in refused for risk in cause.risks}
+    # What nobody supports, and what stands under a refusal, is not offered: it has to be fixed.
+    names = [risk.name for risk in named_risks if risk.name not in refused_names and not why_not_acceptable(risk.name)]
+    start = f"Verdict: {_refusals(findings, report, named_risks)}{_waived_and_grown_text(findings)}"
+    if not names:
+        return (start,)
+    if all(risk.suppressed_only for risk in named_risks):
+        return (f"{start} Fix them, or give the reasons why they may stay with --suppressions FILE.",)
+    pronoun = "the others" if len(names) < len(named_risks) else "them"
+    if not findings.takes_names:
+        warned = " --allow-upgrade-with-warnings" if findings.guards else ""
+        command = f"runup upgrade --to={findings.target} --allow-not-recommended{warned}"
+        # Without names to accept there is one flag for all, which is of no use while something refuses the update.
+        return (
+            (f"{start} Fix {pronoun}.",) if len(names) < len(named_risks) else (f"{start} Fix them, or go on:", command)
+        )
+    place_text = ", on the cluster" if findings.of_dump else ""
+    return f"{start} Fix {pronoun}, or accept them by name{place_text}:", f"runup upgrade accept {','.join(names)}"
+
+
+def _causes_not_acceptable(report: cause_texts.CauseReport) -> list[Cause[Risk]]:
+    """Returns the causes for which the operator refuses the update whatever is accepted."""
+    not_accepted = (*report.applying, *report.unknown)
+    return [cause for cause in not_accepted if any(risk.open and not risk.acceptable for risk in cause.risks)]
+
+
+def _guarded_verdict(findings: Findings) -> tuple[str, ...]:
+    """Returns the verdict if only the state of the cluster keeps `--to` from asking for the update."""
+    conditions = ", ".join(f"{guard.type}=True" for guard in findings.guards)
+    text = (
+        f"Verdict: {counted_risks(findings.risks)}, but `--to` refuses while {conditions} (`runup upgrade` says why)."
+    )
+    command = f"runup upgrade --to={findings.target} --allow-upgrade-with-warnings"
+    # Waiting does not help where the update may be what repairs the cluster (docs/decisions/0076).
+    repairs = any(risk.informs for risk in findings.risks)
+    advice = "Go on all the same with:" if repairs else "Wait for that to pass, or go on all the same:"
+    return f"{text}{_waived_and_grown_text(findings)} {advice}", command
+
+
+def _refusals(findings: Findings, report: cause_texts.CauseReport, named_risks: Sequence[Risk]) -> str:
+    """Returns sentences on what acceptance does not lift, on what is not supported, and on when `--to` refuses."""
+    refused = _causes_not_acceptable(report)
+    text = f"{counted_risks(findings.risks)}."
+    if refused:
+        numbers, verb = _numbers_or_names(refused, report)
+        text = f"the update is refused while {numbers} {verb}, accepted or not."
+    refused_names = {risk.name for cause in refused for risk in cause.risks}
+    # What only informs is in the way of nothing.
+    grave = [risk.name for risk in named_risks if risk.name not in refused_names and risk.severity != "info"]
+    unsupported = [name for name in grave if why_not_acceptable(name)]
+    if unsupported:
+        refusal_text = "; ".join(dict.fromkeys(map(why_not_acceptable, unsupported)))
+        text += f" Nobody supports an update with {', '.join(unsupported)}: {refusal_text}."
+    if findings.guards:
+        refusal_text = ", ".join(f"{guard.type}=True" for guard in findings.guards)
+        text += f" `--to` also wants --allow-upgrade-with-warnings while {refusal_text}."
+    return text
+
+
+def _numbers_or_names(refused: Sequence[Cause[Risk]], report: cause_texts.CauseReport) -> tuple[str, str]:
+    """Returns the causes by their numbers, or the risks by name if they are few, with the verb for them."""
+    numbers = [report.number(cause.name) for cause in refused]
+    names = [risk.name for cause in refused for risk in cause.risks if not risk.acceptable]
+    if not all(numbers) or len(names) <= _NAMED or all(len(cause.risks) == 1 for cause in report.applying):
+        return enumeration(names), "applies" if len(names) == 1 else "apply"
+    if len(numbers) > 2 and numbers == list(range(numbers[0], numbers[0] + len(numbers))):
+        return f"causes {numbers[0]} to {numbers[-1]}", "apply"
+    plural = len(numbers) > 1
+    return f"cause{'s' if plural else ''} {enumeration(list(map(str, numbers)))}", "apply" if plural else "applies"
+
+
+def enumeration(items: Sequence[str]) -> str:
+    """Returns `a`, `a and b`, or `a, b and c`."""
+    return " and ".join(text for text in (", ".join(items[:-1]), *items[-1:]) if text)
+
+
+def _waived_and_grown_text(findings: Findings) -> str:
+    """Returns what the reader must know besides: a waived signature, and what accepted risks cover by now."""
+    waived = " Its signature was waived (force): nobody vouches for the image that checked." if findings.waived else ""
+    grown_texts = [f"{risk.name} was {risk.grown.text}" for risk in findings.risks if risk.grown]
+    return f"{waived}{''.join(f' {text}.' for text in grown_texts)}"
+
+
+def _next_step_text(findings: Findings) -> str:
+    """Returns what to do after a preflight that could not run; empty for a cluster of Kubernetes alone."""
+    if findings.kind == "Kubernetes":
+        return ""
+    if findings.failed is not None and findings.failed.reason in OVER:
+        return AGAIN
+    return HEALING if findings.running is not None and findings.running.status == "True" else CORRECT
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
+def counted_risks(risks: tuple[Risk, ...], aside: str = "") -> str:
+    """Returns how many risks apply (`aside` is appended to these), are unknown and are accepted."""
+    applying, unknown, accepted = count_risks(risks)
+    texts = [f"{applying} {'risk applies' if applying == 1 else 'risks apply'}{aside}"] if applying else []
+    texts += [f"{unknown} could not be told"] if unknown else []
+    texts += [f"{accepted} accepted"] if accepted else []
+    informing = sum(1 for risk in risks if risk.informs and not risk.accepted and risk.applies != "False")
+    texts += [f"{informing} {'describes' if informing == 1 else 'describe'} what this may repair"] if informing else []
+    return ", ".join(texts) or "no risks found"
+
+
+def severity_counts_text(risks: tuple[Risk, ...]) -> str:
+    """Returns ` (2 critical, 6 warning)` for the risks that block the update; empty if there are none."""
+    by_name = Counter(risk.severity or "of unknown severity" for risk in risks if risk.open)
+    counts = [
+        f"{by_name[severity]} {severity}" for severity in (*SEVERITIES, "of unknown severity") if by_name[severity]
+    ]
+    return f" ({', '.join(counts)})" if counts else ""
+
+
+SEVERITIES = ("critical", "warning", "info")
+_SEVERITY_STYLES = {"critical": "bold red", "warning": "yellow", "info": "cyan"}
+_STATE_STYLES = {"applies": "bold", "unknown": "magenta", "accepted": "dim"}
+
+
+def state(risk: Risk) -> str:
+    """Returns a risk's state in one word."""
+    if risk.accepted:
+        return "accepted"
+    if risk.informs:
+        return "informs"
+    return {"True": "applies", "False": "clear"}.get(risk.applies, "unknown")
+
+
+_COLUMNS = (
+    Column("SEVERITY", styles=_SEVERITY_STYLES),
+    Column("STATE", styles=_STATE_STYLES),
+    Column("RISK", folds=True),
+    Column("MESSAGE", flows=True),
+)
+
+
+def brief_table(causes: Sequence[Cause[Risk]], *, indent: int = 0) -> Table:
+    """Returns the table of causes while their preflight runs, without severity, which comes with the complete report.
+
+    A cause of several risks has the name of the leading one, and how many there are besides.
+    """
+    rows = [Row((state(cause.lead), cause_texts.name_and_more(cause), cause.words)) for cause in causes]
+    return Table(_COLUMNS[1:], rows, indent)
+
+
+def risk_table(risks: Sequence[Risk], *, wide: bool = False, remedies: bool = True, indent: int = 0) -> Table:
+    """Returns the table of risks, with the remedy below each; `wide` has columns for the remedy and everything else."""
+    columns = _COLUMNS
+    if not wide:
+        rows = [
+            Row(_risk_cells(risk), _remedy_lines(risk) if remedies and is_first else ())
+            for risk, is_first in _with_remedy_shown_once(risks)
+        ]
+        return Table(columns, rows, indent)
+    wide_columns = (
+        Column("FIX", flows=True),
+        Column("OBJECTS", flows=True),
+        Column("REASON"),
+        Column("SINCE"),
+        Column("URL"),
+    )
+    return Table(
+        (*columns, *wide_columns), [Row((*_risk_cells(risk), *_detail_lines(risk))) for risk in risks], indent=indent
+    )
+
+
+def _with_remedy_shown_once(risks: Sequence[Risk]) -> Iterator[tuple[Risk, bool]]:
+    """Yields each risk, and whether its remedy is shown: that for missing objects only where it comes first."""
+    shown_remedies: set[str] = set()
+    for risk in risks:
+        yield risk, not risk.lacking or risk.fix not in shown_remedies
+        shown_remedies.add(risk.fix)
+
+
+def _risk_cells(risk: Risk) -> tuple[str, ...]:
+    return risk.severity, state(risk), risk.name, risk.message
+
+
+def _remedy_lines(risk: Risk) -> tuple[str, ...]:
+    lines = [line for line in risk.fix.strip().splitlines() if line.strip()]
+    fix = tuple(f"{'     ' if line_number else 'Fix: '}{line}" for line_number, line in enumerate(lines))
+    return (*fix, *(["Accepting it does not lift it."] if not risk.acceptable else []), *_grown_text(risk))
+
+
+def _grown_text(risk: Risk) -> tuple[str, ...]:
+    return (f"{risk.grown.text[0].upper()}{risk.grown.text[1:]}",) if risk.grown else ()
+
+
+def _detail_lines(risk: Risk) -> tuple[str, ...]:
+    objects = ", ".join(map(resource, risk.resources[:_MAX_OBJECTS]))
+    remaining = len(risk.resources) - _MAX_OBJECTS
+    objects += f" and {remaining} more" if remaining > 0 else ""
+    return risk.fix.strip(), objects, risk.reason, timestamp(risk.since), risk.url
+
+
+def resource(item: ReportedResource) -> str:
+    """Returns an object as people write it: `Node worker-0`, `Pod apps/db-0`."""
+    return item.text
+
+
+def grown_warnings(findings: Findings) -> Iterator[Output]:
+    """Yields a warning for each accepted risk that covers more than when it was accepted."""
+    for risk in findings.risks:
+        if risk.grown:
+            yield err(f"warning: {risk.name} was {risk.grown.text}\n")
+
+
+def cleared_text(before: ClusterVersion | None) -> str:
+    """Returns what `--clear-preflight` prints; `before` is the ClusterVersion before, None if nothing was requested."""
+    desired = before.spec.desired_update if before else None
+    if desired is None:
+        return "info: No preflight is requested\n"
+    names = ", ".join(risk.name for risk in desired.accept_risks)
+    acceptances_text = f"; accepted risks are kept: {names}" if names else ""
+    return f"Ended the preflight of {desired.version or desired.image}{acceptances_text}\n"
+
+
+def as_data(findings: Findings) -> dict[str, Any]:
+    """Returns the findings for programs, with the exit code that `--wait` would have."""
+    report = cause_texts.report_causes(findings)
+    cause_of = cause_texts.cause_names(report)
+    return {
+        "source": findings.source,
+        "target": findings.target,
+        "image": findings.image,
+        "result": RESULTS[findings.exit_code],
+        "exitCode": findings.exit_code,
+        "observedTime": timestamp(findings.observed) or None,
+        "conditions": codec.to_dict(findings.conditions),
+        "risks": [{**risk_data(risk), "cause": cause_of.get(risk.name)} for risk in findings.risks],
+        "checks": codec.to_dict(findings.checks),
+        "refusedWhile": [guard.type for guard in findings.guards],
+        "signatureWaived": findings.waived,
+        **cause_texts.as_data(report),
+        **(
+            {"clusterKind": findings.kind, "steps": codec.to_dict(findings.steps)}
+            if findings.kind == "Kubernetes"
+            else {}
+        ),
+    }
+
+
+def risk_data(risk: Risk) -> dict[str, Any]:
+    """Returns one risk for programs."""
+    return {
+        "name": risk.name,
+        "applies": risk.applies,
+        "reason": risk.reason,
+        "accepted": risk.accepted,
+        "message": risk.message,
+        "url": risk.url,
+        "remediation": risk.fix,
+        "severity": risk.severity or None,
+        "fromPreflight": risk.from_preflight,
+        "since": timestamp(risk.since) or None,
+        "resources": codec.to_dict(risk.resources),
+        "acceptable": risk.acceptable,
+        "grown": _growth_data(risk),
+        "lacking": list(risk.lacking),
+    }
+
+
+def _growth_data(risk: Risk) -> dict[str, Any] | None:
+    """Returns what the risk has gained since its acceptance as JSON data, None if nothing."""
+    if risk.grown is None:
+        return None
+    since, accepted_at = timestamp(risk.grown.since) or None, timestamp(risk.grown.at) or None
+    objects = {"objects": list(risk.grown.added), "more": risk.grown.more, "since": since}
+    return {**objects, "acceptedFor": risk.grown.accepted_for, "acceptedAt": accepted_at}

@@ -1,0 +1,213 @@
+"""Renders stored reports as the tables of `preflight history` and `preflight compare`, and as data. Pure."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from kubekit.api import codec
+from kubekit.lang.text import timestamp
+from runup.cli.errors import CommandError
+from runup.cli.preflight.render.finding_texts import risk_table
+from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
+from runup.cli.render.table import Column, Row, Table, draw_table, wrap_text
+from runup.cli.render.text import age
+from runup.evaluation.findings import Risk, sort_key
+from runup.preflight.decide.stored_reports import History
+from runup.report.report import Report, ReportedRisk, is_of
+from runup.report.untold import may_be_untold
+
+NONE = "No preflight has reported on this cluster. Ask for one: runup upgrade --mode=preflight --to=VERSION --wait"
+# Objects that came or went, as many as a line names.
+_OBJECTS = 3
+NO_JOBS = "No preflight has reported in this cluster. Make one: runup preflight run --in-cluster"
+
+
+def history(reports_kept: History, screen: Screen = PIPE, *, wide: bool = False, empty_text: str = NONE) -> Drawn:
+    """Returns a table with one line per report, the newest first; `empty_text` is what is said if there is none.
+
+    Accepted is what was when the report was stored.
+    """
+    if not reports_kept.reports:
+        return join_parts(wrap_text(empty_text, screen))
+    columns = tuple(map(Column, ("TARGET", "SOURCE", "STATUS", "APPLY", "UNKNOWN", "ACCEPTED", "CHECKS", "OBSERVED")))
+    columns += (Column("PREFLIGHT"), *((Column("IMAGE"),) if wide else ()))
+    return draw_table(Table(columns, [_table_row(report, wide=wide) for report in reports_kept.reports]), screen)
+
+
+def _table_row(report: Report, *, wide: bool) -> Row:
+    """Returns the table's row of one report; with `wide` it names the image, too."""
+    still_open = [risk for risk in report.risks if risk.name not in report.accepted]
+    applying = sum(1 for risk in still_open if risk.applies == "True")
+    return Row(
+        (
+            report.target_version,
+            report.source_version,
+            f"{report.execution_status}{', signature waived' if report.signature_waived else ''}",
+            str(applying),
+            str(len(still_open) - applying),
+            str(len(report.risks) - len(still_open)),
+            str(len(report.checks)),
+            timestamp(report.observed_time),
+            report.preflight_id,
+            *((report.target_image,) if wide else ()),
+        )
+    )
+
+
+def history_data(stored_history: History) -> list[dict[str, Any]]:
+    """Returns the reports as they are stored."""
+    return [codec.to_dict(report) for report in stored_history.reports]
+
+
+class Comparison(msgspec.Struct, frozen=True):
+    """The comparison of two reports; `both` pairs the two entries of a risk that is in each.
+
+    `names` are what the reports are called where their targets do not tell them apart.
+    """
+
+    before: Report
+    after: Report
+    new: tuple[ReportedRisk, ...]
+    gone: tuple[ReportedRisk, ...]
+    both: tuple[tuple[ReportedRisk, ReportedRisk], ...]
+    names: tuple[str, str] | None = None
+
+    @property
+    def called(self) -> tuple[str, str]:
+        """The two names: their targets, if they have no others."""
+        return self.names or (self.before.target_version, self.after.target_version)
+
+
+def pick(stored_history: History, name: str, source: str) -> Report:
+    """Returns the report of a version (preferably from the running release) or of a preflight ID.
+
+    Raises CommandError if there is none.
+    """
+    fitting = [report for report in stored_history.reports if is_of(report, name)]
+    # False sorts first: a report from the running release is preferred.
+    fitting.sort(key=lambda report: report.source_version != source)
+    if fitting:
+        return fitting[0]
+    if not stored_history.reports:
+        raise CommandError(f"no report of {name}: no preflight has reported on this cluster")
+    targets = ", ".join(report.target_version for report in stored_history.reports)
+    raise CommandError(f"no report of {name}; there are reports of {targets}")
+
+
+def compare(before: Report, after: Report, names: tuple[str, str] | None = None) -> Comparison:
+    """Returns the differences between two reports, by the names of their risks."""
+    before_risks = {risk.name: risk for risk in before.risks}
+    after_risks = {risk.name: risk for risk in after.risks}
+    return Comparison(
+        before,
+        after,
+        new=tuple(after_risks[name] for name in sorted(after_risks.keys() - before_risks.keys())),
+        gone=tuple(before_risks[name] for name in sorted(before_risks.keys() - after_risks.keys())),
+        both=tuple(
+            (before_risks[name], after_risks[name]) for name in sorted(before_risks.keys() & after_risks.keys())
+        ),
+        names=names,
+    )
+
+
+def comparison(
+    compared: Comparison, screen: Screen = PIPE, *, now: datetime | None = None, wide: bool = False
+) -> Drawn:
+    """Returns the comparison as text: counts, new, gone and common risks, and each report's age if `now` is given."""
+    before, after = compared.before, compared.after
+    counts = f"{len(compared.new)} new, {len(compared.gone)} gone, {len(compared.both)} in both"
+    names = compared.called
+    head = f"From {names[0]} to {names[1]}{_updates_compared_text(compared)}: {counts}"
+    aside = [
+        f"warning: the report of {name} is {report.execution_status}: it may lack risks"
+        for name, report in zip(names, (before, after), strict=True)
+        if report.execution_status != "completed"
+    ]
+    return join_parts(
+        *(wrap_text(line, screen) for line in (head, *(_age_texts(compared, now) if now else ()), *aside)),
+        _table_part(f"Only for {names[1]}", [(risk, "") for risk in compared.new], screen, wide=wide),
+        _table_part(
+            f"Only for {names[0]}", [(risk, _doubt_text(compared, risk)) for risk in compared.gone], screen, wide=wide
+        ),
+        _table_part(
+            "For both", [(new, _change_text(old, new, compared)) for old, new in compared.both], screen, wide=wide
+        ),
+    )
+
+
+def _updates_compared_text(compared: Comparison) -> str:
+    """Returns a line that names the updates of the reports, unless the reports' names say it."""
+    before, after = compared.before, compared.after
+    if compared.names is None:
+        return f", as checked on {after.source_version}"
+    updates = [f"{report.source_version} to {report.target_version}" for report in (before, after)]
+    return f" (update from {updates[0]})" if len(set(updates)) == 1 else f" (updates from {' and from '.join(updates)})"
+
+
+def _age_texts(compared: Comparison, now: datetime) -> list[str]:
+    reports = zip(compared.called, (compared.before, compared.after), strict=True)
+    return [f"{name} was checked {age(report.observed_time, now)}" for name, report in reports]
+
+
+def _change_text(risk_after: ReportedRisk, right: ReportedRisk, compared: Comparison) -> str:
+    applies = f"was {risk_after.applies}; " if risk_after.applies != right.applies else ""
+    # Between two targets on one cluster the objects are the same; of two times they are what changed.
+    return applies + (_objects(risk_after, right) if compared.names else "")
+
+
+def _doubt_text(compared: Comparison, risk_before: ReportedRisk) -> str:
+    """Returns that a risk may still be there, if the later report could not tell."""
+    doubted = compared.names is not None and may_be_untold(compared.after, risk_before.name)
+    return "whether it is gone could not be told; " if doubted else ""
+
+
+def _objects(risk_after: ReportedRisk, right: ReportedRisk) -> str:
+    """Returns which objects a risk names that it did not name before, and the other way round."""
+    items_before, items_after = ({item.text for item in risk.resources} for risk in (risk_after, right))
+    changes = (("now also", sorted(items_after - items_before)), ("no longer", sorted(items_before - items_after)))
+    return "".join(f"{label} {_first_items(items)}; " for label, items in changes if items)
+
+
+def _first_items(items: list[str]) -> str:
+    omitted = len(items) - _OBJECTS
+    return ", ".join(items[:_OBJECTS]) + (f" and {omitted} more" if omitted > 0 else "")
+
+
+def _table_part(title: str, risks: list[tuple[ReportedRisk, str]], screen: Screen, *, wide: bool) -> Drawn:
+    if not risks:
+        return join_parts(f"\n{title}: none\n")
+    rows = sorted((replace(_risk(risk), message=note + risk.message) for risk, note in risks), key=sort_key)
+    return join_parts(f"\n{title}:\n", draw_table(risk_table(rows, wide=wide, remedies=False, indent=2), screen))
+
+
+def _risk(risk: ReportedRisk) -> Risk:
+    """Returns a report's risk as the tables expect it, not accepted: today's acceptance does not apply to that time."""
+    return Risk(
+        name=risk.name,
+        applies=risk.applies,
+        accepted=False,
+        message=risk.message,
+        url=risk.url,
+        reason=risk.reason,
+        fix=risk.remediation,
+        severity=risk.severity,
+        resources=risk.resources,
+    )
+
+
+def comparison_data(compared: Comparison) -> dict[str, Any]:
+    """Returns the comparison for programs."""
+    return {
+        "source": compared.after.source_version,
+        "before": compared.called[0],
+        "after": compared.called[1],
+        "new": codec.to_dict(compared.new),
+        "gone": codec.to_dict(compared.gone),
+        "both": [
+            {"name": old.name, "before": codec.to_dict(old), "after": codec.to_dict(new)} for old, new in compared.both
+        ],
+    }

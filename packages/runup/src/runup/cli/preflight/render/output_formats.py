@@ -1,0 +1,250 @@
+"""Renders preflights of one or many clusters as text, one table, Markdown, JUnit, SARIF, HTML or data. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+from xml.etree import ElementTree
+
+from kubekit.lang.text import timestamp
+from runup.cli.preflight.render import cause_texts, finding_texts, preflight_page, step_plan
+from runup.cli.preflight.render.sarif import sarif
+from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
+from runup.cli.render.table import Column, Row, Table, draw_table, wrap_text
+from runup.evaluation.cluster_result import ClusterResult
+from runup.evaluation.findings import APPLY, COULD_NOT_RUN, EXIT_CLEAR, UNKNOWN, Findings, Risk, count_risks
+from runup.report.causes import Cause
+
+_GRAVITY = {"critical": 0, "warning": 1, "": 1, "info": 2}
+# As many missing kinds as a checklist names.
+_MOST_KINDS = 10
+_CONTROL = {code: None for code in range(32) if chr(code) not in "\t\n\r"}
+
+
+def exit_code(findings: Findings, fail_on: str) -> int:
+    """Returns the exit code of `--wait`, restricted by `fail_on`.
+
+    `unknown` counts everything that is open; a severity counts risks that apply and are at least as severe.
+    """
+    code = findings.exit_code
+    if code in (EXIT_CLEAR, COULD_NOT_RUN) or fail_on == "unknown":
+        return code
+    if fail_on == "never":
+        return EXIT_CLEAR
+    limit = _GRAVITY[fail_on]
+    applying = (risk for risk in findings.risks if risk.open and risk.applies == "True")
+    return APPLY if any(_GRAVITY.get(risk.severity, 1) <= limit for risk in applying) else EXIT_CLEAR
+
+
+def worst_code(codes: Iterable[int]) -> int:
+    """Returns the worst exit code of several clusters: could not run, then risks apply, then something unknown."""
+    distinct = set(codes)
+    return next((code for code in (COULD_NOT_RUN, APPLY, UNKNOWN) if code in distinct), EXIT_CLEAR)
+
+
+def text(cluster_result: ClusterResult, screen: Screen = PIPE, *, whole: bool = False) -> Drawn:
+    """Returns one cluster's result as `--wait` prints it; for a dump, also how to collect what it lacks.
+
+    `whole` adds every risk, every check, and every kind that the dump lacks.
+    """
+    result = Drawn(
+        finding_texts.result(cluster_result.findings, screen, whole=whole, collect=cluster_result.collect).removeprefix(
+            "\n"
+        )
+    )
+    # Otherwise the kinds are named, and the command is given, where it is told what could not be.
+    told_above = any(risk.lacking and not risk.accepted for risk in cluster_result.findings.risks)
+    if not cluster_result.lacking or (told_above and not whole):
+        return result
+    explanation, *command = _collection_advice(cluster_result, whole=whole)
+    return join_parts(result, "\n", wrap_text(explanation, screen), *(f"  {line}\n" for line in command))
+
+
+def _collection_advice(cluster_result: ClusterResult, *, whole: bool) -> tuple[str, ...]:
+    """Returns the text about kinds that the dump lacks, and the command that collects them if there is one."""
+    several = len(cluster_result.lacking) > 1
+    kinds, pronoun = ("kinds", "them") if several else ("kind", "it")
+    text = f"The dump does not have all of {len(cluster_result.lacking)} {kinds} that checks read which could not tell"
+    lacking_text = ", ".join(cluster_result.lacking)
+    if cluster_result.collect:
+        text += f": {lacking_text}" if whole else ""
+        return f"{text}. Where the cluster can be reached, collect a dump that has {pronoun}:", cluster_result.collect
+    return (f"{text}: {lacking_text}. Collect {pronoun}, too.",)
+
+
+def table_of(results: Sequence[ClusterResult], screen: Screen = PIPE) -> Iterator[Drawn]:
+    """Yields a table with one line per cluster."""
+    columns = (
+        Column("CLUSTER"),
+        Column("FROM"),
+        Column("TO"),
+        Column("RESULT"),
+        Column("APPLY"),
+        Column("UNKNOWN"),
+        Column("ACCEPTED"),
+        Column("GRAVEST", flows=True),
+    )
+    yield draw_table(Table(columns, [Row(_line(cluster_result)) for cluster_result in results]), screen)
+
+
+def _line(cluster_result: ClusterResult) -> tuple[str, ...]:
+    """Returns the cells of one cluster's row in the table."""
+    findings = cluster_result.findings
+    result = finding_texts.RESULTS[findings.exit_code]
+    if findings.exit_code == COULD_NOT_RUN:
+        problem = findings.failed.message if findings.failed else ""
+        return cluster_result.name, findings.source, findings.target, result, "", "", "", problem.partition("\n")[0]
+    numbers = tuple(map(str, count_risks(findings.risks)))
+    gravest = [risk.name for risk in findings.risks if risk.open and risk.applies == "True"][:3]
+    return cluster_result.name, findings.source, findings.target, result, *numbers, ", ".join(gravest)
+
+
+def data(cluster_result: ClusterResult) -> dict[str, Any]:
+    """Returns the machine form, with the cluster's name."""
+    lacking = {"lacking": list(cluster_result.lacking)} if cluster_result.lacking else {}
+    return {"cluster": cluster_result.name, **finding_texts.as_data(cluster_result.findings), **lacking}
+
+
+def markdown(results: Sequence[ClusterResult]) -> str:
+    """Returns a Markdown checklist for each cluster: open risks, and accepted ones ticked."""
+    return "\n".join(line for cluster_result in results for line in _markdown(cluster_result)) + "\n"
+
+
+def _markdown(cluster_result: ClusterResult) -> Iterator[str]:
+    """Yields the lines of the Markdown form for one cluster."""
+    findings = cluster_result.findings
+    if not findings.completed:
+        yield f"# {plain(cluster_result.name)}: could not be judged\n"
+        yield f"{plain(findings.failed.message) if findings.failed else ''}\n"
+        return
+    yield f"# {plain(cluster_result.name)}: {findings.source} to {findings.target}\n"
+    report = cause_texts.report_causes(findings)
+    yield f"{plain(finding_texts.counted_risks(findings.risks))}, as of {timestamp(findings.observed)}.\n"
+    if finding_texts.steps_on(findings):
+        yield f"{finding_texts.STEPS}\n"
+        for number, step in enumerate(findings.steps, 1):
+            yield f"{number}. {step.part} to {step.version}: {plain(finding_texts.open_risks(findings, step))}"
+        yield ""
+    for cause in report.all_causes:
+        yield from _markdown_cause(cause)
+    if report.missing.risks:
+        yield f"\n{plain(cause_texts.missing_text(report.missing, of_dump=findings.of_dump, named_count=_MOST_KINDS))}"
+        yield f"Unknown: {', '.join(risk.name for risk in report.missing.risks)}."
+    if findings.steps:
+        yield "\n## The plan"
+        for number, planned in enumerate(step_plan.plan(findings), 1):
+            yield f"\n{number}. {planned.title}"
+            yield from (f"   - [ ] {plain(item)}" for item in planned.items)
+    clear = [check.name for check in findings.checks if check.result == "Clear"]
+    skipped = [check.name for check in findings.checks if check.result == "Skipped"]
+    yield f"\nClear: {', '.join(clear) or 'none'}."
+    yield f"Not for this update: {', '.join(skipped) or 'none'}.\n"
+
+
+def _markdown_cause(cause: Cause[Risk]) -> Iterator[str]:
+    """Yields the entry of a cause; its other risks are entries below it, in full only with a remedy of their own."""
+    if cause.node:
+        box = "x" if all(risk.accepted for risk in cause.risks) else " "
+        yield f"- [{box}] **{plain(cause.words)}** ({cause.severity or 'unknown severity'})"
+        yield f"  Fix: {plain(cause_texts.fix_of(cause))}"
+    else:
+        yield from _markdown_risk(cause.lead)
+    for risk in cause.beside:
+        yield from _markdown_risk(risk, indent="  ")
+    for risk in (*([cause.lead] if cause.node else []), *cause.follows):
+        yield from _markdown_risk(risk, indent="  ", follows=True)
+
+
+def _markdown_risk(risk: Risk, *, indent: str = "", follows: bool = False) -> Iterator[str]:
+    """Yields a risk as an item of a Markdown task list, with its remedy."""
+    # A ticked box of a Markdown task list: nothing is left to do about the risk.
+    box = "x" if risk.accepted else " "
+    gravity = risk.severity or "unknown severity"
+    message_text = "" if follows else f": {plain(risk.message)}"
+    yield f"{indent}- [{box}] **{risk.name}** ({gravity}, {finding_texts.state(risk)}){message_text}"
+    if risk.fix and not follows:
+        yield f"{indent}  Fix: {plain(risk.fix)}"
+    if risk.because:
+        yield f"{indent}  Why it may stay: {plain(risk.because)}"
+
+
+def plain(text: str) -> str:
+    """Returns untrusted text on one line with its Markdown characters escaped."""
+    line = " ".join(text.split())
+    return "".join(f"\\{char}" if char in "\\*_[]<>#|`" else char for char in line)
+
+
+def junit(results: Sequence[ClusterResult]) -> str:
+    """Returns JUnit XML: one suite per cluster, one case for each risk shown and for each check that is clear."""
+    suites = ElementTree.Element("testsuites", name="runup preflight")
+    for cluster_result in results:
+        _suite(suites, cluster_result)
+    ElementTree.indent(suites)
+    return ElementTree.tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _suite(parent: ElementTree.Element, cluster_result: ClusterResult) -> None:
+    """Adds a test suite in JUnit's XML for one cluster: a failure for each risk, an error if it could not be judged."""
+    suite = ElementTree.SubElement(
+        parent, "testsuite", name=_xml(f"{cluster_result.name}: {cluster_result.findings.target}")
+    )
+    numbers = dict.fromkeys(("tests", "failures", "errors", "skipped"), 0)
+
+    def case(name: str, kind: str = "", message: str = "", details: str = "") -> None:
+        """Adds a test case to the JUnit suite; `kind` is failure, error, skipped, or empty for a passed one."""
+        element = ElementTree.SubElement(suite, "testcase", classname=_xml(cluster_result.name), name=name)
+        numbers["tests"] += 1
+        if kind:
+            numbers[{"failure": "failures", "error": "errors", "skipped": "skipped"}[kind]] += 1
+            ElementTree.SubElement(element, kind, message=_xml(message)).text = _xml(details)
+
+    if not cluster_result.findings.completed:
+        case(
+            "preflight",
+            "error",
+            cluster_result.findings.failed.message if cluster_result.findings.failed else "no result",
+        )
+    report = cause_texts.report_causes(cluster_result.findings)
+    for cause in report.all_causes:
+        for risk in cause.risks:
+            kind = "skipped" if risk.accepted else "failure" if risk.applies == "True" else "error"
+            risk_message = f"accepted: {risk.because}" if risk.accepted else risk.message
+            case(risk.name, kind, risk_message, _details(risk, cause))
+    for risk in report.missing.risks:
+        case(risk.name, "error", f"not all could be read: {', '.join(risk.lacking)}", risk.message)
+    for check in cluster_result.findings.checks:
+        if check.result == "Clear":
+            case(check.name)
+        elif check.result == "Skipped":
+            case(check.name, "skipped", check.message)
+    for key, number in numbers.items():
+        suite.set(key, str(number))
+
+
+def _xml(text: str) -> str:
+    """Returns the text without the control characters that XML cannot hold."""
+    return text.translate(_CONTROL)
+
+
+def _details(risk: Risk, cause: Cause[Risk]) -> str:
+    """Returns the remedy, below the cause if that is another risk or a node."""
+    cause_text = f"Cause: {cause.words}" if cause.node else f"Cause: {cause.name}" if cause.lead is not risk else ""
+    fix = cause_texts.fix_of(cause) if cause.node else risk.fix
+    return "\n".join(text for text in (cause_text, fix) if text)
+
+
+def html(results: Sequence[ClusterResult]) -> str:
+    """Returns the page of the first cluster; the command rejects this form for several clusters."""
+    first_result = results[0]
+    return preflight_page.page(
+        first_result.findings, first_result.findings.observed or first_result.tried, cluster=first_result.name
+    )
+
+
+FORMS: dict[str, Callable[[Sequence[ClusterResult]], str]] = {
+    "junit": junit,
+    "sarif": sarif,
+    "markdown": markdown,
+    "html": html,
+    "plan": step_plan.text,
+}

@@ -1,0 +1,303 @@
+"""Renders a preflight's findings as one self-contained HTML page. Pure.
+
+Causes come in the order in which they stop the update, each with its risks and a folded explanation. After them come
+what could not be told, the accepted risks with their reasons, and every check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+
+from runup.checks import risk_pages
+from runup.checks.decide.kubernetes_words import page_for_kubernetes
+from runup.cli.preflight.render.cause_texts import CauseReport, fix_of, missing_text, report_causes, short_kinds
+from runup.cli.preflight.render.finding_texts import (
+    STEPS,
+    open_risks,
+    resource,
+    severity_counts_text,
+    state,
+    steps_on,
+    verdict_parts,
+)
+from runup.cli.preflight.render.step_plan import plan
+from runup.cli.render.html.document import document
+from runup.cli.render.html.markup import Child, Markup, el, join, link
+from runup.cli.render.html.parts import BAD, BUSY, GOOD, IDLE, WARN, badge, facts, grid, minute_text
+from runup.cli.render.html.prose import markdown, prose
+from runup.evaluation.findings import APPLY, COULD_NOT_RUN, EXIT_CLEAR, UNKNOWN, Findings, Risk, count_risks
+from runup.evaluation.unsupported import why_not_acceptable
+from runup.report import documentation
+from runup.report.causes import Cause
+from runup.report.report import ReportedCheck
+
+_TONES = {"critical": BAD, "warning": WARN, "info": BUSY, "": WARN}
+_RESULT_TONES = {"Applies": BAD, "Unknown": WARN, "Clear": GOOD, "Skipped": IDLE}
+_NO_WHY = "No reason was recorded. Give one: runup upgrade accept {name} --reason TEXT"
+_SHOWN = 20
+# A box to tick off on paper: the page has no form.
+BOX = "\u2610"
+_LONG = 6
+
+
+def page(
+    findings: Findings,
+    now: datetime,
+    *,
+    cluster: str = "",
+    explain: Callable[[str], str] = risk_pages.find,
+    extra_section: Markup | None = None,
+) -> str:
+    """Returns the page of `findings`, as of `now`; `explain` returns the documentation of a risk, in Markdown.
+
+    `extra_section` is a section that a command adds at the end.
+    """
+    body = join(page_body(findings, explain), extra_section)
+    return document(f"Preflight of {findings.target}", body, now=now, cluster=cluster)
+
+
+def page_body(findings: Findings, find_page: Callable[[str], str] = risk_pages.find) -> Markup:
+    """Returns the body of the page; `find_page` returns the documentation of a risk, in Markdown."""
+    explain = (lambda name: page_for_kubernetes(find_page(name))) if findings.kind == "Kubernetes" else find_page
+    report = report_causes(findings)
+    return join(
+        _head(findings),
+        _steps(findings) if steps_on(findings) else None,
+        _titled_section(
+            "What was found", [_cause(cause, explain, number) for number, cause in enumerate(report.applying, 1)]
+        ),
+        _unknown_section(report, explain, of_dump=findings.of_dump),
+        _titled_section("Accepted", [_cause(cause, explain) for cause in report.accepted]),
+        _plan(findings) if findings.steps else None,
+        _checks(findings.checks) if findings.checks else None,
+    )
+
+
+def _unknown_section(report: CauseReport, explain: Callable[[str], str], *, of_dump: bool) -> Markup | None:
+    """Returns the section on what is unknown: the missing kinds once for all risks, then the risks that lacked none."""
+    cards = [_missing_card(report, of_dump=of_dump)] if report.missing.risks else []
+    return _titled_section("What could not be told", [*cards, *(_cause(cause, explain) for cause in report.unknown)])
+
+
+def _missing_card(report: CauseReport, *, of_dump: bool) -> Markup:
+    """Returns the card about risks that are unknown for lack of objects."""
+    absent = report.missing
+    lines = (
+        el("tr", el("th", risk.name, scope="row"), el("td", ", ".join(short_kinds(risk.lacking)), class_="wide"))
+        for risk in absent.risks
+    )
+    return el(
+        "article",
+        el("p", missing_text(absent, of_dump=of_dump, named_count=len(absent.kinds)), class_="body"),
+        el(
+            "details",
+            el("summary", "Risks that could not be told"),
+            grid("Each risk, and the kinds it lacked", ("Risk", "Kinds"), lines),
+        ),
+        class_=f"card issue {WARN} long",
+    )
+
+
+def _head(findings: Findings) -> Markup:
+    """Returns the head of the page: source and target, result, verdict and its command."""
+    # The command is shown apart from the text, so that it can be copied.
+    text, *command = verdict_parts(findings)
+    return el(
+        "section",
+        el(
+            "div",
+            el("h1", f"Preflight of {findings.target} from {findings.source}"),
+            badge(*_result(findings)),
+            class_="head",
+        ),
+        el("p", text),
+        el("pre", el("code", command[0])) if command else None,
+        facts(_facts(findings)),
+        el("p", f"Release image: {findings.image}", class_="faint name") if findings.image else None,
+        class_="card",
+    )
+
+
+def _steps(findings: Findings) -> Markup:
+    """Returns the table of steps, each with the open risks that it is the first to meet."""
+    lines = (
+        el(
+            "tr",
+            el("th", f"{step.part} to {step.version}", scope="row"),
+            el("td", open_risks(findings, step), class_="wide"),
+        )
+        for step in findings.steps
+    )
+    return el("section", el("h2", "Steps"), el("div", grid(STEPS, ("Step", "First meets"), lines), class_="card long"))
+
+
+def _plan(findings: Findings) -> Markup:
+    """Returns the plan of the update, with boxes to tick off on screen or paper."""
+    steps = (
+        el(
+            "article",
+            el("h3", f"{number}. {step.title}"),
+            el("ul", *(el("li", f"{BOX} ", prose(item)) for item in step.items)),
+            class_="card long",
+        )
+        for number, step in enumerate(plan(findings), 1)
+    )
+    return el("section", el("h2", "The plan"), *steps)
+
+
+def _result(findings: Findings) -> tuple[str, str]:
+    """Returns the words and the tone of the result's badge."""
+    code = findings.exit_code
+    if findings.ended:
+        return "Ended", WARN
+    if code == COULD_NOT_RUN:
+        return ("Could not run", BAD) if findings.failed else ("No result yet", BUSY)
+    return {EXIT_CLEAR: ("Nothing in the way", GOOD), APPLY: ("Risks apply", BAD), UNKNOWN: ("Not all known", WARN)}[
+        code
+    ]
+
+
+def _facts(findings: Findings) -> Iterable[tuple[str, Child]]:
+    """Yields the facts below the verdict: what is in the way, how much was checked, and when."""
+    if findings.waived:
+        yield "Signature", "waived (force): nobody vouches for the image that checked"
+    if any(risk.open for risk in findings.risks):
+        applying = tuple(risk for risk in findings.risks if risk.applies == "True")
+        unknown = count_risks(findings.risks)[1]
+        counts = (severity_counts_text(applying).strip(" ()"), f"{unknown} not known" if unknown else "")
+        yield "In the way", "; ".join(text for text in counts if text)
+    checks_run = sum(check.result != "Skipped" for check in findings.checks)
+    skipped = len(findings.checks) - checks_run
+    yield (
+        "Checks",
+        (f"{checks_run} done" + (f", {skipped} not for this update" if skipped else "")) if findings.checks else "",
+    )
+    yield "Checked", minute_text(findings.observed) if findings.observed else ""
+
+
+def _titled_section(title: str, cards: Sequence[Markup]) -> Markup | None:
+    return el("section", el("h2", f"{title} ({len(cards)})"), *cards) if cards else None
+
+
+def _cause(cause: Cause[Risk], explain: Callable[[str], str], number: int = 0) -> Markup:
+    """Returns the card of a cause: its own words first, then the risks about the same object, then what follows."""
+    settled = all(risk.accepted for risk in cause.risks)
+    tone = IDLE if settled else _TONES.get(cause.severity, WARN)
+    grave = badge(cause.severity, _TONES[cause.severity]) if cause.severity in _TONES and cause.severity else None
+    title = f"Node {cause.node}" if cause.node else cause.name
+    lead = (
+        el("dl", *_definition_row("Remedy", prose(fix_of(cause))), class_="rows")
+        if cause.node
+        else facts_of(cause.lead)
+    )
+    return el(
+        "article",
+        el(
+            "div",
+            el("h3", f"{number}. {title}" if number else title),
+            _risk_badges(cause.lead, tone, grave),
+            class_="head",
+        ),
+        el("p", prose(cause.words), class_="body"),
+        lead,
+        *(_risk_beside(risk) for risk in cause.beside),
+        _risks_that_follow(cause),
+        _explanation(cause.lead.name, explain),
+        # In print, a long card may break across pages rather than leave half a page empty.
+        class_=f"card issue {tone}{' long' if len(cause.lead.resources) > _LONG or len(cause.risks) > 1 else ''}",
+    )
+
+
+def _risk_badges(risk: Risk, tone: str, grave: Markup | None) -> Markup:
+    return el("span", badge(state(risk), tone), grave)
+
+
+def _risk_beside(risk: Risk) -> Markup:
+    return join(el("h4", risk.name), el("p", prose(risk.message), class_="body"), facts_of(risk))
+
+
+def _risks_that_follow(cause: Cause[Risk]) -> Markup | None:
+    """Returns the risks that go away with the cause, folded: each with its message, and how it is accepted."""
+    followers = (*([cause.lead] if cause.node else []), *cause.follows)
+    if not followers:
+        return None
+    items = (
+        el("div", el("h4", risk.name), el("p", prose(risk.message), class_="body"), facts_of(risk))
+        for risk in followers
+    )
+    followers_text = "1 risk follows" if len(followers) == 1 else f"{len(followers)} risks follow"
+    names = ", ".join(risk.name for risk in followers)
+    return el("details", el("summary", f"{followers_text} from it: {names}"), *items)
+
+
+def _explanation(name: str, explain: Callable[[str], str]) -> Markup | None:
+    """Returns the documentation of the risk, folded."""
+    explained = explain(name)
+    # On paper it is left out: it would be longer than what was found.
+    return (
+        el("details", el("summary", "What this risk means"), markdown(explained), class_="about") if explained else None
+    )
+
+
+def _definition_row(name: str, value: Child) -> tuple[Markup, Markup]:
+    return el("dt", name), el("dd", value)
+
+
+def facts_of(risk: Risk) -> Markup:
+    """Returns a list with the remedy, the evidence and how to accept the risk, or why it was accepted."""
+    rows: list[tuple[str, Child]] = []
+    if risk.accepted:
+        rows.append(("Why accepted", risk.because or _NO_WHY.format(name=risk.name)))
+    rows += [
+        ("Remedy", prose(risk.fix.strip()) if risk.fix.strip() else ""),
+        ("Evidence", _objects(risk)),
+        ("Found by", _found_by(risk)),
+        # The placeholder is nobody's address; the explanation is in the page.
+        ("Read on", link(risk.url, risk.url) if risk.url and not risk.url.startswith(documentation.BUILT_IN) else ""),
+    ]
+    if risk.grown:
+        rows.insert(1, ("Covers more", f"{risk.grown.text[0].upper()}{risk.grown.text[1:]}"))
+    if not risk.acceptable:
+        rows.append(("Accept it", "Accepting it does not lift it."))
+    elif not risk.accepted and risk.severity != "info" and (unsupported := why_not_acceptable(risk.name)):
+        rows.append(("Accept it", f"Nobody supports an update with it: {unsupported}."))
+    elif not risk.accepted and risk.suppressed_only:
+        rows.append(("Let it stay", el("code", "runup preflight run --suppressions FILE")))
+    elif not risk.accepted:
+        rows.append(("Accept it", el("code", f"runup upgrade accept {risk.name}")))
+    return el("dl", *(cell for name, value in rows if value for cell in _definition_row(name, value)), class_="rows")
+
+
+def _found_by(risk: Risk) -> str:
+    finder = "the preflight" if risk.from_preflight else "the update service or the cluster"
+    return ", ".join(
+        text for text in (finder, risk.reason, f"since {minute_text(risk.since)}" if risk.since else "") if text
+    )
+
+
+def _objects(risk: Risk) -> Markup | None:
+    """Returns the objects that the check named; a long list ends with the number of further ones."""
+    if not risk.resources:
+        return None
+    remaining = len(risk.resources) - _SHOWN
+    items = [el("li", resource(item)) for item in risk.resources[:_SHOWN]]
+    return el("ul", *items, el("li", f"and {remaining} more") if remaining > 0 else None)
+
+
+def _checks(checks: Sequence[ReportedCheck]) -> Markup:
+    """Returns the table of all checks, those that found something first."""
+    order = tuple(_RESULT_TONES)
+    ordered = sorted(checks, key=lambda check: (order.index(check.result), check.name))
+    lines = (
+        el(
+            "tr",
+            el("td", badge(check.result, _RESULT_TONES[check.result])),
+            el("th", check.name, scope="row"),
+            el("td", check.message, class_="wide"),
+            el("td", check.component),
+        )
+        for check in ordered
+    )
+    table = grid("Every check of the release, and what it came to", ("Result", "Check", "Message", "Component"), lines)
+    return el("section", el("h2", f"Checks ({len(checks)})"), el("div", table, class_="card long"))

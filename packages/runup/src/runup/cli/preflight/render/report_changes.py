@@ -1,0 +1,111 @@
+"""Renders the risks that are new or gone since a baseline as Markdown, for a comment on a pull request. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from runup.cli.preflight.render.output_formats import plain
+from runup.evaluation import baseline as baselines
+from runup.evaluation.baseline import Baseline
+from runup.evaluation.cluster_result import ClusterResult
+from runup.evaluation.findings import COULD_NOT_RUN, Risk
+from runup.report.untold import is_untold
+
+# The number of clusters that a line names.
+_MAX_NAMED_CLUSTERS = 5
+_SEVERITIES = ("critical", "warning", "info")
+
+
+def markdown(results: Sequence[ClusterResult], baseline: Baseline) -> str:
+    """Returns what the clusters have that the baseline does not, and the other way round.
+
+    `results` have what the baseline knows marked as accepted.
+    """
+    evaluated_results = [
+        cluster_result for cluster_result in results if cluster_result.findings.exit_code != COULD_NOT_RUN
+    ]
+    failed = [cluster_result for cluster_result in results if cluster_result.findings.exit_code == COULD_NOT_RUN]
+    new = _by_risk(
+        (cluster_result.name, risk)
+        for cluster_result in evaluated_results
+        for risk in cluster_result.findings.risks
+        if risk.open
+    )
+    missing_by_name: dict[str, list[str]] = defaultdict(list)
+    doubtful: dict[str, list[str]] = defaultdict(list)
+    for cluster_result in evaluated_results:
+        for name in _missing(cluster_result, baseline, alone=len(results) == 1):
+            in_doubt = is_untold(
+                name, (risk.name for risk in cluster_result.findings.risks), cluster_result.findings.checks
+            )
+            (doubtful if in_doubt else missing_by_name)[name].append(cluster_result.name)
+    return "\n".join(_markdown(results, new, missing_by_name, doubtful, failed, baseline.name)) + "\n"
+
+
+def _missing(cluster_result: ClusterResult, baseline: Baseline, *, alone: bool) -> list[str]:
+    now = {risk.name for risk in cluster_result.findings.risks if risk.applies != "False"}
+    in_baseline = baselines.baseline_of_cluster(baseline, cluster_result.name, alone=alone)
+    return sorted(name for name, applies in in_baseline.items() if applies != "False" and name not in now)
+
+
+def _by_risk(pairs: Iterator[tuple[str, Risk]]) -> list[list[tuple[str, Risk]]]:
+    """Returns the clusters of each risk: risks that apply before unknown ones, the gravest first."""
+    pairs_by_risk: dict[tuple[str, str], list[tuple[str, Risk]]] = defaultdict(list)
+    for cluster_name, risk in pairs:
+        pairs_by_risk[risk.name, risk.applies].append((cluster_name, risk))
+    return sorted(pairs_by_risk.values(), key=lambda group: _sort_key(group[0][1]))
+
+
+def _sort_key(risk: Risk) -> tuple[bool, int, str]:
+    grade = _SEVERITIES.index(risk.severity) if risk.severity in _SEVERITIES else 1
+    return risk.applies != "True", grade, risk.name
+
+
+def _markdown(
+    results: Sequence[ClusterResult],
+    new: Sequence[Sequence[tuple[str, Risk]]],
+    missing_by_name: dict[str, list[str]],
+    doubtful: dict[str, list[str]],
+    failed: Sequence[ClusterResult],
+    name: str,
+) -> Iterator[str]:
+    """Yields the lines of a pull request's comment: risks that are new, gone or doubtful since the baseline."""
+    total = len(results)
+    targets = sorted({cluster_result.findings.target for cluster_result in results if cluster_result.findings.target})
+    of = f" of {', '.join(targets)}" if targets else ""
+    lines = [
+        f"{len(new)} new",
+        f"{len(missing_by_name)} gone",
+        *([f"{len(failed)} could not be judged"] if failed else []),
+    ]
+    yield f"## Preflight{of}: {', '.join(lines)}\n"
+    yield f"Since {plain(name)}, for {total} {'cluster' if total == 1 else 'clusters'}.\n"
+    for pairs in new:
+        risk = pairs[0][1]
+        certainty = f"({risk.severity or 'unknown severity'})" if risk.applies == "True" else "could not be told"
+        yield (
+            f"- [ ] new: **{plain(risk.name)}** "
+            f"{certainty}{_clusters_text([cluster_name for cluster_name, _ in pairs], total)}"
+        )
+        if risk.applies == "True":
+            cluster_prefix = f"{plain(pairs[0][0])}: " if len(pairs) > 1 else ""
+            yield f"  {cluster_prefix}{plain(risk.message)}"
+            if risk.fix:
+                yield f"  Fix: {plain(risk.fix)}"
+    for label, risks in (("gone", missing_by_name), ("not told this time, so perhaps not gone", doubtful)):
+        for risk_name in sorted(risks):
+            box = "x" if label == "gone" else " "
+            yield f"- [{box}] {label}: {plain(risk_name)}{_clusters_text(risks[risk_name], total)}"
+    for cluster_result in failed:
+        problem = cluster_result.findings.failed.message if cluster_result.findings.failed else "it has no result yet"
+        yield f"- [ ] could not be judged: **{plain(cluster_result.name)}**: {plain(problem)}"
+
+
+def _clusters_text(clusters: Sequence[str], total: int) -> str:
+    """Returns how many clusters have the risk, and the first of their names; empty if only one was judged at all."""
+    if total == 1:
+        return ""
+    omitted = len(clusters) - _MAX_NAMED_CLUSTERS
+    names = ", ".join(map(plain, clusters[:_MAX_NAMED_CLUSTERS])) + (f" and {omitted} more" if omitted > 0 else "")
+    return f": {len(clusters)} of {total}: {names}"

@@ -1,0 +1,128 @@
+"""Renders preflights as SARIF 2.1.0, as code-scanning services take it. Pure.
+
+Such services require a physical location for each result: the object's file in the dump, or the dump itself for a
+result without objects. A live cluster has no files, and its results have logical locations alone
+(https://docs.github.com/en/code-security/code-scanning/integrating-with-code-scanning/sarif-support-for-code-scanning).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from runup import __version__
+from runup.cli.preflight.render import cause_texts, finding_texts
+from runup.evaluation.cluster_result import ClusterResult
+from runup.evaluation.findings import Risk
+from runup.facts.dump_places import Place
+from runup.report import documentation
+
+_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+_LEVELS = {"critical": "error", "warning": "warning", "": "warning", "info": "note"}
+_PRIORITIES = {"error": "error", "warning": "warning", "note": "recommendation"}
+# A result shows ten of its locations at most; more would only make the file long.
+_LOCATIONS = 10
+_PRINT_LENGTH = 32
+
+
+def sarif(results: Sequence[ClusterResult]) -> str:
+    """Returns one run: a rule for each name of a risk, and a result for each risk of each cluster, by cause."""
+    rules: dict[str, Risk] = {}
+    for cluster_result in results:
+        for risk in finding_texts.risks_shown(cluster_result.findings):
+            rules.setdefault(risk.name, risk)
+    rule_indexes = {name: index for index, name in enumerate(rules)}
+    run = {
+        "tool": {
+            "driver": {
+                "name": "runup",
+                "version": __version__,
+                "rules": [_rule_of(risk) for risk in rules.values()],
+            }
+        },
+        # Uploads of the same category replace each other.
+        "automationDetails": {"id": "runup-preflight/"},
+        "columnKind": "utf16CodeUnits",
+        "invocations": [_invocation_of(cluster_result) for cluster_result in results],
+        "results": [
+            sarif_result for cluster_result in results for sarif_result in _results_of(cluster_result, rule_indexes)
+        ],
+    }
+    return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
+
+
+def _invocation_of(cluster_result: ClusterResult) -> dict[str, Any]:
+    """Returns SARIF's invocation of one cluster: whether it was judged, or why not."""
+    if cluster_result.findings.completed:
+        return {"executionSuccessful": True}
+    problem = cluster_result.findings.failed.message if cluster_result.findings.failed else "no result"
+    note = {"level": "error", "message": {"text": f"{cluster_result.name}: {problem}"}}
+    return {"executionSuccessful": False, "toolExecutionNotifications": [note]}
+
+
+def _rule_of(risk: Risk) -> dict[str, Any]:
+    """Returns the SARIF rule of a risk."""
+    level = _LEVELS.get(risk.severity, "warning")
+    linked = risk.url and not risk.url.startswith(documentation.BUILT_IN)
+    return {
+        "id": risk.name,
+        "shortDescription": {"text": risk.name},
+        "fullDescription": {"text": risk.message},
+        **({"helpUri": risk.url} if linked else {}),
+        "help": {"text": risk.fix or risk.message},
+        "defaultConfiguration": {"level": level},
+        "properties": {"tags": ["cluster-update"], "problem.severity": _PRIORITIES[level]},
+    }
+
+
+def _results_of(cluster_result: ClusterResult, rule_indexes: dict[str, int]) -> list[dict[str, Any]]:
+    report = cause_texts.report_causes(cluster_result.findings)
+    cause_of = cause_texts.cause_names(report)
+    risks = [*(risk for cause in report.all_causes for risk in cause.risks), *report.missing.risks]
+    return [_result(cluster_result, risk, rule_indexes[risk.name], cause_of.get(risk.name, "")) for risk in risks]
+
+
+def _result(cluster_result: ClusterResult, risk: Risk, rule_index: int, cause: str) -> dict[str, Any]:
+    """Returns the SARIF result of a risk; `rule_index` is its rule's index, `cause` the risk that it follows from."""
+    applies = risk.applies == "True"
+    # The same risk of the same cluster is the same result in every run, whatever its message counts.
+    identity = hashlib.sha256(f"{cluster_result.name}\n{risk.name}".encode()).hexdigest()[:_PRINT_LENGTH]
+    entry: dict[str, Any] = {
+        "ruleId": risk.name,
+        "ruleIndex": rule_index,
+        # SARIF 2.1.0, 3.27.10: if `kind` is not `fail`, `level` must be `none`.
+        "level": _LEVELS.get(risk.severity, "warning") if applies else "none",
+        "kind": "fail" if applies else "review",
+        "message": {"text": f"{cluster_result.name}: {risk.message}"},
+        "locations": _locations_of(cluster_result, risk),
+        "partialFingerprints": {"primaryLocationLineHash": identity},
+    }
+    if cause and cause != risk.name:
+        entry["properties"] = {"cause": cause}
+    if risk.accepted:
+        entry["suppressions"] = [{"kind": "external", "justification": risk.because or "accepted in the cluster"}]
+    return entry
+
+
+def _locations_of(cluster_result: ClusterResult, risk: Risk) -> list[dict[str, Any]]:
+    """Returns SARIF's locations of the risk's objects: their names, and their files where known."""
+    named_locations = [
+        (f"{cluster_result.name}: {item.text}", cluster_result.place(item)) for item in risk.resources[:_LOCATIONS]
+    ]
+    if not cluster_result.places:
+        names = [{"fullyQualifiedName": name} for name, _ in named_locations]
+        return [{"logicalLocations": names or [{"fullyQualifiedName": cluster_result.name}]}]
+    return [
+        _location_of(name, place) for name, place in named_locations or [(cluster_result.name, cluster_result.place())]
+    ]
+
+
+def _location_of(name: str, place: Place | None) -> dict[str, Any]:
+    """Returns one location of SARIF: a name, and the line of a file if `place` is known."""
+    location: dict[str, Any] = {"logicalLocations": [{"fullyQualifiedName": name}]}
+    if place is not None:
+        region = {"startLine": place.line}
+        location["physicalLocation"] = {"artifactLocation": {"uri": place.uri}, "region": region}
+    return location

@@ -1,0 +1,203 @@
+"""The command `runup preflight run`: a preflight without an operator, of a cluster that is only read, or of dumps.
+
+Takes the flags, evaluates each cluster (`evaluate`), makes one `Findings` per cluster, and prints them in one form. The
+exit code is that of `--wait`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace as dataclass_replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kubekit.kube.clock import SystemClock
+from runup.cli.errors import CommandError
+from runup.cli.output import screen_of, write
+from runup.cli.preflight import outputs
+from runup.cli.preflight.render import output_formats as forms
+from runup.cli.preflight.render import report_changes
+from runup.cli.render.text import err, machine, out
+from runup.dump.dump_files import name_of
+from runup.evaluation import evaluate
+from runup.evaluation import suppressions as suppress
+from runup.evaluation.baseline import Baseline
+from runup.evaluation.cluster_result import ClusterResult
+from runup.evaluation.findings import COULD_NOT_RUN
+from runup.evaluation.results import baseline_in, results_of, store_reports, suppressions_in
+from runup.facts.target_catalogs import images_of
+
+if TYPE_CHECKING:
+    from kubekit.oci.access import Access
+    from runup.cli.render.text import Output
+    from runup.evaluation.options import Flags
+    from runup.preflight.control.stores import Store
+    from runup.process.connection import Connection
+
+
+def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> int:
+    """Evaluates and prints the findings, and returns the exit code of the worst cluster."""
+    if flags.to_image and flags.release_dir:
+        raise CommandError("--to-image and --release-dir both name the release; give one of them")
+    if flags.dumps and flags.prometheus_url:
+        raise CommandError(
+            "--prometheus-url: what Prometheus says now is about a cluster, not about a dump; leave it out"
+        )
+    rules, baseline = suppressions_in(flags.suppressions), baseline_in(flags.baseline)
+    store = store_of(flags.store, connection)
+    now = SystemClock().now()
+    if flags.manifests:
+        return _evaluate_manifests(flags, rules, baseline, now)
+    paths = [path for typed in flags.dumps for path in evaluate.dumps_in(Path(typed))] if flags.job is None else []
+    if flags.store or flags.baseline:
+        _refuse_one_name(paths)
+    evaluated_clusters = _evaluate_all(connection, flags, access(), paths, now)
+    problems = []
+    if store is not None:
+        names = [evaluated.where for evaluated in evaluated_clusters] if flags.dumps else [_name_of(connection)]
+        reports_to_keep = [
+            (name, evaluated.report, flags.to, evaluated.problem)
+            for name, evaluated in zip(names, evaluated_clusters, strict=True)
+        ]
+        problems = store_reports(store, reports_to_keep, now)
+    clusters, notes = results_of(evaluated_clusters, rules, baseline, now)
+    notes += store.notes() if store is not None else ()
+    if flags.dumps and any(form == "sarif" for form, _ in flags.outputs):
+        clusters = [placed(path, cluster_result) for path, cluster_result in zip(paths, clusters, strict=True)]
+    _print(clusters, notes, flags, several=len(evaluated_clusters) > 1, problems=problems, baseline=baseline)
+    return forms.worst_code([forms.exit_code(cluster_result.findings, flags.fail_on) for cluster_result in clusters])
+
+
+def store_of(typed: str, connection: Connection) -> Store | None:
+    """Returns the store, None without one; whether it can be written is looked at before anything is read.
+
+    Raises Terminal.
+    """
+    if not typed:
+        return None
+    from runup.preflight.control import stores
+
+    store = stores.open_store(typed, connection.config)
+    store.check()
+    return store
+
+
+def _refuse_one_name(paths: Sequence[Path]) -> None:
+    """Raises CommandError for dumps that a store or a baseline could not tell apart."""
+    by_name: dict[str, Path] = {}
+    for path in paths:
+        name = name_of(path)
+        if name in by_name:
+            problem = f"{by_name[name]} and {path} are both called {name}"
+            raise CommandError(
+                f"{problem}, and --store and --baseline go by the name; rename one, or give one at a time"
+            )
+        by_name[name] = path
+
+
+def _evaluate_manifests(
+    flags: Flags, rules: Sequence[suppress.Suppression], baseline: Baseline | None, now: datetime
+) -> int:
+    """Prints what is wrong with manifests that no cluster has yet, and returns the exit code."""
+    from runup.evaluation.manifest_files import evaluate_manifests
+
+    evaluated, places = evaluate_manifests(flags.manifests, flags.to, now)
+    clusters, notes = results_of([evaluated], rules, baseline, now)
+    results = [dataclass_replace(cluster_result, places=places) for cluster_result in clusters]
+    _print(results, notes, flags, several=False, baseline=baseline)
+    return forms.exit_code(results[0].findings, flags.fail_on)
+
+
+def _evaluate_all(
+    connection: Connection, flags: Flags, access: Access, paths: Sequence[Path], now: datetime
+) -> list[evaluate.EvaluatedCluster]:
+    """Evaluates the dumps, or the cluster: from here, or as a Job of its own."""
+    if flags.job is not None:
+        from runup.target import in_cluster
+
+        return [in_cluster.evaluate(connection, flags, flags.job, access)]
+    release = evaluate.release_of(flags.release_dir, flags.to_image, access.of_administrators())
+    requested_update = evaluate.RequestedUpdate(
+        release,
+        flags.to,
+        flags.from_,
+        flags.to_image,
+        flags.check_timeout_s,
+        flags.prometheus_url,
+        flags.prometheus_ca,
+        images_of(flags.catalogs),
+        flags.reads_catalogs,
+        access,
+        flags.helm_releases,
+        flags.api_metrics,
+    )
+    if flags.dumps:
+        return [evaluate.evaluate_dump(path, requested_update, now) for path in paths]
+    return [evaluate.evaluate_cluster(connection.config(), requested_update)]
+
+
+def placed(path: Path, cluster_result: ClusterResult) -> ClusterResult:
+    """Returns the result with the places of its objects in the dump."""
+    from runup.facts.dump_places import find_places
+
+    if not cluster_result.findings.completed:
+        return cluster_result
+    return dataclass_replace(
+        cluster_result,
+        places=find_places(path, [item for risk in cluster_result.findings.risks for item in risk.resources]),
+    )
+
+
+def _name_of(connection: Connection) -> str:
+    """Returns the name under which a live cluster's reports are kept, as `runup fleet` has it: that of the context."""
+    config = connection.config()
+    return config.context or config.address
+
+
+def _print(
+    results: Sequence[ClusterResult],
+    notes: Sequence[str],
+    flags: Flags,
+    *,
+    several: bool,
+    problems: Sequence[str] = (),
+    baseline: Baseline | None = None,
+) -> None:
+    """Writes each output to its file, and prints what is for the terminal: the text, if no other form is.
+
+    Raises CommandError after that, for `problems` and files that could not be written.
+    """
+    problems = [
+        *problems,
+        *outputs.write_files(flags.outputs, lambda form: _format_results(results, form, baseline, several=several)),
+    ]
+    printed = [
+        out(_format_results(results, form, baseline, several=several))
+        for form, path in flags.outputs
+        if path == outputs.STDOUT
+    ]
+    write([*(err(f"warning: {note}\n") for note in notes), *(printed or _result_text(results, flags, several=several))])
+    if problems:
+        raise CommandError("\n".join(problems))
+
+
+def _format_results(results: Sequence[ClusterResult], form: str, baseline: Baseline | None, *, several: bool) -> str:
+    """Returns the results in the output format `form`; several clusters are a list in JSON and YAML."""
+    if form == "markdown" and baseline is not None:
+        return report_changes.markdown(results, baseline)
+    if form in ("json", "yaml"):
+        data: Any = [forms.data(cluster_result) for cluster_result in results] if several else forms.data(results[0])
+        return machine(data, form)
+    return forms.FORMS[form](results)
+
+
+def _result_text(results: Sequence[ClusterResult], flags: Flags, *, several: bool) -> list[Output]:
+    """Returns the lines of the result: a table for several targets, the findings for one. Raises CommandError."""
+    if several:
+        return [out(text) for text in forms.table_of(results, screen_of(sys.stdout))]
+    # A single target that could not be judged is an error of the command, as with --wait.
+    if results[0].findings.exit_code == COULD_NOT_RUN and results[0].findings.failed:
+        raise CommandError(results[0].findings.failed.message)
+    return [out(forms.text(results[0], screen_of(sys.stdout), whole=flags.verbose))]

@@ -1,0 +1,254 @@
+"""`runup preflight schedule`: makes, shows and removes the CronJob by which a cluster checks itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from kubekit.api.conditions import find
+from kubekit.api.scheme import Resource
+from kubekit.api.workloads_v1 import CronJob, Job
+from kubekit.kube import calls
+from kubekit.kube.api_errors import Forbidden, NotFound
+from kubekit.lang.version import Version, VersionError
+from runup.checks.catalogue.own_rights import own_rights, rights_without_clusterversion
+from runup.checks.decide.kubernetes_path import is_kubernetes, version_of
+from runup.cli.errors import CommandError
+from runup.cli.output import write
+from runup.cli.render.text import Output, err, machine, out
+from runup.preflight.control import cluster_runs, kept_reports
+from runup.preflight.decide import channel_target, cluster_run, schedule
+from runup.preflight.decide.cluster_run import NAMESPACE, Checking, namespace_object
+from runup.preflight.decide.kept_history import LastScheduled, last_scheduled
+from runup.preflight.decide.schedule import Schedule
+from runup.target.in_cluster import cluster_version, image_for_job
+
+if TYPE_CHECKING:
+    from kubekit.kube.client_sync import SyncClient
+    from runup.process.connection import Connection
+
+EXIT_OK, EXIT_FAILED, EXIT_NEWS = 0, 1, 2
+_NOT_SCHEDULED = "no preflight is scheduled; schedule one: runup preflight schedule --every 24h"
+_MAX_NAMED = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """The options as typed."""
+
+    every: str
+    to: str
+    to_channel: str
+    image: str
+    remove: bool
+    output: str | None
+    inner_registries: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleState:
+    """The schedule and its last run. `failed` is the end of a Job that failed after the last report."""
+
+    cron_job: CronJob
+    last: LastScheduled | None
+    failed: str = ""
+    suspended: bool = False
+
+
+def run(connection: Connection, flags: Flags) -> int:
+    """Makes, removes or shows the schedule, and returns the exit code: 2 if the last run found something new."""
+    with connection.client("preflight") as client:
+        if flags.remove:
+            return _remove_schedule(client)
+        if flags.every:
+            config = connection.config()
+            return _make_schedule(client, flags, config.context or config.address)
+        state = _read_schedule(client)
+    code = _exit_code(state)
+    text = machine(_as_data(state, code), flags.output) if flags.output else _schedule_text(state)
+    write([out(text)])
+    return code
+
+
+def _make_schedule(client: SyncClient, flags: Flags, cluster: str) -> int:
+    """Creates or updates the CronJob and what it needs, prints the result, and returns the exit code.
+
+    `cluster` is the name under which its reports are kept, that of the context as elsewhere.
+    """
+    cron_job = _cron_job(client)
+    try:
+        cron = schedule.kept_cron(cron_job, flags.every) or schedule.cron_of(flags.every, client.now())
+    except ValueError as error:
+        raise CommandError(f"--every {error}") from error
+    checking = _checking_of(client, flags)
+    rights = rights_without_clusterversion() if cluster_version(client) is None else own_rights()
+    new_schedule = Schedule(flags.every, cron, checking, rights, cluster)
+    monitored = cluster_runs.has_monitoring(client)
+    cluster_runs.apply_all(client, (namespace_object(),))
+    # Before the CronJob: its account may change the ConfigMaps, and not create one.
+    kept_reports.ensure(client)
+    kept_reports.ensure_series(client)
+    objects = schedule.objects(new_schedule, monitored=monitored)
+    cluster_runs.apply_all(client, objects)
+    # Without the Jobs: the CronJob's have the label too, and one of them may run.
+    labelled, refused = _labelled_objects(
+        client,
+        (schedule.CRON_JOB, *(kind for kind in cluster_run.KINDS if kind != cluster_run.JOB)),
+        monitored=monitored,
+    )
+    remaining = (*refused, *cluster_runs.delete_all(client, schedule.deletions_of_unused(labelled, objects)))
+    lines = [f"a preflight of {new_schedule.target} runs every {flags.every} ({cron} UTC), first within minutes"]
+    if not monitored:
+        lines.append("no alert is made: the cluster serves no PrometheusRule (docs/preflight-in-cluster.md has it)")
+    write([out("".join(f"{line}\n" for line in lines)), *_not_removed_lines(remaining)])
+    return EXIT_FAILED if remaining else EXIT_OK
+
+
+def _checking_of(client: SyncClient, flags: Flags) -> Checking:
+    """Returns what the CronJob's process does. Raises CommandError or Terminal for a target that cannot be checked."""
+    to, cluster = flags.to, cluster_version(client)
+    channel = "" if to else flags.to_channel or channel_target.LATEST
+    if not to:
+        # Chosen anew at each run; asked here too, so that a channel without releases is told at once.
+        channel_target.newest(cluster, channel)
+    elif cluster is None and is_kubernetes(to):
+        to = str(version_of(to))
+    else:
+        try:
+            Version(to)
+        except VersionError as error:
+            raise CommandError(f"--to: {error}") from error
+    return Checking(
+        image=image_for_job(flags.image),
+        target_version=to,
+        target_channel=channel,
+        user=cluster_runs.user_of(client),
+        inner_registries=flags.inner_registries,
+    )
+
+
+def _remove_schedule(client: SyncClient) -> int:
+    """Removes the CronJob and its objects; the reports stay. Returns the exit code."""
+    labelled, refused = _labelled_objects(
+        client, (schedule.CRON_JOB, *cluster_run.KINDS), monitored=cluster_runs.has_monitoring(client)
+    )
+    remaining = (*refused, *cluster_runs.delete_all(client, schedule.deletions(labelled)))
+    write(_not_removed_lines(remaining))
+    text = (
+        f"the schedule was removed; the reports stay in namespace {NAMESPACE}"
+        if labelled
+        else "no preflight is scheduled"
+    )
+    write([] if remaining else [out(f"{text}\n")])
+    return EXIT_FAILED if remaining else EXIT_OK
+
+
+def _labelled_objects(
+    client: SyncClient, kinds: tuple[Resource, ...], *, monitored: bool
+) -> tuple[list[tuple[Resource, dict[str, Any]]], list[str]]:
+    """Returns the schedule's objects (kind and metadata), and which kinds may not be listed, with why."""
+    labelled, refused = list[tuple[Resource, dict[str, Any]]](), list[str]()
+    for kind in (*((schedule.PROMETHEUS_RULE,) if monitored else ()), *kinds):
+        try:
+            labelled += [
+                (kind, metadata)
+                for metadata in cluster_runs.labelled_metadata(client, kind, f"{schedule.SCHEDULED_LABEL}=true")
+            ]
+        except Forbidden as error:
+            refused.append(f"any {kind.kind} labelled {schedule.SCHEDULED_LABEL}=true: {error}")
+    return labelled, refused
+
+
+def _not_removed_lines(remaining: Iterable[str]) -> list[Output]:
+    return [err(f"could not be removed: {problem}\n") for problem in remaining]
+
+
+def _cron_job(client: SyncClient) -> CronJob | None:
+    try:
+        return client.send(calls.get(CronJob, schedule.NAME, NAMESPACE))
+    except NotFound:
+        return None
+
+
+def _read_schedule(client: SyncClient) -> ScheduleState:
+    """Returns the CronJob with its Jobs and kept reports. Raises CommandError if no preflight is scheduled."""
+    cron_job = _cron_job(client)
+    if cron_job is None:
+        raise CommandError(_NOT_SCHEDULED)
+    last_run = last_scheduled(kept_reports.read_kept(client))
+    jobs = client.list_all(Job, NAMESPACE, label_selector=f"{schedule.SCHEDULED_LABEL}=true")[0]
+    return ScheduleState(cron_job, last_run, _failed_since(jobs, last_run), cron_job.spec.suspend)
+
+
+def _failed_since(jobs: list[Job], last_run: LastScheduled | None) -> str:
+    """Returns why the newest Job failed, if it left no report: a pod that never ran, a process that was killed."""
+    newest = max(jobs, key=lambda job: str(job.metadata.creation_timestamp), default=None)
+    failed = find(newest.status.conditions, "Failed") if newest is not None else None
+    if newest is None or failed is None or failed.status != "True":
+        return ""
+    if last_run is not None and last_run.id.startswith(f"{newest.metadata.name}-"):
+        return ""
+    return f"Job {newest.metadata.name} failed ({failed.reason}): {failed.message}"
+
+
+def _exit_code(state: ScheduleState) -> int:
+    last_run = state.last
+    if state.failed or (last_run is not None and last_run.error):
+        return EXIT_FAILED
+    return EXIT_NEWS if last_run is not None and last_run.new else EXIT_OK
+
+
+def _schedule_text(state: ScheduleState) -> str:
+    """Returns when preflights run, when the last one did, and what is new in it."""
+    annotations = state.cron_job.metadata.annotations
+    every, target = annotations.get(schedule.EVERY_ANNOTATION, "?"), annotations.get(schedule.TARGET_ANNOTATION, "?")
+    lines = [f"Scheduled: every {every} ({state.cron_job.spec.schedule} UTC), target {target}"]
+    lines += ["Suspended: nothing is started until spec.suspend of the CronJob is false"] if state.suspended else []
+    lines.append(f"Last run:  {_last_run_text(state.last)}")
+    lines += [f"Failed:    {state.failed}; see its log: kubectl -n {NAMESPACE} logs job/..."] if state.failed else []
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _last_run_text(last_run: LastScheduled | None) -> str:
+    """Returns the text about the last scheduled preflight: what was new, or its error."""
+    if last_run is None:
+        return "none has ended yet"
+    time_text = _time_text(last_run.time)
+    if last_run.error:
+        return f"{time_text}, {last_run.target_version}: {last_run.error}"
+    new_risks = ", ".join(last_run.new[:_MAX_NAMED]) + (
+        f" and {len(last_run.new) - _MAX_NAMED} more" if len(last_run.new) > _MAX_NAMED else ""
+    )
+    news = f"new: {new_risks}" if last_run.new else "nothing new"
+    return (
+        f"{time_text}, {last_run.target_version}: {last_run.risks} {'risk' if last_run.risks == 1 else 'risks'}, {news}"
+    )
+
+
+def _time_text(time: datetime | None) -> str:
+    return f"{time:%Y-%m-%dT%H:%M:%SZ}" if time else "at an unknown time"
+
+
+def _as_data(state: ScheduleState, code: int) -> dict[str, Any]:
+    """Returns the schedule for `-o json`; `code` is the command's exit code."""
+    annotations, last_run = state.cron_job.metadata.annotations, state.last
+    return {
+        "every": annotations.get(schedule.EVERY_ANNOTATION, ""),
+        "schedule": state.cron_job.spec.schedule,
+        "target": annotations.get(schedule.TARGET_ANNOTATION, ""),
+        "suspended": state.suspended,
+        "last": None
+        if last_run is None
+        else {
+            "id": last_run.id,
+            "time": _time_text(last_run.time),
+            "target": last_run.target_version,
+            "risks": last_run.risks,
+            "new": list(last_run.new),
+            "error": last_run.error,
+        },
+        "failed": state.failed,
+        "exitCode": code,
+    }

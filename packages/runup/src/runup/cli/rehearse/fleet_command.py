@@ -1,0 +1,204 @@
+"""The command `runup fleet rehearse`: one release, rehearsed on a copy of each of many clusters.
+
+Each cluster is read and rehearsed in a process of its own, as `runup fleet preflight` judges them; the release is read
+once. The copies lie in one folder of this process, so that a process which is killed leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from runup.cli.connection import connection_of, connection_options
+from runup.cli.fleet.command import SECTIONS, member_options, named_by
+from runup.cli.lazy import Command
+from runup.cli.preflight.outputs import FORMS, Target, outputs_option, targets_of, verdict_options
+from runup.cli.release.shared import access, registry_options, run_guarded
+
+if TYPE_CHECKING:
+    from kubekit.oci.access import Access
+    from runup.cli.fleet.preflight_command import JudgedMember
+    from runup.evaluation.options import Flags
+    from runup.fleet.decide.members import Member
+    from runup.process.connection import Connection
+    from runup.rehearse.control.cluster_source import ClusterSource
+    from runup.rehearse.control.rehearsal import RehearsalTarget
+
+
+@click.command("rehearse", cls=Command, sections=SECTIONS)
+@member_options
+@click.option("--to-image", default="", metavar="IMAGE", help="The release's image, oci:DIR or in a registry.")
+@click.option("--release-dir", default="", metavar="DIR", help="A folder with what the release image has at its root.")
+@click.option("--to", default="", metavar="VERSION", help="What the release's version must be.")
+@click.option(
+    "--operators",
+    "declared",
+    multiple=True,
+    metavar="stuck:NAME",
+    help="Let this ClusterOperator report nothing new, to see what waits for it; may be repeated.",
+)
+@outputs_option(FORMS)
+@click.option("-v", "--verbose", is_flag=True, help="Every risk, group and name, and a line for each cluster.")
+@verdict_options
+@click.option(
+    "--max-objects",
+    default=100_000,
+    show_default=True,
+    type=click.IntRange(1, 1_000_000),
+    help="Objects that are copied of one cluster at most; some 150 MiB of memory for each 10,000.",
+)
+@registry_options
+@connection_options
+@click.pass_context
+def rehearse(
+    ctx: click.Context,
+    /,
+    to_image: str,
+    release_dir: str,
+    to: str,
+    declared: tuple[str, ...],
+    outputs: tuple[tuple[Target, ...], ...],
+    verbose: bool,
+    fail_on: str,
+    suppressions: str,
+    baseline: str,
+    max_objects: int,
+    registry_config: str,
+    idms_file: str,
+    certificate_authority: str,
+    plain_http: tuple[str, ...],
+    **members: Any,
+) -> int:
+    """Rehearse one release on a copy of each of many clusters, changing nothing: which of them does it break, and how.
+
+    Exit codes as for `runup rehearse`, of the worst cluster: 0 nothing in the way, 2 risks apply, 3 something could not
+    be told, 1 a cluster could not be rehearsed.
+
+    \b
+      runup fleet rehearse --dumps DIR --to-image registry.example/release:5.2.0
+      runup fleet rehearse --inventory clusters.yaml -l env=production --release-dir ./release -o junit=fleet.xml
+    """
+    from runup.cli.fleet import preflight_command
+    from runup.evaluation.options import Flags
+    from runup.process.exit_signals import exit_on_signal
+    from runup.rehearse.control.cluster_copy import SCRATCH_PREFIX
+
+    if bool(to_image) == bool(release_dir):
+        raise click.UsageError("name the release that every cluster is to go to: --to-image or --release-dir", ctx)
+    flags = Flags(
+        to=to,
+        from_="",
+        to_image=to_image,
+        release_dir=release_dir,
+        dumps=(),
+        outputs=targets_of(outputs),
+        fail_on=fail_on,
+        suppressions=suppressions,
+        check_timeout_s=0,
+        verbose=verbose,
+        baseline=baseline,
+    )
+    named_members = named_by(members)
+    if named_members.scheduler:
+        raise click.UsageError("--engine dask: copies of clusters are made on this machine; leave it out", ctx)
+
+    def run() -> int:
+        with (
+            exit_on_signal(),
+            tempfile.TemporaryDirectory(prefix=SCRATCH_PREFIX, ignore_cleanup_errors=True) as scratch,
+        ):
+            limits = Limits(declared, max_objects, named_members.timeout_s / 2, Path(scratch))
+            return preflight_command.run(
+                connection_of(ctx),
+                named_members,
+                flags,
+                lambda: access(registry_config, idms_file, certificate_authority, plain_http, ()),
+                partial(_rehearsals, limits=limits),
+            )
+
+    return run_guarded(run)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Settings that all rehearsals of the fleet share: operators declared stuck, limits, and where copies are made.
+
+    Applying ends after half of a cluster's time limit, so that the findings until then are reported.
+    """
+
+    declared: tuple[str, ...]
+    max_objects: int
+    apply_s: float
+    scratch: Path
+
+
+def _rehearsals(
+    connection: Connection, flags: Flags, access: Callable[[], Access], now: datetime, limits: Limits
+) -> Callable[[Member], JudgedMember]:
+    """Returns the function that rehearses the release on one cluster. Raises CommandError for a bad release."""
+    from runup.rehearse.control import releases
+
+    stuck = releases.parse_stuck(limits.declared)
+    release = releases.load_target(flags.release_dir, flags.to_image, flags.to, stuck, access, limit_s=limits.apply_s)
+    release = replace(release, scratch=limits.scratch)
+    return partial(judge_member, connection=connection, release=release, now=now, max_objects=limits.max_objects)
+
+
+def judge_member(
+    member: Member, *, connection: Connection, release: RehearsalTarget, now: datetime, max_objects: int
+) -> JudgedMember:
+    """Returns what a rehearsal on one cluster found; why there is none is a result, too."""
+    from runup.cli.fleet.fleet_members import problem_of
+    from runup.cli.fleet.preflight_command import unreadable_member
+
+    try:
+        return asyncio.run(_judge_async(member, connection, release, now, max_objects))
+    except Exception as error:
+        problem = f"the copy could not be made: {error}" if isinstance(error, OSError) else problem_of(member, error)
+        if problem is None:
+            raise
+        return unreadable_member(member, problem)
+
+
+async def _judge_async(
+    member: Member, connection: Connection, release: RehearsalTarget, now: datetime, max_objects: int
+) -> JudgedMember:
+    """Returns what a rehearsal on a copy of one member found, in the form of a preflight.
+
+    Raises Terminal or KubeError.
+    """
+    from kubekit.kube.clock import SystemClock
+    from runup import __version__
+    from runup.cli.fleet.preflight_command import JudgedMember
+    from runup.cli.rehearse.rehearsal_command import forbid_acceptance
+    from runup.evaluation.evaluate import EvaluatedCluster
+    from runup.evaluation.results import findings_of
+    from runup.rehearse.control import rehearsal, releases
+    from runup.rehearse.decide.rehearsal_findings import report_of
+
+    source = await _source(member, connection, max_objects)
+    version = releases.version_of(source)
+    rehearsed = await rehearsal.rehearse(source, release, SystemClock())
+    report = report_of(rehearsed, now=source.now or now, engine_version=__version__)
+    findings = findings_of(EvaluatedCluster(member.name, report, of_dump=bool(member.dump)))
+    return JudgedMember(
+        forbid_acceptance(findings), report, notes=rehearsed.account.notes, cluster_id=version.spec.cluster_id
+    )
+
+
+async def _source(member: Member, connection: Connection, max_objects: int) -> ClusterSource:
+    """Returns the objects of a dump or a live cluster. Raises Terminal beyond `max_objects`."""
+    from runup.cli.fleet.fleet_members import connection_to
+    from runup.rehearse.control import cluster_source
+
+    if member.dump:
+        return cluster_source.read_dump_source(Path(member.dump), max_objects=max_objects)
+    return await cluster_source.read_cluster_source(connection_to(member, connection).config(), max_objects=max_objects)

@@ -1,0 +1,121 @@
+"""The command `runup upgrade forecast`: how long an update takes, and whether it fits into a window. Only reads."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from datetime import UTC, tzinfo
+from typing import TYPE_CHECKING
+
+import click
+
+from runup.cli.connection import connection_of, connection_options
+from runup.cli.errors import CommandError
+from runup.cli.lazy import Command
+
+if TYPE_CHECKING:
+    from runup.rehearse.decide.update_forecast import Forecast, WindowFit
+
+FITS, DOES_NOT_FIT, NOT_ALL_KNOWN = 0, 2, 3
+_MINUTES = re.compile(r"(\d{1,4})(?:-(\d{1,4}))?")
+_MOST_MINUTES = 24 * 60
+_AT_ONCE_S = 60
+
+
+@click.command("forecast", cls=Command)
+@click.option("--dump", default="", metavar="DIR", help="A must-gather or another dump; else the cluster, read only.")
+@click.option("--between", default="", metavar="HH:MM-HH:MM", help="Whether it fits into the next such window.")
+@click.option(
+    "--timezone", "zone", default="UTC", show_default=True, metavar="NAME", help="Of --between: Europe/Berlin."
+)
+@click.option("--node-minutes", default="", metavar="A-B", help="From drained to ready, where no earlier update tells.")
+@click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="Output format for programs.")
+@connection_options
+@click.pass_context
+def forecast(ctx: click.Context, /, dump: str, between: str, zone: str, node_minutes: str, output: str | None) -> int:
+    """How long an update takes, by what earlier ones took and by simulated drains of the nodes; nothing is changed.
+
+    \b
+      runup upgrade forecast
+      runup upgrade forecast --between 22:00-06:00 --timezone Europe/Berlin
+      runup upgrade forecast --dump must-gather --node-minutes 5-12 -o json
+
+    Exit codes: 0 it fits, or without --between all is known; 2 it does not fit; 3 this cannot be told; 1 an error.
+    """
+    from kubekit.kube.clock import SystemClock
+    from runup.cli.output import write
+    from runup.cli.rehearse.drain_command import parse_times, read_source
+    from runup.cli.rehearse.render.forecast_text import forecast_data, forecast_text
+    from runup.cli.render.text import err, machine, out
+    from runup.rehearse.decide import update_forecast
+    from runup.rehearse.decide.drain_inputs import drained_cluster
+    from runup.rehearse.decide.drains.drained_cluster import DrainSettings
+    from runup.rehearse.decide.drains.simulation import simulate
+
+    hours, timezone = parse_times(between, "--between"), _parse_zone(zone)
+    least_s, most_s = _parse_minutes(node_minutes) or update_forecast.GUESSED_NODE_S
+    source = read_source(connection_of(ctx), dump)
+    cluster = drained_cluster(source.objects, source.missing, openshift=source.openshift)
+    if not cluster.nodes:
+        raise CommandError(f"there are no nodes to drain: {source.missing.get('Node', 'the cluster has none')}")
+    settings = DrainSettings(forces=source.openshift, uncordons_all=source.openshift)
+    now = source.now or SystemClock().now()
+    version, no_version_reason = source.cluster_version, source.why_no_version
+    result = update_forecast.forecast(
+        (version.status.history if version is not None else ()) if source.openshift else None,
+        cluster.pools,
+        cluster.nodes,
+        # At least: whoever has to delete a pod by hand does it at once.
+        simulate(cluster, replace(settings, node_update_s=least_s, drain_timeout_s=_AT_ONCE_S), now),
+        simulate(cluster, replace(settings, node_update_s=most_s), now),
+        guessed=not node_minutes,
+        why_no_history=f"what earlier updates took: ClusterVersion: {no_version_reason}" if no_version_reason else "",
+    )
+    fit = alone = None
+    if hours is not None:
+        # The update of a dump's cluster has yet to come, too.
+        window = update_forecast.next_window(*hours, timezone, SystemClock().now() if dump else now)
+        fit = update_forecast.fit_into_window(result.total, window, guessed=result.guessed)
+        if source.openshift:
+            control_plane = result.parts[0]
+            alone = update_forecast.fit_into_window(control_plane.range, window, guessed=control_plane.guessed)
+    code = exit_code(result, fit)
+    text = (
+        machine(forecast_data(result, fit, alone, code), output) if output else forecast_text(result, fit, zone, alone)
+    )
+    write([*(err(f"warning: {note}\n") for note in source.notes), out(text)])
+    return code
+
+
+def exit_code(result: Forecast, fit: WindowFit | None) -> int:
+    """Returns the exit code that a forecast ends the command with."""
+    from runup.rehearse.decide import update_forecast
+
+    if fit is None:
+        return FITS if result.total.high_s is not None else NOT_ALL_KNOWN
+    codes = {update_forecast.FITS: FITS, update_forecast.DOES_NOT_FIT: DOES_NOT_FIT}
+    return codes.get(fit.verdict, NOT_ALL_KNOWN)
+
+
+def _parse_zone(name: str) -> tzinfo:
+    """Returns the time zone of this name. Raises CommandError if the machine does not know it."""
+    if name == "UTC":
+        return UTC
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        text = f"--timezone {name}: this machine does not know it; give a name such as Europe/Berlin, or UTC"
+        raise CommandError(text) from error
+
+
+def _parse_minutes(text: str) -> tuple[int, int] | None:
+    """Returns the least and the most seconds of `A-B` or `A` minutes, None without any."""
+    if not text:
+        return None
+    match = _MINUTES.fullmatch(text)
+    fewest, most = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
+    if not 0 < fewest <= most <= _MOST_MINUTES:
+        raise CommandError(f"--node-minutes {text}: give minutes such as 10, or the least and the most: 5-12")
+    return fewest * 60, most * 60

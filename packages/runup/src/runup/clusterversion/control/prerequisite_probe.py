@@ -1,0 +1,192 @@
+"""Collects all facts that `judge` needs; changes nothing (the one patch is a dry run).
+
+Every query has a short time limit of its own and yields a fact or the reason why it is missing.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+from kubekit.api import codec
+from kubekit.api.core_v1 import ConfigMap, Node, Pod
+from kubekit.api.extension_v1 import CustomResourceDefinition
+from kubekit.api.meta_v1 import Object
+from kubekit.api.scheme import resource_of
+from kubekit.api.workloads_v1 import PodDisruptionBudget
+from kubekit.http import single_request
+from kubekit.http.addresses import Deadline
+from kubekit.kube import calls, reviews
+from kubekit.kube.api_errors import BadRequest, Conflict, Invalid, KubeError, NotFound, message_of
+from kubekit.kube.client_sync import SyncClient
+from kubekit.kube.transport import Timeouts
+from kubekit.oci.access import is_loopback
+from runup.api.cluster_settings_v1 import FeatureGate
+from runup.api.config_v1 import ClusterOperator, ClusterVersion
+from runup.api.machineconfig_v1 import MachineConfigPool
+from runup.clusterversion.control.components_probe import installed
+from runup.clusterversion.decide.prerequisite_facts import Facts, Right
+from runup.process import clusterversion_client as clusters
+from runup.process.connection import Connection
+
+LIMIT_S = 5.0
+_STORES_NAMESPACE = "openshift-config-managed"
+_VERIFICATION = "release.openshift.io/verification-config-map"
+# Rights that the commands use: verb, kind, purpose, and whether preflights and updates are impossible without it.
+_RIGHTS: tuple[tuple[str, type[Object], str, bool], ...] = (
+    ("get", ClusterVersion, "every command", True),
+    ("patch", ClusterVersion, "asking for preflights and updates, accepting risks", True),
+    ("watch", ClusterVersion, "--wait", True),
+    ("get", ConfigMap, "remedies and past preflights", False),
+    ("list", ClusterOperator, "`upgrade status`", False),
+    ("list", MachineConfigPool, "`upgrade status`", False),
+    ("list", Node, "`upgrade status`", False),
+    ("list", Pod, "`upgrade status`", False),
+)
+T = TypeVar("T")
+
+
+def collect_facts(connection: Connection) -> Facts:
+    """Returns all facts. Raises ConfigError if no cluster is named."""
+    config = connection.config()
+    with SyncClient(config, timeouts=Timeouts(LIMIT_S, LIMIT_S)) as client:
+        return _Asker(client).facts(config.server)
+
+
+class _Asker:
+    def __init__(self, client: SyncClient) -> None:
+        self._client = client
+        self._errors: dict[str, str] = {}
+
+    def facts(self, server: str) -> Facts:
+        """Returns the facts, as far as the server answers; what it refused is among the errors."""
+        version = self._ask("server", lambda: self._client.send(calls.get_path("/version")))
+        if version is None:
+            return Facts(server=server, errors=self._errors)
+        kubernetes = str(codec.decode(dict, version).get("gitVersion", "of an unknown version"))
+        cluster = self._ask("ClusterVersion", self._cluster_version)
+        if cluster is None and "ClusterVersion" not in self._errors:
+            allowed = {right: self._is_allowed(right, kind) for right, kind in plain_rights()}
+            components = self._ask("components", lambda: installed(self._client))
+            return Facts(
+                server=server,
+                kubernetes=kubernetes,
+                rights=allowed,
+                errors=self._errors,
+                is_plain=True,
+                components=components,
+            )
+        gates = self._ask("FeatureGate", lambda: self._client.send(calls.get(FeatureGate, "cluster")))
+        allowed = {right: self._is_allowed(right, kind) for right, kind in rights()}
+        if cluster is None:
+            return Facts(server=server, kubernetes=kubernetes, gates=gates, rights=allowed, errors=self._errors)
+        stores = self._signature_stores(cluster)
+        return Facts(
+            server=server,
+            kubernetes=kubernetes,
+            cluster=cluster,
+            gates=gates,
+            mode=self._probe_mode(cluster),
+            rights=allowed,
+            stores=stores,
+            reached=_try_urls((*_registry_urls(cluster), *stores)),
+            components=self._ask("components", lambda: installed(self._client)),
+            errors=self._errors,
+        )
+
+    def _ask(self, name: str, question: Callable[[], T]) -> T | None:
+        """Returns the answer to `question`, or None after an error, which is kept under `name`."""
+        try:
+            return question()
+        except (KubeError, codec.DecodeError) as error:
+            self._errors[name] = message_of(error)
+            return None
+
+    def _cluster_version(self) -> ClusterVersion | None:
+        try:
+            return self._client.send(calls.get(ClusterVersion, clusters.NAME))
+        except NotFound:
+            return None
+
+    def _is_allowed(self, right: Right, kind: type[Object]) -> bool | None:
+        """Returns whether the caller has the right, as the server reviews it; None if that is not known."""
+        # Only ConfigMaps are read from one namespace, the operator's: all other rights are needed cluster-wide.
+        namespace = clusters.namespace() if kind is ConfigMap else ""
+        review = self._ask(
+            right.resource, lambda: self._client.send(reviews.may_i(right.verb, resource_of(kind), namespace))
+        )
+        return None if review is None else review.allowed
+
+    def _probe_mode(self, cluster: ClusterVersion) -> str | None:
+        """Requests a preflight of the running version as a dry run; returns "" if it would be stored with its mode."""
+        desired = {"mode": "Preflight", "version": cluster.status.desired.version or "0.0.1"}
+        body = {"spec": {"desiredUpdate": desired}}
+        try:
+            answer = clusters.patch(self._client, body, dry_run=True, strict=True)
+        except (BadRequest, Invalid, Conflict) as error:
+            return message_of(error)
+        except KubeError as error:
+            self._errors["mode"] = message_of(error)
+            return None
+        # A server that ignores strict validation drops the field without an error.
+        desired_update = answer.spec.desired_update
+        return "" if desired_update is not None and desired_update.mode else "it drops the field"
+
+    def _signature_stores(self, cluster: ClusterVersion) -> tuple[str, ...]:
+        """Returns the URLs of the signature stores: those of ClusterVersion, else those of the ConfigMaps."""
+        if cluster.spec.signature_stores:
+            return tuple(store.url for store in cluster.spec.signature_stores)
+        config_maps = self._ask("stores", lambda: self._client.send(calls.list_page(ConfigMap, _STORES_NAMESPACE)))
+        return tuple(
+            url
+            for config_map in (config_maps.items if config_maps else ())
+            if _VERIFICATION in config_map.metadata.annotations
+            for name, url in config_map.data.items()
+            if name.startswith("store-")
+        )
+
+
+def rights() -> Iterator[tuple[Right, type[Object]]]:
+    """Yields the rights that the commands need, as listed in `docs/security.md`, each with its kind."""
+    for verb, kind, why, needed in _RIGHTS:
+        resource = resource_of(kind)
+        yield Right(verb, f"{resource.plural}.{resource.group}".rstrip("."), why, needed), kind
+
+
+def plain_rights() -> Iterator[tuple[Right, type[Object]]]:
+    """Yields rights of a cluster without a ClusterVersion; every other one that lacks is named by its checks."""
+    for kind in (Node, Pod, PodDisruptionBudget, CustomResourceDefinition):
+        resource = resource_of(kind)
+        yield Right("list", f"{resource.plural}.{resource.group}".rstrip("."), "`preflight run`", needed=False), kind
+
+
+def _registry_urls(cluster: ClusterVersion) -> tuple[str, ...]:
+    """Returns the registry of each known release, as the URL of the API version check that every registry answers."""
+    releases = [cluster.status.desired, *(cluster.status.available_updates or ())]
+    releases += [update.release for update in cluster.status.conditional_updates]
+    hosts = dict.fromkeys(release.image.partition("/")[0] for release in releases if "/" in release.image)
+    return tuple(f"{'http' if is_loopback(host) else 'https'}://{host}/v2/" for host in hosts)
+
+
+def _try_urls(urls: tuple[str, ...]) -> dict[str, str]:
+    """Returns "" for each URL that answered at all, else the error; asked at once, none for longer than LIMIT_S."""
+    if not urls:
+        return {}
+    with ThreadPoolExecutor(max_workers=min(8, len(urls))) as pool:
+        return dict(zip(urls, pool.map(_try_url, urls), strict=True))
+
+
+def _try_url(url: str) -> str:
+    """Returns "" if the URL answers within LIMIT_S seconds, whatever its status, else the error."""
+    try:
+        context = ssl.create_default_context() if url.startswith("https:") else None
+        deadline = Deadline.after(LIMIT_S, LIMIT_S)
+        single_request.send_once("HEAD", urlsplit(url), {}, context=context, deadline=deadline).close()
+    except ssl.SSLCertVerificationError as error:
+        return f"its certificate is not trusted here ({error.verify_message})"
+    except (OSError, ValueError) as error:
+        return str(error) or type(error).__name__
+    return ""

@@ -1,0 +1,339 @@
+"""Reads a ClusterVersion from files, for commands that use no server: `--mock-clusterversion FILE` and `--dump DIR`.
+
+The first is one file, as in oc's own test cases. The second is a must-gather, a tree of `oc adm inspect`, an Insights
+archive, or a folder of YAML. Of a dump only the files that these commands need are read: a must-gather may have
+gigabytes, too much to read for a list of versions.
+"""
+
+# pathlib takes longer to import than these commands take to read.
+# ruff: noqa: PTH110, PTH112, PTH113, PTH118, PTH208
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+
+from kubekit.error_types import InputError
+from kubekit.lang.files import read_limited
+from runup.api.clusterversion_json import JSON, mapping, mappings, text
+
+MARK = "-cv.yaml"
+NO_FILE = "no such file or directory"
+_SUFFIXES = (".yaml", ".yml", ".json")
+_TREE = "cluster-scoped-resources"
+# Levels searched for a tree: a must-gather has a folder for its own name and one for each image above it.
+_DEPTH = 4
+_VERSION = os.path.join("config.openshift.io", "clusterversions")
+_INSIGHTS = ("config/version.json", "config/clusterversion.json", "config/clusterversion/version.json")
+_ALERTS = ("monitoring/prometheus/alerts.json", "monitoring/prometheus/rules.json", "alerts.json")
+_MAX_CANDIDATES = 100_000
+Found = tuple[str, JSON]  # the folder (or file) and the ClusterVersion in it
+_MAX_DEPTH = 64  # as runup.dump.dump_limits has it
+
+
+class Read(msgspec.Struct, frozen=True):
+    """The content of the files. `alerts` is Prometheus' parsed answer, None without one; `problem`: why it is missing.
+
+    `config_maps` are the operator's own, as far as the dump has them.
+    """
+
+    cluster: JSON
+    alerts: Any = None
+    problem: str = ""
+    alerts_path: str = ""
+    config_maps: tuple[JSON, ...] = ()
+
+
+def mock(path: str) -> Read:
+    """Reads the case whose ClusterVersion is in `path`; its alerts are in the file beside it. Raises InputError."""
+    cluster = _first_item(document(path), path)
+    beside = path.replace(MARK, "-alerts.json", 1)
+    return _with_alerts(Read(cluster), beside)
+
+
+def dump(path: str, *, alerts: bool = False, config_maps: bool = False) -> Read:
+    """Reads the dump at `path`, packed or not; alerts and ConfigMaps only if requested. Raises InputError."""
+    # oc's test cases are named without their endings.
+    if not os.path.exists(path) and os.path.isfile(path + MARK):
+        return mock(path + MARK)
+    with _open_dump(path) as folder:
+        if not os.path.isdir(folder):
+            return _of_file(folder)
+        roots = list(_roots(folder))
+        cluster_read = _of_cases(folder) if not roots else None
+        if cluster_read is None:
+            versions_found = _versions_in_trees(roots) or _in_archive(folder) or _in_folder(folder)
+            cluster_read = Read(_newest([(_typed(place, folder, path), obj) for place, obj in versions_found], path))
+            for root in (*roots, folder):
+                if alerts and cluster_read.alerts is None and not cluster_read.problem:
+                    cluster_read = _with_first_alerts(cluster_read, root)
+        if not config_maps:
+            return cluster_read
+        return msgspec.structs.replace(cluster_read, config_maps=tuple(_config_maps(roots, folder)))
+
+
+@contextmanager
+def _open_dump(path: str) -> Iterator[str]:
+    """Yields the folder of a dump; one that is packed is unpacked until the block ends. Raises InputError."""
+    if not os.path.exists(path):
+        raise InputError(f"there is no {path}; give the folder of a must-gather, or of another dump")
+    if os.path.isdir(path) or path.endswith(_SUFFIXES):
+        yield path
+        return
+    from pathlib import Path
+
+    from runup.dump import archive
+    from runup.dump.dump_files import BadDump
+
+    try:
+        with archive.open_dump(Path(path)) as folder:
+            yield str(folder)
+    except BadDump as error:
+        raise InputError(error.message) from error
+
+
+def _roots(folder: str, depth: int = 0) -> Iterator[str]:
+    """Yields the folders that hold a tree of `oc adm inspect`, sorted by name."""
+    try:
+        below = sorted(entry.name for entry in os.scandir(folder) if entry.is_dir())
+    except OSError:
+        return
+    if _TREE in below or "namespaces" in below:
+        yield folder
+    elif depth < _DEPTH:
+        for name in below:
+            yield from _roots(os.path.join(folder, name), depth + 1)
+
+
+def _versions_in_trees(roots: list[str]) -> list[Found]:
+    """Returns the ClusterVersions in must-gathers, by the places where these keep them."""
+    versions = []
+    for root in roots:
+        place = os.path.join(root, _TREE, _VERSION)
+        for file in (*_files(place), f"{place}.yaml", f"{place}.json"):
+            versions += [(root, version) for version in _versions_in(file)]
+    return versions
+
+
+def _in_archive(folder: str) -> list[Found]:
+    """Returns the ClusterVersion of each Insights archive; its files omit the kind and name that their path states."""
+    versions_found: list[Found] = []
+    for below in ("", *sorted(os.listdir(folder))):
+        for name in _INSIGHTS:
+            file = os.path.join(folder, below, name)
+            # Archives of different releases have the file at different paths; the first is taken.
+            if os.path.isfile(file) and isinstance(gathered := document(file), dict):
+                versions_found.append((os.path.join(folder, below), gathered))
+                break
+    return versions_found
+
+
+def _in_folder(folder: str) -> list[Found]:
+    """Returns (folder, ClusterVersion) for each ClusterVersion in the files of a dump."""
+    return [
+        (os.path.split(file)[0], version)
+        for file in _files_mentioning(folder, b"ClusterVersion")
+        for version in _versions_in(file)
+    ]
+
+
+def _files_mentioning(folder: str, word: bytes) -> Iterator[str]:
+    """Yields the files of objects below `folder` that contain `word`."""
+    for number, file in enumerate(_walk_files(folder), 1):
+        if number > _MAX_CANDIDATES:
+            raise InputError(f"{folder} has more than {_MAX_CANDIDATES} files; give the folder of one dump")
+        if word in _contents_of(file):
+            yield file
+
+
+def _contents_of(file: str) -> bytes:
+    """Returns the content of a file. Raises InputError for one that is too large."""
+    try:
+        return read_limited(file)
+    except OSError as error:
+        if error.errno != errno.EFBIG:
+            raise
+        raise InputError(f"{file}: {error.strerror}; give a dump without it, or of fewer namespaces") from error
+
+
+def _walk_files(folder: str) -> Iterator[str]:
+    """Yields the files of objects below `folder` in order. Raises InputError if it is too deep."""
+    # Not os.walk, which calls itself for each level before Python 3.12.
+    waiting = [(folder, 1)]
+    while waiting:
+        place, depth = waiting.pop()
+        if depth > _MAX_DEPTH:
+            raise InputError(f"{folder} has more than {_MAX_DEPTH} folders in one another; give the folder of a dump")
+        try:
+            entries = sorted(os.scandir(place), key=lambda entry: entry.name)
+        except OSError:
+            continue
+        waiting += [(entry.path, depth + 1) for entry in reversed(entries) if entry.is_dir(follow_symlinks=False)]
+        yield from (entry.path for entry in entries if entry.name.endswith(_SUFFIXES) and not entry.is_dir())
+
+
+def _files(folder: str) -> list[str]:
+    if not os.path.isdir(folder):
+        return []
+    return [os.path.join(folder, name) for name in sorted(os.listdir(folder)) if name.endswith(_SUFFIXES)]
+
+
+def _versions_in(file: str) -> list[JSON]:
+    """Returns the ClusterVersions `version` in `file`; none if it is unreadable, as in every other reader of dumps."""
+    return [obj for obj in _objects(file) if text(obj, "kind") == "ClusterVersion" and _name_of(obj) in ("", "version")]
+
+
+def _objects(file: str) -> Iterator[JSON]:
+    """Yields the objects in a YAML file, also those of lists; none if it cannot be read as YAML."""
+    if not os.path.isfile(file):
+        return
+    from kubekit.lang import yaml as kyaml
+
+    try:
+        documents = kyaml.load_all(_contents_of(file), name=file)
+    except kyaml.YamlError:
+        return
+    for yaml_document in documents:
+        for item in _items_of(yaml_document):
+            # The items of a list do not repeat the list's kind: `ConfigMapList` has items without `kind`.
+            if isinstance(yaml_document, dict) and text(yaml_document, "kind").endswith("List"):
+                item.setdefault("kind", text(yaml_document, "kind").removesuffix("List"))
+            yield item
+
+
+def _items_of(document: Any) -> list[JSON]:
+    if not isinstance(document, dict):
+        return []
+    return mappings(document, "items") if isinstance(document.get("items"), list) else [document]
+
+
+def _newest(versions_found: list[Found], path: str) -> JSON:
+    """Returns the newest ClusterVersion. Raises InputError if there is none, or if they are of several clusters."""
+    if not versions_found:
+        raise InputError(f"the dump {path} has no ClusterVersion, so its updates are not known")
+    if len(versions_found) > 1:
+        from runup.dump.clusters import Sighting, why_several
+
+        if why := why_several(path, [Sighting(place, obj) for place, obj in versions_found]):
+            raise InputError(why)
+    # A dump may hold one object twice, as gathered at different times.
+    return max((obj for _place, obj in versions_found), key=_resource_version)
+
+
+def _typed(place: str, folder: str, path: str) -> str:
+    """Returns a place below `folder` as one below the `path` that was typed, which may be an archive."""
+    return os.path.normpath(os.path.join(path, os.path.relpath(place, folder)))
+
+
+def _resource_version(obj: JSON) -> int:
+    version = text(mapping(obj, "metadata"), "resourceVersion")
+    return int(version) if version.isdecimal() else 0
+
+
+def _name_of(obj: JSON) -> str:
+    return text(mapping(obj, "metadata"), "name")
+
+
+def _of_file(path: str) -> Read:
+    versions = _versions_in(path)
+    return mock(path) if MARK in path else Read(_newest([(path, version) for version in versions], path))
+
+
+def _of_cases(folder: str) -> Read | None:
+    """Returns the one case of a folder of oc's test cases; None if it is not such a folder."""
+    cases = [file for file in _files(folder) if file.endswith(MARK)]
+    if len(cases) > 1:
+        listed = "\n".join(f"  {case.removesuffix(MARK)}" for case in cases)
+        raise InputError(f"{folder} holds {len(cases)} clusters; give one of them:\n{listed}")
+    return mock(cases[0]) if cases else None
+
+
+def _config_maps(roots: list[str], folder: str) -> Iterator[JSON]:
+    """Yields the ConfigMaps of the operator's namespace in the dump."""
+    from runup.process.operator_namespace import operator_namespace
+
+    namespace = operator_namespace()
+    files = []
+    for root in roots:
+        core = os.path.join(root, "namespaces", namespace, "core")
+        files += [*_files(os.path.join(core, "configmaps")), os.path.join(core, "configmaps.yaml")]
+    for file in files or (() if roots else _files_mentioning(folder, b"ConfigMap")):
+        for obj in _objects(file):
+            # A cluster has ConfigMaps of the same names in other namespaces.
+            if text(obj, "kind") == "ConfigMap" and text(mapping(obj, "metadata"), "namespace") == namespace:
+                yield obj
+
+
+def _with_first_alerts(cluster_read: Read, root: str) -> Read:
+    """Returns the read cluster with the alerts of the first file that a dump has for them."""
+    for name in _ALERTS:
+        path = os.path.join(root, name)
+        if os.path.isfile(path):
+            return _with_alerts(cluster_read, path)
+    return cluster_read
+
+
+def _with_alerts(cluster_read: Read, path: str) -> Read:
+    """Returns `cluster_read` with the alerts in the file at `path`, or with the problem that `oc` would report."""
+    try:
+        content = read_limited(path)
+    except FileNotFoundError:
+        content = b""
+    if not content:
+        return msgspec.structs.replace(cluster_read, alerts_path=path)
+    import json
+
+    try:
+        return msgspec.structs.replace(cluster_read, alerts=json.loads(content), alerts_path=path)
+    except (ValueError, RecursionError) as error:
+        return msgspec.structs.replace(
+            cluster_read, problem=f"parsing alerts: {_error_as_go_says(error)}", alerts_path=path
+        )
+
+
+# Python's messages for invalid JSON, and Go's, which oc prints.
+_GO_WORDS = {
+    "Expecting value": "looking for beginning of value",
+    "Expecting property name enclosed in double quotes": "looking for beginning of object key string",
+    "Expecting ':' delimiter": "after object key",
+    "Expecting ',' delimiter": "after object key:value pair",
+    "Extra data": "after top-level value",
+}
+
+
+def _error_as_go_says(error: Exception) -> str:
+    """Returns the text of a JSON error as Go words it, which `oc` prints."""
+    position, message = getattr(error, "pos", -1), getattr(error, "msg", "")
+    document = getattr(error, "doc", "")
+    if message.startswith("Unterminated string") or (message and not document[position:].strip()):
+        return "unexpected end of JSON input"
+    if message in _GO_WORDS:
+        return f"invalid character '{document[position:].strip()[0]}' {_GO_WORDS[message]}"
+    return str(error)
+
+
+def document(path: str) -> Any:
+    """Returns the one document of the file. Raises InputError, and OSError for a file that cannot be read."""
+    from kubekit.lang import yaml as kyaml
+
+    try:
+        return kyaml.load(read_limited(path), name=path)
+    except FileNotFoundError as error:
+        raise InputError(f"open {path}: {NO_FILE}") from error
+    except kyaml.YamlError as error:
+        raise InputError(str(error)) from error
+
+
+def _first_item(document: Any, path: str) -> JSON:
+    """Returns the first ClusterVersion of a document. Raises InputError, which names the file, if there is none."""
+    items = _items_of(document)
+    if not items:
+        raise InputError(f"{path} contains no ClusterVersion")
+    if (kind := text(items[0], "kind")) not in ("", "ClusterVersion"):
+        raise InputError(f"{path} contains no ClusterVersion but a {kind}")
+    return items[0]

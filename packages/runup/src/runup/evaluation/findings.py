@@ -1,0 +1,428 @@
+"""The findings of a preflight as one value: ClusterVersion's entry for the target joined with the stored report.
+
+ClusterVersion decides which risks count, whether they apply and what is accepted. The report of the same target adds
+only what the API has no field for: remediation, severity, resources and checks. Everything that is printed about a
+preflight, for people or programs, is made from `Findings`. Nothing here does I/O.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+import msgspec
+from msgspec.structs import replace
+
+from kubekit.api.conditions import find, status_of
+from kubekit.api.meta_v1 import Condition, ConditionStatus
+from kubekit.lang.pullspec import is_same_image
+from runup.advice.decide import lifting
+from runup.advice.decide.acceptance import Acceptance, Accepted, Growth, accepted_without_records, growth
+from runup.advice.decide.preflight_reasons import (
+    GIANT_HOP,
+    NOT_OFFERED,
+    OUTDATED,
+    PRECONDITION,
+    REPAIRED,
+    ROLLBACK,
+    SIGNATURE,
+    UPGRADEABLE,
+    is_preflights,
+)
+from runup.advice.decide.update_in_progress import update_in_progress
+from runup.api.config_v1 import ClusterVersion, ConditionalUpdate, ConditionalUpdateRisk
+from runup.preflight.decide.preflight_conditions import COMPLETED, FAILED, RUNNING, TYPES
+from runup.preflight.decide.published_risks import line_for
+from runup.preflight.decide.stored_reports import History
+from runup.report import documentation
+from runup.report.report import Kind, Report, ReportedCheck, ReportedResource, ReportedRisk, ReportedStep
+
+EXIT_CLEAR, COULD_NOT_RUN, APPLY, UNKNOWN = 0, 1, 2, 3
+MODE = "Preflight"
+_UPDATE_BY_WAY = "Update by way of the releases that the message names, each with a preflight of its own"
+# Severity and remedy of the operator's own refusals, for which the API has no field.
+_OWN_REFUSALS = {
+    NOT_OFFERED: ("critical", f"{_UPDATE_BY_WAY}, or choose a channel that offers this one."),
+    GIANT_HOP: ("critical", f"{_UPDATE_BY_WAY}."),
+    ROLLBACK: ("critical", "Go back with `runup upgrade rollback`, where that is supported."),
+    UPGRADEABLE: ("critical", "Do what the message asks for; `runup upgrade` shows the newest."),
+    SIGNATURE: ("critical", "Choose a signed release, or add the signature store that holds its signature."),
+}
+
+
+class Risk(msgspec.Struct, frozen=True):
+    """A risk of one target. `applies` is the condition's status, `fix` is the check's suggested remedy, if any.
+
+    `because`: the recorded reason of its acceptance. `acceptable`: whether its acceptance lets the update go on.
+    `grown`: the objects that it covers now, but did not when it was accepted. `cause` and `lacking` are those of the
+    report. `suppressed_only`: no ClusterVersion can carry an acceptance, so only a suppression lets the risk stay.
+    """
+
+    name: str
+    applies: ConditionStatus
+    accepted: bool
+    message: str
+    url: str
+    reason: str = ""
+    fix: str = ""
+    severity: str = ""
+    from_preflight: bool = False
+    since: datetime | None = None
+    resources: tuple[ReportedResource, ...] = ()
+    because: str = ""
+    acceptable: bool = True
+    grown: Growth | None = None
+    cause: str = ""
+    lacking: tuple[str, ...] = ()
+    suppressed_only: bool = False
+
+    @property
+    def open(self) -> bool:
+        """Reports whether the risk blocks the update: it may apply, is not accepted, and does not only inform."""
+        return self.applies != "False" and not self.accepted and not self.informs
+
+    @property
+    def informs(self) -> bool:
+        """Reports whether the risk describes a failure that the update may repair (docs/decisions/0076)."""
+        return self.reason == REPAIRED
+
+
+class Findings(msgspec.Struct, frozen=True):
+    """The current findings about a target.
+
+    `conditions` are the preflight's three conditions, if they are about this target. `ended`: the preflight had a
+    result, and nothing checks any more whether that still holds. `of_dump`: the findings are about a dump, not about a
+    cluster that can be reached. `guards` are conditions of ClusterVersion for which `--to` refuses. `takes_names`:
+    risks can be accepted by name on this cluster. `waived`: the target ran without a verified signature. `kind` is
+    Kubernetes for a cluster without a ClusterVersion, which accepts nothing; `steps` are those of its update.
+    """
+
+    source: str
+    target: str
+    image: str = ""
+    conditions: tuple[Condition, ...] = ()
+    risks: tuple[Risk, ...] = ()
+    checks: tuple[ReportedCheck, ...] = msgspec.field(default=())
+    observed: datetime | None = None
+    ended: bool = False
+    of_dump: bool = False
+    guards: tuple[Condition, ...] = ()
+    takes_names: bool = True
+    waived: bool = False
+    kind: Kind = "OpenShift"
+    steps: tuple[ReportedStep, ...] = ()
+
+    @property
+    def known(self) -> bool:
+        """Reports whether there is anything to show: a request, findings, or risks of the update."""
+        return bool(self.conditions or self.risks or self.checks or self.observed)
+
+    @property
+    def failed(self) -> Condition | None:
+        """The condition with the reason why the preflight could not run, or None."""
+        condition = find(self.conditions, FAILED)
+        return condition if condition and condition.status == "True" else None
+
+    @property
+    def completed(self) -> bool:
+        """Reports whether every check has been evaluated at least once."""
+        condition = find(self.conditions, COMPLETED)
+        return condition is not None and condition.status == "True"
+
+    @property
+    def running(self) -> Condition | None:
+        """The condition that reports the preflight's progress, or None if there is none."""
+        return find(self.conditions, RUNNING)
+
+    @property
+    def exit_code(self) -> int:
+        """0: `--to` is accepted, 2: risks apply or `--to` refuses, 3: something is unknown, 1: it could not run.
+
+        Source: docs/decisions/0075.
+        """
+        if self.ended:
+            return UNKNOWN
+        if not self.completed:
+            return COULD_NOT_RUN
+        still_open = {risk.applies for risk in self.risks if risk.open}
+        if "True" in still_open:
+            return APPLY
+        if still_open:
+            return UNKNOWN
+        return APPLY if self.guards else EXIT_CLEAR
+
+
+def requested_preflight(cluster: ClusterVersion) -> tuple[str, str] | None:
+    """Returns version and image of the requested preflight, or None if no preflight is requested."""
+    desired = cluster.spec.desired_update
+    return (desired.version, desired.image) if desired is not None and desired.mode == MODE else None
+
+
+def current_findings(cluster: ClusterVersion, history: History, accepted: Accepted | None = None) -> Findings | None:
+    """Returns the findings of the requested preflight, or None if no preflight is requested."""
+    target = requested_preflight(cluster)
+    return findings_of_target(cluster, history, *target, accepted=accepted) if target else None
+
+
+def ended_findings(cluster: ClusterVersion, history: History, accepted: Accepted | None = None) -> tuple[Findings, ...]:
+    """Returns the findings of ended preflights of targets that are still ahead, the newest first.
+
+    The target of the preflight that is requested now is left out.
+    """
+    requested = requested_preflight(cluster)
+    ended_targets: list[Findings] = []
+    for report in history.reports:
+        version, image = report.target_version, report.target_image
+        if requested in ((version, ""), (version, image), ("", image)):
+            continue
+        # The same target may have been checked from several releases: the newest findings count.
+        if any((ended_target.target, ended_target.image) == (version, image) for ended_target in ended_targets):
+            continue
+        findings = findings_of_target(cluster, history, version, image, accepted=accepted)
+        if any(risk.reason == OUTDATED for risk in findings.risks):
+            ended_targets.append(findings)
+    return tuple(ended_targets)
+
+
+def findings_of_target(
+    cluster: ClusterVersion, history: History, version: str, image: str = "", *, accepted: Accepted | None = None
+) -> Findings:
+    """Returns the findings about an update to one release.
+
+    The preflight's conditions are included only if that release is the one requested. `accepted` is None if no
+    acceptance records were read; then every name in `acceptRisks` counts.
+    """
+    source = cluster.status.desired.version
+    entry = entry_of(cluster, version, image)
+    version = version or (entry.release.version if entry else "")
+    requested = requested_preflight(cluster)
+    about_it = requested is not None and (requested[0] == version or (not requested[0] and requested[1] == image))
+    # What was found from an earlier release stays while the target is ahead, and says from where.
+    sources = dict.fromkeys((source, *(() if about_it else (report.source_version for report in history.reports))))
+    report = next(
+        (stored_report for source in sources if (stored_report := report_of(history, source, version, image))), None
+    )
+    conditions = (
+        tuple(condition for condition in cluster.status.conditions if condition.type in TYPES) if about_it else ()
+    )
+    accepted = accepted_without_records(cluster) if accepted is None else accepted
+    # Only a completed preflight without a failure may decide about a risk that has no verdict of its own.
+    current = status_of(conditions, COMPLETED) == "True" and status_of(conditions, FAILED) != "True"
+    return Findings(
+        source=report.source_version if report is not None else source,
+        target=version or image,
+        image=image or (entry.release.image if entry else ""),
+        conditions=conditions,
+        risks=_risks_of_update(cluster, entry, report, version, accepted, current),
+        checks=report.checks if report else (),
+        observed=report.observed_time if report else None,
+        ended=not about_it and report is not None and report.execution_status == "completed",
+        guards=_guards_of(cluster, version, image),
+        # The names come with the gate that lets them be accepted.
+        takes_names=entry is None or bool(entry.risk_names),
+        waived=report is not None and report.signature_waived,
+    )
+
+
+def _guards_of(cluster: ClusterVersion, version: str, image: str) -> tuple[Condition, ...]:
+    """Returns the conditions for which `--to` refuses this release: none if it takes the update under way back."""
+    update = update_in_progress(cluster)
+    if update is not None and update.is_taken_back_by(version, image):
+        return ()
+    return lifting.guard_conditions(cluster.status.conditions)
+
+
+def entry_of(cluster: ClusterVersion, version: str, image: str = "") -> ConditionalUpdate | None:
+    """Returns the conditional update to this release: found by version, or by digest if only the image is known."""
+    for update in cluster.status.conditional_updates:
+        by_version = bool(version) and update.release.version == version
+        by_image = not version and is_same_image(image, update.release.image)
+        if by_version or by_image:
+            return update
+    return None
+
+
+def report_of(history: History, source: str, version: str, image: str = "") -> Report | None:
+    """Returns the newest stored report for an update from `source` to this release, or None."""
+    for report in history.reports:
+        same_target = report.target_version == version if version else is_same_image(image, report.target_image)
+        if same_target and report.source_version == source:
+            return report
+    return None
+
+
+def with_counted_risks(history: History) -> History:
+    """Returns `history` in which each report's `risks` are all that counted for its update when it was stored.
+
+    A report itself has only what its target found. The operator adds other risks (`Report.counted`), such as that the
+    update service does not offer the update, or that another update is in progress. Those of today do not count.
+    """
+    return History(history.attempt, tuple(replace(report, risks=report.counted) for report in history.reports))
+
+
+def known_risk_names(cluster: ClusterVersion) -> list[str]:
+    """Returns the names of all risks that some update of this cluster carries, sorted."""
+    risks = [risk for update in cluster.status.conditional_updates for risk in update.risks]
+    names = {risk.name for risk in (*risks, *cluster.status.conditional_update_risks)}
+    return sorted(names.union(*(update.risk_names for update in cluster.status.conditional_updates)))
+
+
+def objects_of(cluster: ClusterVersion, history: History, name: str) -> tuple[str, ...]:
+    """Returns the objects that risk `name` is about now.
+
+    They are those that the requested preflight found; if it found none, those of all preflights from this version.
+    """
+    source, requested_version = cluster.status.desired.version, requested_preflight(cluster)
+    requested = report_of(history, source, *requested_version) if requested_version else None
+    by_report = {
+        report.preflight_id: [item.text for risk in report.risks if risk.name == name for item in risk.resources]
+        for report in history.reports
+        if report.source_version == source
+    }
+    if requested is not None and by_report[requested.preflight_id]:
+        return tuple(dict.fromkeys(by_report[requested.preflight_id]))
+    return tuple(dict.fromkeys(item for items in by_report.values() for item in items))
+
+
+def _risks_of_update(
+    cluster: ClusterVersion,
+    entry: ConditionalUpdate | None,
+    report: Report | None,
+    version: str,
+    accepted: Accepted,
+    current: bool,
+) -> tuple[Risk, ...]:
+    """Returns the risks of the update to `version`, from ClusterVersion and from the report."""
+    if entry is None:
+        return ()
+    # Newer API versions keep risks once for all updates, and name them in each update's `riskNames`.
+    everywhere = {risk.name: risk for risk in cluster.status.conditional_update_risks}
+    own_risks = {risk.name: risk for risk in entry.risks}
+    names = dict.fromkeys([*entry.risk_names, *own_risks])
+    reported = {risk.name: risk for risk in report.risks} if report else {}
+    recommended = find(entry.conditions, "Recommended")
+    joined_risks = []
+    for name in names:
+        risk = _with_verdict(own_risks.get(name), everywhere.get(name))
+        if risk is None:
+            continue
+        verdict = find(risk.conditions, "Applies")
+        detail = reported.get(name)
+        default_applies = _status_without_verdict(recommended, detail if current else None)
+        acceptable = lifting.is_acceptable(cluster, version, name, verdict)
+        refused = name in _OWN_REFUSALS and not acceptable
+        severity, fix = _OWN_REFUSALS[name] if refused else ("", "")
+        record = accepted.get(name) if acceptable else None
+        resources = detail.resources if detail else ()
+        joined_risks.append(
+            Risk(
+                name=name,
+                applies=verdict.status if verdict else default_applies,
+                accepted=record is not None,
+                # The operator's refusal says more than what the target found on the same subject.
+                message=detail.message if detail and not refused else line_for(risk.message, version),
+                url=risk.url,
+                reason=verdict.reason if verdict else "",
+                fix=fix or (detail.remediation if detail else ""),
+                severity=severity or (detail.severity if detail else ""),
+                from_preflight=is_preflights(risk),
+                since=verdict.last_transition_time if verdict else None,
+                resources=resources,
+                because=record.reason if record else "",
+                acceptable=acceptable,
+                grown=growth(record, {item.text: item.since for item in resources}),
+                cause=detail.cause if detail else "",
+                lacking=detail.lacking if detail else (),
+            )
+        )
+    return worst_first(joined_risks)
+
+
+def _status_without_verdict(recommended: Condition | None, detail: ReportedRisk | None) -> ConditionStatus:
+    """Returns whether a risk without a verdict of its own applies, as in the older API.
+
+    The update's condition decides, else the report: `detail` is the report's entry while a requested preflight is
+    complete (None for ended preflights, whose findings may no longer hold).
+    """
+    if recommended is not None and recommended.status == "True":
+        return "False"
+    return "True" if detail is not None and detail.applies == "True" else "Unknown"
+
+
+def _with_verdict(*risks: ConditionalUpdateRisk | None) -> ConditionalUpdateRisk | None:
+    """Returns the first risk that carries its verdict, else the first.
+
+    The older API has conditions on the update only, and none on its risks.
+    """
+    present = [risk for risk in risks if risk is not None]
+    return next((risk for risk in present if risk.conditions), present[0] if present else None)
+
+
+_ORDER_OF_APPLIES = {"True": 0, "Unknown": 1, "False": 2}
+_ORDER_OF_SEVERITIES = {"critical": 0, "warning": 1, "": 1, "info": 2}
+
+
+def risk_of_report(risk: ReportedRisk, report: Report, accepted: Acceptance | None = None) -> Risk:
+    """Returns a risk of a report that is not in ClusterVersion. `accepted` is its record, None if not accepted."""
+    return Risk(
+        name=risk.name,
+        applies="True" if risk.applies == "True" else "Unknown",
+        accepted=accepted is not None,
+        message=risk.message,
+        url=risk.url or documentation.page(risk.name),
+        reason=risk.reason,
+        fix=risk.remediation,
+        severity=risk.severity,
+        from_preflight=True,
+        since=report.observed_time,
+        resources=risk.resources,
+        because=accepted.reason if accepted else "",
+        grown=growth(accepted, {item.text: item.since for item in risk.resources}),
+        cause=risk.cause,
+        lacking=risk.lacking,
+        suppressed_only=report.cluster_kind == "Kubernetes",
+    )
+
+
+def risk_of_refusal(name: str, message: str, report: Report) -> Risk:
+    """Returns the risk `name` of a guard that refuses the update, found when `report` was made.
+
+    It is for `preflight run`, which judges without the operator that would report the risk. It cannot be accepted.
+    """
+    severity, fix = _OWN_REFUSALS[name]
+    return Risk(
+        name=name,
+        applies="True",
+        accepted=False,
+        message=message,
+        url=documentation.page(name),
+        reason=PRECONDITION,
+        fix=fix,
+        severity=severity,
+        since=report.observed_time,
+        acceptable=False,
+    )
+
+
+def worst_first(risks: Iterable[Risk]) -> tuple[Risk, ...]:
+    """Returns the risks with those that block the update first, the most severe on top."""
+    return tuple(sorted(risks, key=sort_key))
+
+
+def sort_key(risk: Risk) -> tuple[bool, int, int, str]:
+    """Returns the sort key of a risk: blocking risks first, among them those that apply, the most severe on top."""
+    return risk.accepted, _ORDER_OF_APPLIES[risk.applies], _ORDER_OF_SEVERITIES.get(risk.severity, 1), risk.name
+
+
+def count_risks(risks: Iterable[Risk]) -> tuple[int, int, int]:
+    """Returns how many risks apply, are unknown, and are accepted (of those that apply or are unknown)."""
+    relevant = [risk for risk in risks if risk.applies != "False"]
+    applying = sum(1 for risk in relevant if risk.open and risk.applies == "True")
+    unknown = sum(1 for risk in relevant if risk.open and risk.applies == "Unknown")
+    return applying, unknown, sum(1 for risk in relevant if risk.accepted)
+
+
+def not_recommended(updates: tuple[ConditionalUpdate, ...]) -> list[tuple[ConditionalUpdate, Condition]]:
+    """Returns the conditional updates whose Recommended condition is present and not True, each with that condition."""
+    pairs = ((update, find(update.conditions, "Recommended")) for update in updates)
+    return [(update, condition) for update, condition in pairs if condition and condition.status != "True"]

@@ -1,0 +1,59 @@
+"""`runup preflight run --manifests`: judges manifests that are not applied yet, for a version and without a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from kubekit.error_types import InputError
+from kubekit.lang.version import Version, VersionError
+from runup import __version__
+from runup.checks.decide.cluster_kinds import ClusterKind
+from runup.checks.decide.engine import evaluate
+from runup.checks.decide.kubernetes_path import is_kubernetes, version_of
+from runup.checks.decide.model import Context, Snapshot
+from runup.checks.decide.results import Header, completed_report
+from runup.checks.decide.stored_manifests import Manifests, file_check
+from runup.evaluation.evaluate import EvaluatedCluster
+from runup.facts.dump_places import Place
+from runup.facts.manifest_texts import STDIN, read_manifests
+from runup.facts.target_release import TargetRelease, with_kubernetes
+
+
+def evaluate_manifests(typed: Sequence[str], to: str, now: datetime) -> tuple[EvaluatedCluster, Mapping[str, Place]]:
+    """Returns the result of manifests for the version `to`, and where each object is. Raises InputError."""
+    for name in typed:
+        if name != STDIN and not Path(name).exists():
+            raise InputError(f"--manifests {name}: there is no such file or folder; `-` reads standard input")
+    target, kubernetes, kind = _target(to)
+    manifests = read_manifests(typed)
+    context = Context(target, target, now, kubernetes, cluster=kind)
+    outcomes = evaluate((file_check(manifests),), Snapshot(), context)
+    header = Header("", to, now, engine_version=__version__, cluster_kind=kind.value)
+    return EvaluatedCluster(", ".join(typed), completed_report(header, outcomes, now)), _places_of_objects(manifests)
+
+
+def _target(to: str) -> tuple[Version, str, ClusterKind]:
+    """Returns the target, its Kubernetes and its kind. Raises InputError."""
+    if not to:
+        raise InputError("--manifests: which version they are for is not known; give it with --to, for example 1.36")
+    if is_kubernetes(to) and (version := version_of(to)) is not None:
+        return version, str(version), ClusterKind.KUBERNETES
+    try:
+        target = Version(to)
+    except VersionError as error:
+        raise InputError(f"--to: {error}") from error
+    if not (kubernetes := with_kubernetes(TargetRelease(), to).kubernetes):
+        raise InputError(f"--to {to}: which Kubernetes it ships is not known; name that, for example 1.36")
+    return target, kubernetes, ClusterKind.OPENSHIFT
+
+
+def _places_of_objects(manifests: Manifests) -> dict[str, Place]:
+    """Returns the first place of each object, by the object's text."""
+    found_places: dict[str, Place] = {}
+    for manifest in manifests.objects:
+        file, _, line = manifest.place.rpartition(":")
+        if file != "standard input":
+            found_places.setdefault(manifest.reference.text, Place(Path(file).as_posix(), int(line)))
+    return found_places

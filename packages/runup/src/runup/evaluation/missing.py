@@ -1,0 +1,114 @@
+"""Describes what could not be checked: the kinds of objects that are missing, and the subjects that need them. Pure.
+
+A kind that is not known here is its own subject (docs/decisions/0072 D38).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from typing import Generic
+
+import msgspec
+
+from runup.report.causes import R
+
+
+class Missing(msgspec.Struct, Generic[R], frozen=True):
+    """The risks that are unknown for lack of objects, and the kinds (`PLURAL.GROUP`) that could not be read in full.
+
+    The kind that most of the risks lack comes first; `subjects` are in the order in which an update meets them.
+    """
+
+    risks: tuple[R, ...] = ()
+    kinds: tuple[str, ...] = ()
+    subjects: tuple[str, ...] = ()
+
+
+def missing_objects(risks: Iterable[R]) -> Missing[R]:
+    """Returns the kinds that are missing, of the unknown risks that lack a kind.
+
+    A risk that is unknown because of an object that is there lacks none, and is left out.
+    """
+    unsure = tuple(risk for risk in risks if risk.applies == "Unknown" and risk.lacking)
+    kind_counts = Counter(kind for risk in unsure for kind in risk.lacking)
+    kinds = tuple(sorted(kind_counts, key=lambda kind: (-kind_counts[kind], kind)))
+    subjects = dict.fromkeys(map(subject, kinds))
+    return Missing(
+        unsure,
+        kinds,
+        tuple(
+            sorted(
+                subjects,
+                key=lambda subject_name: (_ORDER_OF_SUBJECTS.get(subject_name, len(_ORDER_OF_SUBJECTS)), subject_name),
+            )
+        ),
+    )
+
+
+def subject(kind: str) -> str:
+    """Returns the subject for which objects of the kind, `PLURAL.GROUP`, are needed: by its name, else by its group."""
+    plural, _, group = kind.partition(".")
+    return (
+        _SUBJECT_OF_KIND.get(kind)
+        or _SUBJECT_OF_GROUP.get(group)
+        or (plural if "." in group and not _BUILT_IN(group) else _APIS)
+    )
+
+
+# Kinds of Kubernetes itself that have no other subject are read for what the target no longer serves.
+_APIS = "APIs"
+_BUILT_IN = re.compile(r".*\.k8s\.io").fullmatch
+# In the order in which an update meets them: the request, the control plane, what runs beside it, the nodes.
+_SUBJECT_OF_GROUP = {
+    "config.openshift.io": "configuration",
+    "operator.openshift.io": "control plane",
+    "admissionregistration.k8s.io": "admission",
+    "apiextensions.k8s.io": _APIS,
+    "apiregistration.k8s.io": _APIS,
+    "apiserver.openshift.io": _APIS,
+    "migration.k8s.io": _APIS,
+    "operators.coreos.com": "operators",
+    "packages.operators.coreos.com": "operators",
+    "olm.operatorframework.io": "operators",
+    "gateway.networking.k8s.io": "networking",
+    "networking.k8s.io": "networking",
+    "route.openshift.io": "networking",
+    "cloudcredential.openshift.io": "credentials",
+    "certificates.k8s.io": "certificates",
+    "imageregistry.operator.openshift.io": "registry",
+    "machine.openshift.io": "nodes",
+    "machineconfiguration.openshift.io": "nodes",
+    "kmm.sigs.x-k8s.io": "modules",
+    "policy": "drains",
+    "ceph.rook.io": "storage",
+    "ocs.openshift.io": "storage",
+    "kubevirt.io": "drains",
+    "storage.k8s.io": "storage",
+    "apps": "drains",
+    "batch": "drains",
+    "cert-manager.io": "certificates",
+    "k8s.cni.cncf.io": "networking",
+    "node.k8s.io": "admission",
+    "scheduling.k8s.io": "admission",
+    "security.openshift.io": "admission",
+}
+_SUBJECT_OF_KIND = {
+    "cloudcredentials.operator.openshift.io": "credentials",
+    "configmaps": "certificates",
+    "endpoints": "admission",
+    "endpointslices.discovery.k8s.io": "admission",
+    "limitranges": "admission",
+    "machineconfigurations.operator.openshift.io": "nodes",
+    "namespaces": "drains",
+    "nodes": "nodes",
+    "nodes.config.openshift.io": "nodes",
+    "persistentvolumeclaims": "storage",
+    "persistentvolumes": "storage",
+    "pods": "drains",
+    "resourcequotas": "admission",
+    "serviceaccounts": "admission",
+    "services": "admission",
+}
+_ORDER_OF_SUBJECTS = {one: place for place, one in enumerate(dict.fromkeys(_SUBJECT_OF_GROUP.values()))}

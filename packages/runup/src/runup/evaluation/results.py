@@ -1,0 +1,173 @@
+"""Interprets evaluated clusters: findings with what is accepted, suppressed, or known from a baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace as dataclass_replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from kubekit.api.meta_v1 import Condition
+from kubekit.error_types import InputError, Terminal
+from kubekit.lang.files import read_limited
+from runup.advice.decide import lifting
+from runup.api.config_v1 import Release
+from runup.clusterversion.decide import preconditions
+from runup.evaluation import baseline as baselines
+from runup.evaluation import suppressions as suppress
+from runup.evaluation.baseline import Baseline
+from runup.evaluation.cluster_result import ClusterResult
+from runup.evaluation.evaluate import EvaluatedCluster
+from runup.evaluation.findings import Findings, Risk, risk_of_refusal, risk_of_report, worst_first
+from runup.preflight.decide.preflight_conditions import COMPLETED, FAILED
+from runup.report.report import Report
+
+if TYPE_CHECKING:
+    from runup.preflight.control.stores import Store
+
+
+def suppressions_in(path: str) -> tuple[suppress.Suppression, ...]:
+    """Returns the entries of the file; none without one. Raises InputError."""
+    if not path:
+        return ()
+    try:
+        return suppress.parse(read_limited(path).decode("utf-8"), path)
+    except (OSError, ValueError) as error:  # ValueError: it is not UTF-8, or a NUL is in the name
+        why = (error.strerror if isinstance(error, OSError) else "") or error
+        raise InputError(f"--suppressions {path}: cannot be read: {why}") from error
+
+
+def baseline_in(path: str) -> Baseline | None:
+    """Returns the baseline of the file, None without one. Raises InputError."""
+    if not path:
+        return None
+    import msgspec
+
+    try:
+        return baselines.read(msgspec.json.decode(read_limited(path)), path)
+    except OSError as error:
+        raise InputError(f"--baseline {path}: cannot be read: {error.strerror or error}") from error
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        hint = "give what `-o json` of an earlier run printed"
+        raise InputError(f"--baseline {path}: is not JSON ({error}); {hint}") from error
+    except ValueError as error:  # a NUL is in the name; what is not JSON is a ValueError, too
+        raise InputError(f"--baseline {path}: cannot be read: {error}") from error
+    except Terminal as error:
+        raise InputError(f"--baseline {error.message}") from error
+
+
+def store_reports(store: Store, results: Iterable[tuple[str, Report | None, str, str]], now: datetime) -> list[str]:
+    """Keeps the report of each cluster: (name, report, typed target, why there is none). Returns what went wrong.
+
+    A report that has no room costs the others nothing; a store that cannot be written is tried once.
+    """
+    from runup.preflight.control import report_store
+
+    problems = []
+    for name, report, target, problem in results:
+        try:
+            store.keep(
+                _replace_invalid_utf8(name),
+                report or report_store.failed_report(target, _replace_invalid_utf8(problem), now),
+                now,
+            )
+        except Terminal as error:
+            problems.append(error.message)
+            if error.reason != report_store.NO_ROOM:
+                break
+    return problems
+
+
+def _replace_invalid_utf8(text: str) -> str:
+    """Returns the text with escapes for what is no UTF-8, such as the bytes of a folder's name."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def results_of(
+    evaluated_clusters: Sequence[EvaluatedCluster],
+    rules: Sequence[suppress.Suppression],
+    baseline: Baseline | None,
+    now: datetime,
+) -> tuple[list[ClusterResult], list[str]]:
+    """Returns the result of each cluster with its accepted risks, and notes for the reader."""
+    notes = [f"{evaluated.where}: {note}" for evaluated in evaluated_clusters for note in evaluated.notes]
+    results = [
+        ClusterResult(evaluated.where, findings_of(evaluated), evaluated.lacking, evaluated.collect, tried=now)
+        for evaluated in evaluated_clusters
+    ]
+    marked, more_warnings = with_accepted(results, rules, baseline, now)
+    return marked, list(dict.fromkeys([*notes, *more_warnings]))
+
+
+def with_accepted(
+    results: Sequence[ClusterResult], rules: Sequence[suppress.Suppression], baseline: Baseline | None, now: datetime
+) -> tuple[list[ClusterResult], list[str]]:
+    """Returns the results with what is suppressed, or known from a baseline, marked as accepted; and warnings."""
+    clusters: list[ClusterResult] = []
+    notes: list[str] = []
+    for cluster_result in results:
+        risks, warnings = suppress.apply_suppressions(
+            cluster_result.findings.risks, rules, cluster_result.name, now.date()
+        )
+        notes += warnings
+        if baseline is not None:
+            in_baseline = baselines.baseline_of_cluster(baseline, cluster_result.name, alone=len(results) == 1)
+            risks = baselines.mark_known_risks(risks, in_baseline, baseline.name)
+        clusters.append(
+            dataclass_replace(cluster_result, findings=replace(cluster_result.findings, risks=worst_first(risks)))
+        )
+    if baseline is not None:
+        notes += baselines.target_mismatches(
+            baseline, {cluster_result.name: cluster_result.findings.target for cluster_result in results}
+        )
+    notes += suppress.unused_entries(
+        rules, [(cluster_result.name, cluster_result.findings.risks) for cluster_result in clusters]
+    )
+    return clusters, list(dict.fromkeys(notes))
+
+
+def findings_of(evaluated: EvaluatedCluster) -> Findings:
+    """Returns a report as findings; for a cluster that could not be evaluated, the reason is in the conditions."""
+    report = evaluated.report
+    if report is None:
+        failure = Condition(type=FAILED, status="True", reason="NotJudged", message=evaluated.problem)
+        return Findings(source="", target="", conditions=(failure,))
+    return Findings(
+        source=report.source_version,
+        target=report.target_version,
+        image=report.target_image,
+        conditions=_preflight_conditions(report),
+        risks=_risks(evaluated, report),
+        checks=report.checks,
+        observed=report.observed_time,
+        of_dump=evaluated.of_dump,
+        kind=report.cluster_kind,
+        steps=report.steps,
+    )
+
+
+def _risks(evaluated: EvaluatedCluster, report: Report) -> tuple[Risk, ...]:
+    """Returns the report's risks, and those for which the operator itself would refuse the update."""
+    cluster = evaluated.cluster
+    if cluster is None:
+        return worst_first(risk_of_report(risk, report, evaluated.accepted.get(risk.name)) for risk in report.risks)
+    status = replace(cluster.status, desired=replace(cluster.status.desired, version=report.source_version))
+    source = replace(cluster, status=status)
+    risks = {}
+    for risk in report.risks:
+        acceptable = lifting.is_acceptable(source, report.target_version, risk.name, None)
+        record = evaluated.accepted.get(risk.name) if acceptable else None
+        risks[risk.name] = replace(risk_of_report(risk, report, record), acceptable=acceptable)
+    target = Release(version=report.target_version, image=report.target_image)
+    for objection in preconditions.objections(source, target, available=True, recommended=None):
+        if objection.blocking and objection.name not in risks:
+            risks[objection.name] = risk_of_refusal(objection.name, objection.message, report)
+    return worst_first(risks.values())
+
+
+def _preflight_conditions(report: Report) -> tuple[Condition, ...]:
+    if report.execution_status == "completed":
+        return (Condition(type=COMPLETED, status="True", reason="ChecksCompleted"),)
+    return (Condition(type=FAILED, status="True", reason="NotJudged", message=report.message),)

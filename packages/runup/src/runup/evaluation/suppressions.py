@@ -1,0 +1,114 @@
+"""Suppressions: a file that lists the risks that a team accepts, why, and until when. Pure but for reading the text.
+
+    suppressions:
+    - risk: MachineConfigPoolPaused-*
+      reason: the GPU pool is updated by hand after the release
+      until: 2027-03-31
+
+A suppressed risk is still listed, as accepted, with the reason. An expired entry counts no more, and one that matched
+nothing is named: nobody else would notice either mistake.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from fnmatch import fnmatchcase
+from typing import Any
+
+from msgspec.structs import replace
+
+from kubekit.error_types import InputError
+from kubekit.lang import yaml as kyaml
+from runup.evaluation.findings import Risk
+
+_FIELDS = frozenset({"risk", "reason", "until", "cluster"})
+
+
+@dataclass(frozen=True, slots=True)
+class Suppression:
+    """An entry; `risk` and `cluster` are globs, `until` is its last day (None: it does not expire)."""
+
+    risk: str
+    reason: str
+    until: date | None = None
+    cluster: str = "*"
+
+    def __str__(self) -> str:
+        return f"{self.risk}{f' ({self.cluster})' if self.cluster != '*' else ''}"
+
+
+def parse(text: str, name: str) -> tuple[Suppression, ...]:
+    """Returns the entries of the file `name`. Raises InputError with the entry and the field."""
+    try:
+        document = kyaml.load(text, name=name)
+    except kyaml.YamlError as error:
+        raise InputError(str(error)) from error
+    entries = document.get("suppressions") if isinstance(document, dict) else None
+    if not isinstance(entries, list):
+        raise InputError(f"{name}: has no list `suppressions`")
+    return tuple(_parse_entry(entry, f"{name}: suppressions[{number}]") for number, entry in enumerate(entries))
+
+
+def _parse_entry(entry: Any, entry_place: str) -> Suppression:
+    """Returns one suppression of the file. Raises InputError that says `entry_place` the entry is."""
+    if not isinstance(entry, dict):
+        raise InputError(f"{entry_place}: is not a map")
+    if unknown := sorted(map(str, entry.keys() - _FIELDS)):
+        raise InputError(f"{entry_place}: does not know {', '.join(unknown)}; it has {', '.join(sorted(_FIELDS))}")
+    risk, reason = _required_text(entry, "risk", entry_place), _required_text(entry, "reason", entry_place)
+    return Suppression(risk, reason, _parse_day(entry.get("until"), entry_place), str(entry.get("cluster") or "*"))
+
+
+def _required_text(entry: dict[Any, Any], key: str, entry_place: str) -> str:
+    value = entry.get(key)
+    if not isinstance(value, str) or not value.strip():
+        raise InputError(f"{entry_place}: {key} is missing")
+    return value
+
+
+def _parse_day(value: Any, entry_place: str) -> date | None:
+    """Returns the day until which the suppression holds, None for ever. Raises InputError for no date."""
+    if value is None or isinstance(value, date):
+        return value.date() if isinstance(value, datetime) else value
+    try:
+        return date.fromisoformat(str(value))
+    except ValueError as error:
+        raise InputError(f"{entry_place}: until {str(value)!r} is not a day such as 2027-03-31") from error
+
+
+def apply_suppressions(
+    risks: Iterable[Risk], suppressions: Sequence[Suppression], cluster: str, today: date
+) -> tuple[tuple[Risk, ...], tuple[str, ...]]:
+    """Returns the risks, with suppressed ones marked accepted, and warnings about expired entries."""
+    marked: list[Risk] = []
+    warnings: set[str] = set()
+    for risk in risks:
+        matching = [entry for entry in suppressions if _fits_risk(entry, risk, cluster)]
+        valid = [entry for entry in matching if entry.until is None or today <= entry.until]
+        warnings |= {
+            f"{entry} was suppressed until {entry.until}, and counts again" for entry in matching if entry not in valid
+        }
+        if valid and not risk.accepted:
+            until = f" (until {valid[0].until})" if valid[0].until else ""
+            risk = replace(risk, accepted=True, because=f"suppressed: {valid[0].reason}{until}")
+        marked.append(risk)
+    return tuple(marked), tuple(sorted(warnings))
+
+
+def unused_entries(
+    suppressions: Iterable[Suppression], risks_by_cluster: Iterable[tuple[str, Sequence[Risk]]]
+) -> tuple[str, ...]:
+    """Returns a warning for each entry that matched no risk of any cluster (name and risks)."""
+    pairs = [(cluster, risk) for cluster, risks in risks_by_cluster for risk in risks]
+    return tuple(
+        f"{entry} suppresses nothing: no such risk was found"
+        for entry in suppressions
+        if not any(_fits_risk(entry, risk, cluster) for cluster, risk in pairs)
+    )
+
+
+def _fits_risk(suppression: Suppression, risk: Risk, cluster: str) -> bool:
+    # `fnmatchcase` and not `fnmatch`, whose case sensitivity depends on the platform.
+    return fnmatchcase(risk.name, suppression.risk) and fnmatchcase(cluster, suppression.cluster)

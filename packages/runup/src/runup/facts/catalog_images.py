@@ -1,0 +1,211 @@
+"""Reads the target's operator catalogs in the background and holds what is known of them.
+
+In: snapshots, as the checks see them. Out: `Catalogs`, at once, and a call of `changed` when more is known. An image is
+read again only if its tag points to another digest, or a package was installed that the last read did not look for.
+Images are read one after the other, to save the cluster's memory and network. What reads them is imported when the
+first one is read: an administrator waits for the first risks, and many clusters have no such image.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec.structs import replace
+
+from kubekit.api.codec import DecodeError
+from kubekit.api.scheme import resource_of
+from kubekit.kube.clock import Clock
+from kubekit.oci.reference import Reference, parse
+from kubekit.oci.registry_errors import OciError
+from runup.api.olm_v1alpha1 import CatalogSource, Subscription
+from runup.checks.catalogue.olm import olm_target_catalog
+from runup.checks.catalogue.olm.shared.olm_catalog_images import catalog_images_of_target
+from runup.checks.decide.model import Context, Snapshot
+from runup.checks.decide.target_catalogs import Catalogs, TargetCatalog
+from runup.checks.decide.wording import minor_or_major
+from runup.kernelmodules.control.registries import Registries
+
+if TYPE_CHECKING:
+    from kubekit.oci.image_locations import LayoutLocation
+    from kubekit.oci.registry import RegistryClient
+
+SUBSCRIPTIONS, SOURCES = resource_of(Subscription), resource_of(CatalogSource)
+WITHIN_S = 300.0
+"""Time limit for reading one image, in seconds."""
+
+FIRST_S = 120.0
+"""Seconds for which a first report waits for the first answers; an image that takes longer is Unknown in it."""
+
+AGAIN_S, RETRY_S = 1800.0, 180.0
+"""Seconds until the digest of a tag is resolved again, and until an image that could not be read is retried."""
+
+READING = "it is being read"
+SWITCHED_OFF = "catalogs of the target are not read here"
+
+
+class KnownCatalog(msgspec.Struct, frozen=True):
+    """An answer, the digest that it was read from, and the time at which it came, in seconds of the monotonic clock."""
+
+    found: TargetCatalog
+    digest: str
+    at: float
+
+    def is_due(self, packages: frozenset[str], now: float) -> bool:
+        """Returns whether the image should be read again by now."""
+        age_s = now - self.at
+        return not packages <= self.found.looked_for or age_s >= (RETRY_S if self.found.problem else AGAIN_S)
+
+
+class CatalogImages:
+    """The catalogs of one target. `named_images` are images by CatalogSource; without `reads` no others are read."""
+
+    def __init__(
+        self,
+        registries: Registries,
+        clock: Clock,
+        changed: Callable[[], None],
+        *,
+        named_images: Mapping[str, str] | None = None,
+        reads: bool = True,
+        within_s: float = WITHIN_S,
+    ) -> None:
+        self._registries = registries
+        self._clock = clock
+        self._changed = changed
+        self._named = named_images or {}
+        self._reads = reads
+        self._within_s = within_s
+        self._known: dict[str, KnownCatalog] = {}
+        self._reading: asyncio.Task[None] | None = None
+        self._began_at: float | None = None
+
+    def seen(self, snapshot: Snapshot, context: Context) -> Catalogs:
+        """Returns what is known of the catalogs for the update in `context`, and starts to read what is not."""
+        images = self._images_wanted(snapshot, context)
+        # Answers about images that are no longer needed are dropped.
+        self._known = {image: catalog for image, catalog in self._known.items() if image in images}
+        now = self._clock.monotonic()
+        due_images = {image: packages for image, packages in images.items() if self._is_due(image, packages, now)}
+        if due_images and self._reading is None:
+            self._began_at = now if self._began_at is None else self._began_at
+            self._reading = asyncio.create_task(self._read_all(due_images))
+        read_catalogs = {image: catalog.found for image, catalog in self._known.items()}
+        return Catalogs(self._named, read_catalogs, READING if self._reads else SWITCHED_OFF)
+
+    async def settled(self, snapshot: Snapshot, context: Context) -> Catalogs:
+        """Returns the same once no image is being read any more."""
+        catalogs = self.seen(snapshot, context)
+        while self._reading is not None:
+            await self._reading
+            catalogs = self.seen(snapshot, context)
+        return catalogs
+
+    def awaited(self, check: str) -> bool:
+        """Returns whether a first report should wait for what is being read for `check`."""
+        if check != olm_target_catalog.NAME or self._reading is None or self._began_at is None:
+            return False
+        return self._clock.monotonic() - self._began_at < FIRST_S
+
+    async def close(self) -> None:
+        """Stops reading."""
+        if (reading := self._reading) is not None:
+            reading.cancel()
+            with suppress(asyncio.CancelledError):
+                await reading
+
+    def _images_wanted(self, snapshot: Snapshot, context: Context) -> dict[str, frozenset[str]]:
+        """Returns the catalog images to read for the target, with the packages looked for in each."""
+        if not minor_or_major(context):
+            return {}
+        subscriptions, sources = snapshot.objects.get(SUBSCRIPTIONS, ()), snapshot.objects.get(SOURCES, ())
+        images = catalog_images_of_target(subscriptions, sources, replace(context, catalogs=Catalogs(self._named)))
+        return {image: packages for image, packages in images.items() if self._reads or image in self._named.values()}
+
+    def _is_due(self, image: str, packages: frozenset[str], now: float) -> bool:
+        # A snapshot may name new packages of a known image, which the last read did not look for.
+        return image not in self._known or self._known[image].is_due(packages, now)
+
+    async def _read_all(self, due_images: Mapping[str, frozenset[str]]) -> None:
+        """Reads the catalogs that are due, one after the other, and reports each."""
+        try:
+            for image, packages in due_images.items():
+                self._known[image] = await self._read_or_failure(image, packages)
+                self._changed()
+        finally:
+            # Cleared before `changed` is called, so that whoever is told can start another read.
+            self._reading = None
+        self._changed()
+
+    async def _read_or_failure(self, image: str, packages: frozenset[str]) -> KnownCatalog:
+        try:
+            return await self._read_catalog(image, packages)
+        except Exception as error:  # noqa: BLE001 - a bug there costs this answer, not the preflight
+            return self._unread(image, packages, f"{type(error).__name__}: {error}")
+
+    async def _read_catalog(self, image: str, packages: frozenset[str]) -> KnownCatalog:
+        """Reads one catalog: a layout or an image of a registry. A failure is an answer that says why."""
+        from kubekit.oci.image_locations import LayoutLocation, parse_location
+        from runup.kernelmodules.control.image_stage import ask_registry
+
+        notes: list[str] = []
+        try:
+            location = parse_location(image) if image in self._named.values() else parse(image)
+            if isinstance(location, LayoutLocation):
+                return self._of_layout(image, location, packages)
+            access = await self._registries.access("", "", notes)
+            known_catalog = await ask_registry(
+                location,
+                access,
+                lambda client: self._read_if_changed(client, image, location, packages),
+                within_s=self._within_s,
+            )
+            return add_notes(known_catalog, notes)
+        except TimeoutError:
+            return self._unread(image, packages, f"it was not read within {self._within_s:g} s")
+        except DecodeError as error:
+            return self._unread(image, packages, f"the cluster's answer is not clear: {error}")
+        except OciError as error:
+            return add_notes(self._unread(image, packages, error.message), notes)
+
+    def _read_if_changed(
+        self, client: RegistryClient, image: str, reference: Reference, packages: frozenset[str]
+    ) -> KnownCatalog:
+        """Reads the image unless the known answer is of the same digest. Runs in a thread. Raises OciError."""
+        from runup.facts.catalogs import read_catalog
+
+        digest = client.resolve(reference)
+        known_catalog = self._known.get(image)
+        if known_catalog is not None and known_catalog.digest == digest and packages <= known_catalog.found.looked_for:
+            return replace(known_catalog, at=self._clock.monotonic())
+        catalog = read_catalog(
+            image, packages, lambda folders, pick: client.read_folders(reference, folders, pick, architecture="")
+        )
+        return KnownCatalog(catalog, "" if catalog.problem else digest, self._clock.monotonic())
+
+    def _of_layout(self, image: str, place: LayoutLocation, packages: frozenset[str]) -> KnownCatalog:
+        from kubekit.oci.layers import open_image, read_folders
+        from kubekit.oci.layout import Layout
+        from runup.facts.catalogs import read_catalog
+
+        layout = open_image(Layout.open(place.folder), place.name, architecture="")
+        catalog = read_catalog(image, packages, lambda folders, pick: read_folders(layout, folders, pick))
+        return KnownCatalog(catalog, "", self._clock.monotonic())
+
+    def _unread(self, image: str, packages: frozenset[str], problem: str) -> KnownCatalog:
+        from runup.facts.catalogs import unread_catalog
+
+        return KnownCatalog(unread_catalog(image, problem, packages), "", self._clock.monotonic())
+
+
+def add_notes(catalog: KnownCatalog, notes: Sequence[str]) -> KnownCatalog:
+    """Returns a failed answer with `notes` added to its problem.
+
+    The notes name what could not be read of the cluster, such as its pull secret.
+    """
+    if not catalog.found.problem or not notes:
+        return catalog
+    return replace(catalog, found=replace(catalog.found, problem=f"{catalog.found.problem} ({'; '.join(notes)})"))

@@ -1,0 +1,187 @@
+"""Collects a dump in one pass: lists each kind, records what became of it, and writes the folder or the archive.
+
+The record (`runup-dump.json`) says of each kind whether it is complete, forbidden, absent or failed, so that checks of
+the dump know what it proves (docs/decisions/0080). Nothing is left half-written: the folder gets its name at the end.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tarfile
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from kubekit.api import codec
+from kubekit.api.scheme import Resource
+from kubekit.error_types import InputError
+from runup import __version__
+from runup.checks.decide.reads import type_of
+from runup.dump.dump_files import COLLECTED
+from runup.facts.listers import Lister, Refused
+from runup.facts.wanted_kinds import WantedKind
+
+JSON = dict[str, Any]
+COMPLETE, PARTLY, FORBIDDEN, ABSENT, FAILED = "complete", "partly", "forbidden", "absent", "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class CollectedKind:
+    """A kind and what became of it. `lists` has a list for each namespace that was asked for, or one for all."""
+
+    name: str
+    state: str
+    lists: tuple[tuple[str, JSON], ...] = ()
+    message: str = ""
+    namespaces: tuple[str, ...] = ()
+
+    @property
+    def count(self) -> int:
+        """Number of objects."""
+        return sum(len(document["items"]) for _, document in self.lists)
+
+    def row(self) -> JSON:
+        """Returns the kind's row in the record."""
+        row: JSON = {"resource": self.name, "state": self.state, "count": self.count}
+        return row | {key: value for key in ("message", "namespaces") if (value := getattr(self, key))}
+
+
+def collect_kinds(
+    kinds: Sequence[WantedKind], lister: Lister, progress: Callable[[int, WantedKind], None]
+) -> tuple[CollectedKind, ...]:
+    """Lists every kind, and returns what became of each."""
+    collected_by_kind: dict[str, CollectedKind] = {}
+    for number, kind in enumerate(kinds):
+        progress(number, kind)
+        collected_by_kind[kind.name] = (
+            _collect_referenced(kind, lister, collected_by_kind) if kind.lookup else _list_kind(kind, lister)
+        )
+    return tuple(collected_by_kind.values())
+
+
+def _list_kind(kind: WantedKind, lister: Lister) -> CollectedKind:
+    """Lists a kind in the first of its versions that the server has; returns what became of it."""
+    for resource in kind.versions:
+        try:
+            return _list_version(kind, resource, lister)
+        except Refused as refused:
+            last_error = refused
+            if refused.state != ABSENT:
+                break
+    return CollectedKind(kind.name, last_error.state, message="" if last_error.state == ABSENT else last_error.message)
+
+
+def _list_version(kind: WantedKind, resource: Resource, lister: Lister) -> CollectedKind:
+    """Lists one version of a kind in all of its namespaces. Raises Refused."""
+    lists: list[tuple[str, JSON]] = []
+    gaps: list[str] = []
+    for namespace in kind.namespaces or ("",):
+        listing = lister.listed(resource, namespace, kind.selector)
+        gaps += listing.incomplete
+        lists.append((namespace, _list_document(resource, listing.items, listing.resource_version)))
+    state = PARTLY if gaps else COMPLETE
+    return CollectedKind(kind.name, state, tuple(lists), "; ".join(dict.fromkeys(gaps)), kind.namespaces)
+
+
+def _collect_referenced(kind: WantedKind, lister: Lister, collected_by_kind: dict[str, CollectedKind]) -> CollectedKind:
+    """Returns the objects that others refer to; they are all that a check reads of the kind."""
+    assert kind.lookup is not None
+    assert kind.lookup.of is not None
+    resource, of = kind.versions[0], collected_by_kind.get(kind.lookup.of.name)
+    if of is None or of.state not in (COMPLETE, ABSENT):
+        problem = f"which are needed is not known: {kind.lookup.of.name} could not be listed"
+        return CollectedKind(kind.name, FAILED, message=problem)
+    referring = (item for _, document in of.lists for item in document["items"])
+    names = {kind.lookup.names(codec.convert(type_of(kind.lookup.of), item)) for item in referring}
+    try:
+        looked_up = [lister.named(resource, *name) for name in sorted(names) if all(name)]
+    except Refused as refused:
+        return CollectedKind(kind.name, refused.state, message=refused.message)
+    items = [obj for obj in looked_up if obj is not None]
+    return CollectedKind(kind.name, COMPLETE, (("", _list_document(resource, items, "")),))
+
+
+def _list_document(resource: Resource, items: list[JSON], version: str) -> JSON:
+    """Returns the List object of these items, as the API server would send it."""
+    head = {"apiVersion": resource.api_version, "kind": f"{resource.kind}List"}
+    return {**head, "metadata": {"resourceVersion": version}, "items": items}
+
+
+@dataclass(frozen=True, slots=True)
+class Redaction:
+    """Words of the user that must not be in the dump, each replaced by the same word everywhere."""
+
+    words: tuple[str, ...] = field(default_factory=tuple)
+
+    def of(self, text: str) -> str:
+        """Returns JSON text without the words."""
+        # The longest first: one may be part of another.
+        for number, word in sorted(enumerate(self.words, 1), key=lambda entry: -len(entry[1])):
+            text = text.replace(msgspec.json.encode(word).decode()[1:-1], f"redacted-{number}")
+        return text
+
+
+def write(
+    kinds: Iterable[CollectedKind],
+    target: Path,
+    now: datetime,
+    redaction: Redaction,
+    *,
+    archive: bool,
+    kubernetes: str = "",
+) -> Path:
+    """Writes the dump to the folder `target`, or to an archive of that name, and returns its path.
+
+    `kubernetes` is the API server's version, empty if it did not say it. Raises InputError if there is something of
+    that name.
+    """
+    name = target.name.removesuffix(".tgz").removesuffix(".tar.gz")
+    path = target.with_name(f"{name}.tar.gz") if archive else target
+    refuse_existing(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    scratch = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=path.parent))
+    try:
+        folder = scratch / name
+        folder.mkdir()
+        for file, document in _files(tuple(kinds), now, kubernetes):
+            text = msgspec.json.format(msgspec.json.encode(document), indent=1).decode()
+            (folder / file).write_text(redaction.of(text) + "\n", encoding="utf-8")
+        if archive:
+            packed = scratch / path.name
+            with tarfile.open(packed, "w:gz") as tar:
+                tar.add(folder, arcname=name)
+            packed.replace(path)
+        else:
+            if path.exists():
+                path.rmdir()
+            folder.replace(path)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    return path
+
+
+def refuse_existing(path: Path) -> None:
+    """Raises InputError if `path` exists and is not an empty folder."""
+    if path.is_dir() and not any(path.iterdir()):
+        return
+    if path.exists():
+        raise InputError(f"{path} exists; name a folder that does not, so that objects of two times are not mixed")
+
+
+def _files(kinds: tuple[CollectedKind, ...], now: datetime, kubernetes: str) -> Iterator[tuple[str, JSON]]:
+    """Yields the name and content of each file of the collection; the last one records what it is."""
+    for kind in kinds:
+        for namespace, document in kind.lists:
+            yield f"{kind.name}{f'@{namespace}' if namespace else ''}.json", document
+    record = {
+        "collectedBy": f"runup {__version__}",
+        "collectedTime": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        **({"kubernetesVersion": kubernetes} if kubernetes else {}),
+        "kinds": [kind.row() for kind in kinds],
+    }
+    yield COLLECTED, record

@@ -1,0 +1,148 @@
+"""Lists objects of a cluster for a dump: by our own client, or by `kubectl get --raw` where only that has credentials.
+
+Both send GET requests and nothing else.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from typing import Any, Protocol
+
+from kubekit.api import codec
+from kubekit.api.codec import DecodeError
+from kubekit.api.scheme import Resource
+from kubekit.kube import calls
+from kubekit.kube.api_errors import ApiError, Forbidden, NotFound, Unauthorized
+from kubekit.kube.client_sync import SyncClient
+from kubekit.kube.list_pages import INCOMPLETE, JoinedPages, Listing, raw_page
+from kubekit.kube.request import Request
+from runup.facts.server_version import git_version
+
+JSON = dict[str, Any]
+PAGE = 500
+# Seconds for one page: a server that takes longer has ended the request itself (its default is 60).
+LIMIT_S = 120
+_SERVER_SAYS = re.compile(r"Error from server \((\w+)\): (.*)")
+# What an aggregated server that is down answers, and one that serves the kind no longer.
+_ABSENT = frozenset({"NotFound", "MethodNotAllowed"})
+
+
+class Refused(Exception):
+    """A kind could not be listed: `state` is forbidden, absent or failed, `message` the server's words."""
+
+    def __init__(self, state: str, message: str) -> None:
+        super().__init__(message)
+        self.state = state
+        self.message = " ".join(message.split())
+
+
+class Lister(Protocol):
+    """Lister of the objects of a kind."""
+
+    def listed(self, resource: Resource, namespace: str, selector: str) -> Listing[JSON]:
+        """Returns all objects. Raises Refused."""
+
+    def named(self, resource: Resource, namespace: str, name: str) -> JSON | None:
+        """Returns one object, or None if there is none. Raises Refused."""
+
+    def server_version(self) -> str:
+        """Returns the server's version of Kubernetes, or an empty string if it does not say it."""
+
+
+class ClientLister:
+    """Lists by our own client."""
+
+    def __init__(self, client: SyncClient) -> None:
+        self._client = client
+
+    def listed(self, resource: Resource, namespace: str, selector: str) -> Listing[JSON]:
+        """Returns all objects. Raises Refused, and Unreachable if there is no server."""
+        try:
+            return self._client.listing_raw(resource, namespace, label_selector=selector)
+        except ApiError as error:
+            raise _refusal_from(error) from error
+
+    def named(self, resource: Resource, namespace: str, name: str) -> JSON | None:
+        """Returns one object, or None if there is none. Raises Refused."""
+        try:
+            return self._client.send(calls.get_raw(resource, name, namespace))
+        except NotFound:
+            return None
+        except ApiError as error:
+            raise _refusal_from(error) from error
+
+    def server_version(self) -> str:
+        """Returns the server's version of Kubernetes, or an empty string if it does not say it."""
+        try:
+            return git_version(self._client.send(calls.get_path("/version")))
+        except (ApiError, DecodeError):
+            return ""
+
+
+def _refusal_from(error: ApiError) -> Refused:
+    if isinstance(error, Forbidden | Unauthorized):
+        return Refused("forbidden", error.message)
+    return Refused("absent" if isinstance(error, NotFound) else "failed", error.message)
+
+
+class ProgramLister:
+    """Lists by a program, `kubectl` or `oc`, with the words that select the cluster."""
+
+    def __init__(self, program: str, arguments: tuple[str, ...] = ()) -> None:
+        self._program = (program, *arguments)
+
+    def listed(self, resource: Resource, namespace: str, selector: str) -> Listing[JSON]:
+        """Returns all objects. Raises Refused."""
+        pages: JoinedPages[JSON] = JoinedPages()
+        gaps: list[str] = []
+        token = ""
+        while True:
+            call = calls.list_raw(resource, namespace, label_selector=selector, limit=PAGE, continue_=token)
+            data, warnings = self._get(call.request)
+            page = raw_page(data, resource)
+            pages.add(page)
+            gaps += warnings
+            token = page.continue_
+            if not token:
+                return pages.listing(tuple(dict.fromkeys(gaps)))
+
+    def named(self, resource: Resource, namespace: str, name: str) -> JSON | None:
+        """Returns one object, or None if there is none. Raises Refused."""
+        try:
+            data, _ = self._get(calls.get_raw(resource, name, namespace).request)
+        except Refused as refused:
+            if refused.state == "absent":
+                return None
+            raise
+        try:
+            return codec.decode(dict, data)
+        except DecodeError as error:
+            raise Refused("failed", f"{resource.kind} {name} could not be read: {error}") from error
+
+    def server_version(self) -> str:
+        """Returns the server's version of Kubernetes, or an empty string if it does not say it."""
+        try:
+            return git_version(self._get(calls.get_path("/version").request)[0])
+        except (Refused, DecodeError):
+            return ""
+
+    def _get(self, request: Request) -> tuple[bytes, list[str]]:
+        """Returns the body, and the reasons that the server's warnings give for an incomplete list. Raises Refused."""
+        command = [*self._program, "get", "--raw", request.target]
+        try:
+            completed = subprocess.run(command, capture_output=True, check=False, timeout=LIMIT_S)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise Refused("failed", f"{self._program[0]}: {error}") from error
+        error_text = completed.stderr.decode(errors="replace")
+        if completed.returncode:
+            match = _SERVER_SAYS.search(error_text)
+            reason, message = (match[1], match[2]) if match else ("", error_text)
+            state = (
+                "absent" if reason in _ABSENT else "forbidden" if reason in ("Forbidden", "Unauthorized") else "failed"
+            )
+            raise Refused(state, message)
+        prefix = f"Warning: {INCOMPLETE}"
+        return completed.stdout, [
+            line.removeprefix(prefix) for line in error_text.splitlines() if line.startswith(prefix)
+        ]

@@ -1,0 +1,119 @@
+"""Turns the flags of `runup install` into options, and reads options that were not given from the cluster."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from kubekit.error_types import InputError
+from kubekit.lang import oc_pull_spec as pull_spec_parsing
+from runup.install.decide.component import (
+    COMPONENTS,
+    OPERATOR,
+    PROMETHEUS,
+    Certificates,
+    Component,
+    Options,
+    Platform,
+)
+from runup.install.decide.monitoring_objects import GROUP
+from runup.install.decide.refusals import Cluster
+
+AUTO = "auto"
+# https://kubernetes.io/docs/concepts/overview/working-with-objects/names/#dns-label-names
+_LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
+
+
+class Flags(msgspec.Struct, frozen=True):
+    """The flags that decide which objects there are, as typed; `printed` with -o yaml."""
+
+    component: str
+    namespace: str | None
+    image: str | None
+    least_privilege: bool
+    monitoring: str
+    prometheus: str | None
+    platform: str
+    certificates: str | None
+    printed: bool
+
+    @property
+    def chosen(self) -> Component:
+        """The component."""
+        return COMPONENTS[self.component]
+
+    @property
+    def asks_the_cluster(self) -> bool:
+        """Returns whether anything is left to the cluster."""
+        return AUTO in (self.platform, self.monitoring)
+
+
+def options_of(flags: Flags, cluster: Cluster | None, own_image: str | None) -> Options:
+    """Returns the options; `cluster` is needed where the flags leave something to it. Raises InputError."""
+    platform = _platform(flags, cluster)
+    monitoring = flags.monitoring == "on" or (
+        flags.monitoring == AUTO and cluster is not None and GROUP in cluster.groups
+    )
+    return Options(
+        image=_image(flags, own_image),
+        namespace=_namespace(flags),
+        platform=platform,
+        monitoring=monitoring,
+        certificates=_certificates(flags, platform),
+        least_privilege=flags.least_privilege,
+        prometheus=_prometheus(flags.prometheus) if flags.prometheus else PROMETHEUS[platform],
+        api_ports=cluster.api_ports if cluster is not None else Options("", "", platform).api_ports,
+    )
+
+
+def _platform(flags: Flags, cluster: Cluster | None) -> Platform:
+    if flags.platform != AUTO:
+        return Platform(flags.platform)
+    assert cluster is not None
+    return cluster.platform
+
+
+def _certificates(flags: Flags, platform: Platform) -> Certificates:
+    """Returns where certificates come from. Raises InputError if the flag does not suit the platform."""
+    if platform is Platform.OPENSHIFT:
+        if flags.certificates:
+            raise InputError("--certificates: on OpenShift the service CA makes them; leave the flag out")
+        return Certificates.SERVICE_CA
+    if flags.printed and flags.certificates == Certificates.OWN:
+        # A key in a file is nobody's secret any more.
+        raise InputError("--certificates=own makes a key, which -o yaml would print; use --certificates=cert-manager")
+    return Certificates(flags.certificates or (Certificates.CERT_MANAGER if flags.printed else Certificates.OWN))
+
+
+def _prometheus(text: str) -> tuple[str, str]:
+    namespace, slash, account = text.partition("/")
+    if not (namespace and slash and account) or "/" in account:
+        raise InputError(f"--prometheus {text}: give NAMESPACE/ACCOUNT, for example monitoring/prometheus-k8s")
+    return namespace, account
+
+
+def _namespace(flags: Flags) -> str:
+    if flags.namespace and not _LABEL.fullmatch(flags.namespace):
+        raise InputError(f"--namespace {flags.namespace}: the name of a namespace has a-z, 0-9 and -, 63 at most")
+    return flags.namespace or flags.chosen.namespace
+
+
+def _image(flags: Flags, own_image: str | None) -> str:
+    """Returns the operator's image. Raises InputError if it is not known or is not an image reference."""
+    if flags.chosen == OPERATOR and not flags.image:
+        raise InputError("--image is needed: the operator runs as a release, whose image `runup release new` makes")
+    image = flags.image or own_image
+    if not image:
+        raise InputError(
+            "--image is needed: this runup is not a released version, so its image is not known; "
+            "deploy/Containerfile builds one"
+        )
+    # It is put into manifests that are text: what is not a reference could be more than an image there.
+    try:
+        parsed = pull_spec_parsing.pull_spec(image)
+    except ValueError as error:
+        raise InputError(f"--image {image}: {error}") from error
+    if flags.chosen == OPERATOR and not parsed.digest:
+        raise InputError(f"--image {image}: name the release by digest (NAME@sha256:...); a tag can move")
+    return image

@@ -1,0 +1,528 @@
+"""Groups risks by what causes them, in the order in which causes stop an update (docs/decisions/0072 D38).
+
+A risk belongs to the cause of another risk if it follows from it, or is about the same object. `RULES` is the table of
+both, each with its source. Where a target's report names the cause of a risk, that counts. Other components' words are
+read only here, and only to group what is shown: no risk is dropped, renamed, accepted or judged by its group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+import msgspec
+
+from kubekit.lang.pattern import Pattern
+from runup.report.report import ReportedResource
+
+SEVERITIES: Mapping[str, int] = {"critical": 0, "warning": 1, "": 1, "info": 2}
+# When a cause stops an update: at the request, while the control plane is updated, when nodes are drained, or later.
+REFUSED, CONTROL_PLANE, NODES, LATER = range(4)
+
+
+class Groupable(Protocol):
+    """A risk, as it is reported or as ClusterVersion carries it."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def applies(self) -> str: ...
+    @property
+    def message(self) -> str: ...
+    @property
+    def severity(self) -> str: ...
+    @property
+    def resources(self) -> tuple[ReportedResource, ...]: ...
+    @property
+    def cause(self) -> str: ...
+    @property
+    def lacking(self) -> tuple[str, ...]: ...
+
+
+R = TypeVar("R", bound=Groupable)
+
+
+class Cause(msgspec.Struct, Generic[R], frozen=True):
+    """The risks that have one cause. `lead` is the cause's own risk, or the gravest where no risk is about the cause.
+
+    `node` is the name of the node that is the cause without a risk of its own, `message` what others say of it; both
+    are empty otherwise. `beside` are risks about the same object with a remedy of their own, `follows` those that go
+    away with the cause.
+    """
+
+    lead: R
+    beside: tuple[R, ...] = ()
+    follows: tuple[R, ...] = ()
+    node: str = ""
+    message: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name of the cause: that of its leading risk."""
+        return self.lead.name
+
+    @property
+    def risks(self) -> tuple[R, ...]:
+        """The risks of the cause, the leading one first."""
+        return (self.lead, *self.beside, *self.follows)
+
+    @property
+    def words(self) -> str:
+        """The message about the cause itself."""
+        return self.message or self.lead.message
+
+    @property
+    def severity(self) -> str:
+        """The highest severity of its risks."""
+        return min((risk.severity for risk in self.risks), key=_severity_rank)
+
+
+class _Parent(NamedTuple):
+    """The parent of a risk: another risk by its name, or a node that has no risk.
+
+    `follows` is true if the risk goes away with it, false if it only is about the same object.
+    """
+
+    risk: str = ""
+    node: str = ""
+    follows: bool = True
+
+
+_SortKey = tuple[bool, int, int, str]
+# Without the time since when a risk names the object, which differs from risk to risk.
+_ResourceKey = tuple[str, str, str, str]
+
+
+class _AllRisks:
+    """The risks to group, with the lookups that rules need.
+
+    `broken_nodes` has the nodes that an operator's risk calls not ready, with the reason that it gives; `not_ready` the
+    names of the nodes of risk NodeNotReady.
+    """
+
+    def __init__(self, risks: Sequence[Groupable]) -> None:
+        self.risks = risks
+        self.by_name = {risk.name: risk for risk in risks}
+        # A risk may name every one of thousands of nodes: what needs a look at all of them is computed once.
+        self.in_order = sorted(((_sort_key(risk), risk) for risk in risks), key=lambda keyed: keyed[0])
+        self._sort_keys = {id(risk): key for key, risk in self.in_order}
+        self._objects: dict[int, frozenset[_ResourceKey]] = {}
+        self.broken_nodes = {node: reason for risk in risks for node, reason in _named_nodes(risk)}
+        self.not_ready = {
+            item.name for risk in risks if risk.name == "NodeNotReady" and _does_apply(risk) for item in risk.resources
+        }
+
+    def of_family(self, *families: str) -> list[Groupable]:
+        """Returns the applying risks of these families, the gravest first."""
+        return [risk for _, risk in self.in_order if family_of(risk.name) in families and _does_apply(risk)]
+
+    def sort_key(self, risk: Groupable) -> _SortKey:
+        """Returns the sort key of one of the risks."""
+        return self._sort_keys[id(risk)]
+
+    def objects(self, risk: Groupable) -> frozenset[_ResourceKey]:
+        """Returns the objects of one of the risks."""
+        if id(risk) not in self._objects:
+            self._objects[id(risk)] = frozenset(map(_resource_key, risk.resources))
+        return self._objects[id(risk)]
+
+
+class Rule(NamedTuple):
+    """A rule that finds the cause of risks of some families: `parent` returns the risk or node that one follows from.
+
+    It returns None if the rule does not hold for the risk. `source` says why the rule is right.
+    """
+
+    families: tuple[str, ...]
+    parent: Callable[[Groupable, _AllRisks], _Parent | None]
+    source: str
+
+
+def group_by_cause(risks: Iterable[R]) -> tuple[Cause[R], ...]:
+    """Returns the causes of the risks, in the order in which they stop an update; every risk belongs to one cause."""
+    all_given = tuple(risks)
+    all_risks = _AllRisks(all_given)
+    parents = {risk.name: parent for risk in all_given if (parent := _find_parent(risk, all_risks))}
+    members: dict[_Parent, list[R]] = {}
+    for risk in all_given:
+        members.setdefault(_find_root(risk.name, parents), []).append(risk)
+    return tuple(sorted((_build_cause(root, of, parents, all_risks) for root, of in members.items()), key=_order))
+
+
+def family_of(name: str) -> str:
+    """Returns the name of a risk without the object: `ClusterOperatorDegraded` of `ClusterOperatorDegraded-etcd`."""
+    return name.partition("-")[0]
+
+
+def stage_of(risk: Groupable) -> int:
+    """Returns when the risk stops an update."""
+    if family_of(risk.name) in _REFUSED:
+        return REFUSED
+    return min((_STAGES.get(kind, LATER) for kind in {item.kind for item in risk.resources}), default=LATER)
+
+
+# Risks for which the operator refuses the request itself (docs/upstream-behaviour.md 7.6 and 8.1).
+_REFUSED = frozenset(
+    {
+        "AdminAck",
+        "ClusterOperatorUpgradeable",
+        "ClusterVersionGiantHop",
+        "ClusterVersionOverrides",
+        "ClusterVersionRollback",
+        "ClusterVersionUpdating",
+        "ClusterVersionUpgradeable",
+        "FeatureSetForbidsUpdates",
+        "ReleaseSignatureNotVerified",
+        "UpdatePathNotOffered",
+    }
+)
+# By the kind of object. A release's manifests are applied in the order of their run levels, the machine-config
+# operator's late (level 80): nodes are drained when the control plane is updated (docs/upstream-behaviour.md 4).
+_STAGES = {
+    "APIService": CONTROL_PLANE,
+    "ClusterOperator": CONTROL_PLANE,
+    "ClusterVersion": CONTROL_PLANE,
+    "ConfigMap": CONTROL_PLANE,
+    "CustomResourceDefinition": CONTROL_PLANE,
+    "Etcd": CONTROL_PLANE,
+    "KubeAPIServer": CONTROL_PLANE,
+    "KubeControllerManager": CONTROL_PLANE,
+    "KubeScheduler": CONTROL_PLANE,
+    "MutatingWebhookConfiguration": CONTROL_PLANE,
+    "Network": CONTROL_PLANE,
+    "Proxy": CONTROL_PLANE,
+    "ValidatingAdmissionPolicy": CONTROL_PLANE,
+    "ValidatingAdmissionPolicyBinding": CONTROL_PLANE,
+    "ValidatingWebhookConfiguration": CONTROL_PLANE,
+    "CSINode": NODES,
+    "CertificateSigningRequest": NODES,
+    "KubeletConfig": NODES,
+    "Machine": NODES,
+    "MachineConfigPool": NODES,
+    "Module": NODES,
+    "Namespace": NODES,
+    "Node": NODES,
+    "PersistentVolume": NODES,
+    "Pod": NODES,
+    "PodDisruptionBudget": NODES,
+    "VirtualMachineInstance": NODES,
+    "VolumeAttachment": NODES,
+}
+
+_NODE = Pattern(r'node "([^"]+)" not ready')
+_WHY = Pattern(r" since [^()]*? because (\w+) \((.*?)\)(?=, node |[.] The master |[.]$| \(since | \w+: |$)")
+# How a kubelet prints a condition of its runtime (pkg/kubelet/container, RuntimeCondition): the message says it all.
+_RUNTIME = Pattern(r"\w+=false reason:\w+ message:")
+_UNHEALTHY = Pattern(r"(\S+) is unhealthy")
+_OPERATORS = Pattern(r"[Cc]luster operators? ([a-z0-9.-]+(?:, [a-z0-9.-]+)*) (?:is|are) ")
+_WAITED_FOR = Pattern(
+    r"(?:for these operators:|waiting on|waiting up to \d+ minutes on) ([a-z0-9.-]+(?:, [a-z0-9.-]+)*)"
+)
+_NOT_UPGRADEABLE = Pattern(r"Cluster operator (\S+) should not be upgraded")
+_OWN_REASON = Pattern(r": [A-Z][A-Za-z0-9_:]+: ")
+_SINCE = Pattern(r" \(since [^()]*\)\.?$")
+
+
+def _named_nodes(risk: Groupable) -> Iterator[tuple[str, str]]:
+    """Yields the control plane nodes that an operator calls not ready, each with its reason."""
+    if family_of(risk.name) not in (*_OPERATOR_HEALTH, "EtcdMembersUnhealthy"):
+        return
+    for match in _NODE.finditer(risk.message):
+        reason = _WHY.match(risk.message, match.end())
+        yield match[1], _RUNTIME.sub("", reason[2]) or reason[1] if reason else ""
+
+
+def _parent_by_node(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
+    """Returns NodeNotReady, or a node without a risk of its own, if the message names such a node."""
+    node_names = [*_NODE.findall(risk.message), *_UNHEALTHY.findall(risk.message)]
+    for node in node_names:
+        if node in all_risks.not_ready:
+            return _Parent("NodeNotReady")
+    return next((_Parent(node=node) for node in node_names if node in all_risks.broken_nodes), None)
+
+
+def _parent_by_etcd_members(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
+    """Returns the risk of unhealthy etcd members if ClusterOperator etcd is degraded because of them."""
+    is_etcd = risk.name.endswith("-etcd") and "EtcdMembers" in risk.message
+    return _Parent("EtcdMembersUnhealthy") if is_etcd and all_risks.of_family("EtcdMembersUnhealthy") else None
+
+
+def _parent_by_named_operators(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
+    """Returns the gravest risk of the operators that the message names, if each of them has one."""
+    names = [name for operator_names in (*_OPERATORS.findall(risk.message), *_WAITED_FOR.findall(risk.message))
+             for name in operator_names.split(", ")]  # fmt: skip
+    of_each = [
+        [risk for risk in all_risks.of_family(*_OPERATOR_HEALTH) if risk.name.partition("-")[2] == name]
+        for name in names
+    ]
+    if not names or not all(of_each):
+        return None
+    return _Parent(min((first_names[0] for first_names in of_each), key=_sort_key).name)
+
+
+def _parent_by_failing(_risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
+    return _Parent("ClusterVersionFailing") if all_risks.of_family("ClusterVersionFailing") else None
+
+
+def _parent_by_giant_hop(_risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
+    return _Parent("ClusterVersionGiantHop") if all_risks.of_family("ClusterVersionGiantHop") else None
+
+
+def _parent_by_upgradeable(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
+    """Returns the gravest of the risks that Upgradeable=False sums up, if each of them is there."""
+    sentences = [sentence for sentence in _text_after_colon(risk.message).split(" * ") if not _SUMMARY.search(sentence)]
+    reason_risks = [_risk_of_reason(part, all_risks) for part in sentences]
+    named_reasons = [reason_risk for reason_risk in reason_risks if reason_risk is not None]
+    return (
+        _Parent(min(named_reasons, key=_sort_key).name)
+        if named_reasons and len(named_reasons) == len(sentences)
+        else None
+    )
+
+
+def _risk_of_reason(sentence: str, all_risks: _AllRisks) -> Groupable | None:
+    """Returns the risk that one of the reasons of Upgradeable=False is about, or None if there is none."""
+    if reason_match := _NOT_UPGRADEABLE.search(sentence):
+        return all_risks.by_name.get(f"ClusterOperatorUpgradeable-{reason_match[1]}")
+    for phrase, name in _SUMMED_UP.items():
+        if phrase in sentence:
+            return next(iter(all_risks.of_family(name)), None)
+    # An operator's or a gate's own message is repeated as it is.
+    reason_text = sentence.partition(": ")[2] or sentence
+    return next(
+        (candidate for candidate in all_risks.of_family(*_QUOTED) if reason_text and reason_text in candidate.message),
+        None,
+    )
+
+
+def _parent_by_pool_reason(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
+    """Returns the gravest risk of the pools that ClusterOperator machine-config names as its reason."""
+    wanted_pools = next((pools for phrase, pools in _POOL_REASONS.items() if phrase in risk.message), "")
+    pools = all_risks.of_family(wanted_pools) if wanted_pools and risk.name.endswith("-machine-config") else []
+    return _Parent(pools[0].name) if pools else None
+
+
+def _parent_by_unfinished_update(_risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
+    """Returns the unfinished update if it waits for the machine-config operator, which then updates its pools."""
+    for update in all_risks.of_family("ClusterVersionUpdating"):
+        if any(
+            "machine-config" in operator_names.split(", ") for operator_names in _WAITED_FOR.findall(update.message)
+        ):
+            return _Parent(update.name)
+    return None
+
+
+def _parent_by_same_operator(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
+    """Returns the worse risk about the same operator: not available, then degraded, then not upgradeable."""
+    name = risk.name.partition("-")[2]
+    for worse in _OPERATOR_HEALTH:
+        if worse == family_of(risk.name):
+            break
+        if (worse_risk := all_risks.by_name.get(f"{worse}-{name}")) is not None and _does_apply(worse_risk):
+            return _Parent(worse_risk.name, follows=_adds_no_reason(risk, worse_risk))
+    return None
+
+
+def _parent_by_pool_update(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
+    """Returns the gravest risk of a pool that updates or is degraded, if its update cordoned the node."""
+    pools = all_risks.of_family("MachineConfigPoolDegraded", "MachineConfigPoolUpdating")
+    # The check's message says who cordoned the node; one that somebody cordoned by hand stays cordoned.
+    by_hand = "nothing can be scheduled there" in risk.message
+    return _Parent(pools[0].name) if pools and "machine config pool" in risk.message and not by_hand else None
+
+
+def _parent_by_same_objects(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
+    """Returns the gravest risk about all objects of this one."""
+    if not risk.resources:
+        return None
+    objects, sort_key = all_risks.objects(risk), all_risks.sort_key(risk)
+    for other_key, other in all_risks.in_order:
+        if other_key >= sort_key:
+            return None
+        # The number of objects is compared first, and rules out most.
+        if (
+            other.applies == risk.applies
+            and len(objects) <= len(other.resources)
+            and objects <= all_risks.objects(other)
+            and _have_one_cause(risk, other)
+        ):
+            return _Parent(other.name, follows=_adds_no_reason(risk, other))
+    return None
+
+
+_OPERATOR_HEALTH = ("ClusterOperatorNotAvailable", "ClusterOperatorDegraded")
+# How Upgradeable=False begins where it has several reasons.
+_SUMMARY = Pattern(r"for multiple reasons:|^(?:\w+: )?Multiple cluster operators should not be upgraded")
+# Words of Upgradeable=False, and the risk that they are about.
+_SUMMED_UP = {
+    "Disabling ownership": "ClusterVersionOverrides",
+    "An update is already in progress": "ClusterVersionUpdating",
+    "while resource deletions are in progress": "ResourceDeletionInProgress",
+}
+_QUOTED = ("ClusterOperatorUpgradeable", "AdminAck")
+# Why the machine-config operator is not upgradeable or degraded (pkg/operator/status.go, sync.go).
+_POOL_REASONS = {
+    "DegradedPool": "MachineConfigPoolDegraded",
+    "RequiredPoolsFailed": "MachineConfigPoolDegraded",
+    "PoolUpdating": "MachineConfigPoolUpdating",
+}
+# Risks about the health of a node. Others about nodes, such as an old kubelet, are problems of their own.
+_NODE_HEALTH = ("NodeNotReady", "NodePressure", "NodeUninitialized", "NodeCordoned")
+# There is one object of the name in any cluster, which has settings and conditions of all sorts.
+_SINGLETONS = frozenset({"cluster", "version"})
+# The first rule that returns a cause counts.
+RULES: tuple[Rule, ...] = (
+    Rule(
+        (*_OPERATOR_HEALTH, "EtcdMembersUnhealthy"),
+        _parent_by_node,
+        "openshift/library-go, pkg/operator/staticpod/controller/node: the operators of the control plane are degraded "
+        "while a control plane node is not ready, and quote it; cluster-etcd-operator, pkg/etcdcli: a member has its "
+        "node's name",
+    ),
+    Rule(
+        _OPERATOR_HEALTH,
+        _parent_by_etcd_members,
+        "cluster-etcd-operator, pkg/operator/etcdmemberscontroller: EtcdMembersDegraded is part of the ClusterOperator",
+    ),
+    Rule(
+        ("ClusterVersionFailing", "ClusterVersionUpdating"),
+        _parent_by_named_operators,
+        "docs/upstream-behaviour.md 4.6 and 4.7: an update waits for the operators that Failing names",
+    ),
+    Rule(
+        ("ClusterVersionUpdating",),
+        _parent_by_failing,
+        "docs/upstream-behaviour.md 4.7: an update that fails does not go on until the failure is over",
+    ),
+    Rule(
+        ("UpdatePathNotOffered",),
+        _parent_by_giant_hop,
+        "docs/upstream-behaviour.md 8.1: an update across minor versions goes by way of each, so that none is offered",
+    ),
+    Rule(
+        ("ClusterVersionUpgradeable",),
+        _parent_by_upgradeable,
+        "docs/upstream-behaviour.md 6.1 and 7.6; cluster-version-operator, pkg/cvo/upgradeable.go: Upgradeable sums "
+        "up operators, overrides, gates and the update in progress",
+    ),
+    Rule(
+        ("ClusterOperatorUpgradeable", *_OPERATOR_HEALTH),
+        _parent_by_pool_reason,
+        "machine-config-operator, pkg/operator/status.go and sync.go: reasons PoolUpdating, DegradedPool, "
+        "RequiredPoolsFailed",
+    ),
+    Rule(
+        ("MachineConfigPoolUpdating",),
+        _parent_by_unfinished_update,
+        "docs/upstream-behaviour.md 4.7: the operator waits for machine-config, which updates its pools to the release",
+    ),
+    Rule(
+        ("ClusterOperatorUpgradeable", *_OPERATOR_HEALTH),
+        _parent_by_same_operator,
+        "openshift/api, config/v1: the conditions of a ClusterOperator are about one operator",
+    ),
+    Rule(
+        ("NodeCordoned",),
+        _parent_by_pool_update,
+        "machine-config-operator, pkg/controller/drain: it cordons the nodes of a pool that it updates",
+    ),
+    Rule((), _parent_by_same_objects, "docs/decisions/0072 D38: what is about one object stands together"),
+)
+
+
+def _find_parent(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
+    """Returns the risk or node that the risk follows from or stands beside, None if it is a cause itself."""
+    if risk.cause in all_risks.by_name and risk.cause != risk.name:
+        return _Parent(risk.cause)
+    if not _does_apply(risk):
+        return _parent_by_same_objects(risk, all_risks) if not risk.lacking else None
+    for rule in RULES:
+        if rule.families and family_of(risk.name) not in rule.families:
+            continue
+        parent = rule.parent(risk, all_risks)
+        if parent is not None and parent.risk != risk.name:
+            return parent
+    return None
+
+
+def _find_root(name: str, parents: Mapping[str, _Parent]) -> _Parent:
+    """Returns the cause at the end of the chain; a circle, which a report may name, ends at its first name by order."""
+    passed = [name]
+    while (parent := parents.get(passed[-1])) is not None:
+        if parent.node:
+            return _Parent(node=parent.node)
+        if parent.risk in passed:
+            return _Parent(min(passed[passed.index(parent.risk) :]))
+        passed.append(parent.risk)
+    return _Parent(passed[-1])
+
+
+def _build_cause(root: _Parent, members: Sequence[R], parents: Mapping[str, _Parent], all_risks: _AllRisks) -> Cause[R]:
+    """Returns the cause of `members`: the leading risk, the risks beside it, and the risks that follow from it."""
+    ordered = sorted(members, key=_sort_key)
+    lead = next((risk for risk in ordered if risk.name == root.risk), ordered[0])
+    following = [risk for risk in ordered if risk is not lead]
+    beside = tuple(risk for risk in following if risk.name in parents and not parents[risk.name].follows)
+    follows = tuple(risk for risk in following if risk not in beside)
+    if not root.node:
+        return Cause(lead, beside, follows)
+    reason = all_risks.broken_nodes[root.node]
+    message = f"Node {root.node} is not ready{f': {reason}' if reason else ''}"
+    return Cause(lead, beside, follows, root.node, message if message.endswith(("?", "!", ".")) else f"{message}.")
+
+
+def _have_one_cause(risk: Groupable, other: Groupable) -> bool:
+    """Returns whether two risks that name the same objects are shown as one cause.
+
+    Unknown risks have one cause, unless one of them is unknown because objects are missing. Risks that apply have not
+    if they name a ClusterOperator or the only object of its kind; risks about nodes have if both are about node health.
+    """
+    if not _does_apply(risk):
+        return not (risk.lacking or other.lacking)
+    # Risks of one ClusterOperator are ordered by `_parent_by_same_operator`.
+    if any(item.name in _SINGLETONS or item.kind == "ClusterOperator" for item in risk.resources):
+        return False
+    of_nodes = any(item.kind == "Node" for item in risk.resources)
+    return not of_nodes or (risk.name in _NODE_HEALTH and other.name in _NODE_HEALTH)
+
+
+def _adds_no_reason(risk: Groupable, other: Groupable) -> bool:
+    """Returns whether the risk gives no reason of its own, or the same reason as `other`."""
+    reason_match = _OWN_REASON.search(_SINCE.sub("", risk.message))
+    of_operators = risk.name.startswith("ClusterOperator")
+    same_message = _text_after_colon(risk.message) == _text_after_colon(other.message)
+    return (of_operators and reason_match is None) or same_message or not _does_apply(risk)
+
+
+def _text_after_colon(message: str) -> str:
+    return _SINCE.sub("", message).partition(": ")[2]
+
+
+def _resource_key(item: ReportedResource) -> _ResourceKey:
+    return item.group, item.kind, item.namespace, item.name
+
+
+def _does_apply(risk: Groupable) -> bool:
+    return risk.applies == "True"
+
+
+def _severity_rank(severity: str) -> int:
+    return SEVERITIES.get(severity, 1)
+
+
+def _sort_key(risk: Groupable) -> _SortKey:
+    return not _does_apply(risk), _severity_rank(risk.severity), stage_of(risk), risk.name
+
+
+def _order(cause: Cause[R]) -> tuple[bool, bool, int, int, int, str]:
+    """Returns the sort key of a cause: what applies first, information last, then by when it stops the update."""
+    applies = any(map(_does_apply, cause.risks))
+    first_stage = min(map(stage_of, cause.risks))
+    return (
+        not applies,
+        cause.severity == "info",
+        first_stage,
+        _severity_rank(cause.severity),
+        -len(cause.risks),
+        cause.name,
+    )

@@ -1,0 +1,1 @@
+"""The target release's process: it watches the cluster, evaluates the checks, and writes the report."""

@@ -1,0 +1,233 @@
+"""`runup preflight run --in-cluster`: runs the preflight as a Job of the cluster, with an account that only reads.
+
+The command starts the Job, waits for its report, keeps the report in the cluster, removes the Job, and returns the same
+value as an evaluation on this machine. ClusterVersion is read, never written.
+"""
+
+from __future__ import annotations
+
+import secrets
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from dataclasses import replace as dataclass_replace
+from typing import TYPE_CHECKING
+
+from kubekit.api.core_v1 import ConfigMap
+from kubekit.error_types import InputError
+from kubekit.kube import calls
+from kubekit.kube.api_errors import Forbidden, KubeError, NotFound
+from kubekit.kube.client_sync import SyncClient
+from kubekit.kube.clock import SystemClock
+from kubekit.lang.files import read_limited
+from kubekit.oci.image_locations import parse_location
+from kubekit.oci.reference import Reference
+from kubekit.oci.registry import RegistryClient
+from runup.advice.decide.acceptance import accepted, accepted_names
+from runup.api.config_v1 import ClusterVersion
+from runup.api.preflight_reads_v1 import FILE as READS_FILE
+from runup.api.preflight_reads_v1 import Right
+from runup.checks.catalogue.own_rights import own_rights, rights_without_clusterversion
+from runup.checks.decide import rights
+from runup.evaluation.evaluate import EvaluatedCluster, target_version
+from runup.facts.target_release import TargetRelease
+from runup.preflight.control import cluster_runs, kept_reports
+from runup.preflight.control.cluster_runs import ClusterRun
+from runup.preflight.decide import cluster_run, stored_reports
+from runup.preflight.decide.cluster_run import NAMESPACE, Checking, Run
+from runup.preflight.decide.stored_reports import History
+from runup.process.clusterversion_client import ACCEPTED
+from runup.process.exit_signals import exit_on_signal
+from runup.process.operator_namespace import operator_namespace
+from runup.process.own_image import default_image
+from runup.report.report import Report, is_of
+
+if TYPE_CHECKING:
+    from kubekit.oci.access import Access
+    from runup.evaluation.options import Flags, JobFlags
+    from runup.process.connection import Connection
+
+WHERE = "the cluster"
+NO_IMAGE = (
+    "it is not known which image runs the checks in the cluster; give it with --image REGISTRY/REPOSITORY@sha256:..."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The release that is checked: pinned image, what its files say, and what its checks read.
+
+    `runs` is whether the image has runup's checks, so that it can run them itself.
+    """
+
+    release: TargetRelease
+    image: str = ""
+    rights: tuple[Right, ...] = ()
+    runs: bool = False
+    notes: tuple[str, ...] = ()
+
+
+def evaluate(connection: Connection, flags: Flags, job: JobFlags, access: Access) -> EvaluatedCluster:
+    """Returns the result of a preflight in the cluster. Raises InputError if it has no report, and KubeError."""
+    _refuse_local_options(flags)
+    target = _target_of(flags.to_image, access)
+    with connection.client("preflight") as client:
+        cluster = cluster_version(client)
+        if cluster is None:
+            flags = _with_kubernetes_versions(client, flags)
+        checking = _checking_of(client, flags, job, target, cluster)
+        run = Run(
+            cluster_run.run_id(client.now(), secrets.token_hex(5)),
+            checking,
+            target.rights if checking.image == target.image else _own_rights(cluster),
+            client.now(),
+            job.timeout_s,
+        )
+        report, notes = _report_of(client, run, keep=job.keep)
+        accepting = accepted(cluster, _acceptance_records(client, cluster), client.now()) if cluster else {}
+    return EvaluatedCluster(WHERE, report, cluster, accepting, notes=(*target.notes, *notes))
+
+
+def read_stored_history(client: SyncClient) -> History:
+    """Returns the reports that preflights in the cluster left. Raises KubeError."""
+    return stored_reports.read(kept_reports.read_kept(client))
+
+
+def read_stored_result(client: SyncClient, version: str) -> EvaluatedCluster:
+    """Returns the newest kept result, or that of a version. Raises InputError if there is none."""
+    reports = [report for report in read_stored_history(client).reports if not version or is_of(report, version)]
+    if not reports:
+        of = f" of {version}" if version else ""
+        raise InputError(f"no preflight{of} was made in the cluster; make one: runup preflight run --in-cluster")
+    cluster = cluster_version(client)
+    accepting = accepted(cluster, _acceptance_records(client, cluster), client.now()) if cluster else {}
+    return EvaluatedCluster(WHERE, reports[0], cluster, accepting)
+
+
+def image_for_job(typed: str) -> str:
+    """Returns the image that runs our checks. Raises InputError if it is not known, or no node can pull it."""
+    image = typed or default_image()
+    if not image:
+        raise InputError(NO_IMAGE)
+    if not isinstance(parse_location(image), Reference):
+        raise InputError(f"--image {image}: the cluster cannot pull it; give an image in a registry")
+    return image
+
+
+def _refuse_local_options(flags: Flags) -> None:
+    """Raises InputError for options that are about this machine, which the Job knows nothing of."""
+    refused = {
+        "--dump": flags.dumps,
+        "--release-dir": flags.release_dir,
+        "--target-catalog": flags.catalogs,
+    }
+    for option, value in refused.items():
+        if value:
+            raise InputError(
+                f"--in-cluster checks the cluster from within; {option} is about this machine: leave it out"
+            )
+
+
+def _target_of(image: str, access: Access) -> Target:
+    """Returns the release of `--to-image`, read from its registry; without one, a release that says nothing."""
+    if not image:
+        return Target(TargetRelease())
+    from runup.evaluation.evaluate import FOLDERS, release_in
+
+    location = parse_location(image)
+    if not isinstance(location, Reference):
+        raise InputError(f"--to-image {image}: the cluster cannot pull it; give an image in a registry")
+    client = RegistryClient(access.of_administrators())
+    # By digest, so that the Job runs what was read here.
+    pinned = location if location.digest else location.at(client.resolve(location))
+    files = client.read_folders(pinned, FOLDERS)
+    release = release_in(files)
+    declared = files.get(READS_FILE)
+    if declared is None:
+        note = f"{pinned} has no checks of runup's ({READS_FILE} is not in it): those of runup's own image are made"
+        return Target(release, str(pinned), notes=(note,))
+    try:
+        granted, refused = rights.rights_of_file(declared)
+    except rights.BadReads as error:
+        raise InputError(f"--to-image {image}: {error}") from error
+    return Target(release, str(pinned), granted, runs=True, notes=refused)
+
+
+def _checking_of(
+    client: SyncClient, flags: Flags, job: JobFlags, target: Target, cluster: ClusterVersion | None
+) -> Checking:
+    """Returns what the Job's process does. Raises Terminal for a target that cannot be checked."""
+    return Checking(
+        image=target.image if target.runs and not job.image else image_for_job(job.image),
+        target_version=target_version(flags.to, flags.from_, target.release, target.image, cluster),
+        source_version=flags.from_,
+        target_image=target.image,
+        user=cluster_runs.user_of(client),
+        check_timeout_s=flags.check_timeout_s,
+        prometheus_url=flags.prometheus_url,
+        prometheus_ca=read_limited(flags.prometheus_ca).decode() if flags.prometheus_ca else "",
+        reads_catalogs=flags.reads_catalogs,
+        inner_registries=flags.inner_registries,
+    )
+
+
+def _own_rights(cluster: ClusterVersion | None) -> tuple[Right, ...]:
+    return rights_without_clusterversion() if cluster is None else own_rights()
+
+
+def _with_kubernetes_versions(client: SyncClient, flags: Flags) -> Flags:
+    """Returns the flags with source and target for a cluster without a ClusterVersion. Raises as `evaluate` does."""
+    from runup.checks.decide.kubernetes_path import is_kubernetes, update_of_kubernetes
+    from runup.facts.server_version import git_version
+
+    if flags.to_image or (flags.to and not is_kubernetes(flags.to)):
+        # A release's process judges a cluster whose ClusterVersion is not there yet, as it always did.
+        return flags
+    running = git_version(client.send(calls.get_path("/version")))
+    update = update_of_kubernetes(running, flags.from_, flags.to)
+    return dataclass_replace(flags, to=str(update.target), from_=str(update.source))
+
+
+def _report_of(client: SyncClient, run: Run, *, keep: bool) -> tuple[Report, tuple[str, ...]]:
+    """Runs the Job and returns its report, with what could not be kept or removed."""
+    clock = SystemClock()
+    notes = list(cluster_runs.sweep(client))
+    running = ClusterRun(client, run, clock, _tell_user)
+    try:
+        with exit_on_signal():
+            running.start()
+            _tell_user(f"Job {run.name} in namespace {NAMESPACE} checks the update to {run.checking.target_version}")
+            end = running.follow()
+    finally:
+        not_removed = () if keep else running.remove()
+        for problem_text in not_removed:
+            _tell_user(f"could not be removed: {problem_text}")
+    if end.report is None:
+        raise InputError(f"the preflight in the cluster failed: {end.text}")
+    try:
+        kept_reports.ensure(client)
+        kept_reports.add(client, end.report)
+    except KubeError as error:
+        notes.append(f"the report is not kept in the cluster: {error}")
+    return end.report, tuple(notes)
+
+
+def _tell_user(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
+
+
+def cluster_version(client: SyncClient) -> ClusterVersion | None:
+    try:
+        return client.send(calls.get(ClusterVersion, "version"))
+    except NotFound:
+        return None
+
+
+def _acceptance_records(client: SyncClient, cluster: ClusterVersion) -> dict[str, str]:
+    """Returns the acceptance records; none if nothing is accepted, or they cannot be read."""
+    if accepted_names(cluster):
+        # The acceptance records are optional: without them, every accepted name counts.
+        with suppress(NotFound, Forbidden):
+            return client.send(calls.get(ConfigMap, ACCEPTED, operator_namespace())).data
+    return {}

@@ -1,0 +1,316 @@
+"""Builds an UpdateStatus from files: `--mock-clusterversion FILE` and `--dump DIR`.
+
+The first flag reads the families of files that `oc` has for its own tests (`NAME-cv.yaml`, `NAME-co.yaml`, ...), by
+oc's rules alone and at oc's time: 368975 ns after the newest transition of ClusterVersion and operators. The second
+flag reads those files too, and must-gathers, trees of `oc adm inspect` and folders of YAML.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from kubekit.api import codec
+from kubekit.api.core_v1 import Node, Pod
+from kubekit.api.meta_v1 import Object
+from kubekit.api.scheme import resource_of
+from kubekit.api.workloads_v1 import Deployment, PodDisruptionBudget
+from kubekit.error_types import InputError
+from kubekit.lang.files import read_limited
+from kubekit.lang.gotext import nanoseconds
+from runup.api.config_v1 import ClusterOperator, ClusterVersion, Infrastructure, InfrastructureStatus
+from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
+from runup.api.update_v1alpha1 import UpdateStatus
+from runup.dump.clusterversion_files import NO_FILE, document
+from runup.process.cluster_name import cluster_name
+from runup.updatestatus.control.compute_status import complete_status
+from runup.updatestatus.control.status_reading import EPOCH, StatusReading, alerts_note
+from runup.updatestatus.control.status_reading import datetime_of_ns as moment_of_ns
+from runup.updatestatus.decide.alerts import read_alerts
+from runup.updatestatus.decide.control_plane import MACHINE_CONFIG, MACHINE_CONFIG_OPERATOR, is_progressing
+from runup.updatestatus.decide.node_phases import CONTROL_PLANE_POOL
+from runup.updatestatus.decide.snapshot import (
+    LISTED,
+    Alert,
+    Snapshot,
+    Unreadable,
+    is_drain_wanted,
+    readable,
+    sort_pools,
+)
+
+if TYPE_CHECKING:
+    from runup.dump.load import Dump
+
+K = TypeVar("K", bound=Object)
+
+MARK = "-cv.yaml"
+# The fraction of a second (ns) that oc adds to the time of its own examples.
+MOCK_FRACTION_NS = 368975
+
+# Plural names of the kinds that a report reads from a dump; must-gather names its files and folders by them.
+_KINDS = tuple(
+    resource_of(kind).plural
+    for kind in (
+        ClusterVersion,
+        ClusterOperator,
+        MachineConfigPool,
+        MachineConfig,
+        Node,
+        Deployment,
+        Pod,
+        PodDisruptionBudget,
+        UpdateStatus,
+        Infrastructure,
+    )
+)
+_STATUSES = ("True", "False", "Unknown")
+
+
+def mock(path: str, real_now: datetime) -> StatusReading:
+    """Returns the status of the case whose ClusterVersion is the file `path`; raises InputError.
+
+    `real_now` is the time by which the ages of nodes are computed, as in oc.
+    """
+    if MARK not in path:
+        raise InputError(f"--mock-clusterversion must name a file NAME{MARK}, not {path}: its siblings are read too")
+
+    def path_of(suffix: str) -> str:
+        return path.replace(MARK, suffix, 1)
+
+    clusters = _read_objects(path, ClusterVersion)
+    if not clusters:
+        raise InputError(f"{path} holds no ClusterVersion")
+    operators = _read_objects(path_of("-co.yaml"), ClusterOperator)
+    pools = _read_objects(path_of("-mcp.yaml"), MachineConfigPool)
+    configs = _read_objects(path_of("-mc.yaml"), MachineConfig)
+    nodes = _read_objects(path_of("-node.yaml"), Node)
+    deployment = path_of("-mco-deployment.yaml")
+    deployments = _read_objects(deployment, Deployment) if os.path.exists(deployment) else ()  # noqa: PTH110
+    alerts, problem = _alerts(path_of("-alerts.json"))
+    snapshot = Snapshot(
+        cluster_version=clusters[0],
+        cluster_operators=operators,
+        machine_config_pools=pools,
+        nodes=nodes,
+        machine_configs=configs,
+        machine_config_operator=deployments[0] if deployments else None,
+        alerts=alerts,
+    )
+    now = newest_transition((clusters[0], *operators)) + MOCK_FRACTION_NS
+    names = [pool.metadata.name for pool in pools]
+    before = names.index(CONTROL_PLANE_POOL) if CONTROL_PLANE_POOL in names else 0
+    status_object = complete_status(snapshot, now, node_now=real_now)
+    name = cluster_name(InfrastructureStatus(), clusters[0])
+    return StatusReading(status_object, now, alerts_problem=problem, worker_pools_before_master=before, cluster=name)
+
+
+def newest_transition(objects: Iterable[ClusterVersion | ClusterOperator]) -> int:
+    """Returns the newest lastTransitionTime of any condition, in ns since the epoch; 0 if there is none."""
+    times = (
+        condition.last_transition_time
+        for obj in objects
+        for condition in obj.status.conditions
+        if condition.last_transition_time
+    )
+    return nanoseconds(max(times, default=EPOCH) - EPOCH)
+
+
+def _read_objects(path: str, kind: type[K]) -> tuple[K, ...]:
+    """Returns the items of the List, or the one object, in the file `path`."""
+    return tuple(_convert_item(item, kind, path) for item in _items_of(document(path)))
+
+
+def _items_of(document: Any) -> list[Any]:
+    if isinstance(document, dict) and isinstance(document.get("items"), list):
+        return list(document["items"])
+    return [] if document is None else [document]
+
+
+def _convert_item(item: Any, kind: type[K], path: str) -> K:
+    """Returns the object, with missing statuses filled if it needs them. Raises InputError."""
+    try:
+        try:
+            return codec.convert(kind, item)
+        except codec.DecodeError:
+            return codec.convert(kind, _with_statuses(item))
+    except codec.DecodeError as error:
+        raise InputError(f"{path}: not a {resource_of(kind).kind}: {error}") from error
+
+
+def _with_statuses(item: Any) -> Any:
+    """Returns `item` with status Unknown, neither True nor False, in each condition whose status is not valid."""
+    status = item.get("status") if isinstance(item, dict) else None
+    rows = status.get("conditions") if isinstance(status, dict) else None
+    if not isinstance(status, dict) or not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        return item
+    conditions = [{**row, "status": row["status"] if row.get("status") in _STATUSES else "Unknown"} for row in rows]
+    return {**item, "status": {**status, "conditions": conditions}}
+
+
+def _alerts(path: str) -> tuple[tuple[Alert, ...] | Unreadable, str]:
+    """Returns the alerts and an empty note, or the reason why there are none and the note that oc prints for it."""
+    try:
+        body = read_limited(path)
+    except FileNotFoundError:
+        # The object may be sent on as a page: whose folder it lay in is for the terminal alone.
+        return Unreadable(f"open {path.rpartition(os.sep)[2]}: {NO_FILE}"), alerts_note(f"open {path}: {NO_FILE}")
+    try:
+        return read_alerts(body), ""
+    except codec.DecodeError as error:
+        # The verb is oc's own slip, and scripts may look for the line.
+        return Unreadable(str(error)), f"Ignoring alerts in 'Update Health'. Error unmarshaling alerts: %w {error}\n"
+
+
+def dump(path: str, real_now: datetime, now_ns: int | None) -> StatusReading:
+    """Returns the status of a dump, packed or not, or of the one case in a folder; raises InputError.
+
+    Prefers the report of the cluster's update status controller, if the dump has one, else computes it from the
+    objects. Its time is the end of the must-gather where that is recorded, else the newest transition. The dump is read
+    as the sandbox's import reads it.
+    """
+    from pathlib import Path
+
+    from runup.dump import archive, dump_files, load
+
+    try:
+        with archive.open_dump(Path(path)) as folder:
+            location = dump_files.find(folder)
+            if location.style == "case":
+                return mock(str(next(file for file in location.files if file.name.endswith(MARK))), real_now)
+            dump_content = load.load(location, only=_KINDS)
+    except dump_files.BadDump as error:
+        raise InputError(error.message) from error
+    return _read_dump_status(dump_content, now_ns)
+
+
+def _read_dump_status(loaded_dump: Dump, now_ns: int | None) -> StatusReading:
+    """Returns the status computed from a dump, at the dump's own time."""
+    from runup.dump.load import time_of_dump
+
+    notes = [f"warning: {problem}\n" for problem in loaded_dump.problems]
+    objects = _Objects(loaded_dump, notes)
+    cluster = next(
+        cluster_version for cluster_version in objects.of(ClusterVersion) if cluster_version.metadata.name == "version"
+    )
+    moment = time_of_dump(loaded_dump)
+    now = now_ns or (nanoseconds(moment - EPOCH) if moment else 0)
+    stored_status = next(
+        (obj for obj in loaded_dump.objects if obj["kind"] == "UpdateStatus" and obj.get("status")), None
+    )
+    infrastructure = next(
+        (infrastructure.status for infrastructure in objects.of(Infrastructure)), InfrastructureStatus()
+    )
+    name = cluster_name(infrastructure, cluster)
+    if stored_status is not None:
+        # Imported here because it brings a client's errors; most dumps have no such object.
+        from runup.updatestatus.control.report_age import age_sentence, with_current_condition
+        from runup.updatestatus.decide.freshness import UNKNOWN, Freshness
+
+        age = Freshness(UNKNOWN, None, "Leases, which tell it, are not read from a dump")
+        notes.append(f"warning: {age_sentence(age)}\n")
+        return StatusReading(
+            with_current_condition(stored_status, age, moment_of_ns(now)), now, tuple(notes), cluster=name
+        )
+    snapshot = _snapshot(cluster, objects)
+    return StatusReading(complete_status(snapshot, now), now, tuple(notes), cluster=name)
+
+
+class _Objects:
+    """A dump's objects by type. An object that cannot be decoded as its kind is noted as a warning and left out."""
+
+    def __init__(self, loaded_dump: Dump, notes: list[str]) -> None:
+        self._dump, self._notes = loaded_dump, notes
+
+    def of(self, kind: type[K]) -> tuple[K, ...]:
+        """Returns the objects of `kind` in the dump."""
+        resource, objects = resource_of(kind), []
+        for obj in self._dump.objects:
+            if obj["kind"] != resource.kind or obj["apiVersion"].rpartition("/")[0] != resource.group:
+                continue
+            try:
+                objects.append(_convert_item(obj, kind, obj["metadata"]["name"]))
+            except InputError as error:
+                self._notes.append(f"warning: left out: {error}\n")
+        return tuple(objects)
+
+    def known(self, kind: type[K]) -> tuple[K, ...] | Unreadable:
+        """Returns the objects of `kind`, or Unreadable if the dump has none and may not have collected them."""
+        objects = self.of(kind)
+        resource = resource_of(kind)
+        is_complete = (resource.group, resource.plural) in self._dump.collected.whole
+        return objects if objects or is_complete else Unreadable(_ABSENT)
+
+    def incomplete(self) -> dict[str, str]:
+        """Returns the snapshot fields of which the dump holds only a part, each with the reason."""
+        collected, reasons = self._dump.collected, {}
+        for field, (group, kind) in _FIELDS.items():
+            resource = (group, self._dump.plurals.get((group, kind), ""))
+            if resource in collected.partly:
+                reasons[field] = collected.why_partly(resource)
+        return reasons
+
+
+_ABSENT = "the dump holds none"
+_KIND_OF = {
+    kind.__name__: (resource_of(kind).group, kind.__name__)
+    for kind in (ClusterOperator, MachineConfigPool, Node, MachineConfig, Pod, PodDisruptionBudget)
+}
+_FIELDS = {field: _KIND_OF[kind] for field, kind in LISTED.items()}
+
+
+def _snapshot(cluster: ClusterVersion, objects: _Objects) -> Snapshot:
+    """Returns the snapshot that the report is computed from; Pods and budgets only where Nodes drain."""
+    operators, nodes, pools = objects.known(ClusterOperator), objects.known(Node), objects.known(MachineConfigPool)
+    deployments, pods, budgets = objects.known(Deployment), objects.known(Pod), objects.known(PodDisruptionBudget)
+    draining = {node.metadata.name for node in readable(nodes) if is_drain_wanted(node)}
+    updating = _is_updating(cluster, pools)
+    return Snapshot(
+        cluster_version=cluster,
+        cluster_operators=_by_name(operators),
+        machine_config_pools=sort_pools(pools) if isinstance(pools, tuple) else pools,
+        nodes=_by_name(nodes),
+        machine_configs=objects.known(MachineConfig),
+        machine_config_operator=_operator_of_machines(operators, deployments, matters=updating),
+        pending_pods=_select_known(pods, lambda pod: pod.status.phase == "Pending", matters=updating),
+        draining_pods=_select_known(pods, lambda pod: pod.spec.node_name in draining, matters=bool(draining)),
+        pod_disruption_budgets=_select_known(budgets, lambda _: True, matters=bool(draining)),
+        incomplete=objects.incomplete(),
+    )
+
+
+def _is_updating(cluster: ClusterVersion, pools: tuple[MachineConfigPool, ...] | Unreadable) -> bool:
+    moving = (pool.status.updated_machine_count < pool.status.machine_count for pool in readable(pools))
+    return is_progressing(cluster) or any(moving)
+
+
+def _select_known(
+    objects: tuple[K, ...] | Unreadable, is_wanted: Callable[[K], bool], *, matters: bool
+) -> tuple[K, ...] | Unreadable:
+    """Returns the objects that `is_wanted` selects. An Unreadable is kept only where the report depends on the kind."""
+    if isinstance(objects, Unreadable):
+        return objects if matters else ()
+    return tuple(obj for obj in objects if is_wanted(obj))
+
+
+def _operator_of_machines(
+    operators: tuple[ClusterOperator, ...] | Unreadable,
+    deployments: tuple[Deployment, ...] | Unreadable,
+    *,
+    matters: bool,
+) -> Deployment | Unreadable | None:
+    """Returns the Deployment of the machine-config operator, whose image tells whether it is updated.
+
+    Returns None for a cluster that has neither the Deployment nor its ClusterOperator.
+    """
+    matching = (
+        deployment for deployment in readable(deployments) if deployment.metadata.name == MACHINE_CONFIG_OPERATOR
+    )
+    expected = matters and any(operator.metadata.name == MACHINE_CONFIG for operator in readable(operators))
+    return next(matching, Unreadable(_ABSENT) if expected else None)
+
+
+def _by_name(objects: tuple[K, ...] | Unreadable) -> tuple[K, ...] | Unreadable:
+    return tuple(sorted(objects, key=lambda obj: obj.metadata.name)) if isinstance(objects, tuple) else objects

@@ -1,0 +1,291 @@
+"""The console's pages as a browser takes them: what they say, where they lead, and that nobody's text is markup."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+from msgspec.structs import replace
+from tests.cli.preflight.render import samples
+from tests.cli.render.reading import read
+from tests.console import boards
+from tests.console.boards import EVIL, NOW, PAGES
+
+from kubekit.lang.text import is_hazardous
+from runup.cli.console.pages import ConsolePages
+from runup.cli.console.render.frame import path_of
+from runup.console.control.statuses import ClusterStatus
+from runup.console.decide.asked_actions import ACCEPT, ActionResult, ClusterState, RequestedAction
+from runup.console.decide.judgement import Board, Judgement
+from runup.evaluation.suppressions import Suppression
+
+ALL = boards.pages()
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_landmarks_and_tables(name: str) -> None:
+    """One main part, a way past the head, a heading, a caption for each table and a scope for each head of it."""
+    page = read(ALL[name])
+    tags = [tag for tag, _ in page.tags]
+    assert tags.count("main") == tags.count("header") == tags.count("footer") == 1
+    assert next(attributes for tag, attributes in page.tags if tag == "a") == {"href": "#main", "class": "skip"}
+    assert "h1" in tags
+    assert tags.count("table") == tags.count("caption")
+    assert all(attributes.get("scope") in ("col", "row") for tag, attributes in page.tags if tag == "th")
+    # The policy lets no inline script and no inline style sheet work.
+    assert [attributes for tag, attributes in page.tags if tag == "script"] == [{"src": "/console.js", "defer": ""}]
+    assert "style" not in tags
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_links_lead_to_pages(name: str) -> None:
+    """Every link of the console's own leads to a page that there is; nothing is fetched from elsewhere."""
+    known = re.compile(
+        r"#main|/|/history(\?.*)?|/clusters/[^/]+(/update|/graph|/(accept|start)(\?(risk|to)=[^&]+)?)?|/logout|https?://.*|/console\.css"
+    )
+    targets = [str(attributes["href"]) for _, attributes in read(ALL[name]).tags if "href" in attributes]
+    assert [target for target in targets if not known.fullmatch(target)] == []
+    assert "src=" not in ALL[name].replace('src="/console.js"', "")
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        pytest.param(
+            "a fleet",
+            "1 with risks that apply, 1 not all known, 1 with nothing in the way",
+            id="an old result is unknown",
+        ),
+        pytest.param("a fleet", "2 could not be judged", id="what was not judged is not fine"),
+        pytest.param("a fleet", "Not judged yet: 1 of 5 clusters.", id="what is still to come"),
+        pytest.param("a fleet", "too old to count", id="too old"),
+        pytest.param("a fleet", "2 d ago (2026-11-19 08:30 UTC): older than 24 h", id="how old"),
+        pytest.param("a fleet", "context b leads to the server of a", id="notes about the fleet"),
+        pytest.param("a fleet of nothing yet", "Not judged yet: 5 of 5 clusters.", id="nothing yet"),
+        pytest.param("a preflight with everything", "Cluster harbour", id="whose it is"),
+        pytest.param("a preflight with everything", "kind: Node", id="an object"),
+        pytest.param("a preflight with everything", "Secrets are never shown.", id="a Secret"),
+        pytest.param("a preflight with everything", "network team, CHG-7712", id="why a risk is accepted"),
+        pytest.param("a preflight with everything", "runup preflight run --context harbour", id="what to type"),
+        pytest.param("a preflight of a dump", "--dump 'dumps/light house'", id="what to type, quoted"),
+        pytest.param("a preflight of a dump", "A dump is of one moment", id="the age of a dump"),
+        pytest.param("a preflight of a dump", "runup dump collect more", id="what the dump lacks"),
+        pytest.param("a preflight that is too old", "older than 24 h", id="an old preflight"),
+        pytest.param("a preflight that is too old", "Ended", id="has ended"),
+        pytest.param("a preflight to come", "at 2026-11-23 08:30 UTC, which is still to come.", id="a time to come"),
+        pytest.param("a preflight to come", "it does not count as known", id="does not count"),
+        pytest.param("a fleet with a preflight to come", "its time is still to come", id="a time to come in the fleet"),
+        pytest.param("a fleet with a preflight to come", "1 not all known, 1 with nothing in the way", id="is unknown"),
+        pytest.param("a kept preflight", "does not hold them", id="objects of a kept report"),
+        pytest.param("a cluster that was not judged yet", "Nothing is known of this cluster yet", id="nothing known"),
+        pytest.param("a cluster that cannot be judged", "Nothing is known of it.", id="cannot be judged"),
+        pytest.param("a cluster that could be judged before", "It does not count any more", id="what was before"),
+        pytest.param("an update under way", "Updating to", id="an update"),
+        pytest.param(
+            "an update under way", "As the cluster was at 2026-11-21 07:37 UTC.", id="the moment of an update"
+        ),
+        pytest.param("an update of a dump", "As the cluster was at 2026-11-21 07:37 UTC.", id="the moment of a dump"),
+        pytest.param("an update of a dump", "this page does not change", id="a dump's update"),
+        pytest.param("an update of a dump to come", "Reload this page in a moment", id="a dump's update to come"),
+        pytest.param("an update without a time", "As the cluster was at an unknown time", id="an unknown moment"),
+        pytest.param("an update that cannot be read", "no route", id="an update that is not known"),
+        pytest.param("an update that was not read yet", "Not read yet", id="an update to come"),
+        pytest.param("a way", "2 updates, 1 with known risks", id="a way"),
+        pytest.param("a way", "blocked.yaml", id="a blocked update"),
+        pytest.param("a way that is not known", "The cluster's own release is not known", id="no way"),
+        pytest.param("a history", "2026-11-12", id="a day"),
+        pytest.param("a history by week", "2026-11-16", id="a week, by its Monday"),
+        pytest.param("a history", "By week", id="the other grouping, of days"),
+        pytest.param("a history", "each day come to, the newest first Day Clusters", id="what a row is, of days"),
+        pytest.param("a history by week", "By day", id="the other grouping, of weeks"),
+        pytest.param("a history by week", "each week come to, the newest first Week of Clusters", id="a row, of weeks"),
+        pytest.param("a history of a cluster", "NodeCordoned (Node worker-7)", id="an object that came"),
+        pytest.param("a history of a cluster", "could not be judged", id="a report that failed"),
+        pytest.param("a history", "not read yet: 1 of 5 clusters", id="what the history lacks"),
+        pytest.param(
+            "a fleet of no cluster yet", "Not judged yet: the clusters are still being listed", id="no cluster"
+        ),
+        pytest.param("a history of no cluster yet", "No report is known.", id="no report is known of no cluster"),
+        pytest.param(
+            "a history of no cluster yet", "the clusters are still being listed", id="no cluster in the history"
+        ),
+        pytest.param("a history of nothing yet", "No report is known.", id="no report is known"),
+        pytest.param(
+            "a history of nothing yet", "not read yet: 5 of 5 clusters; reload this page", id="nothing was read"
+        ),
+        pytest.param("a history of a cluster of nothing yet", "not read yet; reload this page", id="it was not read"),
+        pytest.param("a history of an empty store", "The store has no report of this cluster yet.", id="no report"),
+        pytest.param("a history that is lost", "No report is known.", id="none could be read"),
+        pytest.param("a history that is lost", "2 clusters: no route", id="why none could be read"),
+        pytest.param("a history of many reports", "harbour: left out: 1.json", id="a report that is left out"),
+        pytest.param("a history of many reports", "the newest 200 of 201 reports", id="reports that are cut"),
+        pytest.param("a history of many days", "the newest 200 of 201 days", id="days that are cut"),
+        pytest.param("no history", "runup serve --store reports", id="how to have a history"),
+        pytest.param("a login that was refused", "does not know this token", id="why a login was refused"),
+        pytest.param("a login", "It is not kept.", id="that a token is not kept"),
+        pytest.param(
+            "a login where clusters can be changed", "It is kept in memory until you log out", id="that it is"
+        ),
+        pytest.param("the end of a login", "You are logged in as ann.", id="who is logged in"),
+        pytest.param("the end of who came by the address", "by the address that the console printed", id="who came"),
+        pytest.param("a preflight with everything", "nothing is changed from here", id="a console that only shows"),
+        pytest.param("a cluster that can be changed", "Clusters can be changed from here", id="one that does not"),
+        pytest.param("a cluster that can be changed", "Accept a risk by its name", id="what can be done"),
+        pytest.param("risks to accept", "NodeCordoned", id="a risk to accept"),
+        pytest.param("updates to start", "5.1.0", id="an update to start"),
+        pytest.param("no update to start", "No update is offered to this cluster now.", id="no update"),
+        pytest.param(
+            "an update to be confirmed",
+            "Update prod-x7k2p from 5.0.0 to 5.2.0, with these risks accepted: DualStackIncompatible.",
+            id="what is confirmed: cluster, versions, risks",
+        ),
+        pytest.param("an update to be confirmed", "runup upgrade --to 5.2.0 --context harbour", id="the command"),
+        pytest.param("an update to be confirmed", "api.prod.example:6443", id="where"),
+        pytest.param("a risk to be confirmed", "Accept NodeCordoned in prod-x7k2p", id="which risk"),
+        pytest.param("a risk to be confirmed", "runup upgrade accept NodeCordoned --context harbour", id="its command"),
+        pytest.param("an update that was started", "Requested update to 5.2.0", id="what the command says"),
+        pytest.param("an update that was started", "What the cluster says now", id="what the cluster says"),
+        pytest.param("an update that was refused", "clusterversions is forbidden", id="why it was refused"),
+        pytest.param("an update of which nothing is known", "no route", id="that it is not known what is so"),
+        pytest.param("a cluster that does not say", "could not be read", id="no answer"),
+    ],
+)
+def test_what_is_said(name: str, says: str) -> None:
+    """The state of the cluster in words, not by a colour."""
+    assert says in read(ALL[name]).text
+
+
+EVIL_TRUTH = ClusterState(EVIL, EVIL, EVIL, EVIL, EVIL, (EVIL,), EVIL, (EVIL,), ("another",))
+
+
+def _action(board: Board, name: str, target: str, looked: ActionResult) -> str:
+    asked = RequestedAction(action=ACCEPT, member=board.entries[name].member, risk=target, reason=target, until=target)
+    return boards.ACTING.action(asked, looked, EVIL, NOW)
+
+
+def _hostile_pages() -> dict[str, Callable[[Board, str], str]]:
+    seen = ClusterStatus(boards.reading(notes=(EVIL,), alerts_problem=EVIL), EVIL, 1)
+    return {
+        "fleet": lambda board, _: PAGES.fleet(board, NOW),
+        "cluster": lambda board, name: PAGES.cluster(board, name, NOW),
+        "a cluster that failed": lambda board, _: PAGES.cluster(board, "other", NOW),
+        "update": lambda board, name: PAGES.update(board, name, seen, NOW),
+        "an update that failed": lambda board, name: PAGES.update(board, name, ClusterStatus(EVIL, EVIL, 1), NOW),
+        "graph": lambda board, name: PAGES.graph(board, name, NOW),
+        "graph of offers": lambda board, name: ConsolePages(max_age=timedelta(days=1)).graph(board, name, NOW),
+        "history": lambda board, _: PAGES.history(board, "", NOW, weeks=False),
+        "history of a cluster": lambda board, name: PAGES.history(board, name, NOW, weeks=False),
+        "logout": lambda _, __: boards.ACTING.logout(EVIL, EVIL),
+        "a cluster that can be changed": lambda board, name: boards.ACTING.cluster(board, name, NOW),
+        "a choice": lambda board, name: _action(board, name, "", ActionResult(EVIL_TRUTH)),
+        "a confirmation": lambda board, name: _action(board, name, EVIL, ActionResult(EVIL_TRUTH, (EVIL,))),
+        "an action": lambda board, name: _action(board, name, EVIL, ActionResult(EVIL_TRUTH, (EVIL,), done=True)),
+        "a refusal": lambda board, name: _action(
+            board, name, EVIL, ActionResult(None, (EVIL,), EVIL, 403, unread=EVIL)
+        ),
+        "login": lambda _, __: PAGES.login(EVIL, EVIL),
+        "error": lambda _, __: PAGES.problem(404, EVIL),
+    }
+
+
+HOSTILE = _hostile_pages()
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_nobodys_text_is_markup(name: str) -> None:
+    """Tags, quotes, line ends and marks of direction are shown, in texts and in attributes alike."""
+    page = HOSTILE[name](*boards.hostile())
+    assert not is_hazardous(page)
+    reader = read(page)
+    assert [attributes for tag, attributes in reader.tags if tag == "script"] == [{"src": "/console.js", "defer": ""}]
+    assert "img" not in {tag for tag, _ in reader.tags}
+    assert not [key for _, attributes in reader.tags for key in attributes if key.startswith("on")]
+    assert not [each for _, each in reader.tags if str(each.get("href", "")).lower().startswith("javascript")]
+    assert "alert(1)" in page
+
+
+@pytest.mark.parametrize(
+    ("name", "renewed"),
+    [
+        pytest.param("an update under way", True, id="live"),
+        pytest.param("an update that was not read yet", True, id="live, to come"),
+        pytest.param("an update of a dump", False, id="a dump"),
+        pytest.param("an update of a dump to come", False, id="a dump to come"),
+    ],
+)
+def test_what_is_renewed(name: str, renewed: bool) -> None:
+    """A dump's status is not: nothing on its page says so, to people or to the script."""
+    page = read(ALL[name])
+    assert any("data-events" in attributes for _, attributes in page.tags) == renewed
+    assert any(attributes.get("id") == "live-state" for _, attributes in page.tags) == renewed
+    assert ("renews itself" in page.text or "Reload this page for a newer status" in page.text) == renewed
+
+
+def test_every_cluster_can_be_reached() -> None:
+    """By its link, whatever it is called."""
+    name = boards.hostile()[1]
+    path = path_of(name, "update")
+    assert re.fullmatch(r"/clusters/[A-Za-z0-9%_.~-]+/update", path)
+    assert unquote(path) == f"/clusters/{name}/update"
+
+
+def test_what_is_suppressed() -> None:
+    """It counts as accepted, with its reason, on both pages; what suppresses nothing is told."""
+    rules = (Suppression("DualStack*", "moved in May", None, "harbour"), Suppression("Nothing", "why", None, "*"))
+    pages = ConsolePages(max_age=timedelta(hours=24), rules=rules)
+    board = boards.board(**{"apps/island:6443/admin": Judgement(samples.CLEAR)})
+    assert "suppressed: moved in May" in pages.cluster(board, "harbour", NOW)
+    assert "Nothing suppresses nothing" in read(pages.fleet(board, NOW)).text.replace('"', "")
+
+
+def test_the_fleet_of_kept_reports() -> None:
+    """No objects, no update: a report has neither, and says so."""
+    kept = replace(boards.board(), kept=True)
+    assert "do not say how an update goes" in PAGES.update(kept, "harbour", None, NOW)
+
+
+@pytest.mark.parametrize(
+    ("name", "acts"),
+    [
+        pytest.param("a cluster that can be changed", True, id="where clusters can be changed"),
+        pytest.param("a preflight with everything", False, id="where they cannot"),
+        pytest.param("a dump where clusters can be changed", False, id="a dump"),
+        pytest.param("a kept report where clusters can be changed", False, id="a kept report"),
+    ],
+)
+def test_where_something_can_be_done(name: str, acts: bool) -> None:
+    """Links to it are where it can be done, and nowhere else."""
+    links = [str(attributes.get("href")) for _, attributes in read(ALL[name]).tags]
+    assert any("/accept" in link or "/start" in link for link in links) == acts
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if "confirmed" in name])
+def test_what_a_confirmation_sends(name: str) -> None:
+    """By POST, to the page itself: the key of the session, what was seen, and what is to be done."""
+    tags = read(ALL[name]).tags
+    (form,) = [attributes for tag, attributes in tags if tag == "form"]
+    fields = {attributes["name"]: attributes["value"] for tag, attributes in tags if tag == "input"}
+    what = "accept" if "risk" in name else "start"
+    assert form == {"method": "post", "action": f"/clusters/harbour/{what}"}
+    assert fields["key"] == "key"
+    assert len(str(fields["confirmed"])) == 64
+    assert set(fields) == {"key", "confirmed", *(("risk", "reason", "until") if what == "accept" else ("to",))}
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if "refused" in name or "started" in name or "does not" in name])
+def test_nothing_is_sent_by_what_is_over(name: str) -> None:
+    """What was done, or refused, has no form: it is confirmed anew."""
+    assert name == "a login that was refused" or "form" not in {tag for tag, _ in read(ALL[name]).tags}
+
+
+def test_pictures() -> None:
+    """Each is shown on the page about the console; all together are small, as everybody who clones has them."""
+    docs = Path(__file__).parents[3] / "docs"
+    pictures = sorted(docs.glob("pictures/console-*.png"))
+    shown = re.findall(r"\]\(pictures/(console-[a-z]+\.png)\)", (docs / "console.md").read_text())
+    assert sorted(shown) == [picture.name for picture in pictures]
+    assert sum(picture.stat().st_size for picture in pictures) < 600_000

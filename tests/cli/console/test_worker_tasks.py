@@ -1,0 +1,103 @@
+"""What is read of a cluster for the console: its preflight with the objects that risks name, live and in a dump."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from tests.cli.commands import Server
+from tests.preflight.control.test_report_store import NOON, REPORT
+
+from kubekit.lang import yaml as kyaml
+from runup.cli.console import worker_tasks
+from runup.evaluation.evaluate import RequestedUpdate
+from runup.facts.target_release import TargetRelease
+from runup.fleet.decide.members import Member
+from runup.preflight.control import report_store
+from runup.process.connection import Connection
+from runup.updatestatus.control.status_reading import StatusReading
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+ANY = RequestedUpdate(TargetRelease())
+
+
+def test_a_dump() -> None:
+    """Each object that a risk names is there with its YAML, and ClusterVersion's own updates."""
+    member = Member("harbour", dump=str(EXAMPLES / "skip-level"))
+    judged = worker_tasks.judge(member, connection=Connection(), requested_update=ANY)
+    assert judged.findings.completed
+    assert judged.offered is not None
+    assert judged.offered.origin == "5.0.0"
+    by_name = {each.name: each for each in judged.evidence}
+    node = kyaml.load(by_name["Node worker-1"].yaml)
+    assert (node["kind"], node["metadata"]["name"]) == ("Node", "worker-1")
+    assert "NodeCordoned" in by_name["Node worker-1"].risks
+    assert isinstance(worker_tasks.status_of(member, connection=Connection()), StatusReading)
+
+
+@pytest.mark.parametrize("member", [Member("a", dump="/nowhere"), Member("b", kubeconfig="/nowhere", context="b")])
+def test_a_cluster_that_cannot_be_read(member: Member) -> None:
+    """The reason is the result, of the preflight and of the status."""
+    judged = worker_tasks.judge(member, connection=Connection(), requested_update=ANY)
+    assert judged.findings.failed is not None
+    assert "/nowhere" in judged.findings.failed.message
+    assert isinstance(worker_tasks.status_of(member, connection=Connection()), str)
+
+
+LATER = replace(REPORT, observed_time=NOON + timedelta(days=1), risks=())
+GONE = Member("a", dump="/nowhere")
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> list[Path]:
+    """Two reports of cluster a, the oldest first."""
+    return [report_store.keep(tmp_path, "a", report, NOON + timedelta(days=2)) for report in (REPORT, LATER)]
+
+
+@pytest.mark.parametrize("member", [Member("a"), GONE], ids=["kept reports alone", "beside a dump"])
+def test_a_report_that_cannot_be_read(member: Member, kept: list[Path], tmp_path: Path) -> None:
+    """The others are told, and that it is left out."""
+    kept[1].write_text("{")
+    if member is GONE:
+        judged = worker_tasks.judge_with_history(
+            member, connection=Connection(), requested_update=ANY, store=str(tmp_path), days=0
+        )
+    else:
+        judged = worker_tasks.judge_kept(member, connection=Connection(), store=str(tmp_path), days=0)
+    assert judged.findings.failed is not None
+    assert [step.observed for step in judged.steps] == [NOON]
+    assert [kept[1].name in note for note in judged.history_notes] == [True]
+
+
+def test_a_store_that_cannot_be_read() -> None:
+    """It is not the same as one without reports."""
+    judged = worker_tasks.judge_with_history(
+        GONE, connection=Connection(), requested_update=ANY, store="sqlite:/nowhere", days=0
+    )
+    assert judged.steps == ()
+    assert ["/nowhere: there is no such file" in note for note in judged.history_notes] == [True]
+
+
+def test_a_long_history(kept: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its oldest reports are not told, and that is said."""
+    monkeypatch.setattr(worker_tasks, "_MOST_STEPS", len(kept) - 1)
+    judged = worker_tasks.judge_kept(Member("a"), connection=Connection(), store=str(tmp_path), days=0)
+    assert [step.observed for step in judged.steps] == [NOON + timedelta(days=1)]
+    assert judged.history_notes == ("the newest 1 of 2 reports are told",)
+
+
+@pytest.mark.slow
+def test_a_live_cluster(server: Server) -> None:
+    """The objects are read by name; what the server refuses or no longer has is told in their place."""
+    server.set_cluster_version(
+        spec={"channel": "stable-5", "overrides": []},
+        status={"desired": {"version": "5.0.0", "image": "i@sha256:" + "a" * 64}},
+    )
+    member = Member("a", kubeconfig=str(server.kubeconfig))
+    judged = worker_tasks.judge(member, connection=Connection(), requested_update=ANY)
+    assert judged.findings.completed, judged.findings.failed
+    assert judged.offered is not None
+    assert (judged.offered.origin, judged.offered.channel) == ("5.0.0", "stable-5")
+    assert all(each.yaml or each.why for each in judged.evidence)

@@ -1,0 +1,352 @@
+"""What `runup fleet` prints of rows that were read: which cluster comes first, what is counted, what is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from runup.cli.errors import CommandError
+from runup.cli.fleet import fleet_members, preflight_command, recommend_command, status_command
+from runup.cli.fleet.fleet_members import NamedMembers
+from runup.cli.fleet.recommend_command import AdviceRow
+from runup.cli.fleet.render import fleet_text
+from runup.cli.fleet.status_command import StatusRow
+from runup.cli.rehearse import fleet_command as rehearse_command
+from runup.cli.render.screen import Drawn, Screen
+from runup.evaluation.findings import APPLY, COULD_NOT_RUN, EXIT_CLEAR, UNKNOWN
+from runup.fleet.decide.matrix import Group, Matrix, RiskRow
+from runup.fleet.decide.members import Member
+from runup.process.connection import Connection
+
+
+def lines(drawn: Iterable[Drawn]) -> list[str]:
+    """As they are printed into a pipe, without blanks at their ends."""
+    return [line.rstrip() for line in "".join(drawn).splitlines()]
+
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+ROWS = (
+    StatusRow("a", "False"),
+    StatusRow("lost", problem="no route to host"),
+    StatusRow("b", attention=1, first="it is odd"),
+    StatusRow("c", "True", "5.1.0", (3, 4), (1, 2)),
+    StatusRow("d", "True", "5.1.0", (4, 4), (0, 2), 2, "node x is stuck"),
+    StatusRow("e", "False", attention=1, first="a pool is paused"),
+    StatusRow("f", "False", attention=2, first="a node is lost"),
+)
+
+
+def test_the_status_of_a_fleet() -> None:
+    """Those that update come first, then those of which it is not known; of these, those that need attention."""
+    assert lines(status_command.text(ROWS)) == [
+        "7 clusters: 2 updating, of 1 it is not known, 1 could not be read",
+        "",
+        "CLUSTER  UPDATING  TARGET  OPERATORS  POOLS  ATTENTION  FIRST",
+        "d        yes       5.1.0   4/4        0/2    2          node x is stuck",
+        "c        yes       5.1.0   3/4        1/2    0          -",
+        "b        unknown   -       -          -      1          it is odd",
+        "f        no        -       -          -      2          a node is lost",
+        "e        no        -       -          -      1          a pool is paused",
+        "a        no        -       -          -      0          -",
+        "",
+        "Could not be read, so nothing is known of them:",
+        "  lost: no route to host",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        pytest.param(ROWS[:1], "1 cluster: 0 updating", id="one"),
+        pytest.param(ROWS[3:5], "2 clusters: 2 updating", id="two that update"),
+        pytest.param(ROWS[2:3], "1 cluster: 0 updating, of 1 it is not known", id="nobody knows"),
+        pytest.param(ROWS[1:2], "1 cluster: 0 updating, 1 could not be read", id="nobody could read it"),
+    ],
+)
+def test_a_fleet_in_one_sentence(rows: tuple[StatusRow, ...], says: str) -> None:
+    """What is not there is not counted."""
+    assert status_command.headline(rows) == says
+    shown = lines(status_command.text(rows))
+    assert shown[0] == says
+    assert any("CLUSTER" in line for line in shown) is any(not row.problem for row in rows)
+    assert any(line.startswith("Could not be read") for line in shown) is any(row.problem for row in rows)
+
+
+# What a cluster has that was not told by a hub.
+READ_HERE: dict[str, Any] = {"observedTime": None, "doubts": []}
+
+
+def test_the_status_of_a_fleet_for_programs() -> None:
+    """What is not known is null, not false or empty."""
+    found = status_command.data((ROWS[1], replace(ROWS[3], obj={"kind": "UpdateStatus"})))
+    nothing = {"operatorsUpdated": 0, "operators": 0, "poolsUpdated": 0, "pools": 0, "attention": 0}
+    assert found["clusters"] == [
+        {
+            "cluster": "lost",
+            "updating": None,
+            "target": None,
+            **nothing,
+            "problem": "no route to host",
+            **READ_HERE,
+            "updateStatus": None,
+        },
+        {
+            "cluster": "c",
+            "updating": "True",
+            "target": "5.1.0",
+            "operatorsUpdated": 3,
+            "operators": 4,
+            "poolsUpdated": 1,
+            "pools": 2,
+            "attention": 0,
+            "problem": None,
+            **READ_HERE,
+            "updateStatus": {"kind": "UpdateStatus"},
+        },
+    ]
+
+
+ADVICE = (
+    AdviceRow("a", "5.0.0", "stable", ("5.1.2", "5.0.4"), 1, ("Failing",)),
+    AdviceRow("lost", problem="no route to host"),
+    AdviceRow("b", "5.0.0", "stable", ("5.1.2", "5.0.4"), 1, ("Failing",)),
+    AdviceRow("c", "5.0.0", "fast", ("5.1.3",)),
+)
+
+
+def test_clusters_with_the_same_advice_are_one_line() -> None:
+    """The largest group first."""
+    assert lines(recommend_command.text(ADVICE)) == [
+        "Updates of 4 clusters; 1 could not be read",
+        "",
+        "NUMBER  VERSION  CHANNEL  NEWEST RECOMMENDED  RISKY  ISSUES   CLUSTERS",
+        "2       5.0.0    stable   5.1.2, 5.0.4        1      Failing  a, b",
+        "1       5.0.0    fast     5.1.3               0      -        c",
+        "",
+        "Could not be read, so nothing is known of them:",
+        "  lost: no route to host",
+    ]
+    assert lines(recommend_command.text(ADVICE[3:]))[0] == "Updates of 1 cluster"
+
+
+def test_one_version_is_recommended_or_refused() -> None:
+    """Then only the answer about it tells clusters apart, whatever else they are offered."""
+    rows = (*ADVICE[:3], replace(ADVICE[2], cluster="d", risky=7), replace(ADVICE[2], cluster="e", refused="it is old"))
+    assert lines(recommend_command.text(rows, "5.1.2"))[:5] == [
+        "Update to 5.1.2 recommended: 3 of 5 clusters; 1 could not be read",
+        "",
+        "NUMBER  VERSION  CHANNEL  REFUSED      ISSUES   CLUSTERS",
+        "3       5.0.0    stable   recommended  Failing  a, b, d",
+        "1       5.0.0    stable   it is old    Failing  e",
+    ]
+
+
+def test_the_advice_for_a_fleet_for_programs() -> None:
+    """Whose advice could not be read has a problem and nothing else."""
+    assert recommend_command.data((replace(ADVICE[3], data={"x": 1}), ADVICE[1]))["clusters"] == [
+        {
+            "cluster": "c",
+            "version": "5.0.0",
+            "newestRecommended": ["5.1.3"],
+            "problem": None,
+            **READ_HERE,
+            "advice": {"x": 1},
+        },
+        {
+            "cluster": "lost",
+            "version": None,
+            "newestRecommended": [],
+            "problem": "no route to host",
+            **READ_HERE,
+            "advice": None,
+        },
+    ]
+
+
+def fleet(
+    *risks: RiskRow, groups: tuple[Group, ...] = (), failed: tuple[tuple[str, str], ...] = (), **codes: int
+) -> Matrix:
+    """Results of clusters by name."""
+    return Matrix(tuple(codes), codes, risks, groups, failed)
+
+
+PAUSED = RiskRow("PoolPaused", "warning", "m", "f", applies=("a", "b"), unknown=("c",))
+KNOWN = RiskRow("Known", "info", "m", "f", accepted=("a",), informs=("b",))
+
+
+def test_few_clusters_are_columns() -> None:
+    """Each risk with what it is in each cluster that was judged; what nobody has to act on is left to `-v`."""
+    table = fleet(PAUSED, KNOWN, failed=(("d", "no report\n"),), a=APPLY, b=APPLY, c=UNKNOWN, d=COULD_NOT_RUN)
+    head = "Preflight of 4 clusters: 1 could not be judged, 2 with risks that apply, 1 not all known"
+    legend = "  X applies, ? could not be told, a accepted, i informs, . not found"
+    failed = ["", "Could not be judged, so nothing is known of them:", "  d: no report"]
+    wide = Screen(100)
+    assert lines(fleet_text.text(table, wide)) == [
+        head,
+        "",
+        "  RISK        SEVERITY  a  b  c",
+        "  PoolPaused  warning   X  X  ?",
+        legend,
+        *failed,
+    ]
+    assert lines(fleet_text.text(table, wide, whole=True))[2:6] == [
+        "  RISK        SEVERITY  a  b  c",
+        "  PoolPaused  warning   X  X  ?",
+        "  Known       info      a  i  .",
+        legend,
+    ]
+
+
+def test_many_clusters_are_lists() -> None:
+    """Where columns have no room; as many names as fit, and how many more."""
+    names = [f"cluster-{number}" for number in range(1, 9)]
+    table = fleet(
+        replace(PAUSED, applies=tuple(names), unknown=()),
+        RiskRow("Odd", "warning", "m", "f", unknown=("cluster-1",)),
+        **dict.fromkeys(names, APPLY),
+    )
+    assert lines(fleet_text.text(table))[1:] == [
+        "",
+        "Risks that apply:",
+        "  8 of 8: PoolPaused (warning): cluster-1, cluster-2, cluster-3 and 5 more",
+        "",
+        "Could not be told:",
+        "  1 of 8: Odd: cluster-1",
+    ]
+    assert lines(fleet_text.text(table, Screen(80), whole=True))[3:5] == [
+        "  8 of 8: PoolPaused (warning): cluster-1, cluster-2, cluster-3, cluster-4,",
+        "      cluster-5, cluster-6, cluster-7, cluster-8",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("room", "told"),
+    [
+        pytest.param(13, "one, two, six", id="all fit to the cell"),
+        pytest.param(12, "one and 2 more", id="one cell too few for all, and for two"),
+        pytest.param(19, "one, two, six", id="more room"),
+        pytest.param(1, "one and 2 more", id="one at least"),
+    ],
+)
+def test_as_many_names_as_fit(room: int, told: str) -> None:
+    """And how many there are besides."""
+    assert fleet_text.shorten_names(("one", "two", "six"), room) == told
+
+
+GROUPS = (
+    Group(("a", "b"), ("PoolPaused",), ("Odd",), APPLY),
+    Group(("c",), (), (), EXIT_CLEAR),
+    Group(("d", "e"), tuple(f"R{number}" for number in range(8)), (), APPLY),
+)
+
+
+def test_clusters_with_the_same_result_are_named_together() -> None:
+    """Of more than two clusters, and groups of more than one; of many risks the first six."""
+    codes = {"a": APPLY, "b": APPLY, "c": EXIT_CLEAR, "d": APPLY, "e": APPLY}
+    shown = lines(fleet_text.text(fleet(groups=GROUPS, **codes)))
+    assert shown == [
+        "Preflight of 5 clusters: 4 with risks that apply, 1 with nothing in the way",
+        "",
+        "Clusters with the same result:",
+        "  2: a, b",
+        "    PoolPaused applies; Odd could not be told",
+        "  2: d, e",
+        "    R0, R1, R2, R3, R4, R5 and 2 more apply",
+    ]
+    whole = lines(fleet_text.text(fleet(groups=GROUPS, **codes), whole=True))
+    assert whole[5] == "  1: c"
+    assert whole[8] == "    R0, R1, R2, R3, R4, R5, R6, R7 apply"
+    assert len(lines(fleet_text.text(fleet(groups=GROUPS[:1], a=APPLY, b=APPLY)))) == 1
+
+
+def test_long_fleets_are_cut() -> None:
+    """After 25 risks and ten groups, with the flag that has the rest."""
+    risks = tuple(RiskRow(f"Risk{number}", "info", "m", "f", applies=("a",)) for number in range(27))
+    pairs = [(f"a{number}", f"b{number}") for number in range(12)]
+    groups = tuple(Group(pair, (f"Risk{number}",), (), APPLY) for number, pair in enumerate(pairs))
+    table = fleet(*risks, groups=groups, **{name: APPLY for pair in pairs for name in pair}, a=APPLY)
+    shown = lines(fleet_text.text(table))
+    assert [line for line in shown if line.endswith("-v")] == ["  and 2 more risks: -v", "  and 2 more groups: -v"]
+    assert sum(line.startswith("  1 of ") for line in shown) == 25
+    assert sum(line.startswith("  2: ") for line in shown) == 10
+    whole = lines(fleet_text.text(table, whole=True))
+    assert not [line for line in whole if line.endswith("-v")]
+    assert sum(line.startswith("  2: ") for line in whole) == 12
+
+
+def answer(member: Member) -> str:
+    """What is read of a cluster."""
+    return f"read {member.name}"
+
+
+def lost(member: Member, why: str) -> str:
+    """What is known of one that was not read."""
+    return f"{member.name}: {why}"
+
+
+def test_every_cluster_has_a_result_in_its_place(capsys: pytest.CaptureFixture[str]) -> None:
+    """Dumps and live clusters apart, and those that nobody can read beside them; a hundred at a time are told."""
+    members = [
+        Member("broken", problem="no such file"),
+        *(Member(f"dump-{number}", dump="d") for number in range(60)),
+        *(Member(f"live-{number}", context="c") for number in range(40)),
+    ]
+    results: list[str] = fleet_members.read_all(members, answer, lost, NamedMembers(parallel=2))
+    assert results == ["broken: no such file", *(f"read {member.name}" for member in members[1:])]
+    assert capsys.readouterr().err == "100 of 101 clusters\n"
+
+
+def test_a_live_cluster_is_asked_as_the_command_was_told() -> None:
+    """By the member's own kubeconfig and context, and by the command's user."""
+    of = Connection("usual", None)
+    of.as_user, of.as_group = "admin", ("people",)
+    to = fleet_members.connection_to(Member("a", kubeconfig="own", context="c"), of)
+    assert (to.kubeconfig, to.context, to.as_user, to.as_group) == ("own", "c", "admin", ("people",))
+    assert fleet_members.connection_to(Member("a"), of).kubeconfig == "usual"
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        pytest.param(CommandError("the dump is empty"), "the dump is empty", id="of a command"),
+        pytest.param(ValueError("it broke"), None, id="a bug of ours"),
+    ],
+)
+def test_why_a_cluster_could_not_be_read(error: Exception, says: str | None) -> None:
+    """In the words of a command about it alone; a bug is not passed off as its trouble."""
+    assert fleet_members.problem_of(Member("a"), error) == says
+
+
+def test_a_bug_is_not_passed_off_as_a_clusters_trouble() -> None:
+    """Neither by checks nor by a rehearsal: it is told as one by whoever runs them, and ends that cluster's work."""
+    broken: Any = None
+    with pytest.raises(AttributeError):
+        preflight_command.judge(
+            Member("a", context="c"), connection=broken, requested_update=broken, now=NOW, with_places=False
+        )
+    with pytest.raises(AttributeError):
+        rehearse_command.judge_member(
+            Member("a", context="c"), connection=broken, release=broken, now=NOW, max_objects=1
+        )
+
+
+def test_a_cluster_that_cannot_be_rehearsed_is_a_result(tmp_path: Path) -> None:
+    """Why not, in the words of a command about it alone: no copy is made, and no bug is told."""
+    unused: Any = None
+    judged = rehearse_command.judge_member(
+        Member("a", dump=str(tmp_path / "gone")), connection=unused, release=unused, now=NOW, max_objects=1
+    )
+    assert judged.problem.startswith("there is no ")
+    assert str(tmp_path / "gone") in judged.problem
+    assert (judged.findings.failed is not None and judged.findings.failed.message) == judged.problem
+
+
+def test_a_note_is_told_once() -> None:
+    """However many clusters have it."""
+    told: list[Any] = fleet_members.warnings(["x", "y", "x"])
+    assert [(stream, text) for stream, text in told] == [("err", "warning: x\n"), ("err", "warning: y\n")]

@@ -1,0 +1,56 @@
+"""The plan of a rehearsal as text: what is known of each object, and what was tried."""
+
+from __future__ import annotations
+
+import pytest
+
+from runup.cli.rehearse.render import plan_page, plan_text
+from runup.rehearse.decide.rehearsal_outcome import Action, CopyAccount, FieldChange, ObjectChange, Rehearsal, Weight
+from runup.release.decide.manifest import Identity
+
+MAP = Identity("", "ConfigMap", "shop", "values")
+ASIDE = " (whether it is there already is not known)"
+
+
+def rehearsal(*changes: ObjectChange, kubernetes: bool = False) -> Rehearsal:
+    """One of which nothing but the changes is told."""
+    account = CopyAccount("a dump", 1, (("ConfigMap", 1),), (), 0, ())
+    return Rehearsal(account, "5.0.0", "5.1.0", tasks=3, tried=2, changes=changes, kubernetes=kubernetes)
+
+
+@pytest.mark.parametrize(("known", "aside"), [(True, ""), (False, ASIDE)], ids=["known", "not known"])
+def test_whether_an_object_is_there_already(known: bool, aside: str) -> None:
+    """It is told of those alone of which it is not known."""
+    lines = plan_text.plan(rehearsal(ObjectChange(MAP, Action.DELETE, known=known))).splitlines()
+    assert lines[1:] == [f"  - {MAP}{aside}", ""]
+    assert ("of 1 it is not known whether they are there" in lines[0]) is not known
+    page = str(plan_page.plan_section(rehearsal(ObjectChange(MAP, Action.DELETE, known=known))))
+    assert ("Whether it is there already is not known." in page) is not known
+
+
+def test_no_plan_of_a_version_of_kubernetes() -> None:
+    """Nothing of it was applied, so a page has no section of it."""
+    assert plan_page.plan_section(rehearsal(kubernetes=True)) is None
+
+
+@pytest.mark.parametrize("weight", Weight)
+def test_which_objects_are_named(weight: Weight) -> None:
+    """Those of which more changes than metadata; the others are counted, and named where all are asked for."""
+    field = FieldChange("data.mode", "fast", "slow", weight)
+    found = rehearsal(ObjectChange(MAP, Action.UPDATE, (field,)))
+    counted = "  ... and 1 object more: --verbose, or -o json"
+    named = f"  ~ {MAP}"
+    assert (counted if weight is Weight.METADATA else named) in plan_text.plan(found).splitlines()
+    assert named in plan_text.plan(found, whole=True).splitlines()
+
+
+@pytest.mark.parametrize(
+    ("kubernetes", "begins"),
+    [
+        pytest.param(False, "Tried 2 of 3 objects of the release; stand-ins answered", id="a release"),
+        pytest.param(True, "The versions are those of the table of removed APIs;", id="a version of Kubernetes"),
+    ],
+)
+def test_what_was_tried(kubernetes: bool, begins: str) -> None:
+    """A table tells of a version of Kubernetes, and nothing is applied."""
+    assert plan_text.effort_text(rehearsal(kubernetes=kubernetes)).startswith(begins)
