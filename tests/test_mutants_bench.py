@@ -13,7 +13,7 @@ from bench.mutants_made import Mutant
     ("arguments", "told"),
     [
         pytest.param(["nowhere"], "error: no room nowhere; there are ", id="a room that is none"),
-        pytest.param(["--part", "control", "checks"], "error: no control in checks\n", id="a room without that part"),
+        pytest.param(["--part", "control", "report"], "error: no control in report\n", id="a room without that part"),
     ],
 )
 def test_a_sample_of_nothing(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,6 +19,7 @@ from kubekit.kube import calls, config
 from kubekit.kube.api_errors import Conflict, KubeError
 from kubekit.kube.client_sync import SyncClient
 from runup.api.config_v1 import ClusterVersion, Infrastructure
+from runup.preflight.control import cluster_records
 from runup.preflight.decide.stored_reports import NAME
 from runup.process import clusterversion_client as clusters
 from runup.process.connection import Connection
@@ -139,7 +140,7 @@ def test_records_that_are_not_there_add_nothing(answer: int, tmp_path: Path, mon
     maps = resource_of(ConfigMap)
     answers = {calls.path_of(maps, "ns", name): answer for name in (NAME, clusters.ACCEPTED)}
     with answering(tmp_path, answers) as kubeconfig, SyncClient(config.load(str(kubeconfig))) as client:
-        assert clusters.read_history(client, "ns").reports == ()
+        assert cluster_records.read_history(client, "ns").reports == ()
         assert clusters.read_record(client, clusters.ACCEPTED) is None
 
 
@@ -151,12 +152,12 @@ def test_what_is_accepted_is_read_with_its_records(tmp_path: Path, monkeypatch: 
     answers = {calls.path_of(resource_of(ConfigMap), "ns", clusters.ACCEPTED): kept}
     with answering(tmp_path, answers) as kubeconfig, SyncClient(config.load(str(kubeconfig))) as client:
         assert clusters.read_record(client, clusters.ACCEPTED) == kept
-        accepted = clusters.read_accepted(client, accepting)
+        accepted = cluster_records.read_accepted(client, accepting)
         assert {name: each.reason for name, each in accepted.items()} == {"A": "why", "B": ""}
     with answering(tmp_path, {}) as kubeconfig, SyncClient(config.load(str(kubeconfig))) as client:
-        assert set(clusters.read_accepted(client, accepting)) == {"A", "B"}
+        assert set(cluster_records.read_accepted(client, accepting)) == {"A", "B"}
     with SyncClient(config.load(str(kubeconfig))) as client:  # whose server has ended
-        assert clusters.read_accepted(client, cluster({"spec": {"clusterID": "x"}})) == {}
+        assert cluster_records.read_accepted(client, cluster({"spec": {"clusterID": "x"}})) == {}
 
 
 @pytest.mark.parametrize(("told", "namespace"), [("", "openshift-cluster-version-operator"), ("ns", "ns")])

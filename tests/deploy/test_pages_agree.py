@@ -30,7 +30,8 @@ PLACES = (
         f"clusterversion/decide/{name}.py"
         for name in ("preflights", "update_request", "targets", "release_accepted", "preconditions")
     ),
-    *(f"preflight/decide/{name}.py" for name in ("outcome", "report", "start_failures", "published_risks")),
+    *(f"preflight/decide/{name}.py" for name in ("outcome", "start_failures", "published_risks")),
+    "report/report.py",
     "advice/decide/preflight_reasons.py",
 )
 # What looks like a reason there and is none: types of conditions, risks, events, kinds of clusters, states of pods, and

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from runup.api.preflight_reads_v1 import FILE as READS_FILE
 from runup.api.preflight_reads_v1 import Right
 from runup.checks.catalogue import CHECKS
 from runup.checks.catalogue.own_rights import own_rights
@@ -42,7 +43,7 @@ def declared(*reads: dict[str, Any], format_: str = rights.FORMAT) -> bytes:
 def test_what_a_release_packs_is_what_is_read_back() -> None:
     """Declarative checks, Python's, and what every preflight reads; a namespace stays one."""
     files = with_rights_file({"preflight-checks/a.yaml": CHECK.encode(), "manifests/b.yaml": b"{"}, own_rights())
-    found, refused = rights.rights_of_file(files[rights.FILE])
+    found, refused = rights.rights_of_file(files[READS_FILE])
     assert refused == ()
     assert {Right("", "endpoints", "openshift-etcd"), Right("route.openshift.io", "routes")} <= set(found)
     reads = {(r.group, r.plural) for check in checks_for_cluster(CHECKS, ClusterKind.OPENSHIFT) for r in check.reads}
@@ -54,7 +55,7 @@ def test_python_of_the_image_below_counts_and_not_the_own() -> None:
     """A release that is built upon another operator's image has that one's Python."""
     below = declared({"group": "x", "resource": "ys"})
     files = with_rights_file({"preflight-checks/a.yaml": CHECK.encode()}, own_rights(), below)
-    found, _ = rights.rights_of_file(files[rights.FILE])
+    found, _ = rights.rights_of_file(files[READS_FILE])
     assert Right("x", "ys") in found
     assert Right("", "nodes") not in found
     assert Right("route.openshift.io", "routes") in found
@@ -62,7 +63,7 @@ def test_python_of_the_image_below_counts_and_not_the_own() -> None:
 
 def test_a_file_that_somebody_wrote_by_hand_stays() -> None:
     """Whoever brings it knows better."""
-    assert with_rights_file({rights.FILE: b"theirs"}, own_rights()) == {rights.FILE: b"theirs"}
+    assert with_rights_file({READS_FILE: b"theirs"}, own_rights()) == {rights.FILE: b"theirs"}
 
 
 def test_a_check_that_cannot_be_used_reads_nothing() -> None:

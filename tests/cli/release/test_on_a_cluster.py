@@ -24,9 +24,10 @@ from kubekit.kube.api_errors import NotFound
 from kubekit.kube.client_sync import SyncClient
 from runup.api.config_v1 import ClusterOperator, ClusterVersion, Infrastructure
 from runup.applying.decide.rendering import LABEL, Proxy
-from runup.cli.release import live_values, read_releases
+from runup.cli.release import live_values
 from runup.cli.release.shared import access
 from runup.process import tls_profile as tls
+from runup.release.control import release_location
 from runup.release.control.cluster_release_image import release_image_of
 
 # One server for all of them, and not one for each worker.
@@ -555,7 +556,7 @@ def test_what_objects_do_not_ask_for_is_not_read(there: Server, tmp_path: Path) 
     def notes(*annotations: JSON) -> list[str]:
         objects = [config_map(f"o{number}", annotations=each) for number, each in enumerate(annotations)]
         folder = release(tmp_path / str(len(list(tmp_path.iterdir()))), *objects)
-        payload, _ = read_releases.load(str(folder), access())
+        payload, _ = release_location.load(str(folder), access())
         with SyncClient(nobody) as client:
             _, found = live_values.read(client, payload.manifests, "uid")
         return [
@@ -578,7 +579,7 @@ def test_what_objects_are_given(there: Server, tmp_path: Path, monkeypatch: pyte
     for number, (objects, proxy) in enumerate(
         (((asks,), Proxy("http://proxy:1", "", ".svc")), ((config_map("a"),), Proxy("", "", "")))
     ):
-        payload, _ = read_releases.load(str(release(tmp_path / str(number), *objects)), access())
+        payload, _ = release_location.load(str(release(tmp_path / str(number), *objects)), access())
         found, notes = live_values.read(there.client, payload.manifests, "the-uid")
         assert (found.proxy, found.owner_uid, found.operator) == (proxy, "the-uid", ("apart", OWN))
         assert (found.tls, notes) == (None, [])
@@ -591,7 +592,7 @@ def test_the_tls_profile_is_the_clusters(there: Server, tmp_path: Path) -> None:
     names = {"kind": "APIServer", "plural": "apiservers", "singular": "apiserver", "listKind": "APIServerList"}
     kind["spec"] |= {"group": API_SERVERS.group, "names": names}
     asks = config_map("a", annotations={"config.openshift.io/inject-tls": "true"})
-    payload, _ = read_releases.load(str(release(tmp_path / "of", asks)), access())
+    payload, _ = release_location.load(str(release(tmp_path / "of", asks)), access())
     there.client.send(calls.create(CRD, kind))
     try:
         eventually(lambda: _served(there, API_SERVERS), "APIServer is served")

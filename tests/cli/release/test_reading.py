@@ -14,7 +14,7 @@ from kubekit.oci.reference import Reference
 from runup.cli.release import read_releases
 from runup.cli.release.shared import items
 from runup.cli.render.screen import Screen
-from runup.release.control import extracting
+from runup.release.control import extracting, release_location
 from runup.release.decide.inclusion import Filters
 from runup.release.decide.listing import Row
 
@@ -94,11 +94,11 @@ def test_which_words_are_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     (tmp_path / "folder").mkdir()
     (tmp_path / "layout").mkdir()
     (tmp_path / "layout" / "oci-layout").write_text("{}")
-    assert read_releases.place_of_release("folder") == Path("folder")
-    assert read_releases.place_of_release("layout") == LayoutLocation(Path("layout"))
-    assert read_releases.place_of_release("./nowhere") == Path("nowhere")
-    assert read_releases.place_of_release("/nowhere") == Path("/nowhere")
-    assert isinstance(read_releases.place_of_release("registry.example/nowhere:1"), Reference)
+    assert release_location.place_of_release("folder") == Path("folder")
+    assert release_location.place_of_release("layout") == LayoutLocation(Path("layout"))
+    assert release_location.place_of_release("./nowhere") == Path("nowhere")
+    assert release_location.place_of_release("/nowhere") == Path("/nowhere")
+    assert isinstance(release_location.place_of_release("registry.example/nowhere:1"), Reference)
 
 
 def test_words_between_commas() -> None:

@@ -26,6 +26,7 @@ from kubekit.api.workloads_v1 import Deployment
 from kubekit.kube import calls, config
 from kubekit.kube.api_errors import NotFound
 from kubekit.kube.reviews import token_request
+from runup.api.preflight_reads_v1 import FILE as READS_FILE
 from runup.checks.catalogue.own_rights import own_rights
 from runup.checks.decide import rights
 from runup.preflight.decide import preflight_deployment, preflight_settings, service_account
@@ -188,7 +189,7 @@ def release(at: Scene, *reads: JSON) -> str:
     """A signed release that declares those reads; without any it has no such file."""
     files = {"release-manifests/a.yaml": b"kind: ConfigMap\napiVersion: v1\nmetadata: {name: a}\n"}
     if reads:
-        files[rights.FILE] = json.dumps({"format": rights.FORMAT, "reads": reads}).encode()
+        files[READS_FILE] = json.dumps({"format": rights.FORMAT, "reads": reads}).encode()
     return at.signed(build_release(at.layout, version="5.3.7", files=files).digest)
 
 

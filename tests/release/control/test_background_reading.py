@@ -22,6 +22,7 @@ from kubekit.oci.registry import RegistryClient
 from kubekit.oci.registry_errors import Unverified
 from kubekit.oci.signatures import Verified
 from runup.advice.control import update_service
+from runup.api.preflight_reads_v1 import FILE as READS_FILE
 from runup.checks.catalogue.own_rights import own_rights
 from runup.checks.decide import rights
 from runup.clusterversion.control.release_verification import RIGHTS_AGAIN, WITHIN_S, ReleaseChecks, text_of
@@ -109,14 +110,14 @@ async def test_a_version_that_cannot_be_read_says_why(scene: Scene) -> None:
 
 def declared(*reads: dict[str, str]) -> Made:
     """The file in which a release declares what its checks read."""
-    return Made(rights.FILE, json.dumps({"format": rights.FORMAT, "reads": reads}).encode())
+    return Made(READS_FILE, json.dumps({"format": rights.FORMAT, "reads": reads}).encode())
 
 
 @pytest.mark.parametrize(
     ("files", "known", "logged"),
     [
         pytest.param([], False, ["as this release's"], id="a release that declares none"),
-        pytest.param([Made(rights.FILE, b"{")], False, ["as this release's"], id="a file that nobody can read"),
+        pytest.param([Made(READS_FILE, b"{")], False, ["as this release's"], id="a file that nobody can read"),
         pytest.param([declared({"group": "g", "resource": "things"})], True, [], id="a kind of its own"),
         pytest.param(
             [declared({"group": "g", "resource": "things"}, {"group": "", "resource": "secrets"})],

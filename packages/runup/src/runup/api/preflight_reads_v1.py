@@ -1,7 +1,5 @@
 """The file in a release image that names what its Python checks read (`preflight-reads-v1`)."""
 
-from __future__ import annotations
-
 from kubekit.api.meta_v1 import Wire
 
 FILE = "preflight-checks/reads"

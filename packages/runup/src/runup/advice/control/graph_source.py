@@ -38,12 +38,20 @@ class Source:
     notes: tuple[str, ...] = ()
 
 
+def own_access() -> Access:
+    """Returns access to registries with the credentials of this user. Raises OciError."""
+    from kubekit.oci import credentials
+    from kubekit.oci.access import Access
+
+    return Access(credentials=credentials.load_credentials(""))
+
+
 def load(
     source: str,
     releases: str | None,
     images: Sequence[str],
     architecture: str,
-    access: Callable[[], Access],
+    access: Callable[[], Access] = own_access,
 ) -> Source:
     """Returns the graph of `source`; `access` gives access to the registries of `images`. Raises InputError."""
     path = Path(source)

@@ -177,9 +177,8 @@ def _load_graph(source: str) -> Graph | None:
     if not source:
         return None
     from runup.advice.control import graph_source
-    from runup.cli.release.shared import access
 
-    loaded = graph_source.load(source, None, (), "amd64", access)
+    loaded = graph_source.load(source, None, (), "amd64")
     return Graph(loaded.document, loaded.removed)
 
 
