@@ -26,7 +26,7 @@ from kubesandbox.apiserver.http.messages import Request, Target
 from kubesandbox.apiserver.http.query_parameters import WriteOptions
 from kubesandbox.apiserver.metadata import meta
 from kubesandbox.apiserver.objects.schemas import Schemas
-from kubesandbox.apiserver.patch.typed_config import why_invalid
+from kubesandbox.apiserver.patch.apply import why_invalid
 from kubesandbox.apiserver.schema import DecodeError, Fault, FieldError
 from kubesandbox.apiserver.served_kinds import BUILTIN, Kind
 from kubesandbox.apiserver.status_errors import ApiError

@@ -24,10 +24,9 @@ from kubesandbox.apiserver.objects.reading import Reading
 from kubesandbox.apiserver.objects.schemas import Schemas
 from kubesandbox.apiserver.objects.writing import Change, Writing, parse_revision
 from kubesandbox.apiserver.patch.apply import apply_patch
-from kubesandbox.apiserver.patch.json import apply_json_patch
-from kubesandbox.apiserver.patch.merge import merge_patch
+from kubesandbox.apiserver.patch.json import apply_json_patch, merge_patch
 from kubesandbox.apiserver.patch.strategic import strategic_merge
-from kubesandbox.apiserver.patch.typed_config import go_plain
+from kubesandbox.apiserver.schema.field_errors import go_plain
 from kubesandbox.apiserver.served_kinds import Kind
 
 JSON = dict[str, Any]

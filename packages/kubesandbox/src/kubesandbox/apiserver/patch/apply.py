@@ -1,31 +1,37 @@
 """Server-side apply: merges the configuration into the live object, removes fields it no longer sets, finds conflicts.
 
-In: the live object (None if there is none), the applied configuration, the applier. Out: the new object with its
-managedFields. Raises ApiError 409 naming every owner with a conflicting field, unless `force`. Follows
-structured-merge-diff's merge/update.go.
+Follows structured-merge-diff's merge/update.go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import datetime
+from operator import itemgetter
 from typing import Any
 
 from kubesandbox.apiserver.json_copy import copy_json
 from kubesandbox.apiserver.metadata import meta, rfc3339
 from kubesandbox.apiserver.patch import managed_fields
 from kubesandbox.apiserver.patch.field_sets import (
+    FieldPath,
+    FieldSet,
     child_node,
     compare_objects,
     field_set,
+    is_atomic,
     is_declared,
     merge_config,
+    path_element,
+    show_path,
     typed_root,
     without_paths,
 )
-from kubesandbox.apiserver.patch.fields_v1 import FieldPath, FieldSet, show_path
-from kubesandbox.apiserver.patch.managed_fields import Manager, Managers, Ownership
+from kubesandbox.apiserver.patch.managed_fields import Manager, Ownership
 from kubesandbox.apiserver.schema import SchemaNode
+from kubesandbox.apiserver.schema.field_errors import go_plain
+from kubesandbox.apiserver.schema.structural import RESOURCE_FIELDS
 from kubesandbox.apiserver.served_kinds import Kind
 from kubesandbox.apiserver.status_errors import ApiError, Cause, apply_conflict
 
@@ -58,96 +64,65 @@ def apply_patch(
         meta(config).pop(name, None)
     managers = managed_fields.read_managers(live)
     if live is not None and not managers:
-        managers = managed_fields.owner_of_everything(tree, kind, live, empty or {"metadata": {}}, now, subresource)
-    me = _applying_manager(managers, manager, kind, subresource)
-    before = managers.pop(me, None)
+        changes = compare_objects(root, empty or {"metadata": {}}, live)
+        managers = managed_fields.owner_of_everything(kind, changes.changed, subresource=subresource, now=now)
+    mine = [m for m in managers if m.applies and m.name == manager and m.subresource == subresource]
+    before = managers.pop(mine[0]) if mine else None
     applied_fields = managed_fields.ownable_paths(kind, field_set(root, config), subresource)
     new: JSON = copy_json(merge_config(root, live or {}, config))
     if before is not None:
-        new = _prune_abandoned(root, new, before.paths, applied_fields, managers)
+        owned = applied_fields.union(*(ownership.paths for ownership in managers.values()))
+        new = _prune_abandoned(root, new, before.paths, owned)
     changes = compare_objects(root, live or {}, new)
-    conflicts = _find_conflicts(managers, changes.changed)
+    overlaps = [(_show_manager(other), _in_order(owned.paths & changes.changed)) for other, owned in managers.items()]
+    conflicts = [(other, show_path(path)) for other, paths in sorted(overlaps, key=itemgetter(0)) for path in paths]
     if conflicts and not force:
         raise _conflict_error(conflicts)
     managers = managed_fields.release_paths(managers, changes.changed | changes.removed)
-    managers[Manager(manager, "Apply", kind.api_version, subresource)] = Ownership(
-        applied_fields, _time_of_apply(before, applied_fields, live, new, default, now)
-    )
+    time = rfc3339(now)
+    # An apply without changes must not be a write, so it keeps its time.
+    if before is not None and before.paths == applied_fields and live is not None:
+        applied, current = default(copy_json(new)), dict(live)
+        for obj, metadata in ((applied, meta(new)), (current, meta(live))):
+            obj["metadata"] = {key: value for key, value in metadata.items() if key != "managedFields"}
+        if applied == current:
+            time = before.time
+    managers[Manager(manager, "Apply", kind.api_version, subresource)] = Ownership(applied_fields, time)
     managed_fields.write_managers(new, managers)
     return new
 
 
-def _applying_manager(managers: Managers, manager: str, kind: Kind, subresource: str) -> Manager:
-    for candidate in managers:
-        if candidate.applies and candidate.name == manager and candidate.subresource == subresource:
-            return candidate
-    return Manager(manager, "Apply", kind.api_version, subresource)
-
-
-def _time_of_apply(
-    before: Ownership | None,
-    applied_fields: FieldSet,
-    live: JSON | None,
-    new: JSON,
-    default: Callable[[JSON], JSON],
-    now: datetime,
-) -> str:
-    """Returns the time of the applier's managedFields entry: the old one if the apply changes nothing."""
-    # An apply without changes must not be a write, so it keeps its time.
-    if before is not None and before.paths == applied_fields and live is not None:
-        applied = {key: value for key, value in default(copy_json(new)).items() if key != "metadata"}
-        current = {key: value for key, value in live.items() if key != "metadata"}
-        if applied == current and _without_managed_fields(new) == _without_managed_fields(live):
-            return before.time
-    return rfc3339(now)
-
-
-def _without_managed_fields(obj: JSON) -> JSON:
-    return {key: value for key, value in meta(obj).items() if key != "managedFields"}
-
-
-def _prune_abandoned(
-    root: SchemaNode, new: JSON, before: FieldSet, applied_fields: FieldSet, other_managers: Managers
-) -> JSON:
-    """Returns `new` without fields that this applier no longer sets, unless others own them or their children.
+def _prune_abandoned(root: SchemaNode, new: JSON, before: FieldSet, owned: Iterable[FieldPath]) -> JSON:
+    """Returns `new` without fields that this applier no longer sets, unless they or their children are `owned`.
 
     A struct without any field set is removed as a whole, with its fields that have no owner.
     """
-    owned: set[FieldPath] = set(applied_fields)
-    for ownership in other_managers.values():
-        owned |= ownership.paths
     within = {path[:length] for path in owned for length in range(1, len(path) + 1)}
-    surplus = {path for path in _with_structs(root, before) if path not in within}
-    if not surplus:
-        return new
-    result = without_paths(root, new, surplus)
+    surplus = set(before)
+    for path in before:
+        # The fields of parent structs, not map keys and list items.
+        node: SchemaNode | None = root
+        for length, part in enumerate(path[:-1], 1):
+            name = part.removeprefix("f:")
+            if name != part and is_declared(node, name):
+                surplus.add(path[:length])
+            node = child_node(node, name) if name != part else node.items if node else None
+    surplus -= within
+    result = without_paths(root, new, surplus) if surplus else new
     return result if isinstance(result, dict) else {}
 
 
-def _find_conflicts(managers: Managers, changed: set[FieldPath]) -> list[tuple[Manager, list[FieldPath]]]:
-    overlaps = [(manager, _in_order(owned.paths & changed)) for manager, owned in managers.items()]
-    return [(manager, paths) for manager, paths in overlaps if paths]
-
-
-def _conflict_error(conflicts: list[tuple[Manager, list[FieldPath]]]) -> ApiError:
+def _conflict_error(conflicts: list[tuple[str, str]]) -> ApiError:
     """Returns the 409 that names each field which another manager owns, in the words of structured-merge-diff."""
-    pairs = [
-        (_show_manager(manager), show_path(path))
-        for manager, paths in sorted(conflicts, key=_manager_text)
-        for path in paths
-    ]
-    causes = [Cause("FieldManagerConflict", f"conflict with {manager}", path) for manager, path in pairs]
-    if len(pairs) == 1:
-        return apply_conflict(f"Apply failed with 1 conflict: conflict with {pairs[0][0]}: {pairs[0][1]}", causes)
+    causes = [Cause("FieldManagerConflict", f"conflict with {manager}", path) for manager, path in conflicts]
+    if len(conflicts) == 1:
+        manager, path = conflicts[0]
+        return apply_conflict(f"Apply failed with 1 conflict: conflict with {manager}: {path}", causes)
     lines: list[str] = []
-    for manager in dict.fromkeys(manager for manager, _ in pairs):
+    for manager in dict.fromkeys(manager for manager, _ in conflicts):
         lines.append(f"conflicts with {manager}:")
-        lines += [f"- {path}" for owner, path in pairs if owner == manager]
-    return apply_conflict(f"Apply failed with {len(pairs)} conflicts: " + "\n".join(lines), causes)
-
-
-def _manager_text(conflict: tuple[Manager, list[FieldPath]]) -> str:
-    return _show_manager(conflict[0])
+        lines += [f"- {path}" for owner, path in conflicts if owner == manager]
+    return apply_conflict(f"Apply failed with {len(conflicts)} conflicts: " + "\n".join(lines), causes)
 
 
 def _show_manager(manager: Manager) -> str:
@@ -155,20 +130,6 @@ def _show_manager(manager: Manager) -> str:
     if manager.subresource:
         text = f'{text} with subresource "{manager.subresource}"'
     return text if manager.applies else f"{text} using {manager.version}"
-
-
-def _with_structs(root: SchemaNode, paths: FieldSet) -> set[FieldPath]:
-    """Returns the paths and those of their parent structs' fields (not of map keys and list items)."""
-    result = set(paths)
-    for path in paths:
-        node: SchemaNode | None = root
-        for length, part in enumerate(path[:-1], 1):
-            name = part.removeprefix("f:")
-            if name != part and is_declared(node, name):
-                result.add(path[:length])
-            below = child_node(node, name) if name != part else node.items if node else None
-            node = below
-    return result
 
 
 def _in_order(paths: Collection[FieldPath]) -> list[FieldPath]:
@@ -179,3 +140,106 @@ def _in_order(paths: Collection[FieldPath]) -> list[FieldPath]:
         if len(path) > 1:
             below.setdefault(path[0], set()).add(path[1:])
     return [*ends, *((part, *rest) for part in sorted(below) for rest in _in_order(below[part]))]
+
+
+# -- Validation of the configuration, in the words of structured-merge-diff (typed/{validate,helpers}.go) --------------
+
+
+Faults = Iterator[str]
+
+
+def why_invalid(tree: SchemaNode | None, kind: Kind, config: JSON) -> str:
+    """Returns why the configuration is invalid, or ""."""
+    faults = list(_value_faults(typed_root(tree), config, ()))
+    if not faults:
+        return ""
+    metadata, group = config.get("metadata") or {}, f"{kind.group}/{kind.version}"
+    object_text = f"{metadata.get('namespace') or ''}/{metadata.get('name') or ''}; {group}, Kind={kind.kind}"
+    text = faults[0] if len(faults) == 1 else "errors:\n" + "\n".join(f"  {line}" for line in sorted(faults))
+    return f"failed to create typed patch object ({object_text}): {text}"
+
+
+# The types of a schema: their names in messages, and the types of Python.
+_TYPES: dict[str, tuple[str, Any]] = {
+    "object": ("map", dict),
+    "array": ("list", list),
+    "string": ("string", str),
+    "boolean": ("boolean", bool),
+    **dict.fromkeys(("integer", "number"), ("numeric (int or float)", int | float)),
+}
+
+
+def _value_faults(node: SchemaNode | None, value: Any, path: FieldPath) -> Faults:
+    """Yields why a value does not fit its node; a field that the schema does not declare can have no owner."""
+    if node is None or value is None:
+        return
+    expected, types = _TYPES.get(node.type, ("", object))
+    if not isinstance(value, types) or (isinstance(value, bool) and node.type in ("integer", "number")):
+        got = f"&{{{go_plain(value)}}}"
+        if node.type == "string":
+            got = f"&value.valueUnstructured{{Value:{_go_syntax(value)}}}"
+        elif types == int | float:
+            names = {dict: "map[string]interface {}", list: "[]interface {}", bool: "bool"}
+            got = names.get(type(value), "string")
+        yield f"{show_path(path)}: expected {expected}, got {got}"
+    elif node.type == "object":
+        closed = bool(node.properties) and not node.preserve_unknown and not node.additional_any
+        for name, member in value.items():
+            child = node.member(name)
+            if child is None and closed and not (node.embedded and name in RESOURCE_FIELDS):
+                yield f"{show_path((*path, f'f:{name}'))}: field not declared in schema"
+            else:
+                yield from _value_faults(child, member, (*path, f"f:{name}"))
+    elif node.type == "array":
+        yield from _list_faults(node, value, path)
+
+
+def _list_faults(node: SchemaNode, value: Any, path: FieldPath) -> Faults:
+    """Yields the faults of a list: an item without a key has no identity, and two items must not have the same."""
+    keys: set[str] = set()
+    for index, item in enumerate(value):
+        key = f"i:{index}"
+        if not is_atomic(node, value):
+            if why := _why_no_identity(node, item):
+                yield f"{show_path(path)}: element {index}: {why}"
+                return
+            key = path_element(node, item)
+            if key in keys:
+                yield f"{show_path(path)}: duplicate entries for key {show_path((key,))}"
+            keys.add(key)
+        yield from _value_faults(node.items, item, (*path, key))
+
+
+def _why_no_identity(node: SchemaNode, item: Any) -> str:
+    """Returns why an item has no identity in a set or a list-map, or ""."""
+    if node.list_type == "set":
+        if isinstance(item, list):
+            return "not supported: associative list with lists as elements"
+        kinds = ((dict, "that's a map type"), (type(None), "that's an explicit null"))
+        return next(
+            (f"associative list without keys has an element {text}" for kind, text in kinds if isinstance(item, kind)),
+            "",
+        )
+    if item is None:
+        return "associative list with keys may not have a null element"
+    if not isinstance(item, dict):
+        return "associative list with keys may not have non-map elements"
+    # One key is enough: an absent key is part of the item's identity.
+    properties = node.items.properties if node.items else {}
+    if any(name in item or (name in properties and properties[name].has_default) for name in node.list_keys):
+        return ""
+    keys = " ".join(f'"{name}"' for name in node.list_keys)
+    return (
+        f"associative list with keys has an element that omits all key fields [{keys}] (and doesn't have default "
+        "values for any key fields)"
+    )
+
+
+def _go_syntax(value: Any) -> str:
+    """Returns a value from YAML as Go's `%#v` prints it."""
+    if isinstance(value, dict):
+        members = ", ".join(f"{json.dumps(key)}:{_go_syntax(value[key])}" for key in sorted(value))
+        return f"map[string]interface {{}}{{{members}}}"
+    if isinstance(value, list):
+        return f"[]interface {{}}{{{', '.join(map(_go_syntax, value))}}}"
+    return "interface {}(nil)" if value is None else json.dumps(value, ensure_ascii=False)

@@ -8,18 +8,21 @@ lists are atomic and maps are granular.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import cache
-from typing import Any
+from functools import cache, lru_cache
+from typing import Any, cast
 
 import orjson
 
-from kubesandbox.apiserver.patch.fields_v1 import FieldPath, FieldSet, paths_to_trie
+from kubesandbox.apiserver.json_copy import copy_json
 from kubesandbox.apiserver.schema import SchemaNode
 from kubesandbox.apiserver.schema.structural import RESOURCE_FIELDS
 
 JSON = dict[str, Any]
+_ABSENT: Any = object()
+FieldPath = tuple[str, ...]
+FieldSet = frozenset[FieldPath]
 
 
 @cache
@@ -85,21 +88,14 @@ def is_atomic(node: SchemaNode | None, value: Any) -> bool:
 def path_element(node: SchemaNode, item: Any) -> str:
     """Returns the path element of a list item: its keys, or its value in a set."""
     if node.list_type == "map" and isinstance(item, dict):
-        keys = {key: item.get(key, _key_default(node, key)) for key in node.list_keys}
-        return (
-            "k:" + orjson.dumps({k: v for k, v in keys.items() if v is not None}, option=orjson.OPT_SORT_KEYS).decode()
-        )
+        keys = {}
+        for key in node.list_keys:
+            key_node = child_node(node.items, key)
+            default = key_node.default if key_node and key_node.has_default else None
+            if (value := item.get(key, default)) is not None:
+                keys[key] = value
+        return "k:" + orjson.dumps(keys, option=orjson.OPT_SORT_KEYS).decode()
     return "v:" + orjson.dumps(item, option=orjson.OPT_SORT_KEYS).decode()
-
-
-def _key_default(node: SchemaNode, key: str) -> Any:
-    key_node = child_node(node.items, key)
-    return key_node.default if key_node and key_node.has_default else None
-
-
-def path_elements(node: SchemaNode, items: Iterable[Any]) -> Iterator[tuple[str, Any]]:
-    """Yields every item with its path element."""
-    return ((path_element(node, item), item) for item in items)
 
 
 # -- what fields there are ---------------------------------------------------------------------------------------------
@@ -123,9 +119,10 @@ def _collect_paths(node: SchemaNode | None, value: Any, path: FieldPath, paths: 
             if member is None or member == {} or not is_declared(node, name):
                 paths.add(field_path)
     elif node is not None:
-        for key, item in path_elements(node, value):
-            _collect_paths(node.items, item, (*path, key), paths)
-            paths.add((*path, key))
+        for item in value:
+            item_path = (*path, path_element(node, item))
+            _collect_paths(node.items, item, item_path, paths)
+            paths.add(item_path)
 
 
 # -- what changed ------------------------------------------------------------------------------------------------------
@@ -144,33 +141,42 @@ class Comparison:
         """The paths that were added or modified."""
         return self.added | self.modified
 
-
-_ABSENT: Any = object()
+    def compare(self, node: SchemaNode | None, old: Any, new: Any, path: FieldPath = ()) -> None:
+        """Records the differences between two values at `path`; either may be absent."""
+        if old is _ABSENT:
+            _add_all(node, new, path, self.added)
+            return
+        if new is _ABSENT:
+            _add_all(node, old, path, self.removed)
+            return
+        if old is None or new is None:
+            old, new = _nothing_like(new, old), _nothing_like(old, new)
+        if type(old) is not type(new) or is_atomic(node, new) or (not old and not new):
+            if old != new:
+                self.modified.add(path)
+        elif old != new and isinstance(new, dict):
+            for name in (*old, *(name for name in new if name not in old)):
+                pair = old.get(name, _ABSENT), new.get(name, _ABSENT)
+                self.compare(child_node(node, name), *pair, (*path, f"f:{name}"))
+        elif old != new and node is not None:
+            old_items, new_items = _items_by_element(node, old), _items_by_element(node, new)
+            for key in (*old_items, *(key for key in new_items if key not in old_items)):
+                before, after, item_path = old_items.get(key, []), new_items.get(key, []), (*path, key)
+                if len(before) < 2 and len(after) < 2:
+                    pair = before[0] if before else _ABSENT, after[0] if after else _ABSENT
+                    self.compare(node.items, *pair, item_path)
+                # Several items with the same key are indistinguishable and count as one field.
+                elif not before or not after:
+                    (self.removed if before else self.added).add(item_path)
+                elif before != after:
+                    self.modified.add(item_path)
 
 
 def compare_objects(root: SchemaNode, old: JSON, new: JSON) -> Comparison:
     """Returns the differences from `old` to `new`."""
     result = Comparison()
-    _compare_values(root, old, new, (), result)
+    result.compare(root, old, new)
     return result
-
-
-def _compare_values(node: SchemaNode | None, old: Any, new: Any, path: FieldPath, result: Comparison) -> None:
-    """Records the differences between two values at `path`; either may be absent."""
-    if old is _ABSENT:
-        _add_all(node, new, path, result.added)
-        return
-    if new is _ABSENT:
-        _add_all(node, old, path, result.removed)
-        return
-    if old is None or new is None:
-        old, new = _nothing_like(new, old), _nothing_like(old, new)
-    if type(old) is not type(new) or is_atomic(node, new) or (not old and not new):
-        if old != new:
-            result.modified.add(path)
-        return
-    if old != new:
-        _compare_members(node, old, new, path, result)
 
 
 def _nothing_like(other: Any, value: Any) -> Any:
@@ -194,34 +200,11 @@ def _add_all(node: SchemaNode | None, value: Any, path: FieldPath, paths: set[Fi
                 paths.add((*path, key))
 
 
-def _compare_members(node: SchemaNode | None, old: Any, new: Any, path: FieldPath, result: Comparison) -> None:
-    """Records the differences between the members of two maps, or the items of two lists."""
-    if isinstance(new, dict):
-        for name in (*old, *(name for name in new if name not in old)):
-            pair = old.get(name, _ABSENT), new.get(name, _ABSENT)
-            _compare_values(child_node(node, name), *pair, (*path, f"f:{name}"), result)
-    elif node is not None:
-        before, after = _items_by_element(node, old), _items_by_element(node, new)
-        for key in (*before, *(key for key in after if key not in before)):
-            _compare_items(node, before.get(key, []), after.get(key, []), (*path, key), result)
-
-
-def _items_by_element(node: SchemaNode, items: Any) -> dict[str, list[Any]]:
+def _items_by_element(node: SchemaNode, items: list[Any]) -> dict[str, list[Any]]:
     groups: dict[str, list[Any]] = {}
-    for key, item in path_elements(node, items):
-        groups.setdefault(key, []).append(item)
+    for item in items:
+        groups.setdefault(path_element(node, item), []).append(item)
     return groups
-
-
-def _compare_items(node: SchemaNode, old: list[Any], new: list[Any], path: FieldPath, result: Comparison) -> None:
-    """Compares the items of one key. Several items with the same key are indistinguishable and count as one field."""
-    if len(old) < 2 and len(new) < 2:
-        pair = old[0] if old else _ABSENT, new[0] if new else _ABSENT
-        _compare_values(node.items, *pair, path, result)
-    elif not old or not new:
-        (result.removed if old else result.added).add(path)
-    elif old != new:
-        result.modified.add(path)
 
 
 # -- merging and removing ----------------------------------------------------------------------------------------------
@@ -246,7 +229,7 @@ def merge_config(node: SchemaNode | None, live: Any, config: Any) -> Any:
 
 def _merged_list(node: SchemaNode, live: list[Any], config: list[Any]) -> list[Any]:
     """Returns the items of both lists: the configuration's in its order, the live-only ones at their places."""
-    live_items, config_items = list(path_elements(node, live)), list(path_elements(node, config))
+    live_items, config_items = ([(path_element(node, item), item) for item in items] for items in (live, config))
     in_live, in_config = dict(live_items), dict(config_items)
     shared = [key for key, _ in config_items if key in in_live]
     result: list[Any] = []
@@ -287,20 +270,17 @@ def _without_trie(node: SchemaNode | None, value: Any, removed: JSON) -> Any:
         result = {}
         for name, member in value.items():
             below = removed.get(f"f:{name}")
-            remaining = (
-                member
-                if below is None
-                else _ABSENT
-                if "." in below
-                else _without_trie(child_node(node, name), member, below)
-            )
-            if remaining is not _ABSENT:
-                result[name] = remaining
+            if below is None:
+                result[name] = member
+            elif "." not in below:
+                remaining = _without_trie(child_node(node, name), member, below)
+                if remaining is not _ABSENT:
+                    result[name] = remaining
         return result or _ABSENT
     if isinstance(value, list) and node is not None:
         kept_items = []
-        for key, item in path_elements(node, value):
-            below = removed.get(key)
+        for item in value:
+            below = removed.get(path_element(node, item))
             remaining = item if below is None else _ABSENT if "." in below else _without_trie(node.items, item, below)
             if isinstance(remaining, dict) and isinstance(item, dict):
                 # An item that stays needs its keys, whoever owns them.
@@ -309,3 +289,77 @@ def _without_trie(node: SchemaNode | None, value: Any, removed: JSON) -> Any:
                 kept_items.append(remaining)
         return kept_items or _ABSENT
     return value
+
+
+# -- fieldsV1, and paths in messages -----------------------------------------------------------------------------------
+
+
+# Objects that one client makes have the same fields. Larger sets are rare, and would be memory for nothing.
+_LARGEST_CACHED = 64
+
+
+def paths_to_trie(paths: Iterable[FieldPath]) -> JSON:
+    """Returns the paths as a tree; a member `.` marks that the path itself is one of them."""
+    root: JSON = {}
+    for path in paths:
+        branch = root
+        for part in path:
+            branch = branch.setdefault(part, {})
+        branch["."] = {}
+    return root
+
+
+def to_fields_v1(paths: FieldSet) -> JSON:
+    """Returns the nested form of paths for managedFields."""
+    if len(paths) <= _LARGEST_CACHED:
+        return cast("JSON", copy_json(_cached_fields_v1(paths)))
+    return _order_members(paths_to_trie(paths))
+
+
+@lru_cache(512)
+def _cached_fields_v1(paths: FieldSet) -> JSON:
+    return _order_members(paths_to_trie(paths))
+
+
+def _order_members(trie: JSON) -> JSON:
+    """Returns a tree of paths with its members in the order of FieldsV1."""
+    # A leaf is written as {}; "." is needed only beside children.
+    children = sorted((key for key in trie if key != "."), key=lambda key: ("fkvi".find(key[0]), key))
+    if not children:
+        return {}
+    head: JSON = {".": {}} if "." in trie else {}
+    return head | {key: _order_members(trie[key]) for key in children}
+
+
+def from_fields_v1(fields: JSON) -> FieldSet:
+    """Returns the paths of a `fieldsV1`."""
+    paths: set[FieldPath] = set()
+    _collect_fields_v1(fields, (), paths)
+    return frozenset(paths)
+
+
+def _collect_fields_v1(fields: JSON, path: FieldPath, paths: set[FieldPath]) -> None:
+    """Adds to `paths` the paths in a FieldsV1 below `path`."""
+    for key, below in fields.items():
+        if key == ".":
+            paths.add(path)
+        elif below:
+            _collect_fields_v1(below, (*path, key), paths)
+        else:
+            paths.add((*path, key))
+
+
+def show_path(path: FieldPath) -> str:
+    """Returns a path as conflict messages print it: `.spec.containers[name="a"].image`.
+
+    An element's prefix is its type: `f:` a field, `v:` a value of a set, `i:` an index, `k:` the keys of an item as
+    JSON (structured-merge-diff, `fieldpath/serialize-pe.go`).
+    """
+    text = ""
+    for part in path:
+        kind, name = part[0], part[2:]
+        if kind == "k":
+            keys: JSON = orjson.loads(name)
+            name = ",".join(f"{key}={orjson.dumps(value).decode()}" for key, value in keys.items())
+        text += f".{name}" if kind == "f" else f"[={name}]" if kind == "v" else f"[{name}]"
+    return text

@@ -13,8 +13,14 @@ from datetime import datetime
 from typing import Any
 
 from kubesandbox.apiserver.metadata import meta, rfc3339
-from kubesandbox.apiserver.patch.field_sets import compare_objects, typed_root
-from kubesandbox.apiserver.patch.fields_v1 import FieldPath, FieldSet, from_fields_v1, to_fields_v1
+from kubesandbox.apiserver.patch.field_sets import (
+    FieldPath,
+    FieldSet,
+    compare_objects,
+    from_fields_v1,
+    to_fields_v1,
+    typed_root,
+)
 from kubesandbox.apiserver.schema import SchemaNode
 from kubesandbox.apiserver.served_kinds import Kind
 
@@ -23,7 +29,7 @@ JSON = dict[str, Any]
 # Limit of separate updaters (maxUpdateManagers); beyond it the oldest are merged into one entry.
 _MAX_UPDATERS = 10
 _ANCIENT = "ancient-changes"
-BEFORE_FIRST_APPLY = "before-first-apply"
+_BEFORE_FIRST_APPLY = "before-first-apply"
 
 # Fields that the server sets: no manager owns them.
 _SERVER_FIELDS = frozenset(
@@ -80,7 +86,16 @@ def read_managers(obj: JSON | None) -> Managers:
 
 def write_managers(obj: JSON, managers: Managers) -> None:
     """Writes the entries to the object's metadata."""
-    entries = [_managed_fields_entry(manager, owned) for manager, owned in managers.items() if owned.paths]
+    entries: list[JSON] = []
+    for manager, owned in managers.items():
+        if owned.paths:
+            entry: JSON = {"manager": manager.name, "operation": manager.operation, "apiVersion": manager.version}
+            if owned.time:
+                entry["time"] = owned.time
+            entry |= {"fieldsType": "FieldsV1", "fieldsV1": to_fields_v1(owned.paths)}
+            if manager.subresource:
+                entry["subresource"] = manager.subresource
+            entries.append(entry)
     entries.sort(
         key=lambda e: (e["operation"], e.get("time") or "", e["manager"], e["apiVersion"], e.get("subresource", ""))
     )
@@ -90,29 +105,16 @@ def write_managers(obj: JSON, managers: Managers) -> None:
         meta(obj).pop("managedFields", None)
 
 
-def _managed_fields_entry(manager: Manager, owned: Ownership) -> JSON:
-    """Returns a manager and its fields as an entry of managedFields."""
-    entry: JSON = {"manager": manager.name, "operation": manager.operation, "apiVersion": manager.version}
-    if owned.time:
-        entry["time"] = owned.time
-    entry |= {"fieldsType": "FieldsV1", "fieldsV1": to_fields_v1(owned.paths)}
-    if manager.subresource:
-        entry["subresource"] = manager.subresource
-    return entry
-
-
 def ownable_paths(kind: Kind, paths: Iterable[FieldPath], subresource: str) -> FieldSet:
     """Returns those of `paths` that a write through `subresource` can own."""
     ownable = (path for path in paths if path and path not in _SERVER_FIELDS)
     if not kind.has_status:
         return frozenset(ownable)
     if subresource == "status":
-        return frozenset(path for path in ownable if path[0] == "f:status" or _is_annotation(kind, path))
+        # Built-in kinds take annotations and labels through the subresource as well.
+        shared = () if kind.custom else (("f:metadata", "f:annotations"), ("f:metadata", "f:labels"))
+        return frozenset(path for path in ownable if path[0] == "f:status" or path[:2] in shared)
     return frozenset(path for path in ownable if path[0] != "f:status")
-
-
-def _is_annotation(kind: Kind, path: FieldPath) -> bool:
-    return not kind.custom and path[:2] in {("f:metadata", "f:annotations"), ("f:metadata", "f:labels")}
 
 
 def on_update(
@@ -171,13 +173,11 @@ def _merge_oldest_updaters(managers: Managers) -> Managers:
     return remaining_managers
 
 
-def owner_of_everything(
-    tree: SchemaNode | None, kind: Kind, live: JSON, empty: JSON, now: datetime, subresource: str
-) -> Managers:
-    """Returns the owner of all fields of an untracked object, for its first apply, with the present time.
+def owner_of_everything(kind: Kind, paths: Iterable[FieldPath], *, subresource: str, now: datetime) -> Managers:
+    """Returns the owner of all fields of an untracked object (`paths`), for its first apply, with the present time.
 
     For an apply through a subresource only that subresource's fields get an owner.
     """
-    paths = ownable_paths(kind, compare_objects(typed_root(tree), empty, live).changed, subresource)
-    owner = Manager(BEFORE_FIRST_APPLY, "Update", kind.api_version, subresource)
-    return {owner: Ownership(paths, rfc3339(now))} if paths else {}
+    owned = ownable_paths(kind, paths, subresource)
+    owner = Manager(_BEFORE_FIRST_APPLY, "Update", kind.api_version, subresource)
+    return {owner: Ownership(owned, rfc3339(now))} if owned else {}

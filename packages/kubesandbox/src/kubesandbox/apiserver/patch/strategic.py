@@ -10,8 +10,8 @@ from typing import Any
 
 from kubesandbox.apiserver.json_copy import copy_json
 from kubesandbox.apiserver.patch.field_sets import child_node, typed_root
-from kubesandbox.apiserver.patch.typed_config import go_plain
 from kubesandbox.apiserver.schema import SchemaNode
+from kubesandbox.apiserver.schema.field_errors import go_plain
 from kubesandbox.apiserver.status_errors import ApiError, bad_request
 
 JSON = dict[str, Any]
@@ -33,7 +33,7 @@ def _merge_map(node: SchemaNode | None, original: JSON, patch: JSON) -> JSON:
     """Returns `original` with a map of a strategic merge patch merged into it. Raises ApiError 500."""
     match patch.get("$patch"):
         case "replace":
-            replaced: JSON = _without_directives({key: value for key, value in patch.items() if key != "$patch"})
+            replaced: JSON = _without_directives(patch)
             return replaced
         case "delete":
             return {}
@@ -50,7 +50,7 @@ def _merge_map(node: SchemaNode | None, original: JSON, patch: JSON) -> JSON:
             if isinstance(result.get(name), list):
                 result[name] = [item for item in result[name] if item not in value]
         elif not key.startswith("$"):
-            _merge_member(node, result, key, value, patch.get(f"{_ORDER_PREFIX}{key}"))
+            _merge_member(node, result, key, value, order=patch.get(f"{_ORDER_PREFIX}{key}"))
     for key, order in patch.items():
         name = key.removeprefix(_ORDER_PREFIX)
         if name != key and name not in patch and isinstance(result.get(name), list):
@@ -59,7 +59,7 @@ def _merge_map(node: SchemaNode | None, original: JSON, patch: JSON) -> JSON:
     return result
 
 
-def _merge_member(node: SchemaNode | None, result: JSON, key: str, value: Any, order: Any) -> None:
+def _merge_member(node: SchemaNode | None, result: JSON, key: str, value: Any, *, order: Any) -> None:
     """Merges one member of a patch into `result`; `order` is its $setElementOrder, if any."""
     below = child_node(node, key)
     current = result.get(key)
@@ -76,7 +76,11 @@ def _merge_member(node: SchemaNode | None, result: JSON, key: str, value: Any, o
         result[key] = _merge_list(key, below, before, value)
         if isinstance(order, list):
             merge_key = _merge_key(key, below) or ""
-            _check_order(value, order, merge_key)
+            kept_items = [item for item in value if not (isinstance(item, dict) and item.get("$patch") == "delete")]
+            in_order = iter([_item_identity(item, merge_key) for item in order])
+            if not all(_item_identity(item, merge_key) in in_order for item in kept_items):
+                lists = f"{go_plain(value)}\n doesn't match $setElementOrder list:\n{go_plain(order)}"
+                raise _invalid_patch(f"The order in patch list:\n{lists}\n")
             result[key] = _order_items(result[key], order, before, merge_key)
     else:
         result[key] = value
@@ -102,25 +106,21 @@ def _merge_list(key: str, node: SchemaNode | None, original: list[Any], patch: l
         return _order_items(list(dict.fromkeys(combined)), patch, original, "")
     if any(isinstance(item, dict) and item.get("$patch") == "replace" for item in patch):
         return _clean_list([item for item in patch if item.get("$patch") != "replace"])
-    result = list(original)
+    result, item_node = list(original), node.items if node else None
     for item in patch:
         if not isinstance(item, dict) or merge_key not in item:
             raise _invalid_patch(f"map: {go_plain(item)} does not contain declared merge key: {merge_key}")
-        _merge_item(node, result, item, merge_key)
+        identities = (_item_identity(old, merge_key) for old in result)
+        at = next((index for index, identity in enumerate(identities) if identity == item[merge_key]), None)
+        if item.get("$patch") == "delete":
+            if at is not None:
+                del result[at]
+        elif at is None:
+            result.append(_merge_map(item_node, {}, item))
+        else:
+            result[at] = _merge_map(item_node, result[at], item)
     kept_items = [item for item in patch if item.get("$patch") != "delete"]
     return _order_items(result, kept_items, original, merge_key)
-
-
-def _merge_item(node: SchemaNode | None, result: list[Any], item: JSON, merge_key: str) -> None:
-    """Merges, appends or deletes one item of a list with the merge key `merge_key`."""
-    at = next((index for index, old in enumerate(result) if _item_identity(old, merge_key) == item[merge_key]), None)
-    if item.get("$patch") == "delete":
-        if at is not None:
-            del result[at]
-    elif at is None:
-        result.append(_merge_map(node.items if node else None, {}, item))
-    else:
-        result[at] = _merge_map(node.items if node else None, result[at], item)
 
 
 def _invalid_patch(why: str) -> ApiError:
@@ -138,7 +138,7 @@ def _item_identity(item: Any, merge_key: str) -> Any:
 def _order_items(items: list[Any], wanted_items: list[Any], before: list[Any], merge_key: str) -> list[Any]:
     """Returns `items` merged from two sequences: those of `wanted_items` in its order, and the others in theirs.
 
-    Of the two next items, the other one goes first if it stood before the wanted one in `before`.
+    Of the two next items, the other one goes first if it preceded the wanted one in `before`.
     """
     order = [_item_identity(item, merge_key) for item in wanted_items]
     identities_before = [_item_identity(item, merge_key) for item in before]
@@ -158,15 +158,6 @@ def _order_items(items: list[Any], wanted_items: list[Any], before: list[Any], m
         )
         result.append((other_items if other_is_first else ordered_items).pop(0))
     return [*result, *other_items, *ordered_items]
-
-
-def _check_order(patch: list[Any], order: list[Any], merge_key: str) -> None:
-    """Raises ApiError 500 if the items of a patch are not in its `$setElementOrder`, in that order."""
-    kept_items = [item for item in patch if not (isinstance(item, dict) and item.get("$patch") == "delete")]
-    remaining_identities = iter([_item_identity(item, merge_key) for item in order])
-    if not all(_item_identity(item, merge_key) in remaining_identities for item in kept_items):
-        why = f"The order in patch list:\n{go_plain(patch)}\n doesn't match $setElementOrder list:\n{go_plain(order)}\n"
-        raise _invalid_patch(why)
 
 
 def _without_directives(value: Any) -> Any:
