@@ -101,15 +101,16 @@ def test_its_configuration_is_that_of_make_image(buildah: Buildah, built: str, r
 
 
 def test_its_libraries_are_the_locked_ones(buildah: Buildah, built: str) -> None:
-    """Each of the lock file, and runup of the version that was given."""
+    """Each of the lock file, and our three packages of the version that was given."""
     listing = "import importlib.metadata as m, json; print(json.dumps({d.name: d.version for d in m.distributions()}))"
     found = json.loads(in_container(buildah, built, "/opt/runup/bin/python", "-c", listing))
     locked = re.findall(r"^([a-z0-9-]+)==(\S+)", (ROOT / "requirements.lock").read_text(), re.MULTILINE)
     wanted = dict(locked)
     others = {"pip", "setuptools", "wheel"}
+    ours = dict.fromkeys(("kubekit", "kubesandbox", "kube-runup"), ARGUMENTS["VERSION"])
     assert {
         name.lower().replace("_", "-"): version for name, version in found.items() if name not in others
-    } == wanted | {"runup": ARGUMENTS["VERSION"]}
+    } == wanted | ours
 
 
 def test_its_programs_start(buildah: Buildah, built: str, recipe_of_make_image: Recipe) -> None:

@@ -150,32 +150,6 @@ def test_scenarios_releases_and_pages_come_along(run: Run, tmp_path: Path) -> No
     assert (tmp_path / "made" / "index.json").is_file()
 
 
-def test_an_api_server_for_tests_comes_along(run: Run, installed: Path, tmp_path: Path) -> None:
-    """Its data files too; the fixture needs pytest and nothing else."""
-    shown = run("python", "-m", "kubesandbox", "--help")
-    assert shown.returncode == 0, shown.stderr
-    assert "--crds DIR" in shown.stdout
-    env = {"UV_SYSTEM_CERTS": "true", **os.environ}
-    locked = next(
-        line for line in (ROOT / "requirements-dev.lock").read_text().splitlines() if line.startswith("pytest==")
-    ).rstrip(" \\")
-    uv = str(Path(sys.executable).with_name("uv"))
-    done = _call(uv, "pip", "install", "-q", "--python", str(installed.parent), locked, cwd=ROOT, env=env)
-    assert done.returncode == 0, done.stderr
-    (tmp_path / "test_it.py").write_text("def test_it(kube_api):\n    assert kube_api.load(\n        POD)\n" + _POD)
-    tried = run("pytest", "-q", "test_it.py")
-    assert tried.returncode == 0, tried.stdout + tried.stderr
-    assert "1 passed" in tried.stdout
-
-
-_POD = """\
-POD = {
-    "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"},
-    "spec": {"containers": [{"name": "web", "image": "registry.example/web:1"}]},
-}
-"""
-
-
 def test_an_operator_runs_without_the_sandbox(installed: Path, tmp_path: Path) -> None:
     """The operator's image leaves out the sandbox and what only it needs: no command of the operator may miss it."""
     absent = ("runup.sandbox", "kubesandbox", "cryptography", "orjson")
