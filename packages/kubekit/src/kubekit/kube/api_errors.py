@@ -13,6 +13,7 @@ from typing import Any
 from kubekit.api import codec
 from kubekit.api.meta_v1 import Status
 from kubekit.kube.request import Request
+from kubekit.lang.text import shorten
 
 
 class KubeError(Exception):
@@ -205,7 +206,7 @@ def error_of_status(status: Status, request: Request, retry_after: str = "") -> 
 def _generic_message(code: int, body: bytes) -> str:
     text = body.decode("utf-8", "replace").strip()
     meaning = _BY_CODE.get(code, ("", f"the server answered with the status code {code}"))[1]
-    short = text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "..."
+    short = shorten(text, _SHOWN_CHARACTERS, keep=_SHOWN_CHARACTERS)
     return f"{meaning} ({short})" if short else meaning
 
 

@@ -101,6 +101,18 @@ _ENDING = 40
 _LEAST_LIMIT = 64
 
 
+def shorten(text: str, most: int, *, keep: int = 0, mark: str = "...", at_word: bool = False) -> str:
+    """Returns `text` if it has at most `most` characters, else its beginning and `mark`.
+
+    The beginning has `keep` characters, by default as many as leave room for the mark. With `at_word`, it ends with a
+    word, if it has a whole one.
+    """
+    if len(text) <= most:
+        return text
+    beginning = text[: keep or most - len(mark)]
+    return (beginning.rpartition(" ")[0] if at_word and " " in beginning else beginning) + mark
+
+
 def stored_bytes(text: str) -> int:
     """Returns the number of bytes that `text` takes inside a stored object: Go writes `<`, `>` and `&` as six."""
     data = text.encode("utf-8", "surrogatepass")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import total_ordering
+from functools import lru_cache, total_ordering
 
 from kubekit.lang.pattern import Pattern
 
@@ -14,6 +14,8 @@ _SEMVER = Pattern(
     r"(?:\+[0-9a-zA-Z-]+(?:\.[0-9a-zA-Z-]+)*)?"
 )
 
+# The numbers of a server, kubelet or tool, which may have a `v` before them and anything behind them.
+_NUMBERS = Pattern(r"v?(\d+)\.(\d+)\.(\d+)")
 # Longer texts are refused: `int` refuses numbers of more than 4300 digits.
 MAX_LENGTH = 4096
 
@@ -41,6 +43,11 @@ class Version:
         identifiers = tuple((0, int(part), "") if part.isdigit() else (1, 0, part) for part in parts)
         self._key = (self.major, self.minor, self.patch, not self.prerelease, identifiers)
 
+    @property
+    def minor_version(self) -> tuple[int, int]:
+        """The major and the minor number."""
+        return self.major, self.minor
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Version) and self._key == other._key
 
@@ -58,6 +65,13 @@ class Version:
         return f"Version({self.text!r})"
 
 
+@lru_cache(256)
+def leading_numbers(text: str) -> tuple[int, int, int] | None:
+    """Returns the three numbers with which a version such as `v1.34.2+k3s1` begins, or None without them."""
+    match = _NUMBERS.match(text)
+    return (int(match[1]), int(match[2]), int(match[3])) if match else None
+
+
 def parse(text: str) -> Version | None:
     """Returns the version in `text`, or None if it is not one."""
     try:
@@ -68,7 +82,7 @@ def parse(text: str) -> Version | None:
 
 def same_minor(first: Version, other: Version) -> bool:
     """Returns whether both are of one minor version: an update or a way back between them is within it."""
-    return (first.major, first.minor) == (other.major, other.minor)
+    return first.minor_version == other.minor_version
 
 
 def leaves_minor(current: str, target: str) -> bool:
@@ -80,4 +94,4 @@ def leaves_minor(current: str, target: str) -> bool:
 
 def is_minor_or_major(current: Version, target: Version) -> bool:
     """Returns whether an update from `current` to `target` leaves the minor version upwards."""
-    return (target.major, target.minor) > (current.major, current.minor)
+    return target.minor_version > current.minor_version

@@ -24,7 +24,7 @@ from typing import Any
 import msgspec
 
 from kubekit.lang.files import read_limited
-from kubekit.lang.text import printable
+from kubekit.lang.text import printable, shorten
 from kubekit.oci.reference import DOCKER_HUB, Reference
 from kubekit.oci.registry_errors import BadCredentials
 
@@ -236,7 +236,7 @@ def parse_challenges(headers: Iterable[str]) -> dict[str, Mapping[str, str]]:
 def quote_headers(headers: Iterable[str]) -> str:
     """Returns the headers as a message may quote them, empty if there are none."""
     texts = [printable(header) for header in list(headers)[:3]]
-    return ", ".join(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..." for text in texts)
+    return ", ".join(shorten(text, _SHOWN, keep=_SHOWN) for text in texts)
 
 
 def _skip_pattern(pattern: re.Pattern[str], text: str, at: int) -> int:

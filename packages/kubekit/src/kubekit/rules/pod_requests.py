@@ -6,16 +6,17 @@ https://kubernetes.io/docs/concepts/workloads/pods/init-containers/#resource-sha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from decimal import ROUND_CEILING
 from functools import lru_cache
+from typing import TypeVar
 
-from kubekit.api.scheduling import SchedulingContainer, SchedulingPodSpec
+from kubekit.api.scheduling import SchedulingPodSpec
 from kubekit.lang.quantity import QuantityError, parse_quantity
 
 Requested = dict[str, int]
-# Resources that `spec.resources` of a pod may have in place of the sum of its containers.
-_OF_POD = ("cpu", "memory")
+A = TypeVar("A")
+Combine = Callable[[Mapping[str, A], Mapping[str, A]], dict[str, A]]
 
 
 @lru_cache(8192)
@@ -36,36 +37,53 @@ def whole_numbers(quantities: Mapping[str, str | int | float]) -> Requested:
     return {name: whole_number(name, quantity) for name, quantity in quantities.items()}
 
 
+def is_pod_level(resource: str) -> bool:
+    """Returns whether `spec.resources` of a pod may have the resource in place of the sum of its containers."""
+    return resource in ("cpu", "memory") or resource.startswith("hugepages-")
+
+
+def total_of_containers(
+    containers: Iterable[Mapping[str, A]],
+    init_containers: Iterable[tuple[Mapping[str, A], bool]],
+    of_pod: Mapping[str, A],
+    *,
+    add: Combine[A],
+    larger: Combine[A],
+) -> dict[str, A]:
+    """Returns the greater of what runs together and what each init container needs alone, for each resource (KEP-753).
+
+    Each init container comes with whether it is a sidecar. `of_pod` takes the place of the sum where a pod may have
+    resources of its own. `add` and `larger` combine two mappings, resource by resource. Without the overhead.
+    """
+    running: dict[str, A] = {}
+    for amounts in containers:
+        running = add(running, amounts)
+    sidecars: dict[str, A] = {}
+    most: dict[str, A] = {}
+    for amounts, is_sidecar in init_containers:
+        if is_sidecar:
+            # It runs together with all containers that start later.
+            running, sidecars = add(running, amounts), add(sidecars, amounts)
+            most = larger(most, sidecars)
+        else:
+            most = larger(most, add(amounts, sidecars))
+    return larger(running, most) | {name: amount for name, amount in of_pod.items() if is_pod_level(name)}
+
+
 def pod_requests(spec: SchedulingPodSpec) -> Requested:
     """Returns what the pod requests: the greater of what runs together and what each init container needs alone."""
-    total: Requested = {}
-    for container in spec.containers:
-        _add_to(total, whole_numbers(container.resources.requests))
-    total = _with_init_containers(total, spec.init_containers)
-    if spec.resources is not None:
-        requested = whole_numbers(spec.resources.requests)
-        total |= {name: value for name, value in requested.items() if name in _OF_POD or name.startswith("hugepages-")}
-    _add_to(total, whole_numbers(spec.overhead))
-    return total
+    total = total_of_containers(
+        [whole_numbers(container.resources.requests) for container in spec.containers],
+        [
+            (whole_numbers(container.resources.requests), container.restart_policy == "Always")
+            for container in spec.init_containers
+        ],
+        whole_numbers(spec.resources.requests) if spec.resources is not None else {},
+        add=_sums,
+        larger=lambda a, b: {name: max(a.get(name, 0), b.get(name, 0)) for name in {**a, **b}},
+    )
+    return _sums(total, whole_numbers(spec.overhead))
 
 
-def _with_init_containers(running: Requested, containers: tuple[SchedulingContainer, ...]) -> Requested:
-    """Returns the requests of the running containers, or of init containers where one needs more (KEP-753)."""
-    sidecars: Requested = {}
-    most: Requested = {}
-    for container in containers:
-        requested = whole_numbers(container.resources.requests)
-        if container.restart_policy == "Always":
-            # A sidecar runs on beside all that come after it.
-            _add_to(running, requested)
-            _add_to(sidecars, requested)
-            requested = dict(sidecars)
-        else:
-            _add_to(requested, sidecars)
-        most = {name: max(most.get(name, 0), requested.get(name, 0)) for name in most | requested}
-    return {name: max(running.get(name, 0), most.get(name, 0)) for name in running | most}
-
-
-def _add_to(total: Requested, more: Mapping[str, int]) -> None:
-    for name, value in more.items():
-        total[name] = total.get(name, 0) + value
+def _sums(first: Mapping[str, int], other: Mapping[str, int]) -> Requested:
+    return {name: first.get(name, 0) + other.get(name, 0) for name in {**first, **other}}

@@ -16,6 +16,7 @@ from typing import Any
 
 from kubekit.lang import yaml as kyaml
 from kubekit.lang.files import MIB, read_limited
+from kubekit.lang.version import leading_numbers
 from runup.dump.documents import JSON, identity
 from runup.dump.dump_files import COLLECTED, Layout
 
@@ -25,7 +26,6 @@ _TROUBLESHOOT = "cluster-info/cluster_version.json"
 _KEYS = ("gitVersion", "kubernetesVersion")
 _ABOVE = ("serverVersion", "info")
 _TAG = re.compile(r"/kube-apiserver(?:-[a-z0-9]+)?:v(\d+\.\d+\.\d+[^@]*)")
-_VERSION = re.compile(r"v?(\d+)\.(\d+)\.(\d+)")
 _OPENSHIFT_GROUPS = ("config.openshift.io", "machineconfiguration.openshift.io", "operator.openshift.io")
 _OPENSHIFT_SYSTEM = "Red Hat Enterprise Linux CoreOS"
 
@@ -43,9 +43,9 @@ def version_in(layout: Layout, objects: Iterable[JSON]) -> KubernetesVersion:
     objects = tuple(objects)
     if answered := next(_answered_versions(layout), ""):
         return KubernetesVersion(answered)
-    if running := max(_of_pods(objects), key=_version_numbers, default=""):
+    if running := max(_of_pods(objects), key=_age_order, default=""):
         return KubernetesVersion(running)
-    newest = max(_of_kubelets(objects), key=_version_numbers, default="")
+    newest = max(_of_kubelets(objects), key=_age_order, default="")
     if not newest:
         return KubernetesVersion()
     note = f"the API server's version is not in the dump; taken to be that of the newest kubelet, {newest}"
@@ -94,7 +94,7 @@ def _version_in(document: Any) -> str:
         if isinstance(document.get(above), dict):
             return _version_in(document[above])
     version_text = next((str(document[key]) for key in _KEYS if document.get(key)), "")
-    return version_text if _VERSION.match(version_text) else ""
+    return version_text if leading_numbers(version_text) else ""
 
 
 def _of_pods(objects: Iterable[JSON]) -> Iterator[str]:
@@ -115,7 +115,7 @@ def _of_kubelets(objects: Iterable[JSON]) -> Iterator[str]:
     for obj in objects:
         if identity(obj)[:2] == ("", "Node"):
             version = str(_info(obj).get("kubeletVersion") or "")
-            if _VERSION.match(version):
+            if leading_numbers(version):
                 yield version
 
 
@@ -125,6 +125,5 @@ def _info(node: JSON) -> JSON:
     return info if isinstance(info, dict) else {}
 
 
-def _version_numbers(version: str) -> tuple[int, ...]:
-    match = _VERSION.match(version)
-    return tuple(map(int, match.groups())) if match else ()
+def _age_order(version: str) -> tuple[int, ...]:
+    return leading_numbers(version) or ()

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
+from kubekit.rules.pod_requests import is_pod_level, total_of_containers
 from kubesandbox.apiserver.objects.defaults import quality_of_service
 from kubesandbox.apiserver.quotas.amounts import Amounts, add_amounts, larger_of_both
 
@@ -110,33 +111,21 @@ def _requests_or_limits(holder: Mapping[str, Any], side: str) -> dict[str, str]:
 
 def _has_pod_resources(spec: JSON) -> bool:
     """Returns whether the pod has resources of its own, besides those of its containers."""
-    return any(
-        name in ("cpu", "memory") or name.startswith(_HUGE_PAGES)
-        for side in ("requests", "limits")
-        for name in _requests_or_limits(spec, side)
-    )
+    return any(is_pod_level(name) for side in ("requests", "limits") for name in _requests_or_limits(spec, side))
 
 
 def _total_of_containers(spec: JSON, side: str) -> dict[str, str]:
     """Returns the requests or limits of a pod: of its containers together, or of the init container that needs most."""
-    total: dict[str, str] = {}
-    for container in spec.get("containers") or ():
-        total = add_amounts(total, _requests_or_limits(container, side))
-    sidecars: dict[str, str] = {}
-    most: dict[str, str] = {}
-    for container in spec.get("initContainers") or ():
-        container_amounts = _requests_or_limits(container, side)
-        if container.get("restartPolicy") == "Always":
-            total, sidecars = add_amounts(total, container_amounts), add_amounts(sidecars, container_amounts)
-            most = larger_of_both(most, sidecars)
-        else:
-            most = larger_of_both(most, add_amounts(container_amounts, sidecars))
-    total = larger_of_both(total, most)
-    total |= {
-        name: amount
-        for name, amount in _requests_or_limits(spec, side).items()
-        if name in ("cpu", "memory") or name.startswith(_HUGE_PAGES)
-    }
+    total = total_of_containers(
+        [_requests_or_limits(container, side) for container in spec.get("containers") or ()],
+        [
+            (_requests_or_limits(container, side), container.get("restartPolicy") == "Always")
+            for container in spec.get("initContainers") or ()
+        ],
+        _requests_or_limits(spec, side),
+        add=add_amounts,
+        larger=larger_of_both,
+    )
     overhead = {name: str(amount) for name, amount in (spec.get("overhead") or {}).items()}
     # A limit that nobody set stays without one.
     return add_amounts(total, overhead if side == "requests" else {k: v for k, v in overhead.items() if k in total})

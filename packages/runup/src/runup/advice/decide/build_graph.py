@@ -132,7 +132,7 @@ def _assumed_edges(ordered: Sequence[str], channels: Mapping[str, tuple[str, ...
     before: dict[str, tuple[str, ...]] = {}
     for text in ordered:
         version, own_channels = Version(text), set(channels[text])
-        minor = (version.major, version.minor)
+        minor = version.minor_version
         earlier = [*by_minor[version.major, version.minor - 1], *by_minor[minor]]
         before[text] = tuple(old for old in earlier if own_channels.intersection(channels[old]))
         by_minor[minor].append(text)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from kubekit.error_types import Terminal
+from kubekit.lang.text import shorten
 from runup.api.config_v1 import ConditionalUpdateRisk
 
 MAX_BYTES = 16 << 20
@@ -71,7 +72,7 @@ def updates(origin: str, plain: int, groups: Iterable[RiskGroup]) -> None:
 
 def quote_name(text: str) -> str:
     """Returns a name of the answer's as messages quote it."""
-    return repr(text if len(text) <= _MAX_QUOTED else f"{text[:_MAX_QUOTED]}...")
+    return repr(shorten(text, _MAX_QUOTED, keep=_MAX_QUOTED))
 
 
 def bad_graph(message: str) -> BadGraph:

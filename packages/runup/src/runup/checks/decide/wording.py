@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 
 from kubekit.api.meta_v1 import Condition, Object
 from kubekit.api.scheme import resource_of
+from kubekit.lang.text import shorten
 from kubekit.lang.version import is_minor_or_major
 from runup.checks.decide.model import Applies, Context, Finding
 from runup.report.report import ReportedResource, Severity
@@ -62,7 +63,7 @@ def cause(condition: Condition) -> str:
     # A message may have several lines, a finding has one.
     message = without_structs(" ".join(condition.message.split()))
     text = ": ".join(part for part in (reason, message) if part).rstrip(".")
-    return text if len(text) <= LONGEST_CAUSE else _cut_at_word(text, LONGEST_CAUSE - 4) + " ..."
+    return shorten(text, LONGEST_CAUSE, mark=" ...", at_word=True)
 
 
 def without_structs(text: str) -> str:
@@ -95,11 +96,6 @@ def _end_of_bracket(text: str, start: int) -> int:
         if not depth and text[place] in "]}":
             return place + 1
     return len(text)
-
-
-def _cut_at_word(text: str, most: int) -> str:
-    """Returns the beginning of the text, at most so many characters, up to the end of a word if it has any."""
-    return text[:most].rpartition(" ")[0] if " " in text[:most] else text[:most]
 
 
 def condition_text(condition: Condition) -> str:

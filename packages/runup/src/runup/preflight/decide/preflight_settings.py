@@ -23,6 +23,7 @@ from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.meta_v1 import Condition, Wire
 from kubekit.lang import yaml as kyaml
 from kubekit.lang.quantity import QuantityError, parse_quantity
+from kubekit.lang.text import shorten
 from runup.preflight.decide.preflight_deployment import SETTINGS_MAP, PodSettings
 from runup.report import documentation
 
@@ -317,4 +318,4 @@ def _quantity_value(text: str) -> Decimal:
 
 
 def _quote(text: str) -> str:
-    return repr(text if len(text) <= _MAX_QUOTED else f"{text[:_MAX_QUOTED]}...")
+    return repr(shorten(text, _MAX_QUOTED, keep=_MAX_QUOTED))

@@ -20,6 +20,7 @@ from kubekit.api.conditions import find
 from kubekit.api.core_v1 import Event, Pod
 from kubekit.api.workloads_v1 import Deployment, Job
 from kubekit.lang.pattern import Pattern
+from kubekit.lang.text import shorten
 
 # Seconds: mounts and sandboxes often succeed at the second try, so only longer waits are reported.
 REPORT_AFTER_S = 5.0
@@ -272,5 +273,4 @@ def _event_order(event: Event) -> tuple[str, str]:
 
 def cut(text: str) -> str:
     """Returns the text on one line, cut at the end, since the beginning names the subject."""
-    text = " ".join(text.split()).rstrip(".")
-    return text if len(text) <= _MAX_CHARACTERS else f"{text[:_MAX_CHARACTERS]}..."
+    return shorten(" ".join(text.split()).rstrip("."), _MAX_CHARACTERS, keep=_MAX_CHARACTERS)

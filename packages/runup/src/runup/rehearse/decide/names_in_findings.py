@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from kubekit.lang.text import shorten
 from runup.release.decide.manifest import Identity
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9.-]")
@@ -24,5 +25,4 @@ def namespaced_name(identity: Identity) -> str:
 
 def shortened(text: str, limit: int) -> str:
     """Returns a text on one line and without its last full stop, cut behind a word if it has more than `limit`."""
-    text = " ".join(text.split()).rstrip(".")
-    return text if len(text) <= limit else f"{text[: limit - 4].rpartition(' ')[0]} ..."
+    return shorten(" ".join(text.split()).rstrip("."), limit, mark=" ...", at_word=True)

@@ -11,6 +11,7 @@ from itertools import takewhile
 
 from msgspec.structs import replace
 
+from kubekit.lang.text import shorten
 from runup.checks.decide.engine import CheckOutcome
 from runup.checks.decide.model import Applies, Check, Context, Finding, Snapshot
 from runup.checks.decide.results import Header, completed_report
@@ -287,8 +288,7 @@ def value(of: object, longest: int = 60) -> str:
     """Returns a value on one line, cut where it is long."""
     if of is None:
         return "(none)"
-    text = " ".join(str(of).split())
-    return text if len(text) <= longest else f"{text[: longest - 3]}..."
+    return shorten(" ".join(str(of).split()), longest)
 
 
 def _deletion_findings(rehearsal: Rehearsal) -> Iterator[Finding]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kubekit.lang.text import shorten
 from runup.updatestatus.decide.limits import UNBOUNDED
 
 UPDATING, HEALTHY, AVAILABLE, DEGRADED = "Updating", "Healthy", "Available", "Degraded"
@@ -20,10 +21,7 @@ REASON_LIMIT = 1024
 
 def cut(text: str, limit: int) -> str:
     """Returns `text`, cut at `limit` characters with a note of how long it was."""
-    if len(text) <= limit:
-        return text
-    end = f"... ({len(text)} characters in all)"
-    return text[: limit - len(end)] + end
+    return shorten(text, limit, mark=f"... ({len(text)} characters in all)")
 
 
 def limit_or_unbounded(limit: int, text: int) -> int:

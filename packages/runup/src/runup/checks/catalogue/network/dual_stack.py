@@ -16,7 +16,7 @@ FIRST_INCOMPATIBLE = (5, 2)
 
 def _applies_to(context: Context) -> bool:
     source, target = context.source, context.target
-    return (source.major, source.minor) < FIRST_INCOMPATIBLE <= (target.major, target.minor)
+    return source.minor_version < FIRST_INCOMPATIBLE <= target.minor_version
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:

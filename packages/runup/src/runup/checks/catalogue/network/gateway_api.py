@@ -22,7 +22,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kubekit.api.extension_v1 import CustomResourceDefinition
-from kubekit.lang.version import Version
 from runup.checks.catalogue.declaring import MINOR, declared, risk
 from runup.checks.catalogue.shared.presence import DEFINITIONS
 from runup.checks.decide.cluster_kinds import OPENSHIFT
@@ -51,9 +50,9 @@ spec:
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields a risk for Gateway API definitions that are not the target's, and one for those that it takes over."""
-    if _minor_version(context.target) < FIRST_VERSION_WITH_CRDS:
+    if context.target.minor_version < FIRST_VERSION_WITH_CRDS:
         return
-    taken_over = _minor_version(context.source) < FIRST_VERSION_WITH_CRDS
+    taken_over = context.source.minor_version < FIRST_VERSION_WITH_CRDS
     groups = (GROUP, EXPERIMENTAL_GROUP) if taken_over else (GROUP,)
     definitions = sorted(
         (definition for definition in snapshot.all(CustomResourceDefinition) if definition.spec.group in groups),
@@ -86,10 +85,6 @@ def _is_foreign_definition(crd: CustomResourceDefinition) -> bool:
     """Returns whether no release brings the definition as it is."""
     experimental = crd.metadata.annotations.get(CHANNEL) == "experimental"
     return experimental or crd.spec.group != GROUP or crd.spec.names.plural not in MANAGED
-
-
-def _minor_version(version: Version) -> tuple[int, int]:
-    return version.major, version.minor
 
 
 CHECK = declared(

@@ -84,7 +84,7 @@ def _internal_subnets(config: OVNKubernetesConfig, context: Context) -> list[tup
     """Returns the subnets that OVN-Kubernetes of the target uses for itself."""
     join = ("join", config.ipv4.internal_join_subnet or config.v4_internal_subnet or DEFAULT_JOIN_SUBNET)
     transit = ("transit switch", config.ipv4.internal_transit_switch_subnet or DEFAULT_TRANSIT_SUBNET)
-    has_transit = (context.target.major, context.target.minor) >= TRANSIT_SINCE
+    has_transit = context.target.minor_version >= TRANSIT_SINCE
     return [join, transit] if has_transit else [join]
 
 

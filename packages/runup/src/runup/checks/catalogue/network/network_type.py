@@ -38,7 +38,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         if not type_:
             fix = "See `oc get network cluster -o yaml`: the network operator writes its status."
             yield unknown_finding(NAME, "the Network does not say of which type it is", [network], fix=fix)
-        elif type_ in GONE_IN and (context.target.major, context.target.minor) >= GONE_IN[type_]:
+        elif type_ in GONE_IN and context.target.minor_version >= GONE_IN[type_]:
             yield risk(
                 NAME,
                 f"The cluster's network is {type_}, which {context.target} does not have.",

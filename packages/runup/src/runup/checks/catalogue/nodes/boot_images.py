@@ -137,7 +137,7 @@ def _version_beyond_skew(settings: MachineConfiguration) -> str:
         except VersionError:
             # As the operator does: a text that is no version limits nothing.
             return ""
-        return f"ocpVersion {boot_image_version.ocp_version}" if (version.major, version.minor) < OLDEST_RELEASE else ""
+        return f"ocpVersion {boot_image_version.ocp_version}" if version.minor_version < OLDEST_RELEASE else ""
     rhel = _rhel_version(boot_image_version.rhcos_version)
     return f"rhcosVersion {boot_image_version.rhcos_version}" if rhel and rhel < OLDEST_RHEL else ""
 

@@ -54,7 +54,7 @@ def _needs_v2(context: Context) -> bool:
     target = context.target
     for row in document("minimums")["cgroupV2"]:
         major, _, minor = (row.get("openshift") or row["kubernetes"]).partition(".")
-        if "openshift" in row and (target.major, target.minor) >= (int(major), int(minor)):
+        if "openshift" in row and target.minor_version >= (int(major), int(minor)):
             return True
         if "kubernetes" in row and (target_minor(context) or 0) >= int(minor):
             return True

@@ -9,12 +9,10 @@ for even; from 5.0 on one more than y modulo 3. They stay within the three minor
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 
 from kubekit.api.core_v1 import Node
-from kubekit.lang.version import Version
+from kubekit.lang.version import Version, leading_numbers
 from runup.checks.catalogue.declaring import BY_HAND, declared
 from runup.checks.catalogue.shared.kubernetes_versions import target_in_words
 from runup.checks.catalogue.shared.topology import control_plane_first
@@ -27,7 +25,6 @@ from runup.report.report import Severity
 NAME = "KubeletSkew"
 # A risk of its own, so that accepting what is unknown does not accept what is known, or the reverse.
 UNKNOWN = f"{NAME}Unknown"
-VERSION = re.compile(r"v?(\d+)\.(\d+)\.\d+")
 
 
 def allowed_skew(target: Version) -> int:
@@ -134,11 +131,9 @@ def _replaced_before_finding(nodes: Sequence[Node], context: Context) -> Finding
     )
 
 
-# Nodes run a few versions, so few are ever parsed.
-@lru_cache(256)
 def _parse_minor(version: str) -> tuple[int, int] | None:
-    match = VERSION.match(version)
-    return (int(match[1]), int(match[2])) if match else None
+    numbers = leading_numbers(version)
+    return numbers[:2] if numbers is not None else None
 
 
 def _count_and_names(nodes: Sequence[Node]) -> str:

@@ -23,7 +23,6 @@ from functools import lru_cache
 from operator import attrgetter
 
 from kubekit.api.core_v1 import Node
-from kubekit.lang.version import Version
 from runup.checks.catalogue.declaring import MINOR, declared, risk, unknown_finding
 from runup.checks.decide.cluster_kinds import OPENSHIFT
 from runup.checks.decide.model import Context, Finding, Snapshot
@@ -43,7 +42,7 @@ status: {nodeInfo: {osImage: Red Hat Enterprise Linux 8.10 (Ootpa), kubeletVersi
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields a risk for nodes of package-based RHEL, and Unknown for nodes that do not report their system."""
-    if _minor_version(context.target) < GONE_IN:
+    if context.target.minor_version < GONE_IN:
         return
     nodes = sorted(snapshot.all(Node), key=attrgetter("metadata.name"))
     rhel = [node for node in nodes if _is_made_of_packages(node.status.node_info.os_image)]
@@ -58,7 +57,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             fix="Replace them by CoreOS nodes before the update; `oc get nodes -o wide` shows each node's OS-IMAGE.",
         )
     silent = [node for node in nodes if not node.status.node_info.os_image]
-    if silent and _minor_version(context.source) < GONE_IN:
+    if silent and context.source.minor_version < GONE_IN:
         yield unknown_finding(
             NAME,
             f"{count(len(silent), 'node')} {'does' if len(silent) == 1 else 'do'} not say which system it is: "
@@ -72,10 +71,6 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
 @lru_cache(256)
 def _is_made_of_packages(image: str) -> bool:
     return _PACKAGES.fullmatch(image) is not None
-
-
-def _minor_version(version: Version) -> tuple[int, int]:
-    return version.major, version.minor
 
 
 CHECK = declared(

@@ -21,6 +21,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from kubekit.api.core_v1 import Node
+from kubekit.lang.version import leading_numbers
 from runup.checks.catalogue.declaring import declared, risk, unknown_finding
 from runup.checks.catalogue.shared.kubernetes_versions import target_minor
 from runup.checks.catalogue.shared.topology import control_plane_first
@@ -32,7 +33,6 @@ NAME = "ContainerRuntimeTooOld"
 # Set by openshift/windows-machine-config-operator (pkg/metadata: VersionAnnotation) on the nodes that it configures.
 WINDOWS_OPERATOR = "windowsmachineconfig.openshift.io/version"
 _CONTAINERD = re.compile(r"containerd://v?(\d+)\.(\d+)\.(\d+).*")
-_KUBELET = re.compile(r"v?1\.(\d+)\.")
 Number = tuple[int, ...]
 EXAMPLE = """
 apiVersion: v1
@@ -78,8 +78,8 @@ def _dockershim_findings(nodes: Sequence[Node], target: int) -> Iterator[Finding
         node
         for node in nodes
         if _is_docker(node)
-        and (kubelet := _KUBELET.match(node.status.node_info.kubelet_version))
-        and int(kubelet[1]) < ended
+        and (kubelet := leading_numbers(node.status.node_info.kubelet_version))
+        and (1, 0) <= kubelet[:2] < (1, ended)
     ]
     if by_shim and target >= ended:
         yield risk(

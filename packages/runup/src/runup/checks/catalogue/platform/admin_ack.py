@@ -89,7 +89,7 @@ def _acknowledged_gates(config_maps: tuple[ConfigMap, ...]) -> Mapping[str, str]
 def _is_left_behind(major: int, minor: int, context: Context) -> bool:
     """Returns whether the update leaves that minor version: it runs now, or is a hop on the way."""
     source, target = context.source, context.target
-    return (source.major, source.minor) <= (major, minor) < (target.major, target.minor)
+    return source.minor_version <= (major, minor) < target.minor_version
 
 
 CHECK = declared(

@@ -65,7 +65,7 @@ def _reaches_target(annotated_version: str, context: Context) -> bool:
     text = annotated_version.removeprefix("v")
     version = parse(text) or parse(f"{text}.0")
     target = context.target
-    return version is not None and (version.major, version.minor) >= (target.major, target.minor)
+    return version is not None and version.minor_version >= target.minor_version
 
 
 def _new_requests(snapshot: Snapshot, context: Context) -> tuple[list[str], Unreadable | None]:

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kubekit.api.conditions import find
-from kubekit.lang.version import Version, VersionError
-from runup.api.config_v1 import ClusterVersion, UpdateHistory
+from kubekit.lang.version import parse
+from runup.api.config_v1 import ClusterVersion
 from runup.checks.catalogue.declaring import BY_HAND, declared
 from runup.checks.decide.model import Applies, Context, Finding, Snapshot
 from runup.checks.decide.wording import (
@@ -133,30 +133,19 @@ def _was_abandoned(cluster: ClusterVersion, index: int) -> bool:
     payload: nothing of it was applied.
     """
     history = cluster.status.history
-    entry, newest_version, entry_version = history[index], _parsed_version(history[0]), _parsed_version(history[index])
+    entry, newest_version, entry_version = history[index], parse(history[0].version), parse(history[index].version)
     if index == 0 or entry.state != "Partial" or entry_version is None or newest_version is None:
         return False
     completed = [
         (place, version)
         for place, other in enumerate(history)
         if other.state == "Completed"
-        and (version := _parsed_version(other))
-        and _minor_version(version) == _minor_version(entry_version)
+        and (version := parse(other.version))
+        and version.minor_version == entry_version.minor_version
     ]
     if newest_version < entry_version:
         return not any(place < index and version >= entry_version for place, version in completed)
-    return _minor_version(entry_version) < _minor_version(newest_version) and not completed
-
-
-def _minor_version(version: Version) -> tuple[int, int]:
-    return version.major, version.minor
-
-
-def _parsed_version(entry: UpdateHistory) -> Version | None:
-    try:
-        return Version(entry.version)
-    except VersionError:
-        return None
+    return entry_version.minor_version < newest_version.minor_version and not completed
 
 
 CHECK = declared(BY_HAND, CHECK_NAME, "cluster-version-operator", (ClusterVersion,), _run, rank=50, severity="critical")

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
-
 from kubekit.api.core_v1 import Node
 from kubekit.api.scheme import Resource, resource_of
+from kubekit.lang.version import leading_numbers
 from runup.api.config_v1 import ClusterOperator
 from runup.checks.decide.cluster_kinds import ClusterKind
 from runup.checks.decide.model import Context, Snapshot, Unreadable
 
 READS: tuple[Resource, ...] = (resource_of(ClusterOperator), resource_of(Node))
-_VERSION = re.compile(r"v?1\.(\d+)\.")
 
 
 def target_minor(context: Context) -> int | None:
@@ -63,5 +61,5 @@ def least_source_minor(context: Context) -> int:
 
 
 def _parse_minor(version: str) -> int | None:
-    match = _VERSION.match(version)
-    return int(match[1]) if match else None
+    numbers = leading_numbers(version)
+    return numbers[1] if numbers is not None and numbers[0] == 1 else None

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 
 from kubekit.lang.gotext import MINUTE, SECOND, nanoseconds, round_duration, short_duration, truncate_duration
-from kubekit.lang.text import timestamp
+from kubekit.lang.text import shorten, timestamp
 from runup.api.update_v1alpha1 import ResourceRef
 from runup.cli.render.text import columns
 from runup.updatestatus.decide.estimate import assessment_of, to_precision
@@ -205,9 +205,7 @@ def _operators(report: Report, now: int) -> str:
 
 
 def _reason_text(reason: str) -> str:
-    if not reason:
-        return "-"
-    return reason if len(reason) <= _REASON_WIDTH else reason[: _REASON_WIDTH - 3] + "..."
+    return shorten(reason, _REASON_WIDTH) if reason else "-"
 
 
 # ---- nodes and pools

@@ -132,7 +132,7 @@ def _minor_version(value: object) -> tuple[int, int]:
 
 def maximum_allows(highest: tuple[int, int] | None, target: Version) -> bool:
     """Returns whether that maximum allows the target."""
-    return highest is None or (target.major, target.minor) <= highest
+    return highest is None or target.minor_version <= highest
 
 
 def installed_csv_of(csvs: Iterable[ClusterServiceVersion], sub: Subscription) -> ClusterServiceVersion | None:
