@@ -124,7 +124,10 @@ async def test_a_watcher_that_does_not_read_is_cut_off(tmp_path: Path, monkeypat
     await store.open()
     kind = KindTable().find("", "v1", "configmaps")
     assert kind is not None
-    watch = watches.Watch(kind, "", Selector(), 0, False, False, 60.0, "x", lambda entry, _: entry.raw, {})
+    watch = watches.Watch(
+        kind=kind, namespace="", selector=Selector(), since=0, bookmarks=False, initial_bookmark=False, timeout_s=60.0,
+        form="x", render=lambda entry, _: entry.raw, nothing={},
+    )  # fmt: skip
     stream = watches.Watcher(store, watch, clock.monotonic).run()
     assert await anext(stream) == b""
     for number in range(9):

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from kubesandbox.apiserver.objects.service_allocation import SERVER_ADDRESS
 from kubesandbox.apiserver.validation.policies import SYSTEM_CLASSES
 
 JSON = dict[str, Any]
 
 NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
-# The first address of the range in which Services of the sandbox have theirs.
-_SERVICE_ADDRESS = "10.96.0.1"
 _RBAC = "rbac.authorization.k8s.io"
 _READ = ["get", "list", "watch"]
 _WRITE = ["create", "delete", "deletecollection", "patch", "update"]
@@ -46,7 +45,18 @@ _HEALTH = ["/healthz", "/livez", "/readyz", "/version", "/version/"]
 def initial_objects() -> list[JSON]:
     """Returns the objects that are created at start if they are missing."""
     namespaces = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in NAMESPACES]
-    return [*namespaces, *_cluster_roles(), *_role_bindings(), *_priority_classes()]
+    bindings = [
+        _role_binding("cluster-admin", "system:masters"),
+        _role_binding("system:basic-user", "system:authenticated"),
+        _role_binding("system:discovery", "system:authenticated"),
+        _role_binding("system:public-info-viewer", "system:authenticated", "system:unauthenticated"),
+    ]
+    # The two priority classes of the system's own pods (k8s.io/kubernetes/pkg/apis/scheduling).
+    classes = [
+        {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value}
+        for name, value in SYSTEM_CLASSES.items()
+    ]
+    return [*namespaces, *_cluster_roles(), *bindings, *classes]
 
 
 def of_server(host: str, port: int) -> list[JSON]:
@@ -60,8 +70,8 @@ def of_server(host: str, port: int) -> list[JSON]:
     family = "IPv6" if ":" in host else "IPv4"
     service = {
         "ports": [{**port_entry, "port": 443, "targetPort": port}],
-        "clusterIP": _SERVICE_ADDRESS,
-        "clusterIPs": [_SERVICE_ADDRESS],
+        "clusterIP": SERVER_ADDRESS,
+        "clusterIPs": [SERVER_ADDRESS],
         "type": "ClusterIP",
         "sessionAffinity": "None",
         "ipFamilyPolicy": "SingleStack",
@@ -82,14 +92,6 @@ def of_server(host: str, port: int) -> list[JSON]:
             "endpoints": [{"addresses": [host], "conditions": {"ready": True}}],
             "ports": [port_entry],
         },
-    ]
-
-
-def _priority_classes() -> list[JSON]:
-    """Returns the two priority classes of the system's own pods (k8s.io/kubernetes/pkg/apis/scheduling)."""
-    return [
-        {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value}
-        for name, value in SYSTEM_CLASSES.items()
     ]
 
 
@@ -128,16 +130,6 @@ def _cluster_roles() -> list[JSON]:
         _cluster_role("system:basic-user", [reviews, whoami]),
         _cluster_role("system:discovery", [{"nonResourceURLs": _DISCOVERY, "verbs": ["get"]}]),
         _cluster_role("system:public-info-viewer", [{"nonResourceURLs": _HEALTH, "verbs": ["get"]}]),
-    ]
-
-
-def _role_bindings() -> list[JSON]:
-    """Returns the ClusterRoleBindings that a new cluster has."""
-    return [
-        _role_binding("cluster-admin", "system:masters"),
-        _role_binding("system:basic-user", "system:authenticated"),
-        _role_binding("system:discovery", "system:authenticated"),
-        _role_binding("system:public-info-viewer", "system:authenticated", "system:unauthenticated"),
     ]
 
 

@@ -60,17 +60,10 @@ def encoder_of(kind: Kind) -> Callable[[JSON], bytes]:
     list can omit them from its items by cutting a prefix (as a real server does).
     """
     if kind.custom:
-        return _encode_sorted
-    return _encode_builtin
-
-
-def _encode_sorted(obj: JSON) -> bytes:
-    return orjson.dumps(obj, option=orjson.OPT_SORT_KEYS)
-
-
-def _encode_builtin(obj: JSON) -> bytes:
-    ordered = {"kind": obj["kind"], "apiVersion": obj["apiVersion"], "metadata": obj["metadata"]}
-    return orjson.dumps(ordered | obj)
+        return lambda obj: orjson.dumps(obj, option=orjson.OPT_SORT_KEYS)
+    return lambda obj: orjson.dumps(
+        {"kind": obj["kind"], "apiVersion": obj["apiVersion"], "metadata": obj["metadata"]} | obj
+    )
 
 
 def list_bytes(kind: Kind, metadata: JSON, raws: list[bytes]) -> bytes:

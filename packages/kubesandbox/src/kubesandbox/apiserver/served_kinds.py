@@ -6,8 +6,9 @@ counted, and the fields for field selectors. `KindTable` finds the row for a pat
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 JSON = dict[str, Any]
@@ -21,6 +22,7 @@ class Subresource:
 
     name: str
     verbs: tuple[str, ...] = ("get", "patch", "update")
+    _: KW_ONLY
     group: str = ""
     version: str = ""
     kind: str = ""
@@ -38,6 +40,7 @@ class Kind:
     version: str
     kind: str
     plural: str
+    _: KW_ONLY
     namespaced: bool = True
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
@@ -159,9 +162,9 @@ BUILTIN: tuple[Kind, ...] = (
     _core_kind(
         "Pod", "pods", short_names=("po",), categories=("all",), generation=True, fields=_POD_FIELDS,
         subresources=(
-            Subresource("binding", ("create",), "", "v1", "Binding"),
+            Subresource("binding", ("create",), version="v1", kind="Binding"),
             Subresource("ephemeralcontainers"),
-            Subresource("eviction", ("create",), "policy", "v1", "Eviction"),
+            Subresource("eviction", ("create",), group="policy", version="v1", kind="Eviction"),
             Subresource("log", ("get",)),
             Subresource("resize"),
             STATUS,
@@ -175,7 +178,9 @@ BUILTIN: tuple[Kind, ...] = (
     _core_kind("Secret", "secrets", fields=("type",)),
     _core_kind(
         "ServiceAccount", "serviceaccounts", short_names=("sa",),
-        subresources=(Subresource("token", ("create",), "authentication.k8s.io", "v1", "TokenRequest"),),
+        subresources=(
+            Subresource("token", ("create",), group="authentication.k8s.io", version="v1", kind="TokenRequest"),
+        ),
     ),
     _core_kind(
         "Service", "services", short_names=("svc",), categories=("all",), subresources=(STATUS,),
@@ -271,6 +276,9 @@ GROUP_ORDER: tuple[str, ...] = (
 )  # fmt: skip
 
 
+_VERSION = re.compile(r"v(?P<major>\d+)((?P<stage>alpha|beta)(?P<minor>\d*))?")
+
+
 class KindTable:
     """The currently served kinds. Custom ones are added and removed with their definitions."""
 
@@ -325,18 +333,7 @@ class KindTable:
 
 def version_priority(version: str) -> tuple[int, int, int, str]:
     """Returns a sort key that puts v2 before v1 before v1beta2 before v1alpha1 before others (Kubernetes' order)."""
-    digits, stage, remaining = _split_version(version)
-    if digits < 0:
+    if (parts := _VERSION.fullmatch(version)) is None:
         return (3, 0, 0, version)
-    rank = {"": 0, "beta": 1, "alpha": 2}[stage]
-    return (rank, -digits, -remaining, version)
-
-
-def _split_version(version: str) -> tuple[int, str, int]:
-    """Returns major number, stage ("" if stable) and number in the stage; major -1 for another form."""
-    body = version[1:] if version.startswith("v") else ""
-    for stage in ("alpha", "beta"):
-        major, separator, minor = body.partition(stage)
-        if separator and major.isdigit() and (minor.isdigit() or not minor):
-            return int(major), stage, int(minor or 0)
-    return (int(body), "", 0) if body.isdigit() else (-1, "", 0)
+    rank = {None: 0, "beta": 1, "alpha": 2}[parts["stage"]]
+    return (rank, -int(parts["major"]), -int(parts["minor"] or 0), version)

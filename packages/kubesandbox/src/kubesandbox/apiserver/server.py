@@ -20,6 +20,7 @@ from typing import Any, Self
 import msgspec
 import orjson
 from aiohttp import web
+from multidict import CIMultiDict
 
 from kubekit.kube.clock import Clock, SystemClock, machine_now
 from kubesandbox.apiserver import initial_objects, status_errors
@@ -31,21 +32,9 @@ from kubesandbox.apiserver.access.collected import CONTROLLERS, Collected
 from kubesandbox.apiserver.access.review_requests import Reviews
 from kubesandbox.apiserver.custom.conversion_webhooks import ConversionWebhooks
 from kubesandbox.apiserver.custom.definitions import Definitions
-from kubesandbox.apiserver.http import messages as endpoints
-from kubesandbox.apiserver.http import messages as health_probes
+from kubesandbox.apiserver.http import messages
 from kubesandbox.apiserver.http.body import MAX_BYTES
-from kubesandbox.apiserver.http.messages import (
-    DOCUMENTS,
-    UNSTORED,
-    Request,
-    Response,
-    Target,
-    User,
-    json_response,
-    negotiate,
-    parse_target,
-    text_response,
-)
+from kubesandbox.apiserver.http.messages import Request, Response, Target, User, json_response, negotiate
 from kubesandbox.apiserver.http.query_parameters import WriteOptions, check_timeout
 from kubesandbox.apiserver.metadata import new_uid
 from kubesandbox.apiserver.objects import strategies
@@ -114,12 +103,15 @@ class ApiServer:
         await self.store.open()
         try:
             self._app = self._build_app()
-            await self._first_objects()
+            for obj in initial_objects.initial_objects():
+                await self._create_own_object(obj)
             await self._start_listening(ca)
         except BaseException:
             await self.store.close()
             raise
-        self._write_kubeconfig()
+        masters = ("system:masters",)
+        certs.write_private(self.data / "controllers.kubeconfig", self.kubeconfig_for(CONTROLLERS, masters))
+        certs.write_private(self.kubeconfig, self.kubeconfig_for("kubernetes-admin", masters))
 
     async def stop(self) -> None:
         """Ends the watches, stops listening, commits, and closes the store."""
@@ -142,8 +134,11 @@ class ApiServer:
         self.authn = Authenticator(store, signer, clock.now)
         self.authz = Authorizer(store)
         admission = Admission(store)
-        self.rest = Rest(store, self.kinds, self.schemas, admission, Renderer(clock), clock)
-        self.definitions = Definitions(store, self.kinds, self.schemas, self.rest, clock)
+        self.rest = Rest(
+            store=store, kinds=self.kinds, schemas=self.schemas, admission=admission, renderer=Renderer(clock),
+            clock=clock,
+        )  # fmt: skip
+        self.definitions = Definitions(store, self.kinds, self.schemas, self.rest, clock=clock)
         admission.definitions = self.definitions
         self.schemas.conversions.ask = ConversionWebhooks(store).convert_objects
         self.rest.writing.guard = Escalation(self.authz).check
@@ -154,23 +149,16 @@ class ApiServer:
         special = special_subresources(self.rest, signer, clock, self.data / "pods")
         self.discovery = Discovery(self.kinds)
         return App(
-            Parts(
-                clock,
-                self.kinds,
-                self.rest,
-                Subresources(self.rest, Reviews(self.authn, self.authz), special),
-                self.authn,
-                self.authz,
-                Collected(store),
-                self.discovery,
-                self._audit,
-                OpenApiDocuments(self.kinds, clock).serve,
-            )
+            kinds=self.kinds,
+            rest=self.rest,
+            subresources=Subresources(self.rest, Reviews(self.authn, self.authz), special),
+            authn=self.authn,
+            authz=self.authz,
+            collected=Collected(store),
+            discovery=self.discovery,
+            audit=self._audit,
+            documents=OpenApiDocuments(self.kinds, clock).serve,
         )
-
-    async def _first_objects(self) -> None:
-        for obj in initial_objects.initial_objects():
-            await self._create_own_object(obj)
 
     async def _create_own_object(self, obj: dict[str, Any], *, keep_existing: bool = True) -> None:
         """Creates one of the server's own objects; one that is there is kept, or gets what `obj` has."""
@@ -180,39 +168,32 @@ class ApiServer:
         if self.store.get(kind.storage, namespace, name) is None:
             await self.rest.writing.create_object(kind, namespace, obj, _OWN)
         elif not keep_existing:
-            target = Target("update", "", kind.group, kind.version, namespace, kind.plural, name=name)
+            target = Target(
+                verb="update", path="", group=kind.group, version=kind.version, namespace=namespace,
+                resource=kind.plural, name=name,
+            )  # fmt: skip
             changed = {key: value for key, value in obj.items() if key != "metadata"}
             await self.rest.change(kind, target, lambda old: {**old, **changed}, _OWN)
 
     async def _start_listening(self, ca: certs.KeyPair) -> None:
         """Listens for HTTPS on the host and port; port 0 takes a free one."""
+        # Clients may use a token instead of a certificate, which is therefore asked for and not demanded.
+        context, pki = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), self.data / "pki"
+        context.load_cert_chain(pki / "server.crt", pki / "server.key")
+        context.load_verify_locations(cadata=ca.cert.decode())
+        context.verify_mode = ssl.CERT_OPTIONAL
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.set_alpn_protocols(["http/1.1"])
         server = web.Server(self._serve_request, access_log=None)
         self._runner = web.ServerRunner(server, shutdown_timeout=1.0)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, self._host, self._port, ssl_context=self._tls_context(ca), backlog=1024)
+        site = web.TCPSite(self._runner, self._host, self._port, ssl_context=context, backlog=1024)
         await site.start()
         port = self._runner.addresses[0][1]
         self.url = f"https://{self._host}:{port}"
         self.discovery.address = f"{self._host}:{port}"
         for obj in initial_objects.of_server(self._host, port):
             await self._create_own_object(obj, keep_existing=False)
-
-    def _tls_context(self, ca: certs.KeyPair) -> ssl.SSLContext:
-        """Returns the server's TLS context, which asks for client certificates without demanding them."""
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        pki = self.data / "pki"
-        context.load_cert_chain(pki / "server.crt", pki / "server.key")
-        context.load_verify_locations(cadata=ca.cert.decode())
-        # Clients may use a token instead of a certificate.
-        context.verify_mode = ssl.CERT_OPTIONAL
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
-        context.set_alpn_protocols(["http/1.1"])
-        return context
-
-    def _write_kubeconfig(self) -> None:
-        masters = ("system:masters",)
-        certs.write_private(self.data / "controllers.kubeconfig", self.kubeconfig_for(CONTROLLERS, masters))
-        certs.write_private(self.kubeconfig, self.kubeconfig_for("kubernetes-admin", masters))
 
     def kubeconfig_for(self, user: str, groups: Sequence[str] = ()) -> bytes:
         """Returns a kubeconfig for another user, by client certificate."""
@@ -229,18 +210,17 @@ class ApiServer:
         if "impersonate-group" in headers:
             headers["impersonate-group"] = "\n".join(raw.headers.getall("Impersonate-Group"))
         body = await raw.read() if raw.body_exists else b""
-        request = Request(raw.method, raw.path, dict(raw.query), headers, body)
+        request = Request(raw.method, raw.path, dict(raw.query), headers, body=body)
         response = await self._app.handle(request, str(raw.rel_url), self._user_of_certificate(raw))
-        if response.stream is None:
-            return _whole_response(response, self._date_header())
-        return await self._send_stream(raw, response)
-
-    def _date_header(self) -> str:
-        """Returns the cluster's time for the Date header, which need not be the machine's."""
+        # The Date header has the cluster's time, which need not be the machine's.
         now = self.clock.now()
         if now != self._date[0]:
             self._date = now, format_datetime(now, usegmt=True)
-        return self._date[1]
+        fields = CIMultiDict(response.headers)
+        fields["Content-Type"], fields["Date"] = response.content_type, self._date[1]
+        if response.stream is not None:
+            return await self._send_stream(raw, response, fields)
+        return web.Response(body=response.body, status=response.status, headers=fields)
 
     def _user_of_certificate(self, raw: web.BaseRequest) -> User | None:
         """Returns the user of the connection's client certificate, None without one.
@@ -258,9 +238,11 @@ class ApiServer:
             self._user_by_connection[protocol] = certificate_user(transport.get_extra_info("peercert"))
         return self._user_by_connection[protocol]
 
-    async def _send_stream(self, raw: web.BaseRequest, response: Response) -> web.StreamResponse:
+    async def _send_stream(
+        self, raw: web.BaseRequest, response: Response, headers: CIMultiDict[str]
+    ) -> web.StreamResponse:
         """Sends a response piece by piece, until the handler or the client ends it."""
-        answer = web.StreamResponse(status=response.status, headers=_response_headers(response, self._date_header()))
+        answer = web.StreamResponse(status=response.status, headers=headers)
         answer.enable_chunked_encoding()
         writer = await answer.prepare(raw)
         if writer is not None and hasattr(writer, "send_headers"):
@@ -283,31 +265,16 @@ class ApiServer:
         return answer
 
 
-def _response_headers(response: Response, date: str) -> Any:
-    """Returns the response's headers with its content type and `date`."""
-    from multidict import CIMultiDict
-
-    result = CIMultiDict(response.headers)
-    result["Content-Type"] = response.content_type
-    result["Date"] = date
-    return result
-
-
-def _whole_response(response: Response, date: str) -> web.Response:
-    return web.Response(body=response.body, status=response.status, headers=_response_headers(response, date))
-
-
-__all__ = ["ApiError", "ApiServer"]
-
-
 _LOG = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
-class Parts:
-    """The components of the server."""
+@dataclass(slots=True, kw_only=True)
+class App:
+    """The request handler: authenticates, authorizes, calls the handler, and turns every failure into a Status.
 
-    clock: Clock
+    It uses no web framework and no socket.
+    """
+
     kinds: KindTable
     rest: Rest
     subresources: Subresources
@@ -318,30 +285,27 @@ class Parts:
     audit: AuditLog
     documents: Callable[[Request], Response | None]
 
+    def __post_init__(self) -> None:
+        def authorize(request: Request, target: Target) -> None:
+            if request.user is not None:
+                self.authz.require(request.user, Attributes.of(target))
 
-class App:
-    """The whole server without its socket."""
-
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
-        parts.rest.patching.authorize = self._authorize_as
-        self._verbs = parts.rest.verbs
+        self.rest.patching.authorize = authorize
 
     async def handle(self, request: Request, uri: str, certificate: User | None) -> Response:
         """Returns the response to one request; never raises. `uri` is the path with its query, for the audit log."""
-        parts = self._parts
-        received = parts.audit.now_text()
-        target = parse_target(request.method, request.path, request.query)
+        received = self.audit.now_text()
+        target = messages.parse_target(request.method, request.path, request.query)
         user: User | None = None
         acting: User | None = None
         failure: ApiError | None = None
         audit_id = request.header("audit-id") or new_uid()
         try:
             check_timeout(target, request.query)
-            user = parts.authn.identify(request, certificate)
+            user = self.authn.identify(request, certificate)
             acting = self._impersonated_user(request, user)
             request.user = acting or user
-            parts.authz.require(request.user, Attributes.of(target))
+            self.authz.require(request.user, Attributes.of(target))
             response = await self._dispatch_request(request, target)
         except ApiError as error:
             failure = error
@@ -350,13 +314,17 @@ class App:
             failure = status_errors.internal(f"{type(error).__name__}: {error}")
         if failure is not None:
             response = json_response(failure.status(), failure.code, failure.headers)
-        response = replace(response, headers=_with_extra(response.headers, request, audit_id))
-        parts.audit.write(
+        extra = [("Audit-Id", audit_id)]
+        if not any(name == "Cache-Control" for name, _ in response.headers):
+            extra.append(("Cache-Control", "no-cache, private"))
+        extra += [("Warning", f"299 - {orjson.dumps(text).decode()}") for text in request.warnings]
+        response = replace(response, headers=(*response.headers, *extra))
+        self.audit.write(
             request,
             target,
-            uri,
-            response.status,
-            received,
+            uri=uri,
+            status=response.status,
+            received=received,
             stage="ResponseStarted" if response.stream else "ResponseComplete",
             audit_id=audit_id,
             user=user,
@@ -370,57 +338,48 @@ class App:
         """Returns the response of the handler for the path and verb. Raises ApiError."""
         if not target.is_resource:
             return self._serve_document(request)
-        parts = self._parts
-        kind = parts.kinds.find(target.group, target.version, target.resource)
-        if kind is None or not endpoints.is_custom_place(target, kind):
+        kind = self.kinds.find(target.group, target.version, target.resource)
+        if kind is None or not messages.is_custom_place(target, kind):
             return self._serve_document(request)
-        if failure := endpoints.endpoint_error(request.method, target, kind):
+        if failure := messages.endpoint_error(request.method, target, kind):
             raise failure
         if target.resource == "namespaces":
             target = msgspec.structs.replace(target, namespace="")
         if text := strategies.deprecation_warning(kind):
             request.warnings.append(text)
         if target.subresource:
-            return await parts.rest.reading.known(lambda: parts.subresources.handle(request, target, kind))
-        if review := parts.subresources.review(kind):
-            accepted = negotiate(request.header("accept"), UNSTORED)
+            return await self.rest.reading.known(lambda: self.subresources.handle(request, target, kind))
+        if review := self.subresources.review(kind):
+            accepted = negotiate(request.header("accept"), messages.UNSTORED)
             return render_unstored(await review(request, target), accepted)
-        parts.collected.check_collected(request, target, kind)
-        return await parts.rest.reading.known(lambda: self._verbs[target.verb](request, target, kind))
+        self.collected.check_collected(request, target, kind)
+        return await self.rest.reading.known(lambda: self.rest.verbs[target.verb](request, target, kind))
 
     def _serve_document(self, request: Request) -> Response:
         """Returns the response of a path without objects: health, discovery, OpenAPI, version. Raises ApiError 404."""
         path = request.path.rstrip("/") or "/"
-        if (answer := health_probes.answer_probe(path, request.query)) is not None:
+        if (answer := messages.answer_probe(path, request.query)) is not None:
             return answer
         if path == "/":
-            return json_response({"paths": self._list_paths()})
-        if document := self._parts.documents(request):
+            paths = ["/api", "/api/v1", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz"]
+            for group, versions in self.kinds.groups().items():
+                if group:
+                    paths += [f"/apis/{group}", *(f"/apis/{group}/{version}" for version in versions)]
+            return json_response({"paths": sorted([*paths, "/version"])})
+        if document := self.documents(request):
             return document
-        document = json_response(VERSION) if path == "/version" else self._serve_discovery(request, path)
+        document = json_response(VERSION) if path == "/version" else None
+        if path.split("/")[1] in {"api", "apis"}:
+            document = self.discovery.serve(path, negotiate(request.header("accept"), messages.DOCUMENTS).form)
         if document is not None:
             # The aggregator's group handlers accept any method.
             if request.method == "GET" or (path.startswith("/apis") and path.count("/") < 3):
                 return document
             raise status_errors.method_not_allowed()
-        if endpoints.in_builtin_group(path):
-            kind = self._parts.kinds.find(*endpoints.resource_of(path))
-            raise status_errors.method_not_allowed() if kind else endpoints.not_there()
-        return text_response("404 page not found\n", 404)
-
-    def _serve_discovery(self, request: Request, path: str) -> Response | None:
-        if path.split("/")[1] not in {"api", "apis"}:
-            return None
-        return self._parts.discovery.serve(path, negotiate(request.header("accept"), DOCUMENTS).form)
-
-    def _list_paths(self) -> list[str]:
-        """Returns the paths that `/` lists, sorted."""
-        groups = self._parts.kinds.groups()
-        paths = ["/api", "/api/v1", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"]
-        for group, versions in groups.items():
-            if group:
-                paths += [f"/apis/{group}", *(f"/apis/{group}/{version}" for version in versions)]
-        return sorted(paths)
+        if messages.in_builtin_group(path):
+            kind = self.kinds.find(*messages.resource_of(path))
+            raise status_errors.method_not_allowed() if kind else messages.not_there()
+        return messages.text_response("404 page not found\n", 404)
 
     # -- impersonation -----------------------------------------------------------------------------------------------
 
@@ -433,35 +392,16 @@ class App:
             if groups or request.header("impersonate-uid"):
                 raise status_errors.internal("requested impersonation without impersonating a user")
             return None
-        self._require_impersonation(user, name, groups)
+        is_account = name.startswith("system:serviceaccount:") and name.count(":") == 3
+        namespace, account = name.split(":")[2:] if is_account else ("", name)
+        resource = "serviceaccounts" if is_account else "users"
+        attributes = Attributes(verb="impersonate", resource=resource, namespace=namespace, name=account)
+        self.authz.require(user, attributes)
+        for group in groups:
+            self.authz.require(user, Attributes(verb="impersonate", resource="groups", name=group))
         # Impersonating a ServiceAccount adds its groups unless others are given.
-        if name.startswith("system:serviceaccount:") and name.count(":") == 3 and not groups:
-            namespace = name.split(":")[2]
+        if is_account and not groups:
             groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
         if name != "system:anonymous" and "system:authenticated" not in groups:
             groups = (*groups, "system:authenticated")
         return User(name, request.header("impersonate-uid"), groups)
-
-    def _require_impersonation(self, user: User, name: str, groups: tuple[str, ...]) -> None:
-        """Raises ApiError 403 unless `user` may impersonate that user and those groups."""
-        authz = self._parts.authz
-        if name.startswith("system:serviceaccount:") and name.count(":") == 3:
-            _, _, namespace, account = name.split(":")
-            authz.require(user, Attributes("impersonate", "", "serviceaccounts", namespace=namespace, name=account))
-        else:
-            authz.require(user, Attributes("impersonate", "", "users", name=name))
-        for group in groups:
-            authz.require(user, Attributes("impersonate", "", "groups", name=group))
-
-    def _authorize_as(self, request: Request, target: Target) -> None:
-        if request.user is not None:
-            self._parts.authz.require(request.user, Attributes.of(target))
-
-
-def _with_extra(headers: tuple[tuple[str, str], ...], request: Request, audit_id: str) -> tuple[tuple[str, str], ...]:
-    """Returns the headers with the audit ID, the warnings, and no caching unless the response says otherwise."""
-    extended = [*headers, ("Audit-Id", audit_id)]
-    if not any(name == "Cache-Control" for name, _ in headers):
-        extended.append(("Cache-Control", "no-cache, private"))
-    extended += [("Warning", f"299 - {orjson.dumps(text).decode()}") for text in request.warnings]
-    return tuple(extended)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import IO, Any
@@ -43,17 +44,16 @@ class AuditLog:
         self,
         request: Request,
         target: Target,
+        *,
         uri: str,
         status: int,
         received: str,
-        *,
         stage: str = "ResponseComplete",
         audit_id: str = "",
         user: User | None = None,
         impersonated: User | None = None,
         reason: str = "",
         message: str = "",
-        source: str = "127.0.0.1",
     ) -> None:
         """Logs one answered request."""
         if self._file is None:
@@ -67,13 +67,21 @@ class AuditLog:
             "requestURI": uri,
             "verb": target.verb,
             "user": user.to_dict() if user else {},
-            "sourceIPs": [source],
+            "sourceIPs": ["127.0.0.1"],
             "userAgent": request.header("user-agent"),
         }
         if impersonated is not None:
             event["impersonatedUser"] = impersonated.to_dict()
         if target.is_resource:
-            event["objectRef"] = _object_ref(target)
+            pairs = (
+                ("resource", target.resource),
+                ("namespace", target.namespace),
+                ("name", target.name),
+                ("apiGroup", target.group),
+                ("apiVersion", target.version),
+                ("subresource", target.subresource),
+            )
+            event["objectRef"] = {key: value for key, value in pairs if value}
         response: JSON = {"metadata": {}, "code": status}
         if reason:
             response |= {"status": "Failure", "message": message, "reason": reason}
@@ -82,26 +90,11 @@ class AuditLog:
             event["annotations"] = request.annotations
         event["requestReceivedTimestamp"] = received
         event["stageTimestamp"] = self.now_text()
-        try:
+        with suppress(OSError):
             self._file.write(orjson.dumps(event) + b"\n")
-        except OSError:
-            return
 
     def close(self) -> None:
         """Closes the file."""
         if self._file is not None:
             self._file.close()
             self._file = None
-
-
-def _object_ref(target: Target) -> JSON:
-    """Returns the objectRef of an audit event, without empty fields."""
-    pairs = (
-        ("resource", target.resource),
-        ("namespace", target.namespace),
-        ("name", target.name),
-        ("apiGroup", target.group),
-        ("apiVersion", target.version),
-        ("subresource", target.subresource),
-    )
-    return {key: value for key, value in pairs if value}

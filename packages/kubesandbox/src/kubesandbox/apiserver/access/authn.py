@@ -1,4 +1,7 @@
-"""Authentication: a client certificate or a bearer token in, a user out. Authorization checks impersonation later."""
+"""Authentication: a client certificate or a bearer token in, a user out. Authorization checks impersonation later.
+
+ServiceAccount tokens are JSON Web Tokens signed by the server's key (ES256), for an account and optionally a pod.
+"""
 
 from __future__ import annotations
 
@@ -80,7 +83,13 @@ class Authenticator:
         if len(self._claims) > 10_000:
             self._claims.clear()
         self._claims[token] = claims
-        return _account_user(claims)
+        extra = [("authentication.kubernetes.io/credential-id", (f"JTI={claims.token_id}",))]
+        if claims.bound_kind == "Pod":
+            extra.append(("authentication.kubernetes.io/pod-name", (claims.bound_name,)))
+            extra.append(("authentication.kubernetes.io/pod-uid", (claims.bound_uid,)))
+        name, namespace = f"system:serviceaccount:{claims.namespace}:{claims.account}", claims.namespace
+        groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", _AUTHENTICATED)
+        return User(name, claims.account_uid, groups, tuple(extra))
 
     def _owners_still_exist(self, claims: Claims) -> bool:
         """Returns whether the account of a token, and the object that it is bound to, still exist."""
@@ -90,30 +99,13 @@ class Authenticator:
             bound.append((f"{claims.bound_kind.lower()}s", claims.bound_name, claims.bound_uid))
         for resource, name, uid in bound:
             entry = self._store.get(resource, claims.namespace, name)
-            if entry is None or _uid_of(entry) != uid:
+            if entry is None:
+                return False
+            if "uid" not in entry.cache:
+                entry.cache["uid"] = entry.load()["metadata"]["uid"]
+            if entry.cache["uid"] != uid:
                 return False
         return True
-
-
-def _uid_of(entry: Any) -> str:
-    if "uid" not in entry.cache:
-        entry.cache["uid"] = entry.load()["metadata"]["uid"]
-    uid: str = entry.cache["uid"]
-    return uid
-
-
-def _account_user(claims: Claims) -> User:
-    """Returns the user of a ServiceAccount's token, with the extra fields that name its pod."""
-    extra = [("authentication.kubernetes.io/credential-id", (f"JTI={claims.token_id}",))]
-    if claims.bound_kind == "Pod":
-        extra.append(("authentication.kubernetes.io/pod-name", (claims.bound_name,)))
-        extra.append(("authentication.kubernetes.io/pod-uid", (claims.bound_uid,)))
-    return User(
-        f"system:serviceaccount:{claims.namespace}:{claims.account}",
-        claims.account_uid,
-        ("system:serviceaccounts", f"system:serviceaccounts:{claims.namespace}", _AUTHENTICATED),
-        tuple(extra),
-    )
 
 
 def certificate_user(peer: Mapping[str, Any] | None) -> User | None:
@@ -144,7 +136,7 @@ class InvalidToken(Exception):
     """A token that is malformed, or that this server did not sign."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Claims:
     """The claims of a token."""
 
@@ -215,27 +207,22 @@ class TokenSigner:
             der = encode_dss_signature(int.from_bytes(raw[:_SIDE], "big"), int.from_bytes(raw[_SIDE:], "big"))
             self._public.verify(der, signed.encode(), ec.ECDSA(hashes.SHA256()))
             payload = orjson.loads(_unb64(signed.partition(".")[2]))
-            return _parse_claims(payload)
+            bound = payload["kubernetes.io"]
+            kind = next((name for name in ("Pod", "Secret", "Node") if name.lower() in bound), "")
+            about: JSON = bound[kind.lower()] if kind else {}
+            return Claims(
+                namespace=bound["namespace"],
+                account=bound["serviceaccount"]["name"],
+                account_uid=bound["serviceaccount"]["uid"],
+                expires_s=int(payload["exp"]),
+                audiences=tuple(payload["aud"]),
+                token_id=payload["jti"],
+                bound_kind=kind,
+                bound_name=about.get("name", ""),
+                bound_uid=about.get("uid", ""),
+            )
         except (InvalidSignature, ValueError, KeyError, TypeError) as error:
             raise InvalidToken("the token is not one of this server") from error
-
-
-def _parse_claims(payload: JSON) -> Claims:
-    """Returns the claims in a token's payload. Raises KeyError if one is missing."""
-    bound = payload["kubernetes.io"]
-    kind = next((name for name in ("Pod", "Secret", "Node") if name.lower() in bound), "")
-    about: JSON = bound[kind.lower()] if kind else {}
-    return Claims(
-        namespace=bound["namespace"],
-        account=bound["serviceaccount"]["name"],
-        account_uid=bound["serviceaccount"]["uid"],
-        expires_s=int(payload["exp"]),
-        audiences=tuple(payload["aud"]),
-        token_id=payload["jti"],
-        bound_kind=kind,
-        bound_name=about.get("name", ""),
-        bound_uid=about.get("uid", ""),
-    )
 
 
 def _b64(data: bytes) -> str:

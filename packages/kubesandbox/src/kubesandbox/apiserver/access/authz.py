@@ -1,7 +1,9 @@
-"""Role-based access control by the stored Roles and bindings.
+"""Role-based access control by the stored Roles and bindings, and the check against privilege escalation.
 
-In: a user and the attributes of their request (`Attributes`). Out: allowed or not. `system:masters` may do everything.
-Rules are read from the store on first use after a change, then cached by user.
+`Authorizer`: a user and the attributes of their request (`Attributes`) in, allowed or not out. `system:masters` may do
+everything. Rules are read from the store on first use after a change, then cached by user. `Escalation` is called
+before a Role or a binding is stored: no user grants rights that they lack, unless they may `escalate` the role or
+`bind` it (k8s.io/kubernetes/pkg/registry/rbac).
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ _RBAC = ".rbac.authorization.k8s.io"
 _RESOURCES = tuple(f"{plural}{_RBAC}" for plural in ("roles", "clusterroles", "rolebindings", "clusterrolebindings"))
 
 
-class Attributes(msgspec.Struct, frozen=True, gc=False):
+class Attributes(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """The attributes of an access request. For a non-resource request `path` is set and `resource` is ""."""
 
     verb: str
@@ -41,8 +43,11 @@ class Attributes(msgspec.Struct, frozen=True, gc=False):
     def of(cls, target: Target) -> Attributes:
         """Returns the attributes of a request."""
         if not target.is_resource:
-            return cls(target.verb, path=target.path)
-        return cls(target.verb, target.group, target.resource, target.subresource, target.namespace, target.name)
+            return cls(verb=target.verb, path=target.path)
+        return cls(
+            verb=target.verb, group=target.group, resource=target.resource, subresource=target.subresource,
+            namespace=target.namespace, name=target.name,
+        )  # fmt: skip
 
     @property
     def full_resource(self) -> str:
@@ -50,7 +55,7 @@ class Attributes(msgspec.Struct, frozen=True, gc=False):
         return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
     """A PolicyRule."""
 
@@ -68,15 +73,11 @@ class Rule:
             return any(covers_path(path, attributes.path) for path in self.paths)
         if "*" not in self.groups and attributes.group not in self.groups:
             return False
-        if not self._names_resource(attributes):
+        named = "*" in self.resources or attributes.full_resource in self.resources
+        if not named and (not attributes.subresource or f"*/{attributes.subresource}" not in self.resources):
             return False
         # A rule with resourceNames allows no create, and a list only with a field selector for the name.
         return not self.names or attributes.name in self.names
-
-    def _names_resource(self, attributes: Attributes) -> bool:
-        if "*" in self.resources or attributes.full_resource in self.resources:
-            return True
-        return bool(attributes.subresource) and f"*/{attributes.subresource}" in self.resources
 
 
 def covers_path(pattern: str, path: str) -> bool:
@@ -87,15 +88,15 @@ def covers_path(pattern: str, path: str) -> bool:
 def read_rule(raw: JSON) -> Rule:
     """Reads a PolicyRule as it is written in a Role."""
     return Rule(
-        frozenset(raw.get("verbs") or ()),
-        frozenset(raw.get("apiGroups") or ()),
-        frozenset(raw.get("resources") or ()),
-        frozenset(raw.get("resourceNames") or ()),
-        tuple(raw.get("nonResourceURLs") or ()),
+        verbs=frozenset(raw.get("verbs") or ()),
+        groups=frozenset(raw.get("apiGroups") or ()),
+        resources=frozenset(raw.get("resources") or ()),
+        names=frozenset(raw.get("resourceNames") or ()),
+        paths=tuple(raw.get("nonResourceURLs") or ()),
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Binding:
     name: str
     namespace: str  # where its rules hold; empty for everywhere
@@ -105,7 +106,18 @@ class _Binding:
 
     def subject_of(self, user: User) -> tuple[str, str, str] | None:
         """Returns the subject by which the user is bound, or None."""
-        return next((subject for subject in self.subjects if _is_subject(user, subject, self.namespace)), None)
+        for subject in self.subjects:
+            kind, namespace, name = subject
+            if kind == "User":
+                is_user = name == user.name
+            elif kind == "Group":
+                is_user = name in user.groups
+            else:
+                # A subject without a namespace is in that of its RoleBinding.
+                is_user = user.name == f"system:serviceaccount:{namespace or self.namespace}:{name}"
+            if is_user:
+                return subject
+        return None
 
     def reason_text(self, user: User) -> str:
         """Returns the description of the binding as the reason for an allowed request."""
@@ -116,17 +128,6 @@ class _Binding:
         assert subject is not None
         who = subject[2] if subject[0] != "ServiceAccount" else f"{subject[2]}/{subject[1] or self.namespace}"
         return f'{kind} "{name}" of {role} to {subject[0]} "{who}"'
-
-
-def _is_subject(user: User, subject: tuple[str, str, str], namespace: str) -> bool:
-    """Returns whether a subject (kind, namespace, name) of a binding in `namespace` is the user."""
-    kind, subject_namespace, name = subject
-    if kind == "User":
-        return name == user.name
-    if kind == "Group":
-        return name in user.groups
-    # A subject without a namespace is in that of its RoleBinding.
-    return user.name == f"system:serviceaccount:{subject_namespace or namespace}:{name}"
 
 
 class Authorizer:
@@ -235,7 +236,13 @@ class Authorizer:
                     (s.get("kind", ""), s.get("namespace", ""), s.get("name", "")) for s in obj.get("subjects") or ()
                 )
                 role = obj.get("roleRef") or {}
-                yield _Binding(entry.name, entry.namespace, role.get("kind", ""), role.get("name", ""), subjects)
+                yield _Binding(
+                    name=entry.name,
+                    namespace=entry.namespace,
+                    role_kind=role.get("kind", ""),
+                    role_name=role.get("name", ""),
+                    subjects=subjects,
+                )
 
 
 def forbidden_error(user: User, attributes: Attributes, reason: str = "") -> ApiError:
@@ -262,36 +269,50 @@ class Escalation:
     def __init__(self, authz: Authorizer) -> None:
         self._authz = authz
 
-    def check(self, user: User | None, kind: Kind, namespace: str, obj: JSON, old: JSON | None) -> None:
+    def check(self, user: User | None, kind: Kind, obj: JSON, old: JSON | None) -> None:
         """Raises ApiError 403 if a write grants more than `user` has; the server itself (no user) may grant all."""
         if user is None or kind.group != _GROUP or "system:masters" in user.groups:
             return
         if old is not None and _without_bookkeeping(obj) == _without_bookkeeping(old):
             return
-        rules = self._granted_rules(user, kind, namespace, obj, old)
+        namespace = meta(obj).get("namespace", "")
+        rules = self._granted_rules(user, kind, namespace, obj, is_new=old is None)
         held = self._authz.rules(user, namespace)
-        missing = [
-            part for rule in rules for part in _single_rules(rule) if not any(_covers_part(rule, part) for rule in held)
-        ]
+        parts = (part for rule in rules for part in _single_rules(rule))
+        missing = [part for part in parts if not any(_covers_part(rule, part) for rule in held)]
         if missing:
             groups = " ".join(json.dumps(group) for group in user.groups)
             why = (
                 f'user "{user.name}" (groups=[{groups}]) is attempting to grant RBAC permissions not currently held:\n'
             )
-            why += "\n".join(sorted(map(_rule_text, _merge_verbs(missing))))
+            # Rules that differ only in their verb are shown as one.
+            merged: dict[str, JSON] = {}
+            for part in missing:
+                key = json.dumps({name: value for name, value in part.items() if name != "verbs"})
+                verbs = merged.setdefault(key, {**part, "verbs": []})["verbs"]
+                verbs += [verb for verb in part["verbs"] if verb not in verbs]
+            texts = [
+                ", ".join(
+                    f"{name}:[{' '.join(map(json.dumps, rule[key]))}]" for key, name in _SHOWN.items() if rule.get(key)
+                )
+                for rule in merged.values()
+            ]
+            why += "\n".join(sorted(f"{{{text}}}" for text in texts))
             raise status_errors.forbidden(kind.plural, kind.group, meta(obj).get("name", ""), why)
 
-    def _granted_rules(self, user: User, kind: Kind, namespace: str, obj: JSON, old: JSON | None) -> list[JSON]:
+    def _granted_rules(self, user: User, kind: Kind, namespace: str, obj: JSON, *, is_new: bool) -> list[JSON]:
         """Returns the rules that the writer must hold."""
         if kind.kind in _ROLES:
-            name = meta(obj).get("name", "") if old is not None else ""
-            allowed = self._authz.allowed(user, Attributes("escalate", _GROUP, kind.plural, "", namespace, name))
-            return [] if allowed else list(obj.get("rules") or ())
+            name = "" if is_new else meta(obj).get("name", "")
+            attributes = Attributes(verb="escalate", group=_GROUP, resource=kind.plural, namespace=namespace, name=name)
+            return [] if self._authz.allowed(user, attributes) else list(obj.get("rules") or ())
         if kind.kind not in _BINDINGS:
             return []
         ref = obj.get("roleRef") or {}
         role, name = ref.get("kind") or "", ref.get("name") or ""
-        if self._authz.allowed(user, Attributes("bind", _GROUP, f"{role.lower()}s", "", namespace, name)):
+        plural = f"{role.lower()}s"
+        attributes = Attributes(verb="bind", group=_GROUP, resource=plural, namespace=namespace, name=name)
+        if self._authz.allowed(user, attributes):
             return []
         if not self._authz.has_role(role, name, namespace):
             # Like the real server, the error names the resource that is written, not the missing role.
@@ -320,46 +341,20 @@ def _single_rules(rule: JSON) -> Iterator[JSON]:
 
 def _covers_part(rule: JSON, part: JSON) -> bool:
     """Returns whether a rule grants all that the rule `part` grants."""
-    return (
-        _holds_values(rule, part, "verbs")
-        and _holds_values(rule, part, "apiGroups")
-        and all(_covers_resource(rule, resource) for resource in part.get("resources") or ())
-        and all(
-            any(covers_path(pattern, url) for pattern in rule.get("nonResourceURLs") or ())
-            for url in _non_resource_urls(part)
-        )
-        and (not rule.get("resourceNames") or _holds_values(rule, part, "resourceNames", needed=True))
-    )
-
-
-def _non_resource_urls(part: JSON) -> list[str]:
-    return part.get("nonResourceURLs") or []
-
-
-def _holds_values(rule: JSON, part: JSON, key: str, *, needed: bool = False) -> bool:
-    held_values, required_values = rule.get(key) or [], part.get(key) or []
-    if needed and not required_values:
+    for key in ("verbs", "apiGroups"):
+        held = rule.get(key) or []
+        if "*" not in held and not {*(part.get(key) or ())} <= {*held}:
+            return False
+    held = rule.get("resources") or []
+    for resource in part.get("resources") or ():
+        _, slash, subresource = resource.partition("/")
+        if not ("*" in held or resource in held or (slash and f"*/{subresource}" in held)):
+            return False
+    patterns = rule.get("nonResourceURLs") or []
+    if not all(any(covers_path(pattern, url) for pattern in patterns) for url in part.get("nonResourceURLs") or ()):
         return False
-    return ("*" in held_values and key != "resourceNames") or {*required_values} <= {*held_values}
-
-
-def _covers_resource(rule: JSON, resource: str) -> bool:
-    held_resources = rule.get("resources") or []
-    _, slash, subresource = resource.partition("/")
-    return "*" in held_resources or resource in held_resources or bool(slash and f"*/{subresource}" in held_resources)
-
-
-def _merge_verbs(parts: list[JSON]) -> list[JSON]:
-    """Merges rules that differ only in their verb."""
-    rules: dict[str, JSON] = {}
-    for part in parts:
-        key = json.dumps({name: value for name, value in part.items() if name != "verbs"})
-        merged_rule = rules.setdefault(key, {**part, "verbs": []})
-        merged_rule["verbs"] = [
-            *merged_rule["verbs"],
-            *(verb for verb in part["verbs"] if verb not in merged_rule["verbs"]),
-        ]
-    return list(rules.values())
+    names, needed = rule.get("resourceNames") or [], part.get("resourceNames") or []
+    return not names or bool(needed and {*needed} <= {*names})
 
 
 _SHOWN = {
@@ -369,8 +364,3 @@ _SHOWN = {
     "resourceNames": "ResourceNames",
     "verbs": "Verbs",
 }
-
-
-def _rule_text(rule: JSON) -> str:
-    parts = [f"{name}:[{' '.join(map(json.dumps, rule[key]))}]" for key, name in _SHOWN.items() if rule.get(key)]
-    return f"{{{', '.join(parts)}}}"

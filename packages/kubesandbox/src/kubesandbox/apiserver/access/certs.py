@@ -68,7 +68,10 @@ def new_ca(now: datetime) -> KeyPair:
     """Returns a new self-signed certificate authority."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = _subject_name("kubesandbox-ca")
-    usage = x509.KeyUsage(True, False, False, False, False, True, True, False, False)
+    usage = x509.KeyUsage(
+        digital_signature=True, content_commitment=False, key_encipherment=False, data_encipherment=False,
+        key_agreement=False, key_cert_sign=True, crl_sign=True, encipher_only=False, decipher_only=False,
+    )  # fmt: skip
     cert = (
         _certificate_builder(name, name, key.public_key(), now)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
@@ -85,12 +88,12 @@ def issue_server(ca: KeyPair, now: datetime, services: Sequence[str] = (), addre
     names = [x509.DNSName(name) for name in ("localhost", *(services or _SERVER_NAMES))]
     alternative = x509.SubjectAlternativeName([*names, *served])
     subject = _subject_name(services[0] if services else "kube-apiserver")
-    return _issue_certificate(ca, subject, ExtendedKeyUsageOID.SERVER_AUTH, now, alternative)
+    return _issue_certificate(ca, subject, ExtendedKeyUsageOID.SERVER_AUTH, now, alternative=alternative)
 
 
 def issue_client(ca: KeyPair, user: str, groups: Sequence[str], now: datetime) -> KeyPair:
     """Issues a client certificate: the common name is the user, each organization a group."""
-    return _issue_certificate(ca, _subject_name(user, groups), ExtendedKeyUsageOID.CLIENT_AUTH, now, None)
+    return _issue_certificate(ca, _subject_name(user, groups), ExtendedKeyUsageOID.CLIENT_AUTH, now)
 
 
 def _issue_certificate(
@@ -98,7 +101,8 @@ def _issue_certificate(
     subject: x509.Name,
     usage: x509.ObjectIdentifier,
     now: datetime,
-    alternative: x509.SubjectAlternativeName | None,
+    *,
+    alternative: x509.SubjectAlternativeName | None = None,
 ) -> KeyPair:
     """Returns a key and its certificate, signed by `ca`; `alternative` has the names of a server."""
     ca_cert = x509.load_pem_x509_certificate(ca.cert)

@@ -33,7 +33,7 @@ _VERBS = frozenset({"list", "watch"})
 _MAPS = "configmaps"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Gaps:
     """The contents of the two ConfigMaps: which kinds are incomplete, and the exceptions from that.
 
@@ -88,8 +88,8 @@ class Collected:
             not_collected, annotations = self._read_map(NOT_COLLECTED)
             partly_collected, _ = self._read_map(PARTLY_COLLECTED)
             self._gaps = _Gaps(
-                not_collected,
-                partly_collected,
+                not_collected=not_collected,
+                partly_collected=partly_collected,
                 own_namespaces=frozenset(annotations.get(OWN_NAMESPACES, "").split()),
                 exempt_users=orjson.loads(annotations.get(EXEMPT_USERS) or "{}"),
                 complete_namespaces=orjson.loads(annotations.get(COMPLETE_NAMESPACES) or "{}"),

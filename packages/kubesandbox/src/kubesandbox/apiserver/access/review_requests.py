@@ -51,7 +51,19 @@ class Reviews:
         """Handles a SubjectAccessReview of any of the kinds. Raises ApiError 422."""
         body = read_object(request)
         spec = body.get("spec") or {}
-        _raise_faults([*_attribute_faults(spec), *_subject_faults(spec), *_namespace_faults(spec, target.namespace)])
+        faults = list(_attribute_faults(spec))
+        if not spec.get("user") and not spec.get("groups"):
+            why = "at least one of user or group must be specified"
+            faults.append(FieldError(Fault.INVALID, "spec.user", "", why))
+        about = spec.get("resourceAttributes")
+        # A LocalSubjectAccessReview must be about its own namespace.
+        if target.namespace and about is not None and (about.get("namespace") or "") != target.namespace:
+            field, value = "spec.resourceAttributes.namespace", about.get("namespace") or ""
+            faults.append(FieldError(Fault.INVALID, field, value, "must match metadata.namespace"))
+        if target.namespace and spec.get("nonResourceAttributes") is not None:
+            why = "disallowed on this kind of request"
+            faults.append(FieldError(Fault.INVALID, "spec.nonResourceAttributes", None, why))
+        _raise_faults(faults)
         extra = tuple((key, tuple(values)) for key, values in (spec.get("extra") or {}).items())
         user = User(spec.get("user", ""), spec.get("uid", ""), tuple(spec.get("groups") or ()), extra)
         return _review_response(body, self._decide_access(user, spec))
@@ -59,17 +71,11 @@ class Reviews:
     def _decide_access(self, user: User, spec: JSON) -> JSON:
         """Returns the review's status: whether `user` is allowed to do what `spec` describes, and why."""
         if about := spec.get("resourceAttributes"):
-            attributes = Attributes(
-                about.get("verb", ""),
-                about.get("group", ""),
-                about.get("resource", ""),
-                about.get("subresource", ""),
-                about.get("namespace", ""),
-                about.get("name", ""),
-            )
+            keys = ("verb", "group", "resource", "subresource", "namespace", "name")
+            attributes = Attributes(**{key: about.get(key, "") for key in keys})
         else:
             about = spec.get("nonResourceAttributes") or {}
-            attributes = Attributes(about.get("verb", ""), path=about.get("path", ""))
+            attributes = Attributes(verb=about.get("verb", ""), path=about.get("path", ""))
         status: JSON = {"allowed": self._authz.allowed(user, attributes)}
         if reason := self._authz.reason(user, attributes):
             status["reason"] = reason
@@ -133,23 +139,6 @@ def _attribute_faults(spec: JSON) -> Iterator[FieldError]:
     if about is None and path is None:
         why = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
         yield FieldError(Fault.INVALID, "spec.resourceAttributes", None, why)
-
-
-def _subject_faults(spec: JSON) -> Iterator[FieldError]:
-    if not spec.get("user") and not spec.get("groups"):
-        yield FieldError(Fault.INVALID, "spec.user", "", "at least one of user or group must be specified")
-
-
-def _namespace_faults(spec: JSON, namespace: str) -> Iterator[FieldError]:
-    """Yields a fault if a LocalSubjectAccessReview is about another namespace than its own."""
-    if not namespace:
-        return
-    about = spec.get("resourceAttributes")
-    if about is not None and (about.get("namespace") or "") != namespace:
-        field_path = "spec.resourceAttributes.namespace"
-        yield FieldError(Fault.INVALID, field_path, about.get("namespace") or "", "must match metadata.namespace")
-    if spec.get("nonResourceAttributes") is not None:
-        yield FieldError(Fault.INVALID, "spec.nonResourceAttributes", None, "disallowed on this kind of request")
 
 
 def _review_response(body: JSON, status: JSON) -> Response:

@@ -13,7 +13,7 @@ import yaml
 from kubesandbox.apiserver.http import protobuf
 from kubesandbox.apiserver.http.go_syntax import json_error, yaml_error
 from kubesandbox.apiserver.http.messages import Request
-from kubesandbox.apiserver.status_errors import ApiError, bad_request, too_large, unsupported_media_type
+from kubesandbox.apiserver.status_errors import bad_request, too_large, unsupported_media_type
 
 JSON = dict[str, Any]
 
@@ -22,6 +22,7 @@ MAX_BYTES = 3 * 1024 * 1024
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 _OBJECT_TYPES = ("application/json", "application/yaml", PROTOBUF)
 _TYPE_META = r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
+_NO_KIND = "couldn't get version/kind; json parse error"
 _SUMMARY_BYTES = 30
 PATCH_TYPES = (
     "application/json-patch+json",
@@ -47,16 +48,30 @@ def read_object(request: Request, expected: str = "") -> JSON:
         return decode_protobuf(request.body)
     try:
         value = load_yaml(request.body) if kind.endswith("yaml") else _load_json(request.body)
-        return _checked_object(value)
+        if value is None:
+            return {}
+        # In the words of Go's decoder.
+        if not isinstance(value, dict):
+            raise ValueError(f"{_NO_KIND}: json: cannot unmarshal {go_type(value)} into Go value of type {_TYPE_META}")
+        for key in ("apiVersion", "kind"):
+            if not isinstance(member := value.get(key) or "", str):
+                why = f"json: cannot unmarshal {go_type(member)} into Go struct field .{key} of type string"
+                raise ValueError(f"{_NO_KIND}: {why}")
     except ValueError as error:
-        raise _unrecognized_error(expected, str(error), request.body) from None
+        if not expected:
+            raise bad_request(str(error)) from None
+        # The error of k8s.io/apiserver for a body without a kind (handlers/rest.go, transformDecodeError).
+        what = f"the object provided is unrecognized (must be of type {expected})"
+        raise bad_request(f"{what}: {error} ({summarize_body(request.body)})") from None
+    obj: JSON = value
+    return obj
 
 
 def _load_json(data: bytes) -> Any:
     try:
         return orjson.loads(data)
     except orjson.JSONDecodeError as error:
-        raise ValueError(f"couldn't get version/kind; json parse error: {json_error(data) or error}") from None
+        raise ValueError(f"{_NO_KIND}: {json_error(data) or error}") from None
 
 
 def load_yaml(data: bytes) -> Any:
@@ -71,32 +86,6 @@ def load_yaml(data: bytes) -> Any:
         return yaml.load(data, Loader=_Loader)  # noqa: S506 - a safe loader with fewer types
     except yaml.YAMLError as error:
         raise ValueError(yaml_error(error)) from None
-
-
-def _checked_object(value: Any) -> JSON:
-    """Returns the body's object, an empty one for null. Raises ApiError 400 in the words of Go's decoder."""
-    if value is None:
-        return {}
-    why = ""
-    if not isinstance(value, dict):
-        why = f"cannot unmarshal {go_type(value)} into Go value of type {_TYPE_META}"
-    else:
-        odd = next((key for key in ("apiVersion", "kind") if not isinstance(value.get(key) or "", str)), "")
-        if odd:
-            why = f"cannot unmarshal {go_type(value[odd])} into Go struct field .{odd} of type string"
-    if why:
-        raise ValueError(f"couldn't get version/kind; json parse error: json: {why}")
-    obj: JSON = value
-    return obj
-
-
-def _unrecognized_error(expected: str, why: str, data: bytes) -> ApiError:
-    """Returns the error of k8s.io/apiserver for a body without a kind (handlers/rest.go, transformDecodeError)."""
-    if not expected:
-        return bad_request(why)
-    return bad_request(
-        f"the object provided is unrecognized (must be of type {expected}): {why} ({summarize_body(data)})"
-    )
 
 
 def summarize_body(data: bytes) -> str:
@@ -162,13 +151,10 @@ class _Loader(yaml.CSafeLoader):
     """PyYAML's safe loader without timestamps, which go-yaml reads as strings here."""
 
 
-def _without_timestamps() -> None:
-    table = {first: [(tag, rule) for tag, rule in rules if not tag.endswith(":timestamp")]
-             for first, rules in yaml.CSafeLoader.yaml_implicit_resolvers.items()}  # fmt: skip
-    _Loader.yaml_implicit_resolvers = table
-
-
-_without_timestamps()
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, rule) for tag, rule in rules if not tag.endswith(":timestamp")]
+    for first, rules in yaml.CSafeLoader.yaml_implicit_resolvers.items()
+}
 
 
 def yaml_duplicates(data: bytes) -> str:

@@ -21,6 +21,7 @@ _SPACE = b" \t\r\n"
 _LITERALS = {ord("t"): b"true", ord("f"): b"false", ord("n"): b"null"}
 _ESCAPES = b'"\\/bfnrt'
 _HEX = b"0123456789abcdefABCDEF"
+_QUOTED = {39: r"\'", 92: r"\\", 7: r"\a", 8: r"\b", 9: r"\t", 10: r"\n", 11: r"\v", 12: r"\f", 13: r"\r"}
 
 
 _UNITS = frozenset({"ns", "us", "µs", "μs", "ms", "s", "m", "h"})
@@ -81,7 +82,10 @@ class _Scanner:
 
     def refuse(self, context: str) -> NoReturn:
         if self.at < len(self.data):
-            raise _SyntaxError(f"invalid character {_quote_character(self.data[self.at])} {context}")
+            # As Go's `quoteChar` shows a byte (encoding/json, scanner.go).
+            byte = self.data[self.at]
+            plain = chr(byte) if 0x20 <= byte < 0x7F or byte >= 0xA0 else f"\\x{byte:02x}"
+            raise _SyntaxError(f"invalid character '{_QUOTED.get(byte, plain)}' {context}")
         # At the end of input Go's scanner reads one blank, which is only an error inside literals, numbers and escapes.
         raise _SyntaxError(f"invalid character ' ' {context}" if context.startswith(_WITHIN) else _END)
 
@@ -198,14 +202,3 @@ class _Scanner:
             self.refuse(context)
         while ord("0") <= self.peek() <= ord("9"):
             self.at += 1
-
-
-def _quote_character(character: int) -> str:
-    """Returns a byte as Go's `quoteChar` shows it in errors (encoding/json, scanner.go)."""
-    if character == ord("'"):
-        return r"'\''"
-    if 0x20 <= character < 0x7F:
-        return f"'{chr(character)}'" if character != ord("\\") else r"'\\'"
-    short = {7: r"\a", 8: r"\b", 9: r"\t", 10: r"\n", 11: r"\v", 12: r"\f", 13: r"\r"}
-    plain = chr(character) if character >= 0xA0 else f"\\x{character:02x}"
-    return f"'{short.get(character, plain)}'"

@@ -1,9 +1,14 @@
-"""A request and its response, independent of any web framework, so that handlers are plain functions of values."""
+"""A request and its response, independent of any web framework, so that handlers are plain functions of values.
+
+With them are what a request means before a handler is called: the resource that its path names (`Target`), as
+k8s.io/apiserver's RequestInfo has it; the errors that go-restful returns for a path or method; the representation that
+the client accepts; and the answers of the health probes.
+"""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from enum import Enum
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -48,6 +53,7 @@ class Request:
     path: str
     query: Mapping[str, str]
     headers: Mapping[str, str]
+    _: KW_ONLY
     body: bytes = b""
     user: User | None = None
     # Collected while handling, sent as Warning headers.
@@ -67,6 +73,7 @@ class Response:
     status: int = 200
     body: bytes = b""
     content_type: str = JSON_TYPE
+    _: KW_ONLY
     headers: tuple[tuple[str, str], ...] = ()
     stream: AsyncIterator[bytes] | None = None
 
@@ -78,7 +85,7 @@ def json_response(obj: Any, status: int = 200, headers: tuple[tuple[str, str], .
 
 def text_response(text: str, status: int = 200, headers: tuple[tuple[str, str], ...] = ()) -> Response:
     """Returns a response with plain text, for health endpoints and unknown paths."""
-    return Response(status, text.encode(), "text/plain; charset=utf-8", headers)
+    return Response(status, text.encode(), "text/plain; charset=utf-8", headers=headers)
 
 
 def is_true(value: str) -> bool:
@@ -91,7 +98,7 @@ _VERBS = {"POST": "create", "GET": "get", "HEAD": "get", "PUT": "update", "PATCH
 _NAMESPACE_SUBRESOURCES = frozenset({"status", "finalize"})
 
 
-class Target(msgspec.Struct, frozen=True, gc=False):
+class Target(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """The target of a request. For a non-resource request `resource` is "" and `verb` the method in lower case."""
 
     verb: str
@@ -121,7 +128,7 @@ def parse_target(method: str, path: str, query: Mapping[str, str]) -> Target:
     else:
         verb = None
     if verb is None:
-        return Target(method.lower(), path)
+        return Target(verb=method.lower(), path=path)
     # The deprecated form /api/v1/watch/..., which is still served.
     if parts[0] == "watch" and len(parts) > 1:
         verb, parts = "watch", parts[1:]
@@ -131,24 +138,19 @@ def parse_target(method: str, path: str, query: Mapping[str, str]) -> Target:
         if len(parts) > 2 and parts[2] not in _NAMESPACE_SUBRESOURCES:
             parts = parts[2:]
     resource, name, subresource = (*parts, "", "")[:3]
-    remaining_path = "/".join(parts[3:])
-    verb = _refine_verb(verb, name, query)
-    if verb in {"list", "watch"}:
-        name = name or _only_name(query.get("fieldSelector", ""))
-    return Target(verb, path, group, version, namespace, resource, subresource, name, remaining_path)
-
-
-def _only_name(selector: str) -> str:
-    """Returns the one name that a field selector admits, or "": rights to that object are rights to such a list."""
-    terms = (part.strip().partition("=") for part in selector.split(",") if "!=" not in part)
-    return next((value.removeprefix("=") for path, _, value in terms if path.strip() == "metadata.name"), "")
-
-
-def _refine_verb(verb: str, name: str, query: Mapping[str, str]) -> str:
-    # A single object cannot be watched by its path; clients watch the list with a field selector.
     if verb == "get" and not name:
-        return "watch" if is_true(query.get("watch", "")) else "list"
-    return "deletecollection" if verb == "delete" and not name else verb
+        # A single object cannot be watched by its path; clients watch the list with a field selector.
+        verb = "watch" if is_true(query.get("watch", "")) else "list"
+    elif verb == "delete" and not name:
+        verb = "deletecollection"
+    if verb in {"list", "watch"} and not name:
+        # Rights to the one object that a field selector admits are rights to such a list.
+        terms = (term.strip().partition("=") for term in query.get("fieldSelector", "").split(",") if "!=" not in term)
+        name = next((value.removeprefix("=") for path, _, value in terms if path.strip() == "metadata.name"), "")
+    return Target(
+        verb=verb, path=path, group=group, version=version, namespace=namespace, resource=resource,
+        subresource=subresource, name=name, rest="/".join(parts[3:]),
+    )  # fmt: skip
 
 
 BUILTIN_GROUPS = frozenset(kind.group for kind in BUILTIN)
@@ -168,7 +170,12 @@ def endpoint_error(method: str, target: Target, kind: Kind) -> ApiError | None:
     """Returns the error of a request that is not valid for `kind`, or None."""
     if kind.custom:
         return None
-    if not _is_place(target, kind):
+    if kind.namespaced:
+        # The name of a list is its field selector's: https://kubernetes.io/docs/reference/access-authn-authz/rbac/
+        in_place = bool(target.namespace or not target.name) or target.path.rstrip("/").endswith(f"/{target.resource}")
+    else:
+        in_place = not target.namespace or kind.resource == "namespaces"
+    if target.rest or not in_place:
         return not_there()
     if target.subresource:
         return None  # checked by the handler of subresources
@@ -180,7 +187,7 @@ def endpoint_error(method: str, target: Target, kind: Kind) -> ApiError | None:
 
 
 def is_custom_place(target: Target, kind: Kind) -> bool:
-    """Returns whether a path can hold objects of a custom kind; True for built-in kinds, which `refusal` checks."""
+    """Returns whether a path can hold objects of a custom kind; True for built-in kinds."""
     if not kind.custom:
         return True
     if kind.namespaced:
@@ -192,16 +199,6 @@ def resource_of(path: str) -> tuple[str, str, str]:
     """Returns group, version and resource of a resource path, whatever the method."""
     target = parse_target("GET", path, {})
     return target.group, target.version, target.resource
-
-
-def _is_place(target: Target, kind: Kind) -> bool:
-    """Returns whether a path is one at which a kind has objects, by its namespace."""
-    if target.rest:
-        return False
-    if kind.namespaced:
-        # The name of a list is its field selector's: https://kubernetes.io/docs/reference/access-authn-authz/rbac/
-        return bool(target.namespace) or not target.name or target.path.rstrip("/").endswith(f"/{target.resource}")
-    return not target.namespace or kind.resource == "namespaces"
 
 
 def not_there() -> ApiError:

@@ -56,8 +56,10 @@ def _field_table() -> JSON:
 
 
 @cache
-def _by_number(message: str) -> dict[int, list[str]]:
-    return {row[0]: row[1:] for row in _field_table()["messages"][message]}
+def _fields_of(message: str) -> tuple[dict[int, list[str]], frozenset[str]]:
+    """Returns the fields of a message by number (name in JSON, kind, whether zero is omitted), and their names."""
+    fields = {row[0]: row[1:] for row in _field_table()["messages"][message]}
+    return fields, frozenset(field[0] for field in fields.values())
 
 
 def _checked_object(value: Any) -> JSON:
@@ -102,7 +104,7 @@ def _read_varint(data: bytes, at: int) -> tuple[int, int]:
 
 def _decode_message(name: str, data: bytes) -> JSON:
     """Decodes the message `name` into its JSON; fields that the table does not know are dropped."""
-    fields_by_number = _by_number(name)
+    fields_by_number, _ = _fields_of(name)
     result: JSON = {}
     for number, raw in _read_fields(data):
         if number not in fields_by_number:
@@ -114,76 +116,51 @@ def _decode_message(name: str, data: bytes) -> JSON:
             result[json_name].append(_decode_value(kind[2:], raw))
         elif kind.startswith("{}"):
             entry = dict(_read_fields(raw))
-            result.setdefault(json_name, {})[entry.get(1, b"").decode()] = _decode_map_value(kind[2:], entry)
+            has_value = 2 in entry or kind.startswith("{}@")
+            value = _decode_value(kind[2:], entry.get(2, b"")) if has_value else _ZERO.get(kind[2:])
+            result.setdefault(json_name, {})[entry.get(1, b"").decode()] = value
         else:
-            _set_member(result, json_name, _decode_value(kind, raw), zero=_ZERO.get(kind) if omit else None)
+            value, zero = _decode_value(kind, raw), _ZERO.get(kind) if omit else None
+            if value is None or (zero is not None and value == zero):
+                continue
+            if not json_name:
+                result.update(value)  # inlined in JSON
+            elif json_name == "@items":
+                result.setdefault(json_name, []).append(value)
+            else:
+                result[json_name] = value
     return result
-
-
-def _decode_map_value(kind: str, entry: dict[int, Any]) -> Any:
-    return _decode_value(kind, entry.get(2, b"")) if 2 in entry or kind.startswith("@") else _ZERO.get(kind)
-
-
-def _set_member(result: JSON, name: str, value: Any, zero: Any) -> None:
-    """Sets a member unless it is absent or `zero`; one without a name is inlined."""
-    if value is None or (zero is not None and value == zero):
-        return
-    if not name:
-        result.update(value)  # inlined in JSON
-    elif name == "@items":
-        result.setdefault(name, []).append(value)
-    else:
-        result[name] = value
 
 
 def _decode_value(kind: str, raw: Any) -> Any:
     """Decodes a value of a scalar kind, or of the message `@NAME`."""
     if kind.startswith("@"):
-        decoded = _decode_message(kind[1:], raw)
-        if "@items" in _member_names(kind[1:]):
+        decoded, (_, names) = _decode_message(kind[1:], raw), _fields_of(kind[1:])
+        if "@items" in names:
             return decoded.get("@items", [])
-        return decoded.get("@value") if "@value" in _member_names(kind[1:]) else decoded
+        return decoded.get("@value") if "@value" in names else decoded
     return _SCALARS[kind](raw)
-
-
-@cache
-def _member_names(message: str) -> frozenset[str]:
-    return frozenset(row[1] for row in _field_table()["messages"][message])
 
 
 def _signed_int(raw: int) -> int:
     return raw - (1 << 64) if raw >= 1 << 63 else raw
 
 
-def _decode_time(raw: bytes) -> str | None:
+def _decode_time(raw: bytes, *, micro: bool = False) -> str | None:
     parts = dict(_read_fields(raw))
     if not parts.get(1):
         return None  # the zero time is null in JSON
-    return datetime.fromtimestamp(_signed_int(parts[1]), UTC).isoformat().replace("+00:00", "Z")
+    seconds = datetime.fromtimestamp(_signed_int(parts[1]), UTC).isoformat().removesuffix("+00:00")
+    return f"{seconds}.{parts.get(2, 0) // 1000:06d}Z" if micro else f"{seconds}Z"
 
 
-def _decode_microtime(raw: bytes) -> str | None:
-    parts = dict(_read_fields(raw))
-    whole = _decode_time(raw)
-    return f"{whole[:-1]}.{parts.get(2, 0) // 1000:06d}Z" if whole else None
-
-
-def _decode_quantity(raw: bytes) -> str:
-    return bytes(dict(_read_fields(raw)).get(1, b"")).decode()
+def _read_first(raw: bytes, default: Any) -> Any:
+    return dict(_read_fields(raw)).get(1, default)
 
 
 def _int_or_string(raw: bytes) -> int | str:
     parts = dict(_read_fields(raw))
     return bytes(parts.get(3, b"")).decode() if parts.get(1) else _signed_int(parts.get(2, 0))
-
-
-def _decode_raw(raw: bytes) -> Any:
-    text = dict(_read_fields(raw)).get(1, b"")
-    return orjson.loads(text) if text else None
-
-
-def _decode_duration(raw: bytes) -> str:
-    return f"{_signed_int(dict(_read_fields(raw)).get(1, 0)) / 1e9:g}s"
 
 
 _SCALARS: dict[str, Any] = {
@@ -193,9 +170,9 @@ _SCALARS: dict[str, Any] = {
     "double": lambda raw: struct.unpack("<d", raw)[0],
     "bytes": lambda raw: base64.b64encode(raw).decode(),
     "time": _decode_time,
-    "microtime": _decode_microtime,
-    "duration": _decode_duration,
-    "quantity": _decode_quantity,
+    "microtime": lambda raw: _decode_time(raw, micro=True),
+    "duration": lambda raw: f"{_signed_int(_read_first(raw, 0)) / 1e9:g}s",
+    "quantity": lambda raw: bytes(_read_first(raw, b"")).decode(),
     "intorstring": _int_or_string,
-    "raw": _decode_raw,
+    "raw": lambda raw: orjson.loads(text) if (text := _read_first(raw, b"")) else None,
 }

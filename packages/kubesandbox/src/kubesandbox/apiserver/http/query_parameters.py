@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,17 +27,6 @@ def dry_run_faults(values: Sequence[str]) -> list[Cause]:
     return [] if set(values) <= {"All"} else [not_supported("dryRun", list(values), ("All",))]
 
 
-def _manager_faults(manager: str) -> Iterator[Cause]:
-    """Yields the faults of a fieldManager: its length, and characters that cannot be printed."""
-    if len(manager.encode()) > _MANAGER_BYTES:
-        yield Cause("FieldValueTooLong", f"Too long: may not be more than {_MANAGER_BYTES} bytes", "fieldManager")
-    for at, character in enumerate(manager):
-        if not character.isprintable():
-            code_point = f"U+{ord(character):04X}"
-            text = f"Invalid value: {json.dumps(manager)}: invalid character {code_point} (at position {at})"
-            yield Cause("FieldValueInvalid", text, "fieldManager")
-
-
 def _forbidden_cause(name: str, why: str) -> Cause:
     return Cause("FieldValueForbidden", f"Forbidden: {why}", name)
 
@@ -51,7 +40,7 @@ def invalid_options(kind: str, causes: list[Cause]) -> ApiError:
     return ApiError(422, "Invalid", message, details=details, causes=causes)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WriteOptions:
     """The options of a write."""
 
@@ -79,7 +68,13 @@ def write_options(request: Request, kind: str, *, apply: bool = False) -> WriteO
     manager = query.get("fieldManager", "")
     if apply and not manager:
         causes.append(Cause("FieldValueRequired", "Required value: is required for apply patch", "fieldManager"))
-    causes += _manager_faults(manager)
+    if len(manager.encode()) > _MANAGER_BYTES:
+        text = f"Too long: may not be more than {_MANAGER_BYTES} bytes"
+        causes.append(Cause("FieldValueTooLong", text, "fieldManager"))
+    for at, character in enumerate(manager):
+        if not character.isprintable():
+            why = f"invalid character U+{ord(character):04X} (at position {at})"
+            causes.append(Cause("FieldValueInvalid", f"Invalid value: {json.dumps(manager)}: {why}", "fieldManager"))
     dry_run = query.get("dryRun", "")
     causes += dry_run_faults([dry_run] if dry_run else [])
     validation = query.get("fieldValidation", "") or "Warn"
@@ -87,19 +82,21 @@ def write_options(request: Request, kind: str, *, apply: bool = False) -> WriteO
         causes.append(not_supported("fieldValidation", validation, ("", *_VALIDATIONS)))
     if causes:
         raise invalid_options(kind, causes)
-    who = manager or _default_manager(request)
+    # The default field manager is the user agent's first part, as in k8s.io/apiserver (managerOrUserAgent).
+    agent = "".join(char for char in request.header("user-agent").split("/")[0] if char.isprintable())
     return WriteOptions(
-        bool(dry_run), who, validation, is_true(force), request.user, request.warnings, request.annotations, query
+        dry_run=bool(dry_run),
+        manager=manager or agent[:128] or "unknown",
+        validation=validation,
+        force=is_true(force),
+        user=request.user,
+        warnings=request.warnings,
+        annotations=request.annotations,
+        query=query,
     )
 
 
-def _default_manager(request: Request) -> str:
-    agent = request.header("user-agent").split("/")[0]
-    # The default field manager is the user agent's first part, as in k8s.io/apiserver (managerOrUserAgent).
-    return "".join(char for char in agent if char.isprintable())[:128] or "unknown"
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ListOptions:
     """The options of a list or watch. `resource_version` is None when the client set none."""
 
@@ -118,10 +115,11 @@ def list_options(query: Mapping[str, str], *, watch: bool) -> ListOptions:
     """Returns the options of a list, watch or deletecollection. Raises ApiError 400 or 422."""
     version = query.get("resourceVersion", "")
     limit, timeout_s = _parse_number(query, "limit") or 0, _parse_number(query, "timeoutSeconds")
-    if causes := _watch_faults(query) if watch else _list_faults(query):
+    if causes := _match_faults(query, watch=watch):
         raise invalid_options("ListOptions", causes)
     if version and not version.isdigit():
-        raise _odd_version(version, watch=watch)
+        text = f'resourceVersion: Invalid value: "{version}": strconv.ParseUint: parsing "{version}": invalid syntax'
+        raise ApiError(500, "", text) if watch else bad_request(f"invalid resource version: {text}")
     return ListOptions(
         label_selector=query.get("labelSelector", ""),
         field_selector=query.get("fieldSelector", ""),
@@ -151,13 +149,6 @@ def check_timeout(target: Target, query: Mapping[str, str]) -> None:
         raise bad_request(f"invalid timeout specified in the request URL - {why}")
 
 
-def _odd_version(version: str, *, watch: bool) -> ApiError:
-    text = f'Invalid value: "{version}": strconv.ParseUint: parsing "{version}": invalid syntax'
-    if not watch:
-        return bad_request(f"invalid resource version: resourceVersion: {text}")
-    return ApiError(500, "", f"resourceVersion: {text}")
-
-
 def _parse_number(query: Mapping[str, str], name: str) -> int | None:
     """Returns a parameter as an integer, None if it is absent. Raises ApiError (400)."""
     text = query.get(name, "")
@@ -169,35 +160,30 @@ def _parse_number(query: Mapping[str, str], name: str) -> int | None:
         raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
 
 
-def _list_faults(query: Mapping[str, str]) -> list[Cause]:
-    """Returns the faults of a list's parameters, as ValidateListOptions words them."""
+def _match_faults(query: Mapping[str, str], *, watch: bool) -> list[Cause]:
+    """Returns the faults of resourceVersionMatch and sendInitialEvents, as ValidateListOptions words them."""
     name, faults = "resourceVersionMatch", []
-    if match := query.get(name, ""):
-        if not query.get("resourceVersion"):
-            faults.append(_forbidden_cause(name, f"{name} is forbidden unless resourceVersion is provided"))
-        if query.get("continue"):
+    sends, match, version = "sendInitialEvents" in query, query.get(name, ""), query.get("resourceVersion", "")
+    if watch:
+        if sends and match != "NotOlderThan":
+            faults.append(_forbidden_cause(name, f"sendInitialEvents requires setting {name} to NotOlderThan"))
+        if match and not sends:
+            why = f"{name} is forbidden for watch unless sendInitialEvents is provided"
+            faults.append(_forbidden_cause(name, why))
+        if match and match != "NotOlderThan":
+            faults.append(not_supported(name, match, ("NotOlderThan",)))
+        # A watch without a revision sends initial events, and gets a match by default (SetListOptionsDefaults).
+        if query.get("continue") and (match or (not sends and version in {"", "0"})):
             faults.append(_forbidden_cause(name, f"{name} is forbidden when continue is provided"))
-        if match not in {"Exact", "NotOlderThan"}:
-            faults.append(not_supported(name, match, ("Exact", "NotOlderThan", "")))
-        if match == "Exact" and query.get("resourceVersion") == "0":
-            faults.append(_forbidden_cause(name, f'{name} "exact" is forbidden for resourceVersion "0"'))
-    if "sendInitialEvents" in query:
-        faults.append(_forbidden_cause("sendInitialEvents", "sendInitialEvents is forbidden for list"))
-    return faults
-
-
-def _watch_faults(query: Mapping[str, str]) -> list[Cause]:
-    """Returns the faults of a watch's parameters, as ValidateListOptions words them."""
-    name, faults = "resourceVersionMatch", []
-    sends, match = "sendInitialEvents" in query, query.get(name, "")
-    if sends and match != "NotOlderThan":
-        faults.append(_forbidden_cause(name, f"sendInitialEvents requires setting {name} to NotOlderThan"))
-    if match and not sends:
-        faults.append(_forbidden_cause(name, f"{name} is forbidden for watch unless sendInitialEvents is provided"))
-    if match and match != "NotOlderThan":
-        faults.append(not_supported(name, match, ("NotOlderThan",)))
-    # A watch without a revision sends initial events, and gets a match by default (SetListOptionsDefaults).
-    from_nothing = not sends and query.get("resourceVersion", "") in {"", "0"}
-    if query.get("continue") and (match or from_nothing):
+        return faults
+    if match and not version:
+        faults.append(_forbidden_cause(name, f"{name} is forbidden unless resourceVersion is provided"))
+    if match and query.get("continue"):
         faults.append(_forbidden_cause(name, f"{name} is forbidden when continue is provided"))
+    if match and match not in {"Exact", "NotOlderThan"}:
+        faults.append(not_supported(name, match, ("Exact", "NotOlderThan", "")))
+    if match == "Exact" and version == "0":
+        faults.append(_forbidden_cause(name, f'{name} "exact" is forbidden for resourceVersion "0"'))
+    if sends:
+        faults.append(_forbidden_cause("sendInitialEvents", "sendInitialEvents is forbidden for list"))
     return faults

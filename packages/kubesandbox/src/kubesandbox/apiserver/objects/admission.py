@@ -1,4 +1,9 @@
-"""Admission of built-in kinds: namespace lifecycle, priorities, and the checks of the registries."""
+"""Admission: the plugins of kube-apiserver that complete or refuse an object before it is validated and stored.
+
+A plugin is a function below; to add one, write it and name it in `CREATE_PLUGINS`, `UPDATE_PLUGINS` or
+`DELETE_PLUGINS`. A plugin raises ApiError to refuse the write. Elsewhere are policies that users write
+(`policies/policy_admission`), quotas (`quotas/quota_admission`), and what a kind's registry sets (`defaults`).
+"""
 
 from __future__ import annotations
 
@@ -14,10 +19,126 @@ from kubesandbox.apiserver.status_errors import FieldFault
 from kubesandbox.apiserver.store import Store
 
 JSON = dict[str, Any]
-
+# The seconds that a pod stays on a node that is not ready.
+_STAY_S = 300
 # Namespaces that may not be deleted (immortalNamespaces of the NamespaceLifecycle plugin).
-CRD_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 IMMORTAL = frozenset({"default", "kube-system", "kube-public"})
+CRD_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
+
+
+def check_namespace(store: Store, kind: Kind, obj: JSON) -> None:
+    """NamespaceLifecycle: refuses objects in a namespace that does not exist (404) or is being deleted (403)."""
+    if not kind.namespaced:
+        return
+    name = meta(obj)["namespace"]
+    entry = store.get("namespaces", "", name)
+    if entry is None:
+        raise status_errors.not_found("namespaces", "", name)
+    if (entry.load().get("status") or {}).get("phase") == "Terminating":
+        why = f"unable to create new content in namespace {name} because it is being terminated"
+        error = status_errors.forbidden(kind.plural, kind.group, meta(obj).get("name", ""), why)
+        message = f"namespace {name} is being terminated"
+        cause = {"reason": "NamespaceTerminating", "message": message, "field": "metadata.namespace"}
+        error.details = {**(error.details or {}), "causes": [cause]}
+        raise error
+
+
+def keep_immortal_namespaces(kind: Kind, obj: JSON) -> None:
+    """NamespaceLifecycle: refuses to delete the namespaces that the cluster needs (403)."""
+    if kind.resource == "namespaces" and (name := meta(obj)["name"]) in IMMORTAL:
+        raise status_errors.forbidden("namespaces", "", name, "this namespace may not be deleted")
+
+
+def add_default_tolerations(_store: Store, kind: Kind, obj: JSON) -> None:
+    """DefaultTolerationSeconds: lets a pod stay on an unready node for five minutes."""
+    if kind.resource != "pods":
+        return
+    tolerations = list(obj["spec"].get("tolerations") or ())
+    for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"):
+        if not any(
+            toleration.get("key") in {None, "", key} and toleration.get("effect") in {None, "", "NoExecute"}
+            for toleration in tolerations
+        ):
+            tolerations.append({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": _STAY_S})
+    obj["spec"]["tolerations"] = tolerations
+
+
+def set_priority(store: Store, kind: Kind, obj: JSON) -> None:
+    """Priority: sets a pod's priority by its class, else 0. An unknown class is refused (403)."""
+    if kind.resource != "pods":
+        return
+    spec, metadata = obj["spec"], meta(obj)
+    name = spec.get("priorityClassName") or ""
+    entry = store.get("priorityclasses.scheduling.k8s.io", "", name) if name else None
+    if name and entry is None:
+        # The plugin runs before a name is generated.
+        about = metadata.get("generateName") or metadata["name"]
+        raise status_errors.forbidden("pods", "", about, f"no PriorityClass with name {name} was found")
+    priority_class = entry.load() if entry else {}
+    spec["priority"] = priority_class.get("value", 0)
+    spec.setdefault("preemptionPolicy", priority_class.get("preemptionPolicy") or "PreemptLowerPriority")
+
+
+def keep_priority(kind: Kind, new: JSON, old: JSON) -> None:
+    """Priority: keeps a pod's priority in an update that leaves it out."""
+    for key in ("priority", "preemptionPolicy") if kind.resource == "pods" else ():
+        if new["spec"].get(key) is None and (old.get("spec") or {}).get(key) is not None:
+            new["spec"][key] = old["spec"][key]
+
+
+def apply_runtime_class(store: Store, kind: Kind, obj: JSON) -> None:
+    """RuntimeClass: adds overhead, node selector and tolerations of a pod's class; a conflict is refused (403)."""
+    if kind.resource != "pods":
+        return
+    spec, metadata = obj["spec"], meta(obj)
+    name, about = spec.get("runtimeClassName") or "", metadata.get("generateName") or metadata["name"]
+    entry = store.get("runtimeclasses.node.k8s.io", "", name) if name else None
+    if name and entry is None:
+        raise status_errors.forbidden("pods", "", about, f'pod rejected: RuntimeClass "{name}" not found')
+    runtime = entry.load() if entry else {}
+    fixed = (runtime.get("overhead") or {}).get("podFixed")
+    if spec.get("overhead") is not None and spec["overhead"] != fixed:
+        why = "Pod's Overhead doesn't match RuntimeClass's defined Overhead"
+        if fixed is None:
+            why = "Pod Overhead set without corresponding RuntimeClass defined Overhead"
+        raise status_errors.forbidden("pods", "", about, f"pod rejected: {why}")
+    if fixed is not None:
+        spec["overhead"] = fixed
+    scheduling, selector = runtime.get("scheduling") or {}, spec.get("nodeSelector") or {}
+    for key, value in (scheduling.get("nodeSelector") or {}).items():
+        if selector.get(key, value) != value:
+            of_pod = f"pod.spec.nodeSelector[{key}] = {selector[key]}"
+            why = f"runtimeClass.scheduling.nodeSelector[{key}] = {value}; {of_pod}"
+            raise status_errors.forbidden("pods", "", about, f"conflict: {why}")
+        spec["nodeSelector"] = selector = {**selector, key: value}
+    tolerations = spec.get("tolerations") or []
+    if more := [toleration for toleration in scheduling.get("tolerations") or () if toleration not in tolerations]:
+        spec["tolerations"] = [*tolerations, *more]
+
+
+_PROTECTION = {
+    "persistentvolumeclaims": "kubernetes.io/pvc-protection",
+    "persistentvolumes": "kubernetes.io/pv-protection",
+}
+
+
+def protect_storage_in_use(_store: Store, kind: Kind, obj: JSON) -> None:
+    """StorageObjectInUseProtection: adds the finalizer that keeps a claim or volume while it is in use."""
+    finalizer, finalizers = _PROTECTION.get(kind.resource), meta(obj).get("finalizers") or []
+    if finalizer and finalizer not in finalizers:
+        meta(obj)["finalizers"] = [*finalizers, finalizer]
+
+
+# The plugins by operation, in the order in which they run. Each is called for every kind.
+CREATE_PLUGINS: tuple[Callable[[Store, Kind, JSON], None], ...] = (
+    check_namespace,
+    protect_storage_in_use,
+    add_default_tolerations,
+    set_priority,
+    apply_runtime_class,
+)
+UPDATE_PLUGINS: tuple[Callable[[Kind, JSON, JSON], None], ...] = (keep_priority,)
+DELETE_PLUGINS: tuple[Callable[[Kind, JSON], None], ...] = (keep_immortal_namespaces,)
 
 
 class DefinitionRules(Protocol):
@@ -38,53 +159,25 @@ class Admission:
         self.policy_status: Callable[[JSON], JSON] | None = None
 
     def before_create(self, kind: Kind, obj: JSON, now: datetime) -> None:
-        """Completes a new object. Raises ApiError 403 or 404 if its namespace does not accept it."""
-        if kind.namespaced:
-            self._check_namespace(kind, obj)
+        """Completes a new object. Raises ApiError if a plugin refuses it."""
+        for plugin in CREATE_PLUGINS:
+            plugin(self._store, kind, obj)
         if not kind.custom:
             defaults.default_new(kind.resource, obj, now)
-        if kind.resource == "pods":
-            self._set_priority(obj)
-            self._choose_runtime(obj)
         self._complete_definition(kind, obj)
 
-    def _set_priority(self, pod: JSON) -> None:
-        """Sets a pod's priority by its class (the Priority plugin), else 0. Raises ApiError 403 if it is unknown."""
-        spec, metadata = pod["spec"], meta(pod)
-        name = spec.get("priorityClassName") or ""
-        entry = self._store.get("priorityclasses.scheduling.k8s.io", "", name) if name else None
-        if name and entry is None:
-            # The plugin runs before a name is generated.
-            about = metadata.get("generateName") or metadata["name"]
-            raise status_errors.forbidden("pods", "", about, f"no PriorityClass with name {name} was found")
-        priority_class = entry.load() if entry else {}
-        spec["priority"] = priority_class.get("value", 0)
-        spec.setdefault("preemptionPolicy", priority_class.get("preemptionPolicy") or "PreemptLowerPriority")
-
-    def _choose_runtime(self, pod: JSON) -> None:
-        """Sets what a pod's RuntimeClass adds to it (the RuntimeClass plugin). Raises ApiError 403."""
-        spec, metadata = pod["spec"], meta(pod)
-        name = spec.get("runtimeClassName") or ""
-        about = metadata.get("generateName") or metadata["name"]
-        entry = self._store.get("runtimeclasses.node.k8s.io", "", name) if name else None
-        if name and entry is None:
-            raise status_errors.forbidden("pods", "", about, f'pod rejected: RuntimeClass "{name}" not found')
-        runtime = entry.load() if entry else {}
-        fixed = (runtime.get("overhead") or {}).get("podFixed")
-        if spec.get("overhead") is not None and spec["overhead"] != fixed:
-            why = "Pod's Overhead doesn't match RuntimeClass's defined Overhead"
-            if fixed is None:
-                why = "Pod Overhead set without corresponding RuntimeClass defined Overhead"
-            raise status_errors.forbidden("pods", "", about, f"pod rejected: {why}")
-        if fixed is not None:
-            spec["overhead"] = fixed
-        _apply_runtime_class(spec, runtime.get("scheduling") or {}, about)
-
     def before_update(self, kind: Kind, new: JSON, old: JSON) -> None:
-        """Completes a changed object."""
+        """Completes a changed object. Raises ApiError if a plugin refuses it."""
+        for plugin in UPDATE_PLUGINS:
+            plugin(kind, new, old)
         if not kind.custom:
             defaults.default_changed(kind.resource, new, old)
         self._complete_definition(kind, new)
+
+    def before_delete(self, kind: Kind, obj: JSON) -> None:
+        """Raises ApiError if a plugin refuses the deletion."""
+        for plugin in DELETE_PLUGINS:
+            plugin(kind, obj)
 
     def _complete_definition(self, kind: Kind, obj: JSON) -> None:
         """Fills in a definition, and adds the finalizer that keeps it until its objects are gone."""
@@ -96,12 +189,6 @@ class Admission:
             self.definitions.complete(obj)
         if kind.kind == "ValidatingAdmissionPolicy" and not kind.custom and self.policy_status is not None:
             obj["status"] = {**(obj.get("status") or {}), **self.policy_status(obj)}
-
-    def before_delete(self, kind: Kind, obj: JSON) -> None:
-        """Refuses deletions that the server never allows. Raises ApiError 403."""
-        if kind.resource == "namespaces" and meta(obj)["name"] in IMMORTAL:
-            name = meta(obj)["name"]
-            raise status_errors.forbidden("namespaces", "", name, "this namespace may not be deleted")
 
     def grace_period(self, kind: Kind, obj: JSON, requested_s: int | None) -> int:
         """Returns the seconds that an object stays after a delete: 0 except for pods on a node."""
@@ -116,34 +203,3 @@ class Admission:
     def faults(self, kind: Kind, obj: JSON, old: JSON | None) -> list[FieldFault]:
         """Returns the faults of an object by the rules of all kinds and of its own."""
         return list(validation.object_faults(kind, obj, old))
-
-    def _check_namespace(self, kind: Kind, obj: JSON) -> None:
-        """Raises ApiError if the object's namespace does not exist (404) or is being deleted (403)."""
-        name = meta(obj)["namespace"]
-        entry = self._store.get("namespaces", "", name)
-        if entry is None:
-            raise status_errors.not_found("namespaces", "", name)
-        if (entry.load().get("status") or {}).get("phase") == "Terminating":
-            why = f"unable to create new content in namespace {name} because it is being terminated"
-            error = status_errors.forbidden(kind.plural, kind.group, meta(obj).get("name", ""), why)
-            cause = {
-                "reason": "NamespaceTerminating",
-                "message": f"namespace {name} is being terminated",
-                "field": "metadata.namespace",
-            }
-            error.details = {**(error.details or {}), "causes": [cause]}
-            raise error
-
-
-def _apply_runtime_class(spec: JSON, scheduling: JSON, about: str) -> None:
-    """Adds the node selector and tolerations of a RuntimeClass to a pod. Raises ApiError 403 if they conflict."""
-    node_selector = spec.get("nodeSelector") or {}
-    for key, value in (scheduling.get("nodeSelector") or {}).items():
-        if node_selector.get(key, value) != value:
-            of_pod = f"pod.spec.nodeSelector[{key}] = {node_selector[key]}"
-            why = f"runtimeClass.scheduling.nodeSelector[{key}] = {value}; {of_pod}"
-            raise status_errors.forbidden("pods", "", about, f"conflict: {why}")
-        spec["nodeSelector"] = node_selector = {**node_selector, key: value}
-    tolerations = spec.get("tolerations") or []
-    if more := [toleration for toleration in scheduling.get("tolerations") or () if toleration not in tolerations]:
-        spec["tolerations"] = [*tolerations, *more]

@@ -12,16 +12,7 @@ from operator import itemgetter
 from typing import Any
 
 from kubesandbox.apiserver import status_errors
-from kubesandbox.apiserver.http.body import (
-    Members,
-    decode_applied,
-    has_duplicate_members,
-    media_type,
-    read_members,
-    read_object,
-    summarize_body,
-    yaml_duplicates,
-)
+from kubesandbox.apiserver.http import body
 from kubesandbox.apiserver.http.messages import Request, Target
 from kubesandbox.apiserver.http.query_parameters import WriteOptions
 from kubesandbox.apiserver.metadata import meta
@@ -42,36 +33,63 @@ class Decoding:
 
     def body(self, request: Request, kind: Kind, options: WriteOptions) -> JSON:
         """Returns the object in the body of a create or an update. Raises ApiError 400."""
-        obj = read_object(request, kind.kind)
-        _check_kind_given(kind, obj, request.body)
+        obj = body.read_object(request, kind.kind)
+        # Built-in objects take their kind from the path.
+        if kind.custom and not obj.get("kind"):
+            why = f"Object 'Kind' is missing in '{request.body.decode(errors='replace')}'"
+            raise status_errors.bad_request(
+                f"the object provided is unrecognized (must be of type {kind.kind}): {why} "
+                f"({body.summarize_body(request.body)})"
+            )
         version = (obj.get("apiVersion") or kind.api_version).rpartition("/")[2]
         why = f'{obj.get("kind") or kind.kind} in version "{version}" cannot be handled as a {kind.kind}'
         pruned, unknown = self._decode_typed(kind, obj, lambda text: status_errors.bad_request(f"{why}: {text}"))
-        duplicates = _duplicate_members(request, options, needed=bool(unknown))
-        faults = _after_decoding(unknown, duplicates) if kind.custom else _in_order_met(unknown, duplicates)
-        if options.validation != "Ignore" and media_type(request).endswith("yaml"):
-            faults += filter(None, [yaml_duplicates(request.body)])
+        members, type_ = body.Members(), body.media_type(request)
+        # Without duplicate members, their order is of use only if there are unknown fields.
+        checked = options.validation != "Ignore" and type_ in {"", "application/json"}
+        if checked and (unknown or body.has_duplicate_members(request.body)):
+            members = body.read_members(request.body)
+        # Duplicates of a custom resource are found by decoding, before unknown fields are by pruning; those of a
+        # built-in kind are reported in the order in which Go's decoder meets them.
+        met = [(0 if kind.custom else at, f'duplicate field "{path}"') for path, at in members.again.items()]
+        met += [(1 if kind.custom else members.first.get(path, 0), f'unknown field "{path}"') for path in unknown]
+        faults = [text for _, text in sorted(met, key=itemgetter(0))]
+        if options.validation != "Ignore" and type_.endswith("yaml"):
+            faults += filter(None, [body.yaml_duplicates(request.body)])
         _report_faults(request, faults, options, lambda text: status_errors.bad_request(f"{why}: {text}"))
         return pruned
 
     def patched(
-        self, request: Request, kind: Kind, new: JSON, options: WriteOptions, patch_text: str, duplicates: list[str]
+        self, request: Request, kind: Kind, new: JSON, options: WriteOptions, *, patch: str, duplicates: list[str]
     ) -> JSON:
-        """Returns the decoded result of a patch. Raises ApiError 400, or 422 that quotes `patch_text`."""
-        pruned, unknown = self._decode_typed(kind, new, lambda text: _invalid_patch(patch_text, text))
+        """Returns the decoded result of a patch. Raises ApiError 400, or 422 that quotes `patch`."""
+
+        def refuse(why: str) -> ApiError:
+            return status_errors.invalid("", "", "", [FieldError(Fault.INVALID, "patch", patch, why)])
+
+        pruned, unknown = self._decode_typed(kind, new, refuse)
         faults = [*duplicates, *(f'unknown field "{path}"' for path in unknown)]
-        _report_faults(request, faults, options, lambda text: _invalid_patch(patch_text, text))
+        _report_faults(request, faults, options, refuse)
         return pruned
 
     def applied(self, request: Request, kind: Kind, target: Target, options: WriteOptions) -> JSON:
         """Returns an applied configuration. Unknown fields are always refused, since they can have no owner."""
-        config = decode_applied(request.body)
-        if options.validation != "Ignore" and (text := yaml_duplicates(request.body)):
+        config = body.decode_applied(request.body)
+        if options.validation != "Ignore" and (text := body.yaml_duplicates(request.body)):
             why = f"error strict decoding YAML: error converting YAML to JSON: {text}"
             if options.strict:
                 raise status_errors.bad_request(why)
             request.warnings.append(f"error converting YAML to JSON: {text}")
-        _check_applied(kind, config, target.name)
+        version, name = config.get("apiVersion") or "", meta(config).get("name")
+        if (version, config.get("kind")) != (kind.api_version, kind.kind):
+            group = version if "/" in version else f"/{version}"
+            raise status_errors.bad_request(f"invalid object type: {group}, Kind={config.get('kind') or ''}")
+        if meta(config).get("managedFields") is not None:
+            raise status_errors.bad_request("metadata.managedFields must be nil")
+        if name not in {None, "", target.name}:
+            raise status_errors.bad_request(
+                f"the name of the object ({name}) does not match the name on the URL ({target.name})"
+            )
         if why := why_invalid(self._schemas.tree(kind), kind, config):
             raise ApiError(500, "", why)
         return config
@@ -124,29 +142,6 @@ def check_place(kind: Kind, namespace: str, name: str, obj: JSON) -> None:
         metadata["name"] = name
 
 
-def _check_applied(kind: Kind, config: JSON, name: str) -> None:
-    """Raises ApiError 400 if a configuration cannot be applied to the object of that name."""
-    version = config.get("apiVersion") or ""
-    if (version, config.get("kind")) != (kind.api_version, kind.kind):
-        group = version if "/" in version else f"/{version}"
-        raise status_errors.bad_request(f"invalid object type: {group}, Kind={config.get('kind') or ''}")
-    if meta(config).get("managedFields") is not None:
-        raise status_errors.bad_request("metadata.managedFields must be nil")
-    if meta(config).get("name") not in {None, "", name}:
-        raise status_errors.bad_request(
-            f"the name of the object ({meta(config)['name']}) does not match the name on the URL ({name})"
-        )
-
-
-def _check_kind_given(kind: Kind, obj: JSON, body: bytes) -> None:
-    """Raises ApiError 400 for a custom resource without a kind. Built-in objects take theirs from the path."""
-    if kind.custom and not obj.get("kind"):
-        why = f"Object 'Kind' is missing in '{body.decode(errors='replace')}'"
-        raise status_errors.bad_request(
-            f"the object provided is unrecognized (must be of type {kind.kind}): {why} ({summarize_body(body)})"
-        )
-
-
 # Group of built-in kinds -> the package of their internal types, where that is not the group's first word.
 _PACKAGES = {"": "core", "rbac.authorization.k8s.io": "rbac", "events.k8s.io": "core"}
 _REGISTERED = frozenset((kind.api_version, kind.kind) for kind in BUILTIN)
@@ -170,28 +165,6 @@ def _other_type(kind: Kind, obj: JSON, refuse: Callable[[str], ApiError]) -> Api
     return status_errors.invalid(name, kind.group, meta(obj).get("name") or "", [fault])
 
 
-def _duplicate_members(request: Request, options: WriteOptions, *, needed: bool) -> Members:
-    """Returns the members of a JSON body for strict field validation.
-
-    Where no member occurs twice, that is all there is to say, and the result is empty unless their order is `needed`.
-    """
-    if options.validation == "Ignore" or media_type(request) not in {"", "application/json"}:
-        return Members()
-    return read_members(request.body) if needed or has_duplicate_members(request.body) else Members()
-
-
-def _after_decoding(unknown: list[str], members: Members) -> list[str]:
-    """Returns duplicate fields, found by decoding, then the unknown ones of a custom resource, found by pruning."""
-    return [*(f'duplicate field "{path}"' for path in members.again), *(f'unknown field "{path}"' for path in unknown)]
-
-
-def _in_order_met(unknown: list[str], members: Members) -> list[str]:
-    """Returns unknown and duplicate fields in the order in which Go's decoder meets them."""
-    faults = [(members.first.get(path, 0), f'unknown field "{path}"') for path in unknown]
-    faults += [(place, f'duplicate field "{path}"') for path, place in members.again.items()]
-    return [text for _, text in sorted(faults, key=itemgetter(0))]
-
-
 def _report_faults(
     request: Request, faults: list[str], options: WriteOptions, refusal_: Callable[[str], ApiError]
 ) -> None:
@@ -201,7 +174,3 @@ def _report_faults(
     if options.strict:
         raise refusal_(f"strict decoding error: {', '.join(faults)}")
     request.warnings.extend(fault for fault in faults if fault not in request.warnings)
-
-
-def _invalid_patch(patch_text: str, why: str) -> ApiError:
-    return status_errors.invalid("", "", "", [FieldError(Fault.INVALID, "patch", patch_text, why)])

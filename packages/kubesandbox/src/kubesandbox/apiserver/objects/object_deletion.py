@@ -5,7 +5,7 @@ In: a request, or a kind, a name and DeleteOptions. Out: whether the object is g
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
@@ -34,7 +34,7 @@ _POLICIES = ("Foreground", "Background", "Orphan")
 _FINALIZERS = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteOptions:
     """The options of a deletion."""
 
@@ -50,7 +50,7 @@ class DeleteOptions:
 class Deleting:
     """The deleting verbs; one instance for the whole server."""
 
-    def __init__(self, store: Store, admission: Admission, reading: Reading, writing: Writing, clock: Clock) -> None:
+    def __init__(self, *, store: Store, admission: Admission, reading: Reading, writing: Writing, clock: Clock) -> None:
         self._store, self._admission = store, admission
         self._reading, self._writing, self._clock = reading, writing, clock
 
@@ -86,9 +86,30 @@ class Deleting:
         for _ in range(RETRIES):
             entry = await self._reading.known(lambda: self._reading.entry(kind, namespace, name))
             obj = entry.load()
-            _check_preconditions(kind, name, obj, options)
+            uid, version, why = meta(obj).get("uid"), meta(obj).get("resourceVersion"), ""
+            if options.uid and options.uid != uid:
+                why = f"the UID in the precondition ({options.uid}) does not match the UID in record ({uid}). The "
+                why += "object might have been deleted and then recreated"
+            elif options.resource_version and options.resource_version != version:
+                why = f"the ResourceVersion in the precondition ({options.resource_version}) does not match the "
+                why += f"ResourceVersion in record ({version}). The object might have been modified"
+            if why:  # the real server names the kind here, not the resource
+                raise status_errors.conflict(kind.kind, kind.group, name, why)
             self._admission.before_delete(kind, obj)
-            self._admit_deletion(kind, namespace, name, obj, options)
+            request, policies = options.request, self._writing.policies
+            if request is not None and request.user is not None and policies is not None:
+                write = Write(
+                    operation="DELETE",
+                    kind=kind,
+                    namespace=namespace,
+                    name="" if options.collection else name,
+                    user=request.user,
+                    obj=None,
+                    old=from_stored(kind, obj),
+                    dry_run=options.dry_run,
+                    options={"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"},
+                )
+                policies(write, request.warnings, request.annotations)
             marked = self._marked_for_deletion(kind, obj, options)
             if options.dry_run:
                 return marked is None, entry
@@ -97,70 +118,36 @@ class Deleting:
                     return True, await self._writing.remove(kind, entry, obj)
                 if is_same_state(marked, entry.load()):
                     return False, entry
-                return False, await self._writing.put(kind, namespace, name, marked, entry.rv)
+                return False, await self._writing.put(kind, marked, expected=entry.rv)
             except Conflict:
                 continue
         raise status_errors.conflict(kind.plural, kind.group, name)
 
-    def _admit_deletion(self, kind: Kind, namespace: str, name: str, obj: JSON, options: DeleteOptions) -> None:
-        """Lets admission policies judge a deletion by a user. Raises ApiError."""
-        request, policies = options.request, self._writing.policies
-        if request is None or request.user is None or policies is None:
-            return
-        shown_object = from_stored(kind, obj)
-        body = {"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"}
-        write = Write(
-            "DELETE",
-            kind,
-            namespace,
-            "" if options.collection else name,
-            request.user,
-            None,
-            shown_object,
-            dry_run=options.dry_run,
-            options=body,
-        )
-        policies(write, request.warnings, request.annotations)
-
     def _marked_for_deletion(self, kind: Kind, obj: JSON, options: DeleteOptions) -> JSON | None:
         """Returns the object marked for deletion, or None if it can be removed at once."""
-        finalizers = _with_policy(obj, options.policy)
+        metadata = meta(obj)
+        finalizers = list(metadata.pop("finalizers", None) or ())
+        if options.policy:
+            # The finalizer of the propagation policy takes the place of those of other policies.
+            finalizer = _FINALIZERS.get(options.policy)
+            finalizers = [name for name in finalizers if name == finalizer or name not in _FINALIZERS.values()]
+            finalizers += [finalizer] if finalizer and finalizer not in finalizers else []
+        if finalizers:
+            metadata["finalizers"] = finalizers
         grace_s = self._admission.grace_period(kind, obj, options.grace_s)
         content = kind.resource == "namespaces" and (obj.get("spec") or {}).get("finalizers")
         if not finalizers and not grace_s and not content:
             return None
-        self._set_deletion_time(meta(obj), grace_s)
+        is_marked, set_s = "deletionTimestamp" in metadata, int(metadata.get("deletionGracePeriodSeconds") or 0)
+        if not is_marked or grace_s < set_s:
+            # Marking for deletion counts as a change of the desired state (BeforeDelete in registry/rest/delete.go).
+            if not is_marked and "generation" in metadata:
+                metadata["generation"] += 1
+            metadata["deletionTimestamp"] = rfc3339(self._clock.now() + timedelta(seconds=grace_s))
+            metadata["deletionGracePeriodSeconds"] = grace_s
         if kind.resource == "namespaces":
             obj["status"] = {**(obj.get("status") or {}), "phase": "Terminating"}
         return obj
-
-    def _set_deletion_time(self, metadata: JSON, grace_s: int) -> None:
-        """Sets deletionTimestamp and grace period (seconds), unless those set are as early."""
-        if "deletionTimestamp" in metadata and grace_s >= int(metadata.get("deletionGracePeriodSeconds") or 0):
-            return
-        # Marking for deletion counts as a change of the desired state (BeforeDelete in registry/rest/delete.go).
-        if "deletionTimestamp" not in metadata and "generation" in metadata:
-            metadata["generation"] += 1
-        metadata["deletionTimestamp"] = rfc3339(self._clock.now() + timedelta(seconds=grace_s))
-        metadata["deletionGracePeriodSeconds"] = grace_s
-
-
-def _with_policy(obj: JSON, policy: str) -> list[str]:
-    """Sets the finalizer of a propagation policy, removes those of others, and returns the object's finalizers."""
-    metadata = meta(obj)
-    finalizers = list(metadata.get("finalizers") or ())
-    if policy:
-        policy_finalizer = _FINALIZERS.get(policy)
-        finalizers = [
-            finalizer
-            for finalizer in finalizers
-            if finalizer == policy_finalizer or finalizer not in _FINALIZERS.values()
-        ]
-        finalizers += [policy_finalizer] if policy_finalizer and policy_finalizer not in finalizers else []
-    metadata.pop("finalizers", None)
-    if finalizers:
-        metadata["finalizers"] = finalizers
-    return finalizers
 
 
 def read_options(request: Request) -> DeleteOptions:
@@ -180,44 +167,24 @@ def options_of(body: JSON, query: Mapping[str, str] | None = None) -> DeleteOpti
     query = query or {}
     policy = body.get("propagationPolicy") or query.get("propagationPolicy", "")
     orphans, dry_run = body.get("orphanDependents"), body.get("dryRun") or [*filter(None, [query.get("dryRun")])]
-    if faults := [*_policy_faults(policy, orphans), *dry_run_faults(dry_run)]:
+    faults = []
+    if policy and orphans is not None:
+        text = f'Invalid value: "{policy}": orphanDependents and deletionPropagation cannot be both set'
+        faults.append(status_errors.Cause("FieldValueInvalid", text, "propagationPolicy"))
+    if policy and policy not in _POLICIES:
+        faults.append(not_supported("propagationPolicy", policy, (*_POLICIES, "nil")))
+    if faults := [*faults, *dry_run_faults(dry_run)]:
         raise invalid_options("DeleteOptions", faults)
     if not policy and orphans is not None:
         policy = "Orphan" if orphans else "Background"
-    grace_s = body.get("gracePeriodSeconds", _int_or_none(query.get("gracePeriodSeconds")))
+    grace_text = query.get("gracePeriodSeconds") or ""
+    grace_s = body.get("gracePeriodSeconds", int(grace_text) if grace_text.lstrip("-").isdigit() else None)
     preconditions = body.get("preconditions") or {}
     return DeleteOptions(
-        policy,
+        policy=policy,
         # A negative grace period becomes 1 s, the minimum (registry/rest/delete.go).
-        1 if grace_s is not None and grace_s < 0 else grace_s,
-        preconditions.get("uid") or "",
-        preconditions.get("resourceVersion") or "",
-        bool(dry_run),
+        grace_s=1 if grace_s is not None and grace_s < 0 else grace_s,
+        uid=preconditions.get("uid") or "",
+        resource_version=preconditions.get("resourceVersion") or "",
+        dry_run=bool(dry_run),
     )
-
-
-def _policy_faults(policy: str, orphans: bool | None) -> Iterator[status_errors.Cause]:
-    """Yields what is wrong with propagationPolicy and orphanDependents."""
-    if policy and orphans is not None:
-        text = f'Invalid value: "{policy}": orphanDependents and deletionPropagation cannot be both set'
-        yield status_errors.Cause("FieldValueInvalid", text, "propagationPolicy")
-    if policy and policy not in _POLICIES:
-        yield not_supported("propagationPolicy", policy, (*_POLICIES, "nil"))
-
-
-def _check_preconditions(kind: Kind, name: str, obj: JSON, options: DeleteOptions) -> None:
-    """Raises ApiError 409 if the object has another uid or resourceVersion than the request demands."""
-    uid, version = meta(obj).get("uid"), meta(obj).get("resourceVersion")
-    why = ""
-    if options.uid and options.uid != uid:
-        why = f"the UID in the precondition ({options.uid}) does not match the UID in record ({uid}). The object might "
-        why += "have been deleted and then recreated"
-    elif options.resource_version and options.resource_version != version:
-        why = f"the ResourceVersion in the precondition ({options.resource_version}) does not match the "
-        why += f"ResourceVersion in record ({version}). The object might have been modified"
-    if why:  # the real server names the kind here, not the resource
-        raise status_errors.conflict(kind.kind, kind.group, name, why)
-
-
-def _int_or_none(value: str | None) -> int | None:
-    return int(value) if value and value.lstrip("-").isdigit() else None

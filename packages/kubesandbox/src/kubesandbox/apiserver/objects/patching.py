@@ -17,12 +17,12 @@ from kubesandbox.apiserver import status_errors
 from kubesandbox.apiserver.http.body import PATCH_TYPES, go_type, media_type, read_members
 from kubesandbox.apiserver.http.go_syntax import json_error
 from kubesandbox.apiserver.http.messages import Request, Response, Target
-from kubesandbox.apiserver.http.query_parameters import WriteOptions, write_options
+from kubesandbox.apiserver.http.query_parameters import write_options
 from kubesandbox.apiserver.metadata import meta
 from kubesandbox.apiserver.objects.decoding import Decoding, check_named, check_place
 from kubesandbox.apiserver.objects.reading import Reading
 from kubesandbox.apiserver.objects.schemas import Schemas
-from kubesandbox.apiserver.objects.writing import Change, Writing, parse_revision
+from kubesandbox.apiserver.objects.writing import Writing, parse_revision
 from kubesandbox.apiserver.patch.apply import apply_patch
 from kubesandbox.apiserver.patch.json import apply_json_patch, merge_patch
 from kubesandbox.apiserver.patch.strategic import strategic_merge
@@ -37,7 +37,9 @@ _JSON_PATCH, _MERGE, _STRATEGIC, _APPLY = PATCH_TYPES
 class Patching:
     """The patch verb; one instance for the whole server."""
 
-    def __init__(self, schemas: Schemas, decoding: Decoding, reading: Reading, writing: Writing, clock: Clock) -> None:
+    def __init__(
+        self, *, schemas: Schemas, decoding: Decoding, reading: Reading, writing: Writing, clock: Clock
+    ) -> None:
         self._schemas, self._decoding = schemas, decoding
         self._reading, self._writing, self._clock = reading, writing, clock
         # Set by the server: creating by apply needs the right to create.
@@ -54,14 +56,17 @@ class Patching:
         if type_ == _APPLY:
             return await self._serve_apply(request, target, kind)
         options = write_options(request, "PatchOptions")
-        compute = self._change_for(request, target, kind, options, _read_patch(request, type_))
-        entry = await self._writing.change(kind, target, compute, options)
-        return self._reading.answer(request, kind, entry)
-
-    def _change_for(self, request: Request, target: Target, kind: Kind, options: WriteOptions, patch: Any) -> Change:
-        """Returns the function that computes the patched object from the stored one."""
-        type_ = media_type(request)
-        duplicates = _duplicate_fields(request, type_)
+        try:
+            patch = orjson.loads(request.body)
+        except orjson.JSONDecodeError as error:
+            # In the words of Go's decoder.
+            why = json_error(request.body) or str(error)
+            raise status_errors.bad_request(why if type_ == _STRATEGIC else f"error decoding patch: {why}") from None
+        if type_ == _MERGE and not isinstance(patch, dict):
+            why = f"json: cannot unmarshal {go_type(patch)} into Go value of type map[string]interface {{}}"
+            raise status_errors.bad_request(f"error decoding patch: {why}")
+        prefix = "json patch " if type_ == _JSON_PATCH else ""
+        duplicates = [f'{prefix}duplicate field "{path}"' for path in read_members(request.body).again]
 
         def compute_new(old: JSON) -> JSON:
             """Returns the stored object with the patch applied and decoded. Raises ApiError 400 or 422."""
@@ -69,12 +74,13 @@ class Patching:
             if not isinstance(new, dict):
                 raise status_errors.bad_request("the patch does not leave an object")
             patch_text = go_plain(patch) if type_ == _STRATEGIC else orjson.dumps(new).decode()
-            decoded = self._decoding.patched(request, kind, new, options, patch_text, duplicates)
+            decoded = self._decoding.patched(request, kind, new, options, patch=patch_text, duplicates=duplicates)
             check_named(decoded, target.name)
             check_place(kind, target.namespace, target.name, decoded)
             return decoded
 
-        return compute_new
+        entry = await self._writing.change(kind, target, compute_new, options)
+        return self._reading.answer(request, kind, entry)
 
     def _patch_object(self, kind: Kind, old: JSON, type_: str, patch: Any) -> Any:
         """Returns `old` with a patch of the content type `type_` applied. Raises ApiError."""
@@ -100,30 +106,12 @@ class Patching:
         config = self._decoding.applied(request, kind, target, options)
         has_name = bool(meta(config).get("name"))
         check_place(kind, target.namespace, target.name, config)
-        compute = self._apply_function(target, kind, config, options)
-        if self._writing.exists(kind, target):
-            revision = parse_revision(meta(config).get("resourceVersion"))
-            entry = await self._writing.change(
-                kind, target, compute, options, expected_revision=revision, applying=True
-            )
-            return self._reading.answer(request, kind, entry)
-        _check_new(kind, target, config, has_name=has_name)
-        if self.authorize is not None:
-            # With the name, unlike a POST: a rule with resourceNames can allow it.
-            self.authorize(request, replace(target, verb="create", subresource=""))
-        entry = await self._writing.create_applied(kind, target.namespace, compute(None), options)
-        return self._reading.answer(request, kind, entry, 201)
-
-    def _apply_function(
-        self, target: Target, kind: Kind, config: JSON, options: WriteOptions
-    ) -> Callable[[JSON | None], JSON]:
-        """Returns the function that applies `config` to the live object, or to None for a new one."""
 
         def stored_form(obj: JSON) -> JSON:
             return self._decoding.stored_form(kind, obj)
 
-        def compute_applied(live: JSON | None) -> JSON:
-            """Returns the live object with the configuration applied. Raises ApiError 409 for conflicts."""
+        def compute(live: JSON | None) -> JSON:
+            """Returns the live object (None for a new one) with the configuration applied. Raises ApiError 409."""
             applied = apply_patch(
                 self._schemas.tree(kind),
                 kind,
@@ -138,31 +126,18 @@ class Patching:
             )
             return stored_form(applied)
 
-        return compute_applied
-
-
-def _check_new(kind: Kind, target: Target, config: JSON, *, has_name: bool) -> None:
-    """Refuses to create by apply an object without a name or with a uid. Raises ApiError."""
-    check_named(config if has_name else {}, target.name)
-    if uid := meta(config).get("uid"):
-        why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
-        raise status_errors.conflict(kind.plural, kind.group, target.name, why)
-
-
-def _read_patch(request: Request, type_: str) -> Any:
-    """Returns the JSON of a patch. Raises ApiError 400 in the words of Go's decoder."""
-    try:
-        patch = orjson.loads(request.body)
-    except orjson.JSONDecodeError as error:
-        why = json_error(request.body) or str(error)
-        raise status_errors.bad_request(why if type_ == _STRATEGIC else f"error decoding patch: {why}") from None
-    if type_ == _MERGE and not isinstance(patch, dict):
-        why = f"json: cannot unmarshal {go_type(patch)} into Go value of type map[string]interface {{}}"
-        raise status_errors.bad_request(f"error decoding patch: {why}")
-    return patch
-
-
-def _duplicate_fields(request: Request, type_: str) -> list[str]:
-    """Returns the duplicate fields of a patch's text, as errors and warnings name them."""
-    prefix = "json patch " if type_ == _JSON_PATCH else ""
-    return [f'{prefix}duplicate field "{path}"' for path in read_members(request.body).again]
+        if self._writing.exists(kind, target):
+            revision = parse_revision(meta(config).get("resourceVersion"))
+            entry = await self._writing.change(
+                kind, target, compute, options, expected_revision=revision, applying=True
+            )
+            return self._reading.answer(request, kind, entry)
+        check_named(config if has_name else {}, target.name)
+        if uid := meta(config).get("uid"):
+            why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+            raise status_errors.conflict(kind.plural, kind.group, target.name, why)
+        if self.authorize is not None:
+            # With the name, unlike a POST: a rule with resourceNames can allow it.
+            self.authorize(request, replace(target, verb="create", subresource=""))
+        entry = await self._writing.create_applied(kind, compute(None), options)
+        return self._reading.answer(request, kind, entry, 201)

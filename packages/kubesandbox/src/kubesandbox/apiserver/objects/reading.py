@@ -1,7 +1,8 @@
 """The verbs get, list and watch: stored objects in the representation that a client accepts.
 
 In: a `Request`, its parsed path, and the `Kind`. Out: a `Response`; for a watch, a streaming one. Objects are sent as
-their stored bytes where possible.
+their stored bytes where possible, else as table rows or metadata (`Renderer`). The continue token of a list is the
+position and revision at which it goes on; clients must not interpret it, and it is validated like any input.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ class Reading:
     def answer_many(self, request: Request, kind: Kind, entries: list[Entry], metadata: JSON) -> Response:
         """Returns the response with a list of stored objects, in the representation that the client accepts."""
         accepted = negotiate(request.header("accept"))
-        raw = self._renderer.many(kind, entries, metadata, accepted, request.query.get("includeObject", ""))
+        raw = self._renderer.many(kind, entries, metadata, accepted, include=request.query.get("includeObject", ""))
         return _object_response(raw, 200, as_yaml=accepted.as_yaml)
 
     def _listed_entries(self, kind: Kind, namespace: str, options: ListOptions) -> tuple[int, Entries]:
@@ -128,11 +129,15 @@ class Reading:
         if target.name:
             fields = ",".join(filter(None, (fields, f"metadata.name={target.name}")))
         include = request.query.get("includeObject", "")
+        # None begins with the existing objects.
+        since = options.resource_version or None
+        if "sendInitialEvents" in request.query:
+            since = None if options.initial_events else (since or self._store.rv)
         watch = Watch(
             kind=kind,
             namespace=target.namespace,
             selector=parse_selector(kind, options.label_selector, fields),
-            since=self._watched_since(request, options),
+            since=since,
             bookmarks=options.bookmarks,
             initial_bookmark=options.initial_events and options.bookmarks,
             timeout_s=options.timeout_s or DEFAULT_TIMEOUT_S,
@@ -145,13 +150,6 @@ class Reading:
             columns=accepted.form is Form.TABLE,
         )
         return Response(stream=self._run_watcher(Watcher(self._store, watch, self._clock.monotonic)))
-
-    def _watched_since(self, request: Request, options: ListOptions) -> int | None:
-        """Returns the revision that a watch begins after, or None to begin with the existing objects."""
-        since = options.resource_version or None
-        if "sendInitialEvents" not in request.query:
-            return since
-        return None if options.initial_events else (since or self._store.rv)
 
     async def _run_watcher(self, watcher: Watcher) -> AsyncIterator[bytes]:
         """Yields the chunks of a watch, which `stop_watches` can end meanwhile."""
@@ -204,7 +202,11 @@ def read_token(token: str) -> tuple[int, str]:
     except (binascii.Error, ValueError):
         at = len(token) - len(_BASE64.sub("", token, count=1))
         raise _invalid_token(f"illegal base64 data at input byte {at}") from None
-    value = _parse_token(text)
+    try:
+        parsed = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise _invalid_token(json_error(text) or str(error)) from None
+    value: JSON = parsed if isinstance(parsed, dict) else {}
     if value.get("v") != _VERSION:
         raise _invalid_token(f"server does not recognize this encoded version {value.get('v') or ''}")
     if not isinstance(value.get("rv"), int) or not value["rv"]:
@@ -213,15 +215,6 @@ def read_token(token: str) -> tuple[int, str]:
     if not isinstance(start, str) or not start:
         raise _invalid_token(f"encoded start key empty (version {_VERSION})")
     return value["rv"], start.rstrip("\u0000")
-
-
-def _parse_token(text: bytes) -> JSON:
-    """Returns the content of a decoded continue token. Raises ApiError (400) if it is not JSON."""
-    try:
-        value = orjson.loads(text)
-    except orjson.JSONDecodeError as error:
-        raise _invalid_token(json_error(text) or str(error)) from None
-    return value if isinstance(value, dict) else {}
 
 
 def _invalid_token(why: str) -> status_errors.ApiError:
@@ -238,18 +231,20 @@ class Renderer:
     def one(self, kind: Kind, entry: Entry, accepted: Accepted, include: str) -> bytes:
         """Returns the body for one object."""
         if accepted.form is Form.TABLE:
-            return self._render_table(kind, [entry], _list_meta(entry), accepted.version, include)
+            return self._render_table(kind, [entry], None, version=accepted.version, include=include)
         if accepted.form is Form.PARTIAL:
             return orjson.dumps(_partial_metadata(entry.load(), accepted.version))
         if accepted.form is Form.PARTIAL_LIST:
-            raise _no_list(kind)
+            if kind.custom:  # as k8s.io/apimachinery's Unstructured says
+                raise ApiError(500, "", "content is not a list")
+            raise status_errors.another_number_accepted(accepted.form.value, f"not a list ({_go_type(kind)})")
         return self.raw(kind, entry)
 
-    def many(self, kind: Kind, entries: list[Entry], metadata: JSON, accepted: Accepted, include: str) -> bytes:
+    def many(self, kind: Kind, entries: list[Entry], metadata: JSON, accepted: Accepted, *, include: str) -> bytes:
         """Returns the body for a list."""
         version = accepted.version
         if accepted.form is Form.TABLE:
-            return self._render_table(kind, entries, metadata, version, include)
+            return self._render_table(kind, entries, metadata, version=version, include=include)
         if accepted.form is Form.PARTIAL:
             raise status_errors.another_number_accepted(accepted.form.value, f"a list ({_go_type(kind)}List)")
         if accepted.form is Form.PARTIAL_LIST:
@@ -266,7 +261,7 @@ class Renderer:
             return lambda entry, _: self.one(kind, entry, accepted, include)
         _check_included(include)
         return lambda entry, first: self._render_table(
-            kind, [entry], _list_meta(entry), accepted.version, include, columns=first
+            kind, [entry], None, version=accepted.version, include=include, columns=first
         )
 
     def raw(self, kind: Kind, entry: Entry) -> bytes:
@@ -283,9 +278,16 @@ class Renderer:
         return cached
 
     def _render_table(
-        self, kind: Kind, entries: list[Entry], metadata: JSON, version: str, include: str, *, columns: bool = True
+        self,
+        kind: Kind,
+        entries: list[Entry],
+        metadata: JSON | None,
+        *,
+        version: str,
+        include: str,
+        columns: bool = True,
     ) -> bytes:
-        """Returns a Table; `include` is how much of each object its rows have."""
+        """Returns a Table; `include` is how much of each object its rows have, `metadata` None that of the object."""
         _check_included(include)
         now = self._clock.now()
         rows = []
@@ -294,6 +296,7 @@ class Renderer:
             # By default a row carries metadata only (includeObject=Metadata).
             row_object = None if include == "None" else obj if include == "Object" else _partial_metadata(obj, version)
             rows.append({"cells": self._tables.cells(kind, obj, now), "object": row_object})
+        metadata = {"resourceVersion": str(entries[0].rv)} if metadata is None else metadata
         head = {"kind": "Table", "apiVersion": f"meta.k8s.io/{version}", "metadata": metadata}
         definitions = self._tables.columns(kind) if columns else None
         return orjson.dumps({**head, "columnDefinitions": definitions, "rows": rows})
@@ -306,12 +309,6 @@ def _check_included(include: str) -> None:
     if include not in _INCLUDED:
         why = f"includeObject: Invalid value: \"{include}\": must be 'Metadata', 'Object', 'None', or empty"
         raise status_errors.bad_request(f"Unable to convert to Table as requested: {why}")
-
-
-def _no_list(kind: Kind) -> ApiError:
-    if kind.custom:  # as k8s.io/apimachinery's Unstructured says
-        return ApiError(500, "", "content is not a list")
-    return status_errors.another_number_accepted(Form.PARTIAL_LIST.value, f"not a list ({_go_type(kind)})")
 
 
 def _go_type(kind: Kind) -> str:
@@ -331,7 +328,3 @@ def render_unstored(response: Response, accepted: Accepted) -> Response:
 
 def _partial_metadata(obj: JSON, version: str) -> JSON:
     return {"kind": "PartialObjectMetadata", "apiVersion": f"meta.k8s.io/{version}", "metadata": obj["metadata"]}
-
-
-def _list_meta(entry: Entry) -> JSON:
-    return {"resourceVersion": str(entry.rv)}

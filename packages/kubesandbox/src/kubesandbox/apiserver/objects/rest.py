@@ -29,29 +29,35 @@ class Rest:
     """The generic handlers; one instance for the whole server."""
 
     def __init__(
-        self, store: Store, kinds: KindTable, schemas: Schemas, admission: Admission, renderer: Renderer, clock: Clock
+        self,
+        *,
+        store: Store,
+        kinds: KindTable,
+        schemas: Schemas,
+        admission: Admission,
+        renderer: Renderer,
+        clock: Clock,
     ) -> None:
         self.store = store
         self.kinds = kinds
         self.decoding = decoding = Decoding(schemas)
-        self.reading = Reading(store, schemas, renderer, clock)
-        self.writing = Writing(store, schemas, admission, decoding, self.reading, clock)
-        self.patching = Patching(schemas, decoding, self.reading, self.writing, clock)
-        self.deleting = Deleting(store, admission, self.reading, self.writing, clock)
-
-    @property
-    def verbs(self) -> Mapping[str, Handler]:
-        """The handlers by verb."""
-        return {
-            "get": self.reading.get,
-            "list": self.reading.list_,
-            "watch": self.reading.watch,
-            "create": self.writing.create,
-            "update": self.writing.update,
+        self.reading = reading = Reading(store, schemas, renderer, clock)
+        self.writing = writing = Writing(
+            store=store, schemas=schemas, admission=admission, decoding=decoding, reading=reading, clock=clock
+        )
+        self.patching = Patching(schemas=schemas, decoding=decoding, reading=reading, writing=writing, clock=clock)
+        self.deleting = Deleting(store=store, admission=admission, reading=reading, writing=writing, clock=clock)
+        self.verbs: Mapping[str, Handler] = {
+            "get": reading.get,
+            "list": reading.list_,
+            "watch": reading.watch,
+            "create": writing.create,
+            "update": writing.update,
             "patch": self.patching.patch,
             "delete": self.deleting.delete,
             "deletecollection": self.deleting.delete_collection,
         }
+        """The handlers by verb."""
 
     def entry(self, kind: Kind, namespace: str, name: str) -> Entry:
         """Returns the stored object. Raises ApiError 404."""

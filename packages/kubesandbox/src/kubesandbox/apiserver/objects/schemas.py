@@ -1,6 +1,10 @@
-"""The schemas of kinds for the handlers, compiled once and cached.
+"""The schemas of kinds for the handlers, compiled once and cached, and conversions of custom resources by webhooks.
 
-A kind without a schema (a custom one whose definition has none) accepts any object.
+A kind without a schema (a custom one whose definition has none) accepts any object. Custom resources with a conversion
+webhook are stored in one version and served in each. Reading is synchronous and a webhook is not: a reader that meets
+an object which is not converted yet raises `Unconverted`; `repeat_converted` waits for the webhook and starts over. A
+converted object is cached beside its stored entry, which is immutable, so a webhook is called once for each revision,
+version and definition. A changed definition makes new `Kind`s, which empties the cache.
 """
 
 from __future__ import annotations
@@ -52,18 +56,14 @@ class Schemas:
     def decode(self, kind: Kind, obj: JSON) -> tuple[JSON, list[str]]:
         """Returns `obj` without unknown fields, and their paths. Raises DecodeError."""
         if kind.custom:
-            return self._decode_custom(kind, obj)
+            custom = self.schema_of(kind)
+            if custom is None:
+                return obj, []
+            coerced, unknown = custom.coerce(obj)
+            pruned, dropped = custom.prune(coerced)
+            return custom.drop_nulls(pruned), [*unknown, *dropped]
         schema = builtin_schema(kind.group, kind.version, kind.kind)
         return schema.decode(obj) if schema else (obj, [])
-
-    def _decode_custom(self, kind: Kind, obj: JSON) -> tuple[JSON, list[str]]:
-        """Returns a custom resource without unknown fields, and their paths. Raises DecodeError."""
-        schema = self.schema_of(kind)
-        if schema is None:
-            return obj, []
-        coerced, unknown = schema.coerce(obj)
-        pruned, dropped = schema.prune(coerced)
-        return schema.drop_nulls(pruned), [*unknown, *dropped]
 
     def default(self, kind: Kind, obj: JSON) -> JSON:
         """Returns `obj` with the defaults of its custom schema or of its built-in type."""
@@ -87,7 +87,12 @@ class Schemas:
         if schema is None or not schema.has_defaults:
             return entry
         if schema not in entry.cache:
-            entry.cache[schema] = _with_defaults(kind, schema, entry)
+            stored = entry.load()
+            obj = schema.default(stored)
+            entry.cache[schema] = entry
+            if obj != stored:
+                entry.cache[schema] = Entry(entry.resource, entry.key, entry.rv, encoder_of(kind)(obj))
+                entry.cache[schema].cache[COMPLETED] = True
         completed: Entry = entry.cache[schema]
         return completed
 
@@ -125,17 +130,6 @@ class Schemas:
         """Returns the faults of a custom resource by its schema, with transition rules if there is an old object."""
         schema = self.schema_of(kind) if kind.custom else None
         return [*schema.validate(obj, old), *scale_faults(kind, obj)] if schema else []
-
-
-def _with_defaults(kind: Kind, schema: Schema, entry: Entry) -> Entry:
-    """Returns the entry with the defaults of its schema; the same entry if it has them."""
-    stored = entry.load()
-    completed = schema.default(stored)
-    if completed == stored:
-        return entry
-    completed_entry = Entry(entry.resource, entry.key, entry.rv, encoder_of(kind)(completed))
-    completed_entry.cache[COMPLETED] = True
-    return completed_entry
 
 
 def _compile_version(crd: JSON, name: str) -> Schema | None:

@@ -1,4 +1,8 @@
-"""Label and field selectors: text in, a test on stored entries out; a bad selector is a 400 in the server's words."""
+"""Label and field selectors: text in, a test on stored entries out; a bad selector is a 400 in the server's words.
+
+Label selectors are read by the grammar of k8s.io/apimachinery/pkg/labels, so that no selector which a real server
+refuses selects everything.
+"""
 
 from __future__ import annotations
 
@@ -61,32 +65,20 @@ _ABSENT = {
 def parse_fields(kind: Kind, text: str) -> tuple[FieldTerm, ...]:
     """Parses `metadata.name=x,status.phase!=Running`. Raises ApiError 400, also for an unsupported field."""
     terms = []
-    for part in filter(None, _split_unescaped(text)):
+    # A backslash escapes commas in field selectors (k8s.io/apimachinery/pkg/fields).
+    for part in filter(None, re.split(r"(?<!\\),", text)):
         operator = next((op for op in ("!=", "==", "=") if op in part), "")
         if not operator:
             raise bad_request(f"invalid selector: '{text}'; can't understand '{part}'")
         path, _, value = part.partition(operator)
         path = path.strip()
         if path not in _ALWAYS and path not in kind.fields:
-            raise bad_request(_unsupported_text(kind, path))
-        terms.append(FieldTerm(path, _unescape(value), equal=operator != "!="))
+            # The real server's message depends on whether the kind has a field label conversion function of its own.
+            if kind.custom or kind.fields:
+                raise bad_request(f"field label not supported: {path}")
+            raise bad_request(f'"{path}" is not a known field selector: only "metadata.name", "metadata.namespace"')
+        terms.append(FieldTerm(path, re.sub(r"\\([\\,=])", r"\1", value), equal=operator != "!="))
     return tuple(terms)
-
-
-def _unsupported_text(kind: Kind, path: str) -> str:
-    # The real server's message depends on whether the kind has a field label conversion function of its own.
-    if kind.custom or kind.fields:
-        return f"field label not supported: {path}"
-    return f'"{path}" is not a known field selector: only "metadata.name", "metadata.namespace"'
-
-
-def _split_unescaped(text: str) -> list[str]:
-    # A backslash escapes commas in field selectors (k8s.io/apimachinery/pkg/fields).
-    return re.split(r"(?<!\\),", text)
-
-
-def _unescape(text: str) -> str:
-    return re.sub(r"\\([\\,=])", r"\1", text)
 
 
 def field_value(entry: Entry, path: str) -> str:
@@ -98,7 +90,18 @@ def field_value(entry: Entry, path: str) -> str:
     fields: dict[str, str] | None = entry.cache.get("fields")
     if fields is None or path not in fields:
         fields = entry.cache.setdefault("fields", {})
-        fields[path] = _field_value(entry.load(), path)
+        obj = entry.load()
+        if special := _SPECIAL.get(path):
+            value = special(obj)
+        else:
+            value = obj
+            # Events are stored in the form of core/v1, whichever group they are requested from.
+            for part in path.replace("regarding.", "involvedObject.").split("."):
+                value = value.get(part) if isinstance(value, dict) else None
+        if value is None:
+            fields[path] = _ABSENT.get(path, "")
+        else:
+            fields[path] = str(value).lower() if isinstance(value, bool) else str(value)
     return fields[path]
 
 
@@ -110,20 +113,6 @@ _SPECIAL: dict[str, Callable[[JSON], Any]] = {
     "reportingController": lambda obj: obj.get("reportingController") or obj.get("reportingComponent"),
     "status.successful": lambda obj: (obj.get("status") or {}).get("succeeded"),
 }
-
-
-def _field_value(obj: JSON, path: str) -> str:
-    """Returns the field at `path` as a field selector compares it: text, "" if it is absent."""
-    if special := _SPECIAL.get(path):
-        value = special(obj)
-    else:
-        value = obj
-        # Events are stored in the form of core/v1, whichever group they are requested from.
-        for part in path.replace("regarding.", "involvedObject.").split("."):
-            value = value.get(part) if isinstance(value, dict) else None
-    if value is None:
-        return _ABSENT.get(path, "")
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 _TOKEN = re.compile(r"\s*(==|!=|=|>|<|!|,|\(|\)|[^\s=!<>(),]+)")
@@ -212,19 +201,23 @@ def _parse_requirement(tokens: _Tokens) -> Requirement:
     if token not in _OPERATORS:
         raise _Unparsable(f"found '{token}', expected: in, notin, =, ==, !=, gt, lt")
     operator = _OPERATORS[token]
-    values = _parse_value_list(tokens) if operator in {"in", "notin"} else (_parse_exact_value(tokens),)
-    _check_values(key, operator, values)
+    values: tuple[str, ...] = ("",)
+    if operator in {"in", "notin"}:
+        values = _parse_value_list(tokens)
+    elif tokens.peek() not in {"", ","}:
+        values = (tokens.next(),)
+        if values[0] in _SYMBOLS:
+            raise _Unparsable(f"found '{values[0]}', expected: identifier")
+    whys = []
+    for index, value in enumerate(values):
+        if operator in {"gt", "lt"} and not _INTEGER.fullmatch(value):
+            why = "for 'Gt', 'Lt' operators, the value must be an integer"
+            whys.append(f'values[{index}]: Invalid value: "{value}": {why}')
+        faults = object_meta.label_faults({"k": value}, "")
+        whys += [f'values[{index}][{key}]: Invalid value: "{value}": {fault.detail}' for fault in faults]
+    if whys:
+        raise _Unparsable(whys[0] if len(whys) == 1 else f"[{', '.join(whys)}]")
     return Requirement(key, operator, values)
-
-
-def _parse_exact_value(tokens: _Tokens) -> str:
-    """Returns the value after `=`, "" at the end of the requirement. Raises _Unparsable."""
-    if tokens.peek() in {"", ","}:
-        return ""
-    value = tokens.next()
-    if value in _SYMBOLS:
-        raise _Unparsable(f"found '{value}', expected: identifier")
-    return value
 
 
 def _parse_value_list(tokens: _Tokens) -> tuple[str, ...]:
@@ -240,7 +233,12 @@ def _parse_value_list(tokens: _Tokens) -> tuple[str, ...]:
     while True:
         word = tokens.next()
         if word == ",":
-            _handle_comma(tokens, values)
+            # A comma with nothing before or after it stands for an empty value.
+            if not values or tokens.peek() == ")":
+                values.add("")
+            elif tokens.peek() == ",":
+                tokens.next()
+                values.add("")
         elif word not in _SYMBOLS:
             values.add(word)
             if tokens.peek() not in {",", ")"}:
@@ -250,25 +248,3 @@ def _parse_value_list(tokens: _Tokens) -> tuple[str, ...]:
         if tokens.peek() == ")":
             tokens.next()
             return tuple(sorted(values))
-
-
-def _handle_comma(tokens: _Tokens, values: set[str]) -> None:
-    """Adds the empty value that a comma with nothing before or after it stands for."""
-    if not values or tokens.peek() == ")":
-        values.add("")
-    elif tokens.peek() == ",":
-        tokens.next()
-        values.add("")
-
-
-def _check_values(key: str, operator: str, values: tuple[str, ...]) -> None:
-    """Raises _Unparsable for values that are not label values, or not integers where they are compared."""
-    whys = []
-    for index, value in enumerate(values):
-        if operator in {"gt", "lt"} and not _INTEGER.fullmatch(value):
-            why = "for 'Gt', 'Lt' operators, the value must be an integer"
-            whys.append(f'values[{index}]: Invalid value: "{value}": {why}')
-        faults = object_meta.label_faults({"k": value}, "")
-        whys += [f'values[{index}][{key}]: Invalid value: "{value}": {fault.detail}' for fault in faults]
-    if whys:
-        raise _Unparsable(whys[0] if len(whys) == 1 else f"[{', '.join(whys)}]")

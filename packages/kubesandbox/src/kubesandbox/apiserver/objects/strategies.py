@@ -66,21 +66,17 @@ def limit_to_part(kind: Kind, part: str, new: JSON, old: JSON) -> JSON:
     if not kind.has_status:
         return new
     if part == "status":
-        return _status_of(kind, new, old)
+        # The old object with the new status, and with labels or annotations where the kind keeps them.
+        kept_metadata = dict(meta(old))
+        metadata = () if kind.custom else ("annotations",) if kind.plural in _LABELS_KEPT else ("annotations", "labels")
+        for key in ("managedFields", *metadata):
+            _copy_member(key, meta(new), kept_metadata)
+        changed = {**old, "metadata": kept_metadata}
+        _copy_member("status", new, changed)
+        return changed
     if part == "":
         _copy_member("status", old, new)
     return new
-
-
-def _status_of(kind: Kind, new: JSON, old: JSON) -> JSON:
-    """Returns `old` with the status of `new`, and with labels or annotations where the kind keeps them."""
-    kept_metadata = dict(meta(old))
-    metadata = () if kind.custom else ("annotations",) if kind.plural in _LABELS_KEPT else ("annotations", "labels")
-    for key in ("managedFields", *metadata):
-        _copy_member(key, meta(new), kept_metadata)
-    changed = {**old, "metadata": kept_metadata}
-    _copy_member("status", new, changed)
-    return changed
 
 
 def _copy_member(key: str, source: JSON, target: JSON) -> None:

@@ -1,7 +1,8 @@
-"""Views of one stored object through different kinds: other versions, and events.k8s.io's Events.
+"""Views of one stored object through different kinds: other versions, events.k8s.io's Events, autoscaling/v1.
 
 Custom resources convert by changing apiVersion only (`conversion.strategy: None`). Events are stored as core/v1,
-HorizontalPodAutoscalers as autoscaling/v2.
+HorizontalPodAutoscalers as autoscaling/v2. autoscaling/v1 knows one target, the use of CPU; the others, the behaviour
+and the conditions are annotations there, as in pkg/apis/autoscaling/v1/conversion.go.
 """
 
 from __future__ import annotations
@@ -63,15 +64,12 @@ _USUAL_PERCENT = 80
 def as_v1(obj: JSON) -> JSON:
     """Returns a stored object, of v2, as v1."""
     spec, status = dict(obj.get("spec") or {}), dict(obj.get("status") or {})
-    metrics, behavior, conditions = (
-        spec.pop("metrics", None) or [],
-        spec.pop("behavior", None),
-        status.get("conditions"),
-    )
+    metrics, behavior = spec.pop("metrics", None) or [], spec.pop("behavior", None)
+    conditions = status.pop("conditions", None)
     percents = [percent for metric in metrics if (percent := _cpu_percent(metric)) is not None]
     if percents:
         spec["targetCPUUtilizationPercentage"] = percents[0]
-    current, _ = status.pop("currentMetrics", None) or [], status.pop("conditions", None)
+    current = status.pop("currentMetrics", None) or []
     for metric in current:
         resource = metric.get("resource") or {}
         if resource.get("name") == "cpu" and resource.get("current", {}).get("averageUtilization") is not None:

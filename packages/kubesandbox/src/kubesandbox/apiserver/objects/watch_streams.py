@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -36,7 +37,7 @@ Render = Callable[[Entry, bool], bytes]
 JSON = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Watch:
     """The parameters of one client's watch.
 
@@ -65,18 +66,7 @@ def error_line(error: ApiError) -> bytes:
     return b'{"type":"ERROR","object":%b}\n' % orjson.dumps(error.status())
 
 
-def _bookmark_line(watch: Watch, rv: int, *, first: bool, initial: bool = False) -> bytes:
-    """Returns a BOOKMARK in the watch's own representation: a client decodes it as it does the other events."""
-    kind = watch.kind
-    metadata: JSON = {"resourceVersion": str(rv)}
-    if initial:
-        metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
-    body = {**watch.nothing, "kind": kind.kind, "apiVersion": kind.api_version, "metadata": metadata}
-    entry = Entry(kind.resource, "", rv, encoder_of(kind)(body))
-    return b'{"type":"BOOKMARK","object":%b}\n' % watch.render(entry, first)
-
-
-def _event_line(type_: str, event: Event, entry: Entry, watch: Watch, first: bool) -> bytes:
+def _event_line(type_: str, event: Event, entry: Entry, watch: Watch, *, first: bool) -> bytes:
     """Returns the event as a line of JSON; watches of one form share the encoded line."""
     key = (type_, watch.form, watch.kind.version, watch.kind.group, first and watch.columns)
     line = event.lines.get(key)
@@ -97,7 +87,7 @@ def line_for(event: Event, watch: Watch, *, first: bool) -> bytes | None:
         return (
             _deleted_line(event, watch, first)
             if event.type == "DELETED"
-            else _event_line(event.type, event, entry, watch, first)
+            else _event_line(event.type, event, entry, watch, first=first)
         )
     before = event.prev is not None and watch.selector.matches(watch.seen(event.prev))
     after = event.type != "DELETED" and watch.selector.matches(entry)
@@ -105,18 +95,18 @@ def line_for(event: Event, watch: Watch, *, first: bool) -> bytes | None:
         return None
     if not after:
         return _deleted_line(event, watch, first)
-    return _event_line("MODIFIED" if before else "ADDED", event, entry, watch, first)
+    return _event_line("MODIFIED" if before else "ADDED", event, entry, watch, first=first)
 
 
 def _deleted_line(event: Event, watch: Watch, first: bool) -> bytes:
     """Returns the DELETED event: the last state at the revision of the deletion, as a real server has it from etcd."""
     if event.prev is None:
-        return _event_line("DELETED", event, watch.seen(event.entry), watch, first)
+        return _event_line("DELETED", event, watch.seen(event.entry), watch, first=first)
     before = watch.seen(event.prev)
     obj = before.load()
     last = {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(event.rv)}}
     entry = Entry(before.resource, before.key, event.rv, encoder_of(watch.kind)(last))
-    return _event_line("DELETED", event, entry, watch, first)
+    return _event_line("DELETED", event, entry, watch, first=first)
 
 
 class Watcher:
@@ -206,7 +196,12 @@ class Watcher:
             yield self._next_bookmark_line(store.rv, initial=True)
 
     def _next_bookmark_line(self, rv: int, *, initial: bool = False) -> bytes:
-        line = _bookmark_line(self._watch, rv, first=self._at_first, initial=initial)
+        """Returns a BOOKMARK in the watch's own representation: a client decodes it as it does the other events."""
+        kind, metadata = self._watch.kind, {"resourceVersion": str(rv)}
+        marked = {"annotations": {"k8s.io/initial-events-end": "true"}} if initial else {}
+        head = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": {**metadata, **marked}}
+        entry = Entry(kind.resource, "", rv, encoder_of(kind)({**self._watch.nothing, **head}))
+        line = b'{"type":"BOOKMARK","object":%b}\n' % self._watch.render(entry, self._at_first)
         self._at_first = False
         return line
 
@@ -249,8 +244,6 @@ class Watcher:
 
     async def _wait_for_event(self, seconds: float) -> None:
         """Waits until an event is queued, for at most `seconds`."""
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(max(seconds, 0.001)):
                 await self._wake.wait()
-        except TimeoutError:
-            return

@@ -45,36 +45,37 @@ from kubesandbox.apiserver.validation import write_warnings
 JSON = dict[str, Any]
 # Computes the new state of an object from a copy of the old one.
 Change = Callable[[JSON], JSON]
-# Raises ApiError if a user may not write an object: the user, the kind, its namespace, the new object and the old.
-Guard = Callable[[User | None, Kind, str, JSON, JSON | None], None]
-# Raises ApiError if a policy denies a write; adds warnings, and annotations of the audit log.
-Policies = Callable[[Write, list[str], dict[str, str]], None]
-
-# Raises ApiError if a quota denies a write; else charges it.
-Quotas = Callable[[Write], Awaitable[None]]
-
 # Attempts after a conflict, as many as k8s.io/apiserver makes for a patch.
 RETRIES = 5
 # The object itself, and the subresources that are a part of it.
 _ADMITTED = frozenset({"", "status", "ephemeralcontainers", "resize", "approval", "finalize"})
 _SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _LONGEST_PREFIX = 58
+_WITHOUT_REVISION = FieldError(Fault.INVALID, "metadata.resourceVersion", 0, "must be specified for an update")
 
 
 class Writing:
     """The common part of the writing verbs; one instance for the whole server."""
 
     def __init__(
-        self, store: Store, schemas: Schemas, admission: Admission, decoding: Decoding, reading: Reading, clock: Clock
+        self,
+        *,
+        store: Store,
+        schemas: Schemas,
+        admission: Admission,
+        decoding: Decoding,
+        reading: Reading,
+        clock: Clock,
     ) -> None:
         self._store, self._schemas, self._admission = store, schemas, admission
         self._decoding, self._reading, self._clock = decoding, reading, clock
-        # The check against privilege escalation; set once the server is assembled.
-        self.guard: Guard | None = None
-        # The ValidatingAdmissionPolicies; set at the same time.
-        self.policies: Policies | None = None
-        # The ResourceQuotas; set at the same time.
-        self.quotas: Quotas | None = None
+        # The server sets these three once it is assembled. Each raises ApiError to deny a write.
+        # Privilege escalation: the user, the kind, the new object and the old one.
+        self.guard: Callable[[User | None, Kind, JSON, JSON | None], None] | None = None
+        # ValidatingAdmissionPolicies: they add warnings, and annotations of the audit log.
+        self.policies: Callable[[Write, list[str], dict[str, str]], None] | None = None
+        # ResourceQuotas, which charge a write that they allow.
+        self.quotas: Callable[[Write], Awaitable[None]] | None = None
 
     # -- create ----------------------------------------------------------------------------------------------------
 
@@ -88,99 +89,89 @@ class Writing:
     async def create_object(self, kind: Kind, namespace: str, obj: JSON, options: WriteOptions) -> Entry:
         """Stores a new object (already decoded). Raises ApiError."""
         check_place(kind, namespace, "", obj)
-        self._check_escalation(kind, namespace, obj, None, options)
-        if meta(obj).get("resourceVersion"):
+        self._check_escalation(kind, obj, None, options)
+        metadata = meta(obj)
+        if metadata.get("resourceVersion"):
             raise ApiError(500, "", "resourceVersion should not be set on objects to be created")
-        if not meta(obj).get("name") and meta(obj).get("generateName"):
-            meta(obj)["name"] = meta(obj)["generateName"][:_LONGEST_PREFIX] + _name_suffix()
-        labels = meta(obj).get("labels")
-        is_marked = isinstance(labels, dict) and IMPORTED in labels and bool(meta(obj).get("name"))
-        # Only administrators: a restored object can have any owner, uid and status.
-        if is_marked and options.user is not None and "system:masters" in options.user.groups:
-            return await self._store_restored(kind, namespace, obj, options)
-        obj = self._prepare_new(kind, obj)
+        if not metadata.get("name") and metadata.get("generateName"):
+            suffix = "".join(secrets.choice(_SUFFIX_ALPHABET) for _ in range(5))
+            metadata["name"] = metadata["generateName"][:_LONGEST_PREFIX] + suffix
+        # Only administrators restore an object, which can have any owner, uid and status.
+        is_admin = options.user is not None and "system:masters" in options.user.groups
+        labels = metadata.get("labels")
+        restored = is_admin and isinstance(labels, dict) and IMPORTED in labels and bool(metadata.get("name"))
+        if restored:
+            stamp_restored(kind, obj, self._clock.now())
+            obj = self._schemas.default(kind, obj)
+            name = meta(obj)["name"]
+            if (existing := self._store.get(kind.storage, namespace, name)) is not None:
+                raise _already_there(kind, name, existing)
+        else:
+            obj = self._prepare_new(kind, obj)
         tree, empty, now = self._schemas.tree(kind), self._schemas.empty(kind), self._clock.now()
         managed_fields.on_update(tree, kind, None, obj, empty=empty, manager=options.manager, now=now, subresource="")
-        return await self._store_new(kind, namespace, obj, options)
+        # A restored object is not validated: its faults are what the reader of a dump wants to see.
+        return await (self._put_new(kind, to_stored(kind, obj)) if restored else self._store_new(kind, obj, options))
 
-    async def create_applied(self, kind: Kind, namespace: str, obj: JSON, options: WriteOptions) -> Entry:
+    async def create_applied(self, kind: Kind, obj: JSON, options: WriteOptions) -> Entry:
         """Stores an object that an apply creates, with the owners that the apply recorded. Raises ApiError."""
-        self._check_escalation(kind, namespace, obj, None, options)
+        self._check_escalation(kind, obj, None, options)
         fields = meta(obj).get("managedFields")
         obj = self._prepare_new(kind, obj)
         if fields:
             meta(obj)["managedFields"] = fields
-        return await self._store_new(kind, namespace, obj, options)
+        return await self._store_new(kind, obj, options)
 
-    async def _store_restored(self, kind: Kind, namespace: str, obj: JSON, options: WriteOptions) -> Entry:
-        """Stores an object that another server held, unchanged and not validated. Raises ApiError.
-
-        The faults of such an object are what the reader of a dump wants to see.
-        """
-        stamp_restored(kind, obj, self._clock.now())
-        obj = self._schemas.default(kind, obj)
-        name = meta(obj)["name"]
-        if (existing := self._store.get(kind.storage, namespace, name)) is not None:
-            raise _already_there(kind, name, existing)
-        tree, empty, now = self._schemas.tree(kind), self._schemas.empty(kind), self._clock.now()
-        managed_fields.on_update(tree, kind, None, obj, empty=empty, manager=options.manager, now=now, subresource="")
-        try:
-            return await self.put(kind, namespace, name, to_stored(kind, obj), 0)
-        except Conflict:
-            raise status_errors.already_exists(kind.plural, kind.group, name) from None
-
-    def _check_escalation(self, kind: Kind, namespace: str, obj: JSON, old: JSON | None, options: WriteOptions) -> None:
+    def _check_escalation(self, kind: Kind, obj: JSON, old: JSON | None, options: WriteOptions) -> None:
         if self.guard is not None:
-            self.guard(options.user, kind, namespace, obj, old)
+            self.guard(options.user, kind, obj, old)
 
     def _prepare_new(self, kind: Kind, obj: JSON) -> JSON:
         stamp_new(kind, obj, uid=new_uid(), now=self._clock.now())
         strategies.for_create(kind, obj)
         return self._schemas.default(kind, obj)
 
-    async def _store_new(self, kind: Kind, namespace: str, obj: JSON, options: WriteOptions) -> Entry:
+    async def _store_new(self, kind: Kind, obj: JSON, options: WriteOptions) -> Entry:
         """Stores a prepared object that passed admission and validation. Raises ApiError."""
         # After field ownership is recorded: nobody owns the fields that registries and admission plugins add.
         self._admission.before_create(kind, obj, self._clock.now())
-        self._validate_object(kind, obj, None)
-        options.warnings.extend(write_warnings.warnings_of_write(kind, obj, None))
-        self._check_policies(kind, namespace, obj, None, options)
+        self._validate_object(kind, obj, None, options)
         name = meta(obj)["name"]
-        existing = self._store.get(kind.storage, namespace, name)
+        existing = self._store.get(kind.storage, meta(obj).get("namespace", ""), name)
         # A real server also charges for an object that is there already, until its controller counts again.
-        call_options = options if existing is None else replace(options, dry_run=True)
-        await self._charge_quotas(kind, namespace, obj, None, call_options)
+        charged = options if existing is None else replace(options, dry_run=True)
+        await self._charge_quotas(kind, obj, None, charged)
         if existing is not None:
             raise _already_there(kind, name, existing)
         obj = to_stored(kind, obj)
-        if options.dry_run:
-            return await self._as_stored(kind, obj, 0)
-        try:
-            return await self.put(kind, namespace, name, obj, 0)
-        except Conflict:
-            raise status_errors.already_exists(kind.plural, kind.group, name) from None
+        return await (self._as_stored(kind, obj, 0) if options.dry_run else self._put_new(kind, obj))
 
-    def _check_policies(
-        self, kind: Kind, namespace: str, obj: JSON, old: JSON | None, options: WriteOptions, part: str = ""
-    ) -> None:
-        """Lets admission policies judge a user's write; `part` is the subresource. Raises ApiError."""
-        # The object of scale and eviction is another one: what policies say of those is not asked.
-        if self.policies is None or options.user is None or part not in _ADMITTED:
-            return
-        self.policies(_write_of(kind, namespace, obj, old, options, part), options.warnings, options.annotations)
+    async def _put_new(self, kind: Kind, obj: JSON) -> Entry:
+        """Stores a new object. Raises ApiError 409 if there is one of its name."""
+        try:
+            return await self.put(kind, obj, expected=0)
+        except Conflict:
+            raise status_errors.already_exists(kind.plural, kind.group, meta(obj)["name"]) from None
 
     async def _charge_quotas(
-        self, kind: Kind, namespace: str, obj: JSON, old: JSON | None, options: WriteOptions, part: str = ""
+        self, kind: Kind, obj: JSON, old: JSON | None, options: WriteOptions, *, part: str = ""
     ) -> None:
-        """Checks a user's write against the namespace's quotas. Raises ApiError (403)."""
+        """Checks a user's write against the namespace's quotas; `part` is the subresource. Raises ApiError (403)."""
         # What the server itself makes counts for no quota.
         if self.quotas is not None and options.user is not None:
-            await self.quotas(_write_of(kind, namespace, obj, old, options, part))
+            await self.quotas(_write_of(kind, obj, old, options, part=part))
 
-    def _validate_object(self, kind: Kind, obj: JSON, old: JSON | None) -> None:
+    def _validate_object(
+        self, kind: Kind, obj: JSON, old: JSON | None, options: WriteOptions, *, part: str = ""
+    ) -> None:
+        """Raises ApiError if an object is invalid, or a user's write denied by a policy; `part` is the subresource."""
         faults = [*self._admission.faults(kind, obj, old), *self._schemas.validate(kind, obj, old)]
         if faults:
             raise status_errors.invalid(kind.kind, kind.group, meta(obj).get("name", ""), faults)
+        options.warnings.extend(write_warnings.warnings_of_write(kind, obj, old))
+        # The object of scale and eviction is another one: what policies say of those is not asked.
+        if self.policies is not None and options.user is not None and part in _ADMITTED:
+            self.policies(_write_of(kind, obj, old, options, part=part), options.warnings, options.annotations)
 
     # -- update ----------------------------------------------------------------------------------------------------
 
@@ -228,14 +219,26 @@ class Writing:
             entry = await self._read_entry(kind, target)
             old = from_stored(kind, entry.load())
             new = compute(copy_json(old))
-            if putting:
-                _check_put_uid(kind, entry, old, new)
-            _check_revision(kind, target.name, entry, new, expected_revision)
-            _check_uid(kind, target.name, old, new)
-            new = self._finish_update(kind, old, new, options, target.subresource, applying=applying)
-            await self._charge_quotas(kind, target.namespace, new, old, options, target.subresource)
+            uid, is_uid = meta(new).get("uid"), meta(old).get("uid")
+            if putting and uid and uid != is_uid:
+                # The uid of a PUT is a precondition of the storage.
+                key = strategies.registry_key(kind, entry.key)
+                why = (
+                    f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: "
+                    f"Precondition failed: UID in precondition: {uid}, UID in object meta: {is_uid}"
+                )
+                raise status_errors.conflict(kind.plural, kind.group, entry.name, why)
+            revision = expected_revision or parse_revision(meta(new).get("resourceVersion"))
+            if revision and revision != entry.rv:
+                raise status_errors.conflict(kind.plural, kind.group, target.name)
+            if uid and uid != is_uid:
+                # Reported twice, as the registry and the kind's own rules both check it.
+                fault = FieldError(Fault.INVALID, "metadata.uid", uid, "field is immutable")
+                raise status_errors.invalid(kind.kind, kind.group, target.name, [fault, fault])
+            new = self._finish_update(kind, old, new, options, part=target.subresource, applying=applying)
+            await self._charge_quotas(kind, new, old, options, part=target.subresource)
             try:
-                return await self._store_change(kind, entry, old, new, options)
+                return await self._store_change(kind, entry, old, new, dry_run=options.dry_run)
             except Conflict as error:
                 if expected_revision or not error.current or attempt == RETRIES - 1:
                     break
@@ -244,47 +247,47 @@ class Writing:
         raise status_errors.conflict(kind.plural, kind.group, target.name)
 
     def _finish_update(
-        self, kind: Kind, old: JSON, new: JSON, options: WriteOptions, part: str, *, applying: bool
+        self, kind: Kind, old: JSON, new: JSON, options: WriteOptions, *, part: str, applying: bool
     ) -> JSON:
         """Returns the new state as it is stored: limited to its part, defaulted, with managers and generation."""
         new["apiVersion"], new["kind"] = kind.api_version, kind.kind
         new = self._schemas.default(kind, new)
         carry_over(kind, new, old)
         new = strategies.limit_to_part(kind, part, new, old)
-        self._check_escalation(kind, meta(old).get("namespace", ""), new, old, options)
+        self._check_escalation(kind, new, old, options)
         if not applying:
             tree, now = self._schemas.tree(kind), self._clock.now()
             managed_fields.on_update(tree, kind, old, new, manager=options.manager, now=now, subresource=part)
         self._admission.before_update(kind, new, old)
-        self._validate_object(kind, new, old)
-        options.warnings.extend(write_warnings.warnings_of_write(kind, new, old))
-        self._check_policies(kind, meta(old).get("namespace", ""), new, old, options, part)
+        self._validate_object(kind, new, old, options, part=part)
         return new
 
-    async def _store_change(self, kind: Kind, entry: Entry, old: JSON, new: JSON, options: WriteOptions) -> Entry:
+    async def _store_change(self, kind: Kind, entry: Entry, old: JSON, new: JSON, *, dry_run: bool) -> Entry:
         """Stores the new state, unless nothing changed. Raises Conflict, or ApiError 500."""
-        if is_same_state(old, new) and COMPLETED not in entry.cache and not self._lies_elsewhere(kind, entry):
-            return entry
+        if is_same_state(old, new) and COMPLETED not in entry.cache:
+            # An object in an old storage version is written all the same.
+            current = self._store.get(kind.storage, entry.namespace, entry.name)
+            if current is None or current.rv != entry.rv or not is_in_old_version(kind, current):
+                return entry
         stored = to_stored(kind, new)
-        if options.dry_run:
+        if dry_run:
             stored["metadata"]["resourceVersion"] = str(entry.rv)
             return await self._as_stored(kind, stored, entry.rv)
         metadata = meta(new)
-        if "deletionTimestamp" in metadata and not metadata.get("finalizers") and _may_go(kind, new):
+        content = kind.resource == "namespaces" and (new.get("spec") or {}).get("finalizers")
+        held = metadata.get("finalizers") or content or metadata.get("deletionGracePeriodSeconds")
+        if "deletionTimestamp" in metadata and not held:
             return await self.remove(kind, entry, stored)
-        return await self.put(kind, entry.namespace, entry.name, stored, entry.rv)
-
-    def _lies_elsewhere(self, kind: Kind, entry: Entry) -> bool:
-        stored = self._store.get(kind.storage, entry.namespace, entry.name)
-        return stored is not None and stored.rv == entry.rv and is_in_old_version(kind, stored)
+        return await self.put(kind, stored, expected=entry.rv)
 
     # -- the store -------------------------------------------------------------------------------------------------
 
-    async def put(self, kind: Kind, namespace: str, name: str, obj: JSON, expected: int) -> Entry:
-        """Stores an object over revision `expected` (0: none). Raises Conflict, or ApiError 500.
+    async def put(self, kind: Kind, obj: JSON, *, expected: int) -> Entry:
+        """Stores an object over revision `expected` (0: none), and returns the entry as `kind` sees it.
 
-        Returns the new entry as `kind` sees it.
+        Raises Conflict, or ApiError 500.
         """
+        namespace, name = meta(obj).get("namespace", ""), meta(obj)["name"]
         obj = await self._schemas.conversions.to_storage_version(kind, obj)
         try:
             entry = await self._store.put(
@@ -316,18 +319,24 @@ class Writing:
         return await self._as_read(kind, deleted)
 
 
-def _write_of(kind: Kind, namespace: str, obj: JSON, old: JSON | None, options: WriteOptions, part: str = "") -> Write:
-    """Returns the write in the form in which quotas and policies judge it."""
-    operation, name = "CREATE" if old is None else "UPDATE", meta(obj).get("name", "")
-    delete_options: JSON = {"kind": f"{operation.capitalize()}Options", "apiVersion": "meta.k8s.io/v1"}
-    delete_options |= {key: options.query[key] for key in ("fieldManager", "fieldValidation") if key in options.query}
+def _write_of(kind: Kind, obj: JSON, old: JSON | None, options: WriteOptions, *, part: str) -> Write:
+    """Returns the write in the form in which quotas and policies decide about it."""
+    operation, metadata = "CREATE" if old is None else "UPDATE", meta(obj)
+    write_options: JSON = {"kind": f"{operation.capitalize()}Options", "apiVersion": "meta.k8s.io/v1"}
+    write_options |= {key: options.query[key] for key in ("fieldManager", "fieldValidation") if key in options.query}
     assert options.user is not None  # the server's own writes are not asked about
     return Write(
-        operation, kind, namespace, name, options.user, obj, old, part, dry_run=options.dry_run, options=delete_options
+        operation=operation,
+        kind=kind,
+        namespace=metadata.get("namespace", ""),
+        name=metadata.get("name", ""),
+        user=options.user,
+        obj=obj,
+        old=old,
+        subresource=part,
+        dry_run=options.dry_run,
+        options=write_options,
     )
-
-
-_WITHOUT_REVISION = FieldError(Fault.INVALID, "metadata.resourceVersion", 0, "must be specified for an update")
 
 
 def parse_revision(value: Any) -> int:
@@ -343,40 +352,3 @@ def _already_there(kind: Kind, name: str, existing: Entry) -> ApiError:
     if meta(existing.load()).get("deletionTimestamp"):
         error.message = f"object is being deleted: {error.message}"
     return error
-
-
-def _check_revision(kind: Kind, name: str, entry: Entry, new: JSON, expected_revision: int) -> None:
-    """Raises ApiError 409 if a change is for another revision."""
-    expected_revision = expected_revision or parse_revision(meta(new).get("resourceVersion"))
-    if expected_revision and expected_revision != entry.rv:
-        raise status_errors.conflict(kind.plural, kind.group, name)
-
-
-def _check_uid(kind: Kind, name: str, old: JSON, new: JSON) -> None:
-    """Raises ApiError 422 if a change is for another object of the same name."""
-    uid = meta(new).get("uid")
-    if uid and uid != meta(old).get("uid"):
-        # Reported twice, as the registry and the kind's own rules both check it.
-        fault = FieldError(Fault.INVALID, "metadata.uid", uid, "field is immutable")
-        raise status_errors.invalid(kind.kind, kind.group, name, [fault, fault])
-
-
-def _check_put_uid(kind: Kind, entry: Entry, old: JSON, new: JSON) -> None:
-    """Raises ApiError 409 if the uid of a PUT, which is a precondition of the storage, is another object's."""
-    uid, is_uid = meta(new).get("uid"), meta(old).get("uid")
-    if uid and uid != is_uid:
-        why = (
-            f"StorageError: invalid object, Code: 4, Key: {strategies.registry_key(kind, entry.key)}, ResourceVersion: "
-            f"0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {is_uid}"
-        )
-        raise status_errors.conflict(kind.plural, kind.group, entry.name, why)
-
-
-def _may_go(kind: Kind, obj: JSON) -> bool:
-    if kind.resource == "namespaces" and (obj.get("spec") or {}).get("finalizers"):
-        return False
-    return not meta(obj).get("deletionGracePeriodSeconds")
-
-
-def _name_suffix() -> str:
-    return "".join(secrets.choice(_SUFFIX_ALPHABET) for _ in range(5))

@@ -50,7 +50,10 @@ class QuotaAdmission:
             return
         for quota in charged:
             name = quota["metadata"]["name"]
-            target = Target("update", "", "", "v1", write.namespace, QUOTAS, "status", name)
+            target = Target(
+                verb="update", path="", version="v1", namespace=write.namespace, resource=QUOTAS,
+                subresource="status", name=name,
+            )  # fmt: skip
             await self._change(self._kind, target, lambda old: self._charge_quota(old, write), _OWN)
 
     def _charge_quota(self, quota: JSON, write: Write) -> JSON:

@@ -14,11 +14,12 @@ from msgspec.structs import replace
 from kubekit.api import codec
 from kubekit.api.meta_v1 import LabelSelector
 from kubekit.kube.clock import Clock
+from kubekit.rules.eviction_rules import BudgetNow, lets_go
 from kubesandbox.apiserver import status_errors
 from kubesandbox.apiserver.http.messages import Request, Response, Target, json_response
 from kubesandbox.apiserver.http.query_parameters import WriteOptions, write_options
 from kubesandbox.apiserver.metadata import meta, rfc3339
-from kubesandbox.apiserver.objects.object_deletion import DeleteOptions, options_of
+from kubesandbox.apiserver.objects.object_deletion import options_of
 from kubesandbox.apiserver.objects.rest import Rest
 from kubesandbox.apiserver.served_kinds import EVICTION_KIND, Kind
 from kubesandbox.apiserver.status_errors import ApiError, Cause
@@ -46,8 +47,10 @@ class Evictions:
             raise status_errors.bad_request("name in URL does not match name in Eviction object")
         options = options_of(body.get("deleteOptions") or {}, request.query)
         pod = self._rest.entry(kind, target.namespace, target.name).load()
-        if not _is_over(pod):
-            options = await self._allowed_deletion(target, pod, options)
+        status = pod.get("status") or {}
+        # The end of a pod that has finished, is pending or is being deleted is no disruption.
+        if status.get("phase") not in _OVER and "deletionTimestamp" not in meta(pod):
+            await self._charge_budget(target, pod, dry_run=options.dry_run)
         if not options.dry_run:
             await self._mark_disrupted(target, kind)
         await self._rest.deleting.delete_one(kind, target.namespace, target.name, options)
@@ -55,35 +58,34 @@ class Evictions:
             {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}, 201
         )
 
-    async def _allowed_deletion(self, target: Target, pod: JSON, options: DeleteOptions) -> DeleteOptions:
-        """Returns the options for the deletion if the pod's budget allows it. Raises ApiError if not."""
-        budgets = self._budgets_of(target.namespace, pod)
+    async def _charge_budget(self, target: Target, pod: JSON, *, dry_run: bool) -> None:
+        """Charges the disruption to the pod's budget, if it has one. Raises ApiError if that allows none."""
+        labels, budgets = meta(pod).get("labels") or {}, []
+        for entry in self._rest.store.items("poddisruptionbudgets.policy", target.namespace):
+            candidate = entry.load()
+            selector = (candidate.get("spec") or {}).get("selector")
+            if selector is not None and codec.convert(LabelSelector, selector).matches(labels):
+                budgets.append(candidate)
         # Kubernetes refuses this with a 500, since no single budget could be charged.
         if len(budgets) > 1:
             raise ApiError(500, "", _SEVERAL)
         if not budgets:
-            return options
-        (budget,) = budgets
-        if _may_go_unready(pod, budget):
-            return options
+            return
+        budget, status = budgets[0], budgets[0].get("status") or {}
+        conditions = (pod.get("status") or {}).get("conditions") or ()
+        ready = any(condition.get("type") == "Ready" and condition.get("status") == "True" for condition in conditions)
+        now = BudgetNow(
+            allowed=0,
+            healthy=status.get("currentHealthy", 0),
+            desired=status.get("desiredHealthy", 0),
+            policy=(budget.get("spec") or {}).get("unhealthyPodEvictionPolicy") or "",
+        )
+        # An unready pod may go without an allowed disruption (unhealthyPodEvictionPolicy).
+        if lets_go(now, ready=ready):
+            return
         _check_budget(budget)
-        if not options.dry_run:
-            await self._count_disruption(target, budget)
-        return options
-
-    def _budgets_of(self, namespace: str, pod: JSON) -> list[JSON]:
-        """Returns the PodDisruptionBudgets that select a pod."""
-        labels = meta(pod).get("labels") or {}
-        budgets = []
-        for entry in self._rest.store.items("poddisruptionbudgets.policy", namespace):
-            budget = entry.load()
-            selector = (budget.get("spec") or {}).get("selector")
-            if selector is not None and codec.convert(LabelSelector, selector).matches(labels):
-                budgets.append(budget)
-        return budgets
-
-    async def _count_disruption(self, target: Target, budget: JSON) -> None:
-        """Decrements the allowed disruptions and records the disrupted pod. Raises ApiError if none is left."""
+        if dry_run:
+            return
         kind = self._rest.kinds.of_plural("policy", "poddisruptionbudgets")
         assert kind is not None
 
@@ -115,31 +117,11 @@ class Evictions:
         def compute(pod: JSON) -> JSON:
             """Returns the pod with `condition` in place of its condition of the same type."""
             status = pod.get("status") or {}
-            other_conditions = [
-                condition_entry
-                for condition_entry in status.get("conditions") or ()
-                if condition_entry.get("type") != condition["type"]
-            ]
-            return {**pod, "status": {**status, "conditions": [*other_conditions, condition]}}
+            others = [one for one in status.get("conditions") or () if one.get("type") != condition["type"]]
+            return {**pod, "status": {**status, "conditions": [*others, condition]}}
 
         options = WriteOptions(manager="kube-apiserver", validation="Ignore")
         await self._rest.change(kind, replace(target, subresource="status"), compute, options)
-
-
-def _is_over(pod: JSON) -> bool:
-    """Returns whether the end of the pod is not a disruption: it has finished, is pending or is being deleted."""
-    return (pod.get("status") or {}).get("phase") in _OVER or "deletionTimestamp" in meta(pod)
-
-
-def _may_go_unready(pod: JSON, budget: JSON) -> bool:
-    """Returns whether an unready pod may be evicted without an allowed disruption (unhealthyPodEvictionPolicy)."""
-    conditions = (pod.get("status") or {}).get("conditions") or ()
-    if any(condition.get("type") == "Ready" and condition.get("status") == "True" for condition in conditions):
-        return False
-    status = budget.get("status") or {}
-    if (budget.get("spec") or {}).get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
-        return True
-    return bool(status.get("currentHealthy", 0) >= status.get("desiredHealthy", 0) > 0)
 
 
 def _check_budget(budget: JSON) -> None:

@@ -1,4 +1,4 @@
-""""""
+"""The subresources token, binding, finalize and scale, and the dispatch of all subresources and reviews."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ from kubesandbox.apiserver.objects.views import from_stored
 from kubesandbox.apiserver.patch.json import apply_json_patch, merge_patch
 from kubesandbox.apiserver.schema import Fault, FieldError
 from kubesandbox.apiserver.served_kinds import BINDING_KIND, SCALE_KIND, TOKEN_KIND, Kind
-from kubesandbox.apiserver.status_errors import ApiError
 from kubesandbox.apiserver.store import Entry
 from kubesandbox.apiserver.subresources.evictions import Evictions
 from kubesandbox.apiserver.subresources.pod_logs import PodLogs
@@ -89,7 +88,11 @@ class Special:
         spec = self._read_body(request, TOKEN_KIND).get("spec") or {}
         seconds = spec.get("expirationSeconds")
         seconds = _USUAL_S if seconds is None else seconds
-        _check_life(seconds)
+        if not _SHORTEST_S <= seconds <= _LONGEST_S:
+            why = "may not specify a duration less than 10 minutes"
+            why = why if seconds < _SHORTEST_S else "may not specify a duration larger than 2^32 seconds"
+            fault = FieldError(Fault.INVALID, "spec.expirationSeconds", seconds, why)
+            raise status_errors.invalid("TokenRequest", "authentication.k8s.io", "", [fault])
         now = int(self._clock.now().timestamp())
         bound = spec.get("boundObjectRef") or {}
         claims = Claims(
@@ -138,10 +141,16 @@ class Special:
                 text = f'pod {meta(pod)["name"]} is already assigned to node "{spec["nodeName"]}"'
                 raise status_errors.conflict(kind.plural + "/binding", kind.group, target.name, text)
             spec["nodeName"] = node
-            return _mark_scheduled(pod, rfc3339(self._clock.now()))
+            status, now = pod.setdefault("status", {}), rfc3339(self._clock.now())
+            others = [one for one in status.get("conditions") or () if one.get("type") != "PodScheduled"]
+            condition = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": now}
+            status["conditions"] = [*others, condition]
+            return pod
 
         await self._write_change(request, kind, target, compute)
-        return json_response(_success_status(), 201)
+        return json_response(
+            {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}, 201
+        )
 
     async def finalize(self, request: Request, target: Target, kind: Kind) -> Response:
         """Handles finalize: sets a namespace's own finalizers, which only its controller removes."""
@@ -162,31 +171,6 @@ class Special:
         return await self._rest.change(kind, target, compute, options)
 
 
-def _check_life(seconds: int) -> None:
-    """Raises ApiError 422 if the lifetime of a token is too short or too long."""
-    if _SHORTEST_S <= seconds <= _LONGEST_S:
-        return
-    why = "may not specify a duration less than 10 minutes"
-    why = why if seconds < _SHORTEST_S else "may not specify a duration larger than 2^32 seconds"
-    fault = FieldError(Fault.INVALID, "spec.expirationSeconds", seconds, why)
-    raise status_errors.invalid("TokenRequest", "authentication.k8s.io", "", [fault])
-
-
-def _mark_scheduled(pod: JSON, now: str) -> JSON:
-    """Sets the condition PodScheduled to True, and returns the pod."""
-    status = pod.setdefault("status", {})
-    other_conditions = [
-        condition for condition in status.get("conditions") or () if condition.get("type") != "PodScheduled"
-    ]
-    condition = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": now}
-    status["conditions"] = [*other_conditions, condition]
-    return pod
-
-
-def _success_status() -> JSON:
-    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
-
-
 _META = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 # The paths of a Scale's fields in built-in workloads.
 _PATHS = {
@@ -194,6 +178,7 @@ _PATHS = {
     "statusReplicasPath": ".status.replicas",
     "labelSelectorPath": ".spec.selector",
 }
+_PATCHES = tuple(f"application/{form}+json" for form in ("json-patch", "merge-patch", "strategic-merge-patch"))
 _SET_OPERATORS = {"In": "in", "NotIn": "notin"}
 
 
@@ -214,7 +199,14 @@ class Scale:
 
         def compute(obj: JSON) -> JSON:
             """Returns the object with the requested replicas. Raises ApiError (409, 422)."""
-            new_scale = body if body is not None else _patch_scale(request, _scale_of(obj, paths))
+            if body is not None:
+                new_scale = body
+            else:
+                type_, scale = media_type(request), _scale_of(obj, paths)
+                if type_ not in _PATCHES:
+                    raise status_errors.unsupported_media_type(_PATCHES)
+                patch = apply_json_patch if type_ == _PATCHES[0] else merge_patch
+                new_scale = patch(scale, orjson.loads(request.body))
             replicas = (new_scale.get("spec") or {}).get("replicas", 0)
             # Replicas of a custom resource are validated with the whole object.
             if not isinstance(replicas, int) or (replicas < 0 and not kind.custom):
@@ -224,27 +216,14 @@ class Scale:
             expected_revision = meta(new_scale).get("resourceVersion") if target.verb == "update" else None
             if expected_revision and expected_revision != meta(obj).get("resourceVersion"):
                 raise status_errors.conflict(kind.plural, kind.group, target.name)
-            return _set_value_at(obj, paths["specReplicasPath"], replicas)
+            *parents, last = filter(None, paths["specReplicasPath"].split("."))
+            branch = obj
+            for part in parents:
+                branch = branch.setdefault(part, {})
+            branch[last] = replicas
+            return obj
 
         return json_response(_scale_of_entry(await self._rest.change(kind, target, compute, options), kind, paths))
-
-
-def _patch_scale(request: Request, current_scale: JSON) -> JSON:
-    """Returns the Scale with the request's patch applied. Raises ApiError 415."""
-    type_ = media_type(request)
-    if type_ == "application/json-patch+json":
-        result: JSON = apply_json_patch(current_scale, orjson.loads(request.body))
-        return result
-    if type_ not in {"application/merge-patch+json", "application/strategic-merge-patch+json"}:
-        raise _unsupported_type()
-    patched: JSON = merge_patch(current_scale, orjson.loads(request.body))
-    return patched
-
-
-def _unsupported_type() -> ApiError:
-    return status_errors.unsupported_media_type(
-        ("application/json-patch+json", "application/merge-patch+json", "application/strategic-merge-patch+json")
-    )
 
 
 def _scale_of_entry(entry: Entry, kind: Kind, paths: Any) -> JSON:
@@ -256,8 +235,18 @@ def _scale_of(obj: JSON, paths: Any) -> JSON:
     metadata = meta(obj)
     selector = _value_at(obj, paths.get("labelSelectorPath") or "")
     status: JSON = {"replicas": _value_at(obj, paths["statusReplicasPath"]) or 0}
-    if text := selector if isinstance(selector, str) else _selector_text(selector or {}):
-        status["selector"] = text
+    if isinstance(selector, dict):
+        # As text, such as `a=b,c in (d,e)`.
+        parts = [f"{key}={value}" for key, value in (selector.get("matchLabels") or {}).items()]
+        for expression in selector.get("matchExpressions") or ():
+            operator, key = expression.get("operator"), expression.get("key", "")
+            if operator in _SET_OPERATORS:
+                parts.append(f"{key} {_SET_OPERATORS[operator]} ({','.join(sorted(expression.get('values') or ()))})")
+            else:
+                parts.append(key if operator == "Exists" else f"!{key}")
+        selector = ",".join(sorted(parts))
+    if selector:
+        status["selector"] = selector
     return {
         "kind": "Scale",
         "apiVersion": "autoscaling/v1",
@@ -272,25 +261,3 @@ def _value_at(obj: JSON, path: str) -> Any:
     for part in filter(None, path.split(".")):
         value = value.get(part) if isinstance(value, dict) else None
     return value if path else None
-
-
-def _set_value_at(obj: JSON, path: str, value: Any) -> JSON:
-    """Returns `obj` after setting the value at a path such as `.spec.replicas`."""
-    *parents, last = filter(None, path.split("."))
-    branch = obj
-    for part in parents:
-        branch = branch.setdefault(part, {})
-    branch[last] = value
-    return obj
-
-
-def _selector_text(selector: JSON) -> str:
-    """Returns a label selector as text, such as `a=b,c in (d,e)`."""
-    parts = [f"{key}={value}" for key, value in (selector.get("matchLabels") or {}).items()]
-    for expression in selector.get("matchExpressions") or ():
-        operator, key = expression.get("operator"), expression.get("key", "")
-        if operator in _SET_OPERATORS:
-            parts.append(f"{key} {_SET_OPERATORS[operator]} ({','.join(sorted(expression.get('values') or ()))})")
-        else:
-            parts.append(key if operator == "Exists" else f"!{key}")
-    return ",".join(sorted(parts))

@@ -6,7 +6,7 @@ A followed log ends once the container has ended and its whole output was sent, 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -40,26 +40,39 @@ class PodLogs:
                 f'previous terminated container "{container}" in pod "{target.name}" not found'
             )
         file = self._folder / f"{meta(pod)['namespace']}_{target.name}_{meta(pod)['uid']}" / f"{container}.log"
-        if not file.exists() and (reason := _waits_for(pod, container)):
+        waiting = (_container_status(pod, container).get("state") or {}).get("waiting")
+        if not file.exists() and waiting and (reason := waiting.get("reason", "ContainerCreating")):
             raise status_errors.bad_request(
                 f'container "{container}" in pod "{target.name}" is waiting to start: {reason}'
             )
         data, end = await asyncio.to_thread(_read_from, file, 0)
-        data = _last_lines(data, query.get("tailLines", ""))
+        count = query.get("tailLines", "")
+        if count.isdigit():
+            lines = data.splitlines(keepends=True)
+            data = b"".join(lines[max(0, len(lines) - int(count)) :])
         if follow:
-            return Response(
-                content_type="text/plain", stream=self._follow_log(file, data, end, target, kind, container)
-            )
+
+            def is_over() -> bool:
+                """Returns whether nothing more is written: the container has ended, or the pod is gone."""
+                entry = self._rest.store.get(kind.storage, target.namespace, target.name)
+                if entry is None:
+                    return True
+                pod = entry.load()
+                ended = "terminated" in (_container_status(pod, container).get("state") or {})
+                return ended or (pod.get("status") or {}).get("phase") in {"Succeeded", "Failed"}
+
+            stream = self._follow_log(file, data, end, is_over=is_over)
+            return Response(content_type="text/plain", stream=stream)
         limit = query.get("limitBytes", "")
         return Response(body=data[: int(limit)] if limit.isdigit() else data, content_type="text/plain")
 
     async def _follow_log(
-        self, file: Path, data: bytes, at: int, target: Target, kind: Kind, container: str
+        self, file: Path, data: bytes, at: int, *, is_over: Callable[[], bool]
     ) -> AsyncIterator[bytes]:
-        """Yields the log from `at` (bytes) on until its container has ended; `data` comes first."""
+        """Yields the log from `at` (bytes) on until `is_over`; `data` comes first."""
         while True:
             # Checked before reading, so that the last read includes everything written until the end.
-            over = self._is_over(target, kind, container)
+            over = is_over()
             more, at = await asyncio.to_thread(_read_from, file, at)
             if data or more:
                 yield data + more
@@ -67,15 +80,6 @@ class PodLogs:
             if over:
                 return
             await self._clock.sleep(_LOOK_S)
-
-    def _is_over(self, target: Target, kind: Kind, container: str) -> bool:
-        """Returns whether nothing more is written to the log: its container has ended, or the pod is gone."""
-        entry = self._rest.store.get(kind.storage, target.namespace, target.name)
-        if entry is None:
-            return True
-        pod = entry.load()
-        ended = "terminated" in (_container_status(pod, container).get("state") or {})
-        return ended or (pod.get("status") or {}).get("phase") in {"Succeeded", "Failed"}
 
 
 def _choose_container(pod: JSON, container: str) -> str:
@@ -99,27 +103,9 @@ def _choose_container(pod: JSON, container: str) -> str:
 def _container_status(pod: JSON, container: str) -> JSON:
     """Returns the status of a container, of whichever list; empty if it has none yet."""
     status = pod.get("status") or {}
-    statuses = (
-        status_entry
-        for _, field in _LISTS
-        for status_entry in status.get(field) or ()
-        if status_entry.get("name") == container
-    )
-    status_of: JSON = next(statuses, {})
-    return status_of
-
-
-def _waits_for(pod: JSON, container: str) -> str:
-    waiting = (_container_status(pod, container).get("state") or {}).get("waiting")
-    reason: str = waiting.get("reason", "ContainerCreating") if waiting else ""
-    return reason
-
-
-def _last_lines(data: bytes, count: str) -> bytes:
-    if not count.isdigit():
-        return data
-    lines = data.splitlines(keepends=True)
-    return b"".join(lines[max(0, len(lines) - int(count)) :])
+    statuses = (one for _, field in _LISTS for one in status.get(field) or () if one.get("name") == container)
+    found: JSON = next(statuses, {})
+    return found
 
 
 def _read_from(file: Path, start: int) -> tuple[bytes, int]:

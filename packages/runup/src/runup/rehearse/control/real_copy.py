@@ -85,7 +85,8 @@ class RealCopy(ClusterCopy):
                 path = f"/apis/{group}/{version}" if group else f"/api/{version}"
                 for entry in self._get_json(path).get("resources") or ():
                     if "/" not in entry["name"] and "get" in entry["verbs"]:
-                        yield Kind(group, version, entry["kind"], entry["name"], bool(entry["namespaced"]))
+                        namespaced = bool(entry["namespaced"])
+                        yield Kind(group, version, entry["kind"], entry["name"], namespaced=namespaced)
         except NotFound:
             return
 
