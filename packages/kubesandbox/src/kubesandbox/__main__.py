@@ -12,10 +12,6 @@ import signal
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from kubesandbox.manifests import Document
 
 _HELP = """\
 Start a Kubernetes API server on this machine and print the KUBECONFIG to use.
@@ -34,7 +30,21 @@ It ends on Ctrl-C or SIGTERM.
 
 def main() -> None:
     """Serves until SIGINT or SIGTERM; exits 1 with one line if it cannot start."""
-    arguments = _argument_parser().parse_args()
+    shape = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser("python -m kubesandbox", description=_HELP, epilog=_EXAMPLE, formatter_class=shape)
+    option = parser.add_argument
+    option("--data", type=Path, metavar="DIR",
+           help="keep objects, certificates and logs here (default: a temporary folder)")  # fmt: skip
+    option("--port", type=_parse_port, default=0, metavar="N", help="port on 127.0.0.1 (default: any free port)")
+    option("--crds", type=Path, nargs="+", action="extend", default=[], metavar="DIR",
+           help="serve the CustomResourceDefinitions of these folders (YAML or JSON, with subfolders)")  # fmt: skip
+    option("--audit", type=Path, metavar="FILE",
+           help="audit log of every request (default: audit.log in the data folder)")  # fmt: skip
+    option("--node", action="store_true", help="add a node; pods are scheduled to it and declared ready")
+    option("--no-controllers", dest="controllers", action="store_false", help="only the API server, as with envtest")
+    option("--stop-with-stdin", action="store_true",
+           help="end when standard input is closed, for programs that start it")  # fmt: skip
+    arguments = parser.parse_args()
     # The imports below are slow, so --help and wrong options are answered before them.
     import structlog
     import uvloop
@@ -55,31 +65,6 @@ def main() -> None:
         sys.exit(f"error: {_error_in_words(error, arguments)}")
 
 
-def _argument_parser() -> argparse.ArgumentParser:
-    """Returns the parser of the command's options."""
-    shape = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser("python -m kubesandbox", description=_HELP, epilog=_EXAMPLE, formatter_class=shape)
-    option = parser.add_argument
-    option(
-        "--data",
-        type=Path,
-        metavar="DIR",
-        help="keep objects, certificates and logs here (default: a temporary folder)",
-    )
-    option("--port", type=_parse_port, default=0, metavar="N", help="port on 127.0.0.1 (default: any free port)")
-    option("--crds", type=Path, nargs="+", action="extend", default=[], metavar="DIR",
-           help="serve the CustomResourceDefinitions of these folders (YAML or JSON, with subfolders)")  # fmt: skip
-    option(
-        "--audit", type=Path, metavar="FILE", help="audit log of every request (default: audit.log in the data folder)"
-    )
-    option("--node", action="store_true", help="add a node; pods are scheduled to it and declared ready")
-    option("--no-controllers", dest="controllers", action="store_false", help="only the API server, as with envtest")
-    option(
-        "--stop-with-stdin", action="store_true", help="end when standard input is closed, for programs that start it"
-    )
-    return parser
-
-
 def _parse_port(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) > 65535:
         raise argparse.ArgumentTypeError(f"{text!r} is not a port; give a number from 0 (any free port) to 65535")
@@ -93,69 +78,49 @@ async def _serve_until_signal(arguments: argparse.Namespace) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     if arguments.stop_with_stdin:
-        loop.add_reader(sys.stdin.fileno(), _stop_at_end, loop, stop)
+        standard_input = sys.stdin.fileno()
+
+        def stop_at_end() -> None:
+            if not os.read(standard_input, 4096):
+                loop.remove_reader(standard_input)
+                stop.set()
+
+        loop.add_reader(standard_input, stop_at_end)
     if arguments.node and not arguments.controllers:
         from kubesandbox.sandbox_error import SandboxError
 
         raise SandboxError("--node needs the controllers; leave out --no-controllers", reason="NodeWithoutControllers")
-    definitions = _read_definitions(arguments.crds)
-    with contextlib.ExitStack() as stack:
+    from kubekit.kube.client_sync import SyncClient
+    from kubekit.kube.clock import SystemClock
+    from kubekit.kube.config import load as load_kubeconfig
+    from kubesandbox import cluster, manifests
+    from kubesandbox.apiserver.server import ApiServer
+
+    # Unreadable definitions must be reported before anything is started.
+    definitions = [document for path in arguments.crds for document in manifests.definitions(path)]
+
+    def load_definitions(kubeconfig: Path) -> None:
+        with SyncClient(load_kubeconfig(str(kubeconfig))) as client:
+            manifests.load(client, definitions)
+
+    clock, port = SystemClock(), arguments.port
+    async with contextlib.AsyncExitStack() as stack:
         data = arguments.data
         if data is None:
             data = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kubesandbox-")))
-        await _run_cluster(arguments, data.resolve(), definitions, stop)
-
-
-async def _run_cluster(
-    arguments: argparse.Namespace, data: Path, definitions: list[Document], stop: asyncio.Event
-) -> None:
-    """Runs server, controllers and node with their files in `data`, until `stop` is set."""
-    from kubekit.kube.clock import SystemClock
-    from kubesandbox import cluster
-    from kubesandbox.apiserver.server import ApiServer
-
-    clock = SystemClock()
-    async with contextlib.AsyncExitStack() as stack:
-        server = await stack.enter_async_context(ApiServer(data, arguments.port, audit=arguments.audit, clock=clock))
+        data = data.resolve()
+        server = await stack.enter_async_context(ApiServer(data, port, audit=arguments.audit, clock=clock))
         if definitions:
-            await asyncio.to_thread(_load_definitions, server.kubeconfig, definitions)
+            await asyncio.to_thread(load_definitions, server.kubeconfig)
         tasks: list[asyncio.Task[None]] = []
         if arguments.controllers:
             tasks = await stack.enter_async_context(cluster.run_controllers(data, clock, node=arguments.node))
-        _say_ready(server.url, server.kubeconfig)
+        sys.stdout.write(
+            f"Kubernetes API server at {server.url}; Ctrl-C ends it\n"
+            f"export KUBECONFIG={shlex.quote(str(server.kubeconfig))}\n"
+        )
+        sys.stdout.flush()
         await cluster.until_over(stop, tasks)
-
-
-def _read_definitions(paths: list[Path]) -> list[Document]:
-    """Returns the definitions of all folders. Raises SandboxError before anything is started."""
-    if not paths:
-        return []
-    from kubesandbox import manifests
-
-    return [document for path in paths for document in manifests.definitions(path)]
-
-
-def _load_definitions(kubeconfig: Path, definitions: list[Document]) -> None:
-    """Creates the definitions as the administrator. Raises SandboxError."""
-    from kubekit.kube.client_sync import SyncClient
-    from kubekit.kube.config import load as load_kubeconfig
-    from kubesandbox import manifests
-
-    with SyncClient(load_kubeconfig(str(kubeconfig))) as client:
-        manifests.load(client, definitions)
-
-
-def _say_ready(url: str, kubeconfig: Path) -> None:
-    sys.stdout.write(
-        f"Kubernetes API server at {url}; Ctrl-C ends it\nexport KUBECONFIG={shlex.quote(str(kubeconfig))}\n"
-    )
-    sys.stdout.flush()
-
-
-def _stop_at_end(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
-    if not os.read(sys.stdin.fileno(), 4096):
-        loop.remove_reader(sys.stdin.fileno())
-        stop.set()
 
 
 def _error_in_words(error: OSError, arguments: argparse.Namespace) -> str:

@@ -8,6 +8,7 @@ all others. All three raise SandboxError, which names the file, or the object if
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from kubekit.api.scheme import Resource
 from kubekit.kube import calls
 from kubekit.kube.api_errors import AlreadyExists, KubeError, NotFound
 from kubekit.kube.client_sync import SyncClient
-from kubekit.kube.clock import Clock, SystemClock
+from kubekit.kube.clock import SystemClock
 from kubekit.lang import files, yaml
 from kubesandbox.sandbox_error import SandboxError
 
@@ -50,7 +51,7 @@ def read(path: Path) -> list[Document]:
     documents = list(_documents_below(path))
     for document in documents:
         if not isinstance(document.object.get("kind"), str) or not isinstance(document.object.get("apiVersion"), str):
-            raise _sandbox_error(f"{document.file}: a document has no apiVersion or no kind", "NotAnObject")
+            raise SandboxError(f"{document.file}: a document has no apiVersion or no kind", reason="NotAnObject")
     return documents
 
 
@@ -61,8 +62,9 @@ def definitions(path: Path) -> list[Document]:
     """
     documents = [document for document in _documents_below(path) if document.object.get("kind") == DEFINITION]
     if not documents:
-        raise _sandbox_error(
-            f"{path}: there is no CustomResourceDefinition in it; name the folder that holds them", "NoDefinition"
+        raise SandboxError(
+            f"{path}: there is no CustomResourceDefinition in it; name the folder that holds them",
+            reason="NoDefinition",
         )
     return documents
 
@@ -77,14 +79,24 @@ def load(client: SyncClient, documents: Iterable[Document], *, namespace: str = 
     first = [document for document in ordered if document.object.get("kind") == DEFINITION]
     created = [_create_or_replace(client, document, "") for document in first]
     for document, definition in zip(first, created, strict=True):
-        _await_served(client, document, definition, clock)
+        # It takes a server a moment until every version can be listed.
+        deadline = clock.monotonic() + _SERVED_TIMEOUT_S
+        while not _is_served(client, definition["spec"]):
+            status = client.send(calls.get_raw(DEFINITIONS, definition["metadata"]["name"])).get("status", {})
+            problem = f"was not served within {_SERVED_TIMEOUT_S:g} s" if clock.monotonic() > deadline else ""
+            for condition in status.get("conditions") or ():
+                if condition["type"] == "NamesAccepted" and condition["status"] == "False":
+                    problem = str(condition.get("message")) or problem
+            if problem:
+                raise SandboxError(f"{document}: {problem}", reason="NotServed")
+            clock.pause(_POLL_INTERVAL_S)
     return [*created, *(_create_or_replace(client, document, namespace) for document in ordered[len(first) :])]
 
 
 def _documents_below(path: Path) -> Iterator[Document]:
     """Yields every document of a file, or of the files below a folder, by name. Raises SandboxError."""
     if not path.exists():
-        raise _sandbox_error(f"{path}: there is no such file or folder", "NotFound")
+        raise SandboxError(f"{path}: there is no such file or folder", reason="NotFound")
     if path.is_file():
         yield from _objects_of(path)
         return
@@ -98,31 +110,31 @@ def _objects_of(file: Path) -> Iterator[Document]:
     try:
         documents = yaml.load_all(files.read_limited(file), name=str(file))
     except yaml.YamlError as error:
-        raise _sandbox_error(f"{error}; it must be YAML or JSON", "NotYaml") from error
+        raise SandboxError(f"{error}; it must be YAML or JSON", reason="NotYaml") from error
     except OSError as error:
-        raise _sandbox_error(f"{file}: cannot be read ({error.strerror})", "NotReadable") from error
+        raise SandboxError(f"{file}: cannot be read ({error.strerror})", reason="NotReadable") from error
     for document in documents:
         if document is None:
             continue
         if not isinstance(document, dict):
-            raise _sandbox_error(f"{file}: a document is not an object but {type(document).__name__}", "NotAnObject")
-        for obj in _expand_list(document):
-            yield Document(obj, str(file))
-
-
-def _expand_list(document: JSON) -> list[JSON]:
-    """Returns the objects of a `kind: List`, or the object itself."""
-    items = document.get("items")
-    if document.get("kind") == "List" and isinstance(items, list):
-        return [item for item in items if isinstance(item, dict)]
-    return [document]
+            raise SandboxError(
+                f"{file}: a document is not an object but {type(document).__name__}", reason="NotAnObject"
+            )
+        items = document.get("items") if document.get("kind") == "List" else None
+        objects = [item for item in items if isinstance(item, dict)] if isinstance(items, list) else [document]
+        yield from (Document(obj, str(file)) for obj in objects)
 
 
 def _create_or_replace(client: SyncClient, document: Document, namespace: str) -> JSON:
     """Creates an object, or replaces one of its name; returns it as the server has it. Raises SandboxError."""
     try:
-        resource = _resource_of(client, document)
-        obj = document.object
+        obj, served = document.object, tuple[Resource, ...]()
+        api_version, kind = str(obj.get("apiVersion")), obj.get("kind")
+        with suppress(NotFound):
+            served = client.send(calls.list_kinds(api_version))
+        resource = next((resource for resource in served if resource.kind == kind), None)
+        if resource is None:
+            raise SandboxError(f"{document}: the server has no kind {kind} of {api_version}", reason="UnknownKind")
         metadata = dict(obj.get("metadata") or {})
         if resource.namespaced:
             metadata.setdefault("namespace", namespace)
@@ -134,59 +146,24 @@ def _create_or_replace(client: SyncClient, document: Document, namespace: str) -
             metadata["resourceVersion"] = before["metadata"]["resourceVersion"]
             return client.send(calls.replace(resource, {**obj, "metadata": metadata}, field_manager=MANAGER))
     except KubeError as error:
-        raise _sandbox_error(f"{document}: {error.message}", error.reason) from error
-
-
-def _resource_of(client: SyncClient, document: Document) -> Resource:
-    """Returns the resource of a document's kind. Raises SandboxError if it is not served."""
-    api_version, kind = str(document.object.get("apiVersion")), document.object.get("kind")
-    try:
-        served = client.send(calls.list_kinds(api_version))
-    except NotFound:
-        served = ()
-    match = next((resource for resource in served if resource.kind == kind), None)
-    if match is None:
-        raise _sandbox_error(f"{document}: the server has no kind {kind} of {api_version}", "UnknownKind")
-    return match
-
-
-def _await_served(client: SyncClient, document: Document, definition: JSON, clock: Clock) -> None:
-    """Waits until every version of a definition's kind can be listed, which takes a server a moment.
-
-    Raises SandboxError if the server rejects the definition's names or takes too long.
-    """
-    deadline = clock.monotonic() + _SERVED_TIMEOUT_S
-    while not _is_served(client, definition["spec"]):
-        problem = _name_problem(client, definition["metadata"]["name"])
-        if problem or clock.monotonic() > deadline:
-            raise _sandbox_error(
-                f"{document}: {problem or f'was not served within {_SERVED_TIMEOUT_S:g} s'}", "NotServed"
-            )
-        clock.pause(_POLL_INTERVAL_S)
+        raise SandboxError(f"{document}: {error.message}", reason=error.reason) from error
 
 
 def _is_served(client: SyncClient, spec: JSON) -> bool:
     """Returns whether every served version of a definition can be listed."""
-    names, namespaced = spec["names"], spec["scope"] == "Namespaced"
+    names = spec["names"]
     try:
         for version in spec["versions"]:
             if version["served"]:
-                resource = Resource(spec["group"], version["name"], names["kind"], names["plural"], namespaced)
+                resource = Resource(
+                    spec["group"],
+                    version["name"],
+                    names["kind"],
+                    names["plural"],
+                    namespaced=spec["scope"] == "Namespaced",
+                )
                 # A list proves that the kind is served; Established alone does not yet.
                 client.send(calls.list_raw(resource, limit=1))
     except NotFound:
         return False
     return True
-
-
-def _name_problem(client: SyncClient, name: str) -> str:
-    """Returns why the server does not accept the names of a definition, or ""."""
-    conditions = client.send(calls.get_raw(DEFINITIONS, name)).get("status", {}).get("conditions") or ()
-    refused = (
-        condition for condition in conditions if condition["type"] == "NamesAccepted" and condition["status"] == "False"
-    )
-    return next((str(condition.get("message")) for condition in refused), "")
-
-
-def _sandbox_error(message: str, reason: str) -> SandboxError:
-    return SandboxError(message, reason=reason)

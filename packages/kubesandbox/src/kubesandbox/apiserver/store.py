@@ -23,7 +23,7 @@ import threading
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import IO, Any, Literal, overload
 
@@ -118,6 +118,7 @@ class Event:
     type: EventType
     entry: Entry
     prev: Entry | None
+    _: KW_ONLY
     at: float = 0.0
     # The encoded watch line by representation, so that 200 watchers cost one encoding.
     lines: dict[Any, bytes] = field(default_factory=dict)
@@ -128,7 +129,7 @@ class Event:
         return self.entry.rv
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _Write:
     resource: str
     key: str
@@ -200,8 +201,10 @@ class Store:
         self._tables: dict[str, _Table] = {}
         self._log: deque[Event] = deque()
         self._log_bytes = 0
-        self._rv = 0
-        self._compacted = 0
+        self.rv = 0
+        """The newest committed revision."""
+        self.compacted = 0
+        """The oldest revision from which watches and lists can be served."""
         self._subscribers: dict[str, list[Callable[[Event], None]]] = {}
         # Lists of what is to be committed; None ends the writer.
         self._queue: queue.SimpleQueue[list[_Write | _Compact] | None] = queue.SimpleQueue()
@@ -228,10 +231,21 @@ class Store:
             raise StoreError(f"{self._path} is in use by another process") from error
         try:
             self._db = self._open_database()
-            self._load_revisions(self._db)
+            # The log of revisions, the oldest first.
+            self.compacted = dict(self._db.execute("SELECT name, rv FROM marks")).get("compacted", 0)
+            now = self._monotonic()
+            for rv, resource, key, deleted, value in self._db.execute(
+                "SELECT rv, resource, key, deleted, value FROM revisions ORDER BY rv"
+            ):
+                self._apply_entry(Entry(resource, key, rv, value), deleted=bool(deleted), at=now)
         except sqlite3.Error as error:
             self._lock.close()
             raise StoreError(f"{self._path}: {error}") from error
+        self.rv = max(self.rv, self.compacted)
+        self._next = self.rv
+        for resource, table in self._tables.items():
+            table.keys.sort()
+            self._heads.update({(resource, key): entry.rv for key, entry in table.entries.items()})
         self._thread = threading.Thread(target=self._write_forever, name="store-writer", daemon=True)
         self._thread.start()
 
@@ -256,32 +270,7 @@ class Store:
         db.executescript(_SCHEMA)
         return db
 
-    def _load_revisions(self, db: sqlite3.Connection) -> None:
-        """Reads the log of revisions into memory, the oldest first."""
-        marks = dict(db.execute("SELECT name, rv FROM marks"))
-        self._compacted = marks.get("compacted", 0)
-        now = self._monotonic()
-        for rv, resource, key, deleted, value in db.execute(
-            "SELECT rv, resource, key, deleted, value FROM revisions ORDER BY rv"
-        ):
-            self._apply_entry(Entry(resource, key, rv, value), deleted=bool(deleted), at=now)
-        self._rv = max(self._rv, self._compacted)
-        self._next = self._rv
-        for resource, table in self._tables.items():
-            table.keys.sort()
-            self._heads.update({(resource, key): entry.rv for key, entry in table.entries.items()})
-
     # -- reading ---------------------------------------------------------------------------------------------------
-
-    @property
-    def rv(self) -> int:
-        """The newest committed revision."""
-        return self._rv
-
-    @property
-    def compacted(self) -> int:
-        """The oldest revision from which watches and lists can be served."""
-        return self._compacted
 
     def get(self, resource: str, namespace: str, name: str) -> Entry | None:
         """Returns the current object, or None."""
@@ -313,8 +302,8 @@ class Store:
 
     def entries_at(self, resource: str, rv: int, namespace: str = "", after: str = "") -> Entries:
         """Returns what `entries` was at revision `rv`. Raises Expired if the log does not reach back that far."""
-        if rv < self._compacted:
-            raise Expired(rv, self._compacted)
+        if rv < self.compacted:
+            raise Expired(rv, self.compacted)
         table = self._tables.get(resource)
         if table is None:
             return Entries({}, ())
@@ -331,8 +320,8 @@ class Store:
 
     def events_since(self, resource: str, rv: int) -> list[Event]:
         """Returns the changes after revision `rv`, oldest first. Raises Expired if the log begins later."""
-        if rv < self._compacted:
-            raise Expired(rv, self._compacted)
+        if rv < self.compacted:
+            raise Expired(rv, self.compacted)
         table = self._tables.get(resource)
         return list(reversed(list(_takewhile_newer(table.events, rv)))) if table else []
 
@@ -358,30 +347,28 @@ class Store:
         *,
         expected: int | None,
         encode: Callable[[JSON], bytes],
+        deleted: bool = False,
     ) -> Entry:
         """Stores `obj`, which the store takes over, and returns it as stored.
 
         `expected` is the revision that must be current, 0 for "does not exist". `encode` returns the bytes to serve and
         is called with `metadata.resourceVersion` set. Raises Conflict or StoreError.
         """
-        return await self._submit_write(resource, key_of(namespace, name), obj, False, expected, encode)
+        if self._loop is None or self._thread is None:
+            raise StoreError("the store is closed")
+        done: asyncio.Future[Entry] = self._loop.create_future()
+        key = key_of(namespace, name)
+        self._enqueue(
+            _Write(resource=resource, key=key, obj=obj, deleted=deleted, expected=expected, encode=encode, done=done)
+        )
+        # A write continues when its client disconnects.
+        return await asyncio.shield(done)
 
     async def delete(
         self, resource: str, namespace: str, name: str, obj: JSON, *, expected: int, encode: Callable[[JSON], bytes]
     ) -> Entry:
         """Removes an object whose last state is `obj`. Raises Conflict or StoreError."""
-        return await self._submit_write(resource, key_of(namespace, name), obj, True, expected, encode)
-
-    async def _submit_write(
-        self, resource: str, key: str, obj: JSON, deleted: bool, expected: int | None, encode: Callable[[JSON], bytes]
-    ) -> Entry:
-        """Queues a write and waits for its commit. Raises Conflict or StoreError."""
-        if self._loop is None or self._thread is None:
-            raise StoreError("the store is closed")
-        future: asyncio.Future[Entry] = self._loop.create_future()
-        self._enqueue(_Write(resource, key, obj, deleted, expected, encode, future))
-        # A write continues when its client disconnects.
-        return await asyncio.shield(future)
+        return await self.put(resource, namespace, name, obj, expected=expected, encode=encode, deleted=True)
 
     def _enqueue(self, item: _Write | _Compact) -> None:
         """Adds an item to those that the writer gets at the end of this turn of the event loop.
@@ -403,12 +390,10 @@ class Store:
         """Makes committed writes visible, notifies subscribers, and wakes the writers; runs in the event loop."""
         now = self._monotonic()
         for write in committed:
-            entry = write.entry
-            if entry is None:
-                continue
-            event = self._apply_entry(entry, deleted=write.deleted, at=now)
-            for callback in tuple(self._subscribers.get(entry.resource, ())):
-                callback(event)
+            if (entry := write.entry) is not None:
+                event = self._apply_entry(entry, deleted=write.deleted, at=now)
+                for callback in tuple(self._subscribers.get(entry.resource, ())):
+                    callback(event)
         for write in committed:
             if write.entry is not None and not write.done.done():
                 write.done.set_result(write.entry)
@@ -430,12 +415,12 @@ class Store:
             table.entries[entry.key] = entry
             if prev is None:
                 insort(table.keys, entry.key)
-        event = Event("DELETED" if deleted else "MODIFIED" if prev else "ADDED", entry, prev, at)
-        if entry.rv > self._compacted:
+        event = Event("DELETED" if deleted else "MODIFIED" if prev else "ADDED", entry, prev, at=at)
+        if entry.rv > self.compacted:
             table.events.append(event)
             self._log.append(event)
             self._log_bytes += len(entry.raw)
-        self._rv = entry.rv
+        self.rv = entry.rv
         return event
 
     # -- compaction ------------------------------------------------------------------------------------------------
@@ -447,19 +432,19 @@ class Store:
         dead: list[int] = []
         while self._log and self._too_long(now, slack=1.0):
             dead += self._forget_oldest()
-        self._enqueue(_Compact(dead, self._compacted))
+        self._enqueue(_Compact(dead, self.compacted))
 
     def compact(self) -> None:
         """Drops the whole log, so that every older revision is Expired."""
         dead = [rv for _ in range(len(self._log)) for rv in self._forget_oldest()]
-        self._enqueue(_Compact(dead, self._compacted))
+        self._enqueue(_Compact(dead, self.compacted))
 
     def _forget_oldest(self) -> Iterable[int]:
         """Removes the oldest change from the log; yields the revisions that the database no longer needs."""
         event = self._log.popleft()
         self._tables[event.entry.resource].events.popleft()
         self._log_bytes -= len(event.entry.raw)
-        self._compacted = event.rv
+        self.compacted = event.rv
         if event.prev is not None:
             yield event.prev.rv
         if event.type == "DELETED":
@@ -508,11 +493,18 @@ class Store:
             db.executemany("INSERT INTO revisions VALUES (?, ?, ?, ?, ?)", rows)
             for item in batch:
                 if isinstance(item, _Compact):
-                    _delete_revisions(db, item)
+                    db.executemany("DELETE FROM revisions WHERE rv = ?", [(rv,) for rv in item.dead])
+                    db.execute("INSERT OR REPLACE INTO marks VALUES ('compacted', ?)", (item.upto,))
             db.execute("COMMIT")
         except sqlite3.Error as error:
             self._next = before
-            self._close_broken()
+            # After an error of the disk a connection may stay broken; the next batch opens a new one.
+            if self._db is not None:
+                with contextlib.suppress(sqlite3.Error):
+                    self._db.execute("ROLLBACK")
+                with contextlib.suppress(sqlite3.Error):
+                    self._db.close()
+                self._db = None
             failure = StoreError(f"{self._path.name}: {error}")
             self._send_results([], [(write, failure) for write in writes])
             return
@@ -544,16 +536,6 @@ class Store:
         write.entry = Entry(write.resource, write.key, rv, raw)
         return rv, write.resource, write.key, int(write.deleted), raw
 
-    def _close_broken(self) -> None:
-        """Rolls back and closes the connection after an error."""
-        # After an error of the disk a connection may stay broken; the next batch opens a new one.
-        if self._db is not None:
-            with contextlib.suppress(sqlite3.Error):
-                self._db.execute("ROLLBACK")
-            with contextlib.suppress(sqlite3.Error):
-                self._db.close()
-            self._db = None
-
     def _send_results(self, committed: list[_Write], refused: list[tuple[_Write, Exception]]) -> None:
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._publish_results, committed, refused)
@@ -564,8 +546,3 @@ def _takewhile_newer(events: deque[Event], rv: int) -> Iterable[Event]:
         if event.rv <= rv:
             return
         yield event
-
-
-def _delete_revisions(db: sqlite3.Connection, compact: _Compact) -> None:
-    db.executemany("DELETE FROM revisions WHERE rv = ?", [(rv,) for rv in compact.dead])
-    db.execute("INSERT OR REPLACE INTO marks VALUES ('compacted', ?)", (compact.upto,))
