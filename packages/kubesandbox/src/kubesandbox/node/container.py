@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import aiohttp
 
@@ -18,7 +17,7 @@ from kubekit.kube.clock import Clock
 from kubesandbox.node import container_process, podspec
 from kubesandbox.node.container_process import Exit, RunningContainer
 from kubesandbox.node.pod_status import RAN, ContainerRecord, Ended, RestartPolicy, Started, is_restarted
-from kubesandbox.node.podspec import BadPod, ContainerSpec
+from kubesandbox.node.podspec import JSON, BadPod, ContainerSpec
 from kubesandbox.node.reporter import EventType, Reporter
 from kubesandbox.node.runner_interface import Launch
 from kubesandbox.node.settings import NodeSettings, Restarts, go_duration
@@ -301,7 +300,6 @@ class Puller:
         self._reporter.put(self._reporter.record(self._spec.name).waiting(reason, message))
 
 
-JSON = dict[str, Any]
 # Longest interval of readiness probes before a container is ready, in seconds; keeps a sandbox's start short.
 EAGER_S = 1.0
 

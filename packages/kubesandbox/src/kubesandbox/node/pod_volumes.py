@@ -15,14 +15,12 @@ import stat
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from kubekit.api.whole_v1 import WholePod
 from kubesandbox.node import podspec
-from kubesandbox.node.podspec import SERVICE_ACCOUNT_MOUNT, BadPod, ContainerSpec
+from kubesandbox.node.podspec import JSON, SERVICE_ACCOUNT_MOUNT, BadPod, ContainerSpec
 from kubesandbox.node.runner_interface import Bind
 
-JSON = dict[str, Any]
 DEFAULT_MODE = 0o644
 # The check of a hostPath by its type (pkg/volume/hostpath), and the words of the kubelet's message.
 _HOST_TYPES: dict[str, tuple[Callable[[int], bool], str]] = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import Any, Literal
+from typing import Literal
 
 import structlog
 from msgspec import structs
@@ -23,9 +23,8 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
 from kubesandbox.node import pod_status as podstatus
 from kubesandbox.node.pod_status import ContainerRecord, StatusInput, Verdict, resumed_record
-from kubesandbox.node.podspec import ContainerSpec, containers, init_containers
+from kubesandbox.node.podspec import JSON, ContainerSpec, containers, init_containers
 
-JSON = dict[str, Any]
 PODS = Resource("", "v1", "Pod", "pods", namespaced=True)
 EVENTS = Resource("", "v1", "Event", "events", namespaced=True)
 EventType = Literal["Normal", "Warning"]

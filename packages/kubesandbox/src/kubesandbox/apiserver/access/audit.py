@@ -6,14 +6,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import orjson
 
 from kubesandbox.apiserver.http.messages import Request, Target, User
-from kubesandbox.apiserver.metadata import new_uid, rfc3339
-
-JSON = dict[str, Any]
+from kubesandbox.apiserver.metadata import JSON, new_uid, rfc3339
 
 
 class AuditLog:

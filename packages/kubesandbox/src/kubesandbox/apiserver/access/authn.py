@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
 from kubesandbox.apiserver.access.certs import write_private
 from kubesandbox.apiserver.http.messages import Request, User
-from kubesandbox.apiserver.status_errors import unauthorized
+from kubesandbox.apiserver.status_errors import JSON, unauthorized
 from kubesandbox.apiserver.store import Store
 
 ANONYMOUS = User("system:anonymous", groups=("system:unauthenticated",))
@@ -124,8 +124,6 @@ def with_authenticated(user: User) -> User:
         return user
     return User(user.name, user.uid, (*user.groups, _AUTHENTICATED), user.extra)
 
-
-JSON = dict[str, Any]
 
 ISSUER = "https://kubernetes.default.svc.cluster.local"
 AUDIENCE = ISSUER

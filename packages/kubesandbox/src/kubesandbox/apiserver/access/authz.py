@@ -11,18 +11,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 
 from kubesandbox.apiserver import status_errors
 from kubesandbox.apiserver.http.messages import Target, User
-from kubesandbox.apiserver.metadata import meta
+from kubesandbox.apiserver.metadata import JSON, meta
 from kubesandbox.apiserver.served_kinds import Kind
 from kubesandbox.apiserver.status_errors import ApiError, forbidden
 from kubesandbox.apiserver.store import Event, Store
-
-JSON = dict[str, Any]
 
 _RBAC = ".rbac.authorization.k8s.io"
 _RESOURCES = tuple(f"{plural}{_RBAC}" for plural in ("roles", "clusterroles", "rolebindings", "clusterrolebindings"))

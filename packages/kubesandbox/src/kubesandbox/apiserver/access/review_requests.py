@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
-from typing import Any
 
 from kubesandbox.apiserver.access.authn import AUDIENCE, Authenticator
 from kubesandbox.apiserver.access.authz import Attributes, Authorizer
@@ -12,9 +11,8 @@ from kubesandbox.apiserver.http.messages import Request, Response, Target, User,
 from kubesandbox.apiserver.schema import Fault, FieldError, Verbatim
 from kubesandbox.apiserver.schema.field_errors import go_json
 from kubesandbox.apiserver.served_kinds import Kind
-from kubesandbox.apiserver.status_errors import bad_request, invalid
+from kubesandbox.apiserver.status_errors import JSON, bad_request, invalid
 
-JSON = dict[str, Any]
 Handler = Callable[[Request, Target], Awaitable[Response]]
 
 

@@ -13,9 +13,7 @@ import yaml
 from kubesandbox.apiserver.http import protobuf
 from kubesandbox.apiserver.http.go_syntax import json_error, yaml_error
 from kubesandbox.apiserver.http.messages import Request
-from kubesandbox.apiserver.status_errors import bad_request, too_large, unsupported_media_type
-
-JSON = dict[str, Any]
+from kubesandbox.apiserver.status_errors import JSON, bad_request, too_large, unsupported_media_type
 
 # Kubernetes' limit of a request body (3 MiB).
 MAX_BYTES = 3 * 1024 * 1024

@@ -18,9 +18,8 @@ import orjson
 
 from kubesandbox.apiserver import status_errors
 from kubesandbox.apiserver.served_kinds import BUILTIN, Kind
-from kubesandbox.apiserver.status_errors import ApiError, not_acceptable, only_media_types, only_stream_types
+from kubesandbox.apiserver.status_errors import JSON, ApiError, not_acceptable, only_media_types, only_stream_types
 
-JSON = dict[str, Any]
 JSON_TYPE = "application/json"
 
 

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Protocol
 
 from kubesandbox.apiserver import status_errors, validation
-from kubesandbox.apiserver.metadata import meta
+from kubesandbox.apiserver.metadata import JSON, meta
 from kubesandbox.apiserver.objects import defaults
 from kubesandbox.apiserver.served_kinds import Kind
 from kubesandbox.apiserver.status_errors import FieldFault
 from kubesandbox.apiserver.store import Store
 
-JSON = dict[str, Any]
 # The seconds that a pod stays on a node that is not ready.
 _STAY_S = 300
 # Namespaces that may not be deleted (immortalNamespaces of the NamespaceLifecycle plugin).

@@ -9,20 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from operator import itemgetter
-from typing import Any
 
 from kubesandbox.apiserver import status_errors
 from kubesandbox.apiserver.http import body
 from kubesandbox.apiserver.http.messages import Request, Target
 from kubesandbox.apiserver.http.query_parameters import WriteOptions
-from kubesandbox.apiserver.metadata import meta
+from kubesandbox.apiserver.metadata import JSON, meta
 from kubesandbox.apiserver.objects.schemas import Schemas
 from kubesandbox.apiserver.patch.apply import why_invalid
 from kubesandbox.apiserver.schema import DecodeError, Fault, FieldError
 from kubesandbox.apiserver.served_kinds import BUILTIN, Kind
 from kubesandbox.apiserver.status_errors import ApiError
-
-JSON = dict[str, Any]
 
 
 class Decoding:

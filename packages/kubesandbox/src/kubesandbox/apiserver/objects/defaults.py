@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import base64
 from datetime import datetime
-from typing import Any
 
-from kubesandbox.apiserver.metadata import meta, rfc3339
+from kubesandbox.apiserver.metadata import JSON, meta, rfc3339
 from kubesandbox.apiserver.objects import service_allocation
 
-JSON = dict[str, Any]
 _TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import Any
 
 from kubekit.kube.clock import Clock
 from kubesandbox.apiserver import status_errors
 from kubesandbox.apiserver.http.body import PROTOBUF, decode_json, decode_protobuf, decode_yaml, media_type
 from kubesandbox.apiserver.http.messages import Request, Response, Target, json_response
 from kubesandbox.apiserver.http.query_parameters import dry_run_faults, invalid_options, list_options, not_supported
-from kubesandbox.apiserver.metadata import is_same_state, meta, rfc3339
+from kubesandbox.apiserver.metadata import JSON, is_same_state, meta, rfc3339
 from kubesandbox.apiserver.objects import strategies
 from kubesandbox.apiserver.objects.admission import Admission
 from kubesandbox.apiserver.objects.reading import Reading
@@ -26,8 +25,6 @@ from kubesandbox.apiserver.policies.matching import Write
 from kubesandbox.apiserver.served_kinds import Kind
 from kubesandbox.apiserver.status_errors import ApiError
 from kubesandbox.apiserver.store import Conflict, Entry, Store
-
-JSON = dict[str, Any]
 
 _POLICIES = ("Foreground", "Background", "Orphan")
 # The finalizer by which a propagation policy requests the garbage collector's work.

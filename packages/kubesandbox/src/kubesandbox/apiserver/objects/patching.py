@@ -18,7 +18,7 @@ from kubesandbox.apiserver.http.body import PATCH_TYPES, go_type, media_type, re
 from kubesandbox.apiserver.http.go_syntax import json_error
 from kubesandbox.apiserver.http.messages import Request, Response, Target
 from kubesandbox.apiserver.http.query_parameters import write_options
-from kubesandbox.apiserver.metadata import meta
+from kubesandbox.apiserver.metadata import JSON, meta
 from kubesandbox.apiserver.objects.decoding import Decoding, check_named, check_place
 from kubesandbox.apiserver.objects.reading import Reading
 from kubesandbox.apiserver.objects.schemas import Schemas
@@ -28,8 +28,6 @@ from kubesandbox.apiserver.patch.json import apply_json_patch, merge_patch
 from kubesandbox.apiserver.patch.strategic import strategic_merge
 from kubesandbox.apiserver.schema.field_errors import go_plain
 from kubesandbox.apiserver.served_kinds import Kind
-
-JSON = dict[str, Any]
 
 _JSON_PATCH, _MERGE, _STRATEGIC, _APPLY = PATCH_TYPES
 

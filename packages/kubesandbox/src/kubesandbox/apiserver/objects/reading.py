@@ -12,7 +12,7 @@ import binascii
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import orjson
 import yaml
@@ -22,7 +22,7 @@ from kubesandbox.apiserver import status_errors
 from kubesandbox.apiserver.http.go_syntax import json_error
 from kubesandbox.apiserver.http.messages import Accepted, Form, Request, Response, Target, negotiate
 from kubesandbox.apiserver.http.query_parameters import ListOptions, list_options
-from kubesandbox.apiserver.metadata import encoder_of, list_bytes
+from kubesandbox.apiserver.metadata import JSON, encoder_of, list_bytes
 from kubesandbox.apiserver.objects.schemas import Schemas
 from kubesandbox.apiserver.objects.selectors import parse_selector
 from kubesandbox.apiserver.objects.views import from_stored
@@ -32,7 +32,6 @@ from kubesandbox.apiserver.served_kinds import Kind
 from kubesandbox.apiserver.status_errors import ApiError
 from kubesandbox.apiserver.store import Entries, Entry, Expired, Store
 
-JSON = dict[str, Any]
 T = TypeVar("T")
 
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from inspect import isawaitable
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
-from kubesandbox.apiserver.metadata import drop_empty_meta, encoder_of
+from kubesandbox.apiserver.metadata import JSON, drop_empty_meta, encoder_of
 from kubesandbox.apiserver.objects import defaults
 from kubesandbox.apiserver.schema import Schema, SchemaNode, builtin_schema, compile_schema
 from kubesandbox.apiserver.served_kinds import Kind
@@ -21,7 +21,6 @@ from kubesandbox.apiserver.status_errors import ApiError, FieldFault
 from kubesandbox.apiserver.store import Entry
 from kubesandbox.apiserver.validation.common import scale_faults
 
-JSON = dict[str, Any]
 # Key in an entry's cache: defaults were added on reading, so that even an update without changes must be stored.
 COMPLETED = "completed"
 # Their internal types have a plain number of replicas, where v1 has a pointer.

@@ -13,10 +13,8 @@ from typing import Any
 
 from kubesandbox.apiserver.schema import object_meta
 from kubesandbox.apiserver.served_kinds import Kind
-from kubesandbox.apiserver.status_errors import bad_request
+from kubesandbox.apiserver.status_errors import JSON, bad_request
 from kubesandbox.apiserver.store import Entry
-
-JSON = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,9 @@ gave them, so an allocator of node ports would be called in these two functions.
 from __future__ import annotations
 
 import hashlib
-from typing import Any
 
-from kubesandbox.apiserver.metadata import meta
+from kubesandbox.apiserver.metadata import JSON, meta
 
-JSON = dict[str, Any]
 SERVER_ADDRESS = "10.96.0.1"
 """The cluster IP of the Service `kubernetes`: the first address of the range."""
 _ADDRESS_FIELDS = ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy")

@@ -7,12 +7,8 @@ handlers.
 
 from __future__ import annotations
 
-from typing import Any
-
-from kubesandbox.apiserver.metadata import meta
+from kubesandbox.apiserver.metadata import JSON, meta
 from kubesandbox.apiserver.served_kinds import Kind
-
-JSON = dict[str, Any]
 
 # Kinds whose deletion answers with the object (ReturnDeletedObject).
 RETURN_DELETED = frozenset(

@@ -13,11 +13,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import orjson
 
-from kubesandbox.apiserver.metadata import encoder_of
+from kubesandbox.apiserver.metadata import JSON, encoder_of
 from kubesandbox.apiserver.objects.schemas import Unconverted
 from kubesandbox.apiserver.objects.selectors import Selector
 from kubesandbox.apiserver.served_kinds import Kind
@@ -34,7 +34,6 @@ DEFAULT_TIMEOUT_S = 1800.0
 T = TypeVar("T")
 # Renders the `object` of a watch event in the requested representation; of tables the first has the columns.
 Render = Callable[[Entry, bool], bytes]
-JSON = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

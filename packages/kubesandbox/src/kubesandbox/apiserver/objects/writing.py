@@ -38,11 +38,10 @@ from kubesandbox.apiserver.patch import managed_fields
 from kubesandbox.apiserver.policies.matching import Write
 from kubesandbox.apiserver.schema import Fault, FieldError
 from kubesandbox.apiserver.served_kinds import Kind
-from kubesandbox.apiserver.status_errors import ApiError
+from kubesandbox.apiserver.status_errors import JSON, ApiError
 from kubesandbox.apiserver.store import Conflict, Entry, Store, StoreError
 from kubesandbox.apiserver.validation import write_warnings
 
-JSON = dict[str, Any]
 # Computes the new state of an object from a copy of the old one.
 Change = Callable[[JSON], JSON]
 # Attempts after a conflict, as many as k8s.io/apiserver makes for a patch.

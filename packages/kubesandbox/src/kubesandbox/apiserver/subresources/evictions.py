@@ -7,8 +7,6 @@ both use the last one.
 
 from __future__ import annotations
 
-from typing import Any
-
 from msgspec.structs import replace
 
 from kubekit.api import codec
@@ -18,13 +16,11 @@ from kubekit.rules.eviction_rules import BudgetNow, lets_go
 from kubesandbox.apiserver import status_errors
 from kubesandbox.apiserver.http.messages import Request, Response, Target, json_response
 from kubesandbox.apiserver.http.query_parameters import WriteOptions, write_options
-from kubesandbox.apiserver.metadata import meta, rfc3339
+from kubesandbox.apiserver.metadata import JSON, meta, rfc3339
 from kubesandbox.apiserver.objects.object_deletion import options_of
 from kubesandbox.apiserver.objects.rest import Rest
 from kubesandbox.apiserver.served_kinds import EVICTION_KIND, Kind
 from kubesandbox.apiserver.status_errors import ApiError, Cause
-
-JSON = dict[str, Any]
 
 _REFUSED = "Cannot evict pod as it would violate the pod's disruption budget."
 _SEVERAL = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."

@@ -17,7 +17,7 @@ from kubesandbox.apiserver.access.review_requests import Reviews
 from kubesandbox.apiserver.http.body import media_type
 from kubesandbox.apiserver.http.messages import Request, Response, Target, json_response, not_there
 from kubesandbox.apiserver.http.query_parameters import WriteOptions, write_options
-from kubesandbox.apiserver.metadata import meta, rfc3339
+from kubesandbox.apiserver.metadata import JSON, meta, rfc3339
 from kubesandbox.apiserver.objects.rest import Handler, Rest
 from kubesandbox.apiserver.objects.views import from_stored
 from kubesandbox.apiserver.patch.json import apply_json_patch, merge_patch
@@ -56,7 +56,6 @@ class Subresources:
         return await answer if isawaitable(answer) else answer
 
 
-JSON = dict[str, Any]
 # The limits of a requested token's life (pkg/registry/core/serviceaccount/storage/token.go), in seconds.
 _SHORTEST_S, _USUAL_S, _LONGEST_S = 600, 3600, 1 << 32
 

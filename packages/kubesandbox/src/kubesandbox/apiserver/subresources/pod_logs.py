@@ -8,16 +8,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import Any
 
 from kubekit.kube.clock import Clock
 from kubesandbox.apiserver import status_errors
 from kubesandbox.apiserver.http.messages import Request, Response, Target, is_true
-from kubesandbox.apiserver.metadata import meta
+from kubesandbox.apiserver.metadata import JSON, meta
 from kubesandbox.apiserver.objects.rest import Rest
 from kubesandbox.apiserver.served_kinds import Kind
 
-JSON = dict[str, Any]
 # Interval between two reads of a followed file, in seconds.
 _LOOK_S = 0.2
 _LISTS = (("containers", "containerStatuses"), ("initContainers", "initContainerStatuses"))
