@@ -21,8 +21,8 @@ from kubekit.kube.api_errors import AlreadyExists, Conflict, NotFound
 from kubekit.kube.client import Client
 from kubekit.kube.clock import SystemClock
 from kubekit.kube.config import load
+from kubesandbox import cluster as assembly
 from kubesandbox.apiserver.server import ApiServer
-from kubesandbox.controllers import assembly
 from kubesandbox.controllers.namespaces import ACCOUNTS
 from kubesandbox.node.agent import NodeAgent
 from kubesandbox.node.runners import ProcessRunner

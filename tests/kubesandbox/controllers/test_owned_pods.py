@@ -17,10 +17,10 @@ from kubekit.kube.api_errors import Forbidden
 from kubekit.kube.cache import Cache
 from kubekit.kube.clock import ManualClock, SystemClock
 from kubekit.kube.request import Call, Request
-from kubesandbox.controllers import jobs
+from kubesandbox.controllers import replica_sets_and_jobs as jobs
 from kubesandbox.controllers.controller_loop import Attempt, Requeue
 from kubesandbox.controllers.owned_pods import DEPLOYMENTS, EVENTS, JOBS, JSON, PODS, REPLICA_SETS
-from kubesandbox.controllers.replica_sets import ReplicaSets, deletion_rank, unavailable_for_s
+from kubesandbox.controllers.replica_sets_and_jobs import ReplicaSets, deletion_rank, unavailable_for_s
 
 NOW = datetime(2026, 1, 14, 10, 0, tzinfo=UTC)
 HOLD = "example.com/hold"

@@ -17,7 +17,7 @@ from kubekit.api.whole_v1 import WholeDeployment, WholeDeploymentSpec, WholePod,
 from kubekit.kube.cache import Cache
 from kubekit.kube.clock import ManualClock
 from kubekit.kube.request import Call
-from kubesandbox.controllers import deployments as rollout
+from kubesandbox.controllers import deployments
 from kubesandbox.controllers.controller_loop import Attempt, Requeue
 from kubesandbox.controllers.deployments import HASH_LABEL, Deployments, template_hash
 
@@ -58,7 +58,7 @@ def sized(name: str, wanted: int, available: int | None = None) -> WholeReplicaS
 def test_limits(replicas: int, max_surge: int | str, max_unavailable: int | str, more: int, less: int) -> None:
     """maxSurge is rounded up, maxUnavailable down."""
     found = spec(replicas, max_surge, max_unavailable)
-    assert (rollout.allowed_surge(found), rollout.allowed_unavailable(found)) == (more, less)
+    assert (deployments.allowed_surge(found), deployments.allowed_unavailable(found)) == (more, less)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_limits(replicas: int, max_surge: int | str, max_unavailable: int | str,
 )
 def test_the_size_of_the_new_set(replicas: int, new: int, old: int, expected: int) -> None:
     """By NewRSNewReplicas, with 25 % more allowed."""
-    assert rollout.new_size(spec(replicas), new, old) == expected
+    assert deployments.new_size(spec(replicas), new, old) == expected
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_the_size_of_the_new_set(replicas: int, new: int, old: int, expected: in
 )
 def test_the_sizes_of_the_old_sets(new: WholeReplicaSet, old: list[WholeReplicaSet], expected: dict[str, int]) -> None:
     """Of ten wanted pods eight are always available."""
-    assert rollout.old_sizes(spec(10), new, old) == expected
+    assert deployments.old_sizes(spec(10), new, old) == expected
 
 
 @given(
@@ -110,14 +110,14 @@ def test_a_roll_out_keeps_its_limits_and_ends(
     found = spec(replicas, max_surge, max_unavailable)
     new, old, up = 0, start, 0
     most, least = (
-        max(start, replicas + rollout.allowed_surge(found)),
-        min(start, replicas - rollout.allowed_unavailable(found)),
+        max(start, replicas + deployments.allowed_surge(found)),
+        min(start, replicas - deployments.allowed_unavailable(found)),
     )
     for step in range(200):
-        size = rollout.new_size(found, new, old)
+        size = deployments.new_size(found, new, old)
         if size == new:
             sets = sized("new", new, up), sized("old", old)
-            old = rollout.old_sizes(found, sets[0], [sets[1]]).get("old", old)
+            old = deployments.old_sizes(found, sets[0], [sets[1]]).get("old", old)
         new = size
         assert new + old <= most
         assert up + old >= least
@@ -181,7 +181,7 @@ def progress(reason: str, *, status: str = "True", ago_s: int = 0) -> JSON:
 def test_progress(before: JSON, available: int, expected: tuple[str, str, str]) -> None:
     """Every progress starts the deadline of 600 s anew."""
     new = sized("new", 2, available)
-    assert told(rollout.deployment_status(deployment(status=before), new, [new], NOW)) == expected
+    assert told(deployments.deployment_status(deployment(status=before), new, [new], NOW)) == expected
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_pauses(before: JSON, expected: tuple[str, str, str], *, paused: bool) -
     """They do not run against the deadline."""
     new = sized("new", 2, 0)
     found = deployment(spec={"paused": paused}, status=before)
-    assert told(rollout.deployment_status(found, new, [new], NOW)) == expected
+    assert told(deployments.deployment_status(found, new, [new], NOW)) == expected
 
 
 @pytest.mark.parametrize(("available", "expected"), [(3, "True"), (2, "False")])
@@ -210,15 +210,16 @@ def test_available(available: int, expected: str) -> None:
     """Four wanted, one may be missing."""
     new = sized("new", 4, available)
     assert (
-        told(rollout.deployment_status(deployment(spec={"replicas": 4}), new, [new], NOW), "Available")[0] == expected
+        told(deployments.deployment_status(deployment(spec={"replicas": 4}), new, [new], NOW), "Available")[0]
+        == expected
     )
 
 
 def test_a_second_look_changes_nothing() -> None:
     """A status decided again from itself stays, times included."""
     new = sized("new", 2, 1)
-    first = rollout.deployment_status(deployment(status=progress("NewReplicaSetCreated", ago_s=9)), new, [new], NOW)
-    later = rollout.deployment_status(deployment(status=first), new, [new], NOW + timedelta(seconds=30))
+    first = deployments.deployment_status(deployment(status=progress("NewReplicaSetCreated", ago_s=9)), new, [new], NOW)
+    later = deployments.deployment_status(deployment(status=first), new, [new], NOW + timedelta(seconds=30))
     assert later == first
 
 
@@ -249,26 +250,26 @@ def test_what_keeps_sets_from_their_pods(sets: list[WholeReplicaSet], before: JS
     said = {"type": "ReplicaFailure", "status": "True", "reason": before.get("reason", "FailedCreate")}
     status = {"conditions": [{**said, "message": before["words"]}]} if before else {}
     new = next(each for each in sets if each.metadata.name == "new")
-    found = rollout.deployment_status(deployment(status=status), new, sets, NOW)
+    found = deployments.deployment_status(deployment(status=status), new, sets, NOW)
     words = [each["message"] for each in found["conditions"] if each["type"] == "ReplicaFailure"]
     assert words == ([expected] if expected else [])
 
 
 def test_a_paused_deployment_keeps_what_it_said() -> None:
     """Nothing of its sets is looked at, as in Kubernetes."""
-    found = rollout.deployment_status(deployment(spec={"paused": True}), FULL, [FULL], NOW)
+    found = deployments.deployment_status(deployment(spec={"paused": True}), FULL, [FULL], NOW)
     assert "ReplicaFailure" not in {each["type"] for each in found["conditions"]}
 
 
 def test_a_set_that_may_not_be_made() -> None:
     """The roll-out says so, and begins once it may; without a deadline nothing is said."""
     refused = 'Failed to create new replica set "web-x": quota'
-    first = rollout.deployment_status(deployment(), None, [], NOW, refused=refused)
+    first = deployments.deployment_status(deployment(), None, [], NOW, refused=refused)
     assert told(first) == ("False", "ReplicaSetCreateError", refused)
-    then = rollout.deployment_status(deployment(status=first), NEW, [NEW], NOW)
+    then = deployments.deployment_status(deployment(status=first), NEW, [NEW], NOW)
     assert told(then) == ("True", "NewReplicaSetCreated", 'Created new replica set "new"')
-    endless = deployment(spec={"progressDeadlineSeconds": rollout.NO_DEADLINE_S})
-    found = rollout.deployment_status(endless, None, [], NOW, refused=refused)
+    endless = deployment(spec={"progressDeadlineSeconds": deployments.NO_DEADLINE_S})
+    found = deployments.deployment_status(endless, None, [], NOW, refused=refused)
     assert [each["type"] for each in found["conditions"]] == ["Available"]
 
 

@@ -10,7 +10,7 @@ from tests.kubesandbox.controllers.conftest import Cluster
 from kubekit.api import codec
 from kubekit.api.whole_v1 import WholeNode, WholePod
 from kubekit.kube import calls
-from kubesandbox.controllers.assembly import NODES
+from kubesandbox.cluster import NODES
 from kubesandbox.controllers.owned_pods import PODS
 from kubesandbox.controllers.scheduler import why_no_node_fits, why_not
 

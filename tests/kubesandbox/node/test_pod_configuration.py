@@ -19,7 +19,6 @@ from kubekit.api.whole_v1 import WholePod
 from kubekit.kube import calls
 from kubekit.kube.reviews import who_is
 from kubesandbox.node import pod_volumes
-from kubesandbox.node import pod_volumes as podenv
 from kubesandbox.node.pod_volumes import Sources
 from kubesandbox.node.podspec import BadPod, container_spec
 
@@ -45,7 +44,7 @@ def pod() -> WholePod:
 def environment(*env: JSON, env_from: tuple[JSON, ...] = ()) -> dict[str, str]:
     """The environment that these entries make."""
     spec = container_spec({**POD["spec"]["containers"][0], "env": list(env), "envFrom": list(env_from)})
-    return podenv.container_environment(
+    return pod_volumes.container_environment(
         pod(), spec, host_ip="192.0.2.1", lookup=lambda kind, name: DATA.get((kind, name))
     )
 

@@ -19,7 +19,7 @@ from kubesandbox.apiserver.objects.selectors import Selector
 from kubesandbox.apiserver.served_kinds import KindTable
 from kubesandbox.apiserver.server import ApiServer
 from kubesandbox.apiserver.store import Store
-from kubesandbox.apiserver.subresources.pod_logs import PodLogs
+from kubesandbox.apiserver.subresources.pods import PodLogs
 
 JSON = dict[str, Any]
 PODS = Resource("", "v1", "Pod", "pods", namespaced=True)

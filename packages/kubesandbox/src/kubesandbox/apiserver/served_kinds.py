@@ -14,6 +14,31 @@ from typing import Any
 JSON = dict[str, Any]
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+_APPS: dict[str, Any] = {"categories": ("all",), "generation": True}
+_RBAC = "rbac.authorization.k8s.io"
+_EVENT_FIELDS = (
+    "involvedObject.kind", "involvedObject.namespace", "involvedObject.name", "involvedObject.uid",
+    "involvedObject.apiVersion", "involvedObject.resourceVersion", "involvedObject.fieldPath",
+    "reason", "reportingComponent", "source", "type",
+)  # fmt: skip
+# events.k8s.io has no selector of the source (pkg/apis/events/v1/conversion.go).
+_EVENTS_V1_FIELDS = tuple(
+    name.replace("involvedObject", "regarding").replace("reportingComponent", "reportingController")
+    for name in _EVENT_FIELDS
+    if name != "source"
+)
+_POD_FIELDS = (
+    "spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork",
+    "status.phase", "status.podIP", "status.podIPs", "status.nominatedNodeName",
+)  # fmt: skip
+# The order in which discovery lists the groups of a real server.
+GROUP_ORDER: tuple[str, ...] = (
+    "", "apiregistration.k8s.io", "apps", "events.k8s.io", "authentication.k8s.io", "authorization.k8s.io",
+    "autoscaling", "batch", "certificates.k8s.io", "networking.k8s.io", "policy", "rbac.authorization.k8s.io",
+    "storage.k8s.io", "admissionregistration.k8s.io", "apiextensions.k8s.io", "scheduling.k8s.io",
+    "coordination.k8s.io", "discovery.k8s.io",
+)  # fmt: skip
+_VERSION = re.compile(r"v(?P<major>\d+)((?P<stage>alpha|beta)(?P<minor>\d*))?")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -124,24 +149,6 @@ def _core_kind(kind: str, plural: str, **more: Any) -> Kind:
 def _review_kind(group: str, kind: str, plural: str, *, namespaced: bool = False) -> Kind:
     return Kind(group, "v1", kind, plural, namespaced=namespaced, verbs=("create",))
 
-
-_APPS: dict[str, Any] = {"categories": ("all",), "generation": True}
-_RBAC = "rbac.authorization.k8s.io"
-_EVENT_FIELDS = (
-    "involvedObject.kind", "involvedObject.namespace", "involvedObject.name", "involvedObject.uid",
-    "involvedObject.apiVersion", "involvedObject.resourceVersion", "involvedObject.fieldPath",
-    "reason", "reportingComponent", "source", "type",
-)  # fmt: skip
-# events.k8s.io has no selector of the source (pkg/apis/events/v1/conversion.go).
-_EVENTS_V1_FIELDS = tuple(
-    name.replace("involvedObject", "regarding").replace("reportingComponent", "reportingController")
-    for name in _EVENT_FIELDS
-    if name != "source"
-)
-_POD_FIELDS = (
-    "spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork",
-    "status.phase", "status.podIP", "status.podIPs", "status.nominatedNodeName",
-)  # fmt: skip
 
 BUILTIN: tuple[Kind, ...] = (
     _core_kind("ComponentStatus", "componentstatuses", namespaced=False, short_names=("cs",), verbs=("get", "list")),
@@ -266,17 +273,6 @@ BUILTIN: tuple[Kind, ...] = (
     _review_kind("authorization.k8s.io", "SelfSubjectRulesReview", "selfsubjectrulesreviews"),
     _review_kind("authorization.k8s.io", "SubjectAccessReview", "subjectaccessreviews"),
 )  # fmt: skip
-
-# The order in which discovery lists the groups of a real server.
-GROUP_ORDER: tuple[str, ...] = (
-    "", "apiregistration.k8s.io", "apps", "events.k8s.io", "authentication.k8s.io", "authorization.k8s.io",
-    "autoscaling", "batch", "certificates.k8s.io", "networking.k8s.io", "policy", "rbac.authorization.k8s.io",
-    "storage.k8s.io", "admissionregistration.k8s.io", "apiextensions.k8s.io", "scheduling.k8s.io",
-    "coordination.k8s.io", "discovery.k8s.io",
-)  # fmt: skip
-
-
-_VERSION = re.compile(r"v(?P<major>\d+)((?P<stage>alpha|beta)(?P<minor>\d*))?")
 
 
 class KindTable:

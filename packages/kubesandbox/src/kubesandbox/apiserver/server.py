@@ -58,6 +58,7 @@ _TRANSPORT_LIMIT = MAX_BYTES * 4
 _MAX_CACHED_CONNECTIONS = 4096
 
 _OWN = WriteOptions(manager="kube-apiserver", validation="Ignore")
+_LOG = logging.getLogger(__name__)
 
 
 class ApiServer:
@@ -263,9 +264,6 @@ class ApiServer:
         finally:
             await stream.aclose()  # type: ignore[attr-defined]
         return answer
-
-
-_LOG = logging.getLogger(__name__)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -13,6 +13,8 @@ from typing import Any, Protocol
 JSON = dict[str, Any]
 
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
+_MEDIA_TYPES = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+_STREAMS = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,10 +155,6 @@ def method_not_allowed() -> ApiError:
 def expired(message: str) -> ApiError:
     """Returns 410: the requested revision was compacted."""
     return ApiError(410, "Expired", message)
-
-
-_MEDIA_TYPES = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
-_STREAMS = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
 
 
 def not_acceptable() -> ApiError:

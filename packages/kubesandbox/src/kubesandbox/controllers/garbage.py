@@ -35,6 +35,9 @@ FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
 # Longest back-off for an object whose owner cannot be looked up now (its kind is not served), in seconds.
 _LONGEST_S = 60.0
 log = structlog.get_logger("garbage")
+CLAIMS = Resource("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", namespaced=True)
+VOLUMES = Resource("", "v1", "PersistentVolume", "persistentvolumes", namespaced=False)
+FINALIZERS = {CLAIMS: "kubernetes.io/pvc-protection", VOLUMES: "kubernetes.io/pv-protection"}
 
 
 class Owner(Enum):
@@ -225,11 +228,6 @@ class GarbageCollector:
         guarded = {"metadata": {**metadata, "uid": obj.metadata.uid, "resourceVersion": obj.metadata.resource_version}}
         with suppress(NotFound):
             await self._client.send(calls.merge_patch(resource, obj.metadata.name, guarded, obj.metadata.namespace))
-
-
-CLAIMS = Resource("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", namespaced=True)
-VOLUMES = Resource("", "v1", "PersistentVolume", "persistentvolumes", namespaced=False)
-FINALIZERS = {CLAIMS: "kubernetes.io/pvc-protection", VOLUMES: "kubernetes.io/pv-protection"}
 
 
 class VolumeProtection:

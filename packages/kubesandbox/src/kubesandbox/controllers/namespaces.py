@@ -32,6 +32,11 @@ NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
 FINALIZER = "kubernetes"
 _AGAIN_S = 1.0
 log = structlog.get_logger("namespaces")
+ACCOUNTS = Resource("", "v1", "ServiceAccount", "serviceaccounts", namespaced=True)
+CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
+ACCOUNT, CERTIFICATE = "default", "kube-root-ca.crt"
+_NAMES = {ACCOUNTS: ACCOUNT, CONFIG_MAPS: CERTIFICATE}
+_LOOK_S = 0.1
 
 
 class NamespaceController:
@@ -139,13 +144,6 @@ def deletion_conditions(remaining_objects: Iterable[tuple[Resource, Object]]) ->
         Condition(type="NamespaceFinalizersRemaining", status="False", reason="ContentHasNoFinalizers",
                   message="All content-preserving finalizers finished"),
     )  # fmt: skip
-
-
-ACCOUNTS = Resource("", "v1", "ServiceAccount", "serviceaccounts", namespaced=True)
-CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
-ACCOUNT, CERTIFICATE = "default", "kube-root-ca.crt"
-_NAMES = {ACCOUNTS: ACCOUNT, CONFIG_MAPS: CERTIFICATE}
-_LOOK_S = 0.1
 
 
 class Furnishing:

@@ -34,6 +34,8 @@ from kubesandbox.tasks import run_beside, wait_for_first
 log = structlog.get_logger("node")
 # Back-off for workers that failed: the cause may pass, such as a full disk.
 _WORKERS = Limits(0.5, 10.0)
+_DEADLINE = Verdict("DeadlineExceeded", "Pod was active on the node longer than the specified deadline")
+_AGAIN_S = 0.5
 
 
 class NodeAgent:
@@ -118,10 +120,6 @@ class NodeAgent:
             task.cancel()
         with suppress(asyncio.CancelledError):
             await asyncio.gather(*tasks, return_exceptions=True)
-
-
-_DEADLINE = Verdict("DeadlineExceeded", "Pod was active on the node longer than the specified deadline")
-_AGAIN_S = 0.5
 
 
 class PodWorker:

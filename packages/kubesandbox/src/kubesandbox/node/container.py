@@ -25,6 +25,11 @@ from kubesandbox.node.supplies import StartError, Supplies
 from kubesandbox.node.unpacked_images import LocalImage, PullError
 from kubesandbox.tasks import run_beside, wait_for_first
 
+# Seconds for which a failed pull shows ErrImagePull before ImagePullBackOff, as until a kubelet's next sync.
+_FIRST_SHOWN_S = 1.0
+# Longest interval of readiness probes before a container is ready, in seconds; keeps a sandbox's start short.
+EAGER_S = 1.0
+
 
 class ContainerWorker:
     """The worker, which ends once the container is finished or `stopping` is set, which also ends its process."""
@@ -241,10 +246,6 @@ class Prober:
         return why_not
 
 
-# Seconds for which a failed pull shows ErrImagePull before ImagePullBackOff, as until a kubelet's next sync.
-_FIRST_SHOWN_S = 1.0
-
-
 class Puller:
     """The image puller of one container, which also reports Events and waiting reasons."""
 
@@ -298,10 +299,6 @@ class Puller:
 
     def _report_waiting(self, reason: str, message: str) -> None:
         self._reporter.put(self._reporter.record(self._spec.name).waiting(reason, message))
-
-
-# Longest interval of readiness probes before a container is ready, in seconds; keeps a sandbox's start short.
-EAGER_S = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,6 +27,9 @@ _PAGE_BYTES = 4096
 _PR_SET_PDEATHSIG = 1
 # Loaded before any fork: a child between fork and exec must not take the loader's locks.
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
+# A line that is longer is written in parts, so that a container without line feeds costs no more memory than this.
+_MAX_LINE_BYTES = 1 << 20
+_READ_BYTES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +51,16 @@ class RunningContainer:
     """A container that has been started."""
 
     def __init__(
-        self, runner: Runner, launch: Launch, process: asyncio.subprocess.Process, output: ContainerLog, clock: Clock
+        self,
+        runner: Runner,
+        launch: Launch,
+        *,
+        process: asyncio.subprocess.Process,
+        output: ContainerLog,
+        clock: Clock,
     ) -> None:
-        self._runner = runner
-        self._launch = launch
-        self._process = process
-        self._output = output
-        self._clock = clock
-        self._over_limit = False
+        self._runner, self._launch, self._process = runner, launch, process
+        self._output, self._clock, self._over_limit = output, clock, False
 
     @property
     def pid(self) -> int:
@@ -131,7 +136,7 @@ async def start_container(runner: Runner, launch: Launch, log_file: Path, clock:
         output.close()
         raise
     output.started()
-    return RunningContainer(runner, launch, process, output, clock)
+    return RunningContainer(runner, launch, process=process, output=output, clock=clock)
 
 
 def die_with_parent() -> None:
@@ -173,11 +178,6 @@ def _log_tail(path: Path, start: int) -> str:
     except OSError:
         return ""
     return "".join(text.splitlines(keepends=True)[-MESSAGE_LINES:])
-
-
-# A line that is longer is written in parts, so that a container without line feeds costs no more memory than this.
-_MAX_LINE_BYTES = 1 << 20
-_READ_BYTES = 1 << 16
 
 
 class ContainerLog:

@@ -18,6 +18,9 @@ JSON = dict[str, Any]
 RAN, DECLARED = "runup://", "runup-declared://"
 # 128 + SIGKILL, the kubelet's code for a container that it lost.
 LOST_EXIT_CODE = 137
+RestartPolicy = Literal["Always", "OnFailure", "Never"]
+_OVER = frozenset({"Succeeded", "Failed"})
+_OURS = frozenset({"Initialized", "Ready", "ContainersReady", "PodScheduled"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +102,6 @@ class ContainerRecord:
         return replace(self, state=replace(end, container_id=self.container_id), ready=False)
 
 
-RestartPolicy = Literal["Always", "OnFailure", "Never"]
-
-
 def restart_policy(pod: WholePod) -> RestartPolicy:
     """Returns `spec.restartPolicy`, by default Always."""
     policy: RestartPolicy = pod.spec.get("restartPolicy") or "Always"
@@ -159,10 +159,6 @@ def _end_in_status(state: JSON) -> Ended | None:
 
 def _parse_time(text: str | None) -> datetime | None:
     return datetime.fromisoformat(text) if text else None
-
-
-_OVER = frozenset({"Succeeded", "Failed"})
-_OURS = frozenset({"Initialized", "Ready", "ContainersReady", "PodScheduled"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,11 @@ _HOST_TYPES: dict[str, tuple[Callable[[int], bool], str]] = {
     "CharDevice": (stat.S_ISCHR, "a character device"),
     "BlockDevice": (stat.S_ISBLK, "a block device"),
 }
+_KINDS = ("hostPath", "emptyDir", "configMap", "secret", "downwardAPI", "projected")
+Lookup = Callable[[str, str], Mapping[str, bytes] | None]
+"""Gives the data of a `("ConfigMap"|"Secret", name)`, None where there is none."""
+_REFERENCE = re.compile(r"\$\$|\$\(([A-Za-z_][A-Za-z0-9_.-]*)\)")
+_SUBSCRIPT = re.compile(r"(metadata\.labels|metadata\.annotations)\['(.*)'\]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,9 +149,6 @@ def _prepare_host_path(source: JSON, sources: Sources) -> Path:
     return path
 
 
-_KINDS = ("hostPath", "emptyDir", "configMap", "secret", "downwardAPI", "projected")
-
-
 def _files_of(source: JSON, sources: Sources) -> dict[str, File]:
     """Returns the files of a volume, or of one source of a projected volume, by path. Raises BadPod."""
     if "emptyDir" in source:
@@ -189,13 +191,6 @@ def _field_text(item: JSON, sources: Sources) -> str:
     if container is None:
         raise BadPod(f"container {name} not found")
     return resource_value(container, reference)
-
-
-Lookup = Callable[[str, str], Mapping[str, bytes] | None]
-"""Gives the data of a `("ConfigMap"|"Secret", name)`, None where there is none."""
-
-_REFERENCE = re.compile(r"\$\$|\$\(([A-Za-z_][A-Za-z0-9_.-]*)\)")
-_SUBSCRIPT = re.compile(r"(metadata\.labels|metadata\.annotations)\['(.*)'\]")
 
 
 def container_environment(pod: WholePod, container: ContainerSpec, *, host_ip: str, lookup: Lookup) -> dict[str, str]:

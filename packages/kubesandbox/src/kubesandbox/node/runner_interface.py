@@ -20,6 +20,8 @@ from kubesandbox.sandbox_error import SandboxError
 
 # The path of the image's files in a container, from which the payload is read (docs/sandbox.md).
 IMAGE_MOUNT = "/run/image"
+# The host's folder that holds kubesandbox and the packages installed with it.
+PACKAGE_ROOT = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +112,6 @@ def choose_runner(runners: Mapping[str, Runner], wanted_name: str = "") -> tuple
             raise SandboxError(f"runner {wanted_name} cannot be used here: {problem}", reason="RunnerUnusable")
         passed_over.append(f"{name}: {problem}")
     raise SandboxError("no runner works here: " + "; ".join(passed_over), reason="RunnerUnusable")
-
-
-# The host's folder that holds kubesandbox and the packages installed with it.
-PACKAGE_ROOT = Path(__file__).resolve().parents[2]
 
 
 def interpreter_folders() -> tuple[Path, ...]:

@@ -33,6 +33,10 @@ _CONFIG = {
     "Secret": Resource("", "v1", "Secret", "secrets", namespaced=True),
 }
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+SERVICE_ACCOUNTS = Resource("", "v1", "ServiceAccount", "serviceaccounts", namespaced=True)
+TOKEN_LIFE_S = 3600
+# The share of a token's lifetime after which it is renewed, as a kubelet does (pkg/kubelet/token).
+_RENEWAL = 0.8
 
 
 class StartError(Exception):
@@ -148,12 +152,6 @@ def _command_line(spec: ContainerSpec, image: LocalImage, env: Mapping[str, str]
         why = "no such file or directory" if "/" in command else "executable file not found in $PATH"
         raise StartError(f'exec: "{command}": {why}')
     return (program, *words[1:])
-
-
-SERVICE_ACCOUNTS = Resource("", "v1", "ServiceAccount", "serviceaccounts", namespaced=True)
-TOKEN_LIFE_S = 3600
-# The share of a token's lifetime after which it is renewed, as a kubelet does (pkg/kubelet/token).
-_RENEWAL = 0.8
 
 
 class Account:

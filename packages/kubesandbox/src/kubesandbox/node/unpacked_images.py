@@ -26,7 +26,7 @@ class PullError(Exception):
         self.reason = reason
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LocalImage:
     """An image that is unpacked on this node; `reference` is its pull spec by digest."""
 

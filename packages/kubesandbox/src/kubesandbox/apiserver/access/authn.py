@@ -29,6 +29,9 @@ ANONYMOUS = User("system:anonymous", groups=("system:unauthenticated",))
 _AUTHENTICATED = "system:authenticated"
 # Paths open to anonymous clients; all others are 401 (as with anonymous access limited to these paths).
 ANONYMOUS_PATHS = ("/healthz", "/livez", "/readyz", "/version")
+ISSUER = "https://kubernetes.default.svc.cluster.local"
+AUDIENCE = ISSUER
+_SIDE = 32  # bytes of each half of a P-256 signature
 
 
 class Authenticator:
@@ -123,11 +126,6 @@ def with_authenticated(user: User) -> User:
     if _AUTHENTICATED in user.groups or user.name == ANONYMOUS.name:
         return user
     return User(user.name, user.uid, (*user.groups, _AUTHENTICATED), user.extra)
-
-
-ISSUER = "https://kubernetes.default.svc.cluster.local"
-AUDIENCE = ISSUER
-_SIDE = 32  # bytes of each half of a P-256 signature
 
 
 class InvalidToken(Exception):

@@ -23,6 +23,18 @@ from kubesandbox.apiserver.store import Event, Store
 
 _RBAC = ".rbac.authorization.k8s.io"
 _RESOURCES = tuple(f"{plural}{_RBAC}" for plural in ("roles", "clusterroles", "rolebindings", "clusterrolebindings"))
+_GROUP = "rbac.authorization.k8s.io"
+_ROLES = frozenset({"Role", "ClusterRole"})
+_BINDINGS = frozenset({"RoleBinding", "ClusterRoleBinding"})
+# The metadata that the garbage collector changes, for which it needs none of the role's rights.
+_COLLECTED = ("ownerReferences", "finalizers", "managedFields", "resourceVersion")
+_SHOWN = {
+    "apiGroups": "APIGroups",
+    "resources": "Resources",
+    "nonResourceURLs": "NonResourceURLs",
+    "resourceNames": "ResourceNames",
+    "verbs": "Verbs",
+}
 
 
 class Attributes(msgspec.Struct, frozen=True, gc=False, kw_only=True):
@@ -253,13 +265,6 @@ def forbidden_error(user: User, attributes: Attributes, reason: str = "") -> Api
     return forbidden(attributes.resource, attributes.group, attributes.name, why)
 
 
-_GROUP = "rbac.authorization.k8s.io"
-_ROLES = frozenset({"Role", "ClusterRole"})
-_BINDINGS = frozenset({"RoleBinding", "ClusterRoleBinding"})
-# The metadata that the garbage collector changes, for which it needs none of the role's rights.
-_COLLECTED = ("ownerReferences", "finalizers", "managedFields", "resourceVersion")
-
-
 class Escalation:
     """The privilege escalation check for every writer."""
 
@@ -352,12 +357,3 @@ def _covers_part(rule: JSON, part: JSON) -> bool:
         return False
     names, needed = rule.get("resourceNames") or [], part.get("resourceNames") or []
     return not names or bool(needed and {*needed} <= {*names})
-
-
-_SHOWN = {
-    "apiGroups": "APIGroups",
-    "resources": "Resources",
-    "nonResourceURLs": "NonResourceURLs",
-    "resourceNames": "ResourceNames",
-    "verbs": "Verbs",
-}

@@ -21,6 +21,17 @@ from kubesandbox.apiserver.served_kinds import BUILTIN, Kind
 from kubesandbox.apiserver.status_errors import JSON, ApiError, not_acceptable, only_media_types, only_stream_types
 
 JSON_TYPE = "application/json"
+_VERBS = {"POST": "create", "GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+# Their "namespace" is their own name: /api/v1/namespaces/x/finalize is about the namespace x.
+_NAMESPACE_SUBRESOURCES = frozenset({"status", "finalize"})
+BUILTIN_GROUPS = frozenset(kind.group for kind in BUILTIN)
+_COLLECTION = frozenset({"GET", "POST", "DELETE"})
+_ITEM = frozenset({"GET", "PUT", "PATCH", "DELETE"})
+_JSON_LIKE = frozenset({"application/json", "application/*", "*/*", "application/yaml"})
+_META, _DISCOVERY = ("meta.k8s.io", ("v1", "v1beta1")), ("apidiscovery.k8s.io", ("v2",))
+_CHECKS = ("ping", "log", "etcd")
+_PROBES = {"healthz": _CHECKS, "livez": _CHECKS, "readyz": (*_CHECKS, "informer-sync", "shutdown")}
+_SAFE = (("X-Content-Type-Options", "nosniff"),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +103,6 @@ def is_true(value: str) -> bool:
     return value.lower() not in {"", "0", "false"}
 
 
-_VERBS = {"POST": "create", "GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
-# Their "namespace" is their own name: /api/v1/namespaces/x/finalize is about the namespace x.
-_NAMESPACE_SUBRESOURCES = frozenset({"status", "finalize"})
-
-
 class Target(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """The target of a request. For a non-resource request `resource` is "" and `verb` the method in lower case."""
 
@@ -150,11 +156,6 @@ def parse_target(method: str, path: str, query: Mapping[str, str]) -> Target:
         verb=verb, path=path, group=group, version=version, namespace=namespace, resource=resource,
         subresource=subresource, name=name, rest="/".join(parts[3:]),
     )  # fmt: skip
-
-
-BUILTIN_GROUPS = frozenset(kind.group for kind in BUILTIN)
-_COLLECTION = frozenset({"GET", "POST", "DELETE"})
-_ITEM = frozenset({"GET", "PUT", "PATCH", "DELETE"})
 
 
 def in_builtin_group(path: str) -> bool:
@@ -223,8 +224,6 @@ class Accepted(NamedTuple):
     version: str = "v1"
 
 
-_JSON_LIKE = frozenset({"application/json", "application/*", "*/*", "application/yaml"})
-_META, _DISCOVERY = ("meta.k8s.io", ("v1", "v1beta1")), ("apidiscovery.k8s.io", ("v2",))
 # Form -> its group, and the versions of it that the server has.
 _FORMS = {
     "Table": (Form.TABLE, *_META),
@@ -263,11 +262,6 @@ def negotiate(accept: str, forms: frozenset[Form] = OBJECTS, *, stream: bool = F
         if form in forms and (version := options.get("v", "")) in versions and options.get("g") == group:
             return Accepted(form, as_yaml, version)
     raise refusal()
-
-
-_CHECKS = ("ping", "log", "etcd")
-_PROBES = {"healthz": _CHECKS, "livez": _CHECKS, "readyz": (*_CHECKS, "informer-sync", "shutdown")}
-_SAFE = (("X-Content-Type-Options", "nosniff"),)
 
 
 def answer_probe(path: str, query: Mapping[str, str]) -> Response | None:

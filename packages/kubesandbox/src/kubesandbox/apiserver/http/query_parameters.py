@@ -13,6 +13,8 @@ from kubesandbox.apiserver.status_errors import ApiError, Cause, bad_request
 
 _VALIDATIONS = ("Ignore", "Strict", "Warn")
 _MANAGER_BYTES = 128
+# Subresources with long-running requests, which have no deadline.
+_LONG_RUNNING = frozenset({"attach", "exec", "log", "portforward", "proxy"})
 
 
 def not_supported(name: str, value: Any, supported: Iterable[str]) -> Cause:
@@ -131,10 +133,6 @@ def list_options(query: Mapping[str, str], *, watch: bool) -> ListOptions:
         bookmarks=is_true(query.get("allowWatchBookmarks", "")),
         initial_events=is_true(query.get("sendInitialEvents", "")),
     )
-
-
-# Subresources with long-running requests, which have no deadline.
-_LONG_RUNNING = frozenset({"attach", "exec", "log", "portforward", "proxy"})
 
 
 def check_timeout(target: Target, query: Mapping[str, str]) -> None:

@@ -23,6 +23,10 @@ _STAY_S = 300
 # Namespaces that may not be deleted (immortalNamespaces of the NamespaceLifecycle plugin).
 IMMORTAL = frozenset({"default", "kube-system", "kube-public"})
 CRD_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
+_PROTECTION = {
+    "persistentvolumeclaims": "kubernetes.io/pvc-protection",
+    "persistentvolumes": "kubernetes.io/pv-protection",
+}
 
 
 def check_namespace(store: Store, kind: Kind, obj: JSON) -> None:
@@ -113,12 +117,6 @@ def apply_runtime_class(store: Store, kind: Kind, obj: JSON) -> None:
     tolerations = spec.get("tolerations") or []
     if more := [toleration for toleration in scheduling.get("tolerations") or () if toleration not in tolerations]:
         spec["tolerations"] = [*tolerations, *more]
-
-
-_PROTECTION = {
-    "persistentvolumeclaims": "kubernetes.io/pvc-protection",
-    "persistentvolumes": "kubernetes.io/pv-protection",
-}
 
 
 def protect_storage_in_use(_store: Store, kind: Kind, obj: JSON) -> None:

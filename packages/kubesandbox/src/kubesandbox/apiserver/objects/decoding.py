@@ -21,6 +21,10 @@ from kubesandbox.apiserver.schema import DecodeError, Fault, FieldError
 from kubesandbox.apiserver.served_kinds import BUILTIN, Kind
 from kubesandbox.apiserver.status_errors import ApiError
 
+# Group of built-in kinds -> the package of their internal types, where that is not the group's first word.
+_PACKAGES = {"": "core", "rbac.authorization.k8s.io": "rbac", "events.k8s.io": "core"}
+_REGISTERED = frozenset((kind.api_version, kind.kind) for kind in BUILTIN)
+
 
 class Decoding:
     """The decoder for all kinds; one instance for the whole server."""
@@ -137,11 +141,6 @@ def check_place(kind: Kind, namespace: str, name: str, obj: JSON) -> None:
         )
     if name:
         metadata["name"] = name
-
-
-# Group of built-in kinds -> the package of their internal types, where that is not the group's first word.
-_PACKAGES = {"": "core", "rbac.authorization.k8s.io": "rbac", "events.k8s.io": "core"}
-_REGISTERED = frozenset((kind.api_version, kind.kind) for kind in BUILTIN)
 
 
 def _other_type(kind: Kind, obj: JSON, refuse: Callable[[str], ApiError]) -> ApiError:

@@ -29,6 +29,7 @@ from kubesandbox.apiserver.store import Conflict, Entry, Store
 _POLICIES = ("Foreground", "Background", "Orphan")
 # The finalizer by which a propagation policy requests the garbage collector's work.
 _FINALIZERS = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}
+_READERS = {"application/yaml": decode_yaml, PROTOBUF: decode_protobuf}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,9 +155,6 @@ def read_options(request: Request) -> DeleteOptions:
         value = _READERS.get(media_type(request), decode_json)(request.body)
         body = value if isinstance(value, dict) else {}
     return replace(options_of(body, request.query), request=request)
-
-
-_READERS = {"application/yaml": decode_yaml, PROTOBUF: decode_protobuf}
 
 
 def options_of(body: JSON, query: Mapping[str, str] | None = None) -> DeleteOptions:

@@ -33,6 +33,13 @@ from kubesandbox.apiserver.status_errors import ApiError
 from kubesandbox.apiserver.store import Entries, Entry, Expired, Store
 
 T = TypeVar("T")
+TOO_OLD = (
+    "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
+    "the continue parameter."
+)
+_VERSION = "meta.k8s.io/v1"
+_BASE64 = re.compile(r"[A-Za-z0-9_-]*")
+_INCLUDED = frozenset({"", "Metadata", "Object", "None"})
 
 
 class Reading:
@@ -178,15 +185,6 @@ def _object_response(raw: bytes, status: int, *, as_yaml: bool) -> Response:
     return Response(status, raw)
 
 
-TOO_OLD = (
-    "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
-    "the continue parameter."
-)
-
-_VERSION = "meta.k8s.io/v1"
-_BASE64 = re.compile(r"[A-Za-z0-9_-]*")
-
-
 def page_token(rv: int, key: str) -> str:
     """Returns the token of the page after `key`, in a list at revision `rv`."""
     text = orjson.dumps({"v": _VERSION, "rv": rv, "start": f"{key}\u0000"})
@@ -299,9 +297,6 @@ class Renderer:
         head = {"kind": "Table", "apiVersion": f"meta.k8s.io/{version}", "metadata": metadata}
         definitions = self._tables.columns(kind) if columns else None
         return orjson.dumps({**head, "columnDefinitions": definitions, "rows": rows})
-
-
-_INCLUDED = frozenset({"", "Metadata", "Object", "None"})
 
 
 def _check_included(include: str) -> None:

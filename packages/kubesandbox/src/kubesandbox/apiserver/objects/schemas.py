@@ -25,6 +25,9 @@ from kubesandbox.apiserver.validation.common import scale_faults
 COMPLETED = "completed"
 # Their internal types have a plain number of replicas, where v1 has a pointer.
 _REPLICAS_IN_PLACE = frozenset({"deployments.apps", "replicasets.apps", "statefulsets.apps"})
+T = TypeVar("T")
+# Calls the webhook of the kind's definition for objects in an API version, one answer an object; raises ApiError.
+Ask = Callable[[Kind, Sequence[JSON], str], Awaitable[list[JSON]]]
 
 
 class Schemas:
@@ -135,11 +138,6 @@ def _compile_version(crd: JSON, name: str) -> Schema | None:
     version = next(v for v in crd["spec"]["versions"] if v["name"] == name)
     schema = (version.get("schema") or {}).get("openAPIV3Schema")
     return compile_schema(schema) if schema else None
-
-
-T = TypeVar("T")
-# Calls the webhook of the kind's definition for objects in an API version, one answer an object; raises ApiError.
-Ask = Callable[[Kind, Sequence[JSON], str], Awaitable[list[JSON]]]
 
 
 class Unconverted(Exception):

@@ -16,6 +16,27 @@ from kubesandbox.apiserver.served_kinds import Kind
 from kubesandbox.apiserver.status_errors import JSON, bad_request
 from kubesandbox.apiserver.store import Entry
 
+_ALWAYS = ("metadata.name", "metadata.namespace")
+# The value that a field selector compares with when the field is absent, where that is not the empty string.
+_ABSENT = {
+    "spec.unschedulable": "false",
+    "spec.hostNetwork": "false",
+    "status.replicas": "0",
+    "status.successful": "0",
+}
+_SPECIAL: dict[str, Callable[[JSON], Any]] = {
+    "source": lambda obj: (
+        (obj.get("source") or {}).get("component") or obj.get("reportingComponent") or obj.get("reportingController")
+    ),
+    "reportingComponent": lambda obj: obj.get("reportingComponent") or obj.get("reportingController"),
+    "reportingController": lambda obj: obj.get("reportingController") or obj.get("reportingComponent"),
+    "status.successful": lambda obj: (obj.get("status") or {}).get("succeeded"),
+}
+_TOKEN = re.compile(r"\s*(==|!=|=|>|<|!|,|\(|\)|[^\s=!<>(),]+)")
+_SYMBOLS = frozenset({"==", "!=", "=", ">", "<", "!", ",", "(", ")", ""})
+_OPERATORS = {"=": "=", "==": "=", "!=": "!=", "in": "in", "notin": "notin", ">": "gt", "<": "lt"}
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+
 
 @dataclass(frozen=True, slots=True)
 class FieldTerm:
@@ -49,15 +70,6 @@ def parse_selector(kind: Kind, label_text: str, field_text: str) -> Selector:
 
 
 # -- fields ------------------------------------------------------------------------------------------------------------
-
-_ALWAYS = ("metadata.name", "metadata.namespace")
-# The value that a field selector compares with when the field is absent, where that is not the empty string.
-_ABSENT = {
-    "spec.unschedulable": "false",
-    "spec.hostNetwork": "false",
-    "status.replicas": "0",
-    "status.successful": "0",
-}
 
 
 def parse_fields(kind: Kind, text: str) -> tuple[FieldTerm, ...]:
@@ -101,22 +113,6 @@ def field_value(entry: Entry, path: str) -> str:
         else:
             fields[path] = str(value).lower() if isinstance(value, bool) else str(value)
     return fields[path]
-
-
-_SPECIAL: dict[str, Callable[[JSON], Any]] = {
-    "source": lambda obj: (
-        (obj.get("source") or {}).get("component") or obj.get("reportingComponent") or obj.get("reportingController")
-    ),
-    "reportingComponent": lambda obj: obj.get("reportingComponent") or obj.get("reportingController"),
-    "reportingController": lambda obj: obj.get("reportingController") or obj.get("reportingComponent"),
-    "status.successful": lambda obj: (obj.get("status") or {}).get("succeeded"),
-}
-
-
-_TOKEN = re.compile(r"\s*(==|!=|=|>|<|!|,|\(|\)|[^\s=!<>(),]+)")
-_SYMBOLS = frozenset({"==", "!=", "=", ">", "<", "!", ",", "(", ")", ""})
-_OPERATORS = {"=": "=", "==": "=", "!=": "!=", "in": "in", "notin": "notin", ">": "gt", "<": "lt"}
-_INTEGER = re.compile(r"[+-]?[0-9]+")
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,12 @@ _EVENT_FIELDS = {
     "reportingComponent": "reportingController",
 }
 _EVENT_FIELDS_BACK = {new: old for old, new in _EVENT_FIELDS.items()}
+_PREFIX = "autoscaling.alpha.kubernetes.io/"
+_METRICS, _BEHAVIOR, _CONDITIONS, _CURRENT = (
+    f"{_PREFIX}{name}" for name in ("metrics", "behavior", "conditions", "current-metrics")
+)
+# The use of CPU in percent that v1 aims at when nothing else is asked for (DefaultCPUUtilization).
+_USUAL_PERCENT = 80
 
 
 def is_view(kind: Kind, obj: JSON) -> bool:
@@ -51,14 +57,6 @@ def to_stored(kind: Kind, obj: JSON) -> JSON:
     if kind.api_version == "autoscaling/v1":
         return {**from_v1(obj), "apiVersion": "autoscaling/v2"}
     return obj
-
-
-_PREFIX = "autoscaling.alpha.kubernetes.io/"
-_METRICS, _BEHAVIOR, _CONDITIONS, _CURRENT = (
-    f"{_PREFIX}{name}" for name in ("metrics", "behavior", "conditions", "current-metrics")
-)
-# The use of CPU in percent that v1 aims at when nothing else is asked for (DefaultCPUUtilization).
-_USUAL_PERCENT = 80
 
 
 def as_v1(obj: JSON) -> JSON:

@@ -24,8 +24,19 @@ from kubesandbox.apiserver.patch.json import apply_json_patch, merge_patch
 from kubesandbox.apiserver.schema import Fault, FieldError
 from kubesandbox.apiserver.served_kinds import BINDING_KIND, SCALE_KIND, TOKEN_KIND, Kind
 from kubesandbox.apiserver.store import Entry
-from kubesandbox.apiserver.subresources.evictions import Evictions
-from kubesandbox.apiserver.subresources.pod_logs import PodLogs
+from kubesandbox.apiserver.subresources.pods import Evictions, PodLogs
+
+# The limits of a requested token's life (pkg/registry/core/serviceaccount/storage/token.go), in seconds.
+_SHORTEST_S, _USUAL_S, _LONGEST_S = 600, 3600, 1 << 32
+_META = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+# The paths of a Scale's fields in built-in workloads.
+_PATHS = {
+    "specReplicasPath": ".spec.replicas",
+    "statusReplicasPath": ".status.replicas",
+    "labelSelectorPath": ".spec.selector",
+}
+_PATCHES = tuple(f"application/{form}+json" for form in ("json-patch", "merge-patch", "strategic-merge-patch"))
+_SET_OPERATORS = {"In": "in", "NotIn": "notin"}
 
 
 class Subresources:
@@ -54,10 +65,6 @@ class Subresources:
             return await answer if isawaitable(answer) else answer
         answer = self._rest.verbs[target.verb](request, target, kind)
         return await answer if isawaitable(answer) else answer
-
-
-# The limits of a requested token's life (pkg/registry/core/serviceaccount/storage/token.go), in seconds.
-_SHORTEST_S, _USUAL_S, _LONGEST_S = 600, 3600, 1 << 32
 
 
 def special_subresources(rest: Rest, signer: TokenSigner, clock: Clock, pods: Path) -> dict[tuple[str, str], Handler]:
@@ -168,17 +175,6 @@ class Special:
     async def _write_change(self, request: Request, kind: Kind, target: Target, compute: Any) -> Any:
         options: WriteOptions = write_options(request, "UpdateOptions")
         return await self._rest.change(kind, target, compute, options)
-
-
-_META = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
-# The paths of a Scale's fields in built-in workloads.
-_PATHS = {
-    "specReplicasPath": ".spec.replicas",
-    "statusReplicasPath": ".status.replicas",
-    "labelSelectorPath": ".spec.selector",
-}
-_PATCHES = tuple(f"application/{form}+json" for form in ("json-patch", "merge-patch", "strategic-merge-patch"))
-_SET_OPERATORS = {"In": "in", "NotIn": "notin"}
 
 
 class Scale:

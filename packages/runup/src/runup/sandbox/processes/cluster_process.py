@@ -25,8 +25,8 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock, SystemClock
 from kubekit.kube.config import load as load_kubeconfig
 from kubekit.lang.files import Lossy
+from kubesandbox import cluster
 from kubesandbox.cluster import cancel_tasks, until_over
-from kubesandbox.controllers import assembly
 from kubesandbox.node.agent import NodeAgent
 from kubesandbox.node.runner_interface import choose_runner
 from kubesandbox.node.runners import runners
@@ -131,10 +131,10 @@ class Cluster:
         self, stack: contextlib.AsyncExitStack, client: Client, place: NodeSettings, *, imported: bool
     ) -> list[asyncio.Task[None]]:
         """Starts controllers and node agent; `stack` ends them, the controllers first."""
-        watched = assembly.Watched()
+        watched = cluster.Watched()
         stack.push_async_callback(NodeAgent(client, watched.pods, place, self._clock).close)
         own_nodes = (imports.own_node(),) if imported else ()
-        tasks = assembly.start_controllers(stack, client, watched, self._clock, own_nodes=own_nodes)
+        tasks = cluster.start_controllers(stack, client, watched, self._clock, own_nodes=own_nodes)
         stack.push_async_callback(cancel_tasks, tasks)
         return tasks
 

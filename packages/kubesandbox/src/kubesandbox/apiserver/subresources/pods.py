@@ -1,11 +1,16 @@
-"""`pods/eviction`: deletes a pod unless a PodDisruptionBudget forbids it (pkg/registry/core/pod/storage/eviction.go).
+"""`pods/eviction` and `pods/log`: deletes a pod as its budget allows, and serves the output of its containers.
 
-In: an Eviction of one pod. Out: Success once the pod is deleted (or marked); raises ApiError 429 if its budget allows
-no disruption. An allowed disruption is counted in the budget's status at once, so that two concurrent evictions cannot
-both use the last one.
+An eviction (pkg/registry/core/pod/storage/eviction.go) answers Success once the pod is deleted or marked, and raises
+ApiError 429 if its PodDisruptionBudget allows no disruption. An allowed one is counted in the status of the budget at
+once, so that two concurrent evictions cannot both use the last one. Logs are the files that the node agent keeps in the
+data folder; a followed log ends once the container has ended and its whole output was sent.
 """
 
 from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 
 from msgspec.structs import replace
 
@@ -14,7 +19,7 @@ from kubekit.api.meta_v1 import LabelSelector
 from kubekit.kube.clock import Clock
 from kubekit.rules.eviction_rules import BudgetNow, lets_go
 from kubesandbox.apiserver import status_errors
-from kubesandbox.apiserver.http.messages import Request, Response, Target, json_response
+from kubesandbox.apiserver.http.messages import Request, Response, Target, is_true, json_response
 from kubesandbox.apiserver.http.query_parameters import WriteOptions, write_options
 from kubesandbox.apiserver.metadata import JSON, meta, rfc3339
 from kubesandbox.apiserver.objects.object_deletion import options_of
@@ -28,6 +33,9 @@ _OVER = frozenset({"Succeeded", "Failed", "Pending"})
 # MaxDisruptedPodSize in pkg/registry/core/pod/storage/eviction.go.
 _MOST_DISRUPTED = 2000
 _RETRY_AFTER_S = 10
+# Interval between two reads of a followed file, in seconds.
+_LOOK_S = 0.2
+_LISTS = (("containers", "containerStatuses"), ("initContainers", "initContainerStatuses"))
 
 
 class Evictions:
@@ -137,3 +145,101 @@ def _check_budget(budget: JSON) -> None:
         needs, has = status.get("desiredHealthy", 0), status.get("currentHealthy", 0)
         why = f"The disruption budget {name} needs {needs} healthy pods and has {has} currently"
         raise status_errors.too_many_requests(_REFUSED, 0, [Cause("DisruptionBudget", why)])
+
+
+class PodLogs:
+    """The handler of logs; `folder` holds NAMESPACE_NAME_UID/CONTAINER.log."""
+
+    def __init__(self, rest: Rest, clock: Clock, folder: Path) -> None:
+        self._rest, self._clock, self._folder = rest, clock, folder
+
+    async def serve(self, request: Request, target: Target, kind: Kind) -> Response:
+        """Returns the whole log, its tail, or a stream that follows it. Raises ApiError 400 or 404."""
+        pod = self._rest.entry(kind, target.namespace, target.name).load()
+        query = request.query
+        container = _choose_container(pod, query.get("container", ""))
+        follow = is_true(query.get("follow", ""))
+        if is_true(query.get("previous", "")):
+            raise status_errors.bad_request(
+                f'previous terminated container "{container}" in pod "{target.name}" not found'
+            )
+        file = self._folder / f"{meta(pod)['namespace']}_{target.name}_{meta(pod)['uid']}" / f"{container}.log"
+        waiting = (_container_status(pod, container).get("state") or {}).get("waiting")
+        if not file.exists() and waiting and (reason := waiting.get("reason", "ContainerCreating")):
+            raise status_errors.bad_request(
+                f'container "{container}" in pod "{target.name}" is waiting to start: {reason}'
+            )
+        data, end = await asyncio.to_thread(_read_from, file, 0)
+        count = query.get("tailLines", "")
+        if count.isdigit():
+            lines = data.splitlines(keepends=True)
+            data = b"".join(lines[max(0, len(lines) - int(count)) :])
+        if follow:
+
+            def is_over() -> bool:
+                """Returns whether nothing more is written: the container has ended, or the pod is gone."""
+                entry = self._rest.store.get(kind.storage, target.namespace, target.name)
+                if entry is None:
+                    return True
+                pod = entry.load()
+                ended = "terminated" in (_container_status(pod, container).get("state") or {})
+                return ended or (pod.get("status") or {}).get("phase") in {"Succeeded", "Failed"}
+
+            stream = self._follow_log(file, data, end, is_over=is_over)
+            return Response(content_type="text/plain", stream=stream)
+        limit = query.get("limitBytes", "")
+        return Response(body=data[: int(limit)] if limit.isdigit() else data, content_type="text/plain")
+
+    async def _follow_log(
+        self, file: Path, data: bytes, at: int, *, is_over: Callable[[], bool]
+    ) -> AsyncIterator[bytes]:
+        """Yields the log from `at` (bytes) on until `is_over`; `data` comes first."""
+        while True:
+            # Checked before reading, so that the last read includes everything written until the end.
+            over = is_over()
+            more, at = await asyncio.to_thread(_read_from, file, at)
+            if data or more:
+                yield data + more
+                data = b""
+            if over:
+                return
+            await self._clock.sleep(_LOOK_S)
+
+
+def _choose_container(pod: JSON, container: str) -> str:
+    """Returns the container whose log is meant. Raises ApiError 400 if the name is unknown, or needed."""
+    name, spec = meta(pod)["name"], pod.get("spec") or {}
+    names = {field: [container_entry["name"] for container_entry in spec.get(field) or ()] for field, _ in _LISTS}
+    if container:
+        if not any(container in group for group in names.values()):
+            raise status_errors.bad_request(f"container {container} is not valid for pod {name}")
+        return container
+    main = names["containers"]
+    if len(main) == 1:
+        only: str = main[0]
+        return only
+    choice = f"choose one of: [{' '.join(main)}]"
+    if names["initContainers"]:
+        choice += f" or one of the init containers: [{' '.join(names['initContainers'])}]"
+    raise status_errors.bad_request(f"a container name must be specified for pod {name}, {choice}")
+
+
+def _container_status(pod: JSON, container: str) -> JSON:
+    """Returns the status of a container, of whichever list; empty if it has none yet."""
+    status = pod.get("status") or {}
+    statuses = (one for _, field in _LISTS for one in status.get(field) or () if one.get("name") == container)
+    found: JSON = next(statuses, {})
+    return found
+
+
+def _read_from(file: Path, start: int) -> tuple[bytes, int]:
+    """Returns the file's contents from `start` and their end; a file that became shorter is read from its beginning."""
+    try:
+        with file.open("rb") as log:
+            if log.seek(0, 2) < start:
+                start = 0
+            log.seek(start)
+            data = log.read()
+            return data, start + len(data)
+    except OSError:
+        return b"", start
