@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kubekit.kube.client_sync import SyncClient
-    from kubesandbox.manifests import Document
 
 JSON = dict[str, Any]
 START_TIMEOUT_S = 180.0
@@ -87,7 +86,12 @@ class KubeApi:
         """
         from kubesandbox import manifests
 
-        return manifests.load(self._connected_client(), self._documents_from(source), namespace=namespace)
+        if isinstance(source, (str, os.PathLike)):
+            documents = manifests.read(Path(source))
+        else:
+            objects = [source] if isinstance(source, Mapping) else source
+            documents = [manifests.Document(dict(obj)) for obj in objects]
+        return manifests.load(self._connected_client(), documents, namespace=namespace)
 
     def token(self, service_account: str = "default", namespace: str = "default") -> str:
         """Returns a bearer token of a ServiceAccount, for example to test an operator with the rights of its Role."""
@@ -108,15 +112,6 @@ class KubeApi:
         if self._client is not None:
             self._client.close()
             self._client = None
-
-    def _documents_from(self, source: Any) -> list[Document]:
-        """Returns the documents of a path, of one object, or of several."""
-        from kubesandbox import manifests
-
-        if isinstance(source, (str, os.PathLike)):
-            return manifests.read(Path(source))
-        objects = [source] if isinstance(source, Mapping) else source
-        return [manifests.Document(dict(obj)) for obj in objects]
 
     def _connected_client(self) -> SyncClient:
         """Returns the administrator's client, connected once."""

@@ -27,7 +27,7 @@ from kubesandbox.apiserver import initial_objects, status_errors
 from kubesandbox.apiserver.access import certs
 from kubesandbox.apiserver.access.audit import AuditLog
 from kubesandbox.apiserver.access.authn import Authenticator, TokenSigner, certificate_user
-from kubesandbox.apiserver.access.authz import Attributes, Authorizer, Escalation
+from kubesandbox.apiserver.access.authz import Authorizer, Escalation
 from kubesandbox.apiserver.access.collected import CONTROLLERS, Collected
 from kubesandbox.apiserver.access.review_requests import Reviews
 from kubesandbox.apiserver.custom.conversion_webhooks import ConversionWebhooks
@@ -170,7 +170,7 @@ class ApiServer:
             await self.rest.writing.create_object(kind, namespace, obj, _OWN)
         elif not keep_existing:
             target = Target(
-                verb="update", path="", group=kind.group, version=kind.version, namespace=namespace,
+                verb="update", group=kind.group, version=kind.version, namespace=namespace,
                 resource=kind.plural, name=name,
             )  # fmt: skip
             changed = {key: value for key, value in obj.items() if key != "metadata"}
@@ -286,7 +286,7 @@ class App:
     def __post_init__(self) -> None:
         def authorize(request: Request, target: Target) -> None:
             if request.user is not None:
-                self.authz.require(request.user, Attributes.of(target))
+                self.authz.require(request.user, target)
 
         self.rest.patching.authorize = authorize
 
@@ -303,7 +303,7 @@ class App:
             user = self.authn.identify(request, certificate)
             acting = self._impersonated_user(request, user)
             request.user = acting or user
-            self.authz.require(request.user, Attributes.of(target))
+            self.authz.require(request.user, target)
             response = await self._dispatch_request(request, target)
         except ApiError as error:
             failure = error
@@ -393,10 +393,10 @@ class App:
         is_account = name.startswith("system:serviceaccount:") and name.count(":") == 3
         namespace, account = name.split(":")[2:] if is_account else ("", name)
         resource = "serviceaccounts" if is_account else "users"
-        attributes = Attributes(verb="impersonate", resource=resource, namespace=namespace, name=account)
+        attributes = Target(verb="impersonate", resource=resource, namespace=namespace, name=account)
         self.authz.require(user, attributes)
         for group in groups:
-            self.authz.require(user, Attributes(verb="impersonate", resource="groups", name=group))
+            self.authz.require(user, Target(verb="impersonate", resource="groups", name=group))
         # Impersonating a ServiceAccount adds its groups unless others are given.
         if is_account and not groups:
             groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")

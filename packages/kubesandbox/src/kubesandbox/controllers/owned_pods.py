@@ -140,25 +140,22 @@ class Expectations:
         Returns None if none is refused, and if the namespace is being deleted: the owner goes with it.
         """
         for _ in range(count):
-            attempt = Attempt(self._create_pod(owner, pod))
+            call = calls.create(PODS, pod)
+
+            def decode_created(body: bytes, call: Call[Any] = call) -> Any:
+                """Records the name of the created pod."""
+                created = call.decode(body)
+                key = NamespacedName(created["metadata"]["namespace"], created["metadata"]["name"])
+                self._names.setdefault(owner, {})[key] = self._clock.monotonic()
+                return created
+
+            attempt = Attempt(Call(call.request, decode_created))
             yield attempt
             if attempt.refused is not None:
                 details = attempt.refused.status.details if isinstance(attempt.refused, ApiError) else None
                 ends = any(cause.reason == "NamespaceTerminating" for cause in details.causes) if details else False
                 return None if ends else attempt.refused
         return None
-
-    def _create_pod(self, owner: NamespacedName, pod: JSON) -> Call[Any]:
-        """Returns the call that creates `pod` and records its name."""
-        call = calls.create(PODS, pod)
-
-        def decode_created(body: bytes) -> Any:
-            created = call.decode(body)
-            key = NamespacedName(created["metadata"]["namespace"], created["metadata"]["name"])
-            self._names.setdefault(owner, {})[key] = self._clock.monotonic()
-            return created
-
-        return Call(call.request, decode_created)
 
     def pending(self, owner: NamespacedName) -> int:
         """Returns the number of created pods that are not in the cache yet."""

@@ -21,8 +21,7 @@ from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
 from kubesandbox.apiserver.metadata import IMPORTED
-from kubesandbox.node import pod_status as podstatus
-from kubesandbox.node import podspec
+from kubesandbox.node import pod_status, podspec
 from kubesandbox.node.container import ContainerWorker
 from kubesandbox.node.pod_status import DECLARED, Ended, RestartPolicy, Verdict, restart_policy
 from kubesandbox.node.podspec import BadPod, ContainerSpec
@@ -42,10 +41,7 @@ class NodeAgent:
     """The agent, with one worker a pod from its binding to its end."""
 
     def __init__(self, client: Client, pods: Cache[WholePod], place: NodeSettings, clock: Clock) -> None:
-        self._client = client
-        self._pods = pods
-        self._place = place
-        self._clock = clock
+        self._client, self._place, self._clock = client, place, clock
         self._workers: dict[str, PodWorker] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         pods.add_listener(lambda _change, old, new: self._on_change(old, new))
@@ -57,37 +53,34 @@ class NodeAgent:
 
     def _on_change(self, old: WholePod | None, new: WholePod | None) -> None:
         """Starts a worker for a pod that is bound to this node, updates it, or ends it."""
-        if old is not None and (new is None or new.metadata.uid != old.metadata.uid):
-            self._end_processes(old)
+        if (
+            old is not None
+            and (new is None or new.metadata.uid != old.metadata.uid)
+            and old.metadata.uid in self._tasks
+        ):
+            # The object was deleted without waiting for the agent.
+            self._workers[old.metadata.uid].vanish()
+            self._tasks[old.metadata.uid].cancel()
         if new is None or not new.spec.get("nodeName"):
             return
-        worker = self._workers.get(new.metadata.uid)
-        if worker is not None:
+
+        def forget(_task: asyncio.Task[None]) -> None:
+            self._workers.pop(uid, None)
+            self._tasks.pop(uid, None)
+
+        uid, is_deleted = new.metadata.uid, new.metadata.deletion_timestamp is not None
+        # Imported pods get no worker; finished and restored ones only to be deleted.
+        is_ended = pod_status.is_imported(new) or pod_status.is_over(new)
+        if (worker := self._workers.get(uid)) is not None:
             worker.update(new)
-        elif self._is_ours(new):
-            self._start_worker(new)
+        elif IMPORTED not in new.metadata.labels and (is_deleted or not is_ended):
+            self._create_worker(new)
+            self._tasks[uid] = asyncio.create_task(self._run_workers(new))
+            self._tasks[uid].add_done_callback(forget)
 
-    def _is_ours(self, pod: WholePod) -> bool:
-        """Returns whether a pod needs a worker: never imported ones; finished and restored ones only to be deleted."""
-        if IMPORTED in pod.metadata.labels:
-            return False
-        if podstatus.is_imported(pod):
-            return pod.metadata.deletion_timestamp is not None
-        return pod.metadata.deletion_timestamp is not None or not podstatus.is_over(pod)
-
-    def _start_worker(self, pod: WholePod) -> None:
-        self._create_worker(pod)
-        task = asyncio.create_task(self._run_workers(pod))
-        self._tasks[pod.metadata.uid] = task
-        task.add_done_callback(lambda _task: self._forget_pod(pod.metadata.uid))
-
-    def _runs_processes(self, pod: WholePod) -> bool:
-        return any(self._place.images.is_release(container.image) for container in podspec.containers(pod))
-
-    def _create_worker(self, pod: WholePod) -> PodWorker:
-        worker = PodWorker(pod, self._client, self._place, self._clock, runs=self._runs_processes(pod))
-        self._workers[pod.metadata.uid] = worker
-        return worker
+    def _create_worker(self, pod: WholePod) -> None:
+        runs = any(self._place.images.is_release(container.image) for container in podspec.containers(pod))
+        self._workers[pod.metadata.uid] = PodWorker(pod, self._client, self._place, self._clock, runs=runs)
 
     async def _run_workers(self, pod: WholePod) -> None:
         """Runs workers one after the other until one returns, since a pod without one would stay Running for ever."""
@@ -102,17 +95,6 @@ class NodeAgent:
             await self._clock.sleep(delay)
             self._create_worker(self._workers[pod.metadata.uid].with_status())
 
-    def _end_processes(self, pod: WholePod) -> None:
-        """Ends the processes of a pod whose object was deleted without waiting for the agent."""
-        uid = pod.metadata.uid
-        if uid in self._tasks:
-            self._workers[uid].vanish()
-            self._tasks[uid].cancel()
-
-    def _forget_pod(self, uid: str) -> None:
-        self._workers.pop(uid, None)
-        self._tasks.pop(uid, None)
-
     async def close(self) -> None:
         """Ends every pod's processes; their objects stay for the next agent."""
         tasks = list(self._tasks.values())
@@ -126,10 +108,7 @@ class PodWorker:
     """The worker that runs a pod (`runs`), or only declares it ready, until it is deleted."""
 
     def __init__(self, pod: WholePod, client: Client, place: NodeSettings, clock: Clock, *, runs: bool) -> None:
-        self._client = client
-        self._place = place
-        self._clock = clock
-        self._runs = runs
+        self._client, self._place, self._clock, self._runs = client, place, clock, runs
         self._reporter = Reporter(pod, client, clock, place.host_ip)
         self._supplies = Supplies(pod, client, place)
         # Set when the pod is deleted or exceeds its active deadline; ends the containers.
@@ -175,17 +154,14 @@ class PodWorker:
             self._reporter.keep_publishing(), self._supplies.account.keep(self._clock), self._enforce_deadline()
         ):
             if await self._prepare_with_retries() and await self._run_init_containers():
-                await self._run_containers()
+                async with asyncio.TaskGroup() as group:
+                    for spec in podspec.containers(self._pod):
+                        group.create_task(self._container_worker(spec).run(restart_policy(self._pod)))
             await self._reporter.publish()
             await self._deleted.wait()
             # Again, since the deletion may change the status of a pod that had ended before it.
             await self._reporter.publish()
             await self._delete_pod()
-
-    async def _run_containers(self) -> None:
-        async with asyncio.TaskGroup() as group:
-            for spec in podspec.containers(self._pod):
-                group.create_task(self._container_worker(spec).run(restart_policy(self._pod)))
 
     async def _run_init_containers(self) -> bool:
         """Runs the init containers one after the other; returns whether the other containers may start."""
@@ -213,7 +189,13 @@ class PodWorker:
         self._reporter.all_wait()
         reported = ""
         for delay in MOUNTS.delays():
-            problem = await self._prepare_once()
+            try:
+                await self._supplies.prepare()
+                problem = ""
+            except BadPod as bad:
+                problem = bad.message
+            except (KubeError, DecodeError, OSError) as error:
+                problem = f"MountVolume.SetUp failed: {error}"
             if not problem or self._stopping.is_set():
                 break
             if problem != reported:
@@ -222,16 +204,6 @@ class PodWorker:
             await wait_for_first(self._clock.sleep(delay), self._stopping.wait())
         return not self._stopping.is_set()
 
-    async def _prepare_once(self) -> str:
-        """Prepares volumes and credentials once; returns the error, or ""."""
-        try:
-            await self._supplies.prepare()
-        except BadPod as problem:
-            return problem.message
-        except (KubeError, DecodeError, OSError) as error:
-            return f"MountVolume.SetUp failed: {error}"
-        return ""
-
     async def _enforce_deadline(self) -> None:
         """Stops the pod when it exceeds its active deadline."""
         seconds = podspec.active_deadline_s(self._pod)
@@ -239,7 +211,7 @@ class PodWorker:
             return
         passed = (self._clock.now() - self._reporter.started_at).total_seconds()
         await self._clock.sleep(seconds - passed)
-        if not podstatus.is_over(self._pod):
+        if not pod_status.is_over(self._pod):
             self._reporter.verdict = _DEADLINE
             self._reporter.event("Normal", _DEADLINE.reason, _DEADLINE.message, None)
             self._reporter.put()
@@ -247,7 +219,7 @@ class PodWorker:
 
     async def _declare_running(self) -> None:
         """Reports a pod as running without its processes, if the node is set to; then waits for its deletion."""
-        if self._place.declare_others and not podstatus.is_ours(self._pod):
+        if self._place.declare_others and not pod_status.is_ours(self._pod):
             now, uid = self._clock.now(), self._pod.metadata.uid
             for spec in podspec.init_containers(self._pod):
                 record = self._reporter.record(spec.name)

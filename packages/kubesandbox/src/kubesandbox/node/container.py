@@ -44,12 +44,8 @@ class ContainerWorker:
         clock: Clock,
         stopping: asyncio.Event,
     ) -> None:
-        self._spec = spec
-        self._reporter = reporter
-        self._supplies = supplies
-        self._place = place
-        self._clock = clock
-        self._stopping = stopping
+        self._spec, self._reporter, self._supplies = spec, reporter, supplies
+        self._place, self._clock, self._stopping = place, clock, stopping
         self._puller = Puller(spec, reporter, place)
         self._restarts = Restarts(place.backoff)
         self._ended_at = clock.monotonic()
@@ -70,7 +66,12 @@ class ContainerWorker:
                 # Waits for the back-off after the last run.
                 delay = self._restarts.delay_s(self._ended_at)
                 if delay:
-                    self._back_off(delay)
+                    metadata, name = self._reporter.pod.metadata, self._spec.name
+                    pod = f"{metadata.name}_{metadata.namespace}({metadata.uid})"
+                    text = f"back-off {go_duration(delay)} restarting failed container={name} pod={pod}"
+                    self._reporter.put(self._record.waiting("CrashLoopBackOff", text))
+                    text = f"Back-off restarting failed container {name} in pod {pod}"
+                    self._report_event("Warning", "BackOff", text)
                     await self._wait_unless_stopped(delay - (self._clock.monotonic() - self._ended_at))
                 self._restarts = self._restarts.after_restart(self._ended_at, self._clock.monotonic())
                 if self._stopping.is_set():
@@ -114,14 +115,6 @@ class ContainerWorker:
         self._record_end(
             begun, Ended(exit_code=code, reason="StartError", message=message, started_at=now, finished_at=now)
         )
-
-    def _back_off(self, seconds: float) -> None:
-        """Reports the container as waiting in CrashLoopBackOff for `seconds`, with an event."""
-        metadata = self._reporter.pod.metadata
-        name, pod = self._spec.name, f"{metadata.name}_{metadata.namespace}({metadata.uid})"
-        text = f"back-off {go_duration(seconds)} restarting failed container={name} pod={pod}"
-        self._reporter.put(self._record.waiting("CrashLoopBackOff", text))
-        self._report_event("Warning", "BackOff", f"Back-off restarting failed container {name} in pod {pod}")
 
     @property
     def _log_file(self) -> Path:
@@ -197,9 +190,7 @@ class Prober:
     """The probes of one run of one container. Raises BadPod if a probe names a port that does not exist."""
 
     def __init__(self, spec: ContainerSpec, reporter: Reporter, clock: Clock, host: str) -> None:
-        self._spec = spec
-        self._reporter = reporter
-        self._clock = clock
+        self._spec, self._reporter, self._clock = spec, reporter, clock
         self._readiness = parse_probe(spec.readiness, spec.ports, host)
         self._liveness = parse_probe(spec.liveness, spec.ports, host)
         self.failed = asyncio.Event()
@@ -250,36 +241,26 @@ class Puller:
     """The image puller of one container, which also reports Events and waiting reasons."""
 
     def __init__(self, spec: ContainerSpec, reporter: Reporter, place: NodeSettings) -> None:
-        self._spec = spec
-        self._reporter = reporter
-        self._images = place.images
-        self._limits = place.backoff
+        self._spec, self._reporter = spec, reporter
+        self._images, self._limits = place.images, place.backoff
         self._delays = place.backoff.delays()
 
     async def pull(self) -> LocalImage:
         """Returns the image. Raises PullError."""
-        name = self._spec.image
-        local_image = await self._find_local()
+        name, policy = self._spec.image, self._spec.pull_policy
+        # An image that the node has is used as the pull policy allows.
+        local_image = await asyncio.to_thread(self._images.local, name) if policy != "Always" else None
         if local_image is not None:
+            self._reporter.event("Normal", "Pulled", f'Container image "{name}" already present on machine', self._spec)
             return local_image
+        if policy == "Never":
+            message = f'Container image "{name}" is not present with pull policy of Never'
+            raise PullError(message, reason="ErrImageNeverPull")
         self._reporter.event("Normal", "Pulling", f'Pulling image "{name}"', self._spec)
         image = await asyncio.to_thread(self._images.pull, name)
         self._reporter.event("Normal", "Pulled", f'Successfully pulled image "{name}"', self._spec)
         self._delays = self._limits.delays()
         return image
-
-    async def _find_local(self) -> LocalImage | None:
-        """Returns the image if the node has it and the pull policy allows its use. Raises PullError for Never."""
-        name, policy = self._spec.image, self._spec.pull_policy
-        if policy == "Always":
-            return None
-        local_image = await asyncio.to_thread(self._images.local, name)
-        if local_image is not None:
-            self._reporter.event("Normal", "Pulled", f'Container image "{name}" already present on machine', self._spec)
-        elif policy == "Never":
-            message = f'Container image "{name}" is not present with pull policy of Never'
-            raise PullError(message, reason="ErrImageNeverPull")
-        return local_image
 
     async def wait_after(self, error: PullError, pause: Callable[[float], Awaitable[bool]]) -> None:
         """Reports the error, then waits for the back-off; `pause` returns False once the pod is stopped."""

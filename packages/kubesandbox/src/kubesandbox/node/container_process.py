@@ -71,7 +71,14 @@ class RunningContainer:
         """Waits for its exit, enforcing the memory limit meanwhile if the runner does not."""
         sampler = None
         if self._launch.memory_bytes and not self._runner.limits_memory:
-            sampler = asyncio.create_task(self._watch_memory())
+
+            async def watch_memory() -> None:
+                while memory_of(self.pid) <= self._launch.memory_bytes:
+                    await self._clock.sleep(_SAMPLE_S)
+                self._over_limit = True
+                await self._send_signal(signals.SIGKILL)
+
+            sampler = asyncio.create_task(watch_memory())
         try:
             returned = await self._process.wait()
         finally:
@@ -105,12 +112,6 @@ class RunningContainer:
 
     async def _send_signal(self, number: signals.Signals) -> None:
         await asyncio.to_thread(self._runner.signal, self._launch, self.pid, number)
-
-    async def _watch_memory(self) -> None:
-        while memory_of(self.pid) <= self._launch.memory_bytes:
-            await self._clock.sleep(_SAMPLE_S)
-        self._over_limit = True
-        await self._send_signal(signals.SIGKILL)
 
 
 async def start_container(runner: Runner, launch: Launch, log_file: Path, clock: Clock) -> RunningContainer:

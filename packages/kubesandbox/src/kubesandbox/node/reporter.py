@@ -39,9 +39,7 @@ class Reporter:
         self.pod = pod
         self.verdict: Verdict | None = None
         self.started_at = podstatus.start_time(pod) or clock.now()
-        self._client = client
-        self._clock = clock
-        self._host_ip = host_ip
+        self._client, self._clock, self._host_ip = client, clock, host_ip
         specs = (*init_containers(pod), *containers(pod))
         self._inits = tuple(spec.name for spec in specs if spec.is_init)
         self._names = tuple(spec.name for spec in specs if not spec.is_init)

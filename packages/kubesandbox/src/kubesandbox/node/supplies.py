@@ -52,9 +52,7 @@ class Supplies:
         self.account = Account(pod, client, place)
         # Whether the pod's object is gone, so that its containers get no grace period.
         self.gone = False
-        self._pod = pod
-        self._client = client
-        self._place = place
+        self._pod, self._client, self._place = pod, client, place
         self._folder = place.pod_folder(pod)
         self._volumes: dict[str, Path] = {}
         self._config: dict[tuple[str, str], dict[str, bytes] | None] = {}
@@ -160,9 +158,7 @@ class Account:
     def __init__(self, pod: WholePod, client: Client, place: NodeSettings) -> None:
         self.wanted = podspec.wants_token(pod)
         self.folder = place.pod_folder(pod) / "serviceaccount"
-        self._pod = pod
-        self._client = client
-        self._place = place
+        self._pod, self._client, self._place = pod, client, place
 
     async def write(self) -> None:
         """Requests a token and writes all files, if the pod wants them. Raises KubeError."""

@@ -43,8 +43,7 @@ class ImageStore:
     """The node's images in `folder`; `host` is the only registry that it pulls from."""
 
     def __init__(self, folder: Path, host: str) -> None:
-        self._folder = folder
-        self.registry = host
+        self._folder, self.registry = folder, host
         self._layout = Layout.create(folder / "layout")
         self._tags: dict[Reference, str] = {}
         # One pull at a time, the default of a kubelet (serializeImagePulls).
@@ -67,22 +66,18 @@ class ImageStore:
         reference = self._parse_pullspec(pullspec)
         try:
             with self._pulling:
-                return self._pull_image(reference)
+                client = RegistryClient()
+                digest = client.resolve(reference)
+                if not self._unpacked_folder(digest).is_dir():
+                    client.pull(reference, self._layout)
+                    unpack_image(open_image(self._layout, digest), self._unpacked_folder(digest))
+                if not reference.digest:
+                    self._tags[reference] = digest
+                return self._open_unpacked(reference, digest)
         except (ImageNotFound, Unauthorized, Unreachable) as error:
             raise PullError(error.message) from error
         except OciError as error:
             raise PullError(f'failed to pull and unpack image "{pullspec}": {error}') from error
-
-    def _pull_image(self, reference: Reference) -> LocalImage:
-        """Fetches and unpacks an image, and notes which digest its tag has."""
-        client = RegistryClient()
-        digest = client.resolve(reference)
-        if not self._unpacked_folder(digest).is_dir():
-            client.pull(reference, self._layout)
-            unpack_image(open_image(self._layout, digest), self._unpacked_folder(digest))
-        if not reference.digest:
-            self._tags[reference] = digest
-        return self._open_unpacked(reference, digest)
 
     def _parse_pullspec(self, pullspec: str) -> Reference:
         """Returns the reference. Raises PullError if it is invalid, or of a registry that this node does not use."""

@@ -38,9 +38,7 @@ class Authenticator:
     """The authenticator of requests. Valid tokens are cached until they expire."""
 
     def __init__(self, store: Store, signer: TokenSigner, now: Callable[[], datetime]) -> None:
-        self._store = store
-        self._signer = signer
-        self._now = now
+        self._store, self._signer, self._now = store, signer, now
         self._static: dict[str, User] = {}
         self._claims: dict[str, Claims] = {}
 
@@ -53,21 +51,15 @@ class Authenticator:
         header = request.header("authorization")
         scheme, _, token = header.partition(" ")
         if scheme.lower() == "bearer" and token.strip():
-            return self._user_of_token(token.strip())
+            user = self.review(token.strip(), (AUDIENCE,))
+            if user is None:
+                raise unauthorized()
+            return user
         if certificate is not None:
             return certificate
         if request.path.startswith(ANONYMOUS_PATHS):
             return ANONYMOUS
         raise unauthorized()
-
-    def _user_of_token(self, token: str) -> User:
-        """Returns the user of a bearer token. Raises ApiError 401."""
-        if user := self._static.get(token):
-            return user
-        user = self.review(token, (AUDIENCE,))
-        if user is None:
-            raise unauthorized()
-        return user
 
     def review(self, token: str, audiences: tuple[str, ...]) -> User | None:
         """Returns the user of a ServiceAccount (or static) token, or None if the token is not valid."""
@@ -80,8 +72,18 @@ class Authenticator:
         if claims.expires_s <= int(self._now().timestamp()) or not set(audiences) & set(claims.audiences):
             self._claims.pop(token, None)
             return None
-        if not self._owners_still_exist(claims):
-            return None
+        # A token is invalid once its account, or the object that it is bound to, is deleted.
+        bound = [("serviceaccounts", claims.account, claims.account_uid)]
+        if claims.bound_kind in {"Pod", "Secret"}:
+            bound.append((f"{claims.bound_kind.lower()}s", claims.bound_name, claims.bound_uid))
+        for resource, name, uid in bound:
+            entry = self._store.get(resource, claims.namespace, name)
+            if entry is None:
+                return None
+            if "uid" not in entry.cache:
+                entry.cache["uid"] = entry.load()["metadata"]["uid"]
+            if entry.cache["uid"] != uid:
+                return None
         # Bounds the memory; the tokens are verified again.
         if len(self._claims) > 10_000:
             self._claims.clear()
@@ -93,22 +95,6 @@ class Authenticator:
         name, namespace = f"system:serviceaccount:{claims.namespace}:{claims.account}", claims.namespace
         groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", _AUTHENTICATED)
         return User(name, claims.account_uid, groups, tuple(extra))
-
-    def _owners_still_exist(self, claims: Claims) -> bool:
-        """Returns whether the account of a token, and the object that it is bound to, still exist."""
-        # A token is invalid once its account, or the object that it is bound to, is deleted.
-        bound = [("serviceaccounts", claims.account, claims.account_uid)]
-        if claims.bound_kind in {"Pod", "Secret"}:
-            bound.append((f"{claims.bound_kind.lower()}s", claims.bound_name, claims.bound_uid))
-        for resource, name, uid in bound:
-            entry = self._store.get(resource, claims.namespace, name)
-            if entry is None:
-                return False
-            if "uid" not in entry.cache:
-                entry.cache["uid"] = entry.load()["metadata"]["uid"]
-            if entry.cache["uid"] != uid:
-                return False
-        return True
 
 
 def certificate_user(peer: Mapping[str, Any] | None) -> User | None:

@@ -1,6 +1,6 @@
 """Role-based access control by the stored Roles and bindings, and the check against privilege escalation.
 
-`Authorizer`: a user and the attributes of their request (`Attributes`) in, allowed or not out. `system:masters` may do
+`Authorizer`: a user and the attributes of their request (`Target`) in, allowed or not out. `system:masters` may do
 everything. Rules are read from the store on first use after a change, then cached by user. `Escalation` is called
 before a Role or a binding is stored: no user grants rights that they lack, unless they may `escalate` the role or
 `bind` it (k8s.io/kubernetes/pkg/registry/rbac).
@@ -11,8 +11,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-
-import msgspec
 
 from kubesandbox.apiserver import status_errors
 from kubesandbox.apiserver.http.messages import Target, User
@@ -37,33 +35,6 @@ _SHOWN = {
 }
 
 
-class Attributes(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """The attributes of an access request. For a non-resource request `path` is set and `resource` is ""."""
-
-    verb: str
-    group: str = ""
-    resource: str = ""
-    subresource: str = ""
-    namespace: str = ""
-    name: str = ""
-    path: str = ""
-
-    @classmethod
-    def of(cls, target: Target) -> Attributes:
-        """Returns the attributes of a request."""
-        if not target.is_resource:
-            return cls(verb=target.verb, path=target.path)
-        return cls(
-            verb=target.verb, group=target.group, resource=target.resource, subresource=target.subresource,
-            namespace=target.namespace, name=target.name,
-        )  # fmt: skip
-
-    @property
-    def full_resource(self) -> str:
-        """The resource with its subresource, such as `pods/log`, or `pods`."""
-        return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
     """A PolicyRule."""
@@ -74,7 +45,7 @@ class Rule:
     names: frozenset[str] = frozenset()
     paths: tuple[str, ...] = ()
 
-    def allows(self, attributes: Attributes) -> bool:
+    def allows(self, attributes: Target) -> bool:
         """Returns whether this rule allows the request; the caller checks the namespace in which the rule holds."""
         if "*" not in self.verbs and attributes.verb not in self.verbs:
             return False
@@ -146,18 +117,19 @@ class Authorizer:
         self._store = store
         self._bindings: list[_Binding] | None = None
         self._by_user: dict[User, list[tuple[_Binding, Rule, JSON]]] = {}
+
+        def drop_cached(_: Event) -> None:
+            self._bindings = None
+            self._by_user.clear()
+
         for resource in _RESOURCES:
-            store.subscribe(resource, self._drop_cached)
+            store.subscribe(resource, drop_cached)
 
-    def _drop_cached(self, _: Event) -> None:
-        self._bindings = None
-        self._by_user.clear()
-
-    def allowed(self, user: User, attributes: Attributes) -> bool:
+    def allowed(self, user: User, attributes: Target) -> bool:
         """Returns whether the user is allowed to make the request."""
         return "system:masters" in user.groups or self._granting_binding(user, attributes) is not None
 
-    def reason(self, user: User, attributes: Attributes) -> str:
+    def reason(self, user: User, attributes: Target) -> str:
         """Returns why the request is allowed, or what prevented an evaluation; "" if there is nothing to report."""
         if "system:masters" in user.groups:
             return ""
@@ -168,7 +140,7 @@ class Authorizer:
             return ""
         return f"RBAC: {missing[0]}" if len(missing) == 1 else f"RBAC: [{', '.join(missing)}]"
 
-    def require(self, user: User, attributes: Attributes) -> None:
+    def require(self, user: User, attributes: Target) -> None:
         """Raises ApiError 403, worded as the real server words it, unless the user is allowed to make the request."""
         if not self.allowed(user, attributes):
             raise forbidden_error(user, attributes, self.reason(user, attributes))
@@ -182,7 +154,7 @@ class Authorizer:
         role_key = ("roles", namespace) if kind == "Role" else ("clusterroles", "")
         return self._store.get(f"{role_key[0]}{_RBAC}", role_key[1], name) is not None
 
-    def _granting_binding(self, user: User, attributes: Attributes) -> _Binding | None:
+    def _granting_binding(self, user: User, attributes: Target) -> _Binding | None:
         """Returns the first binding of the user that grants the request, None if none does."""
         for binding, rule, _ in self._rules_of(user):
             holds = not binding.namespace or (attributes.resource and binding.namespace == attributes.namespace)
@@ -190,7 +162,7 @@ class Authorizer:
                 return binding
         return None
 
-    def _missing_roles(self, user: User, attributes: Attributes) -> Iterator[str]:
+    def _missing_roles(self, user: User, attributes: Target) -> Iterator[str]:
         for binding in self._bindings_of(user):
             holds = not binding.namespace or (attributes.resource and binding.namespace == attributes.namespace)
             if holds and not self.has_role(binding.role_kind, binding.role_name, binding.namespace):
@@ -198,7 +170,24 @@ class Authorizer:
 
     def _bindings_of(self, user: User) -> list[_Binding]:
         if self._bindings is None:
-            self._bindings = list(self._read_bindings())
+            self._bindings = []
+            for plural in ("clusterrolebindings", "rolebindings"):
+                for entry in self._store.items(f"{plural}{_RBAC}"):
+                    obj = entry.load()
+                    subjects = tuple(
+                        (one.get("kind", ""), one.get("namespace", ""), one.get("name", ""))
+                        for one in obj.get("subjects") or ()
+                    )
+                    role = obj.get("roleRef") or {}
+                    self._bindings.append(
+                        _Binding(
+                            name=entry.name,
+                            namespace=entry.namespace,
+                            role_kind=role.get("kind", ""),
+                            role_name=role.get("name", ""),
+                            subjects=subjects,
+                        )
+                    )
         return [binding for binding in self._bindings if binding.subject_of(user) is not None]
 
     def _rules_of(self, user: User) -> list[tuple[_Binding, Rule, JSON]]:
@@ -225,10 +214,9 @@ class Authorizer:
             return ()
         role = entry.load()
         selectors = (role.get("aggregationRule") or {}).get("clusterRoleSelectors") or ()
-        return self._aggregate_rules(selectors) if selectors else role.get("rules") or ()
-
-    def _aggregate_rules(self, selectors: Iterable[JSON]) -> list[JSON]:
-        """Returns the rules of all ClusterRoles with the labels of one of the selectors."""
+        if not selectors:
+            return role.get("rules") or ()
+        # An aggregated role has the rules of all ClusterRoles with the labels of one of its selectors.
         rules: list[JSON] = []
         label_sets = [selector.get("matchLabels") or {} for selector in selectors]
         for entry in self._store.items(f"clusterroles{_RBAC}"):
@@ -236,25 +224,8 @@ class Authorizer:
                 rules += self.role_rules("ClusterRole", entry.name, "")
         return rules
 
-    def _read_bindings(self) -> Iterator[_Binding]:
-        """Yields every ClusterRoleBinding and RoleBinding."""
-        for plural in ("clusterrolebindings", "rolebindings"):
-            for entry in self._store.items(f"{plural}{_RBAC}"):
-                obj = entry.load()
-                subjects = tuple(
-                    (s.get("kind", ""), s.get("namespace", ""), s.get("name", "")) for s in obj.get("subjects") or ()
-                )
-                role = obj.get("roleRef") or {}
-                yield _Binding(
-                    name=entry.name,
-                    namespace=entry.namespace,
-                    role_kind=role.get("kind", ""),
-                    role_name=role.get("name", ""),
-                    subjects=subjects,
-                )
 
-
-def forbidden_error(user: User, attributes: Attributes, reason: str = "") -> ApiError:
+def forbidden_error(user: User, attributes: Target, reason: str = "") -> ApiError:
     """Returns the 403 for a user who is not allowed; `reason` names what prevented an evaluation."""
     more = f": {reason}" if reason else ""
     if not attributes.resource:
@@ -306,14 +277,14 @@ class Escalation:
         """Returns the rules that the writer must hold."""
         if kind.kind in _ROLES:
             name = "" if is_new else meta(obj).get("name", "")
-            attributes = Attributes(verb="escalate", group=_GROUP, resource=kind.plural, namespace=namespace, name=name)
+            attributes = Target(verb="escalate", group=_GROUP, resource=kind.plural, namespace=namespace, name=name)
             return [] if self._authz.allowed(user, attributes) else list(obj.get("rules") or ())
         if kind.kind not in _BINDINGS:
             return []
         ref = obj.get("roleRef") or {}
         role, name = ref.get("kind") or "", ref.get("name") or ""
         plural = f"{role.lower()}s"
-        attributes = Attributes(verb="bind", group=_GROUP, resource=plural, namespace=namespace, name=name)
+        attributes = Target(verb="bind", group=_GROUP, resource=plural, namespace=namespace, name=name)
         if self._authz.allowed(user, attributes):
             return []
         if not self._authz.has_role(role, name, namespace):

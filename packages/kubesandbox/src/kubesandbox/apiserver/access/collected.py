@@ -55,11 +55,12 @@ class Collected:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._gaps: _Gaps | None = None
-        store.subscribe(_MAPS, self._drop_cached)
 
-    def _drop_cached(self, event: Event) -> None:
-        if event.entry.name in {NOT_COLLECTED, PARTLY_COLLECTED}:
-            self._gaps = None
+        def drop_cached(event: Event) -> None:
+            if event.entry.name in {NOT_COLLECTED, PARTLY_COLLECTED}:
+                self._gaps = None
+
+        store.subscribe(_MAPS, drop_cached)
 
     def check_collected(self, request: Request, target: Target, kind: Kind) -> None:
         """Raises ApiError 403 for a list or watch of a kind that was not collected; warns of one collected in part.

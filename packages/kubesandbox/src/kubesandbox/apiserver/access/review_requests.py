@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator
 
 from kubesandbox.apiserver.access.authn import AUDIENCE, Authenticator
-from kubesandbox.apiserver.access.authz import Attributes, Authorizer
+from kubesandbox.apiserver.access.authz import Authorizer
 from kubesandbox.apiserver.http.body import read_object
 from kubesandbox.apiserver.http.messages import Request, Response, Target, User, json_response
 from kubesandbox.apiserver.schema import Fault, FieldError, Verbatim
@@ -70,10 +70,10 @@ class Reviews:
         """Returns the review's status: whether `user` is allowed to do what `spec` describes, and why."""
         if about := spec.get("resourceAttributes"):
             keys = ("verb", "group", "resource", "subresource", "namespace", "name")
-            attributes = Attributes(**{key: about.get(key, "") for key in keys})
+            attributes = Target(**{key: about.get(key, "") for key in keys})
         else:
             about = spec.get("nonResourceAttributes") or {}
-            attributes = Attributes(verb=about.get("verb", ""), path=about.get("path", ""))
+            attributes = Target(verb=about.get("verb", ""), path=about.get("path", ""))
         status: JSON = {"allowed": self._authz.allowed(user, attributes)}
         if reason := self._authz.reason(user, attributes):
             status["reason"] = reason

@@ -108,7 +108,7 @@ class Definitions:
             metadata["finalizers"] = [f for f in metadata.get("finalizers") or () if f != CRD_FINALIZER]
             return crd
 
-        target = Target(verb="update", path="", group=kind.group, version=kind.version, resource=kind.plural, name=name)
+        target = Target(verb="update", group=kind.group, version=kind.version, resource=kind.plural, name=name)
         options = WriteOptions(manager="kube-apiserver", validation="Ignore")
         await self._rest.change(kind, target, without_finalizer, options)
 

@@ -104,10 +104,13 @@ def is_true(value: str) -> bool:
 
 
 class Target(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """The target of a request. For a non-resource request `resource` is "" and `verb` the method in lower case."""
+    """The target of a request, or what is to be authorized.
+
+    For a non-resource request `resource` is "" and `verb` the method in lower case.
+    """
 
     verb: str
-    path: str
+    path: str = ""
     group: str = ""
     version: str = ""
     namespace: str = ""
@@ -120,6 +123,11 @@ class Target(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     def is_resource(self) -> bool:
         """Reports whether the path names a resource."""
         return bool(self.resource)
+
+    @property
+    def full_resource(self) -> str:
+        """The resource with its subresource, such as `pods/log`, or `pods`."""
+        return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
 
 
 def parse_target(method: str, path: str, query: Mapping[str, str]) -> Target:

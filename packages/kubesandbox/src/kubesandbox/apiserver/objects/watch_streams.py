@@ -112,14 +112,10 @@ class Watcher:
     """A running watch: `async for chunk in watcher.run()`."""
 
     def __init__(self, store: Store, watch: Watch, monotonic: Callable[[], float]) -> None:
-        self._store = store
-        self._watch = watch
-        self._monotonic = monotonic
+        self._store, self._watch, self._monotonic = store, watch, monotonic
         self._pending: deque[Event] = deque()
         self._wake = asyncio.Event()
-        self._overrun = False
-        self._closed = False
-        self._at_first = True
+        self._overrun, self._closed, self._at_first = False, False, True
 
     def _on_event(self, event: Event) -> None:
         """Queues an event for the watch; a watch that is too far behind is ended instead."""
@@ -222,7 +218,9 @@ class Watcher:
                 yield self._next_bookmark_line(max(rv, self._store.rv))
             if not self._pending:
                 self._wake.clear()
-                await self._wait_for_event(min(deadline, next_bookmark) - now)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(max(min(deadline, next_bookmark) - now, 0.001)):
+                        await self._wake.wait()
                 continue
             lines: list[bytes] = []
             while self._pending:
@@ -240,9 +238,3 @@ class Watcher:
                     lines.append(line)
             if lines:
                 yield b"".join(lines)
-
-    async def _wait_for_event(self, seconds: float) -> None:
-        """Waits until an event is queued, for at most `seconds`."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(max(seconds, 0.001)):
-                await self._wake.wait()

@@ -51,7 +51,7 @@ class QuotaAdmission:
         for quota in charged:
             name = quota["metadata"]["name"]
             target = Target(
-                verb="update", path="", version="v1", namespace=write.namespace, resource=QUOTAS,
+                verb="update", version="v1", namespace=write.namespace, resource=QUOTAS,
                 subresource="status", name=name,
             )  # fmt: skip
             await self._change(self._kind, target, lambda old: self._charge_quota(old, write), _OWN)
