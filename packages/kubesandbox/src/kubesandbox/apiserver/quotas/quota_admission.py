@@ -9,13 +9,25 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from kubekit.kube.clock import Clock
+from kubekit.lang.quantity import parse_quantity
 from kubesandbox.apiserver import status_errors
 from kubesandbox.apiserver.http.messages import Target
 from kubesandbox.apiserver.http.query_parameters import WriteOptions
 from kubesandbox.apiserver.objects.writing import Change
 from kubesandbox.apiserver.policies.matching import Write
-from kubesandbox.apiserver.quotas import amounts, pod_usage
-from kubesandbox.apiserver.quotas.usage import CLAIMS, PODS, SERVICES, is_about, resources_counting, usage_of_object
+from kubesandbox.apiserver.quotas.usage import (
+    CLAIMS,
+    PODS,
+    SERVICES,
+    add_amounts,
+    growth,
+    is_about,
+    is_terminating,
+    missing_resources,
+    resources_counting,
+    select_names,
+    usage_of_object,
+)
 from kubesandbox.apiserver.served_kinds import Kind
 from kubesandbox.apiserver.status_errors import ApiError
 from kubesandbox.apiserver.store import Entry, Store
@@ -41,7 +53,7 @@ class QuotaAdmission:
 
     async def admit(self, write: Write) -> None:
         """Charges the quotas of a write's namespace, or raises ApiError 403. A dry run charges nothing."""
-        if not write.namespace or not _is_counted(write):
+        if not write.namespace or not _may_grow(write):
             return
         quotas = [entry.load() for entry in self._store.items(QUOTAS, write.namespace)]
         # All of them are asked before the first is charged.
@@ -70,43 +82,35 @@ class QuotaAdmission:
         if not names or not is_about(quota, resource, obj):
             return None
         name = quota["metadata"]["name"]
-        if resource == PODS and (lacking := pod_usage.missing_resources(obj, names)):
+        if resource == PODS and (lacking := missing_resources(obj, names)):
             raise _forbidden_error(write, f"failed quota: {name}: must specify {lacking}")
         if not used.keys() >= set(names):
             raise _forbidden_error(write, f"status unknown for quota: {name}, resources: {','.join(sorted(names))}")
-        return self._add_usage(quota, write, names)
-
-    def _add_usage(self, quota: JSON, write: Write, names: list[str]) -> dict[str, str] | None:
-        """Returns what is used once the write is stored, None if it adds nothing. Raises ApiError 403 beyond `hard`."""
-        obj, resource, now = write.obj, write.kind.resource, self._clock.now()
-        assert obj is not None
-        hard, used = quota["status"]["hard"], quota["status"]["used"]
+        now = self._clock.now()
         needs = usage_of_object(resource, obj, now)
         if write.old is not None and is_about(quota, resource, write.old):
-            needs = amounts.growth(needs, usage_of_object(resource, write.old, now))
-        requested = {
-            key: amount for key, amount in amounts.select_names(needs, names).items() if amounts.is_more(amount)
-        }
+            needs = growth(needs, usage_of_object(resource, write.old, now))
+        requested = {name: amount for name, amount in select_names(needs, names).items() if parse_quantity(amount) > 0}
         if not requested:
             return None
-        after = amounts.add_amounts(used, requested)
-        if exceeded := amounts.names_exceeding(amounts.select_names(after, requested), hard):
-            parts = (("requested", requested), ("used", used), ("limited", hard))
-            shown_amounts = ", ".join(
-                f"{word}: {amounts.amounts_text(amounts.select_names(amounts_of_part, exceeded))}"
-                for word, amounts_of_part in parts
+        after = add_amounts(used, requested)
+        exceeded = sorted(key for key in requested if parse_quantity(after[key]) > parse_quantity(hard[key]))
+        if exceeded:
+            shown = ", ".join(
+                f"{word}: {','.join(f'{key}={part[key]}' for key in exceeded if key in part)}"
+                for word, part in (("requested", requested), ("used", used), ("limited", hard))
             )
-            raise _forbidden_error(write, f"exceeded quota: {quota['metadata']['name']}, {shown_amounts}")
+            raise _forbidden_error(write, f"exceeded quota: {name}, {shown}")
         return after
 
 
-def _is_counted(write: Write) -> bool:
+def _may_grow(write: Write) -> bool:
     """Returns whether a write may use more of a quota than before."""
     if write.operation == "CREATE":
         return not write.subresource
     resource, old, new = write.kind.resource, write.old, write.obj
     if resource == PODS and old is not None and new is not None:
-        changed = pod_usage.is_terminating(old) != pod_usage.is_terminating(new)
+        changed = is_terminating(old) != is_terminating(new)
         return write.subresource == "resize" or (not write.subresource and changed)
     return resource in (SERVICES, CLAIMS) and not write.subresource
 

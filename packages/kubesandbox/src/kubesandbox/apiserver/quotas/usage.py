@@ -1,51 +1,216 @@
 """Usage of a ResourceQuota by objects of every kind, and which objects a quota is about. Pure.
 
-As pkg/quota/v1 of Kubernetes: pods, Services and PersistentVolumeClaims use more than their number.
+As pkg/quota/v1 of Kubernetes and k8s.io/component-helpers/resource count it: pods, Services and PersistentVolumeClaims
+use more than their number.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from datetime import datetime
+from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime, timedelta
 from decimal import ROUND_CEILING
 from typing import Any
 
-from kubekit.lang.quantity import parse_quantity
-from kubesandbox.apiserver.quotas import pod_usage
-from kubesandbox.apiserver.quotas.amounts import Amounts, add_amounts, select_names
+from kubekit.lang.quantity import add_quantities, parse_quantity
+from kubekit.rules.pod_requests import is_pod_level, total_of_containers
+from kubesandbox.apiserver.objects.defaults import quality_of_service
 
 JSON = dict[str, Any]
-PODS, SERVICES, CLAIMS = "pods", "services", "persistentvolumeclaims"
-DETAILED = (PODS, SERVICES, CLAIMS)
-"""The kinds of which more than the number counts."""
+Amounts = Mapping[str, str]
 
+
+def add_amounts(first: Amounts, other: Amounts) -> dict[str, str]:
+    """Returns the sums, each in the format of its first operand that is not zero."""
+    return {
+        name: add_quantities(first.get(name, "0"), other.get(name, "0"))
+        for name in (*first, *(set(other) - set(first)))
+    }
+
+
+def growth(new: Amounts, old: Amounts) -> dict[str, str]:
+    """Returns by how much `new` exceeds `old`, where it does."""
+    return {
+        name: add_quantities(amount, f"-{old.get(name, '0')}")
+        for name, amount in new.items()
+        if parse_quantity(amount) > parse_quantity(old.get(name, "0"))
+    }
+
+
+def larger_of_both(first: Amounts, other: Amounts) -> dict[str, str]:
+    """Returns the larger amount of each name."""
+    largest = {**first}
+    for name, amount in other.items():
+        if name not in largest or parse_quantity(amount) > parse_quantity(largest[name]):
+            largest[name] = amount
+    return largest
+
+
+def select_names(amounts: Amounts, names: Collection[str]) -> dict[str, str]:
+    """Returns the amounts of these names."""
+    return {name: amount for name, amount in amounts.items() if name in names}
+
+
+# -- Pods --------------------------------------------------------------------------------------------------------------
+
+
+_POD_NAMES = frozenset(
+    {"count/pods", "cpu", "memory", "ephemeral-storage", "pods"}
+    | {f"{side}.{name}" for side in ("requests", "limits") for name in ("cpu", "memory", "ephemeral-storage")}
+)
+# A pod must state these where a quota has them. Kubernetes calls this a mistake, and added no others.
+_REQUIRED = frozenset({"cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"})
+_NATIVE = ("cpu", "memory", "ephemeral-storage")
+_HUGE_PAGES = "hugepages-"
+
+
+def _usage_of_pod(pod: JSON, now: datetime) -> dict[str, str]:
+    """Returns what a pod uses; one that has ended, or that is long past its deletion, only itself as an object."""
+    used, metadata, spec = {"count/pods": "1"}, pod["metadata"], pod.get("spec") or {}
+    if (pod.get("status") or {}).get("phase") in {"Succeeded", "Failed"}:
+        return used
+    deleted, grace_s = metadata.get("deletionTimestamp"), metadata.get("deletionGracePeriodSeconds")
+    if deleted and grace_s is not None and now > datetime.fromisoformat(deleted) + timedelta(seconds=grace_s):
+        return used
+    return {**used, **_compute_resources(_total_of_containers(spec, "requests"), _total_of_containers(spec, "limits"))}
+
+
+def missing_resources(pod: JSON, names: Iterable[str]) -> str:
+    """Returns which of `names` a pod must state and which containers do not, empty if none: `cpu for: a,b`."""
+    spec = pod.get("spec") or {}
+    # Resources of the pod replace those of its containers.
+    if any(map(is_pod_level, (*_requests_or_limits(spec, "requests"), *_requests_or_limits(spec, "limits")))):
+        return ""
+    required, lacking = _REQUIRED.intersection(names), dict[str, set[str]]()
+    for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
+        sides = (_requests_or_limits(container, side) for side in ("requests", "limits"))
+        for name in required - _compute_resources(*sides).keys():
+            lacking.setdefault(name, set()).add(container["name"])
+    return "; ".join(f"{name} for: {','.join(sorted(lacking[name]))}" for name in sorted(lacking))
+
+
+def _pod_in_scope(pod: JSON, scope: str, operator: str, values: Iterable[str]) -> bool:
+    """Returns whether a pod is in a scope of a quota."""
+    spec = pod.get("spec") or {}
+    if scope in {"Terminating", "NotTerminating"}:
+        return is_terminating(pod) == (scope == "Terminating")
+    if scope in {"BestEffort", "NotBestEffort"}:
+        return (quality_of_service(spec) == "BestEffort") == (scope == "BestEffort")
+    if scope == "CrossNamespacePodAffinity":
+        terms: list[JSON] = []
+        for kind in ("podAffinity", "podAntiAffinity"):
+            affinity = (spec.get("affinity") or {}).get(kind) or {}
+            terms += affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or ()
+            preferred = affinity.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
+            terms += [weighted.get("podAffinityTerm") or {} for weighted in preferred]
+        return any(term.get("namespaces") or term.get("namespaceSelector") is not None for term in terms)
+    if scope != "PriorityClass":
+        return False
+    name = spec.get("priorityClassName") or ""
+    if operator in {"In", "NotIn"}:
+        return (name in values) == (operator == "In") if name else operator == "NotIn"
+    return bool(name) == (operator == "Exists")
+
+
+def is_terminating(pod: JSON) -> bool:
+    """Returns whether a pod has a deadline, which is what quotas call terminating."""
+    deadline = (pod.get("spec") or {}).get("activeDeadlineSeconds")
+    return deadline is not None and deadline >= 0
+
+
+def _compute_resources(requests: Amounts, limits: Amounts) -> dict[str, str]:
+    """Returns requests and limits by the names that quotas have for them."""
+    result = {"pods": "1"}
+    for name, amount in requests.items():
+        if name in _NATIVE or name.startswith(_HUGE_PAGES):
+            result |= {name: amount, f"requests.{name}": amount}
+        elif "/" in name:
+            result[f"requests.{name}"] = amount
+    return result | {f"limits.{name}": amount for name, amount in limits.items() if name in _NATIVE}
+
+
+def _requests_or_limits(holder: Mapping[str, Any], side: str) -> dict[str, str]:
+    amounts = (holder.get("resources") or {}).get(side) or {}
+    return {name: str(amount) for name, amount in amounts.items()}
+
+
+def _total_of_containers(spec: JSON, side: str) -> dict[str, str]:
+    """Returns the requests or limits of a pod: of its containers together, or of the init container that needs most."""
+    total = total_of_containers(
+        [_requests_or_limits(container, side) for container in spec.get("containers") or ()],
+        [
+            (_requests_or_limits(container, side), container.get("restartPolicy") == "Always")
+            for container in spec.get("initContainers") or ()
+        ],
+        _requests_or_limits(spec, side),
+        add=add_amounts,
+        larger=larger_of_both,
+    )
+    overhead = {name: str(amount) for name, amount in (spec.get("overhead") or {}).items()}
+    # A limit that nobody set stays without one.
+    return add_amounts(total, overhead if side == "requests" else {k: v for k, v in overhead.items() if k in total})
+
+
+# -- All kinds ---------------------------------------------------------------------------------------------------------
+
+
+PODS, SERVICES, CLAIMS = "pods", "services", "persistentvolumeclaims"
+# The kinds of which more than the number counts.
+DETAILED = (PODS, SERVICES, CLAIMS)
 _BY_CLASS = ".storageclass.storage.k8s.io/"
 _SERVICE_NAMES = frozenset({"count/services", "services", "services.nodeports", "services.loadbalancers"})
 _CLAIM_NAMES = (CLAIMS, "requests.storage")
+_BY_CLASS_NAMES = tuple(_BY_CLASS + name for name in _CLAIM_NAMES)
 # The kinds that have a name of their own besides `count/`.
 _ALIASES = frozenset({"configmaps", "resourcequotas", "replicationcontrollers", "secrets"})
 
 
 def resources_counting(resource: str, names: Iterable[str]) -> list[str]:
     """Returns which of a quota's resources count objects of a kind (`plural.group`)."""
-    return [name for name in names if _counts_kind(resource, name)]
+    result = []
+    for name in names:
+        if resource == PODS:
+            requested = name.removeprefix("requests.")
+            # Extended resources have a domain, and no limit apart from their request.
+            extended = name != requested and "/" in name and not requested.startswith("kubernetes.io/")
+            counts = name in _POD_NAMES or extended or requested.startswith(_HUGE_PAGES)
+        elif resource == SERVICES:
+            counts = name in _SERVICE_NAMES
+        else:
+            counts = name == f"count/{resource}" or (name == resource and resource in _ALIASES)
+            if resource == CLAIMS and not counts:
+                counts = name.endswith(_BY_CLASS_NAMES) or name in _CLAIM_NAMES
+        if counts:
+            result.append(name)
+    return result
 
 
 def usage_of_object(resource: str, obj: JSON, now: datetime) -> dict[str, str]:
     """Returns what an object uses."""
     if resource == PODS:
-        return pod_usage.usage_of_pod(obj, now)
+        return _usage_of_pod(obj, now)
+    spec = obj.get("spec") or {}
     used = {f"count/{resource}": "1"}
     if resource == SERVICES:
-        return {**used, **_usage_of_service(obj.get("spec") or {})}
+        ports, kind = spec.get("ports") or (), spec.get("type")
+        node_ports = len(ports) if kind in {"NodePort", "LoadBalancer"} else 0
+        if kind == "LoadBalancer" and spec.get("allocateLoadBalancerNodePorts") is False:
+            node_ports = sum(bool(port.get("nodePort")) for port in ports)
+        balancers = str(int(kind == "LoadBalancer"))
+        used |= {"services": "1", "services.nodeports": str(node_ports), "services.loadbalancers": balancers}
     if resource == CLAIMS:
-        return {**used, **_usage_of_claim(obj)}
+        used |= _usage_of_claim(obj)
     return {**used, resource: "1"} if resource in _ALIASES else used
 
 
 def is_about(quota: JSON, resource: str, obj: JSON) -> bool:
     """Returns whether a quota is about an object: each of its scopes is one of the object."""
-    return all(_in_scope(resource, obj, expression) for expression in _scope_expressions(quota["spec"]))
+    spec = quota["spec"]
+    expressions = [{"scopeName": scope, "operator": "Exists"} for scope in spec.get("scopes") or ()]
+    expressions += (spec.get("scopeSelector") or {}).get("matchExpressions") or ()
+    return not expressions or (
+        resource == PODS
+        and all(_pod_in_scope(obj, e["scopeName"], e.get("operator", ""), e.get("values") or ()) for e in expressions)
+    )
 
 
 def used_of_quota(quota: JSON, objects: Iterable[tuple[str, JSON]], now: datetime) -> dict[str, str]:
@@ -65,29 +230,6 @@ def counted_kinds(hard: Amounts) -> set[str]:
     return kinds | {kind for kind in (*DETAILED, *_ALIASES) if resources_counting(kind, hard)}
 
 
-def _counts_kind(resource: str, name: str) -> bool:
-    """Returns whether a quota's resource `name` counts objects of the kind `resource` (`plural.group`)."""
-    if resource == PODS:
-        return pod_usage.is_pod_resource(name)
-    if resource == SERVICES:
-        return name in _SERVICE_NAMES
-    if resource == CLAIMS and (
-        name in _CLAIM_NAMES or name.endswith(tuple(_BY_CLASS + claim for claim in _CLAIM_NAMES))
-    ):
-        return True
-    return name == f"count/{resource}" or (name == resource and resource in _ALIASES)
-
-
-def _usage_of_service(spec: JSON) -> dict[str, str]:
-    """Returns what a Service uses: node ports and load balancers."""
-    ports, kind = spec.get("ports") or (), spec.get("type")
-    node_ports = len(ports) if kind in {"NodePort", "LoadBalancer"} else 0
-    if kind == "LoadBalancer" and spec.get("allocateLoadBalancerNodePorts") is False:
-        node_ports = sum(bool(port.get("nodePort")) for port in ports)
-    balancers = str(int(kind == "LoadBalancer"))
-    return {"services": "1", "services.nodeports": str(node_ports), "services.loadbalancers": balancers}
-
-
 def _usage_of_claim(claim: JSON) -> dict[str, str]:
     """Returns what a PersistentVolumeClaim uses: storage, and the same by its storage class."""
     spec = claim.get("spec") or {}
@@ -95,23 +237,10 @@ def _usage_of_claim(claim: JSON) -> dict[str, str]:
     storage_class = annotations.get("volume.beta.kubernetes.io/storage-class") or spec.get("storageClassName") or ""
     used = {CLAIMS: "1"}
     if storage := ((spec.get("resources") or {}).get("requests") or {}).get("storage"):
-        used["requests.storage"] = _whole_bytes(str(storage))
+        # A quota counts whole bytes.
+        value = parse_quantity(str(storage))
+        whole = value.to_integral_value(ROUND_CEILING)
+        used["requests.storage"] = str(storage) if value == whole else f"{whole:f}"
     if storage_class:
         used |= {f"{storage_class}{_BY_CLASS}{name}": amount for name, amount in used.items()}
     return used
-
-
-def _whole_bytes(amount: str) -> str:
-    """Returns an amount in whole bytes, which is all that a quota takes."""
-    value = parse_quantity(amount)
-    return amount if value == value.to_integral_value() else f"{value.to_integral_value(ROUND_CEILING):f}"
-
-
-def _scope_expressions(spec: JSON) -> list[JSON]:
-    expressions = (spec.get("scopeSelector") or {}).get("matchExpressions") or ()
-    return [*({"scopeName": scope, "operator": "Exists"} for scope in spec.get("scopes") or ()), *expressions]
-
-
-def _in_scope(resource: str, obj: JSON, scope: JSON) -> bool:
-    values = scope.get("values") or ()
-    return resource == PODS and pod_usage.in_scope(obj, scope["scopeName"], scope.get("operator", ""), values)
