@@ -2,7 +2,7 @@
 
 In: objects, and the desired version. Out: the objects in that version, each with its own metadata except labels and
 annotations. Words and checks follow apiextensions-apiserver (conversion/webhook_converter.go). A Service of the cluster
-is reached through the pods that it selects, on this machine: the sandbox has no network of its own.
+is reached through the pods that it selects, on this machine: the sandbox has no Service network.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from typing import Any
 import aiohttp
 import orjson
 
-from kubesandbox.apiserver.custom.backends import Unreachable, find_backend
 from kubesandbox.apiserver.served_kinds import Kind
 from kubesandbox.apiserver.status_errors import ApiError
 from kubesandbox.apiserver.store import Store
@@ -58,7 +57,13 @@ class ConversionWebhooks:
         first = objects[0]
         group_kind = f"conversion webhook for {first['apiVersion']}, Kind={first['kind']}"
         webhook = kind.crd["spec"]["conversion"]["webhook"] if kind.crd else {}
-        review = _conversion_review(webhook.get("conversionReviewVersions") or (), objects, version)
+        # The first version in the webhook's order of preference that the server knows.
+        known = (v for v in webhook.get("conversionReviewVersions") or () if v in ("v1", "v1beta1"))
+        review = {
+            "kind": "ConversionReview",
+            "apiVersion": f"{GROUP}/{next(known, 'v1')}",
+            "request": {"uid": str(uuid.uuid4()), "desiredAPIVersion": version, "objects": list(objects)},
+        }
         try:
             answer = await _post_review(self._address_of(webhook.get("clientConfig") or {}), review)
             converted = _converted_objects(review, answer)
@@ -72,11 +77,13 @@ class ConversionWebhooks:
             raise ApiError(500, "", f"{group_kind} returned {error}") from None
 
     def _address_of(self, client: JSON) -> WebhookAddress:
-        """Returns where the webhook of a `clientConfig` is reached.
-
-        Raises _ConversionFailed for a Service without ready pods.
-        """
-        context = _tls_context(client.get("caBundle") or "")
+        """Returns the address of a `clientConfig`. Raises _ConversionFailed for a Service without ready pods."""
+        try:
+            # Base64 of PEM; without any, the system's authorities are trusted.
+            pem = base64.b64decode(client.get("caBundle") or "").decode().strip()
+            context = ssl.create_default_context(cadata=pem) if pem else ssl.create_default_context()
+        except (binascii.Error, UnicodeDecodeError, ssl.SSLError) as error:
+            raise _ConversionFailed(f"unable to load root certificates: {error}") from error
         service = client.get("service")
         if not service:
             url = f"{client.get('url', '')}?timeout={_TIMEOUT_S}s"
@@ -85,27 +92,10 @@ class ConversionWebhooks:
         port, path = service.get("port") or 443, (service.get("path") or "").lstrip("/")
         shown_url = f"https://{name}:{port}/{path}?timeout={_TIMEOUT_S}s"
         try:
-            host, at = find_backend(self._store, service["namespace"], service["name"], port)
-        except Unreachable as error:
+            host, at = _find_backend(self._store, service["namespace"], service["name"], port)
+        except _ConversionFailed as error:
             raise _ConversionFailed(f'Post "{shown_url}": {error}') from None
         return WebhookAddress(f"https://{host}:{at}/{path}?timeout={_TIMEOUT_S}s", shown_url, name, context)
-
-
-def _conversion_review(versions: Sequence[str], objects: Sequence[JSON], desired: str) -> JSON:
-    """Returns the ConversionReview that requests `objects` in the version `desired`."""
-    # The first version in the webhook's order of preference that the server knows.
-    version = next((version for version in versions if version in ("v1", "v1beta1")), "v1")
-    request = {"uid": str(uuid.uuid4()), "desiredAPIVersion": desired, "objects": list(objects)}
-    return {"kind": "ConversionReview", "apiVersion": f"{GROUP}/{version}", "request": request}
-
-
-def _tls_context(bundle: str) -> ssl.SSLContext:
-    """Returns a context that trusts the authorities in `bundle` (base64 of PEM), the system's if it is empty."""
-    try:
-        pem = base64.b64decode(bundle).decode().strip()
-        return ssl.create_default_context(cadata=pem) if pem else ssl.create_default_context()
-    except (binascii.Error, UnicodeDecodeError, ssl.SSLError) as error:
-        raise _ConversionFailed(f"unable to load root certificates: {error}") from error
 
 
 async def _post_review(address: WebhookAddress, review: JSON) -> Any:
@@ -130,7 +120,11 @@ async def _post_review(address: WebhookAddress, review: JSON) -> Any:
             if response.status >= 300:
                 raise _ConversionFailed('an error on the server ("unknown") has prevented the request from succeeding')
     except aiohttp.ClientConnectorCertificateError as error:
-        raise _ConversionFailed(f"{post}tls: failed to verify certificate: {_go_words(error)}") from None
+        # In the words of Go's crypto/x509.
+        text = getattr(error.certificate_error, "verify_message", "") or str(error.certificate_error)
+        if "self-signed" in text or "unable to get local issuer" in text:
+            text = "certificate signed by unknown authority"
+        raise _ConversionFailed(f"{post}tls: failed to verify certificate: x509: {text}") from None
     except aiohttp.ClientConnectorError as error:
         why = os.strerror(error.os_error.errno) if error.os_error.errno else str(error)
         raise _ConversionFailed(f"{post}dial tcp {error.host}:{error.port}: connect: {why.lower()}") from None
@@ -144,15 +138,6 @@ async def _post_review(address: WebhookAddress, review: JSON) -> Any:
         raise _ConversionFailed(f"couldn't get version/kind; json parse error: {error}") from None
 
 
-def _go_words(error: aiohttp.ClientConnectorCertificateError) -> str:
-    """Returns why a certificate was refused, in the words of Go's crypto/x509."""
-    cause = error.certificate_error
-    text = getattr(cause, "verify_message", "") or str(cause)
-    if "self-signed" in text or "unable to get local issuer" in text:
-        return "x509: certificate signed by unknown authority"
-    return f"x509: {text}"
-
-
 def _converted_objects(review: JSON, answer: Any) -> list[Any]:
     """Returns the converted objects of an answer. Raises _ConversionFailed."""
     review_version = review["apiVersion"]
@@ -161,10 +146,8 @@ def _converted_objects(review: JSON, answer: Any) -> list[Any]:
         raise _ConversionFailed(f'no kind "{kind}" is registered for version "{review_version}"')
     response = answer.get("response")
     if review_version.endswith("/v1") and answer.get("apiVersion") != review_version:
-        kind = f"{GROUP}/v1, Kind=ConversionReview"
-        raise _ConversionFailed(
-            f"expected webhook response of {kind}, got {answer.get('apiVersion')}, Kind=ConversionReview"
-        )
+        expected_kind, got = f"{GROUP}/v1, Kind=ConversionReview", f"{answer.get('apiVersion')}, Kind=ConversionReview"
+        raise _ConversionFailed(f"expected webhook response of {expected_kind}, got {got}")
     if not isinstance(response, dict):
         raise _ConversionFailed("no response provided")
     expected, uid = review["request"]["uid"], response.get("uid", "")
@@ -186,14 +169,10 @@ def _check_converted(original: JSON, converted: Any, version: str) -> JSON:
     """
     converted = converted if isinstance(converted, dict) else {}
     prefix = "invalid object at index 0: "
-    if converted.get("apiVersion") != version:
-        raise _ConversionFailed(
-            f"{prefix}invalid groupVersion (expected {version}, received {converted.get('apiVersion', '')})"
-        )
-    if converted.get("kind") != original["kind"]:
-        raise _ConversionFailed(
-            f"{prefix}invalid kind (expected {original['kind']}, received {converted.get('kind', '')})"
-        )
+    for key, label, expected in (("apiVersion", "groupVersion", version), ("kind", "kind", original["kind"])):
+        if converted.get(key) != expected:
+            got = converted.get(key, "")
+            raise _ConversionFailed(f"{prefix}invalid {label} (expected {expected}, received {got})")
     before, after = original["metadata"], converted.get("metadata")
     for key, label in (("name", "name"), ("namespace", "namespace"), ("uid", "UID")):
         has = after.get(key, "") if isinstance(after, dict) else ""
@@ -202,25 +181,19 @@ def _check_converted(original: JSON, converted: Any, version: str) -> JSON:
     if not isinstance(after, dict):
         raise _ConversionFailed("invalid metadata: missing metadata in converted object")
     # Of metadata a webhook may change only labels and annotations; the rest is restored silently.
-    unchanged_metadata = {key: value for key, value in before.items() if key not in _CHANGEABLE_METADATA}
-    return {
-        **converted,
-        "metadata": unchanged_metadata
-        | {key: _check_text_values(key, after[key]) for key in _CHANGEABLE_METADATA if after.get(key)},
-    }
-
-
-def _check_text_values(field: str, values: Any) -> JSON:
-    """Returns labels or annotations. Raises _ConversionFailed unless they are a map of text."""
-    if not isinstance(values, dict):
-        raise _ConversionFailed(
-            f"invalid metadata: invalid metadata.{field} of type {_go_type(values)} in converted object"
-        )
-    for key, value in values.items():
-        if not isinstance(value, str):
-            of = f"metadata.{field}[{key}] must be a string, but is {_go_type(value)} in converted object"
-            raise _ConversionFailed(f"invalid metadata: {of}")
-    return values
+    metadata = {key: value for key, value in before.items() if key not in _CHANGEABLE_METADATA}
+    for field in _CHANGEABLE_METADATA:
+        if not (values := after.get(field)):
+            continue
+        if not isinstance(values, dict):
+            why = f"invalid metadata.{field} of type {_go_type(values)} in converted object"
+            raise _ConversionFailed(f"invalid metadata: {why}")
+        for key, value in values.items():
+            if not isinstance(value, str):
+                why = f"metadata.{field}[{key}] must be a string, but is {_go_type(value)} in converted object"
+                raise _ConversionFailed(f"invalid metadata: {why}")
+        metadata[field] = values
+    return {**converted, "metadata": metadata}
 
 
 def _go_type(value: Any) -> str:
@@ -234,3 +207,31 @@ def _go_type(value: Any) -> str:
         type(None): "<nil>",
     }
     return go_types.get(type(value), "map[string]interface {}")
+
+
+# -- Pods behind a Service ---------------------------------------------------------------------------------------------
+
+
+def _find_backend(store: Store, namespace: str, name: str, port: int) -> tuple[str, int]:
+    """Returns host and port of a ready pod behind a Service's port. Raises _ConversionFailed."""
+    entry = store.get("services", namespace, name)
+    if entry is None:
+        raise _ConversionFailed(f'service "{name}" not found')
+    spec = entry.load().get("spec") or {}
+    selector = spec.get("selector") or {}
+    targets = [each.get("targetPort") or port for each in spec.get("ports") or () if each.get("port") == port]
+    if not targets:
+        raise _ConversionFailed(f'no service port {port} found for service "{name}"')
+    for candidate in store.items("pods", namespace):
+        if not selector or not selector.items() <= candidate.labels.items():
+            continue
+        pod, at = candidate.load(), targets[0]
+        status = pod.get("status") or {}
+        if not isinstance(at, int):
+            containers = (pod.get("spec") or {}).get("containers") or ()
+            ports = (each for container in containers for each in container.get("ports") or ())
+            at = next((int(each["containerPort"]) for each in ports if each.get("name") == at), 0)
+        ready = any(c.get("type") == "Ready" and c.get("status") == "True" for c in status.get("conditions") or ())
+        if at and ready and status.get("podIP") and not pod["metadata"].get("deletionTimestamp"):
+            return status["podIP"], at
+    raise _ConversionFailed(f'no endpoints available for service "{name}"')

@@ -13,16 +13,10 @@ JSON = dict[str, Any]
 
 def kinds_of(crd: JSON) -> tuple[Kind, ...]:
     """Returns the kinds served for a definition, one a served version; none before it is established."""
-    spec = crd["spec"]
-    # A server serves a definition only once it is Established.
-    if not _is_established(crd):
+    spec, conditions = crd["spec"], (crd.get("status") or {}).get("conditions") or ()
+    if not any(c["type"] == "Established" and c["status"] == "True" for c in conditions):
         return ()
     return tuple(_kind_of_version(crd, spec, version) for version in spec["versions"] if version.get("served"))
-
-
-def _is_established(crd: JSON) -> bool:
-    conditions = (crd.get("status") or {}).get("conditions") or ()
-    return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
 
 
 def _kind_of_version(crd: JSON, spec: JSON, version: JSON) -> Kind:
@@ -60,11 +54,9 @@ def _deprecation_warning(spec: JSON, version: JSON) -> str:
         return str(version["deprecationWarning"])
     group, kind, name = spec["group"], spec["names"]["kind"], version["name"]
     text = f"{group}/{name} {kind} is deprecated"
-    other_versions = [v["name"] for v in spec["versions"] if v.get("served") and not v.get("deprecated")]
-    newer = sorted(
-        (other for other in other_versions if version_priority(other) < version_priority(name)), key=version_priority
-    )
-    return f"{text}; use {group}/{newer[0]} {kind}" if newer else text
+    others = [v["name"] for v in spec["versions"] if v.get("served") and not v.get("deprecated")]
+    newest = min([*others, name], key=version_priority)
+    return f"{text}; use {group}/{newest} {kind}" if version_priority(newest) < version_priority(name) else text
 
 
 def complete_definition(crd: JSON, now: datetime, taken: str = "") -> None:
@@ -82,23 +74,19 @@ def complete_definition(crd: JSON, now: datetime, taken: str = "") -> None:
     stored = status.get("storedVersions") or []
     status["storedVersions"] = [*stored, *([storage] if storage and storage not in stored else ())]
     if taken:
-        _set_condition(status, "NamesAccepted", "False", "PluralConflict", taken, now)
-        _set_condition(status, "Established", "False", "NotAccepted", "not all names are accepted", now)
         status.setdefault("acceptedNames", {"plural": "", "kind": ""})
-        return
-    status["acceptedNames"] = dict(names)
-    _set_condition(status, "NamesAccepted", "True", "NoConflicts", "no conflicts found", now)
-    _set_condition(status, "Established", "True", "InitialNamesAccepted", "the initial names have been accepted", now)
-
-
-def _set_condition(status: JSON, type_: str, value: str, reason: str, message: str, now: datetime) -> None:
-    """Sets a condition; its lastTransitionTime is `now` only if its value changes."""
-    conditions = status["conditions"] = status.get("conditions") or []
-    old = next((condition for condition in conditions if condition["type"] == type_), None)
-    since = old["lastTransitionTime"] if old and old["status"] == value else rfc3339(now)
-    new = {"type": type_, "status": value, "reason": reason, "message": message, "lastTransitionTime": since}
-    if old is None:
-        conditions.append(new)
+        accepted, established = ("PluralConflict", taken), ("NotAccepted", "not all names are accepted")
     else:
-        old.clear()
-        old.update(new)
+        status["acceptedNames"] = dict(names)
+        accepted = "NoConflicts", "no conflicts found"
+        established = "InitialNamesAccepted", "the initial names have been accepted"
+    conditions = status["conditions"] = status.get("conditions") or []
+    for type_, (reason, message) in (("NamesAccepted", accepted), ("Established", established)):
+        value, new = "False" if taken else "True", {"type": type_}
+        condition = next((each for each in conditions if each["type"] == type_), new)
+        if condition is new:
+            conditions.append(new)
+        # Its lastTransitionTime changes only with its status.
+        since = condition["lastTransitionTime"] if condition.get("status") == value else rfc3339(now)
+        condition.clear()
+        condition |= {"type": type_, "status": value, "reason": reason, "message": message, "lastTransitionTime": since}
