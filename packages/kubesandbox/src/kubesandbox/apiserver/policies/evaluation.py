@@ -15,13 +15,13 @@ from typing import Any
 
 from kubekit.lang.cel import CelError, CelEvaluationError, Program, compile_cel
 from kubesandbox.apiserver.policies.matching import Write
+from kubesandbox.apiserver.schema.cel_declarations import AUTHORIZER
 
 JSON = dict[str, Any]
 
 _NAMES = ("object", "oldObject", "request", "params", "namespaceObject", "variables")
 _HINTS = dict.fromkeys(_NAMES, "dyn")
 _VARIABLE = re.compile(r"\bvariables\.([A-Za-z_]\w*)")
-AUTHORIZER = re.compile(r"\bauthorizer\b")
 _LONGEST_MESSAGE = 5 * 1024  # bytes; MaxEvaluatedMessageExpressionSizeBytes
 _LONGEST_ANNOTATION = 10 * 1024  # bytes; maxAuditAnnotationValueLength
 _NO_AUTHORIZER = "the sandbox's API server has no authorizer for expressions"

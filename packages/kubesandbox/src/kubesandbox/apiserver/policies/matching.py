@@ -51,9 +51,14 @@ def matches_criteria(criteria: JSON, write: Write, namespace_labels: Mapping[str
 
     Without rules of resources everything matches, as in a binding's `matchResources`.
     """
-    if not _matches_namespace(criteria.get("namespaceSelector"), write, namespace_labels):
+    states = [state for state in (write.obj, write.old) if state is not None]
+    if write.kind.resource == "namespaces" and states:
+        namespace_labels = _labels_of(states[0])
+    # An object without a namespace matches every namespaceSelector.
+    if namespace_labels is not None and not selects_labels(criteria.get("namespaceSelector"), namespace_labels):
         return False
-    if not _matches_object(criteria.get("objectSelector"), write):
+    selector = criteria.get("objectSelector")
+    if selector and not any(selects_labels(selector, _labels_of(state)) for state in states):
         return False
     equivalent = criteria.get("matchPolicy") != "Exact"
     if any(_matches_rule(rule, write, equivalent=equivalent) for rule in criteria.get("excludeResourceRules") or ()):
@@ -64,50 +69,19 @@ def matches_criteria(criteria: JSON, write: Write, namespace_labels: Mapping[str
 
 def selects_labels(selector: JSON | None, labels: Mapping[str, str]) -> bool:
     """Returns whether a label selector, as objects have it, selects labels; an empty one selects everything."""
-    if not selector:
-        return True
-    if any(labels.get(key) != value for key, value in (selector.get("matchLabels") or {}).items()):
+    if any(labels.get(key) != value for key, value in ((selector or {}).get("matchLabels") or {}).items()):
         return False
-    return all(_matches_expression(expression, labels) for expression in selector.get("matchExpressions") or ())
+    for expression in (selector or {}).get("matchExpressions") or ():
+        key, operator, values = expression.get("key", ""), expression.get("operator"), expression.get("values") or ()
+        present = labels.get(key) in values if operator in ("In", "NotIn") else key in labels
+        if present != (operator in ("In", "Exists")):
+            return False
+    return True
 
 
-def _matches_expression(expression: JSON, labels: Mapping[str, str]) -> bool:
-    """Returns whether labels meet one matchExpression."""
-    key, values = expression.get("key", ""), expression.get("values") or ()
-    match expression.get("operator"):
-        case "In":
-            return labels.get(key) in values
-        case "NotIn":
-            return labels.get(key) not in values
-        case "Exists":
-            return key in labels
-        case _:
-            return key not in labels
-
-
-def _labels_of(obj: JSON | None) -> Mapping[str, str]:
-    labels: Mapping[str, str] = ((obj or {}).get("metadata") or {}).get("labels") or {}
+def _labels_of(obj: JSON) -> Mapping[str, str]:
+    labels: Mapping[str, str] = (obj.get("metadata") or {}).get("labels") or {}
     return labels
-
-
-def _matches_namespace(selector: JSON | None, write: Write, labels: Mapping[str, str] | None) -> bool:
-    """Returns whether a namespaceSelector selects a write, by the labels of its namespace."""
-    if not selector:
-        return True
-    if write.kind.resource == "namespaces":
-        return selects_labels(selector, _labels_of(write.obj if write.obj is not None else write.old))
-    # What is in no namespace is not selected by one, and never left out by one.
-    return labels is None or selects_labels(selector, labels)
-
-
-def _matches_object(selector: JSON | None, write: Write) -> bool:
-    """Reports whether the selector matches the labels of the old or the new object, as for webhooks."""
-    if not selector:
-        return True
-    return any(
-        candidate is not None and selects_labels(selector, _labels_of(candidate))
-        for candidate in (write.obj, write.old)
-    )
 
 
 def _matches_rule(rule: JSON, write: Write, *, equivalent: bool) -> bool:
@@ -119,21 +93,11 @@ def _matches_rule(rule: JSON, write: Write, *, equivalent: bool) -> bool:
     scope = rule.get("scope") or "*"
     if scope != "*" and scope != ("Namespaced" if kind.namespaced and kind.resource != "namespaces" else "Cluster"):
         return False
-    return (
-        _one_of(rule.get("operations"), write.operation)
-        and _one_of(rule.get("apiGroups"), kind.group)
-        # Another version of the same resource is the same object, unless the policy says Exact.
-        and (equivalent or _one_of(rule.get("apiVersions"), kind.version))
-        and any(_matches_resource(pattern, kind.plural, write.subresource) for pattern in rule.get("resources") or ())
-    )
-
-
-def _one_of(values: Any, value: str) -> bool:
-    return "*" in (values or ()) or value in (values or ())
-
-
-def _matches_resource(pattern: str, plural: str, subresource: str) -> bool:
-    resource, _, part = pattern.partition("/")
-    if pattern == "*/*":
-        return True
-    return resource in ("*", plural) and (part == subresource or (part == "*"))
+    fields = [("operations", write.operation), ("apiGroups", kind.group)]
+    # Another version of the same resource is the same object, unless the policy says Exact.
+    if not equivalent:
+        fields.append(("apiVersions", kind.version))
+    if any(not {"*", value} & set(rule.get(key) or ()) for key, value in fields):
+        return False
+    patterns = (pattern.partition("/") for pattern in rule.get("resources") or ())
+    return any(name in ("*", kind.plural) and part in ("*", write.subresource) for name, _, part in patterns)

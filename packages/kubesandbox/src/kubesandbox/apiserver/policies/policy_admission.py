@@ -15,7 +15,6 @@ from kubesandbox.apiserver import status_errors
 from kubesandbox.apiserver.policies.evaluation import Decision, Evaluation
 from kubesandbox.apiserver.policies.matching import Write, is_exempt, matches_criteria, selects_labels
 from kubesandbox.apiserver.served_kinds import Kind, KindTable
-from kubesandbox.apiserver.status_errors import ApiError
 from kubesandbox.apiserver.store import Store
 
 JSON = dict[str, Any]
@@ -26,6 +25,9 @@ _GROUP = "admissionregistration.k8s.io"
 POLICIES = f"validatingadmissionpolicies.{_GROUP}"
 _BINDINGS = f"validatingadmissionpolicybindings.{_GROUP}"
 _AUDIT = "validation.policy.admission.k8s.io/validation_failure"
+# The metadata of a namespace that expressions see (CreateNamespaceObject).
+_SHOWN_METADATA = ("name", "generateName", "namespace", "labels", "annotations", "uid", "creationTimestamp",
+                   "finalizers", "resourceVersion")  # fmt: skip
 _CODES = {"Forbidden": 403, "Invalid": 422, "RequestEntityTooLarge": 413, "Unauthorized": 401}
 
 
@@ -55,40 +57,38 @@ class PolicyAdmission:
         policies = self._store.items(POLICIES, "")
         if not policies or is_exempt(write.kind):
             return
-        namespace = self._namespace_of(write)
-        labels = None if namespace is None else (namespace["metadata"].get("labels") or {})
+        namespace = None
+        if write.namespace and write.kind.resource != "namespaces":
+            entry = self._store.get("namespaces", "", write.namespace)
+            namespace = entry.load() if entry else None
+        if namespace is not None:
+            metadata = {key: value for key, value in namespace["metadata"].items() if key in _SHOWN_METADATA}
+            namespace = {**namespace, "metadata": metadata}
         denials: list[_Denial] = []
         for policy in (entry.load() for entry in policies):
-            if matches_criteria(policy["spec"].get("matchConstraints") or {}, write, labels):
-                denials += self._denials_of_policy(policy, write, namespace, labels, warnings, annotations)
+            if matches_criteria(policy["spec"].get("matchConstraints") or {}, write, _labels_of(namespace)):
+                denials += self._denials(policy, write, namespace, warnings=warnings, annotations=annotations)
         if denials:
-            raise _denied_error(write, denials[0])
+            text, reason = str(denials[0]), denials[0].decision.reason
+            error = status_errors.forbidden(write.kind.plural, write.kind.group, write.name or "Unknown", text)
+            error.reason, error.code = reason, _CODES.get(reason, 422)
+            error.details = {**(error.details or {}), "causes": [{"message": text}]}
+            raise error
 
-    def _namespace_of(self, write: Write) -> JSON | None:
-        if not write.namespace or write.kind.resource == "namespaces":
-            return None
-        entry = self._store.get("namespaces", "", write.namespace)
-        return entry.load() if entry else None
-
-    def _denials_of_policy(
-        self,
-        policy: JSON,
-        write: Write,
-        namespace: JSON | None,
-        labels: dict[str, str] | None,
-        warnings: list[str],
-        annotations: dict[str, str],
+    def _denials(
+        self, policy: JSON, write: Write, namespace: JSON | None, *, warnings: list[str], annotations: dict[str, str]
     ) -> Iterator[_Denial]:
         """Yields the denials of one policy through each of its bindings; adds its warnings and audit annotations."""
         name, values = policy["metadata"]["name"], dict[str, list[str]]()
-        bindings = [binding for binding in self._all_bindings() if binding["spec"].get("policyName") == name]
+        all_bindings = (entry.load() for entry in self._store.items(_BINDINGS, ""))
+        bindings = [binding for binding in all_bindings if binding["spec"].get("policyName") == name]
         try:
             kind = self._param_kind(policy) if bindings else None
         except _Unusable as error:
             yield from _misconfiguration_denial(policy, "", f"failed to configure policy: {error}")
             return
         for binding in bindings:
-            if not matches_criteria(binding["spec"].get("matchResources") or {}, write, labels):
+            if not matches_criteria(binding["spec"].get("matchResources") or {}, write, _labels_of(namespace)):
                 continue
             try:
                 params = self._read_params(kind, binding["spec"].get("paramRef"), write.namespace)
@@ -97,17 +97,16 @@ class PolicyAdmission:
                 yield from _misconfiguration_denial(policy, binding["metadata"]["name"], why)
                 continue
             for param in params:
-                outcome = Evaluation(policy, write, param, _namespace_view(namespace)).outcome()
+                outcome = Evaluation(policy, write, param, namespace).outcome()
                 for decision in outcome.decisions:
                     if decision.denied:
-                        yield from _carry_out_actions(policy, binding, decision, warnings, annotations)
+                        yield from _carry_out_actions(
+                            policy, binding, decision, warnings=warnings, annotations=annotations
+                        )
                 for key, value in outcome.annotations:
                     if value not in values.setdefault(key, []):
                         values[key].append(value)
         annotations.update({f"{name}/{key}": ", ".join(texts) for key, texts in values.items()})
-
-    def _all_bindings(self) -> Iterator[JSON]:
-        return (entry.load() for entry in self._store.items(_BINDINGS, ""))
 
     def _param_kind(self, policy: JSON) -> Kind | None:
         """Returns the kind of a policy's parameters, None if it has none. Raises _Unusable if it is not served."""
@@ -132,36 +131,18 @@ class PolicyAdmission:
             if not within:
                 why = "cannot use namespaced paramRef in policy binding that matches cluster-scoped resources"
                 raise _Unusable(why)
-        params = [
-            obj
-            for obj in self._read(kind, within)
-            if (obj["metadata"]["name"] == ref["name"] if ref.get("name") else _is_selected(ref, obj))
-        ]
+        params: list[JSON | None] = []
+        for obj in self._read(kind, within):
+            named = obj["metadata"]["name"] == ref.get("name")
+            if named if ref.get("name") else selects_labels(ref.get("selector"), _labels_of(obj) or {}):
+                params.append(obj)
         if not params and ref.get("parameterNotFoundAction") == "Deny":
             raise _Unusable("no params found for policy binding with `Deny` parameterNotFoundAction")
-        return list(params)
+        return params
 
 
-def _is_selected(ref: JSON, obj: JSON) -> bool:
-    return selects_labels(ref.get("selector"), obj["metadata"].get("labels") or {})
-
-
-def _namespace_view(namespace: JSON | None) -> JSON | None:
-    """Returns a namespace as expressions see it (CreateNamespaceObject): without what others own of it."""
-    if namespace is None:
-        return None
-    shown_fields = (
-        "name",
-        "generateName",
-        "namespace",
-        "labels",
-        "annotations",
-        "uid",
-        "creationTimestamp",
-        "finalizers",
-    )
-    metadata = {key: value for key, value in namespace["metadata"].items() if key in (*shown_fields, "resourceVersion")}
-    return {**namespace, "metadata": metadata}
+def _labels_of(obj: JSON | None) -> dict[str, str] | None:
+    return None if obj is None else (obj["metadata"].get("labels") or {})
 
 
 def _misconfiguration_denial(policy: JSON, binding: str, why: str) -> Iterator[_Denial]:
@@ -170,7 +151,7 @@ def _misconfiguration_denial(policy: JSON, binding: str, why: str) -> Iterator[_
 
 
 def _carry_out_actions(
-    policy: JSON, binding: JSON, decision: Decision, warnings: list[str], annotations: dict[str, str]
+    policy: JSON, binding: JSON, decision: Decision, *, warnings: list[str], annotations: dict[str, str]
 ) -> Iterator[_Denial]:
     """Does what the binding says about a failed validation: denies, warns, or notes it for the audit log."""
     name, by = policy["metadata"]["name"], binding["metadata"]["name"]
@@ -188,12 +169,3 @@ def _carry_out_actions(
                 "validationActions": list(actions),
             }  # fmt: skip
             annotations.setdefault(_AUDIT, json.dumps([failure], separators=(",", ":")))
-
-
-def _denied_error(write: Write, denial: _Denial) -> ApiError:
-    """Returns the Status error of a denial, with its reason and the code that belongs to the reason."""
-    error = status_errors.forbidden(write.kind.plural, write.kind.group, write.name or "Unknown", str(denial))
-    error.reason = denial.decision.reason
-    error.code = _CODES.get(error.reason, 422)
-    error.details = {**(error.details or {}), "causes": [{"message": str(denial)}]}
-    return error
