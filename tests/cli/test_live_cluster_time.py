@@ -24,8 +24,7 @@ from kubekit.kube.clock import ManualClock, machine_now
 from runup.api.hub_v1 import ManagedCluster, ManifestWork
 from runup.cli.console import worker_tasks
 from runup.console.decide.judgement import is_old
-from runup.evaluation.evaluate import RequestedUpdate
-from runup.facts.target_release import TargetRelease
+from runup.evaluation.request import RequestedUpdate
 from runup.fleet.control.hub_source import members_of_hub
 from runup.fleet.decide.members import Member
 from runup.preflight.control.cluster_runs import ClusterRun
@@ -167,7 +166,7 @@ def test_the_next_window_is_the_clusters(kubernetes: Server, run: Run) -> None:
 def test_the_console_counts_ages_by_its_own_clock(openshift: Server) -> None:
     """What it has just found is new, though the cluster's time is years ago."""
     member = Member("past", kubeconfig=str(openshift.kubeconfig))
-    judged = worker_tasks.judge(member, connection=Connection(), requested_update=RequestedUpdate(TargetRelease()))
+    judged = worker_tasks.judge(member, connection=Connection(), requested_update=RequestedUpdate())
     assert judged.findings.completed
     assert not is_old(judged.findings, machine_now(), timedelta(hours=1))
 

@@ -12,15 +12,14 @@ from tests.preflight.control.test_report_store import NOON, REPORT
 
 from kubekit.lang import yaml as kyaml
 from runup.cli.console import worker_tasks
-from runup.evaluation.evaluate import RequestedUpdate
-from runup.facts.target_release import TargetRelease
+from runup.evaluation.request import RequestedUpdate
 from runup.fleet.decide.members import Member
 from runup.preflight.control import report_store
 from runup.process.connection import Connection
 from runup.updatestatus.control.status_reading import StatusReading
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
-ANY = RequestedUpdate(TargetRelease())
+ANY = RequestedUpdate()
 
 
 def test_a_dump() -> None:

@@ -25,8 +25,10 @@ from kubekit.oci.images import Execution
 from runup.checks.catalogue import CHECKS
 from runup.checks.decide.cluster_kinds import ClusterKind, checks_for_cluster
 from runup.cli.preflight.render import output_formats as forms
-from runup.evaluation import evaluate, missing_kinds, suppressions
+from runup.evaluation import missing_kinds, suppressions
 from runup.evaluation.findings import Findings, Risk
+from runup.facts.of_dump import dumps_in
+from runup.facts.target_release import release_in
 from runup.preflight.decide import stored_reports
 from runup.preflight.decide.stored_reports import History
 from runup.release.control.image_build import build_image, layer_of
@@ -166,10 +168,10 @@ def test_several_cases_are_several_dumps(tmp_path: Path) -> None:
     """Each by its prefix, in order; what is no folder of cases is one."""
     for name in ("b-cv.yaml", "a-cv.yaml", "a-co.yaml"):
         (tmp_path / name).write_text("{}")
-    assert list(evaluate.dumps_in(tmp_path)) == [tmp_path / "a", tmp_path / "b"]
+    assert list(dumps_in(tmp_path)) == [tmp_path / "a", tmp_path / "b"]
     (tmp_path / "dump").mkdir()
-    assert list(evaluate.dumps_in(tmp_path / "dump")) == [tmp_path / "dump"]
-    assert list(evaluate.dumps_in(tmp_path / "a-cv.yaml")) == [tmp_path / "a-cv.yaml"]
+    assert list(dumps_in(tmp_path / "dump")) == [tmp_path / "dump"]
+    assert list(dumps_in(tmp_path / "a-cv.yaml")) == [tmp_path / "a-cv.yaml"]
 
 
 def test_what_a_dump_lacks_is_nothing_to_accept(one: Path, run: Run) -> None:
@@ -595,9 +597,9 @@ def test_a_release_folder_brings_its_own_checks(one: Path, tmp_path: Path, run: 
 def test_a_release_is_read_directly_in_its_folders() -> None:
     """What is deeper is not read, however long its name; a name that no folder can hold is told as the release's."""
     deep = f"manifests/deep/{'x' * 300}.yaml"
-    assert evaluate.release_in({deep: b"{}"}).manifests is None
+    assert release_in({deep: b"{}"}).manifests is None
     with pytest.raises(Terminal) as error:
-        evaluate.release_in({f"manifests/{'x' * 300}.yaml": b"{}"})
+        release_in({f"manifests/{'x' * 300}.yaml": b"{}"})
     assert error.value.message == f"file manifests/{'x' * 110} of the release cannot be read: File name too long"
 
 

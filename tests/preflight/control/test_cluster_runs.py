@@ -171,7 +171,7 @@ def test_a_run_is_given_up_after_its_time(scene: Scene) -> None:
 def test_a_server_that_is_away_is_waited_for() -> None:
     """The Job goes on meanwhile; that it is away is told once."""
     told, clock = list[str](), Steps()
-    with SyncClient(config.ClusterConfig("http://127.0.0.1:9")) as client:
+    with SyncClient(config.ClusterConfig(server="http://127.0.0.1:9")) as client:
         end = ClusterRun(client, RUN, clock, told.append).follow()
     assert end.message.startswith("it was not done within 10 s; before that: the API server does not answer: ")
     assert len(told) == 1

@@ -9,7 +9,7 @@ from kubekit.lang.version import Version
 from runup.api.cluster_settings_v1 import FeatureGate
 from runup.api.config_v1 import CapabilitiesSpec, CapabilitiesStatus
 from runup.checks.decide.declared_checks import declared_checks
-from runup.target.process import TargetRequest, filters_of
+from runup.evaluation.request import filters_of
 
 CHECK = """\
 apiVersion: preflight.runup.dev/v1alpha1
@@ -52,9 +52,7 @@ def test_a_check_is_for_clusters_that_have_its_part(
 
     cluster = cluster_version(capabilities=CapabilitiesStatus(enabled_capabilities=enabled))
     cluster = replace(cluster, spec=replace(cluster.spec, capabilities=spec))
-    filters = filters_of(
-        TargetRequest(target_version="5.2.0"), Version("5.0.0"), cluster, feature_gate(enabled=("Some",))
-    )
+    filters = filters_of("5.2.0", Version("5.0.0"), cluster, feature_gate(enabled=("Some",)))
     checks = declared_checks({"preflight-checks/theirs.yaml": CHECK.format(annotation=annotation)}, filters)
     assert len(checks) == expected
 
@@ -83,6 +81,6 @@ def test_no_feature_set_and_no_gate_is_assumed(annotation: str, expected: int, g
 
     Source: docs/upstream-behaviour.md 2.4.
     """
-    filters = filters_of(TargetRequest(target_version="5.2.0"), Version("5.0.0"), cluster_version(), gate)
+    filters = filters_of("5.2.0", Version("5.0.0"), cluster_version(), gate)
     checks = declared_checks({"preflight-checks/theirs.yaml": CHECK.format(annotation=annotation)}, filters)
     assert len(checks) == expected

@@ -42,6 +42,7 @@ from runup.checks.decide.declarative import declared_check
 from runup.checks.decide.engine import CheckOutcome
 from runup.checks.decide.model import Check, Context, Finding, Snapshot
 from runup.checks.decide.target_manifests import manifests_of_files
+from runup.evaluation.request import Request
 from runup.facts import polled_objects
 from runup.facts.polled_objects import Lookups
 from runup.facts.target_release import TargetRelease
@@ -335,7 +336,7 @@ class Cluster:
 
 async def prepared(
     cluster: Cluster, waits: list[float], release: TargetRelease | None = None, **changes: Any
-) -> tuple[PreflightTarget, Version]:
+) -> tuple[PreflightTarget, Request]:
     """What it begins with, and how long it waited for it."""
     async with scripted_api() as api:
         api.answers(cluster.answer)
@@ -349,17 +350,17 @@ async def prepared(
                 if made.sleeping:
                     waits.append(made.sleeping[0])
                     await made.advance(waits[-1])
-            source, _ = await preparing
-            return target, source
+            request, _ = await preparing
+            return target, request
 
 
 async def test_an_api_server_that_is_away_is_waited_for() -> None:
     """Later and later, up to ten seconds; each time the report says so."""
     cluster, waits = Cluster(), list[float]()
     cluster.away = 6
-    target, source = await prepared(cluster, waits)
+    target, request = await prepared(cluster, waits)
     assert waits == [1, 2, 4, 8, 10, 10]
-    assert (str(source), target.cluster_id) == ("5.0.7", "4f1a")
+    assert (str(request.source), target.cluster_id) == ("5.0.7", "4f1a")
     (_, told), *_ = kept(target).written
     assert told.message.startswith("waiting for the API server: ")
 
@@ -373,25 +374,25 @@ async def test_an_api_server_that_goes_away_before_its_version_is_known_is_waite
     """Without a ClusterVersion the source is what the server says it is."""
     cluster, waits = Cluster(), list[float]()
     cluster.script = [NOT_FOUND, NOT_FOUND, AWAY, NOT_FOUND, NOT_FOUND, (200, {"gitVersion": "v1.34.2+k3s1"})]
-    target, source = await prepared(cluster, waits, target_version="1.35.0")
-    assert (str(source), target.kind, waits) == ("1.34.2", ClusterKind.KUBERNETES, [1])
+    target, request = await prepared(cluster, waits, target_version="1.35.0")
+    assert (str(request.source), target.kind, waits) == ("1.34.2", ClusterKind.KUBERNETES, [1])
 
 
 async def test_what_was_missing_before_the_server_went_away_is_asked_again() -> None:
     """A ClusterVersion that may not be read may be there."""
     cluster, waits = Cluster(), list[float]()
     cluster.script = [NOT_FOUND, AWAY, FORBIDDEN, FORBIDDEN]
-    target, source = await prepared(cluster, waits, target_version="1.35.0", source_version="1.34.0")
-    assert (str(source), target.kind, waits) == ("1.34.0", ClusterKind.OPENSHIFT, [1])
+    target, request = await prepared(cluster, waits, target_version="1.35.0", source_version="1.34.0")
+    assert (str(request.source), target.kind, waits) == ("1.34.0", ClusterKind.OPENSHIFT, [1])
 
 
 async def test_which_manifests_checks_judge_by() -> None:
     """Those of the release that this cluster gets; where it has none that is not known."""
     files = [("release-manifests/a.yaml", CATALOG.replace("NAME", "mine")), ("release-manifests/b.yaml", CATALOG)]
-    target, _ = await prepared(Cluster(), [], TargetRelease(manifests=manifests_of_files(files)), profile="NAME")
-    assert [each["metadata"]["name"] for each in target.manifests or ()] == ["NAME"]
-    target, _ = await prepared(Cluster(), [])
-    assert target.manifests is None
+    _, request = await prepared(Cluster(), [], TargetRelease(manifests=manifests_of_files(files)), profile="NAME")
+    assert [each["metadata"]["name"] for each in request.manifests or ()] == ["NAME"]
+    _, request = await prepared(Cluster(), [])
+    assert request.manifests is None
 
 
 CATALOG = """\
@@ -421,8 +422,8 @@ async def test_what_may_not_be_read_holds_nobody_up(refusal: tuple[int, str]) ->
     """The version is then to be typed."""
     cluster = Cluster()
     cluster.refusal = refusal
-    target, source = await prepared(cluster, [], source_version="5.0.3")
-    assert (str(source), target.cluster_id) == ("5.0.3", "")
+    target, request = await prepared(cluster, [], source_version="5.0.3")
+    assert (str(request.source), target.cluster_id) == ("5.0.3", "")
     assert [line.partition(" ")[0] for line in target.log.lines] == ["ClusterVersion", "FeatureGate"]
     with pytest.raises(Terminal, match="give it with --from"):
         await prepared(cluster, [])

@@ -17,10 +17,14 @@ from kubekit.kube.clock import SystemClock
 from kubekit.oci import credentials
 from kubekit.oci.access import Access
 from kubekit.oci.registry_errors import OciError
-from runup.evaluation.evaluate import EvaluatedCluster, RequestedUpdate, evaluate_cluster, evaluate_dump, release_of
+from runup.evaluation.dumps import evaluate_dump
+from runup.evaluation.evaluate import EvaluatedCluster
 from runup.evaluation.findings import Findings, Risk
+from runup.evaluation.request import RequestedUpdate
 from runup.evaluation.results import findings_of
+from runup.facts.target_release import release_of
 from runup.report.report import CheckResult, ReportedCheck, ReportedResource
+from runup.target.live import evaluate_cluster
 
 __all__ = [
     "CheckResult",
@@ -69,7 +73,14 @@ def evaluate(
     try:
         access = Access(credentials=credentials.load_credentials(""))
         release = release_of(os.fspath(release_folder), release_image, access)
-        requested_update = RequestedUpdate(release, target, source, release_image, check_timeout_s, access=access)
+        requested_update = RequestedUpdate(
+            release=release,
+            target=target,
+            source=source,
+            image=release_image,
+            check_timeout_s=check_timeout_s,
+            access=access,
+        )
         if dump is not None:
             evaluated = evaluate_dump(Path(dump), requested_update, SystemClock().now())
         else:

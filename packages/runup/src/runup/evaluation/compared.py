@@ -35,10 +35,10 @@ def report_in(path: Path, target: str) -> tuple[str, Report]:
     """Returns a name and the report in a file, or of a dump as it is judged now. Raises InputError."""
     if path.is_file() and path.suffix == ".json" and (file_report := _read_file(path)) is not None:
         return str(path), file_report
-    from runup.evaluation import evaluate
-    from runup.facts.target_release import TargetRelease
+    from runup.evaluation.dumps import evaluate_dump
+    from runup.evaluation.request import RequestedUpdate
 
-    evaluated = evaluate.evaluate_dump(path, evaluate.RequestedUpdate(TargetRelease(), target), SystemClock().now())
+    evaluated = evaluate_dump(path, RequestedUpdate(target=target), SystemClock().now())
     if evaluated.report is None:
         raise InputError(evaluated.problem)
     return str(path), evaluated.report

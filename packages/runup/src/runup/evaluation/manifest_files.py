@@ -10,13 +10,13 @@ from kubekit.error_types import InputError
 from kubekit.lang.version import Version, VersionError
 from runup import __version__
 from runup.checks.decide.cluster_kinds import ClusterKind
-from runup.checks.decide.engine import evaluate
 from runup.checks.decide.kubernetes_path import is_kubernetes, version_of
-from runup.checks.decide.model import Context, Snapshot
-from runup.checks.decide.results import Header, completed_report
+from runup.checks.decide.model import Snapshot
 from runup.checks.decide.stored_manifests import Manifests, file_check
-from runup.evaluation.evaluate import EvaluatedCluster
+from runup.evaluation.evaluate import EvaluatedCluster, evaluate
+from runup.evaluation.request import Request
 from runup.facts.dump_places import Place
+from runup.facts.facts import Facts
 from runup.facts.manifest_texts import STDIN, read_manifests
 from runup.facts.target_release import TargetRelease, with_kubernetes
 
@@ -28,10 +28,17 @@ def evaluate_manifests(typed: Sequence[str], to: str, now: datetime) -> tuple[Ev
             raise InputError(f"--manifests {name}: there is no such file or folder; `-` reads standard input")
     target, kubernetes, kind = _target(to)
     manifests = read_manifests(typed)
-    context = Context(target, target, now, kubernetes, cluster=kind)
-    outcomes = evaluate((file_check(manifests),), Snapshot(), context)
-    header = Header("", to, now, engine_version=__version__, cluster_kind=kind.value)
-    return EvaluatedCluster(", ".join(typed), completed_report(header, outcomes, now)), _places_of_objects(manifests)
+    request = Request(
+        kind=kind,
+        source=target,
+        target=target,
+        source_version="",
+        target_version=to,
+        kubernetes=kubernetes,
+        engine_version=__version__,
+    )
+    report = evaluate(Facts(snapshot=Snapshot()), request, (file_check(manifests),), now)
+    return EvaluatedCluster(", ".join(typed), report), _places_of_objects(manifests)
 
 
 def _target(to: str) -> tuple[Version, str, ClusterKind]:

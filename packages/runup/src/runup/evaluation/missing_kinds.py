@@ -1,23 +1,23 @@
-"""Finds what a dump lacks and how to add it: outcomes of checks in, kinds and a command out. Pure."""
+"""Finds what a dump lacks and how to add it: a report in, kinds and a command out. Pure."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from runup.checks.decide.engine import CheckOutcome
+from runup.report.report import Report
 
 _ENDINGS = (".tar.gz", ".tgz", ".tar", ".yaml", ".yml", ".json")
 _HERE = "runup dump collect collected"
 
 
-def kinds(outcomes: Iterable[CheckOutcome], absent: Collection[tuple[str, str]] = ()) -> tuple[str, ...]:
+def kinds(report: Report, absent: Collection[tuple[str, str]] = ()) -> tuple[str, ...]:
     """Returns the kinds, as `PLURAL.GROUP`, whose lists would make Unknown checks decidable, sorted by name.
 
     Kinds that are known to be `absent`, as (group, plural), cannot be collected.
     """
-    lacking = {kind for outcome in outcomes for finding in outcome.findings for kind in finding.lacking}
+    lacking = {kind for risk in report.risks for kind in risk.lacking}
     return tuple(sorted(lacking - {f"{plural}.{group}".rstrip(".") for group, plural in absent}))
 
 

@@ -25,7 +25,7 @@ from runup.api.olm_v1alpha1 import CatalogSource, Subscription
 from runup.checks.catalogue.olm import olm_target_catalog
 from runup.checks.catalogue.olm.shared.olm_catalog_images import catalog_images_of_target
 from runup.checks.decide.model import Context, Snapshot
-from runup.checks.decide.target_catalogs import Catalogs, TargetCatalog
+from runup.checks.decide.target_catalogs import SWITCHED_OFF, Catalogs, TargetCatalog
 from runup.checks.decide.wording import minor_or_major
 from runup.kernelmodules.control.registries import Registries
 
@@ -44,7 +44,6 @@ AGAIN_S, RETRY_S = 1800.0, 180.0
 """Seconds until the digest of a tag is resolved again, and until an image that could not be read is retried."""
 
 READING = "it is being read"
-SWITCHED_OFF = "catalogs of the target are not read here"
 
 
 class KnownCatalog(msgspec.Struct, frozen=True):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import re
+import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,10 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from kubekit.error_types import Terminal
+from kubekit.error_types import InputError, Terminal
 from kubekit.lang import yaml as kyaml
 from kubekit.lang.version import parse
+from kubekit.oci.access import Access
 from runup.checks.decide import target_manifests as manifests
 from runup.checks.decide.declared_checks import unusable_check
 from runup.checks.decide.model import Check
@@ -29,6 +31,8 @@ ENTRY_POINTS = "runup.preflight_checks"
 CHECKS_FOLDER = "preflight-checks"
 RELEASE = "release-manifests"
 FOLDERS = ("manifests", RELEASE)
+IMAGE_FOLDERS = (*FOLDERS, CHECKS_FOLDER)
+_MAX_SHOWN_NAME = 120
 SUFFIXES = (".yaml", ".yml", ".json")
 # Annotation in which release tooling writes the versions of an image's components (openshift/oc, `adm release new`).
 BUILD_VERSIONS = "io.openshift.build.versions"
@@ -153,3 +157,36 @@ def _build_versions(references: Path) -> list[Any]:
 def _kubernetes_version(texts: Iterable[Any]) -> str:
     matches = (_KUBERNETES.search(text) for text in texts if isinstance(text, str))
     return next((match[1] for match in matches if match), "")
+
+
+def release_of(release_dir: str, image: str, access: Access) -> TargetRelease:
+    """Returns the release in a folder or an image; without either, an empty one, so that only the built-in checks run.
+
+    Raises Terminal if the release cannot be read, and InputError if the folder does not exist.
+    """
+    if release_dir:
+        if not Path(release_dir).is_dir():
+            raise InputError(f"--release-dir {release_dir}: there is no such folder")
+        return load_release(Path(release_dir))
+    if not image:
+        return TargetRelease()
+    from kubekit.oci.image_locations import parse_location, read_image_files
+
+    return release_in(read_image_files(parse_location(image), IMAGE_FOLDERS, access)[0])
+
+
+def release_in(files: Mapping[str, bytes]) -> TargetRelease:
+    """Returns the release in the files of an image, by their paths. Raises Terminal if it cannot be read."""
+    with tempfile.TemporaryDirectory(prefix="runup-release-") as scratch:
+        for name, data in files.items():
+            # `load_release` reads only what is directly in a folder.
+            if name.count("/") > 1:
+                continue
+            path = Path(scratch) / name
+            path.parent.mkdir(exist_ok=True)
+            try:
+                path.write_bytes(data)
+            except OSError as error:
+                text = f"file {name[:_MAX_SHOWN_NAME]} of the release cannot be read: {error.strerror}"
+                raise Terminal(text, reason="ReleaseInvalid") from error
+        return load_release(Path(scratch))

@@ -29,7 +29,8 @@ from runup.api.preflight_reads_v1 import FILE as READS_FILE
 from runup.api.preflight_reads_v1 import Right
 from runup.checks.catalogue.own_rights import own_rights, rights_without_clusterversion
 from runup.checks.decide import rights
-from runup.evaluation.evaluate import EvaluatedCluster, target_version
+from runup.evaluation.evaluate import EvaluatedCluster
+from runup.evaluation.request import target_version
 from runup.facts.target_release import TargetRelease
 from runup.preflight.control import cluster_runs, kept_reports
 from runup.preflight.control.cluster_runs import ClusterRun
@@ -132,7 +133,7 @@ def _target_of(image: str, access: Access) -> Target:
     """Returns the release of `--to-image`, read from its registry; without one, a release that says nothing."""
     if not image:
         return Target(TargetRelease())
-    from runup.evaluation.evaluate import FOLDERS, release_in
+    from runup.facts.target_release import IMAGE_FOLDERS, release_in
 
     location = parse_location(image)
     if not isinstance(location, Reference):
@@ -140,7 +141,7 @@ def _target_of(image: str, access: Access) -> Target:
     client = RegistryClient(access.of_administrators())
     # By digest, so that the Job runs what was read here.
     pinned = location if location.digest else location.at(client.resolve(location))
-    files = client.read_folders(pinned, FOLDERS)
+    files = client.read_folders(pinned, IMAGE_FOLDERS)
     release = release_in(files)
     declared = files.get(READS_FILE)
     if declared is None:

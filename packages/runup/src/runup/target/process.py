@@ -33,31 +33,27 @@ from runup.advice.control.prometheus import Prometheus
 from runup.api.cluster_settings_v1 import FeatureGate
 from runup.api.config_v1 import ClusterVersion
 from runup.checks.catalogue import CHECKS
-from runup.checks.decide import target_manifests
-from runup.checks.decide.cluster_kinds import ClusterKind, checks_for_cluster, is_openshifts, reads_for_cluster
-from runup.checks.decide.declared_checks import declared_checks
+from runup.checks.decide.cluster_kinds import ClusterKind
 from runup.checks.decide.engine import CheckOutcome
 from runup.checks.decide.kubernetes_path import (
     contexts_on_the_way,
     is_kubernetes,
-    steps,
     update_of_kubernetes,
-    version_of,
 )
-from runup.checks.decide.model import Check, Context, Snapshot
+from runup.checks.decide.model import Check
 from runup.checks.decide.rehearsed_outcomes import CHECK as REHEARSAL
-from runup.checks.decide.results import Header, completed_report, failed, progress_text, running_report
+from runup.checks.decide.results import Header, failed, progress_text, running_report
+from runup.evaluation.evaluate import evaluate
+from runup.evaluation.request import Request, kubernetes_request, reads_of, release_request
 from runup.facts.catalog_images import CatalogImages
+from runup.facts.facts import Facts
 from runup.facts.module_images import ModuleImages
 from runup.facts.server_version import server_version
 from runup.facts.target_release import TargetRelease
 from runup.facts.watched_kinds import WatchedKinds
 from runup.kernelmodules.control.registries import ClusterRegistries, Registries, with_registries_of
 from runup.kernelmodules.decide.toolkit import TOOLKIT
-from runup.release.decide import capabilities
-from runup.release.decide.capabilities import Capabilities
-from runup.release.decide.inclusion import Filters, feature_set_and_gates
-from runup.report.report import Report, ReportedContainer, ReportedStep, encode
+from runup.report.report import Report, ReportedContainer, encode
 from runup.target.check_runner import LIMIT_S, Runner
 from runup.target.container_checks import Containers, names_waiting
 from runup.target.rehearsal_process import RehearsalOrder, RehearsalProcess
@@ -146,7 +142,6 @@ class PreflightTarget:
         self._missing: set[type[Any]] = set()
         self._started = self.clock.now()
         self._last: Report | None = None
-        self.manifests: tuple[Mapping[str, Any], ...] | None = None
         self._writing = asyncio.Lock()
         self._written_at = float("-inf")
         self._rehearsal: RehearsalProcess | None = None
@@ -178,7 +173,7 @@ class PreflightTarget:
         # A first report before any request, so that the operator sees that the process runs.
         await self.write(running_report(self._header(self.request.source_version), (), self.clock.now(), "starting"))
         try:
-            source, checks = await self.prepare()
+            request, checks = await self.prepare()
         except Terminal as error:
             header = self._header(self.request.source_version)
             await self.write(failed(header, (), self.clock.now(), error.message))
@@ -186,7 +181,7 @@ class PreflightTarget:
         first_reads = FirstReads(self.clock, self.client)
         reads = WatchedKinds(
             self.client,
-            reads_for_cluster((resource for check in checks for resource in check.reads), self.kind),
+            reads_of(request, checks),
             clock=self.clock,
             changed=self.changed.set,
             first_reads=first_reads,
@@ -215,11 +210,13 @@ class PreflightTarget:
         # The task ends only by a bug, which must not look like a cluster in which nothing changes.
         following.add_done_callback(lambda _: self.changed.set())
         try:
-            await self._until_read(reads, source, following)
+            await self._until_read(reads, request, following)
             while True:
                 raise_if_over(following)
                 self.changed.clear()
-                outcomes = await self._evaluate(checks, reads, source, containers, prometheus)
+                outcomes = await self._evaluate(
+                    request, checks, reads=reads, containers=containers, prometheus=prometheus
+                )
                 if self.once and self._last is not None:
                     return
                 # What changed since the lists comes with the first events; a fix is soon of what has a risk.
@@ -244,8 +241,8 @@ class PreflightTarget:
         self._rehearsal = RehearsalProcess(self.rehearsal, self.rehearsal_limit_s, self.changed.set)
         return asyncio.create_task(self._rehearsal.run())
 
-    async def prepare(self) -> tuple[Version, tuple[Check, ...]]:
-        """Returns the source version and the checks for this cluster; waits while the API server cannot be reached."""
+    async def prepare(self) -> tuple[Request, tuple[Check, ...]]:
+        """Returns the resolved request and the checks for this cluster; waits while the server is away."""
         wait_s = self.timing.retry_s
         while True:
             try:
@@ -259,23 +256,45 @@ class PreflightTarget:
                 await self.clock.sleep(wait_s)
                 wait_s = min(wait_s * 2, self.timing.longest_retry_s)
 
-    async def _prepare_once(self) -> tuple[Version, tuple[Check, ...]]:
+    async def _prepare_once(self) -> tuple[Request, tuple[Check, ...]]:
         """Returns what `prepare` does. Raises Transient if the API server cannot be reached."""
         self._missing.clear()
+        request = self.request
         cluster, gate = await self._read(ClusterVersion, "version"), await self._read(FeatureGate, "cluster")
-        if cluster is None and ClusterVersion in self._missing and is_kubernetes(self.request.target_version):
-            request = self.request
+        if cluster is None and ClusterVersion in self._missing and is_kubernetes(request.target_version):
             server = request.source_version or await server_version(self.client)
-            self.kind = ClusterKind.KUBERNETES
-            update = update_of_kubernetes(server, request.source_version, request.target_version)
-            return update.source, checks_for_cluster((*self.builtin, *self.extra), self.kind)
-        self.cluster_id = cluster.spec.cluster_id if cluster else ""
-        source = _parse_version(self.request.source_version or running_version(cluster), "source")
-        filters = filters_of(self.request, source, cluster, gate)
-        if self.release.manifests is not None:
-            self.manifests = target_manifests.objects_for_cluster(self.release.manifests, filters)
-        checks = (*self.builtin, *declared_checks(self.release.check_files, filters), *self.extra)
-        return source, checks_for_cluster(checks, self.kind)
+            resolved, checks = kubernetes_request(
+                update_of_kubernetes(server, request.source_version, request.target_version),
+                builtin=self.builtin,
+                extra=self.extra,
+                namespace=request.namespace,
+            )
+        else:
+            self.cluster_id = cluster.spec.cluster_id if cluster else ""
+            resolved, checks = release_request(
+                self.release,
+                cluster,
+                gate,
+                source=_parse_version(request.source_version or running_version(cluster), "source"),
+                target=_parse_version(request.target_version, "target"),
+                target_version=request.target_version,
+                builtin=self.builtin,
+                extra=self.extra,
+                profile=request.profile,
+                namespace=request.namespace,
+            )
+        self.kind = resolved.kind
+        resolved = replace(
+            resolved,
+            # What every report of this process echoes, as it was requested.
+            target_version=request.target_version,
+            image=request.target_image,
+            preflight_id=request.preflight_id,
+            engine_version=request.engine_version,
+            documentation_base=self.release.documentation_base,
+            started=self._started,
+        )
+        return resolved, checks
 
     async def _read(self, kind: type[Any], name: str) -> Any:
         """Returns one object, or None if it does not exist or may not be read: the checks that need it report that."""
@@ -286,12 +305,13 @@ class PreflightTarget:
             self.log.warning(f"{kind.__name__} {name} cannot be read", error=str(error))
             return None
 
-    async def _until_read(self, reads: WatchedKinds, source: Version, following: asyncio.Task[None]) -> None:
+    async def _until_read(self, reads: WatchedKinds, request: Request, following: asyncio.Task[None]) -> None:
         """Waits until every read has an answer or a final refusal, and reports which kinds are still missing."""
         while not await self._all_read_within(self.timing.progress_s, reads, following):
             missing = {str(resource) for resource in reads.waiting}
             waiting_text = reads.trouble or reading_text(reads.kinds, missing)
-            await self.write(running_report(self._header(str(source)), (), self.clock.now(), waiting_text))
+            now = self.clock.now()
+            await self.write(running_report(request.header(now), (), now, waiting_text))
 
     async def _all_read_within(self, seconds: float, reads: WatchedKinds, following: asyncio.Task[None]) -> bool:
         """Returns whether every read has an answer within that many seconds."""
@@ -328,9 +348,10 @@ class PreflightTarget:
 
     async def _evaluate(
         self,
+        request: Request,
         checks: Sequence[Check],
+        *,
         reads: WatchedKinds,
-        source: Version,
         containers: Containers,
         prometheus: Prometheus,
     ) -> list[CheckOutcome]:
@@ -338,80 +359,56 @@ class PreflightTarget:
 
         A check that waits for a container, a query or a catalog is left out; the report then stays `running`.
         """
-        snapshot, news, now = self._known_snapshot(reads, checks), reads.news, self.clock.now()
-        target, kubernetes = self._target()
-        namespace = self.request.namespace
-        module_images = await self._images.settled(snapshot) if self.once else self._images.seen(snapshot)
-        context = Context(
-            source,
-            target,
-            now,
-            kubernetes,
-            namespace,
-            self.manifests,
-            prometheus.state,
-            self.request.target_image,
-            module_images,
-            cluster=self.kind,
+        news, now = reads.news, self.clock.now()
+        snapshot = request.visible(reads.snapshot(), checks)
+        modules, catalogs = self._images, self._catalogs
+        facts = Facts(
+            snapshot=snapshot,
+            prometheus=prometheus.state,
+            kernel_modules=await modules.settled(snapshot) if self.once else modules.seen(snapshot),
         )
-        catalogs = self._catalogs
+        context = request.context(facts, now)
         target_catalogs = await catalogs.settled(snapshot, context) if self.once else catalogs.seen(snapshot, context)
-        context = replace(context, catalogs=target_catalogs)
+        facts = replace(facts, catalogs=target_catalogs)
+        context = request.context(facts, now)
         queries = [check.query for check in checks if check.query and check.applies_to(context)]
         prometheus.want(list(dict.fromkeys(queries)), self.cluster_id)
         unanswered = {query for query in queries if prometheus.state.configured} - set(prometheus.state.answers)
-        header = self._header(str(source))
-        outcomes: list[CheckOutcome] = []
-        of_containers = await containers.look(context)
         undecided = {check.name for check in checks if check.query in unanswered or catalogs.awaited(check.name)}
-        awaited = (*names_waiting(checks, of_containers), *(check.name for check in checks if check.name in undecided))
+        outcomes: dict[tuple[str, Version], CheckOutcome] = {}
+        of_containers = await containers.look(context)
         for check in checks:
             if self.shows_progress():
-                await self.write(
-                    running_report(header, outcomes, now, progress_text(len(outcomes), len(checks))), containers.wanted
-                )
+                progress = progress_text(len(outcomes), len(checks))
+                running = running_report(request.header(now), list(outcomes.values()), now, progress)
+                await self.write(running, containers.wanted)
             if check.container is None and check.name not in undecided:
-                outcomes.append(await self._runner.outcome_of(check, snapshot, context, news))
+                outcomes[check.name, context.target] = await self._runner.outcome_of(check, snapshot, context, news)
             elif check.name in of_containers:
-                outcomes.append(of_containers[check.name])
-        if self._rehearsal is not None:
-            outcomes += self._rehearsal.outcomes or ()
-            awaited = awaited if self._rehearsal.outcomes is not None else (*awaited, REHEARSAL)
+                outcomes[check.name, context.target] = of_containers[check.name]
+        others = (self._rehearsal.outcomes or ()) if self._rehearsal is not None else ()
         self.evaluated = True
-        if self.kind is ClusterKind.KUBERNETES:
-            header = replace(header, steps=await self._judge_steps(checks, snapshot, context, outcomes))
-        report = completed_report(header, outcomes, self.clock.now())
-        if awaited:
-            report = running_report(header, outcomes, now, progress_text(len(outcomes), len(checks), awaited))
+        decided = list(outcomes.values())
+        if request.kind is ClusterKind.KUBERNETES:
+            for step in contexts_on_the_way(context):
+                for check in checks:
+                    if check.container is None:
+                        outcomes[check.name, step.target] = await self._runner.run(check, snapshot, step)
+        awaited = (*names_waiting(checks, of_containers), *(check.name for check in checks if check.name in undecided))
+        if self._rehearsal is not None and self._rehearsal.outcomes is None:
+            awaited = (*awaited, REHEARSAL)
+        report = evaluate(
+            facts,
+            request,
+            checks,
+            now,
+            outcome_of=lambda check, _snapshot, step: outcomes.get((check.name, step.target)),
+            others=others,
+            awaited=awaited,
+            finished=self.clock.now(),
+        )
         await self.write(report, containers.wanted)
-        return outcomes
-
-    def _known_snapshot(self, reads: WatchedKinds, checks: Sequence[Check]) -> Snapshot:
-        """Returns what is known of the cluster; of the kinds of OpenShift, that another cluster has none."""
-        snapshot = reads.snapshot()
-        if self.kind is ClusterKind.OPENSHIFT:
-            return snapshot
-        return snapshot.without(resource for check in checks for resource in check.reads if is_openshifts(resource))
-
-    def _target(self) -> tuple[Version, str]:
-        """Returns the target version, and that of its Kubernetes."""
-        typed = self.request.target_version
-        if self.kind is ClusterKind.KUBERNETES and (version := version_of(typed)) is not None:
-            return version, str(version)
-        return _parse_version(typed, "target"), self.release.kubernetes
-
-    async def _judge_steps(
-        self, checks: Sequence[Check], snapshot: Snapshot, context: Context, outcomes: Sequence[CheckOutcome]
-    ) -> tuple[ReportedStep, ...]:
-        """Returns the outcomes for each step of the way to the target."""
-        earlier_steps = [
-            (
-                step_context,
-                [await self._runner.run(check, snapshot, step_context) for check in checks if check.container is None],
-            )
-            for step_context in contexts_on_the_way(context)
-        ]
-        return steps(snapshot, context, outcomes, earlier_steps)
+        return [*decided, *others]
 
     def shows_progress(self) -> bool:
         """Returns whether to report progress of the first evaluation: a reader needs only a few reports a second."""
@@ -547,28 +544,3 @@ def _parse_version(text: str, version_role: str) -> Version:
 def running_version(cluster: ClusterVersion | None) -> str:
     """Returns `status.desired`, which the managing operator treats as current even while an update to it is running."""
     return cluster.status.desired.version if cluster else ""
-
-
-def filters_of(
-    request: TargetRequest, source: Version, cluster: ClusterVersion | None, gate: FeatureGate | None
-) -> Filters:
-    """Returns the manifest rules that select the release's checks for this cluster.
-
-    No feature set or gate is assumed if the FeatureGate is missing.
-    """
-    feature_set, gates = feature_set_and_gates(gate, str(source))
-    return Filters(
-        feature_set=feature_set,
-        gates=gates,
-        major=Version(request.target_version).major,
-        profile=request.profile,
-        capabilities=_capabilities(cluster, gates) if cluster else None,
-        overrides=cluster.spec.overrides if cluster else (),
-    )
-
-
-def _capabilities(cluster: ClusterVersion, gates: frozenset[str]) -> Capabilities:
-    """Returns the capabilities that the cluster will have: those it asks for, and those it has and cannot turn off."""
-    return capabilities.enabled_capabilities(
-        cluster.spec.capabilities, gates, cluster.status.capabilities.enabled_capabilities
-    )

@@ -13,6 +13,7 @@ import msgspec
 from runup.checks.decide.file_based_catalog import Package
 
 NOBODY_LOOKED = "it was not read"
+SWITCHED_OFF = "catalogs of the target are not read here"
 
 
 class TargetCatalog(msgspec.Struct, frozen=True):

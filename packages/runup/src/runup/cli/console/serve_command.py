@@ -33,8 +33,9 @@ from runup.console.control.statuses import STATUS, Statuses
 from runup.console.control.web_server import ConsoleServer
 from runup.console.decide import request_rules
 from runup.console.decide.graph_ways import Graph
-from runup.evaluation import evaluate
+from runup.evaluation.request import RequestedUpdate
 from runup.evaluation.results import suppressions_in
+from runup.facts.target_release import release_of
 from runup.fleet.decide.members import Member
 from runup.preflight.control import stores
 from runup.process.certificate import ServingCertificate
@@ -214,8 +215,8 @@ def _judge_function(
     if flags.to_image and flags.release_dir:
         raise CommandError("--to-image and --release-dir both name the release; give one of them")
     registries = access()
-    release = evaluate.release_of(flags.release_dir, flags.to_image, registries.of_administrators())
-    requested_update = evaluate.RequestedUpdate(release, flags.to, image=flags.to_image, access=registries)
+    release = release_of(flags.release_dir, flags.to_image, registries.of_administrators())
+    requested_update = RequestedUpdate(release=release, target=flags.to, image=flags.to_image, access=registries)
     if flags.store:
         stores.open_store(flags.store, connection.config).clusters()
         return partial(

@@ -21,8 +21,9 @@ from runup.cli.fleet.fleet_members import connection_to, problem_of
 from runup.cli.fleet.preflight_command import evaluate_dump
 from runup.console.decide.judgement import Evidence, Judgement, Offered, failed_findings, unknown_judgement
 from runup.console.decide.shown_objects import evidence_of, is_secret, objects_to_show
-from runup.evaluation import evaluate
+from runup.evaluation.evaluate import EvaluatedCluster
 from runup.evaluation.findings import Findings
+from runup.evaluation.request import RequestedUpdate
 from runup.evaluation.results import findings_of
 from runup.fleet.decide.members import Member
 from runup.fleet.decide.trend import steps_of_reports
@@ -40,7 +41,7 @@ JSON = dict[str, Any]
 _MOST_STEPS = 500
 
 
-def judge(member: Member, *, connection: Connection, requested_update: evaluate.RequestedUpdate) -> Judgement:
+def judge(member: Member, *, connection: Connection, requested_update: RequestedUpdate) -> Judgement:
     """Returns the preflight of a dump or a live cluster, with the objects that its risks name."""
     try:
         if member.dump:
@@ -63,17 +64,19 @@ def status_error(_member: Member, problem: str) -> str:
     return problem
 
 
-def _judge_dump(member: Member, requested_update: evaluate.RequestedUpdate) -> Judgement:
+def _judge_dump(member: Member, requested_update: RequestedUpdate) -> Judgement:
     evaluated = evaluate_dump(member, requested_update, SystemClock().now())
     findings = findings_of(evaluated)
     items = objects_to_show(findings) if findings.completed else ()
     return _judgement_of(evaluated, findings, _evidence_in_dump(Path(member.dump), items, findings))
 
 
-def _judge_cluster(member: Member, connection: Connection, requested_update: evaluate.RequestedUpdate) -> Judgement:
+def _judge_cluster(member: Member, connection: Connection, requested_update: RequestedUpdate) -> Judgement:
     """Returns the preflight of a live cluster, with the objects that its risks name. Raises KubeError."""
     to = connection_to(member, connection)
-    evaluated = evaluate.evaluate_cluster(to.config(), requested_update)
+    from runup.target.live import evaluate_cluster
+
+    evaluated = evaluate_cluster(to.config(), requested_update)
     findings = findings_of(evaluated)
     if findings.observed is not None:
         # The report has the cluster's time, but the console counts the age of findings by its own clock.
@@ -85,7 +88,7 @@ def _judge_cluster(member: Member, connection: Connection, requested_update: eva
         return _judgement_of(evaluated, findings, tuple(_live_evidence(client, item, findings) for item in items))
 
 
-def _judgement_of(evaluated: evaluate.EvaluatedCluster, findings: Findings, evidence: Sequence[Evidence]) -> Judgement:
+def _judgement_of(evaluated: EvaluatedCluster, findings: Findings, evidence: Sequence[Evidence]) -> Judgement:
     """Returns the judgement as it is sent to the web server's process."""
     return Judgement(
         findings,
@@ -183,7 +186,7 @@ def judge_kept(member: Member, *, connection: Connection, store: str, days: int)
                 newest = failed_findings(f"its newest report cannot be read: {error.message}")
                 continue
             reports.append((member.name, stored_report.observed, report))
-            newest = findings_of(evaluate.EvaluatedCluster(member.name, report))
+            newest = findings_of(EvaluatedCluster(member.name, report))
             newest = msgspec.structs.replace(newest, observed=newest.observed or stored_report.observed)
     except Terminal as error:
         return unknown_judgement(error.message)
@@ -196,7 +199,7 @@ def judge_kept(member: Member, *, connection: Connection, store: str, days: int)
 
 
 def judge_with_history(
-    member: Member, *, connection: Connection, requested_update: evaluate.RequestedUpdate, store: str, days: int
+    member: Member, *, connection: Connection, requested_update: RequestedUpdate, store: str, days: int
 ) -> Judgement:
     """Returns the preflight of a cluster, with the changes between its kept reports."""
     judged = judge(member, connection=connection, requested_update=requested_update)

@@ -27,12 +27,15 @@ from runup.cli.preflight import outputs, run_command
 from runup.cli.preflight.render import output_formats as forms
 from runup.cli.preflight.render import report_changes
 from runup.cli.render.text import machine, out
-from runup.evaluation import evaluate
+from runup.evaluation import dumps
 from runup.evaluation.cluster_result import ClusterResult
+from runup.evaluation.evaluate import EvaluatedCluster
 from runup.evaluation.findings import Risk, worst_first
+from runup.evaluation.request import RequestedUpdate
 from runup.evaluation.results import baseline_in, findings_of, store_reports, suppressions_in, with_accepted
 from runup.facts.dump_places import Place
 from runup.facts.target_catalogs import images_of
+from runup.facts.target_release import release_of
 from runup.fleet.decide.matrix import Matrix, matrix
 
 if TYPE_CHECKING:
@@ -125,14 +128,14 @@ def _preflights(
     return partial(judge, connection=connection, requested_update=requested_update, now=now, with_places=with_places)
 
 
-def _requested_update(flags: Flags, access: Access) -> evaluate.RequestedUpdate:
-    release = evaluate.release_of(flags.release_dir, flags.to_image, access.of_administrators())
-    return evaluate.RequestedUpdate(
-        release,
-        flags.to,
-        flags.from_,
-        flags.to_image,
-        flags.check_timeout_s,
+def _requested_update(flags: Flags, access: Access) -> RequestedUpdate:
+    release = release_of(flags.release_dir, flags.to_image, access.of_administrators())
+    return RequestedUpdate(
+        release=release,
+        target=flags.to,
+        source=flags.from_,
+        image=flags.to_image,
+        check_timeout_s=flags.check_timeout_s,
         catalogs=images_of(flags.catalogs),
         reads_catalogs=flags.reads_catalogs,
         access=access,
@@ -143,19 +146,21 @@ def judge(
     member: Member,
     *,
     connection: Connection,
-    requested_update: evaluate.RequestedUpdate,
+    requested_update: RequestedUpdate,
     now: datetime,
     with_places: bool,
 ) -> JudgedMember:
     """Returns the preflight of one cluster; why it could not be read is a result, too."""
     try:
         if member.report is not None:
-            findings = findings_of(evaluate.EvaluatedCluster(member.name, member.report))
+            findings = findings_of(EvaluatedCluster(member.name, member.report))
             return JudgedMember(findings, member.report)
         if member.dump:
             evaluated = evaluate_dump(member, requested_update, now)
         else:
-            evaluated = evaluate.evaluate_cluster(connection_to(member, connection).config(), requested_update)
+            from runup.target.live import evaluate_cluster
+
+            evaluated = evaluate_cluster(connection_to(member, connection).config(), requested_update)
         findings = findings_of(evaluated)
         locations = _dump_locations(member, findings) if with_places and member.dump and findings.completed else {}
     except Exception as error:
@@ -186,16 +191,14 @@ def _with_doubts(result: ClusterResult, doubts: Sequence[Doubt]) -> ClusterResul
     return replace(result, findings=findings)
 
 
-def evaluate_dump(
-    member: Member, requested_update: evaluate.RequestedUpdate, now: datetime
-) -> evaluate.EvaluatedCluster:
+def evaluate_dump(member: Member, requested_update: RequestedUpdate, now: datetime) -> EvaluatedCluster:
     """Returns the result for a dump; its texts name the place that was typed, where it was fetched to be read.
 
     Raises as reading the dump does.
     """
-    evaluated = evaluate.evaluate_dump(Path(member.dump), requested_update, now)
+    evaluated = dumps.evaluate_dump(Path(member.dump), requested_update, now)
     notes = tuple(member.as_named(note) for note in evaluated.notes)
-    return replace(
+    return msgspec.structs.replace(
         evaluated, problem=member.as_named(evaluated.problem), notes=notes, collect=member.as_named(evaluated.collect)
     )
 
@@ -212,7 +215,7 @@ def _dump_locations(member: Member, findings: Findings) -> Mapping[str, tuple[st
 
 def unreadable_member(member: Member, problem: str) -> JudgedMember:
     """Returns the result of a cluster that could not be read."""
-    return JudgedMember(findings_of(evaluate.EvaluatedCluster(member.name, problem=problem)), problem=problem)
+    return JudgedMember(findings_of(EvaluatedCluster(member.name, problem=problem)), problem=problem)
 
 
 def _cluster_result(member: Member, judged: JudgedMember, now: datetime) -> ClusterResult:

@@ -82,16 +82,17 @@ def _read_stored(ctx: click.Context) -> tuple[Kept, datetime]:
 
 def _stored_in_dump(dump: str) -> Kept:
     """Returns what the operator of a dump's cluster had stored."""
-    from runup.evaluation import evaluate
+    from runup.evaluation import dumps
 
-    return evaluate.read_stored_reports(Path(dump))
+    return dumps.read_stored_reports(Path(dump))
 
 
 def _judge_dump(dump: str, *targets: str) -> Kept:
     """Returns what the checks find now on a dump, for each target (empty: the next minor version)."""
-    from runup.evaluation import evaluate
+    from kubekit.kube.clock import SystemClock
+    from runup.evaluation import dumps
 
-    return evaluate.evaluate_for_targets(Path(dump), targets)
+    return dumps.evaluate_for_targets(Path(dump), targets, SystemClock().now())
 
 
 def _print(text: Callable[[Screen], str], data: object, output: str | None) -> None:

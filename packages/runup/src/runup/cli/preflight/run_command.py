@@ -21,13 +21,17 @@ from runup.cli.preflight.render import output_formats as forms
 from runup.cli.preflight.render import report_changes
 from runup.cli.render.text import err, machine, out
 from runup.dump.dump_files import name_of
-from runup.evaluation import evaluate
 from runup.evaluation import suppressions as suppress
 from runup.evaluation.baseline import Baseline
 from runup.evaluation.cluster_result import ClusterResult
+from runup.evaluation.dumps import evaluate_dump
+from runup.evaluation.evaluate import EvaluatedCluster
 from runup.evaluation.findings import COULD_NOT_RUN
+from runup.evaluation.request import RequestedUpdate
 from runup.evaluation.results import baseline_in, results_of, store_reports, suppressions_in
+from runup.facts.of_dump import dumps_in
 from runup.facts.target_catalogs import images_of
+from runup.facts.target_release import release_of
 
 if TYPE_CHECKING:
     from kubekit.oci.access import Access
@@ -50,7 +54,7 @@ def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> i
     now = SystemClock().now()
     if flags.manifests:
         return _evaluate_manifests(flags, rules, baseline, now)
-    paths = [path for typed in flags.dumps for path in evaluate.dumps_in(Path(typed))] if flags.job is None else []
+    paths = [path for typed in flags.dumps for path in dumps_in(Path(typed))] if flags.job is None else []
     if flags.store or flags.baseline:
         _refuse_one_name(paths)
     evaluated_clusters = _evaluate_all(connection, flags, access(), paths, now)
@@ -112,30 +116,32 @@ def _evaluate_manifests(
 
 def _evaluate_all(
     connection: Connection, flags: Flags, access: Access, paths: Sequence[Path], now: datetime
-) -> list[evaluate.EvaluatedCluster]:
+) -> list[EvaluatedCluster]:
     """Evaluates the dumps, or the cluster: from here, or as a Job of its own."""
     if flags.job is not None:
         from runup.target import in_cluster
 
         return [in_cluster.evaluate(connection, flags, flags.job, access)]
-    release = evaluate.release_of(flags.release_dir, flags.to_image, access.of_administrators())
-    requested_update = evaluate.RequestedUpdate(
-        release,
-        flags.to,
-        flags.from_,
-        flags.to_image,
-        flags.check_timeout_s,
-        flags.prometheus_url,
-        flags.prometheus_ca,
-        images_of(flags.catalogs),
-        flags.reads_catalogs,
-        access,
-        flags.helm_releases,
-        flags.api_metrics,
+    release = release_of(flags.release_dir, flags.to_image, access.of_administrators())
+    requested_update = RequestedUpdate(
+        release=release,
+        target=flags.to,
+        source=flags.from_,
+        image=flags.to_image,
+        check_timeout_s=flags.check_timeout_s,
+        prometheus_url=flags.prometheus_url,
+        prometheus_ca=flags.prometheus_ca,
+        catalogs=images_of(flags.catalogs),
+        reads_catalogs=flags.reads_catalogs,
+        access=access,
+        helm_releases=flags.helm_releases,
+        api_metrics=flags.api_metrics,
     )
     if flags.dumps:
-        return [evaluate.evaluate_dump(path, requested_update, now) for path in paths]
-    return [evaluate.evaluate_cluster(connection.config(), requested_update)]
+        return [evaluate_dump(path, requested_update, now) for path in paths]
+    from runup.target.live import evaluate_cluster
+
+    return [evaluate_cluster(connection.config(), requested_update)]
 
 
 def placed(path: Path, cluster_result: ClusterResult) -> ClusterResult:

@@ -34,6 +34,7 @@ from runup.checks.decide.built_in_groups import has_definitions
 from runup.checks.decide.kubernetes_path import version_of
 from runup.dump.documents import identity
 from runup.dump.large_lists import unpacked
+from runup.evaluation.request import filters_of
 from runup.rehearse.control import stored_objects, webhook_scope
 from runup.rehearse.control.cluster_copy import DEFINITION, ClusterCopy, is_conversion_refusal, open_copy
 from runup.rehearse.control.cluster_source import ClusterSource, numbers
@@ -68,7 +69,6 @@ from runup.release.decide.inclusion import Filters
 from runup.release.decide.inclusion_input import OPERATOR, environment_of, profile_in
 from runup.release.decide.manifest import Identity, Manifest
 from runup.release.decide.payload import Payload, included_in
-from runup.target.process import TargetRequest, filters_of
 
 JSON = dict[str, Any]
 _T = TypeVar("_T", bound=Object)
@@ -293,8 +293,8 @@ def _manifests_for_cluster(source: ClusterSource, release: RehearsalTarget, vers
     """Returns the manifests of the release that are included in this cluster; the last one if an object has several."""
     gate = _read_config_object(source, FeatureGate, "cluster")
     running = Version(version.status.desired.version)
-    request = TargetRequest(release.target, str(running), profile=_profile_of(source, release.account[0]))
-    filters = filters_of(request, running, version, gate)
+    profile = _profile_of(source, release.account[0])
+    filters = filters_of(release.target, running, version, gate, profile=profile)
     if filters.capabilities is not None:
         of_source = filters.capabilities
         newly_enabled = _enabled_capabilities(source, release, with_fields(filters, major=running.major))

@@ -1,0 +1,162 @@
+"""Evaluates dumps: each at its own time, and what a dump lacks is Unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from kubekit.api import codec
+from kubekit.api.core_v1 import ConfigMap
+from kubekit.error_types import InputError, Terminal
+from runup import __version__
+from runup.advice.decide.acceptance import Accepted, accepted
+from runup.api.cluster_settings_v1 import FeatureGate
+from runup.api.config_v1 import ClusterVersion
+from runup.checks.catalogue import CHECKS
+from runup.checks.decide.model import Check, Context, Snapshot
+from runup.checks.decide.target_catalogs import NONE_READ, SWITCHED_OFF, Catalogs
+from runup.dump.dump_files import BadDump, name_of
+from runup.dump.load import Dump, time_of_dump
+from runup.dump.load import read as read_dump
+from runup.evaluation import missing_kinds
+from runup.evaluation.evaluate import EvaluatedCluster, evaluate
+from runup.evaluation.request import (
+    RequestedUpdate,
+    kubernetes_request,
+    parse_version,
+    reads_of,
+    release_request,
+    requested_kubernetes_update,
+    target_version,
+)
+from runup.facts.facts import Facts
+from runup.facts.of_dump import acceptance_records, plurals_to_read, snapshot_of_dump
+from runup.facts.target_release import python_checks, with_kubernetes
+from runup.preflight.decide import stored_reports
+from runup.preflight.decide.stored_reports import History
+from runup.process.operator_namespace import operator_namespace
+from runup.report.report import Report
+
+
+def evaluate_dump(path: Path, requested: RequestedUpdate, now: datetime) -> EvaluatedCluster:
+    """Evaluates the dump at `path`, at the dump's own time; an error becomes the result's `problem`."""
+    extra = python_checks()
+    try:
+        dump = read_dump(path, only=plurals_to_read((*CHECKS, *extra), requested.release), any_kubernetes=True)
+        evaluate_one = _evaluate_openshift if dump.has_cluster_version else _evaluate_kubernetes
+        evaluated = evaluate_one(dump, requested, time_of_dump(dump) or now, extra)
+        return replace(evaluated, collect=missing_kinds.command(path, evaluated.lacking), of_dump=True)
+    except BadDump as error:
+        return EvaluatedCluster(name_of(path), problem=error.message)
+    except (Terminal, InputError, codec.DecodeError) as error:
+        return EvaluatedCluster(name_of(path), problem=getattr(error, "message", "") or str(error))
+
+
+def _evaluate_openshift(
+    dump: Dump, requested: RequestedUpdate, now: datetime, extra: Sequence[Check]
+) -> EvaluatedCluster:
+    """Evaluates a dump with a ClusterVersion; `extra` are added to the built-in checks.
+
+    Raises InputError, Terminal and DecodeError if the update or the cluster's objects cannot be read.
+    """
+    cluster = codec.convert(ClusterVersion, dump.cluster_version)
+    raw_gate = dump.one("config.openshift.io", "FeatureGate", "cluster")
+    target = target_version(requested.target, requested.source, requested.release, requested.image, cluster)
+    request, checks = release_request(
+        with_kubernetes(requested.release, target),
+        cluster,
+        codec.convert(FeatureGate, raw_gate) if raw_gate else None,
+        source=parse_version(requested.source or cluster.status.desired.version, "source"),
+        target=parse_version(target, "target"),
+        target_version=target,
+        extra=extra,
+        image=requested.image,
+        namespace=operator_namespace(),
+        engine_version=__version__,
+    )
+    facts = Facts(snapshot=snapshot_of_dump(dump, reads_of(request, checks)))
+    facts = replace(facts, catalogs=_catalogs(requested, facts.snapshot, request.context(facts, now)))
+    report = evaluate(facts, request, checks, now)
+    return EvaluatedCluster(
+        dump.name,
+        report,
+        cluster,
+        accepted(cluster, acceptance_records(dump), now),
+        notes=tuple(dump.problems),
+        lacking=missing_kinds.kinds(report, dump.collected.absent),
+    )
+
+
+def _catalogs(requested: RequestedUpdate, snapshot: Snapshot, context: Context) -> Catalogs:
+    """Returns the target's catalogs, as far as the request has them read."""
+    if requested.access is None:
+        return NONE_READ
+    if not (requested.catalogs or requested.reads_catalogs):
+        return Catalogs(why=SWITCHED_OFF)
+    # The only part of a dump's evaluation that talks to anyone, and loads what that takes.
+    from runup.facts import target_catalogs
+
+    return target_catalogs.read(requested.catalogs, snapshot, context, requested.access, reads=requested.reads_catalogs)
+
+
+def _evaluate_kubernetes(
+    dump: Dump, requested: RequestedUpdate, now: datetime, extra: Sequence[Check]
+) -> EvaluatedCluster:
+    """Evaluates a dump without a ClusterVersion, for an update of Kubernetes.
+
+    Raises InputError and Terminal if the update cannot be determined.
+    """
+    request, checks = kubernetes_request(
+        requested_kubernetes_update(requested, dump.kubernetes.version),
+        extra=extra,
+        namespace=operator_namespace(),
+        engine_version=__version__,
+    )
+    report = evaluate(Facts(snapshot=snapshot_of_dump(dump, reads_of(request, checks))), request, checks, now)
+    return EvaluatedCluster(
+        dump.name,
+        report,
+        notes=(*dump.problems, *([] if requested.source else dump.kubernetes.notes)),
+        lacking=missing_kinds.kinds(report, dump.collected.absent),
+    )
+
+
+def evaluate_for_targets(
+    path: Path, targets: Sequence[str], now: datetime
+) -> tuple[ClusterVersion | None, History, Accepted]:
+    """Evaluates a dump once for each target version. Raises InputError if it cannot be evaluated for one of them.
+
+    Returns its ClusterVersion (None if it has none), the reports as an operator stores them, and the accepted names.
+    """
+    results = [evaluate_dump(path, RequestedUpdate(target=target), now) for target in targets]
+    reports: list[Report] = []
+    for result in results:
+        if result.report is None:
+            raise InputError(result.problem)
+        reports.append(result.report)
+    return results[0].cluster, History(reports=tuple(reports)), results[0].accepted
+
+
+def read_stored_reports(path: Path) -> tuple[ClusterVersion | None, History, Accepted]:
+    """Returns a dump's ClusterVersion, the reports that its operator had stored, and the accepted names.
+
+    ClusterVersion is None if the dump has none. Raises InputError if `path` is not a dump or cannot be decoded.
+    """
+    try:
+        dump = read_dump(path, only=("clusterversions", "configmaps"), any_kubernetes=True)
+        # By name only: the operator's namespace differs between installations.
+        earlier_reports = [
+            obj for obj in dump.objects if (obj["kind"], obj["metadata"]["name"]) == ("ConfigMap", stored_reports.NAME)
+        ]
+        reports = stored_reports.read(codec.convert(ConfigMap, earlier_reports[0]) if earlier_reports else None)
+        if not dump.has_cluster_version:
+            return None, reports, {}
+        cluster = codec.convert(ClusterVersion, dump.cluster_version)
+        return cluster, reports, accepted(cluster, acceptance_records(dump))
+    except BadDump as error:
+        raise InputError(error.message) from error
+    except codec.DecodeError as error:
+        raise InputError(f"{path}: {error}") from error

@@ -1,0 +1,108 @@
+"""Evaluates a live cluster once, as the target's process does; the cluster is only read."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import Any
+
+from kubekit.api.core_v1 import ConfigMap
+from kubekit.kube import calls
+from kubekit.kube.api_errors import Forbidden, NotFound
+from kubekit.kube.config import ClusterConfig
+from runup import __version__
+from runup.advice.decide.acceptance import accepted, accepted_names
+from runup.api.config_v1 import ClusterVersion
+from runup.checks.decide.stored_manifests import helm_check
+from runup.evaluation.evaluate import EvaluatedCluster
+from runup.evaluation.request import RequestedUpdate, requested_kubernetes_update, target_version
+from runup.facts.manifest_texts import read_helm_manifests
+from runup.facts.server_metrics import read_metrics_check
+from runup.facts.server_version import server_version
+from runup.facts.target_release import TargetRelease, python_checks, with_kubernetes
+from runup.kernelmodules.control.registries import ClusterRegistries, with_registries_of
+from runup.process.clusterversion_client import ACCEPTED
+from runup.process.operator_namespace import operator_namespace
+from runup.process.read_only_client import ReadOnlyClient
+from runup.report.report import read
+from runup.target.process import PreflightTarget, TargetRequest, Timing
+
+AGENT = f"runup-preflight-run/{__version__}"
+
+
+def evaluate_cluster(config: ClusterConfig, requested: RequestedUpdate) -> EvaluatedCluster:
+    """Evaluates a live cluster once. Raises what the client raises, Terminal and InputError."""
+    return asyncio.run(_evaluate_cluster(config, requested))
+
+
+class _MemorySink:
+    """A report sink that keeps the report in memory."""
+
+    def __init__(self) -> None:
+        self.data = b""
+
+    def write(self, data: bytes) -> None:
+        """Stores `data` in memory."""
+        self.data = data
+
+
+class _Quiet:
+    """A log that discards everything: the report names what could not be read."""
+
+    def __getattr__(self, _name: str) -> Any:
+        return lambda *_args, **_fields: None
+
+
+async def _evaluate_cluster(config: ClusterConfig, requested: RequestedUpdate) -> EvaluatedCluster:
+    sink = _MemorySink()
+    async with ReadOnlyClient(config, namespace=operator_namespace(), user_agent=AGENT) as client:
+        cluster: ClusterVersion | None = None
+        # ClusterVersion is a singleton of this name; a cluster without it is one of Kubernetes alone.
+        with suppress(NotFound):
+            cluster = await client.send(calls.get(ClusterVersion, "version"))
+        if cluster is None:
+            update = requested_kubernetes_update(requested, await server_version(client))
+            target, source, release = str(update.target), str(update.source), TargetRelease()
+        else:
+            target = target_version(requested.target, requested.source, requested.release, requested.image, cluster)
+            source, release = requested.source, with_kubernetes(requested.release, target)
+        extra = python_checks()
+        if requested.helm_releases:
+            extra = (*extra, helm_check(await read_helm_manifests(client)))
+        if requested.api_metrics and cluster is None:
+            extra = (*extra, await read_metrics_check(client))
+        registries = None
+        if requested.access:
+            access = with_registries_of(requested.access, requested.image, *requested.catalogs.values())
+            registries = ClusterRegistries(client, access)
+        # Findings are as old as the cluster says, whatever this machine's clock shows.
+        clock = client.cluster_clock()
+        target_process = PreflightTarget(
+            client,
+            TargetRequest(
+                target_version=target,
+                source_version=source,
+                target_image=requested.image,
+                engine_version=__version__,
+                prometheus_url=requested.prometheus_url,
+                prometheus_ca=requested.prometheus_ca,
+                reads_catalogs=requested.reads_catalogs,
+                catalogs=requested.catalogs,
+            ),
+            release,
+            sink,
+            clock,
+            _Quiet(),
+            extra=extra,
+            timing=Timing(check_limit_s=requested.check_timeout_s),
+            registries=registries,
+        )
+        await target_process.run(once=True)
+        if cluster is None:
+            return EvaluatedCluster("the cluster", read(sink.data))
+        record: dict[str, str] = {}
+        if accepted_names(cluster):
+            # The acceptance records are optional: without them, every accepted name counts.
+            with suppress(NotFound, Forbidden):
+                record = (await client.send(calls.get(ConfigMap, ACCEPTED, operator_namespace()))).data
+    return EvaluatedCluster("the cluster", read(sink.data), cluster, accepted(cluster, record, clock.now()))
