@@ -47,10 +47,7 @@ def _decoder_of(kind: Hashable) -> msgspec.json.Decoder[Any]:
 
 
 def decode(kind: type[T], data: bytes | str) -> T:
-    """Decodes JSON into `kind`. Raises DecodeError.
-
-    A null where a value is expected means the same as omitting the field, as it does for the API server.
-    """
+    """Decodes JSON into `kind`; a null member is an absent one, as for the API server. Raises DecodeError."""
     try:
         return decode_strictly(kind, data)
     except DecodeError as error:

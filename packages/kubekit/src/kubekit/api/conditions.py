@@ -30,10 +30,7 @@ def status_of(conditions: Iterable[Condition], type_: str) -> ConditionStatus | 
 
 
 def with_condition(current: Conditions, new: Condition, *, now: datetime) -> Conditions:
-    """Returns `current` with `new` in place of the condition of the same type, else at the end.
-
-    lastTransitionTime changes only when the status does; reason and message may change at any time.
-    """
+    """Returns `current` with `new` set; lastTransitionTime changes only when the status does."""
     old = find(current, new.type)
     # Kubernetes API conventions: the time is that of the last change of the status.
     since = old.last_transition_time if old and old.status == new.status and old.last_transition_time else now

@@ -17,8 +17,6 @@ class Taint(Wire, frozen=True):
 
 
 class NodeSpec(Wire, frozen=True):
-    """`spec` of a Node."""
-
     unschedulable: bool = False
     taints: tuple[Taint, ...] = ()
     provider_id: str = msgspec.field(default="", name="providerID")
@@ -103,8 +101,6 @@ class Container(Wire, frozen=True):
 
 
 class PodSpec(Wire, frozen=True):
-    """`spec` of a Pod."""
-
     node_name: str = ""
     service_account_name: str = ""
     containers: tuple[Container, ...] = ()

@@ -50,8 +50,6 @@ class CRDVersion(Wire, frozen=True):
 
 
 class CRDSpec(Wire, frozen=True):
-    """`spec` of a CustomResourceDefinition."""
-
     group: str = ""
     names: CRDNames = CRDNames()
     versions: tuple[CRDVersion, ...] = ()
@@ -81,8 +79,6 @@ class APIServiceSpec(Wire, frozen=True):
 
 
 class APIServiceStatus(Wire, frozen=True):
-    """`status` of an APIService."""
-
     conditions: tuple[Condition, ...] = ()
 
 

@@ -247,8 +247,6 @@ class TopologyTerm(Wire, frozen=True):
 
 
 class StorageClass(Object, frozen=True):
-    """A StorageClass."""
-
     provisioner: str = ""
     volume_binding_mode: str = "Immediate"
     allowed_topologies: tuple[TopologyTerm, ...] = ()
@@ -288,8 +286,6 @@ class QuotaSpec(Wire, frozen=True):
 
 
 class ResourceQuota(Object, frozen=True):
-    """A ResourceQuota."""
-
     spec: QuotaSpec = QuotaSpec()
 
 

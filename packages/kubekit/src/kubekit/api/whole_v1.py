@@ -17,8 +17,6 @@ class WholePod(Object, frozen=True):
 
 
 class WholeReplicaSetSpec(Wire, frozen=True):
-    """`spec` of a ReplicaSet."""
-
     replicas: int = 1
     selector: LabelSelector = LabelSelector()
     template: dict[str, Any] = {}
@@ -26,8 +24,6 @@ class WholeReplicaSetSpec(Wire, frozen=True):
 
 
 class WholeReplicaSetStatus(Wire, frozen=True):
-    """`status` of a ReplicaSet."""
-
     replicas: int = 0
     fully_labeled_replicas: int = 0
     ready_replicas: int = 0
@@ -82,8 +78,6 @@ class WholeDeploymentSpec(Wire, frozen=True):
 
 
 class WholeDeploymentStatus(Wire, frozen=True):
-    """`status` of a Deployment."""
-
     observed_generation: int = 0
     replicas: int = 0
     updated_replicas: int = 0
@@ -114,8 +108,6 @@ class WholeJobSpec(Wire, frozen=True):
 
 
 class WholeJobStatus(Wire, frozen=True):
-    """`status` of a Job."""
-
     active: int = 0
     ready: int = 0
     succeeded: int = 0

@@ -14,15 +14,11 @@ class PodTemplate(Wire, frozen=True):
 
 
 class DeploymentSpec(Wire, frozen=True):
-    """`spec` of a Deployment."""
-
     replicas: int = 1
     template: PodTemplate = PodTemplate()
 
 
 class DeploymentStatus(Wire, frozen=True):
-    """`status` of a Deployment."""
-
     observed_generation: int = 0
     replicas: int = 0
     ready_replicas: int = 0
@@ -66,8 +62,6 @@ class PodDisruptionBudget(Object, frozen=True):
 
 
 class JobStatus(Wire, frozen=True):
-    """`status` of a Job."""
-
     active: int = 0
     succeeded: int = 0
     failed: int = 0
@@ -83,15 +77,11 @@ class Job(Object, frozen=True):
 
 
 class CronJobSpec(Wire, frozen=True):
-    """`spec` of a CronJob."""
-
     schedule: str = ""
     suspend: bool = False
 
 
 class CronJobStatus(Wire, frozen=True):
-    """`status` of a CronJob."""
-
     last_schedule_time: datetime | None = None
     last_successful_time: datetime | None = None
 

@@ -16,10 +16,9 @@ from itertools import chain
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
+# Maximum number of consecutive bytes outside a body: heads of answers, a trailer, a chunk's extensions.
 MAX_HEAD = 128 * 1024
-"""Maximum number of consecutive bytes outside a body: heads of answers, a trailer, a chunk's extensions."""
-MAX_HEADERS = 256
-"""Maximum number of headers of one answer, trailers included."""
+MAX_HEADERS = 256  # maximum number of headers of one answer, trailers included
 _CHUNK = 256 * 1024  # a quarter of this takes half as much processor time again for a layer of gigabytes
 _NO_BODY_YET = 200  # lower statuses are interim answers (1xx)
 # Their answers have no body, whatever length the head says (RFC 9112, 6.3).
@@ -89,10 +88,7 @@ class Connection:
 
 
 def _request_head(method: str, target: str, headers: Iterable[tuple[str, str]]) -> bytes:
-    """Returns the request line and headers as bytes.
-
-    Raises ValueError for a target or value that would end its line.
-    """
+    """Returns request line and headers as bytes. Raises ValueError for text that would end its line."""
     if not all(" " < char <= "~" for char in target):
         raise ValueError(f"{target!r} is not the path of a URL")
     for name, value in headers:
@@ -160,10 +156,7 @@ class Answer:
         self._sock.close()
 
     def read(self, limit: int | None = None) -> bytes:
-        """Returns the rest of the body, or its next `limit` bytes if there are more.
-
-        Raises Incomplete if the connection ends before the body, and any other OSError.
-        """
+        """Returns the rest of the body, at most `limit` bytes. Raises OSError, and Incomplete if it is cut off."""
         pieces, size = [], 0
         while (limit is None or size < limit) and (piece := self.read1()):
             pieces.append(piece)
@@ -243,10 +236,7 @@ class Answer:
         self._pieces.append(data)
 
     def on_message_begin(self) -> None:
-        """Starts a new answer: the expected one or an interim one before it.
-
-        Raises ValueError for one after the expected one.
-        """
+        """Starts an answer: an interim one or the expected one. Raises ValueError for one after that."""
         if self._complete:
             raise ValueError("a second answer")
         self.headers = Headers()

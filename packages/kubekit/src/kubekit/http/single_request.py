@@ -48,10 +48,7 @@ class Proxy(msgspec.Struct, frozen=True):
 
 
 def proxy_url_for(scheme: str, host: str) -> str:
-    """Returns what the environment names as the proxy for a URL of `scheme`, empty where `host` is reached directly.
-
-    `host` may have a port, which `no_proxy` may name, too.
-    """
+    """Returns the environment's proxy for a URL of `scheme`, "" for a host (with or without port) in `no_proxy`."""
     # Imported here because it takes longer than the rest of this client, and reads nothing but the environment.
     import urllib.request
 
@@ -123,10 +120,7 @@ def _connect_to_proxy(proxy: Proxy, context: ssl.SSLContext | None, deadline: De
 
 
 def _open_tunnel(host: str, port: int, proxy: Proxy, deadline: Deadline) -> socket.socket:
-    """Returns a connection through a proxy to `host`, over which TLS is to be spoken. Raises OSError.
-
-    The proxy itself is asked without TLS, whatever its URL says, as by urllib.
-    """
+    """Returns a tunnel to `host` for TLS; the proxy is asked without TLS, as by urllib. Raises OSError."""
     sock = connect_allowed(proxy.host, proxy.port, _ANYWHERE, deadline)
     # The `Host` of this request is the server's and not the proxy's (RFC 9110, 9.3.6).
     connection = Connection(host, port, None, host)

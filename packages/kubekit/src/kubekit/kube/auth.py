@@ -56,11 +56,9 @@ class Static(msgspec.Struct, frozen=True):
     value: Credential = Credential()
 
     def cached(self, now: datetime) -> Credential | None:  # noqa: ARG002
-        """Returns the credential (`Auth.cached`)."""
         return self.value
 
     def credential(self, now: datetime) -> Credential:  # noqa: ARG002
-        """Returns the credential (`Auth.credential`)."""
         return self.value
 
     def refresh(self) -> None:
@@ -102,10 +100,7 @@ class TokenFile:
 
 
 def bearer_credential(token: str, source: str = "the token") -> Credential:
-    """Returns the credential for a bearer token.
-
-    Raises ConfigError, which names the source, if a header cannot hold it.
-    """
+    """Returns the credential for a bearer token. Raises ConfigError, with the source, if no header can hold it."""
     return Credential(authorization=f"Bearer {checked_header_value(token, source)}")
 
 
@@ -117,10 +112,7 @@ def checked_header_value(value: str, source: str) -> str:
 
 
 def basic_credential(username: str, password: str) -> Credential:
-    """Returns the credential for a name and a password.
-
-    API servers dropped basic authentication in 1.19; proxies in front of them still use it.
-    """
+    """Returns the credential for a name and a password, which proxies of API servers accept."""
     import base64  # which few clusters need
 
     return Credential(authorization="Basic " + base64.b64encode(f"{username}:{password}".encode()).decode())
@@ -207,17 +199,13 @@ class ExecPlugin:
         return _credential_of(status)
 
     def credential(self, now: datetime) -> Credential:
-        """Returns the credential (`Auth.credential`), running the plugin if needed.
-
-        Raises ConfigError with its failure.
-        """
+        """Returns the credential (`Auth.credential`), running the plugin if needed. Raises ConfigError."""
         if (cached := self.cached(now)) is not None:
             return cached
         self._status = read_credential(self.spec, _run_plugin(self.spec))
         return _credential_of(self._status)
 
     def refresh(self) -> None:
-        """Drops the cached credential (`Auth.refresh`)."""
         self._status = None
 
 

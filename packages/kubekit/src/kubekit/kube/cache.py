@@ -64,10 +64,7 @@ class Cache(Generic[K]):
         return _flat(self._objects)
 
     def by_index(self, name: str, value: str) -> list[K]:
-        """Returns the objects that index `name` has under `value`, sorted by key.
-
-        Raises KeyError for an unknown index.
-        """
+        """Returns what index `name` has under `value`, sorted by key. Raises KeyError for an unknown index."""
         keys = sorted(self._indexes[name].get(value, ()))
         return [self._objects[key.namespace][key.name] for key in keys]
 

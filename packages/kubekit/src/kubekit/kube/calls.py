@@ -109,10 +109,7 @@ def list_raw(
     continue_: str = "",
     resource_version: str = "",
 ) -> Call[Page[JSON]]:
-    """Returns a call that reads one page of a list as dicts.
-
-    Each item gets the apiVersion and kind that a list omits.
-    """
+    """Returns a call that reads one page of a list as dicts, each with apiVersion and kind."""
     from kubekit.kube.list_pages import raw_page
 
     query = _list_query(
@@ -249,10 +246,7 @@ def delete(
     grace_period_s: int | None = None,
     dry_run: bool = False,
 ) -> Call[JSON]:
-    """Returns a call that deletes an object.
-
-    `uid` and `resource_version` are preconditions, and a mismatch is a Conflict.
-    """
+    """Returns a call that deletes an object; with another `uid` or `resource_version` it raises Conflict."""
     expected = dict(_set_parameters(uid=uid, resourceVersion=resource_version))
     options: JSON = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation}
     options |= {"preconditions": expected} if expected else {}
@@ -328,10 +322,7 @@ def group_version(api_version: str) -> tuple[str, str]:
 
 
 def list_kinds(api_version: str) -> Call[tuple[Resource, ...]]:
-    """Returns a call that reads the kinds of `api_version`, without subresources.
-
-    NotFound means that the server does not know the group or version.
-    """
+    """Returns a call that reads the kinds of `api_version`, or raises NotFound. Subresources are left out."""
     group, version = group_version(api_version)
     path = f"/apis/{api_version}" if group else f"/api/{version}"
 

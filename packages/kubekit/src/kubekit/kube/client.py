@@ -81,10 +81,7 @@ class Client:
             await session.close()
 
     def now(self) -> datetime:
-        """Returns the cluster's time according to the last answer, as `SyncClient.now` does.
-
-        It is for commands that a user types. A controller stays on its clock, which cannot jump between two answers.
-        """
+        """Returns the cluster's time according to the last answer, for commands that a user types."""
         return self._server_time.now()
 
     def cluster_clock(self) -> Clock:
@@ -95,17 +92,11 @@ class Client:
         return ShiftedClock(self._clock, self._server_time.ahead)
 
     def fence(self, may_write: Callable[[Request], bool]) -> None:
-        """Asks `may_write` of each write right before it is sent, each repetition included; reads are always sent.
-
-        A write for which it returns False raises Fenced.
-        """
+        """Asks `may_write` before each write is sent or repeated; if it returns False, the write raises Fenced."""
         self._may_write = may_write
 
     async def send(self, call: Call[T], *, warned: Warned | None = None) -> T:
-        """Sends `call` and returns its decoded answer; `warned` is called with its Warning headers.
-
-        Raises ApiError, Transient, ConfigError or codec.DecodeError.
-        """
+        """Sends `call`; returns its decoded answer. Raises ApiError, Transient, ConfigError or codec.DecodeError."""
         response = await self._successful_answer(call.request, self._timeouts.answer_s)
         if warned is not None:
             warned(response.headers.getall("Warning", []))
@@ -120,10 +111,7 @@ class Client:
         field_selector: str = "",
         resource: Resource | None = None,
     ) -> tuple[list[K], str]:
-        """Returns all objects and the list's resourceVersion, as `listing` does.
-
-        Raises DecodeError if one cannot be decoded.
-        """
+        """Returns all objects and the list's resourceVersion. Raises DecodeError if one cannot be decoded."""
         listing = await self.listing(
             kind, namespace, label_selector=label_selector, field_selector=field_selector, resource=resource
         )

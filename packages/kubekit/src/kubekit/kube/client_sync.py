@@ -79,10 +79,7 @@ class SyncClient:
             self._connection = None
 
     def now(self) -> datetime:
-        """Returns the cluster's time according to the last answer.
-
-        Ages that are computed from it are right even if this machine's clock is not.
-        """
+        """Returns the cluster's time according to the last answer, whatever this machine's clock says."""
         return self._server_time.now()
 
     def send(self, call: Call[T]) -> T:
@@ -98,10 +95,7 @@ class SyncClient:
     def list_all(
         self, kind: type[K], namespace: str = "", *, label_selector: str = "", field_selector: str = ""
     ) -> tuple[list[K], str]:
-        """Returns all objects and the list's resourceVersion, as `listing` does.
-
-        Raises DecodeError if one cannot be decoded.
-        """
+        """Returns all objects and the list's resourceVersion. Raises DecodeError if one cannot be decoded."""
         listing = self.listing(kind, namespace, label_selector=label_selector, field_selector=field_selector)
         return listing.complete(resource_of(kind).kind), listing.resource_version
 
@@ -114,10 +108,7 @@ class SyncClient:
         field_selector: str = "",
         resource: Resource | None = None,
     ) -> Listing[K]:
-        """Returns all objects, which of them could not be decoded, and why there may be others.
-
-        Reads page by page, and starts again if the list expired in between.
-        """
+        """Returns all objects, read page by page, and again if the list expired in between."""
         return self._list_all_pages(
             lambda limit, token: calls.list_page(
                 kind,

@@ -67,7 +67,6 @@ class SystemClock(Clock):
         self._last = 0, datetime.fromtimestamp(0, UTC)
 
     def now(self) -> datetime:
-        """Returns the wall-clock time (`Clock.now`)."""
         second = math.floor(time.time() + self._offset)
         last, moment = self._last
         if second != last:
@@ -76,17 +75,14 @@ class SystemClock(Clock):
         return moment
 
     def monotonic(self) -> float:
-        """Returns monotonic seconds (`Clock.monotonic`)."""
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
-        """Waits for `seconds` (`Clock.sleep`)."""
         import asyncio
 
         await asyncio.sleep(max(seconds, 0))
 
     def pause(self, seconds: float) -> None:
-        """Blocks for `seconds` (`Clock.pause`)."""
         time.sleep(max(seconds, 0))
 
 
@@ -98,19 +94,15 @@ class ShiftedClock(Clock):
         self._offset = offset
 
     def now(self) -> datetime:
-        """Returns the moved wall-clock time (`Clock.now`)."""
         return self._clock.now() + self._offset
 
     def monotonic(self) -> float:
-        """Returns the other clock's seconds (`Clock.monotonic`)."""
         return self._clock.monotonic()
 
     async def sleep(self, seconds: float) -> None:
-        """Waits by the other clock (`Clock.sleep`)."""
         await self._clock.sleep(seconds)
 
     def pause(self, seconds: float) -> None:
-        """Blocks by the other clock (`Clock.pause`)."""
         self._clock.pause(seconds)
 
 
@@ -130,15 +122,12 @@ class ManualClock(Clock):
         self._watchers: list[asyncio.Event] = []
 
     def now(self) -> datetime:
-        """Returns the wall-clock time (`Clock.now`)."""
         return (self._start + timedelta(seconds=self._elapsed)).replace(microsecond=0)
 
     def monotonic(self) -> float:
-        """Returns the elapsed seconds (`Clock.monotonic`)."""
         return self._elapsed
 
     async def sleep(self, seconds: float) -> None:
-        """Waits until `advance` or `jump` passes the time (`Clock.sleep`)."""
         import asyncio
 
         if seconds <= 0:
@@ -151,7 +140,6 @@ class ManualClock(Clock):
         await woken
 
     def pause(self, seconds: float) -> None:
-        """Moves the time at once (`Clock.pause`)."""
         self.jump(max(seconds, 0))
 
     def jump(self, seconds: float) -> None:
@@ -178,10 +166,7 @@ class ManualClock(Clock):
         return tuple(sorted(at - self._elapsed for at, _, woken in self._sleepers if not woken.done()))
 
     async def until_sleeping(self, sleepers: int = 1, *, deadline_s: float = 90.0) -> None:
-        """Waits, in real time, until that many tasks sleep: for tests that involve sockets.
-
-        Raises TimeoutError after `deadline_s` real seconds.
-        """
+        """Waits until that many tasks sleep. Raises TimeoutError after `deadline_s` real seconds."""
         import asyncio
 
         changed = asyncio.Event()

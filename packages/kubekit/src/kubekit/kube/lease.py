@@ -94,10 +94,7 @@ class LeaderElector:
         self.lost = ""
 
     async def run(self) -> None:
-        """Waits for the lease and leads until it cannot be renewed.
-
-        If cancelled while leading, releases the lease first.
-        """
+        """Leads, once it has the lease, until that cannot be renewed; releases the lease if cancelled while leading."""
         await self._acquire()
         self.leading = self._has_led = True
         self._on_started()
@@ -109,10 +106,7 @@ class LeaderElector:
             await self._release_lease()
 
     def may_write(self, request: Request) -> bool:
-        """Reports whether `request` may be sent: before this process has led, and while no other process may lead.
-
-        Requests for the Lease itself always may.
-        """
+        """Reports whether `request` may be sent now: for the Lease itself always, while no other process may lead."""
         if not self._has_led or self._is_of_own_lease(request):
             return True
         return self.leading and self._clock.monotonic() < self._deadline

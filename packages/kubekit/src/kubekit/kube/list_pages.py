@@ -71,10 +71,7 @@ class Listing(msgspec.Struct, Generic[T], frozen=True):
     incomplete: tuple[str, ...] = ()
 
     def complete(self, subject: object) -> list[T]:
-        """Returns the items.
-
-        Raises DecodeError, which names the first object that could not be decoded, if there is one.
-        """
+        """Returns the items. Raises DecodeError, which names the first object that could not be decoded."""
         if self.undecoded:
             raise codec.DecodeError(f"{subject} {self.undecoded[0]}")
         return self.items

@@ -61,10 +61,7 @@ class Attempts:
         self._waits = 0
 
     def refused(self, code: int, headers: Mapping[str, str], body: bytes) -> Retry:
-        """Returns how to send the request again after an error answer.
-
-        Raises its ApiError if it is not to be sent again.
-        """
+        """Returns how to send the request again after an error answer, or raises its ApiError."""
         error = error_of(code, headers, body, self._request)
         # A token may have been rotated since it was read; a second 401 is final.
         if isinstance(error, Unauthorized) and not self._refreshed:
@@ -143,10 +140,7 @@ _OPEN_FILES = "/proc/self/fd"
 
 
 def context_for(config: ClusterConfig, credential: Credential) -> ssl.SSLContext | None:
-    """Returns the context, or None for a plain http server. Raises ConfigError for an unusable certificate or key.
-
-    A credential plugin's client certificate takes precedence over the kubeconfig's.
-    """
+    """Returns the TLS context, None for a plain http server. Raises ConfigError for an unusable certificate or key."""
     if config.url.scheme != "https":
         return None
     try:

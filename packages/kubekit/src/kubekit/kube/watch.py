@@ -160,8 +160,8 @@ CONNECTION_SILENCE_S = 300.0
 # version again. A server that has written more than was lost before the watch is resumed cannot be told from one that
 # lost nothing.
 RELIST_AFTER_SILENCE_S = 150.0
+# The beginning of what a cache's error is for a kind that the server does not serve.
 NO_API = "the server has no API "
-"""The beginning of what a cache's error is for a kind that the server does not serve."""
 # Watches that follow each other at once, and seconds until there is room for another one.
 BURST = 10
 INTERVAL_S = 1.0

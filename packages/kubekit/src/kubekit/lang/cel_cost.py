@@ -37,12 +37,8 @@ from kubekit.lang.cel_ast import (
 )
 from kubekit.lang.regexp import compile_regexp
 
-PER_CALL = 1_000_000
-"""The most that one evaluation costs: PerCallLimit of k8s.io/apiserver/pkg/apis/cel."""
-
-PER_OBJECT = 10_000_000
-"""The most that all evaluations for one purpose cost: RuntimeCELCostBudget, there."""
-
+PER_CALL = 1_000_000  # the most that one evaluation costs: PerCallLimit of k8s.io/apiserver/pkg/apis/cel
+PER_OBJECT = 10_000_000  # the most that all evaluations for one purpose cost: RuntimeCELCostBudget, there
 # What a list or a map costs besides its items: as much memory and time as these.
 _CONTAINER = 3
 
@@ -134,10 +130,7 @@ def pay_for(value: Any) -> bool:
 
 
 def pay_for_match(text: str, pattern: str) -> bool:
-    """Pays for a search in `text`. Raises RegexpError, and Exhausted.
-
-    The number of instructions stands for the pattern's length where it is larger: `(a{1000}){3}` is short.
-    """
+    """Pays for a search in `text`, by the instructions of `pattern` if those are more than its characters."""
     pay_cost(len(pattern) // 4)
     size = max(len(pattern), compile_regexp(pattern).size)
     return pay_cost((1 + len(text)) / 10 * max(size / 4, 1))

@@ -103,9 +103,7 @@ def _umask() -> int:
     return umask
 
 
-MAX_ENTRIES = 1_000_000
-"""The number of entries that one call removes at most."""
-
+MAX_ENTRIES = 1_000_000  # the number of entries that one call removes at most
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # Entries that are looked at together: a folder may have millions.
 _TOGETHER = 1000

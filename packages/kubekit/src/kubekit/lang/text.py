@@ -21,10 +21,7 @@ _LONGEST_ESCAPE = 6
 
 @cache
 def _unprintable_pattern() -> re.Pattern[str]:
-    """Returns the pattern of the characters that are escaped.
-
-    It is compiled at its first use: that takes an eighth of the time in which Python starts, and few texts need it.
-    """
+    """Compiles the pattern of the characters to escape at its first use, since few texts need it."""
     # C0 but tab and newline, DEL and C1; marks and overrides of writing direction; line and paragraph separators; the
     # byte order mark, annotations and non-characters, which YAML refuses; halves of surrogate pairs, which UTF-8 cannot
     # carry.
@@ -122,10 +119,7 @@ def stored_bytes(text: str) -> int:
 
 
 def cut(text: str, limit: int) -> str:
-    """Returns `text` if it takes at most `limit` bytes, else its beginning and the number of characters left out.
-
-    `limit` is at least `_LEAST_LIMIT`.
-    """
+    """Returns `text`, or its beginning and how many characters are left out: at most `limit` (>= 64) bytes."""
     if stored_bytes(text) <= limit:
         return text
     # The number of characters whose stored form fits, by bisection.
@@ -138,10 +132,7 @@ def cut(text: str, limit: int) -> str:
 
 
 def join_within(parts: Sequence[str], separator: str, limit: int) -> str:
-    """Returns all `parts` joined, or as many whole ones as fit and the number left out.
-
-    A first part that does not fit is cut.
-    """
+    """Joins as many whole `parts` as fit, cuts a first one that does not, and says how many are left out."""
     whole = separator.join(parts)
     if stored_bytes(whole) <= limit:
         return whole

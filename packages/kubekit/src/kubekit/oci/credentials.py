@@ -87,10 +87,7 @@ class Credentials(msgspec.Struct, frozen=True):
 
 
 def load_credentials(registry_config: str = "", environ: Mapping[str, str] = os.environ) -> Credentials:
-    """Returns the credentials from `registry_config`, else from $REGISTRY_AUTH_FILE, else from the default files.
-
-    Raises BadCredentials for a named file that does not exist, and for any file that cannot be read.
-    """
+    """Reads `registry_config`, else $REGISTRY_AUTH_FILE, else the default files. Raises BadCredentials."""
     file_name = registry_config or environ.get("REGISTRY_AUTH_FILE", "")
     if file_name:
         return Credentials((_read_auth_file(Path(file_name)),))
@@ -196,10 +193,8 @@ def _normalize_key(text: str) -> str:
     return DOCKER_HUB if key in _HUB_KEYS else key
 
 
-MAX_HEADERS = 16
-"""Number of headers that are read."""
-MAX_CHARACTERS = 4096
-"""Number of characters of a header that may be read; the realm of a challenge is a URL."""
+MAX_HEADERS = 16  # number of headers that are read
+MAX_CHARACTERS = 4096  # number of characters of a header that may be read; the realm of a challenge is a URL
 _SHOWN = 100
 # Each pattern matches at one place and without going back, and what it leaves out cannot be matched again.
 _BLANK = re.compile(r"[ \t,]*")

@@ -16,24 +16,17 @@ from kubekit.oci.registry_errors import BeyondLimits
 from kubekit.oci.tar import Entry
 from kubekit.oci.tarstream import hidden_by
 
+# Maximum size of the names that a search stores; a distribution's folders and links have less than 1 MiB.
 MAX_REMEMBERED_BYTES = 8 * 1024 * 1024
-"""Maximum size of the names that a search stores; a distribution's folders and links have less than 1 MiB."""
-
-MAX_HOPS = 40
-"""Maximum number of links that are followed for one path, as in Linux."""
-
-MAX_LINKS = 512
-"""Maximum number of links on the paths to the searched folder, and in it."""
-
+MAX_HOPS = 40  # maximum number of links that are followed for one path, as in Linux
+MAX_LINKS = 512  # maximum number of links on the paths to the searched folder, and in it
 MAX_LOOKUPS = 2_000_000
 """Maximum number of folders looked up to follow an image's links, a link as two: below 2 s of a core.
 
 512 links to other folders need 0.7 million.
 """
 
-HEAD_BYTES = 64 * 1024
-"""How much of a wanted file is shown to `FileQuery.fault`."""
-
+HEAD_BYTES = 64 * 1024  # how much of a wanted file is shown to `FileQuery.fault`
 _EACH = 120  # bytes that a name costs besides its characters, about
 
 
@@ -140,10 +133,7 @@ class Search:
     def layer(
         self, entries: Iterable[tuple[str, Entry]], content: Callable[[], Iterator[bytes]] = lambda: iter(())
     ) -> bool:
-        """Reads a layer's entries until the search is complete; returns whether it is. Raises BeyondLimits.
-
-        `content` returns the pieces of the current entry.
-        """
+        """Reads a layer's entries and their `content` until all is found; returns if it is. Raises BeyondLimits."""
         above = _Above(
             frozenset(self._gone),
             frozenset(self._opaque),
@@ -260,10 +250,7 @@ class Search:
         self._roots = tuple(roots)
 
     def _resolve_links(self, path: str) -> str:
-        """Returns the real location of `path` with its links followed, or the last path after MAX_HOPS links.
-
-        Raises BeyondLimits where the links of the image took more than MAX_LOOKUPS.
-        """
+        """Returns where `path` leads, or the path after MAX_HOPS links. Raises BeyondLimits for too many lookups."""
         for _ in range(MAX_HOPS):
             way = (*reversed(_parent_folders(path)), path)
             self._ways.update(way)

@@ -11,8 +11,8 @@ from kubekit.oci.registry_errors import BadImage
 INDEX = "application/vnd.oci.image.index.v1+json"
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 CONFIG = "application/vnd.oci.image.config.v1+json"
+# The types of configs that name the machine; other artifacts have other ones.
 CONFIGS = frozenset({CONFIG, "application/vnd.docker.container.image.v1+json"})
-"""The types of configs that name the machine; other artifacts have other ones."""
 LAYER_GZIP = "application/vnd.oci.image.layer.v1.tar+gzip"
 DOCKER_LIST = "application/vnd.docker.distribution.manifest.list.v2+json"
 DOCKER_MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
@@ -34,9 +34,8 @@ REF_NAME = "org.opencontainers.image.ref.name"
 THIN_LABEL = "io.runup.image"
 RELEASE_LABEL = "io.openshift.release"
 
+# Maximum size of a manifest, index or config: a release's have 1 to 50 KB, and up to 40 times that decoded.
 MAX_DOCUMENT_BYTES = 1024 * 1024
-"""Maximum size of a manifest, index or config: a release's have 1 to 50 KB, and up to 40 times that decoded."""
-
 T = TypeVar("T", bound="_Document")
 
 
@@ -109,10 +108,7 @@ class Config(_Document, frozen=True):
 
 
 def decode_document(kind: type[T], data: bytes, subject: str) -> T:
-    """Returns `data` as a `kind`.
-
-    Raises BadImage, which names `subject`. Nulls, which Go writes for empty, count as absent.
-    """
+    """Returns `data` as a `kind`; nulls, which Go writes, are absent. Raises BadImage, which names `subject`."""
     try:
         try:
             return msgspec.json.decode(data, type=kind)

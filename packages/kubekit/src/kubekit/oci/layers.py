@@ -35,11 +35,8 @@ from kubekit.oci.tarstream import (
     open_layer,
 )
 
-MAX_PAYLOAD_BYTES = 32 * 1024 * 1024
-"""Maximum size of a release's folders; OpenShift's have about 12 MB."""
-
-MAX_LAYERS = 128
-"""Maximum number of layers of an image; container engines stop at 127."""
+MAX_PAYLOAD_BYTES = 32 * 1024 * 1024  # maximum size of a release's folders; OpenShift's have about 12 MB
+MAX_LAYERS = 128  # maximum number of layers of an image; container engines stop at 127
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +103,7 @@ class Image:
 
 
 def open_image(layout: Layout, name: str = "", *, architecture: str = "amd64") -> Image:
-    """Returns the image called `name` (tag, digest, or empty for the only one), for `architecture` if it has several.
-
-    Raises ImageNotFound and BadImage.
-    """
+    """Returns the image called `name` (tag, digest, or "" for the only one). Raises ImageNotFound and BadImage."""
     descriptor = layout.resolve(name)
     if descriptor.media_type in images.INDEXES:
         index = images.decode_document(images.Index, layout.read(descriptor.digest), f"index {descriptor.digest}")
@@ -122,10 +116,7 @@ def open_image(layout: Layout, name: str = "", *, architecture: str = "amd64") -
 
 
 def select_architecture(index: images.Index, architecture: str, subject: str) -> Descriptor:
-    """Returns the image of `index` for Linux on `architecture` (empty: any).
-
-    Raises BadImage, which names those it has.
-    """
+    """Returns the Linux image of `index` for `architecture` (empty: any). Raises BadImage, with those there are."""
     for item in index.manifests:
         if not architecture and item.platform is not None and item.platform.os == "linux":
             return item
@@ -136,10 +127,7 @@ def select_architecture(index: images.Index, architecture: str, subject: str) ->
 
 
 def read_folders(image: Layered, folders: tuple[str, ...], pick: Pick = ALL_OF_A_RELEASE) -> dict[str, bytes]:
-    """Returns the regular files below `folders` as path -> bytes, without unpacking the rest.
-
-    Raises BadImage, and what `pick` raises.
-    """
+    """Returns the regular files below `folders` as path -> bytes. Raises BadImage, and what `pick` raises."""
     files: dict[str, bytes] = {}
     total = 0
     budget = Budget.of(image.digest)
@@ -275,10 +263,7 @@ def _content_of_entry(
     pick: Pick,
     image: Layered,
 ) -> bytes:
-    """Returns the content of an entry that is a file, or a link to a file of `contents` that was read.
-
-    Raises BadImage.
-    """
+    """Returns the content of a file, or of a link to a file of `contents`. Raises BadImage."""
     if entry.isreg():
         return b"".join(archive.pieces())
     if not entry.islnk() and not entry.issym():

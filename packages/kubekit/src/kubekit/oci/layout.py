@@ -84,10 +84,7 @@ class Layout:
         )
 
     def blob(self, digest: str) -> Path:
-        """Returns the path of the blob.
-
-        Raises BadImage if `digest` is not a sha256 digest, because it could name any file.
-        """
+        """Returns the path of the blob. Raises BadImage for no sha256 digest, which could name any file."""
         if not is_digest(digest) or not digest.startswith("sha256:"):
             raise BadImage(f"{digest!r} is not a sha256 digest")
         return self.path / "blobs" / "sha256" / digest.removeprefix("sha256:")
@@ -107,10 +104,7 @@ class Layout:
 
     @contextlib.contextmanager
     def open_blob(self, digest: str) -> Iterator[BinaryIO]:
-        """Opens a blob of any size as a stream, hashed before the first byte is returned.
-
-        Raises ImageNotFound, or BadImage for a wrong digest.
-        """
+        """Opens a blob as a stream, hashed before the first byte is returned. Raises ImageNotFound, BadImage."""
         try:
             stream = self.blob(digest).open("rb")
         except OSError as error:
@@ -232,10 +226,7 @@ class BlobWriter:
         return "sha256:" + self._hash.hexdigest()
 
     def commit(self, expected: str = "") -> str:
-        """Stores the blob and returns its digest.
-
-        Raises BadImage if `expected` is another digest than the content's.
-        """
+        """Stores the blob and returns its digest. Raises BadImage if `expected` is another digest."""
         if expected and self.digest != expected:
             raise BadImage(f"blob {expected} has other content than its digest says ({self.digest})")
         with _as_cannot_write(self._path.parent):

@@ -60,10 +60,7 @@ def read_certificates(keyring: Keyring) -> list[pysequoia.Cert]:
 
 
 def usable_keys(keyring: Keyring, now: datetime) -> UsableKeys:
-    """Returns the keys of `keyring` that are neither revoked nor expired at `now`.
-
-    Raises Unverified if it holds none.
-    """
+    """Returns the keys of `keyring` that are neither revoked nor expired at `now`. Raises Unverified without keys."""
     usable: list[pysequoia.Cert] = []
     dead: list[str] = []
     for certificate in read_certificates(keyring):

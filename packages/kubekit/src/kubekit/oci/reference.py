@@ -81,10 +81,7 @@ def parse(text: str) -> Reference:
 
 
 def digest_of(pullspec: str) -> str:
-    """Returns the digest that `pullspec` pins, empty if it is by tag or has two `@`.
-
-    Source: docs/upstream-behaviour.md 1.5.
-    """
+    """Returns the digest that `pullspec` pins, "" for a tag or two `@` (docs/upstream-behaviour.md 1.5)."""
     parts = pullspec.split("@")
     return parts[1] if len(parts) == 2 and is_digest(parts[1]) else ""
 

@@ -43,15 +43,11 @@ from kubekit.oci.tarstream import (
 )
 from kubekit.oci.transport import Interrupted, RegistryRequest, Transport, connection_error, pause_s
 
+# Maximum size of a file that is read from an image without pulling it: a release's metadata have some 20 KB.
 MAX_FILE_BYTES = 1024 * 1024
-"""Maximum size of a file that is read from an image without pulling it: a release's metadata have some 20 KB."""
-
+# Maximum size of a searched image, such as one with kernel modules on a distribution's image.
 MAX_SEARCHED_BYTES = 16 * 1024 * 1024 * 1024
-"""Maximum size of a searched image, such as one with kernel modules on a distribution's image."""
-
-MAX_SEARCHED_ENTRIES = 1_000_000
-"""Maximum number of files, folders and links of a searched image."""
-
+MAX_SEARCHED_ENTRIES = 1_000_000  # maximum number of files, folders and links of a searched image
 _ACCEPT = ", ".join(sorted(images.MANIFESTS | images.INDEXES))
 T = TypeVar("T")
 
@@ -73,10 +69,7 @@ class RegistryClient:
         return reference.digest or self._from_any(reference, lambda source: sha256(self._fetch_manifest(source)))
 
     def pull(self, reference: Reference, layout: Layout, *, architecture: str = "amd64") -> str:
-        """Copies the image and all its blobs into `layout`, which then has it by digest; returns the digest.
-
-        Blobs that the layout has already are not fetched again. Of several architectures one is fetched.
-        """
+        """Copies the image and those of its blobs that are missing into `layout`; returns the digest."""
         return self._from_any(reference, lambda source: self._pull_from(source, layout, architecture))
 
     def read_file(self, reference: Reference, path: str, *, architecture: str = "amd64") -> bytes:
@@ -126,10 +119,7 @@ class RegistryClient:
             raise BadImage(f"{target}: the registry stored another image ({stored}) than it was sent ({digest})")
 
     def _from_any(self, reference: Reference, fetch: Callable[[Reference], T]) -> T:
-        """Returns the result of the first source that has the image.
-
-        Raises the error of the last source, with the errors of its mirrors added.
-        """
+        """Returns the result of the first source that has the image. Raises the error of all."""
         problems: list[str] = []
         *first, last = references_to_try(reference, self.access.mirrors)
         for source in first:
@@ -162,10 +152,7 @@ class RegistryClient:
         return digest
 
     def _document_and_manifest(self, reference: Reference, architecture: str) -> tuple[bytes, bytes]:
-        """Returns the document that `reference` names, and the manifest for `architecture`.
-
-        They are the same unless the document is an index.
-        """
+        """Returns the document that `reference` names, an index or a manifest, and the manifest."""
         index_or_manifest = self._fetch_manifest(reference)
         if media_type_of(index_or_manifest) not in images.INDEXES:
             return index_or_manifest, index_or_manifest
@@ -350,10 +337,7 @@ class RegistryClient:
                 skip = max(skip - len(piece), 0)
 
     def _next_piece(self, answer: Answer, request: RegistryRequest) -> bytes:
-        """Returns the bytes that have arrived, none at the end.
-
-        Raises Unreachable, or Interrupted if another attempt may help.
-        """
+        """Returns the next bytes, none at the end. Raises Unreachable, or Interrupted if a retry may help."""
         # True if another thread has ended this pull (`Access.wait`).
         if self.access.wait(0):
             raise Unreachable(f"{request.what}: given up")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from kubekit.lang.text import cut, printable
 
-MAX_MESSAGE = 4096
-"""Bytes of a message, which may quote what a registry sent."""
+MAX_MESSAGE = 4096  # bytes of a message, which may quote what a registry sent
 
 
 class OciError(Exception):

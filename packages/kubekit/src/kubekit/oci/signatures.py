@@ -35,12 +35,9 @@ if TYPE_CHECKING:
 KEY_PREFIX = "verifier-public-key-"
 STORE_PREFIX = "store-"
 
+# Maximum size of a signature: a real one has some 600 bytes, and OpenPGP messages can be compressed.
 MAX_SIGNATURE_BYTES = 50 * 1024
-"""Maximum size of a signature: a real one has some 600 bytes, and OpenPGP messages can be compressed."""
-
-MAX_MESSAGE_BYTES = 256 * 1024
-"""Maximum size of a signature once it is decompressed."""
-
+MAX_MESSAGE_BYTES = 256 * 1024  # maximum size of a signature once it is decompressed
 _TYPE = "atomic container signature"
 
 
@@ -74,10 +71,7 @@ class Verified:
 
 @dataclass(frozen=True, slots=True)
 class Verifier:
-    """A release's settings for verifying others: keyrings, and base URLs of stores.
-
-    `warnings` names unexpected keys.
-    """
+    """A release's settings for verifying others: keyrings, base URLs of stores, and warnings about unexpected keys."""
 
     keyrings: tuple[Keyring, ...]
     stores: tuple[str, ...]
@@ -85,10 +79,7 @@ class Verifier:
 
 
 def verifier_from_config_map(config_map: Mapping[str, Any]) -> Verifier:
-    """Returns the verifier that a release's verification ConfigMap describes.
-
-    Raises Unverified without a key or a store.
-    """
+    """Returns the verifier in a release's ConfigMap. Raises Unverified without a key or a store."""
     values: dict[str, bytes] = {key: str(value).encode() for key, value in (config_map.get("data") or {}).items()}
     for key, value in (config_map.get("binaryData") or {}).items():
         try:
@@ -108,10 +99,7 @@ def verifier_from_config_map(config_map: Mapping[str, Any]) -> Verifier:
 
 
 def digest_to_verify(pullspec: str) -> str:
-    """Returns the digest that `pullspec` pins.
-
-    Raises Unverified for a tag, which can refer to another image tomorrow.
-    """
+    """Returns the digest that `pullspec` pins. Raises Unverified for a tag: it may name another image tomorrow."""
     digest = digest_of(pullspec)
     if not digest:
         raise Unverified(f"release images that are not accessed via digest cannot be verified: {pullspec}")

@@ -18,15 +18,11 @@ from typing import Protocol
 
 import msgspec
 
+# Maximum size of a long name or pax header: two extended attributes of the size that Linux allows.
 MAX_HEADER_BYTES = 128 * 1024
-"""Maximum size of a long name or pax header: two extended attributes of the size that Linux allows."""
-
-MAX_NAME_BYTES = 4096
-"""Maximum length of a path and of a link's target, in bytes: Linux' PATH_MAX."""
-
+MAX_NAME_BYTES = 4096  # maximum length of a path and of a link's target, in bytes: Linux' PATH_MAX
+# Maximum number of extended headers before an entry; writers use one pax header, or one for name and link each.
 MAX_HEADERS_IN_A_ROW = 8
-"""Maximum number of extended headers before an entry; writers use one pax header, or one for name and link each."""
-
 REGULAR, HARD_LINK, LINK, CHARACTERS, BLOCKS, FOLDER, PIPE = b"0", b"1", b"2", b"3", b"4", b"5", b"6"
 
 _BLOCK = 512
@@ -228,9 +224,8 @@ def _pax_records(data: bytes) -> dict[str, bytes]:
     return records
 
 
+# Maximum number of members; an eStargz layer has some for each of its files. Each takes four microseconds.
 MAX_MEMBERS = 1_000_000
-"""Maximum number of members; an eStargz layer has some for each of its files. Each takes four microseconds."""
-
 # Of packed bytes: what is behind a member's end is copied once, so that small members need small pieces.
 _PACKED_PIECE = 16 * 1024
 # For zlib: a gzip header and trailer, with the largest window.

@@ -23,27 +23,17 @@ from kubekit.oci.images import Descriptor
 from kubekit.oci.registry_errors import BadImage, BeyondLimits
 from kubekit.oci.tar import Archive, BadGzip, BadTar, Entry, GzipStream
 
-MAX_IMAGE_BYTES = 4 * 1024 * 1024 * 1024
-"""Maximum unpacked size of an image."""
-
+MAX_IMAGE_BYTES = 4 * 1024 * 1024 * 1024  # maximum unpacked size of an image
+# Maximum number of files, folders and links of an image; each folder beyond `COMMON_DEPTH` counts as one more.
 MAX_ENTRIES = 100_000
-"""Maximum number of files, folders and links of an image; each folder beyond `COMMON_DEPTH` counts as one more."""
-
-COMMON_DEPTH = 16
-"""Depth of a path that costs no more than a short one."""
-
+COMMON_DEPTH = 16  # depth of a path that costs no more than a short one
+# Maximum number of names in a path; a distribution's deepest have some 30, and Linux takes 4,096 characters.
 MAX_DEPTH = 256
-"""Maximum number of names in a path; a distribution's deepest have some 30, and Linux takes 4,096 characters."""
-
+# Maximum ratio of a layer's unpacked to its packed size, beyond `MAX_SMALL_BYTES`; deflate allows 1,032.
 MAX_RATIO = 200
-"""Maximum ratio of a layer's unpacked to its packed size, beyond `MAX_SMALL_BYTES`; deflate allows 1,032."""
-
-MAX_SMALL_BYTES = 64 * 1024 * 1024
-"""Unpacked size that every layer may have, however small its packed size is."""
-
+MAX_SMALL_BYTES = 64 * 1024 * 1024  # unpacked size that every layer may have, however small its packed size is
+# Maximum window of a zstd layer; RFC 8878, 3.1.1.1.2 recommends that every decoder supports as much.
 MAX_WINDOW_BYTES = 8 * 1024 * 1024
-"""Maximum window of a zstd layer; RFC 8878, 3.1.1.1.2 recommends that every decoder supports as much."""
-
 WHITEOUT = ".wh."
 OPAQUE = ".wh..wh..opq"
 # Whiteouts of the folder itself or its parent, which for the root is outside the image.
@@ -201,10 +191,7 @@ class Unpacked:
 
 
 def checked_entries(archive: Archive, budget: Budget) -> Iterator[tuple[str, Entry]]:
-    """Yields the path of each entry and the entry, without the root.
-
-    Raises BadImage for too many, or one that leaves it.
-    """
+    """Yields each entry, with its path, but the root. Raises BadImage for too many, or one that leaves the root."""
     for entry in archive:
         budget.count(entry.name.count("/") + 1)
         if path := inner_path(entry.name, budget.image):
@@ -222,10 +209,7 @@ def inner_path(name: str, image: str) -> str:
 
 
 def hidden_by(path: str) -> tuple[str, bool] | None:
-    """Returns the path that the whiteout `path` hides, and whether that itself stays (an opaque folder).
-
-    Returns None if `path` is not a whiteout.
-    """
+    """Returns the path that a whiteout hides, and whether that itself stays (opaque); None for any other path."""
     folder, _, name = path.rpartition("/")
     if not name.startswith(WHITEOUT):
         return None

@@ -37,9 +37,7 @@ from kubekit.oci.registry_errors import (
     Untrusted,
 )
 
-AGAIN = frozenset({429, 500, 502, 503, 504})
-"""Statuses after which a retry may succeed."""
-
+AGAIN = frozenset({429, 500, 502, 503, 504})  # statuses after which a retry may succeed
 FIRST_PAUSE_S = 1.0
 MAX_PAUSE_S = 60.0
 MAX_REDIRECTS = 10
@@ -86,10 +84,7 @@ class RegistryRequest:
 
 
 class Transport:
-    """Sends requests to registries with the settings in `access`.
-
-    Caches tokens; not for use by several threads at once.
-    """
+    """Sends requests to registries with the settings in `access`, for one thread at a time; caches tokens."""
 
     def __init__(self, access: Access) -> None:
         self._access = access
@@ -112,10 +107,7 @@ class Transport:
         return f"{scheme}://{host}/v2/{reference.path}/"
 
     def _request_url(self, request: RegistryRequest) -> SplitResult:
-        """Returns the URL to request.
-
-        Raises Unauthorized for a URL that is not allowed, BadImage for an invalid one.
-        """
+        """Returns the URL to request. Raises Unauthorized if it is not allowed, BadImage if it is invalid."""
         return self.allowed(self._repository_url(request.reference), request.path, request)
 
     def _authorized_answer(self, request: RegistryRequest) -> Answer:
@@ -249,10 +241,7 @@ class Transport:
         return self._tls[checked]
 
     def allowed(self, base: str, url: str, request: RegistryRequest) -> SplitResult:
-        """Returns `url` resolved against `base`.
-
-        Raises Unauthorized for another scheme, or plain HTTP to a host not listed for it.
-        """
+        """Returns `url` from `base`. Raises Unauthorized for another scheme, or plain HTTP to a host not listed."""
         try:
             parts = urlsplit(urljoin(base, url))
             host = f"{parts.hostname or ''}:{parts.port or ''}"  # a port beyond 65535 is a ValueError
@@ -447,10 +436,7 @@ def _wrong_login(request: RegistryRequest, message: str) -> str:
 
 
 def _registry_message(answer: Answer) -> str:
-    """Returns the registry's message in an error's body (distribution-spec, error codes), empty if there is none.
-
-    It is text of the registry: it is quoted as such, on one line, and truncated.
-    """
+    """Returns the message in an error's body (distribution-spec, error codes), quoted and truncated, or ""."""
     try:
         errors = json.loads(answer.read(_MAX_ANSWER)).get("errors") or []
         texts = [str(error.get("message") or error.get("code") or "") for error in errors]

@@ -16,10 +16,7 @@ _SHARE = re.compile(r"[+-]?[0-9]{1,9}%")
 
 
 def scale_share(value: int | str, total: int) -> int:
-    """Returns a number, or a share such as `30%` of `total`, rounded up as the disruption controller does.
-
-    Raises ValueError for text that is no share.
-    """
+    """Returns a number, or a share such as `30%` of `total`, rounded up. Raises ValueError for other text."""
     if isinstance(value, int):
         return value
     if not _SHARE.fullmatch(value):

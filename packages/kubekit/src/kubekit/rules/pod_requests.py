@@ -21,10 +21,7 @@ Combine = Callable[[Mapping[str, A], Mapping[str, A]], dict[str, A]]
 
 @lru_cache(8192)
 def whole_number(resource: str, quantity: str | float) -> int:
-    """Returns a quantity as a whole number, rounded up: milli-cores of cpu, units of everything else.
-
-    What is not a quantity counts as nothing: no API server has stored it.
-    """
+    """Returns a quantity rounded up: milli-cores of cpu, units of all else; 0 for what is not a quantity."""
     try:
         value = parse_quantity(str(quantity))
     except QuantityError:
