@@ -7,7 +7,7 @@ Nothing is sent here: `SyncClient.send` and `Client.send` send what these functi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack
 
 import msgspec
 
@@ -29,6 +29,29 @@ MERGE_PATCH = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 
 _JSON = "application/json"
+
+
+class Selectors(TypedDict, total=False):
+    """The objects of a list or watch, as the API server selects them."""
+
+    label_selector: str
+    field_selector: str
+
+
+class Selection(Selectors, total=False):
+    """The objects of a list or watch; `resource` replaces the kind's own, whose metadata is read with kind `Object`."""
+
+    resource: Resource | None
+
+
+class WriteOptions(TypedDict, total=False):
+    """The options of a write, as the API server knows them."""
+
+    dry_run: bool
+    field_validation: str
+    field_manager: str
+
+
 # Requests only the metadata; a server that does not support that sends the whole object.
 _METADATA_OF = "application/json;as=PartialObjectMetadata{list};g=meta.k8s.io;v=v1,application/json"
 
@@ -75,27 +98,16 @@ def list_page(
     kind: type[K],
     namespace: str = "",
     *,
-    label_selector: str = "",
-    field_selector: str = "",
     limit: int = 500,
     continue_: str = "",
     resource_version: str = "",
-    resource: Resource | None = None,
+    **selection: Unpack[Selection],
 ) -> Call[Page[K]]:
-    """Returns a call that reads one page of a list; `limit` 0 requests everything at once.
-
-    `resource` replaces the kind's own: `list_page(Object, resource=r)` reads only the metadata of any resource.
-    """
+    """Returns a call that reads one page of a list; `limit` 0 requests everything at once."""
     from kubekit.kube.list_pages import page_reader
 
-    query = _list_query(
-        label_selector=label_selector,
-        field_selector=field_selector,
-        limit=limit,
-        continue_=continue_,
-        resource_version=resource_version,
-    )
-    path = path_of(resource or resource_of(kind), namespace)
+    path = path_of(selection.get("resource") or resource_of(kind), namespace)
+    query = _list_query(selection, limit, continue_, resource_version)
     return Call(_get_request(path, _accept_header(kind, "List"), query), page_reader(kind))
 
 
@@ -103,22 +115,15 @@ def list_raw(
     resource: Resource,
     namespace: str = "",
     *,
-    label_selector: str = "",
-    field_selector: str = "",
     limit: int = 500,
     continue_: str = "",
     resource_version: str = "",
+    **selectors: Unpack[Selectors],
 ) -> Call[Page[JSON]]:
     """Returns a call that reads one page of a list as dicts, each with apiVersion and kind."""
     from kubekit.kube.list_pages import raw_page
 
-    query = _list_query(
-        label_selector=label_selector,
-        field_selector=field_selector,
-        limit=limit,
-        continue_=continue_,
-        resource_version=resource_version,
-    )
+    query = _list_query(selectors, limit, continue_, resource_version)
     return Call(_get_request(path_of(resource, namespace), _JSON, query), lambda data: raw_page(data, resource))
 
 
@@ -127,10 +132,8 @@ def watch(
     namespace: str = "",
     *,
     resource_version: str,
-    label_selector: str = "",
-    field_selector: str = "",
     timeout_seconds: int = 300,
-    resource: Resource | None = None,
+    **selection: Unpack[Selection],
 ) -> Call[WatchEvent[K] | UndecodedEvent]:
     """Returns a call that watches changes after `resource_version`, with bookmarks, for `timeout_seconds`.
 
@@ -145,39 +148,24 @@ def watch(
         ("allowWatchBookmarks", "true"),
         ("resourceVersion", resource_version),
         ("timeoutSeconds", str(timeout_seconds)),
-        *_set_parameters(labelSelector=label_selector, fieldSelector=field_selector),
+        *_selectors(selection),
     )
-    request = _get_request(path_of(resource or resource_of(kind), namespace), _accept_header(kind), query)
+    path = path_of(selection.get("resource") or resource_of(kind), namespace)
+    request = _get_request(path, _accept_header(kind), query)
     return Call(request, watch_reader(kind, request))
 
 
 def create(
-    resource: Resource,
-    obj: JSON,
-    *,
-    dry_run: bool = False,
-    field_validation: str = "",
-    field_manager: str = "",
-    subresource: str = "",
-    name: str = "",
+    resource: Resource, obj: JSON, *, subresource: str = "", name: str = "", **options: Unpack[WriteOptions]
 ) -> Call[JSON]:
     """Returns a call that creates `obj` in its metadata.namespace, or posts it to `subresource` of `name`."""
     path = path_of(resource, _metadata_field(obj, "namespace"), name, subresource)
-    return _write_call("POST", path, obj, _write_query(dry_run, field_validation, field_manager))
+    return _write_call("POST", path, obj, _write_query(**options))
 
 
-def replace(
-    resource: Resource,
-    obj: JSON,
-    *,
-    subresource: str = "",
-    dry_run: bool = False,
-    field_validation: str = "",
-    field_manager: str = "",
-) -> Call[JSON]:
+def replace(resource: Resource, obj: JSON, *, subresource: str = "", **options: Unpack[WriteOptions]) -> Call[JSON]:
     """Returns a call that replaces an object by `obj`, whose resourceVersion, if set, must be the current one."""
-    path = _path_of_object(resource, obj, subresource)
-    return _write_call("PUT", path, obj, _write_query(dry_run, field_validation, field_manager))
+    return _write_call("PUT", _path_of_object(resource, obj, subresource), obj, _write_query(**options))
 
 
 def apply(
@@ -197,7 +185,8 @@ def apply(
     # Server-side apply requires apiVersion and kind in the body.
     body = {"apiVersion": resource.api_version, "kind": resource.kind, **obj}
     forced = _set_parameters(force="true" if force else "")
-    query = (("fieldManager", field_manager), *forced, *_write_query(dry_run, field_validation))
+    options = _write_query(dry_run=dry_run, field_validation=field_validation)
+    query = (("fieldManager", field_manager), *forced, *options)
     return _write_call("PATCH", _path_of_object(resource, obj, subresource), body, query, content_type=APPLY)
 
 
@@ -208,14 +197,11 @@ def merge_patch(
     namespace: str = "",
     *,
     subresource: str = "",
-    dry_run: bool = False,
-    field_validation: str = "",
-    field_manager: str = "",
+    **options: Unpack[WriteOptions],
 ) -> Call[JSON]:
     """Returns a call for a JSON merge patch (RFC 7386): null removes a field, lists are replaced as a whole."""
     path = _object_path(resource, name, namespace, subresource)
-    query = _write_query(dry_run, field_validation, field_manager)
-    return _write_call("PATCH", path, patch, query, content_type=MERGE_PATCH)
+    return _write_call("PATCH", path, patch, _write_query(**options), content_type=MERGE_PATCH)
 
 
 def json_patch(
@@ -225,14 +211,11 @@ def json_patch(
     namespace: str = "",
     *,
     subresource: str = "",
-    dry_run: bool = False,
-    field_validation: str = "",
-    field_manager: str = "",
+    **options: Unpack[WriteOptions],
 ) -> Call[JSON]:
     """Returns a call for a JSON patch (RFC 6902): its operations are applied in order, all or none."""
     path = _object_path(resource, name, namespace, subresource)
-    query = _write_query(dry_run, field_validation, field_manager)
-    return _write_call("PATCH", path, list(patch), query, content_type=JSON_PATCH)
+    return _write_call("PATCH", path, list(patch), _write_query(**options), content_type=JSON_PATCH)
 
 
 def delete(
@@ -292,20 +275,20 @@ def _set_parameters(**parameters: str) -> Query:
     return tuple((key, value) for key, value in parameters.items() if value)
 
 
-def _list_query(
-    *, label_selector: str, field_selector: str, limit: int, continue_: str, resource_version: str
-) -> Query:
+def _selectors(selection: Selectors) -> Query:
     return _set_parameters(
-        labelSelector=label_selector,
-        fieldSelector=field_selector,
-        limit=str(limit) if limit else "",
-        # A continue token includes a resourceVersion; the API server rejects both together.
-        resourceVersion="" if continue_ else resource_version,
-        **{"continue": continue_},
+        labelSelector=selection.get("label_selector", ""), fieldSelector=selection.get("field_selector", "")
     )
 
 
-def _write_query(dry_run: bool, field_validation: str, field_manager: str = "") -> Query:
+def _list_query(selection: Selectors, limit: int, continue_: str, resource_version: str) -> Query:
+    # A continue token includes a resourceVersion; the API server rejects both together.
+    version = "" if continue_ else resource_version
+    page = _set_parameters(limit=str(limit) if limit else "", resourceVersion=version, **{"continue": continue_})
+    return (*_selectors(selection), *page)
+
+
+def _write_query(*, dry_run: bool = False, field_validation: str = "", field_manager: str = "") -> Query:
     return _set_parameters(
         dryRun="All" if dry_run else "", fieldValidation=field_validation, fieldManager=field_manager
     )

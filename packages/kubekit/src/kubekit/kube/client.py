@@ -9,14 +9,14 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from datetime import datetime
 from types import SimpleNamespace, TracebackType
-from typing import Generic, Self, TypeVar
+from typing import Generic, Self, TypeVar, Unpack
 
 import aiohttp
 from yarl import URL
 
 import kubekit
 from kubekit.api.meta_v1 import Object
-from kubekit.api.scheme import Resource, resource_of
+from kubekit.api.scheme import resource_of
 from kubekit.kube import calls
 from kubekit.kube.api_errors import Fenced, Gone, Unreachable
 from kubekit.kube.auth import Credential
@@ -103,29 +103,19 @@ class Client:
         return call.decode(await self._read_body(response))
 
     async def list_all(
-        self,
-        kind: type[K],
-        namespace: str = "",
-        *,
-        label_selector: str = "",
-        field_selector: str = "",
-        resource: Resource | None = None,
+        self, kind: type[K], namespace: str = "", **selection: Unpack[calls.Selection]
     ) -> tuple[list[K], str]:
         """Returns all objects and the list's resourceVersion. Raises DecodeError if one cannot be decoded."""
-        listing = await self.listing(
-            kind, namespace, label_selector=label_selector, field_selector=field_selector, resource=resource
-        )
-        return listing.complete((resource or resource_of(kind)).kind), listing.resource_version
+        listing = await self.listing(kind, namespace, **selection)
+        return listing.complete((selection.get("resource") or resource_of(kind)).kind), listing.resource_version
 
     async def listing(
         self,
         kind: type[K],
         namespace: str = "",
         *,
-        label_selector: str = "",
-        field_selector: str = "",
-        resource: Resource | None = None,
         keep: Callable[[K], K] | None = None,
+        **selection: Unpack[calls.Selection],
     ) -> Listing[K]:
         """Returns all objects, read in pages of 500, which of them could not be decoded, and why there may be others.
 
@@ -136,15 +126,7 @@ class Client:
 
         def page_call(token: str, limit: int = PAGE_SIZE) -> _RequestedPage[K]:
             """Returns the request for the page after `token`, of at most `limit` objects."""
-            call = calls.list_page(
-                kind,
-                namespace,
-                label_selector=label_selector,
-                field_selector=field_selector,
-                limit=limit,
-                continue_=token,
-                resource=resource,
-            )
+            call = calls.list_page(kind, namespace, limit=limit, continue_=token, **selection)
             return _RequestedPage(self, call, token, warnings.extend)
 
         pages = JoinedPages(keep)

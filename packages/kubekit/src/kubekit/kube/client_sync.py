@@ -10,7 +10,7 @@ import ssl
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar, Unpack
 
 import kubekit
 from kubekit.api.codec import DecodeError
@@ -92,33 +92,15 @@ class SyncClient:
         warnings = response.headers.get_all("Warning")
         return call.decode(self._read_body(response)), warnings
 
-    def list_all(
-        self, kind: type[K], namespace: str = "", *, label_selector: str = "", field_selector: str = ""
-    ) -> tuple[list[K], str]:
+    def list_all(self, kind: type[K], namespace: str = "", **selection: Unpack[calls.Selection]) -> tuple[list[K], str]:
         """Returns all objects and the list's resourceVersion. Raises DecodeError if one cannot be decoded."""
-        listing = self.listing(kind, namespace, label_selector=label_selector, field_selector=field_selector)
-        return listing.complete(resource_of(kind).kind), listing.resource_version
+        listing = self.listing(kind, namespace, **selection)
+        return listing.complete((selection.get("resource") or resource_of(kind)).kind), listing.resource_version
 
-    def listing(
-        self,
-        kind: type[K],
-        namespace: str = "",
-        *,
-        label_selector: str = "",
-        field_selector: str = "",
-        resource: Resource | None = None,
-    ) -> Listing[K]:
+    def listing(self, kind: type[K], namespace: str = "", **selection: Unpack[calls.Selection]) -> Listing[K]:
         """Returns all objects, read page by page, and again if the list expired in between."""
         return self._list_all_pages(
-            lambda limit, token: calls.list_page(
-                kind,
-                namespace,
-                label_selector=label_selector,
-                field_selector=field_selector,
-                limit=limit,
-                continue_=token,
-                resource=resource,
-            )
+            lambda limit, token: calls.list_page(kind, namespace, limit=limit, continue_=token, **selection)
         )
 
     def listing_raw(self, resource: Resource, namespace: str = "", *, label_selector: str = "") -> Listing[JSON]:
@@ -158,9 +140,8 @@ class SyncClient:
         namespace: str = "",
         *,
         resource_version: str,
-        label_selector: str = "",
-        field_selector: str = "",
         timeout_seconds: int = 300,
+        **selection: Unpack[calls.Selection],
     ) -> Iterator[WatchEvent[K]]:
         """Yields changes after `resource_version`, bookmarks included, until the server ends the watch.
 
@@ -170,12 +151,7 @@ class SyncClient:
         from kubekit.kube.list_pages import UndecodedEvent
 
         call = calls.watch(
-            kind,
-            namespace,
-            resource_version=resource_version,
-            label_selector=label_selector,
-            field_selector=field_selector,
-            timeout_seconds=timeout_seconds,
+            kind, namespace, resource_version=resource_version, timeout_seconds=timeout_seconds, **selection
         )
         for event in self._stream_lines(call, timeout_seconds + _WATCH_GRACE_S):
             if isinstance(event, UndecodedEvent):
