@@ -10,7 +10,7 @@ from tests.documents import document
 from kubekit.kube.clock import ManualClock
 from kubesandbox.apiserver.http.messages import Request, Response
 from kubesandbox.apiserver.published import openapi
-from kubesandbox.apiserver.published.openapi_documents import OpenApiDocuments
+from kubesandbox.apiserver.published.openapi import OpenApiDocuments
 from kubesandbox.apiserver.served_kinds import BUILTIN, Kind, KindTable
 from runup.sandbox import crds
 

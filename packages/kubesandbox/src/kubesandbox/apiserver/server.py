@@ -45,7 +45,7 @@ from kubesandbox.apiserver.objects.schemas import Schemas
 from kubesandbox.apiserver.policies import type_checking
 from kubesandbox.apiserver.policies.policy_admission import PolicyAdmission
 from kubesandbox.apiserver.published.discovery_documents import VERSION, Discovery
-from kubesandbox.apiserver.published.openapi_documents import OpenApiDocuments
+from kubesandbox.apiserver.published.openapi import OpenApiDocuments
 from kubesandbox.apiserver.quotas.quota_admission import QUOTAS, QuotaAdmission
 from kubesandbox.apiserver.served_kinds import KindTable
 from kubesandbox.apiserver.status_errors import ApiError

@@ -27,7 +27,7 @@ from kubesandbox.apiserver.objects.schemas import Schemas
 from kubesandbox.apiserver.objects.selectors import parse_selector
 from kubesandbox.apiserver.objects.views import from_stored
 from kubesandbox.apiserver.objects.watch_streams import DEFAULT_TIMEOUT_S, Watch, Watcher
-from kubesandbox.apiserver.published.tables.rows import Tables
+from kubesandbox.apiserver.published.tables.columns import Tables
 from kubesandbox.apiserver.served_kinds import Kind
 from kubesandbox.apiserver.status_errors import ApiError
 from kubesandbox.apiserver.store import Entries, Entry, Expired, Store

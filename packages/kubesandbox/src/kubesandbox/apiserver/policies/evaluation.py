@@ -7,6 +7,7 @@ the policy's failurePolicy decides about the write then.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -58,7 +59,7 @@ class Evaluation:
         self._values: JSON = {
             "object": write.obj,
             "oldObject": write.old,
-            "request": request_of(write),
+            "request": _request_of(write),
             "params": params,
             "namespaceObject": namespace,
         }
@@ -73,20 +74,30 @@ class Evaluation:
                 return PolicyOutcome()
         except _Failed as error:
             return PolicyOutcome(tuple(self._error_decision(str(error), 0)))
-        decisions = [
-            decision
-            for index, validation in enumerate(self._spec.get("validations") or ())
-            for decision in self._validate_one(validation, index)
-        ]
+        decisions: list[Decision] = []
+        for index, validation in enumerate(self._spec.get("validations") or ()):
+            try:
+                holds = self._evaluate(validation["expression"])
+            except _Failed as error:
+                decisions += self._error_decision(str(error), index)
+                continue
+            message = "" if holds is True else self._denial_message(validation)
+            reason = "Invalid" if holds is True else validation.get("reason") or "Invalid"
+            decisions.append(Decision(holds is not True, message, reason, index))
         annotations: list[tuple[str, str]] = []
         for annotation in self._spec.get("auditAnnotations") or ():
+            expression = annotation["valueExpression"]
             try:
-                value = self._annotation_value(annotation["valueExpression"])
+                value = self._evaluate(expression)
+                if value is not None and not isinstance(value, str):
+                    why = f"resulted in unsupported return type: {type(value).__name__}"
+                    ending = "Return type must be either string or null."
+                    raise _Failed(f"valueExpression '{expression}' {why}. {ending}")
             except _Failed as error:
                 decisions += self._error_decision(str(error), len(decisions))
                 continue
-            if value:
-                annotations.append((annotation["key"], value.encode()[:_LONGEST_ANNOTATION].decode(errors="ignore")))
+            if text := (value or "").strip():
+                annotations.append((annotation["key"], text.encode()[:_LONGEST_ANNOTATION].decode(errors="ignore")))
         return PolicyOutcome(tuple(decisions), tuple(annotations))
 
     def _error_decision(self, message: str, index: int) -> Iterator[Decision]:
@@ -108,41 +119,17 @@ class Evaluation:
             raise _Failed(failures[0] if len(failures) == 1 else f"[{', '.join(dict.fromkeys(failures))}]")
         return True
 
-    def _validate_one(self, validation: JSON, index: int) -> Iterator[Decision]:
-        """Yields the decision of one validation; an error decides by the failurePolicy."""
-        try:
-            holds = self._evaluate(validation["expression"])
-        except _Failed as error:
-            yield from self._error_decision(str(error), index)
-            return
-        if holds is True:
-            yield Decision(index=index)
-        else:
-            yield Decision(True, self._denial_message(validation), validation.get("reason") or "Invalid", index)
-
     def _denial_message(self, validation: JSON) -> str:
         """Returns the message of a denial: of messageExpression, else `message`, else the expression."""
-        text = ""
+        value: Any = None
         if expression := validation.get("messageExpression"):
-            try:
+            with contextlib.suppress(_Failed):
                 value = self._evaluate(expression)
-                text = value.strip() if isinstance(value, str) else ""
-            except _Failed:
-                text = ""
+        text = value.strip() if isinstance(value, str) else ""
         if "\n" in text or len(text.encode()) > _LONGEST_MESSAGE:
             text = ""
         message = (validation.get("message") or "").strip()
         return text or message or f"failed expression: {validation['expression'].strip()}"
-
-    def _annotation_value(self, expression: str) -> str:
-        """Returns the value of an audit annotation. Raises _Failed unless it is text or null."""
-        value = self._evaluate(expression)
-        if value is not None and not isinstance(value, str):
-            raise _Failed(
-                f"valueExpression '{expression}' resulted in unsupported return type: {type(value).__name__}. "
-                "Return type must be either string or null."
-            )
-        return (value or "").strip()
 
     def _evaluate(self, expression: str) -> Any:
         """Returns the value of an expression, its variables computed first. Raises _Failed."""
@@ -183,7 +170,7 @@ class Evaluation:
             del self._broken[name]
 
 
-def request_of(write: Write) -> JSON:
+def _request_of(write: Write) -> JSON:
     """Returns the variable `request`: an AdmissionRequest without its objects."""
     kind = {"group": write.kind.group, "version": write.kind.version, "kind": write.kind.kind}
     resource = {"group": write.kind.group, "version": write.kind.version, "resource": write.kind.plural}

@@ -15,7 +15,7 @@ from kubesandbox.apiserver.served_kinds import Kind
 JSON = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Write:
     """A write that is to be admitted. `obj` is None for a deletion, `old` for a creation."""
 
@@ -24,8 +24,8 @@ class Write:
     namespace: str
     name: str
     user: User
-    obj: JSON | None
-    old: JSON | None
+    obj: JSON | None = None
+    old: JSON | None = None
     subresource: str = ""
     dry_run: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)

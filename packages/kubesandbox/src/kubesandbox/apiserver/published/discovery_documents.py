@@ -56,46 +56,28 @@ class Discovery:
     def _make_document(self, parts: list[str], form: Form) -> Response | None:
         """Returns the document at a path in parts, None if there is none."""
         match parts:
+            case ["api" | "apis" as root] if form is Form.DISCOVERY:
+                return self._aggregated_document(core=root == "api")
             case ["api"]:
-                return (
-                    _aggregated_response(self._group_items(core=True))
-                    if form is Form.DISCOVERY
-                    else self._core_versions()
-                )
+                addresses = [{"clientCIDR": "0.0.0.0/0", "serverAddress": self.address}]
+                document = {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": addresses}
+                return json_response(document)
             case ["apis"]:
-                return (
-                    _aggregated_response(self._group_items(core=False))
-                    if form is Form.DISCOVERY
-                    else self._group_list()
-                )
+                groups = [self._group_document(group) for group in self._kinds.groups() if group]
+                return json_response({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
             case ["api", "v1"]:
                 return self._resource_list("", "v1")
-            case ["apis", group]:
-                return (
-                    json_response({"kind": "APIGroup", "apiVersion": "v1", **self._group_document(group)})
-                    if self._has_group(group)
-                    else None
-                )
+            case ["apis", group] if group and group in self._kinds.groups():
+                return json_response({"kind": "APIGroup", "apiVersion": "v1", **self._group_document(group)})
             case ["apis", group, version]:
                 return self._resource_list(group, version)
         return None
-
-    def _has_group(self, group: str) -> bool:
-        return bool(group) and group in self._kinds.groups()
-
-    def _core_versions(self) -> Response:
-        addresses = [{"clientCIDR": "0.0.0.0/0", "serverAddress": self.address}]
-        return json_response({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": addresses})
 
     def _group_document(self, group: str) -> JSON:
         versions = [
             {"groupVersion": f"{group}/{version}", "version": version} for version in self._kinds.groups()[group]
         ]
         return {"name": group, "versions": versions, "preferredVersion": versions[0]}
-
-    def _group_list(self) -> Response:
-        groups = [self._group_document(group) for group in self._kinds.groups() if group]
-        return json_response({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 
     def _kinds_of(self, group: str, version: str) -> list[Kind]:
         kinds = [kind for kind in self._kinds if (kind.group, kind.version) == (group, version)]
@@ -111,9 +93,9 @@ class Discovery:
         head = {"kind": "APIResourceList", **({"apiVersion": "v1"} if group else {}), "groupVersion": name}
         return json_response({**head, "resources": rows})
 
-    def _group_items(self, *, core: bool) -> list[JSON]:
-        """Returns the items of the aggregated discovery: those of the core group, or of all others."""
-        items = []
+    def _aggregated_document(self, *, core: bool) -> Response:
+        """Returns the APIGroupDiscoveryList of the core group, or of all others."""
+        items: list[JSON] = []
         for group, versions in self._kinds.groups().items():
             if core is not (group == ""):
                 continue
@@ -127,18 +109,13 @@ class Discovery:
                 for version in versions
             ]
             items.append({"metadata": metadata, "versions": listed})
-        return items
+        body = {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items}
+        return Response(200, orjson.dumps(body), _AGGREGATED)
 
 
-def _aggregated_response(items: list[JSON]) -> Response:
-    """Returns the items as an APIGroupDiscoveryList."""
-    body = {
-        "kind": "APIGroupDiscoveryList",
-        "apiVersion": "apidiscovery.k8s.io/v2",
-        "metadata": {},
-        "items": items,
-    }
-    return Response(200, orjson.dumps(body), _AGGREGATED)
+def _names_of(kind: Kind) -> JSON:
+    names = {"shortNames": list(kind.short_names), "categories": list(kind.categories)}
+    return {key: value for key, value in names.items() if value}
 
 
 def _legacy_rows(kind: Kind) -> list[JSON]:
@@ -150,25 +127,15 @@ def _legacy_rows(kind: Kind) -> list[JSON]:
         "kind": kind.kind,
         "verbs": _CUSTOM_VERBS if kind.custom else sorted(kind.verbs),
     }
-    if kind.short_names:
-        row["shortNames"] = list(kind.short_names)
-    if kind.categories:
-        row["categories"] = list(kind.categories)
+    row |= _names_of(kind)
     if "create" in kind.verbs and "list" in kind.verbs:
         row["storageVersionHash"] = _storage_hash(kind)
     rows = [row]
     for sub in kind.subresources:
         extra = {"group": sub.group, "version": sub.version} if sub.version else {}
-        rows.append(
-            {
-                "name": f"{kind.plural}/{sub.name}",
-                "singularName": "",
-                "namespaced": kind.namespaced,
-                **{key: value for key, value in extra.items() if value},
-                "kind": sub.kind or kind.kind,
-                "verbs": sorted(sub.verbs),
-            }
-        )
+        head = {"name": f"{kind.plural}/{sub.name}", "singularName": "", "namespaced": kind.namespaced}
+        head |= {key: value for key, value in extra.items() if value}
+        rows.append({**head, "kind": sub.kind or kind.kind, "verbs": sorted(sub.verbs)})
     return rows
 
 
@@ -196,10 +163,7 @@ def _aggregated_row(kind: Kind) -> JSON:
         "singularResource": kind.singular_name,
         "verbs": sorted(kind.verbs),
     }
-    if kind.short_names:
-        row["shortNames"] = list(kind.short_names)
-    if kind.categories:
-        row["categories"] = list(kind.categories)
+    row |= _names_of(kind)
     if kind.subresources:
         row["subresources"] = [
             {

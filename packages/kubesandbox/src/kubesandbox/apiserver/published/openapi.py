@@ -1,26 +1,35 @@
 """OpenAPI documents of the served kinds, which kubectl reads for apply, explain and validation.
 
 In: kinds, custom ones with their definitions. Out: the v3 index, one v3 document a group-version, and one v2 document
-of all kinds, as dicts. They contain only what clients read: schemas, and paths whose operations name their kind and the
-fieldValidation parameter.
+of all kinds. They contain only what clients read: schemas, and paths whose operations name their kind and the
+fieldValidation parameter. Documents are built on request and cached until one of their kinds changes: without the
+cache, a cluster with a hundred definitions would rebuild every document for every `kubectl apply`.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from email.utils import format_datetime
 from typing import Any
 
+import orjson
+
+from kubekit.kube.clock import Clock
+from kubesandbox.apiserver.http.messages import JSON_TYPE, Request, Response
+from kubesandbox.apiserver.published.openapi_protobuf import MEDIA_TYPE, encode_openapi, is_wanted
 from kubesandbox.apiserver.schema.builtin import Definitions
 from kubesandbox.apiserver.schema.builtin_table import full_name
-from kubesandbox.apiserver.served_kinds import Kind
+from kubesandbox.apiserver.served_kinds import Kind, KindTable
 
 JSON = dict[str, Any]
 
 _V3 = "#/components/schemas/"
 _V2 = "#/definitions/"
 _INFO = {"title": "Kubernetes", "version": "v1.34.0"}
-_PRESERVE = "x-kubernetes-preserve-unknown-fields"
+_PRESERVE, _GVK = "x-kubernetes-preserve-unknown-fields", "x-kubernetes-group-version-kind"
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 # kubectl detects server-side field validation by this parameter of PATCH.
 _PARAMETERS = [
@@ -43,16 +52,6 @@ def v3_address(key: str, content: str) -> str:
     return f"/openapi/v3/{key}?hash={content}"
 
 
-def v3_index(hashes: Mapping[str, str]) -> JSON:
-    """Returns the body of `/openapi/v3`: each document's address, with the hash of its content."""
-    return {"paths": {key: {"serverRelativeURL": v3_address(key, content)} for key, content in hashes.items()}}
-
-
-def content_hash(body: bytes) -> str:
-    """Returns a hash of the document: SHA-512 in upper-case hex, like kube-openapi's."""
-    return hashlib.sha512(body).hexdigest().upper()
-
-
 def by_group(kinds: Iterable[Kind]) -> dict[str, tuple[Kind, ...]]:
     """Groups kinds by group-version, sorted by name."""
     groups: dict[str, list[Kind]] = {}
@@ -64,69 +63,58 @@ def by_group(kinds: Iterable[Kind]) -> dict[str, tuple[Kind, ...]]:
 def build_group(kinds: Iterable[Kind]) -> JSON:
     """Returns the v3 document of one group-version's kinds."""
     listed = list(kinds)
-    schemas = _with_references({name: schema for kind in listed for name, schema in _schemas_of(kind)})
-    paths = {path: item for kind in listed for path, item in _paths_of(kind)}
+    schemas = _with_references(dict(entry for kind in listed for entry in _schemas_of(kind)))
+    paths = dict(entry for kind in listed for entry in _paths_of(kind))
     return {"openapi": "3.0.0", "info": _INFO, "paths": paths, "components": {"schemas": schemas}}
 
 
 def build_v2(kinds: Iterable[Kind]) -> JSON:
     """Returns the v2 document of all kinds."""
     listed = list(kinds)
-    schemas = {name: schema for kind in listed for name, schema in _schemas_of(kind)}
+    schemas = dict(entry for kind in listed for entry in _schemas_of(kind))
     for kind in listed:
         # kubectl takes a property that such a schema does not name for an unknown field, so none is named.
         if kind.custom and schemas[schema_name(kind)].get(_PRESERVE):
-            keywords = ("type", "x-kubernetes-group-version-kind")
+            keywords = ("type", _GVK)
             schemas[schema_name(kind)] = {key: schemas[schema_name(kind)][key] for key in keywords}
-    schemas = _with_references(schemas)
-    paths = {path: item for kind in listed for path, item in _paths_of(kind)}
-    return {
-        "swagger": "2.0",
-        "info": _INFO,
-        "paths": _as_v2(paths),
-        "definitions": {name: _as_v2(schema) for name, schema in schemas.items()},
-    }
+    definitions = {name: _as_v2(schema) for name, schema in _with_references(schemas).items()}
+    paths = _as_v2(dict(entry for kind in listed for entry in _paths_of(kind)))
+    return {"swagger": "2.0", "info": _INFO, "paths": paths, "definitions": definitions}
 
 
 def _schemas_of(kind: Kind) -> Iterator[tuple[str, JSON]]:
     """Yields name and schema of a kind, of its list, and of what its subresources add."""
-    name = schema_name(kind)
-    gvk = [{"group": kind.group, "kind": kind.kind, "version": kind.version}]
-    yield name, {**_schema_of(kind), "x-kubernetes-group-version-kind": gvk}
-    list_gvk = [{"group": kind.group, "kind": kind.list_name, "version": kind.version}]
-    items = {"type": "array", "items": {"allOf": [{"$ref": _V3 + name}]}}
+    name, schema = schema_name(kind), None
+    if kind.crd is None:
+        schema = Definitions().get(full_name(kind.group, kind.version, kind.kind))
+    else:
+        version = next(version for version in kind.crd["spec"]["versions"] if version["name"] == kind.version)
+        schema = (version.get("schema") or {}).get("openAPIV3Schema")
+    if schema is None or kind.crd is not None:
+        schema = schema or {"type": "object", _PRESERVE: True}
+        properties = {**_TYPE_META, **schema.get("properties", {}), "metadata": _TYPE_META["metadata"]}
+        schema = {**schema, "properties": properties}
+    yield name, {**schema, _GVK: [{"group": kind.group, "kind": kind.kind, "version": kind.version}]}
     properties = {
         "apiVersion": {"type": "string"},
         "kind": {"type": "string"},
-        "items": items,
+        "items": {"type": "array", "items": {"allOf": [{"$ref": _V3 + name}]}},
         "metadata": {"type": "object"},
     }
-    yield (
-        f"{name}List",
-        {
-            "type": "object",
-            "description": f"{kind.list_name} is a list of {kind.kind}.",
-            "required": ["items"],
-            "properties": properties,
-            "x-kubernetes-group-version-kind": list_gvk,
-        },
-    )
+    list_schema = {
+        "type": "object",
+        "description": f"{kind.list_name} is a list of {kind.kind}.",
+        "required": ["items"],
+        "properties": properties,
+        _GVK: [{"group": kind.group, "kind": kind.list_name, "version": kind.version}],
+    }
+    yield f"{name}List", list_schema
 
 
 def schema_name(kind: Kind) -> str:
     """Returns the name of a kind's schema: a built-in one's as in Kubernetes, a custom one's from its group."""
     builtin_name = "" if kind.custom else full_name(kind.group, kind.version, kind.kind)
     return builtin_name or ".".join([*reversed((kind.group or "core").split(".")), kind.version, kind.kind])
-
-
-def _schema_of(kind: Kind) -> JSON:
-    """Returns a kind's schema for the v3 document."""
-    if kind.crd is None:
-        builtin_schema = Definitions().get(full_name(kind.group, kind.version, kind.kind))
-        return builtin_schema or _with_metadata({"type": "object", _PRESERVE: True})
-    version = next(version for version in kind.crd["spec"]["versions"] if version["name"] == kind.version)
-    custom_schema = (version.get("schema") or {}).get("openAPIV3Schema")
-    return _with_metadata(custom_schema or {"type": "object", _PRESERVE: True})
 
 
 _TYPE_META = {
@@ -140,11 +128,6 @@ _TYPE_META = {
         "allOf": [{"$ref": _V3 + _META}],
     },
 }
-
-
-def _with_metadata(schema: JSON) -> JSON:
-    properties = {**schema.get("properties", {}), "metadata": _TYPE_META["metadata"]}
-    return {**schema, "properties": {**_TYPE_META, **properties}}
 
 
 def _with_references(schemas: dict[str, JSON]) -> dict[str, JSON]:
@@ -175,31 +158,21 @@ def _paths_of(kind: Kind) -> Iterator[tuple[str, JSON]]:
     """Yields the paths of a kind with their operations."""
     space = "namespaces/{namespace}/" if kind.namespaced else ""
     collection = f"/{path_prefix(kind)}/{space}{kind.plural}"
+    content = {"application/json": {"schema": {"$ref": _V3 + schema_name(kind)}}}
+    suffix = f"{kind.group.replace('.', '').title()}{kind.version.title()}{kind.kind}"
     for path, role in ((collection, "collection"), (f"{collection}/{{name}}", "item")):
-        operations = {
-            method: _operation_of(kind, method, action)
-            for method, action in _VERBS[role].items()
-            if action in kind.verbs
-        }
+        operations = {}
+        for method, action in _VERBS[role].items():
+            if action in kind.verbs:
+                operations[method] = {
+                    "operationId": f"{action}{suffix}",
+                    **({"parameters": _PARAMETERS} if method in ("post", "put", "patch") else {}),
+                    "responses": {"200": {"description": "OK", "content": content}},
+                    "x-kubernetes-action": action,
+                    _GVK: {"group": kind.group, "kind": kind.kind, "version": kind.version},
+                }
         if operations:
             yield path, operations
-
-
-def _operation_of(kind: Kind, method: str, action: str) -> JSON:
-    """Returns the operation of an HTTP method on a kind; `action` is what its operationId begins with."""
-    parameters = {"parameters": _PARAMETERS} if method in ("post", "put", "patch") else {}
-    return {
-        "operationId": f"{action}{kind.group.replace('.', '').title()}{kind.version.title()}{kind.kind}",
-        **parameters,
-        "responses": {
-            "200": {
-                "description": "OK",
-                "content": {"application/json": {"schema": {"$ref": _V3 + schema_name(kind)}}},
-            }
-        },
-        "x-kubernetes-action": action,
-        "x-kubernetes-group-version-kind": {"group": kind.group, "kind": kind.kind, "version": kind.version},
-    }
 
 
 # Keywords that OpenAPI v2 does not have.
@@ -216,3 +189,94 @@ def _as_v2(value: Any) -> Any:
     if isinstance(all_of, list) and len(all_of) == 1 and "$ref" in all_of[0]:
         value = {**{key: item for key, item in value.items() if key != "allOf"}, **all_of[0]}
     return {key: _as_v2(item) for key, item in value.items() if key not in _NOT_IN_V2 or isinstance(item, str)}
+
+
+# -- The documents as they are served ----------------------------------------------------------------------------------
+
+
+# A document requested by its hash is immutable, so that clients may cache it for long.
+_KEEP = timedelta(days=365)
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A document as it is sent."""
+
+    body: bytes
+    type: str = JSON_TYPE
+    hash: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        # SHA-512 in upper-case hex, like kube-openapi's.
+        object.__setattr__(self, "hash", hashlib.sha512(self.body).hexdigest().upper())
+
+    @property
+    def etag(self) -> str:
+        """The hash in the form of an ETag header."""
+        return f'"{self.hash}"'
+
+    def answer(self, request: Request, *headers: tuple[str, str]) -> Response:
+        """Returns the document, or 304 for a client that has it."""
+        headers = (("Etag", self.etag), ("Vary", "Accept"), *headers)
+        if self.etag in request.header("if-none-match"):
+            return Response(304, headers=headers)
+        return Response(body=self.body, content_type=self.type, headers=headers)
+
+
+class OpenApiDocuments:
+    """The documents at `/openapi/v2` and `/openapi/v3`."""
+
+    def __init__(self, kinds: KindTable, clock: Clock) -> None:
+        self._kinds = kinds
+        self._clock = clock
+        # Group-version -> the kinds that a document was made of, and the document.
+        self._groups: dict[str, tuple[tuple[Kind, ...], Document]] = {}
+        self._whole: dict[str, tuple[int, Document]] = {}
+
+    def serve(self, request: Request) -> Response | None:
+        """Returns the response for an OpenAPI path (404 for an unknown group-version), or None for any other path.
+
+        A request with an outdated hash is redirected to the present document (like kube-openapi's handler3).
+        """
+        path, key = request.path, request.path.removeprefix("/openapi/v3/")
+        if path in ("/openapi/v2", "/openapi/v3"):
+            form = MEDIA_TYPE if path == "/openapi/v2" and is_wanted(request.header("accept")) else path
+            return self._whole_document(form).answer(request)
+        if key == path:
+            return None
+        kinds, requested_hash = by_group(self._kinds).get(key), request.query.get("hash", "")
+        if not kinds:
+            return Response(404)
+        document = self._group_document(key, kinds)
+        if not requested_hash:
+            return document.answer(request)
+        if requested_hash != document.hash:
+            headers = (("Location", v3_address(key, document.hash)), ("Etag", document.etag))
+            return Response(301, headers=headers)
+        until = format_datetime(self._clock.now() + _KEEP, usegmt=True)
+        return document.answer(request, ("Cache-Control", "public, immutable"), ("Expires", until))
+
+    def _whole_document(self, form: str) -> Document:
+        """Returns the v2 document (as JSON or protobuf) or the v3 index, encoded once for each set of kinds."""
+        generation = self._kinds.generation
+        cached = self._whole.get(form)
+        if cached is not None and cached[0] == generation:
+            return cached[1]
+        if form == MEDIA_TYPE:
+            document = Document(encode_openapi(build_v2(self._kinds)), MEDIA_TYPE)
+        elif form == "/openapi/v2":
+            document = Document(orjson.dumps(build_v2(self._kinds)))
+        else:
+            groups = by_group(self._kinds)
+            self._groups = {key: entry for key, entry in self._groups.items() if key in groups}
+            hashes = {key: self._group_document(key, kinds).hash for key, kinds in groups.items()}
+            paths = {key: {"serverRelativeURL": v3_address(key, content)} for key, content in hashes.items()}
+            document = Document(orjson.dumps({"paths": paths}))
+        self._whole[form] = (generation, document)
+        return document
+
+    def _group_document(self, key: str, kinds: tuple[Kind, ...]) -> Document:
+        cached = self._groups.get(key)
+        if cached is None or cached[0] != kinds:
+            cached = self._groups[key] = (kinds, Document(orjson.dumps(build_group(kinds))))
+        return cached[1]

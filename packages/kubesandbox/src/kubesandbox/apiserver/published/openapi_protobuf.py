@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import yaml
@@ -23,16 +23,13 @@ _VARINT, _FIXED64, _BYTES = 0, 1, 2
 
 def encode_openapi(document: JSON) -> bytes:
     """Encodes the document."""
-    return b"".join(
-        (
-            _text_field(1, document["swagger"]),
-            _bytes_field(2, _text_field(1, document["info"]["title"]) + _text_field(2, document["info"]["version"])),
-            _bytes_field(
-                8, b"".join(_named_field(2, path, _path_item(item)) for path, item in document["paths"].items())
-            ),
-            _bytes_field(9, _encode_schemas(document["definitions"])),
-        )
-    )
+    info, paths = document["info"], b""
+    for path, item in document["paths"].items():
+        operations = (_bytes_field(_METHODS[method], _encode_operation(each)) for method, each in item.items())
+        paths += _named_field(2, path, b"".join(operations))
+    head = _text_field(1, document["swagger"])
+    head += _bytes_field(2, _text_field(1, info["title"]) + _text_field(2, info["version"]))
+    return head + _bytes_field(8, paths) + _bytes_field(9, _encode_schemas(document["definitions"]))
 
 
 def is_wanted(accept: str) -> bool:
@@ -60,8 +57,8 @@ def _text_field(number: int, value: str) -> bytes:
     return _bytes_field(number, value.encode())
 
 
-def _text_fields(number: int, values: list[str]) -> bytes:
-    return b"".join(_text_field(number, value) for value in values)
+def _repeated(write: Callable[[int, Any], bytes]) -> Callable[[int, Iterable[Any]], bytes]:
+    return lambda number, values: b"".join(write(number, value) for value in values)
 
 
 def _int_field(number: int, value: int) -> bytes:
@@ -78,10 +75,6 @@ def _any_field(number: int, value: Any) -> bytes:
     return _bytes_field(number, _text_field(2, yaml.safe_dump(value) if plain else json.dumps(value)))
 
 
-def _any_fields(number: int, values: list[Any]) -> bytes:
-    return b"".join(_any_field(number, value) for value in values)
-
-
 def _named_field(number: int, name: str, value: bytes) -> bytes:
     return _bytes_field(number, _text_field(1, name) + _bytes_field(2, value))
 
@@ -95,46 +88,23 @@ def _extension_fields(number: int, value: JSON) -> bytes:
     )
 
 
-# -- paths -------------------------------------------------------------------------------------------------------------
+# -- paths and schemas -------------------------------------------------------------------------------------------------
 
 _METHODS = {"get": 2, "put": 3, "post": 4, "delete": 5, "patch": 8}
 
 
-def _path_item(item: JSON) -> bytes:
-    return b"".join(_bytes_field(_METHODS[method], _encode_operation(operation)) for method, operation in item.items())
-
-
 def _encode_operation(operation: JSON) -> bytes:
     """Encodes an operation with its parameters and responses."""
+    result = _text_field(5, operation["operationId"])
+    for parameter in operation.get("parameters", ()):
+        # A query parameter: a NonBodyParameter, within a Parameter, within a ParametersItem.
+        query = _text_field(2, parameter["in"]) + _text_field(4, parameter["name"]) + _text_field(6, "string")
+        result += _bytes_field(8, _bytes_field(1, _bytes_field(2, _bytes_field(3, query + _int_field(20, True)))))
     answers = (
         _named_field(1, code, _bytes_field(1, _text_field(1, answer["description"])))
         for code, answer in operation["responses"].items()
     )
-    parameters = (
-        _bytes_field(8, _bytes_field(1, _bytes_field(2, _bytes_field(3, _encode_query(parameter)))))
-        for parameter in operation.get("parameters", ())
-    )
-    return b"".join(
-        (
-            _text_field(5, operation["operationId"]),
-            *parameters,
-            _bytes_field(9, b"".join(answers)),
-            _extension_fields(13, operation),
-        )
-    )
-
-
-def _encode_query(parameter: JSON) -> bytes:
-    """Returns a query parameter as a NonBodyParameter of openapi.v2."""
-    return (
-        _text_field(2, parameter["in"])
-        + _text_field(4, parameter["name"])
-        + _text_field(6, "string")
-        + _int_field(20, True)
-    )
-
-
-# -- schemas -----------------------------------------------------------------------------------------------------------
+    return result + _bytes_field(9, b"".join(answers)) + _extension_fields(13, operation)
 
 
 def _encode_schemas(schemas: JSON) -> bytes:
@@ -142,39 +112,21 @@ def _encode_schemas(schemas: JSON) -> bytes:
 
 
 def _encode_schema(schema: JSON) -> bytes:
-    return b"".join(_encode_members(schema)) + _extension_fields(31, schema)
+    members = ((_FIELDS[name], value) for name, value in schema.items() if name in _FIELDS and value is not None)
+    return b"".join(write(number, value) for (number, write), value in members) + _extension_fields(31, schema)
 
 
-def _encode_members(schema: JSON) -> Iterator[bytes]:
-    for name, value in schema.items():
-        if (field := _FIELDS.get(name)) is not None and value is not None:
-            number, write = field
-            yield write(number, value)
+def _schema_field(number: int, schema: JSON) -> bytes:
+    return _bytes_field(number, _encode_schema(schema))
 
 
-def _type_field(number: int, value: str | list[str]) -> bytes:
-    return _bytes_field(number, _text_fields(1, [value] if isinstance(value, str) else value))
-
-
-def _items_field(number: int, value: JSON | list[JSON]) -> bytes:
-    return _bytes_field(
-        number,
-        b"".join(_bytes_field(1, _encode_schema(schema)) for schema in (value if isinstance(value, list) else [value])),
-    )
+def _list_field(number: int, value: Any, write: Callable[[int, Any], bytes]) -> bytes:
+    """Returns a message with one repeated field, from a list or its only item."""
+    return _bytes_field(number, _repeated(write)(1, value if isinstance(value, list) else [value]))
 
 
 def _additional_field(number: int, value: JSON | bool) -> bytes:
-    return _bytes_field(
-        number, _int_field(2, value) if isinstance(value, bool) else _bytes_field(1, _encode_schema(value))
-    )
-
-
-def _all_of(number: int, value: list[JSON]) -> bytes:
-    return b"".join(_bytes_field(number, _encode_schema(member_schema)) for member_schema in value)
-
-
-def _properties_field(number: int, value: JSON) -> bytes:
-    return _bytes_field(number, _encode_schemas(value))
+    return _bytes_field(number, _int_field(2, value) if isinstance(value, bool) else _schema_field(1, value))
 
 
 _FIELDS: dict[str, tuple[int, Callable[[int, Any], bytes]]] = {
@@ -196,12 +148,12 @@ _FIELDS: dict[str, tuple[int, Callable[[int, Any], bytes]]] = {
     "uniqueItems": (16, _int_field),
     "maxProperties": (17, _int_field),
     "minProperties": (18, _int_field),
-    "required": (19, _text_fields),
-    "enum": (20, _any_fields),
+    "required": (19, _repeated(_text_field)),
+    "enum": (20, _repeated(_any_field)),
     "additionalProperties": (21, _additional_field),
-    "type": (22, _type_field),
-    "items": (23, _items_field),
-    "allOf": (24, _all_of),
-    "properties": (25, _properties_field),
+    "type": (22, lambda number, value: _list_field(number, value, _text_field)),
+    "items": (23, lambda number, value: _list_field(number, value, _schema_field)),
+    "allOf": (24, _repeated(_schema_field)),
+    "properties": (25, lambda number, value: _bytes_field(number, _encode_schemas(value))),
     "example": (30, _any_field),
 }

@@ -19,14 +19,7 @@ MISSING: Any = object()
 
 Errors = Iterator[FieldError]
 
-_TYPE_NAMES = {
-    type(None): "null",
-    bool: "boolean",
-    int: "integer",
-    float: "number",
-    str: "string",
-    list: "array",
-}
+_TYPE_NAMES = {type(None): "null", bool: "boolean", int: "integer", float: "number", str: "string", list: "array"}
 
 
 def validate_value(node: SchemaNode, value: Any, old: Any = MISSING) -> list[FieldError]:

@@ -52,7 +52,8 @@ def _write_of_change(
     if operation is None or kind is None or is_exempt(kind):
         return None
     obj = after if operation != "DELETE" else None
-    return Write(operation, kind, change.identity.namespace, change.identity.name, User(""), obj, before)
+    namespace, name = change.identity.namespace, change.identity.name
+    return Write(operation=operation, kind=kind, namespace=namespace, name=name, user=User(""), obj=obj, old=before)
 
 
 def _is_called_for(webhook: JSON, write: Write, labels: dict[str, dict[str, str]]) -> bool:
