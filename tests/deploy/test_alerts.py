@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from runup.release.decide.template import Values, render
+from runup.release.decide.payload import Values, render
 
 HERE = Path(__file__).parent
 ALERTS = sorted((HERE.parents[1] / "deploy").glob("*/*alerts.yaml"))

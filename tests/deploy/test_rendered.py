@@ -36,6 +36,6 @@ def test_what_we_ship_is_rendered(path: Path) -> None:
 def test_prometheus_gets_its_braces() -> None:
     """Upstream's way of writing them: text in text."""
     rules = next(path for path in FILES if path.name.endswith("02_alerts.yaml"))
-    from runup.release.decide.template import Values, render
+    from runup.release.decide.payload import Values, render
 
     assert "{{ $labels.reason }}" in render(rules.read_text(), Values(IMAGE))

@@ -29,7 +29,7 @@ from kubekit.oci.openpgp import Keyring
 from kubekit.oci.signatures import SigningKey, Verification, generate_key
 from kubesandbox.pytest_plugin import KubeApiFactory
 from runup.release.control.image_build import build_release
-from runup.release.control.signature_stores import read_config_maps
+from runup.release.control.signatures import read_config_maps
 
 pytestmark = [pytest.mark.slow, pytest.mark.kubectl, pytest.mark.xdist_group("install pages")]
 VERSION = "1.2.3"

@@ -38,8 +38,8 @@ from runup.preflight.decide.outcome import BadReportSeen
 from runup.process import http_fetch, monitoring
 from runup.process.ca_file import MAX_BYTES, Authorities
 from runup.process.monitoring import Monitoring
-from runup.release.control import signature_stores
-from runup.release.control.signature_stores import bytes_of, fetch_signature, reason_of
+from runup.release.control import signatures as signature_stores
+from runup.release.control.signatures import bytes_of, fetch_signature, reason_of
 from runup.report.report import MAX_BYTES as MAX_REPORT
 from runup.updatestatus.control import alert_queries
 

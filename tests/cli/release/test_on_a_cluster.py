@@ -28,7 +28,7 @@ from runup.cli.release import live_values
 from runup.cli.release.shared import access
 from runup.process import tls_profile as tls
 from runup.release.control import release_location
-from runup.release.control.cluster_release_image import release_image_of
+from runup.release.control.live_cluster import release_image_of
 
 # One server for all of them, and not one for each worker.
 pytestmark = pytest.mark.xdist_group("release-on-a-cluster")

@@ -14,7 +14,8 @@ from kubekit.oci.reference import Reference
 from runup.cli.release import read_releases
 from runup.cli.release.shared import items
 from runup.cli.render.screen import Screen
-from runup.release.control import extracting, release_location
+from runup.release.control import release_location
+from runup.release.control import release_location as extracting
 from runup.release.decide.inclusion import Filters
 from runup.release.decide.listing import Row
 

@@ -9,14 +9,12 @@ import pytest
 from runup.cli.release import comparison_text
 from runup.cli.release.dry_run import Effect
 from runup.cli.render.screen import Screen
-from runup.release.decide.difference import Difference, ManifestChange, NameChange
+from runup.release.decide.difference import AccessChange, Difference, ManifestChange, NameChange
 from runup.release.decide.inclusion import Filters
-from runup.release.decide.inclusion_input import DescribedCluster
-from runup.release.decide.inclusion_reasons import Explained, Ruling
+from runup.release.decide.inclusion_reasons import DescribedCluster, Explained, Ruling
 from runup.release.decide.manifest import Identity, Manifest
 from runup.release.decide.object_diff import ABSENT, Change
 from runup.release.decide.payload import Payload
-from runup.release.decide.rbac_diff import AccessChange
 from runup.release.decide.release_metadata import ImageReferences, ReleaseMetadata
 
 

@@ -27,9 +27,10 @@ from runup.checks.catalogue.own_rights import own_rights
 from runup.checks.decide import rights
 from runup.clusterversion.control.release_verification import RIGHTS_AGAIN, WITHIN_S, ReleaseChecks, text_of
 from runup.preflight.decide.deployment_steps import Trust
-from runup.release.control import release_images, signature_stores
+from runup.release.control import release_images
+from runup.release.control import signatures as signature_stores
 from runup.release.control.release_images import ReleaseImages, ReleaseUnreadable
-from runup.release.control.stored_signatures import MOST_BYTES, merge_signatures, store_signatures
+from runup.release.control.signatures import MOST_BYTES, merge_signatures, store_signatures
 from runup.release.decide.payload import METADATA_FILE
 
 VERSION = json.dumps({"kind": "cincinnati-metadata-v0", "version": "5.2.0"}).encode()

@@ -116,7 +116,7 @@ async def test_a_store_that_hangs_costs_one_wait(
     api: ScriptedApi, store: ScriptedApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is not waited for once a number; the next store has the signature."""
-    monkeypatch.setattr("runup.release.control.signature_stores.TIMEOUT_S", 0.2)
+    monkeypatch.setattr("runup.release.control.signatures.TIMEOUT_S", 0.2)
     store.answers(silence)
     assert (await checked(api, [store.url, folder(tmp_path / "store", GOOD)])).trust is Trust.VERIFIED
     assert len(store.requests) == 1

@@ -26,7 +26,7 @@ from runup.clusterversion.control.release_verification import ReleaseChecks
 from runup.clusterversion.decide.observed import ReleaseCheck
 from runup.preflight.decide.deployment_steps import Trust
 from runup.release.control.release_images import ReleaseImages
-from runup.release.control.stored_signatures import MOST_BYTES, MOST_DIGESTS, merge_signatures
+from runup.release.control.signatures import MOST_BYTES, MOST_DIGESTS, merge_signatures
 
 KEY = generate_key()
 DIGEST = "sha256:" + "a" * 64

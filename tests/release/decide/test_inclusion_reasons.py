@@ -10,8 +10,7 @@ import pytest
 from tests.factories import cluster_version, feature_gate
 
 from runup.api.config_v1 import ComponentOverride
-from runup.release.decide.inclusion_input import ClusterFacts, describe
-from runup.release.decide.inclusion_reasons import Explained, explain_manifest, manifests_named
+from runup.release.decide.inclusion_reasons import ClusterFacts, Explained, describe, explain_manifest, manifests_named
 from runup.release.decide.manifest import Manifest, parse_manifests
 
 P = "include.release.openshift.io/self-managed-high-availability"

@@ -12,8 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runup.release.decide.manifest import FileName, Identity, file_name, parse_manifests
-from runup.release.decide.payload import Payload, PayloadError, load_payload, version_hash
-from runup.release.decide.template import TemplateError, Values, render
+from runup.release.decide.payload import (
+    Payload,
+    PayloadError,
+    TemplateError,
+    Values,
+    load_payload,
+    render,
+    version_hash,
+)
 
 IMAGE = "registry.example/release@sha256:" + "1" * 64
 TOOL = "registry.example/tool@sha256:" + "2" * 64

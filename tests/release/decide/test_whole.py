@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from runup.release.decide.likely_mistakes import check, likely_mistakes, missing_parts
+from runup.release.decide.listing import check, likely_mistakes, missing_parts
 from runup.release.decide.payload import PayloadError, load_payload
 
 OK = "0000_50_a_0.yaml"

@@ -66,9 +66,8 @@ def _compare_with_cluster(
     from runup.cli.release import comparison_text, dry_run, live_values
     from runup.cli.render.text import machine
     from runup.release.control import live_cluster as live
-    from runup.release.control.cluster_release_image import release_image_of
-    from runup.release.decide.inclusion_input import describe
-    from runup.release.decide.inclusion_reasons import explain_manifest
+    from runup.release.control.live_cluster import release_image_of
+    from runup.release.decide.inclusion_reasons import describe, explain_manifest
     from runup.release.decide.payload import PayloadError
 
     registry_access = access(**registry)

@@ -9,8 +9,7 @@ from kubekit.lang.text import one_line
 from runup.cli.render.screen import PIPE, Screen
 from runup.cli.render.table import Column, Row, Table, draw_table
 from runup.release.decide.difference import Difference, ManifestChange, NameChange
-from runup.release.decide.inclusion_input import DescribedCluster
-from runup.release.decide.inclusion_reasons import Explained
+from runup.release.decide.inclusion_reasons import DescribedCluster, Explained
 from runup.release.decide.listing import filters_data as filters_data
 from runup.release.decide.object_diff import ABSENT, Change, value_text
 from runup.release.decide.payload import Payload

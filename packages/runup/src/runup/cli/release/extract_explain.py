@@ -33,7 +33,7 @@ def extract(image: str, target: str, file_path: str, **registry: Any) -> int:
         raise click.UsageError("give --to DIR for all files, or --file PATH for one")
 
     def run() -> int:
-        from runup.release.control import extracting
+        from runup.release.control import release_location as extracting
 
         files, digest = extracting.files(image, access(**registry))
         if file_path:
@@ -77,10 +77,9 @@ def explain(
         from runup.cli.release import comparison_text
         from runup.cli.render.text import machine
         from runup.release.control import live_cluster
-        from runup.release.control.cluster_release_image import release_image_of
-        from runup.release.decide.inclusion_input import describe
+        from runup.release.control.live_cluster import release_image_of
+        from runup.release.decide.inclusion_reasons import describe, manifests_named
         from runup.release.decide.inclusion_reasons import explain_manifest as explained
-        from runup.release.decide.inclusion_reasons import manifests_named
 
         with connection_of(ctx).client() as client:
             facts = live_cluster.read(client)

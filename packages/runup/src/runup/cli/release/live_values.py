@@ -17,7 +17,7 @@ from kubekit.kube.client_sync import SyncClient
 from runup.applying.decide.rendering import INJECT_PROXY, INJECT_TLS, ClusterValues, Proxy
 from runup.process import clusterversion_client as clusters
 from runup.process import tls_profile
-from runup.release.decide.inclusion_input import OPERATOR
+from runup.release.decide.inclusion_reasons import OPERATOR
 from runup.release.decide.manifest import Manifest
 
 _PORT = "443"

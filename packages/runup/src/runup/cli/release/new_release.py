@@ -41,7 +41,7 @@ from runup.release.control.image_build import (
     BuiltImage,
     build_release,
 )
-from runup.release.decide.likely_mistakes import likely_mistakes
+from runup.release.decide.listing import likely_mistakes
 from runup.release.decide.payload import CHECKS, FOLDERS, load_payload
 from runup.report import documentation
 

@@ -12,8 +12,7 @@ from runup.cli.render.screen import PIPE, Screen, join_parts
 from runup.cli.render.table import draw_table, wrap_text
 from runup.cli.render.text import machine
 from runup.release.decide.inclusion import Filters
-from runup.release.decide.likely_mistakes import likely_mistakes
-from runup.release.decide.listing import Row, filters_data, notes, rows
+from runup.release.decide.listing import Row, filters_data, likely_mistakes, notes, rows
 from runup.release.decide.payload import Payload
 
 

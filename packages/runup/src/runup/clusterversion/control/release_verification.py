@@ -24,8 +24,7 @@ from runup.checks.decide import rights
 from runup.clusterversion.decide.observed import ReleaseCheck
 from runup.preflight.decide.deployment_steps import Trust
 from runup.release.control.release_images import ReleaseImages, ReleaseUnreadable
-from runup.release.control.signature_stores import read_config_maps, read_store
-from runup.release.control.stored_signatures import store_signatures
+from runup.release.control.signatures import read_config_maps, read_store, store_signatures
 from runup.release.decide.release_metadata import MetadataError, parse_image_references
 
 log = structlog.get_logger("releases")

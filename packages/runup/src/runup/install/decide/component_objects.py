@@ -13,7 +13,7 @@ from kubekit.lang import yaml as kyaml
 from runup.install.decide import least_privilege, monitoring_objects, plain_kubernetes, serving_certificates
 from runup.install.decide.component import OPERATOR, PLACEHOLDER, Component, Options, Platform
 from runup.install.decide.objects import Objects, map_texts
-from runup.release.decide.template import Values, render
+from runup.release.decide.payload import Values, render
 
 JSON = dict[str, Any]
 PROFILES = {Platform.OPENSHIFT: "self-managed-high-availability", Platform.KUBERNETES: "kubernetes"}

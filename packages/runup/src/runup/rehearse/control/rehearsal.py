@@ -66,7 +66,7 @@ from runup.rehearse.decide.rehearsal_outcome import (
     StoredObject,
 )
 from runup.release.decide.inclusion import Filters
-from runup.release.decide.inclusion_input import OPERATOR, environment_of, profile_in
+from runup.release.decide.inclusion_reasons import OPERATOR, environment_of, profile_in
 from runup.release.decide.manifest import Identity, Manifest
 from runup.release.decide.payload import Payload, included_in
 

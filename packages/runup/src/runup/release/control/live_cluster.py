@@ -11,12 +11,14 @@ from typing import TypeVar
 from kubekit.api import codec
 from kubekit.api.scheme import resource_of
 from kubekit.api.workloads_v1 import Deployment
+from kubekit.error_types import InputError
 from kubekit.kube import calls
 from kubekit.kube.api_errors import ApiError, NotFound, message_of
 from kubekit.kube.client_sync import SyncClient
 from runup.api.cluster_settings_v1 import FeatureGate
+from runup.api.config_v1 import ClusterVersion
 from runup.process import clusterversion_client as clusters
-from runup.release.decide.inclusion_input import OPERATOR, ClusterFacts, environment_of, profile_in
+from runup.release.decide.inclusion_reasons import OPERATOR, ClusterFacts, environment_of, profile_in
 
 T = TypeVar("T")
 
@@ -50,3 +52,11 @@ def _try(name: str, question: Callable[[], T], errors: dict[str, str]) -> T | No
     except (ApiError, codec.DecodeError) as error:
         errors[name] = message_of(error)
         return None
+
+
+def release_image_of(version: ClusterVersion) -> str:
+    """Returns the image of the release that the cluster runs or updates to; raises InputError if there is none."""
+    image = version.status.desired.image
+    if not image:
+        raise InputError("ClusterVersion names no image under status.desired; say which release with --release IMAGE")
+    return image

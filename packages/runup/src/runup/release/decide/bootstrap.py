@@ -17,9 +17,16 @@ from runup.api.cluster_settings_v1 import FeatureGate
 from runup.api.config_v1 import ComponentOverride
 from runup.release.decide.inclusion import DEFAULT_PROFILE, Filters, Included, include
 from runup.release.decide.manifest import Manifest, parse_manifests
-from runup.release.decide.payload import IMAGE_REFERENCES_FILE, MANIFESTS, METADATA_FILE, RELEASE_MANIFESTS
+from runup.release.decide.payload import (
+    IMAGE_REFERENCES_FILE,
+    MANIFESTS,
+    METADATA_FILE,
+    RELEASE_MANIFESTS,
+    TemplateError,
+    Values,
+    render,
+)
 from runup.release.decide.release_metadata import MetadataError, parse_image_references, parse_release_metadata
-from runup.release.decide.template import TemplateError, Values, render
 
 BOOTSTRAP = "bootstrap"
 FOLDERS = (MANIFESTS, RELEASE_MANIFESTS, BOOTSTRAP)

@@ -1,12 +1,13 @@
-"""Lists the manifests and checks of a release that a described cluster would get, and problems of the description.
+"""Lists the manifests and checks of a release that a described cluster would get, and likely mistakes in the release.
 
-No cluster is read: feature set, gates, profile, capabilities, major version and overrides are given. What is skipped or
-cannot be read is listed beside the rest, and hides none of it.
+No cluster is read: feature set, gates, profile, capabilities, major version and overrides are given. Files that are
+skipped or cannot be read are listed with the others. An operator updates only to a release that has all four parts
+(docs/upstream-behaviour.md 1.1).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ from kubekit.error_types import Terminal
 from kubekit.lang import yaml as kyaml
 from runup.api.config_v1 import ComponentOverride
 from runup.release.decide.capabilities import KNOWN, Capabilities
+from runup.release.decide.difference import variant
 from runup.release.decide.inclusion import (
     DEFAULT_FEATURE_SET,
     DEFAULT_PROFILE,
@@ -25,7 +27,15 @@ from runup.release.decide.inclusion import (
     gates_of,
     include,
 )
-from runup.release.decide.payload import Payload
+from runup.release.decide.manifest import Manifest, file_name
+from runup.release.decide.payload import (
+    IMAGE_REFERENCES_FILE,
+    MANIFESTS,
+    METADATA_FILE,
+    RELEASE_MANIFESTS,
+    Payload,
+    PayloadError,
+)
 
 BAD_CLUSTER = "BadCluster"
 
@@ -168,3 +178,47 @@ def filters_of(
 
 def _unknown_error(subject: str, odd: Collection[str], known_names: Collection[str]) -> Terminal:
     return Terminal(f"unknown {subject} {', '.join(odd)}; known are {', '.join(known_names)}", reason=BAD_CLUSTER)
+
+
+_WHOSE = {MANIFESTS: "the operator's own manifests", RELEASE_MANIFESTS: "everybody else's manifests"}
+
+
+def missing_parts(paths: Iterable[str]) -> tuple[str, ...]:
+    """Returns the parts of a release that the files `paths` lack, in words that name them."""
+    known_paths = set(paths)
+    folders = {path.partition("/")[0] for path in known_paths if "/" in path}
+    lacking = [
+        f"{folder}/ is missing: {contents} are there" for folder, contents in _WHOSE.items() if folder not in folders
+    ]
+    return (
+        *lacking,
+        *(f"{path} is missing" for path in (METADATA_FILE, IMAGE_REFERENCES_FILE) if path not in known_paths),
+    )
+
+
+def check(paths: Iterable[str], source: str) -> None:
+    """Raises PayloadError if `paths` are not a complete release; `source` is the image or folder."""
+    if lacking := missing_parts(paths):
+        raise PayloadError(f"{source} is not a release image: {'; '.join(lacking)}", lacking)
+
+
+def likely_mistakes(payload: Payload) -> tuple[str, ...]:
+    """Returns likely mistakes for the author, each naming the file, or the missing folder."""
+    files = {METADATA_FILE, IMAGE_REFERENCES_FILE}
+    files |= {manifest.file for manifest in payload.manifests} | {skipped.file for skipped in payload.skipped}
+    return (*missing_parts(files), *_mistakes_in_manifests(payload.manifests))
+
+
+def _mistakes_in_manifests(manifests: tuple[Manifest, ...]) -> Iterator[str]:
+    """Yields what is unusual about manifests: file names without an order, no annotations, objects twice."""
+    unparsable = sorted({m.file for m in manifests if file_name(m.file) is None})
+    for file in unparsable:
+        yield f"{file}: its name is not 0000_NN_COMPONENT_..., so it is applied with its neighbours, in no component"
+    first_of_object: dict[tuple[str, str], Manifest] = {}
+    for manifest in manifests:
+        if manifest.annotations is None:
+            yield f"{manifest.file}: {manifest.identity} has no annotations, so no cluster gets it"
+            continue
+        first = first_of_object.setdefault((str(manifest.identity), variant(manifest)), manifest)
+        if first is not manifest:
+            yield f"{manifest.file}: {manifest.identity} is in {first.file} for the same clusters; the later one wins"

@@ -10,7 +10,7 @@ from kubekit.error_types import Terminal
 from kubekit.lang.text import cut
 from runup.api.config_v1 import Release
 from runup.applying.control.payloads import NotLoaded
-from runup.release.decide import likely_mistakes
+from runup.release.decide import listing as likely_mistakes
 from runup.release.decide.payload import Payload, load_payload
 
 log = structlog.get_logger("payload")

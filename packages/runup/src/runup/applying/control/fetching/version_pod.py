@@ -26,7 +26,7 @@ from runup.applying.control.fetching.payload_parsing import payload_of
 from runup.applying.control.payloads import NotLoaded
 from runup.applying.decide import retrieval_pod
 from runup.process.threads import in_thread
-from runup.release.decide import likely_mistakes
+from runup.release.decide import listing as likely_mistakes
 from runup.release.decide.inclusion import DEFAULT_PROFILE
 from runup.release.decide.payload import MANIFESTS, RELEASE_MANIFESTS, Payload
 

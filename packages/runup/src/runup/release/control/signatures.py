@@ -1,25 +1,31 @@
-"""Reads signatures from one store at a time: ConfigMaps, a folder, a web server with its own CAs.
+"""Reads signatures from their stores (ConfigMaps, a folder, a web server), and stores verified ones in the cluster.
 
 A store that does not answer is queried once, not for each number: nine timeouts give no result, and the next store may
 have the signature. A store whose `ca` cannot be used is not queried at all: no other CAs must be trusted in its place.
+
+Verified signatures are stored because stores may be unreachable the next time: ConfigMap
+`openshift-config-managed/signatures-managed`, keys `<algorithm>-<hash>-<number>` (docs/upstream-behaviour.md 8.2).
+Signatures that an earlier operator stored stay, up to 64 digests; they are verified again like any other.
 """
 
 from __future__ import annotations
 
 import base64
 import ssl
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import aiohttp
+import structlog
 
 from kubekit.api.codec import DecodeError
 from kubekit.api.core_v1 import ConfigMap
+from kubekit.api.scheme import resource_of
 from kubekit.kube import calls
-from kubekit.kube.api_errors import KubeError
+from kubekit.kube.api_errors import KubeError, NotFound
 from kubekit.kube.client import Client
-from kubekit.oci.signatures import MAX_SIGNATURE_BYTES, MAX_SIGNATURES, Verification
+from kubekit.oci.signatures import MAX_SIGNATURE_BYTES, MAX_SIGNATURES, Verification, Verified
 from runup.api.config_v1 import SignatureStore
 from runup.process import http_fetch
 from runup.process.threads import in_thread
@@ -118,3 +124,58 @@ def _read_signature(path: Path) -> bytes | None:
             return file.read(MAX_SIGNATURE_BYTES + 1)
     except FileNotFoundError:
         return None
+
+
+log = structlog.get_logger("releases")
+NAME = "signatures-managed"
+MOST_DIGESTS = 64
+# A ConfigMap holds 1 MiB, as base64.
+MOST_BYTES = 512 * 1024
+MANAGER = "cluster-version-operator-signatures"
+
+
+def merge_signatures(
+    kept_signatures: Mapping[str, bytes], digest: str, signatures: Iterable[bytes]
+) -> dict[str, bytes]:
+    """Returns `kept_signatures` plus the signatures of `digest`; beyond the limits the first others are dropped."""
+    prefix = digest.replace(":", "-")
+    new = {f"{prefix}-{number}": signature for number, signature in enumerate(signatures)}
+    groups: dict[str, dict[str, bytes]] = {}
+    for key, value in kept_signatures.items():
+        groups.setdefault(key.rpartition("-")[0], {})[key] = value
+    groups.pop(prefix, None)
+    size = _size(new)
+    chosen_signatures: list[dict[str, bytes]] = []
+    for group in reversed(list(groups.values())):
+        size += _size(group)
+        if len(chosen_signatures) + 1 == MOST_DIGESTS or size > MOST_BYTES:
+            break
+        chosen_signatures.append(group)
+    return {key: value for group in (*reversed(chosen_signatures), new) for key, value in group.items()}
+
+
+async def store_signatures(client: Client, verified: Verified) -> None:
+    """Stores the verified signatures. A failure is only logged: the result of the verification stands."""
+    try:
+        stored_signatures = await _kept_signatures(client)
+        signatures = merge_signatures(stored_signatures, verified.digest, verified.signatures)
+        if signatures == stored_signatures:
+            return
+        data = {key: base64.b64encode(value).decode() for key, value in signatures.items()}
+        obj = {"metadata": {"name": NAME, "namespace": NAMESPACE, "labels": {LABEL: ""}}, "binaryData": data}
+        await client.send(calls.apply(resource_of(ConfigMap), obj, field_manager=MANAGER, force=True))
+    except (KubeError, DecodeError) as error:
+        log.warning("the signatures of a release are not kept", digest=verified.digest, why=str(error))
+
+
+async def _kept_signatures(client: Client) -> dict[str, bytes]:
+    """Returns the signatures that the ConfigMap keeps, by key; none if there is no ConfigMap. Raises KubeError."""
+    try:
+        config_map = await client.send(calls.get(ConfigMap, NAME, NAMESPACE))
+    except NotFound:
+        return {}
+    return {key: bytes_of(value) for key, value in config_map.binary_data.items()}
+
+
+def _size(group: Mapping[str, bytes]) -> int:
+    return sum(len(key) + len(value) for key, value in group.items())
