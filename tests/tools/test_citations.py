@@ -63,7 +63,7 @@ def faults(folder: Path, name: str, text: str) -> list[str]:
         pytest.param("packages/runup/src/runup/release/decide/listing.py", id="a path from the root"),
         pytest.param("release/decide/listing.py", id="a path as prose has it"),
         pytest.param("`release/decide`", id="a room"),
-        pytest.param("release/decide/likely_mistakes", id="a module of a room"),
+        pytest.param("release/decide/listing", id="a module of a room"),
         pytest.param("docs/decisions/<number>, src/{name}.py, src/*.py", id="a form with gaps"),
         pytest.param("python -m bench, python -m json", id="modules that start"),
         pytest.param("runup.release.decide.listing.Named.part", id="a part of a class of a module"),

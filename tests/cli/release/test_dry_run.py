@@ -12,8 +12,8 @@ from tests.cli.release.typed import config_map
 
 from kubekit.kube import config
 from kubekit.kube.client_sync import SyncClient
+from runup.applying.control.dry_run import effects
 from runup.applying.decide.rendering import ClusterValues
-from runup.cli.release.dry_run import effects
 from runup.release.decide.inclusion_reasons import Explained
 from runup.release.decide.manifest import Identity, Manifest
 

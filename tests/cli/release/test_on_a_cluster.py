@@ -23,8 +23,8 @@ from kubekit.kube import calls
 from kubekit.kube.api_errors import NotFound
 from kubekit.kube.client_sync import SyncClient
 from runup.api.config_v1 import ClusterOperator, ClusterVersion, Infrastructure
+from runup.applying.control import dry_run
 from runup.applying.decide.rendering import LABEL, Proxy
-from runup.cli.release import live_values
 from runup.cli.release.shared import access
 from runup.process import tls_profile as tls
 from runup.release.control import release_location
@@ -542,7 +542,7 @@ def test_the_clusters_internal_address(there: Server, name: str) -> None:
     try:
         status = {"apiServerInternalURI": uri, "infrastructureName": "x", "apiServerURL": ""}
         there.client.send(calls.replace(INFRASTRUCTURES, {**made, "status": status}, subresource="status"))
-        found, notes = live_values.read(there.client, (), "uid")
+        found, notes = dry_run.read_values(there.client, (), "uid")
     finally:
         there.client.send(calls.delete(INFRASTRUCTURES, "cluster"))
     assert ((found.internal_host, found.internal_port), notes) == (address, [])
@@ -558,7 +558,7 @@ def test_what_objects_do_not_ask_for_is_not_read(there: Server, tmp_path: Path) 
         folder = release(tmp_path / str(len(list(tmp_path.iterdir()))), *objects)
         payload, _ = release_location.load(str(folder), access())
         with SyncClient(nobody) as client:
-            _, found = live_values.read(client, payload.manifests, "uid")
+            _, found = dry_run.read_values(client, payload.manifests, "uid")
         return [
             note.partition(" cluster could not be read, so what it gives to objects is not shown: ")[0]
             for note in found
@@ -580,7 +580,7 @@ def test_what_objects_are_given(there: Server, tmp_path: Path, monkeypatch: pyte
         (((asks,), Proxy("http://proxy:1", "", ".svc")), ((config_map("a"),), Proxy("", "", "")))
     ):
         payload, _ = release_location.load(str(release(tmp_path / str(number), *objects)), access())
-        found, notes = live_values.read(there.client, payload.manifests, "the-uid")
+        found, notes = dry_run.read_values(there.client, payload.manifests, "the-uid")
         assert (found.proxy, found.owner_uid, found.operator) == (proxy, "the-uid", ("apart", OWN))
         assert (found.tls, notes) == (None, [])
 
@@ -596,10 +596,10 @@ def test_the_tls_profile_is_the_clusters(there: Server, tmp_path: Path) -> None:
     there.client.send(calls.create(CRD, kind))
     try:
         eventually(lambda: _served(there, API_SERVERS), "APIServer is served")
-        assert live_values.read(there.client, payload.manifests, "uid")[0].tls is None
+        assert dry_run.read_values(there.client, payload.manifests, "uid")[0].tls is None
         spec = {"tlsSecurityProfile": {"type": "Modern", "modern": {}}}
         there.client.send(calls.create(API_SERVERS, plain("APIServer", "cluster", CONFIG, spec=spec)))
-        found, notes = live_values.read(there.client, payload.manifests, "uid")
+        found, notes = dry_run.read_values(there.client, payload.manifests, "uid")
         assert (found.tls, notes) == (tls.profile_of({"spec": spec}), [])
     finally:
         there.client.send(calls.delete(CRD, kind["metadata"]["name"]))

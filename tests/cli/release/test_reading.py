@@ -11,13 +11,12 @@ from tests.cli.release.typed import config_map, release, run
 from kubekit.error_types import InputError
 from kubekit.oci.image_locations import LayoutLocation
 from kubekit.oci.reference import Reference
-from runup.cli.release import read_releases
+from runup.cli.release import command as read_releases
 from runup.cli.release.shared import items
 from runup.cli.render.screen import Screen
 from runup.release.control import release_location
-from runup.release.control import release_location as extracting
 from runup.release.decide.inclusion import Filters
-from runup.release.decide.listing import Row
+from runup.release.decide.listing import Listed, Row
 
 FILES = {
     "manifests/a.yaml": b"1",
@@ -37,7 +36,7 @@ FOUND: dict[str, bytes] = {
 @pytest.mark.parametrize("path", FOUND)
 def test_one_file(path: str) -> None:
     """By its whole path, or by its name where one alone is called so."""
-    assert extracting.file_at(FILES, path, "image") == FOUND[path]
+    assert release_location.file_at(FILES, path, "image") == FOUND[path]
 
 
 @pytest.mark.parametrize(
@@ -52,7 +51,7 @@ def test_one_file(path: str) -> None:
 def test_no_one_file(path: str, said: str) -> None:
     """Which there are, or how many."""
     with pytest.raises(InputError) as refused:
-        extracting.file_at(FILES, path, "image")
+        release_location.file_at(FILES, path, "image")
     assert refused.value.message == f"--file: image has no file {path}{said}"
 
 
@@ -61,7 +60,7 @@ def test_a_folder_appears_whole(tmp_path: Path) -> None:
     for target in (tmp_path / "new" / "deep", tmp_path / "empty"):
         if target.name == "empty":
             target.mkdir()
-        extracting.write(FILES, str(target))
+        release_location.write(FILES, str(target))
         found = {str(file.relative_to(target)): file.read_bytes() for file in target.rglob("*") if file.is_file()}
         assert found == FILES
         assert stat.S_IMODE(target.stat().st_mode) == 0o755
@@ -76,7 +75,7 @@ def test_what_is_there_stays(tmp_path: Path) -> None:
     before = sorted(tmp_path.rglob("*"))
     for name in ("full", "file", "link"):
         with pytest.raises(InputError) as refused:
-            extracting.write(FILES, str(tmp_path / name))
+            release_location.write(FILES, str(tmp_path / name))
         said = f"--to: {tmp_path / name} exists already and is not empty; name another folder"
         assert refused.value.message == said
     assert sorted(tmp_path.rglob("*")) == before
@@ -85,7 +84,7 @@ def test_what_is_there_stays(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
     """Neither the whole nor a part."""
     with pytest.raises(InputError, match=f"--to: {tmp_path}/to cannot be written: "):
-        extracting.write({"a": b"1", "a/b": b"2"}, str(tmp_path / "to"))
+        release_location.write({"a": b"1", "a/b": b"2"}, str(tmp_path / "to"))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -108,13 +107,13 @@ def test_words_between_commas() -> None:
     assert items(" , ") == []
 
 
-def _listing(rows: int) -> read_releases.Listed:
+def _listing(rows: int) -> Listed:
     made = []
     for number in range(rows):
         included = number % 3 != 1
         why = "" if included else "r"
         made.append(Row(f"ConfigMap c{number}", f"f{number}.yaml", included, why, "in" if included else "out"))
-    return read_releases.Listed("5.2.0", "", Filters(), tuple(made), ())
+    return Listed(version="5.2.0", digest="", filters=Filters(), rows=tuple(made), notes=())
 
 
 @pytest.mark.parametrize(

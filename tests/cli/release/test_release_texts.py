@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from runup.cli.release import comparison_text
-from runup.cli.release.dry_run import Effect
+from runup.applying.control.dry_run import Comparison, Effect
+from runup.cli.release import compare as comparison_text
 from runup.cli.render.screen import Screen
+from runup.release.control.live_cluster import ExplainedOnCluster
 from runup.release.decide.difference import AccessChange, Difference, ManifestChange, NameChange
 from runup.release.decide.inclusion import Filters
 from runup.release.decide.inclusion_reasons import DescribedCluster, Explained, Ruling
@@ -118,7 +119,7 @@ EFFECTS = (
 
 def test_what_an_update_would_do() -> None:
     """To each object; what stays the same is counted only."""
-    assert comparison_text.effects(NEW, EFFECTS) == (
+    assert comparison_text.effects_text(NEW, EFFECTS) == (
         "The update to 5.2.0 would: 1 created, 1 changed, 1 deleted, 1 left behind, 1 refused, 1 unknown, 2 same\n"
         "create    a\n"
         "change    b   spec.a: 1 -> 2\n"
@@ -127,9 +128,11 @@ def test_what_an_update_would_do() -> None:
         "REFUSED   e   immutable\n"
         "UNKNOWN   f   forbidden\n"
     )
-    assert comparison_text.effects(NEW, EFFECTS[6:]) == "The update to 5.2.0 would: 2 same\n"
-    assert comparison_text.effects(NEW, ()) == "The update to 5.2.0 would: change nothing\n"
-    data = comparison_text.effects_data(NEW, "sha256:1", EFFECTS[1:2], ("note",))
+    assert comparison_text.effects_text(NEW, EFFECTS[6:]) == "The update to 5.2.0 would: 2 same\n"
+    assert comparison_text.effects_text(NEW, ()) == "The update to 5.2.0 would: change nothing\n"
+    data = comparison_text.effects_data(
+        Comparison(release=NEW, digest="sha256:1", effects=EFFECTS[1:2], notes=("note",))
+    )
     assert data == {
         "to": "5.2.0",
         "digest": "sha256:1",
@@ -189,7 +192,13 @@ def test_why_a_cluster_does_not_get_a_manifest() -> None:
         "  feature gates   unknown   forbidden\n"
     )
     data = comparison_text.explained_data(
-        NEW, "sha256:1", DescribedCluster(FILTERS, {"feature gates": "forbidden"}), [out]
+        ExplainedOnCluster(
+            release=NEW,
+            image="image",
+            digest="sha256:1",
+            cluster=DescribedCluster(FILTERS, {"feature gates": "forbidden"}),
+            manifests=(out,),
+        )
     )
     assert (data["version"], data["digest"], data["unreadable"]) == (
         "5.2.0",

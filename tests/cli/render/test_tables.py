@@ -15,8 +15,8 @@ from tests.cli.preflight.render import samples
 from runup.cli.clusterversion.check_lines import text as check_lines
 from runup.cli.preflight.render.explain import Explanation, explanation
 from runup.cli.preflight.render.finding_texts import result, risk_table
-from runup.cli.release.read_releases import Listed as Manifests
-from runup.cli.release.read_releases import as_listing
+from runup.cli.release.command import Listed as Manifests
+from runup.cli.release.command import as_listing
 from runup.cli.render.screen import PIPE, Screen
 from runup.cli.render.table import Column, Row, Table, align_lines, draw_table, plain_table, wrap_text
 from runup.clusterversion.decide.prerequisite_facts import PrerequisiteRow as CheckRow

@@ -3,17 +3,63 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
 import click
 
+from kubekit.lang.text import one_line
 from runup.cli.errors import CommandError
 from runup.cli.lazy import Group
-from runup.cli.release.compare import diff
-from runup.cli.release.extract_explain import explain, extract
+from runup.cli.named_files import read_file
+from runup.cli.output import screen_of, write
+from runup.cli.release.compare import diff, explain
 from runup.cli.release.shared import OUTPUT, access, items, registry_options, run_guarded
+from runup.cli.render import table
+from runup.cli.render.screen import PIPE, Screen, join_parts
+from runup.cli.render.table import draw_table, wrap_text
+from runup.cli.render.text import machine
 from runup.release.control import release_location
+from runup.release.decide.listing import Listed, filters_of, info_data, list_manifests, overrides_in
+
+
+def as_text(lines: dict[str, Any]) -> str:
+    """Returns one line for each entry, with the images below their number."""
+    text = []
+    for key, value in lines.items():
+        if isinstance(value, bool):
+            cell = "yes" if value else "no"
+        elif isinstance(value, dict):
+            cell = str(len(value))
+        else:
+            cell = ", ".join(value) if isinstance(value, list) else str(value)
+        text.append(f"{key + ':':<14}{one_line(cell)}".rstrip())
+        if isinstance(value, dict):
+            text += [one_line(f"  {name}  {pullspec}") for name, pullspec in value.items()]
+    return "\n".join(text)
+
+
+def as_listing(listing: Listed, form: str, screen: Screen = PIPE) -> str:
+    """Returns the text of a form; if it is longer than the terminal, a summary of counts comes first."""
+    if form in ("json", "yaml"):
+        return machine(listing.as_data(), form)
+    if form == "name":
+        return "".join(f"{one_line(row.object)}\n" for row in listing.rows if row.included)
+    columns = (
+        table.Column("", styles={"in": "green", "out": "yellow"}),
+        table.Column("MANIFEST", folds=True),
+        table.Column("FILE"),
+        table.Column("REASON", flows=True),
+    )
+    lines = [table.Row((row.state, row.object, row.file, row.reason)) for row in listing.rows]
+    text = draw_table(table.Table(columns, lines, gap=2, blank=""), screen)
+    if screen.height is None or text.count("\n") < screen.height:
+        return text
+    counts = Counter(row.state for row in listing.rows)
+    counted_states = ", ".join(f"{count} {state}" for state, count in counts.most_common())
+    summary = f"Release {listing.version}: {len(listing.rows)} manifests and checks, {counted_states}."
+    return join_parts(wrap_text(summary, screen), "\n", text)
 
 
 @click.group("release", cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
@@ -27,7 +73,7 @@ def release() -> None:
     """
 
 
-for command in (extract, diff, explain):
+for command in (diff, explain):
     release.add_command(command)
 
 
@@ -76,6 +122,8 @@ def new(
     metadata: tuple[str, ...],
     references: tuple[str, ...],
     components: tuple[str, ...],
+    sign_key: str | None,
+    entrypoint: str | None,
     plain_http: tuple[str, ...],
     certificate_authority: str,
     idms_file: str,
@@ -92,24 +140,43 @@ def new(
     """
     if not flags["folders"] and not components:
         raise click.UsageError("there is nothing to make a release of; give --from-dir DIR or --component NAME=IMAGE")
-    if bool(flags["sign_key"]) != bool(flags["signature_store"]):
+    if bool(sign_key) != bool(flags["signature_store"]):
         raise click.UsageError("--sign-key and --signature-store belong together")
-    if flags["base"] and flags["entrypoint"]:
+    if flags["base"] and entrypoint:
         raise click.UsageError("--base brings the operator, so --entrypoint cannot be given with it")
 
     def run() -> int:
-        from runup.cli.release import new_release as release_new
+        from kubekit.oci.registry_errors import BadImage
+        from kubekit.oci.signatures import SigningKey
+        from runup.checks.catalogue.own_rights import own_rights
+        from runup.checks.decide import rights, rights_file_of_release
+        from runup.release.control.image_build import THIN_OPERATOR
+        from runup.release.control.new_release import NewRelease, make_release
 
-        digest, name = release_new.make_release(
-            release_new.NewReleaseFlags(
-                metadata=_pairs("--metadata", metadata),
-                image_references=_pairs("--image-reference", references),
-                components=_pairs("--component", components),
-                **flags,
-            ),
-            access(registry_config, idms_file, certificate_authority, plain_http),
+        def add_rights(files: dict[str, bytes], base_reads: bytes | None) -> dict[str, bytes]:
+            try:
+                return rights_file_of_release.with_rights_file(files, own_rights(), base_reads)
+            except rights.BadReads as error:
+                raise CommandError(f"--base: {error}") from error
+
+        key = SigningKey(read_file("--sign-key", sign_key)) if sign_key else None
+        try:
+            _ = key and key.public  # reading the public key is the check
+        except BadImage as error:
+            raise CommandError(f"--sign-key: {sign_key}: {error}") from error
+        request = NewRelease(
+            metadata=_pairs("--metadata", metadata),
+            image_references=_pairs("--image-reference", references),
+            components=_pairs("--component", components),
+            sign_key=key,
+            operator=read_file("--entrypoint", entrypoint) if entrypoint else THIN_OPERATOR,
+            **flags,
         )
-        click.echo(f"{digest}\n{name}")
+        registries = access(registry_config, idms_file, certificate_authority, plain_http)
+        published = make_release(request, registries, add_rights)
+        for note in published.notes:
+            click.echo(f"note: {note}", err=True)
+        click.echo(f"{published.digest}\n{published.name}")
         return 0
 
     return run_guarded(run)
@@ -128,15 +195,11 @@ def info(image: str, output: str | None, **registry: Any) -> int:
     """
 
     def run() -> int:
-        from runup.cli.release import read_releases as release_read
-
-        release_info = release_read.info_data(*release_location.load(image, access(**registry)))
+        release_info = info_data(*release_location.load(image, access(**registry)))
         if output:
-            from runup.cli.render.text import machine
-
             click.echo(machine(release_info, output), nl=False)
         else:
-            click.echo(release_read.as_text(release_info))
+            click.echo(as_text(release_info))
         return 0
 
     return run_guarded(run)
@@ -173,11 +236,6 @@ def manifests(
     """
 
     def run() -> int:
-        from runup.cli.named_files import read_file
-        from runup.cli.output import screen_of, write
-        from runup.cli.release import read_releases as release_read
-        from runup.release.decide.listing import filters_of, overrides_in
-
         described: dict[str, Any] = {
             "feature_set": feature_set,
             "gates": items(gates),
@@ -189,10 +247,37 @@ def manifests(
         filters_of(major=0 if major is None else major, **described)
         payload, digest = release_location.load(image, access(**registry), profile=profile, keep_going=True)
         major_version = payload.metadata.semver.major if major is None else major
-        listed = release_read.list_manifests(payload, digest, filters_of(major=major_version, **described))
+        listed = list_manifests(payload, digest, filters_of(major=major_version, **described))
         for note in listed.notes:
             click.echo(f"note: {note}", err=True)
-        write([("out", release_read.as_listing(listed, output or "wide", screen_of(sys.stdout)))])
+        write([("out", as_listing(listed, output or "wide", screen_of(sys.stdout)))])
+        return 0
+
+    return run_guarded(run)
+
+
+@release.command()
+@click.argument("image")
+@click.option("--to", "target", default="", metavar="DIR", help="A folder that is made; it must not hold anything.")
+@click.option("--file", "file_path", default="", metavar="PATH", help="Print this one file instead.")
+@registry_options
+def extract(image: str, target: str, file_path: str, **registry: Any) -> int:
+    """The files of a release, as they are in its image: manifests, metadata, checks.
+
+    \b
+      runup release extract oci:layout:5.2.0 --to 5.2.0/
+      runup release extract registry.example/release@sha256:... --file release-manifests/image-references
+    """
+    if bool(target) == bool(file_path):
+        raise click.UsageError("give --to DIR for all files, or --file PATH for one")
+
+    def run() -> int:
+        files, digest = release_location.files(image, access(**registry))
+        if file_path:
+            click.echo(release_location.file_at(files, file_path, image), nl=False)
+            return 0
+        release_location.write(files, target)
+        click.echo(f"{len(files)} files of {digest or image} in {target}")
         return 0
 
     return run_guarded(run)

@@ -115,10 +115,19 @@ def layer_of(files: Mapping[str, bytes], executables: frozenset[str] = frozenset
     """Returns a layer with `files` and their parent folders, identical for the same input.
 
     Another zlib implementation may compress differently, so digests are compared only within one machine's Python.
+    Raises BadImage for a path outside, or a file that is a folder, too.
     """
+    folders: set[str] = set()
+    for name in files:
+        parts = name.split("/")
+        if name.startswith("/") or any(part in {"", ".", ".."} for part in parts):
+            raise BadImage(f"{name!r} is not a path inside an image")
+        folders.update("/".join(parts[:depth]) for depth in range(1, len(parts)))
+    if clash := folders & set(files):
+        raise BadImage(f"{min(clash)!r} would be a file and a folder")
     tar = io.BytesIO()
     with tarfile.open(fileobj=tar, mode="w", format=tarfile.PAX_FORMAT) as archive:
-        for name in sorted({*files, *_folders(files)}):
+        for name in sorted({*files, *folders}):
             entry = tarfile.TarInfo(name)
             if name in files:
                 entry.size = len(files[name])
@@ -143,15 +152,22 @@ def build_image(
 ) -> BuiltImage:
     """Writes an image of `layers` (the lowest first), upon `base`, into `layout`; blobs first, then the tag."""
     target = Layout.create(layout)
-    under = _copy_layers(base, target) if base is not None else ()
+    under: tuple[Descriptor, ...] = ()
+    if base is not None:
+        under = base.manifest.layers
+        for layer in under:
+            base.layout.copy_blob(layer.digest, target)
     below = base.config.rootfs.diff_ids if base is not None else ()
-    rootfs = RootFS(type="layers", diff_ids=(*below, *(layer.diff_id for layer in layers)))
+    rootfs = RootFS(type="layers", diff_ids=(*below, *(each.diff_id for each in layers)))
     described = Config(architecture=architecture, os="linux", created=created, config=config, rootfs=rootfs)
+    # The image spec requires `type`, which msgspec would omit like every other default.
+    document = msgspec.to_builtins(described)
+    document["rootfs"] = {"type": "layers", "diff_ids": list(rootfs.diff_ids)}
     manifest = Manifest(
         schema_version=2,
         media_type=images.MANIFEST,
-        config=_add(target, images.CONFIG, _encode(described, rootfs)),
-        layers=(*under, *(_add(target, images.LAYER_GZIP, layer.data) for layer in layers)),
+        config=_add(target, images.CONFIG, msgspec.json.encode(document, order="sorted")),
+        layers=(*under, *(_add(target, images.LAYER_GZIP, each.data) for each in layers)),
     )
     descriptor = _add(target, images.MANIFEST, msgspec.json.encode(manifest))
     target.add_manifest(descriptor, tag)
@@ -187,31 +203,5 @@ def _pretty_json(document: dict[str, Any]) -> bytes:
     return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
 
 
-def _encode(config: Config, rootfs: RootFS) -> bytes:
-    # The image spec requires `type`, which msgspec would omit like every other default.
-    document = msgspec.to_builtins(config)
-    document["rootfs"] = {"type": "layers", "diff_ids": list(rootfs.diff_ids)}
-    return msgspec.json.encode(document, order="sorted")
-
-
-def _copy_layers(base: Image, target: Layout) -> tuple[Descriptor, ...]:
-    for layer in base.manifest.layers:
-        base.layout.copy_blob(layer.digest, target)
-    return base.manifest.layers
-
-
 def _add(layout: Layout, media_type: str, data: bytes) -> Descriptor:
     return Descriptor(media_type=media_type, digest=layout.add_blob(data), size=len(data))
-
-
-def _folders(files: Mapping[str, bytes]) -> set[str]:
-    """Returns the folders above these files. Raises BadImage for a path outside, or a file that is a folder, too."""
-    folders: set[str] = set()
-    for name in files:
-        parts = name.split("/")
-        if name.startswith("/") or any(part in {"", ".", ".."} for part in parts):
-            raise BadImage(f"{name!r} is not a path inside an image")
-        folders.update("/".join(parts[:depth]) for depth in range(1, len(parts)))
-    if clash := folders & set(files):
-        raise BadImage(f"{min(clash)!r} would be a file and a folder")
-    return folders

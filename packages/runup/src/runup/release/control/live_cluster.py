@@ -6,6 +6,7 @@ For an object that may not be read the reason is kept, by name; only ClusterVers
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TypeVar
 
 from kubekit.api import codec
@@ -15,10 +16,23 @@ from kubekit.error_types import InputError
 from kubekit.kube import calls
 from kubekit.kube.api_errors import ApiError, NotFound, message_of
 from kubekit.kube.client_sync import SyncClient
+from kubekit.oci.access import Access
 from runup.api.cluster_settings_v1 import FeatureGate
 from runup.api.config_v1 import ClusterVersion
 from runup.process import clusterversion_client as clusters
-from runup.release.decide.inclusion_reasons import OPERATOR, ClusterFacts, environment_of, profile_in
+from runup.release.control import release_location
+from runup.release.decide.inclusion_reasons import (
+    OPERATOR,
+    ClusterFacts,
+    DescribedCluster,
+    Explained,
+    describe,
+    environment_of,
+    explain_manifest,
+    manifests_named,
+    profile_in,
+)
+from runup.release.decide.payload import Payload
 
 T = TypeVar("T")
 
@@ -34,6 +48,38 @@ def read(client: SyncClient) -> ClusterFacts:
     resource = resource_of(Deployment)
     deployment = _try("operator", lambda: client.send(calls.get_raw(resource, OPERATOR, clusters.namespace())), errors)
     return ClusterFacts(version, gate, environment_of(deployment or {}), errors)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExplainedOnCluster:
+    """Explanations of manifests of the release in `image`, empty if it has none of that name."""
+
+    release: Payload
+    image: str
+    digest: str
+    cluster: DescribedCluster
+    manifests: tuple[Explained, ...]
+
+
+def explain_on_cluster(
+    client: SyncClient, access: Access, *, image: str, kind: str, name: str, namespace: str
+) -> ExplainedOnCluster:
+    """Explains why the cluster gets the manifests of that name; without `image`, of the release that it runs.
+
+    Raises InputError, KubeError, OciError and PayloadError.
+    """
+    facts = read(client)
+    image = image or release_image_of(facts.cluster_version)
+    release, digest = release_location.load(image, access, profile=profile(facts), keep_going=True)
+    cluster = describe(facts, major=release.metadata.semver.major)
+    manifests = manifests_named((*release.manifests, *release.checks), kind, name, namespace)
+    return ExplainedOnCluster(
+        release=release,
+        image=image,
+        digest=digest,
+        cluster=cluster,
+        manifests=tuple(explain_manifest(each, cluster.filters, cluster.unreadable) for each in manifests),
+    )
 
 
 def profile(facts: ClusterFacts) -> str:

@@ -65,7 +65,11 @@ async def secret_logins(client: Client, namespace: str, name: str) -> AuthFile |
     if data := _decode_secret(secret_data, PULL_SECRET_KEY, secret_name):
         return _without_helpers(credentials.parse_auth_file(data, secret_name))
     if data := _decode_secret(secret_data, OLD_KEY, secret_name):
-        return _without_helpers(credentials.parse_auth_file(_wrap_old_format(data, secret_name), secret_name))
+        try:
+            data = json.dumps({"auths": json.loads(data)}).encode()
+        except (ValueError, RecursionError) as error:
+            raise BadCredentials(f"{secret_name}: {OLD_KEY} is not JSON") from error
+        return _without_helpers(credentials.parse_auth_file(data, secret_name))
     return None
 
 
@@ -82,25 +86,20 @@ async def cluster_mirrors(
     """
     all_mirrors: list[Mirror] = []
     for resource in kinds:
-        for item in await _list_objects(client, resource, notes):
+        try:
+            items = (await client.send(calls.list_raw(resource))).items
+        except NotFound:
+            continue  # a cluster without that kind
+        except KubeError as error:
+            notes.append(f"{resource.plural} could not be listed: {error.message}")
+            continue
+        for item in items:
             name = f"{resource.kind} {(item.get('metadata') or {}).get('name', '')}"
             try:
                 all_mirrors += mirrors_of_object({"kind": resource.kind, **item}, name)
             except BadMirrors as error:
                 notes.append(error.message)
     return tuple(all_mirrors)
-
-
-async def _list_objects(client: Client, resource: Resource, notes: list[str]) -> Sequence[dict[str, Any]]:
-    """Returns all objects of a kind; none with a note if they cannot be listed."""
-    try:
-        page = await client.send(calls.list_raw(resource))
-    except NotFound:
-        return ()  # a cluster without that kind
-    except KubeError as error:
-        notes.append(f"{resource.plural} could not be listed: {error.message}")
-        return ()
-    return page.items
 
 
 def _decode_secret(encoded: Any, key: str, secret_name: str) -> bytes:
@@ -111,10 +110,3 @@ def _decode_secret(encoded: Any, key: str, secret_name: str) -> bytes:
         return base64.b64decode(encoded.get(key) or "", validate=True)
     except (ValueError, TypeError) as error:  # ValueError: not base64, or not even ASCII
         raise BadCredentials(f"{secret_name}: {key} is not base64") from error
-
-
-def _wrap_old_format(data: bytes, secret_name: str) -> bytes:
-    try:
-        return json.dumps({"auths": json.loads(data)}).encode()
-    except (ValueError, RecursionError) as error:
-        raise BadCredentials(f"{secret_name}: {OLD_KEY} is not JSON") from error

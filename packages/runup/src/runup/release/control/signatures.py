@@ -157,7 +157,11 @@ def merge_signatures(
 async def store_signatures(client: Client, verified: Verified) -> None:
     """Stores the verified signatures. A failure is only logged: the result of the verification stands."""
     try:
-        stored_signatures = await _kept_signatures(client)
+        try:
+            config_map = await client.send(calls.get(ConfigMap, NAME, NAMESPACE))
+            stored_signatures = {key: bytes_of(value) for key, value in config_map.binary_data.items()}
+        except NotFound:
+            stored_signatures = {}
         signatures = merge_signatures(stored_signatures, verified.digest, verified.signatures)
         if signatures == stored_signatures:
             return
@@ -166,15 +170,6 @@ async def store_signatures(client: Client, verified: Verified) -> None:
         await client.send(calls.apply(resource_of(ConfigMap), obj, field_manager=MANAGER, force=True))
     except (KubeError, DecodeError) as error:
         log.warning("the signatures of a release are not kept", digest=verified.digest, why=str(error))
-
-
-async def _kept_signatures(client: Client) -> dict[str, bytes]:
-    """Returns the signatures that the ConfigMap keeps, by key; none if there is no ConfigMap. Raises KubeError."""
-    try:
-        config_map = await client.send(calls.get(ConfigMap, NAME, NAMESPACE))
-    except NotFound:
-        return {}
-    return {key: bytes_of(value) for key, value in config_map.binary_data.items()}
 
 
 def _size(group: Mapping[str, bytes]) -> int:

@@ -16,7 +16,7 @@ from kubekit.lang import yaml as kyaml
 from runup.api.cluster_settings_v1 import FeatureGate
 from runup.api.config_v1 import ComponentOverride
 from runup.release.decide.inclusion import DEFAULT_PROFILE, Filters, Included, include
-from runup.release.decide.manifest import Manifest, parse_manifests
+from runup.release.decide.manifest import parse_manifests
 from runup.release.decide.payload import (
     IMAGE_REFERENCES_FILE,
     MANIFESTS,
@@ -62,7 +62,22 @@ class Cluster:
 
 def render_release(files: Mapping[str, bytes], image: str, cluster: Cluster) -> dict[str, bytes]:
     """Returns the rendered files by path below the output folder; raises RenderError with every problem."""
-    values, filters = _values_and_filters(files, image, cluster)
+    missing = [path for path in (METADATA_FILE, IMAGE_REFERENCES_FILE) if path not in files]
+    if missing:
+        raise RenderError(f"cannot render {image}: {' and '.join(missing)} missing; PAYLOAD_OVERRIDE names the folder")
+    try:
+        major = parse_release_metadata(files[METADATA_FILE]).semver.major
+        images = parse_image_references(files[IMAGE_REFERENCES_FILE]).images
+    except MetadataError as error:
+        raise RenderError(f"cannot render {image}: {error}") from error
+    filters = Filters(
+        feature_set=cluster.feature_set,
+        gates=cluster.gates,
+        major=major,
+        profile=cluster.profile,
+        overrides=cluster.overrides,
+    )
+    values = Values(image, cluster.profile, images)
     outputs: dict[str, bytes] = {}
     errors: list[str] = []
     for path in sorted(files):
@@ -105,26 +120,6 @@ def overrides(data: bytes, name: str) -> tuple[ComponentOverride, ...]:
         raise RenderError(f"{name}: spec.overrides: {error}") from error
 
 
-def _values_and_filters(files: Mapping[str, bytes], image: str, cluster: Cluster) -> tuple[Values, Filters]:
-    """Returns what templates and inclusion depend on. Raises RenderError if the release lacks it."""
-    missing = [path for path in (METADATA_FILE, IMAGE_REFERENCES_FILE) if path not in files]
-    if missing:
-        raise RenderError(f"cannot render {image}: {' and '.join(missing)} missing; PAYLOAD_OVERRIDE names the folder")
-    try:
-        major = parse_release_metadata(files[METADATA_FILE]).semver.major
-        images = parse_image_references(files[IMAGE_REFERENCES_FILE]).images
-    except MetadataError as error:
-        raise RenderError(f"cannot render {image}: {error}") from error
-    filters = Filters(
-        feature_set=cluster.feature_set,
-        gates=cluster.gates,
-        major=major,
-        profile=cluster.profile,
-        overrides=cluster.overrides,
-    )
-    return Values(image, cluster.profile, images), filters
-
-
 def _file(path: str, data: bytes, values: Values, filters: Filters) -> bytes | None:
     """Returns the file as it is written, None if no manifest of it is included; raises TemplateError, RenderError."""
     is_release_manifest = path.startswith(f"{RELEASE_MANIFESTS}/")
@@ -134,7 +129,10 @@ def _file(path: str, data: bytes, values: Values, filters: Filters) -> bytes | N
         # Every manifest in the file must be valid, even those that are not included.
         raise RenderError("; ".join(map(str, problems)))
     included_manifests = [
-        m for m in manifests if isinstance(include(m, filters), Included) and (not is_release_manifest or _is_policy(m))
+        m
+        for m in manifests
+        if isinstance(include(m, filters), Included)
+        and (not is_release_manifest or (m.identity.group, m.identity.kind) in _POLICY_KINDS)
     ]
     if not included_manifests:
         return None
@@ -143,10 +141,6 @@ def _file(path: str, data: bytes, values: Values, filters: Filters) -> bytes | N
         if len(included_manifests) == len(manifests)
         else b"\n---\n".join(manifest.raw for manifest in included_manifests) + b"\n"
     )
-
-
-def _is_policy(manifest: Manifest) -> bool:
-    return (manifest.identity.group, manifest.identity.kind) in _POLICY_KINDS
 
 
 def _object(data: bytes, name: str, kind: str) -> dict[str, Any]:

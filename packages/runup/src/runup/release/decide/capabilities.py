@@ -42,17 +42,11 @@ _ADDED: dict[str, tuple[str, ...]] = {
 }
 
 
-def _cumulated_sets() -> dict[str, frozenset[str]]:
-    """Returns each capability set with all that the sets before it have."""
-    sets: dict[str, frozenset[str]] = {}
-    cumulated: frozenset[str] = frozenset()
-    for name, added in _ADDED.items():
-        cumulated |= frozenset(added)
-        sets[name] = cumulated
-    return sets
-
-
-BASELINES: dict[str, frozenset[str]] = _cumulated_sets()
+_names = tuple(_ADDED)
+BASELINES: dict[str, frozenset[str]] = {
+    name: frozenset().union(*(_ADDED[earlier] for earlier in _names[: index + 1])) for index, name in enumerate(_names)
+}
+"""Each capability set with all that the sets before it have."""
 
 
 class Capabilities(msgspec.Struct, frozen=True):

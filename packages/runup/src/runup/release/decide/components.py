@@ -58,30 +58,28 @@ def gather_files(components: tuple[Component, ...], images: Mapping[str, str], v
     release_files: dict[str, bytes] = {}
     owners: dict[str, str] = {}
     for component in components:
-        replaced = _replacements(component, images)
+        table = _replacements(component, images)
         for path, data in sorted(component.files.items()):
             folder, _, name = path.partition("/")
             if path == _OWN_REFERENCES or not name or "/" in name:
                 continue
-            target = (
-                f"{CHECKS if folder == CHECKS else RELEASE_MANIFESTS}/{_path_in_release(folder, component.name, name)}"
-            )
+            if folder == CHECKS:
+                target = f"{CHECKS}/{name}"
+            else:
+                order = "" if name.startswith(_IN_ORDER) else f"0000_50_{component.name}_"
+                target = f"{RELEASE_MANIFESTS}/{order}{name}"
             if target in release_files:
                 raise ComponentError(f"components {owners[target]} and {component.name} both bring {target}")
             owners[target] = component.name
-            release_files[target] = _substitute_images(data, replaced, version)
+            release_files[target] = _VERSION.sub(version.encode(), _replace_all(data, table))
     return release_files
 
 
-def _path_in_release(folder: str, component: str, name: str) -> str:
-    return name if folder == CHECKS or name.startswith(_IN_ORDER) else f"0000_50_{component}_{name}"
-
-
-def _replacements(component: Component, images: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
-    """Returns pairs of the pull spec in the component's manifests and the release's."""
+def _replacements(component: Component, images: Mapping[str, str]) -> dict[bytes, bytes]:
+    """Returns the release's pull spec of each pull spec in the component's manifests."""
     data = component.files.get(_OWN_REFERENCES)
     if data is None:
-        return []
+        return {}
     try:
         image_names = named_images(data)
     except MetadataError as error:
@@ -91,14 +89,10 @@ def _replacements(component: Component, images: Mapping[str, str]) -> list[tuple
             f"component {component.name}: {_OWN_REFERENCES} needs image {', '.join(missing)}, which the release does "
             f"not have; add --component {missing[0]}=IMAGE or --image-reference {missing[0]}=PULLSPEC"
         )
-    return [(source.encode(), images[name].encode()) for name, source in image_names.items() if source]
+    return {source.encode(): images[name].encode() for name, source in image_names.items() if source}
 
 
-def _substitute_images(data: bytes, replaced: list[tuple[bytes, bytes]], version: str) -> bytes:
-    """Returns a manifest with images and version replaced."""
-    if replaced:
-        # In one pass, so that a replacement is never replaced again.
-        pattern = b"|".join(re.escape(source) + _PULL_SPEC_END for source, _ in replaced)
-        table = dict(replaced)
-        data = re.sub(pattern, lambda match: table[match[0]], data)
-    return _VERSION.sub(version.encode(), data)
+def _replace_all(data: bytes, table: Mapping[bytes, bytes]) -> bytes:
+    """Replaces pull specs in one pass, so that a replacement is never replaced again."""
+    pattern = b"|".join(re.escape(source) + _PULL_SPEC_END for source in table)
+    return re.sub(pattern, lambda match: table[match[0]], data) if table else data

@@ -55,26 +55,29 @@ def changed_grants(before: Iterable[Manifest], after: Iterable[Manifest]) -> tup
 
 
 def _grants(manifests: Iterable[Manifest]) -> dict[str, Grants]:
-    """Returns what each role and binding grants, by its name; the variants of one object are joined."""
-    grants_by_object: dict[str, Grants] = {}
+    """Returns what each role and binding grants, by its name.
+
+    Variants of one object for different clusters are joined: a grant of any of them exists in some cluster.
+    """
+    grants_by_object: dict[str, dict[str, set[str]]] = {}
     for manifest in manifests:
         if manifest.identity.group != GROUP:
             continue
-        pairs: Iterator[tuple[str, str]] = iter(())
+        own_grants = grants_by_object.setdefault(str(manifest.identity), {})
         if manifest.identity.kind in _ROLES:
-            pairs = _resource_verb_pairs(manifest.object)
+            for resource, verb in _resource_verb_pairs(manifest.object):
+                own_grants.setdefault(resource, set()).add(verb)
         elif manifest.identity.kind in _BINDINGS:
-            pairs = _role_subject_pairs(manifest.object)
-        # Variants of one object for different clusters are joined: a grant of any of them exists in some cluster.
-        own_grants = {
-            resource: set(verbs) for resource, verbs in grants_by_object.get(str(manifest.identity), {}).items()
-        }
-        for resource, verb in pairs:
-            own_grants.setdefault(resource, set()).add(verb)
-        grants_by_object[str(manifest.identity)] = {
-            resource: frozenset(verbs) for resource, verbs in own_grants.items()
-        }
-    return grants_by_object
+            # The bound role with each subject, for example ("ClusterRole view", "ServiceAccount shop/builder").
+            role = manifest.object.get("roleRef") or {}
+            subjects = own_grants.setdefault(f"{role.get('kind', '')} {role.get('name', '')}", set())
+            for subject in _dicts(manifest.object.get("subjects")):
+                namespace = f"{subject['namespace']}/" if subject.get("namespace") else ""
+                subjects.add(f"{subject.get('kind', '')} {namespace}{subject.get('name', '')}")
+    return {
+        name: {resource: frozenset(verbs) for resource, verbs in grants.items()}
+        for name, grants in grants_by_object.items()
+    }
 
 
 def _resource_verb_pairs(role: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -97,15 +100,6 @@ def _resource_verb_pairs(role: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield f"whatever ClusterRoles labelled {', '.join(f'{k}={v}' for k, v in sorted(labels.items()))} grant", "all"
 
 
-def _role_subject_pairs(binding: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yields the bound role with each subject, for example ("ClusterRole view", "ServiceAccount shop/builder")."""
-    role = binding.get("roleRef") or {}
-    bound = f"{role.get('kind', '')} {role.get('name', '')}"
-    for subject in _dicts(binding.get("subjects")):
-        namespace = f"{subject['namespace']}/" if subject.get("namespace") else ""
-        yield bound, f"{subject.get('kind', '')} {namespace}{subject.get('name', '')}"
-
-
 def _lines_of_difference(grants: Grants, other_grants: Grants) -> tuple[str, ...]:
     """Returns a line `verb, verb: resource` for each resource with grants that `other_grants` does not have."""
     only_these = {resource: grants[resource] - other_grants.get(resource, frozenset()) for resource in sorted(grants)}
@@ -113,7 +107,6 @@ def _lines_of_difference(grants: Grants, other_grants: Grants) -> tuple[str, ...
 
 
 def _dicts(value: Any) -> list[dict[str, Any]]:
-    """Returns the objects in a list of the manifest; what is no list has none."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
@@ -274,29 +267,20 @@ def _gates(manifests: Iterable[Manifest]) -> dict[str, str]:
         for name in gates_of(manifest.annotations or {}):
             users[name] = users.get(name, 0) + 1
         if (manifest.identity.group, manifest.identity.kind) == ("config.openshift.io", "FeatureGate"):
-            feature_set = _feature_set(manifest.object)
-            for name in _enabled_gates(manifest.object):
-                on.setdefault(name, set()).add(feature_set)
-    return {name: _gate(on.get(name, set()), users.get(name, 0)) for name in {*on, *users}}
+            spec, status = (_dict(manifest.object.get(key)) for key in ("spec", "status"))
+            value = spec.get("featureSet")
+            feature_set = value if isinstance(value, str) and value else "Default"
+            for entry in _dicts(status.get("featureGates")):
+                for attribute in _dicts(entry.get("enabled")):
+                    if isinstance(attribute.get("name"), str):
+                        on.setdefault(attribute["name"], set()).add(feature_set)
+    gates = {}
+    for name in {*on, *users}:
+        sets = f"on in {', '.join(sorted(on[name]))}" if name in on else "on in no feature set that the release names"
+        number = users.get(name, 0)
+        gates[name] = f"{sets}; {number} manifest{'' if number == 1 else 's'}"
+    return gates
 
 
-def _gate(on: set[str], users: int) -> str:
-    sets = f"on in {', '.join(sorted(on))}" if on else "on in no feature set that the release names"
-    return f"{sets}; {users} manifest{'' if users == 1 else 's'}"
-
-
-def _feature_set(obj: dict[str, Any]) -> str:
-    spec = obj.get("spec")
-    value = spec.get("featureSet") if isinstance(spec, dict) else None
-    return value if isinstance(value, str) and value else "Default"
-
-
-def _enabled_gates(feature_gate: dict[str, Any]) -> Iterable[str]:
-    """Yields the names of the gates that a FeatureGate's status enables."""
-    status = feature_gate.get("status")
-    entries = status.get("featureGates") if isinstance(status, dict) else None
-    for entry in entries if isinstance(entries, list) else ():
-        enabled_entries = entry.get("enabled") if isinstance(entry, dict) else None
-        for attribute in enabled_entries if isinstance(enabled_entries, list) else ():
-            if isinstance(attribute, dict) and isinstance(attribute.get("name"), str):
-                yield attribute["name"]
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

@@ -85,23 +85,21 @@ def describe(facts: ClusterFacts, *, major: int) -> DescribedCluster:
         unreadable |= dict.fromkeys(_FROM_GATE, f"FeatureGate cluster could not be read: {why}")
     if why := facts.errors.get("operator"):
         unreadable |= dict.fromkeys(_FROM_OPERATOR, f"the operator's Deployment could not be read: {why}")
+    # Capabilities that the status says are enabled are never disabled again.
+    reported = version.status.capabilities
+    computed = enabled_capabilities(version.spec.capabilities, gates, keep=reported.enabled_capabilities)
     filters = Filters(
         exclude_identifier=facts.environment.get(EXCLUDE_VARIABLE) or None,
         feature_set=feature_set,
         gates=gates,
         major=major,
         profile=profile_in(facts.environment),
-        capabilities=_capabilities(version, gates),
+        capabilities=Capabilities(
+            computed.known | frozenset(reported.known_capabilities), computed.enabled, computed.implicit
+        ),
         overrides=version.spec.overrides,
     )
     return DescribedCluster(filters, unreadable)
-
-
-def _capabilities(version: ClusterVersion, gates: frozenset[str]) -> Capabilities:
-    """Returns the capabilities that the status says are enabled, never disabled again, and those that the spec adds."""
-    reported = version.status.capabilities
-    computed = enabled_capabilities(version.spec.capabilities, gates, keep=reported.enabled_capabilities)
-    return Capabilities(computed.known | frozenset(reported.known_capabilities), computed.enabled, computed.implicit)
 
 
 Verdict = Literal["passes", "fails", "unknown", "not asked"]
@@ -159,7 +157,15 @@ def explain_manifest(manifest: Manifest, filters: Filters, unreadable: Mapping[s
     unknown = unreadable or {}
     rulings = [Ruling(ANNOTATIONS, "passes")]
     for name, objection in RULES.items():
-        if not _rule_decides(name, annotations):
+        # A key that ends in `/` is a prefix.
+        prefix = _ASKED_BY.get(name, "")
+        if name == "set and gates together":
+            applies = FEATURE_SET in annotations and FEATURE_GATE in annotations
+        else:
+            applies = name in _ALWAYS or any(
+                key == prefix or (prefix.endswith("/") and key.startswith(prefix)) for key in annotations
+            )
+        if not applies:
             rulings.append(Ruling(name, "not asked"))
         elif why := unknown.get(name):
             rulings.append(Ruling(name, "unknown", why))
@@ -177,29 +183,18 @@ def manifests_named(manifests: Iterable[Manifest], kind: str, name: str, namespa
     A plural is accepted too, since users type it.
     """
     kind_name, _, group = kind.lower().partition(".")
-    return tuple(
-        manifest
-        for manifest in manifests
-        if manifest.identity.name == name
-        and kind_name in _spellings(manifest.identity.kind.lower())
-        and (not group or manifest.identity.group == group)
-        and (not namespace or manifest.identity.namespace == namespace)
-    )
-
-
-def _spellings(kind: str) -> tuple[str, ...]:
-    plural = f"{kind[:-1]}ies" if kind.endswith("y") else f"{kind}es" if kind.endswith(("s", "x", "ch")) else f"{kind}s"
-    return (kind, plural)
-
-
-def _rule_decides(name: str, annotations: Mapping[str, str]) -> bool:
-    """Returns whether a rule decides about a manifest with these annotations.
-
-    Those in `_ALWAYS` do; another does if the manifest has the rule's annotation, whose key ending in `/` is a prefix.
-    """
-    if name in _ALWAYS:
-        return True
-    if name == "set and gates together":
-        return FEATURE_SET in annotations and FEATURE_GATE in annotations
-    prefix = _ASKED_BY[name]
-    return any(key == prefix or (prefix.endswith("/") and key.startswith(prefix)) for key in annotations)
+    matching = []
+    for manifest in manifests:
+        identity = manifest.identity
+        lower = identity.kind.lower()
+        plural = (
+            f"{lower[:-1]}ies" if lower.endswith("y") else f"{lower}{'es' if lower.endswith(('s', 'x', 'ch')) else 's'}"
+        )
+        if (
+            identity.name == name
+            and kind_name in (lower, plural)
+            and group in ("", identity.group)
+            and namespace in ("", identity.namespace)
+        ):
+            matching.append(manifest)
+    return tuple(matching)

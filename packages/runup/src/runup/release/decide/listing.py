@@ -7,8 +7,8 @@ skipped or cannot be read are listed with the others. An operator updates only t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from kubekit.api import codec
@@ -54,6 +54,60 @@ class Row:
     state: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """The content of `manifests`; `notes` has the parts of the description that the release does not know."""
+
+    version: str
+    digest: str
+    filters: Filters
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...]
+
+    def as_data(self) -> dict[str, Any]:
+        """Returns the list for programs."""
+        return {
+            "version": self.version,
+            "digest": self.digest,
+            "filters": filters_data(self.filters),
+            "manifests": [asdict(row) for row in self.rows if row.object],
+            "skipped": [
+                {"file": row.file, "state": row.state, "reason": row.reason} for row in self.rows if not row.object
+            ],
+            "notes": list(self.notes),
+        }
+
+
+def list_manifests(payload: Payload, digest: str, filters: Filters) -> Listed:
+    """Returns all manifests of a release, included or not in a cluster as `filters` describe it."""
+    return Listed(
+        version=payload.version,
+        digest=digest,
+        filters=filters,
+        rows=rows(payload, filters),
+        notes=notes(payload, filters),
+    )
+
+
+def info_data(payload: Payload, digest: str) -> dict[str, Any]:
+    """Returns the content of `runup release info` by the name of each line."""
+    metadata = payload.metadata
+    return {
+        "name": metadata.version,
+        "digest": digest,
+        "url": metadata.url,
+        "architecture": metadata.architecture,
+        "channels": list(metadata.channels),
+        "previous": list(metadata.previous),
+        "next": list(metadata.next),
+        "images": dict(payload.image_references.images),
+        "manifests": len(payload.manifests),
+        "checks": [str(check.identity) for check in payload.checks],
+        "verifies": payload.verification is not None,
+        "warnings": [*metadata.problems, *payload.warnings, *likely_mistakes(payload)],
+    }
+
+
 def rows(payload: Payload, filters: Filters) -> tuple[Row, ...]:
     """Returns a row for each manifest and check of `payload`, included or not, and for each skipped file."""
     all_rows = []
@@ -79,7 +133,7 @@ def notes(payload: Payload, filters: Filters) -> tuple[str, ...]:
         key.removeprefix(INCLUDE_PREFIX)
         for annotations_of_one in annotations
         for key in annotations_of_one
-        if _is_profile(key)
+        if key.startswith(INCLUDE_PREFIX)
     }
     gates = {name for annotations_of_one in annotations for name in gates_of(annotations_of_one)}
     messages = []
@@ -138,10 +192,6 @@ def _override(entry: Any, file_name: str) -> ComponentOverride:
     if not override.kind or not override.name:
         raise Terminal(f"{file_name}: has no {'name' if override.kind else 'kind'}", reason=BAD_CLUSTER)
     return override
-
-
-def _is_profile(key: str) -> bool:
-    return key.startswith(INCLUDE_PREFIX)
 
 
 def filters_of(
@@ -206,19 +256,19 @@ def likely_mistakes(payload: Payload) -> tuple[str, ...]:
     """Returns likely mistakes for the author, each naming the file, or the missing folder."""
     files = {METADATA_FILE, IMAGE_REFERENCES_FILE}
     files |= {manifest.file for manifest in payload.manifests} | {skipped.file for skipped in payload.skipped}
-    return (*missing_parts(files), *_mistakes_in_manifests(payload.manifests))
-
-
-def _mistakes_in_manifests(manifests: tuple[Manifest, ...]) -> Iterator[str]:
-    """Yields what is unusual about manifests: file names without an order, no annotations, objects twice."""
-    unparsable = sorted({m.file for m in manifests if file_name(m.file) is None})
-    for file in unparsable:
-        yield f"{file}: its name is not 0000_NN_COMPONENT_..., so it is applied with its neighbours, in no component"
+    mistakes = [*missing_parts(files)]
+    mistakes += [
+        f"{file}: its name is not 0000_NN_COMPONENT_..., so it is applied with its neighbours, in no component"
+        for file in sorted({manifest.file for manifest in payload.manifests if file_name(manifest.file) is None})
+    ]
     first_of_object: dict[tuple[str, str], Manifest] = {}
-    for manifest in manifests:
+    for manifest in payload.manifests:
         if manifest.annotations is None:
-            yield f"{manifest.file}: {manifest.identity} has no annotations, so no cluster gets it"
+            mistakes.append(f"{manifest.file}: {manifest.identity} has no annotations, so no cluster gets it")
             continue
         first = first_of_object.setdefault((str(manifest.identity), variant(manifest)), manifest)
         if first is not manifest:
-            yield f"{manifest.file}: {manifest.identity} is in {first.file} for the same clusters; the later one wins"
+            mistakes.append(
+                f"{manifest.file}: {manifest.identity} is in {first.file} for the same clusters; the later one wins"
+            )
+    return tuple(mistakes)

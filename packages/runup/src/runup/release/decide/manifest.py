@@ -63,7 +63,19 @@ class Manifest(msgspec.Struct, frozen=True):
     @classmethod
     def of(cls, file: str, identity: Identity, obj: JSON) -> Manifest:
         """Returns the manifest of `obj`; raises ValueError for a value that JSON cannot represent."""
-        return cls(file, identity, zlib.compress(_go_json(obj), _LEVEL), _valid_annotations(obj))
+        try:
+            data = msgspec.json.encode(obj, order="sorted")
+        except (OverflowError, TypeError) as error:
+            raise ValueError(f"cannot be written as JSON: {error}") from error
+        # Go's encoding/json escapes these characters, and the version hash is computed over its bytes.
+        for char in (b"&", b"<", b">"):
+            data = data.replace(char, b"\\u00%02x" % ord(char))
+        return cls(
+            file,
+            identity,
+            zlib.compress(data.replace("\u2028".encode(), b"\\u2028").replace("\u2029".encode(), b"\\u2029"), _LEVEL),
+            _valid_annotations(obj),
+        )
 
     @property
     def raw(self) -> bytes:
@@ -86,18 +98,6 @@ def _valid_annotations(obj: JSON) -> dict[str, str] | None:
     if not all(value is None or isinstance(value, str) for value in values.values()):
         return None
     return {key: value or "" for key, value in values.items()}
-
-
-def _go_json(obj: JSON) -> bytes:
-    """Returns the object as Go's encoding/json writes it. Raises ValueError if JSON cannot hold it."""
-    try:
-        data = msgspec.json.encode(obj, order="sorted")
-    except (OverflowError, TypeError) as error:
-        raise ValueError(f"cannot be written as JSON: {error}") from error
-    # Go's encoding/json escapes these characters, and the version hash is computed over its bytes.
-    for char in (b"&", b"<", b">"):
-        data = data.replace(char, b"\\u00%02x" % ord(char))
-    return data.replace("\u2028".encode(), b"\\u2028").replace("\u2029".encode(), b"\\u2029")
 
 
 def file_name(path: str) -> FileName | None:
@@ -123,7 +123,13 @@ def parse_manifests(file: str, data: bytes | str) -> tuple[list[Manifest], list[
             errors.append(ManifestError(f"{file}, document {number}: {problem}"))
             continue
         try:
-            manifest = Manifest.of(file, _identity(document), document)
+            group, slash, _ = str(document.get("apiVersion") or "").partition("/")
+            metadata = document["metadata"]
+            manifest = Manifest.of(
+                file,
+                Identity(group if slash else "", document["kind"], metadata.get("namespace") or "", metadata["name"]),
+                document,
+            )
         except ValueError as error:
             errors.append(ManifestError(f"{file}, document {number}: {error}"))
             continue
@@ -148,9 +154,3 @@ def _why_no_manifest(document: Any) -> str:
     if not isinstance(metadata.get("namespace") or "", str):
         return f"{document['kind']} {metadata['name']} has a namespace that is not text"
     return ""
-
-
-def _identity(document: JSON) -> Identity:
-    group, slash, _ = str(document.get("apiVersion") or "").partition("/")
-    metadata = document["metadata"]
-    return Identity(group if slash else "", document["kind"], metadata.get("namespace") or "", metadata["name"])

@@ -53,7 +53,14 @@ def changes(before: JSON, after: JSON) -> tuple[Change, ...]:
     differences = _changes_between("", _without_server_fields(before), _without_server_fields(after))
     if after.get("kind", before.get("kind")) != "Secret":
         return tuple(differences)
-    return tuple(_withhold_secret(change) for change in differences)
+    return tuple(
+        Change(
+            change.path, *("(withheld)" if value is not ABSENT else ABSENT for value in (change.before, change.after))
+        )
+        if change.path.partition(".")[0] in _SECRET_FIELDS
+        else change
+        for change in differences
+    )
 
 
 def value_text(value: Any) -> str:
@@ -79,18 +86,12 @@ def _without_server_fields(live_object: JSON) -> JSON:
     return kept_fields
 
 
-def _withhold_secret(change: Change) -> Change:
-    if change.path.partition(".")[0] not in _SECRET_FIELDS:
-        return change
-    before, after = ("(withheld)" if value is not ABSENT else ABSENT for value in (change.before, change.after))
-    return Change(change.path, before, after)
-
-
 def _changes_between(path: str, before: Any, after: Any) -> Iterator[Change]:
     """Yields the changed values below `path`, in the order of their keys."""
     if isinstance(before, dict) and isinstance(after, dict):
         for key in sorted({*before, *after}, key=str):
-            yield from _changes_between(_join_path(path, str(key)), before.get(key, ABSENT), after.get(key, ABSENT))
+            field = f"[{key}]" if "." in str(key) or "/" in str(key) else f".{key}" if path else key
+            yield from _changes_between(f"{path}{field}", before.get(key, ABSENT), after.get(key, ABSENT))
         return
     if isinstance(before, list) and isinstance(after, list):
         yield from _between_lists(path, before, after)
@@ -120,9 +121,3 @@ def _between_lists(path: str, before: list[Any], after: list[Any]) -> Iterator[C
 def _identifies(key: str, items: list[Any]) -> bool:
     names = [str(item[key]) for item in items if isinstance(item, dict) and key in item]
     return len(names) == len(items) == len(set(names))
-
-
-def _join_path(path: str, key: str) -> str:
-    if "." in key or "/" in key:
-        return f"{path}[{key}]"
-    return f"{path}.{key}" if path else key

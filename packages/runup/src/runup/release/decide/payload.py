@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import base64
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -49,11 +49,7 @@ _LITERAL = Pattern(rf"(?:{_TEXT})\Z")
 
 def render(text: str, values: Values) -> str:
     """Returns `text` with its actions evaluated; raises TemplateError naming the line."""
-    return "".join(_pieces(text, values))
-
-
-def _pieces(text: str, values: Values) -> Iterator[str]:
-    """Yields the rendered pieces of a template. Raises TemplateError with the line."""
+    pieces = []
     position = 0
     trim_next = False
     while (start := text.find("{{", position)) >= 0:
@@ -63,12 +59,11 @@ def _pieces(text: str, values: Values) -> Iterator[str]:
             raise TemplateError(f"line {line}: an action is not closed, or is more than this reads")
         before = text[position:start]
         before = before.lstrip() if trim_next else before
-        yield before.rstrip() if match[1] else before
-        yield _evaluate(match[2].strip(), values, line)
+        pieces += [before.rstrip() if match[1] else before, _evaluate(match[2].strip(), values, line)]
         trim_next = bool(match[3])
         position = match.end()
     remaining = text[position:]
-    yield remaining.lstrip() if trim_next else remaining
+    return "".join([*pieces, remaining.lstrip() if trim_next else remaining])
 
 
 def _evaluate(expression: str, values: Values, line: int) -> str:
@@ -181,14 +176,32 @@ def load_payload(
     an older operator must be able to load a newer release; `strict_templates` makes it an error. With `keep_going` a
     file that cannot be parsed is skipped too, for callers that inspect rather than apply.
     """
-    metadata, references, errors = _load_metadata(files)
+    metadata: ReleaseMetadata | None = None
+    references: ImageReferences | None = None
+    errors = [f"{path} is missing" for path in (METADATA_FILE, IMAGE_REFERENCES_FILE) if path not in files]
+    try:
+        if METADATA_FILE in files:
+            metadata = parse_release_metadata(files[METADATA_FILE])
+    except MetadataError as error:
+        errors.append(str(error))
+    try:
+        if IMAGE_REFERENCES_FILE in files:
+            references = parse_image_references(files[IMAGE_REFERENCES_FILE])
+        if metadata and references:
+            check_same_version(metadata, references)
+    except MetadataError as error:
+        errors.append(str(error))
     values = Values(release_image, profile, references.images if references else {})
     skipped: list[Skipped] = []
     rendered = _render_files(files, values, skipped)
     if strict_templates:
         errors.extend(str(problem) for problem in skipped)
     broken: list[Skipped] = []
-    loaded = {folder: _load_folder(folder, rendered, broken) for folder in FOLDERS}
+    loaded: dict[str, list[Manifest]] = {folder: [] for folder in FOLDERS}
+    for path, data in sorted(rendered.items(), key=lambda file: FOLDERS.index(file[0].partition("/")[0])):
+        manifests, problems = parse_manifests(path, data)
+        loaded[path.partition("/")[0]] += manifests
+        broken.extend(Skipped(path, str(problem), broken=True) for problem in problems)
     if keep_going:
         skipped += broken
     else:
@@ -236,34 +249,17 @@ def version_hash(manifests: Iterable[Manifest]) -> str:
     return base64.urlsafe_b64encode(value.to_bytes(8, "big")).decode()
 
 
-def _load_metadata(
-    files: Mapping[str, bytes],
-) -> tuple[ReleaseMetadata | None, ImageReferences | None, list[str]]:
-    """Returns the release's metadata and image references, None where missing or wrong, and the errors."""
-    metadata: ReleaseMetadata | None = None
-    references: ImageReferences | None = None
-    errors = [f"{path} is missing" for path in (METADATA_FILE, IMAGE_REFERENCES_FILE) if path not in files]
-    try:
-        if METADATA_FILE in files:
-            metadata = parse_release_metadata(files[METADATA_FILE])
-    except MetadataError as error:
-        errors.append(str(error))
-    try:
-        if IMAGE_REFERENCES_FILE in files:
-            references = parse_image_references(files[IMAGE_REFERENCES_FILE])
-        if metadata and references:
-            check_same_version(metadata, references)
-    except MetadataError as error:
-        errors.append(str(error))
-    return metadata, references, errors
-
-
 def _render_files(files: Mapping[str, bytes], values: Values, skipped: list[Skipped]) -> dict[str, bytes]:
     """Returns the manifests by path, the operator's own rendered; a template that fails is added to `skipped`."""
     rendered: dict[str, bytes] = {}
     for path in sorted(files):
         folder, _, name = path.partition("/")
-        if folder not in FOLDERS or "/" in name or not _is_manifest(name) or (folder == CHECKS and is_cases(name)):
+        if (
+            folder not in FOLDERS
+            or "/" in name
+            or not name.endswith(_SUFFIXES)
+            or (folder == CHECKS and is_cases(name))
+        ):
             continue
         data = files[path]
         # Only the operator's own manifests are templates; all others are applied as they are.
@@ -275,22 +271,3 @@ def _render_files(files: Mapping[str, bytes], values: Values, skipped: list[Skip
                 continue
         rendered[path] = data
     return rendered
-
-
-def _load_folder(folder: str, files: Mapping[str, bytes], broken: list[Skipped]) -> list[Manifest]:
-    """Returns the manifests of the files in `folder`; adds those that cannot be parsed to `broken`."""
-    manifests: list[Manifest] = []
-    for path, data in files.items():
-        if path.startswith(f"{folder}/"):
-            manifests.extend(_parse_file(path, data, broken))
-    return manifests
-
-
-def _parse_file(path: str, data: bytes, broken: list[Skipped]) -> list[Manifest]:
-    manifests, problems = parse_manifests(path, data)
-    broken.extend(Skipped(path, str(problem), broken=True) for problem in problems)
-    return manifests
-
-
-def _is_manifest(path: str) -> bool:
-    return path.endswith(_SUFFIXES)

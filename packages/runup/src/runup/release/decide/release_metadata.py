@@ -7,6 +7,7 @@ collected.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
@@ -68,20 +69,33 @@ def parse_release_metadata(data: bytes) -> ReleaseMetadata:
     details = _or_empty(document.get("metadata"), {})
     if not isinstance(details, dict):
         raise MetadataError("release-metadata: metadata is not a map")
-    url, url_problems = _url(details)
-    architecture, architecture_problems = _architecture(details)
-    channels, channel_problems = _channels(details)
-    base, base_problems = _documentation_base(details)
+    problems: list[str] = []
+    url = _text_in(details, "url", "metadata.url", problems)
+    try:
+        urlsplit(url)
+    except ValueError as error:
+        problems.append(f"metadata.url {url!r} is not a URL: {error}")
+        url = ""
+    architecture = details.get(ARCHITECTURE_KEY)
+    if architecture not in (None, "multi"):
+        problems.append(f"metadata[{ARCHITECTURE_KEY}] is {architecture!r}, expected 'multi'")
+    channels = _text_in(details, CHANNELS_KEY, f"metadata[{CHANNELS_KEY}]", problems)
+    base = _text_in(details, documentation.KEY, f"metadata[{documentation.KEY}]", problems)
+    try:
+        base = documentation.read_base(base) if base else ""
+    except documentation.BadBase as error:
+        problems.append(f"metadata[{documentation.KEY}] {base!r} {error}")
+        base = ""
     return ReleaseMetadata(
         version=version,
         previous=_text_tuple(document, "previous"),
         next=_text_tuple(document, "next"),
         metadata=tuple(sorted(details.items())),
         url=url,
-        architecture=architecture,
-        channels=channels,
+        architecture="Multi" if architecture == "multi" else "",
+        channels=tuple(sorted(channel for channel in channels.split(",") if channel)),
         documentation_base=base,
-        problems=(*url_problems, *architecture_problems, *channel_problems, *base_problems),
+        problems=tuple(problems),
     )
 
 
@@ -92,12 +106,15 @@ def parse_image_references(data: bytes) -> ImageReferences:
     name = metadata.get("name") if isinstance(metadata, dict) else None
     if not isinstance(metadata, dict) or not isinstance(name, str) or not name:
         raise MetadataError("image-references: has no metadata.name")
-    return ImageReferences(name, dict(_images(document)), _time(metadata.get("creationTimestamp")))
+    created = None
+    with suppress(KeyError, ValueError, TypeError):
+        created = datetime.fromisoformat(metadata["creationTimestamp"])
+    return ImageReferences(name, _images(document), created)
 
 
 def named_images(data: bytes) -> Mapping[str, str]:
     """Returns the pull specs in a component's own `image-references`, which has no name; raises MetadataError."""
-    return dict(_images(_image_stream(data)))
+    return _images(_image_stream(data))
 
 
 def check_same_version(metadata: ReleaseMetadata, references: ImageReferences) -> None:
@@ -135,6 +152,15 @@ def _or_empty(value: Any, empty: Any) -> Any:
     return empty if value is None else value
 
 
+def _text_in(details: dict[str, Any], key: str, name: str, problems: list[str]) -> str:
+    """Returns the text below `key`; empty, with a problem that has `name`, if the value is not text."""
+    value = details.get(key, "")
+    if not isinstance(value, str):
+        problems.append(f"{name} is not text")
+        return ""
+    return value
+
+
 def _text_tuple(document: dict[str, Any], key: str) -> tuple[str, ...]:
     value = _or_empty(document.get(key), [])
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
@@ -142,60 +168,13 @@ def _text_tuple(document: dict[str, Any], key: str) -> tuple[str, ...]:
     return tuple(value)
 
 
-def _url(details: dict[str, Any]) -> tuple[str, tuple[str, ...]]:
-    """Returns the documentation's URL, empty if it is none, and notes on why it is not."""
-    value = details.get("url", "")
-    if not isinstance(value, str):
-        return "", ("metadata.url is not text",)
-    try:
-        urlsplit(value)
-    except ValueError as error:
-        return "", (f"metadata.url {value!r} is not a URL: {error}",)
-    return value, ()
-
-
-def _architecture(details: dict[str, Any]) -> tuple[str, tuple[str, ...]]:
-    """Returns `Multi` or an empty string, and a problem if the metadata says anything else."""
-    value = details.get(ARCHITECTURE_KEY)
-    if value is None:
-        return "", ()
-    return (
-        ("Multi", ()) if value == "multi" else ("", (f"metadata[{ARCHITECTURE_KEY}] is {value!r}, expected 'multi'",))
-    )
-
-
-def _channels(details: dict[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    value = details.get(CHANNELS_KEY, "")
-    if not isinstance(value, str):
-        return (), (f"metadata[{CHANNELS_KEY}] is not text",)
-    return tuple(sorted(channel for channel in value.split(",") if channel)), ()
-
-
-def _documentation_base(details: dict[str, Any]) -> tuple[str, tuple[str, ...]]:
-    """Returns the base address of the documentation, and a problem if it cannot be used."""
-    value = details.get(documentation.KEY, "")
-    if not isinstance(value, str):
-        return "", (f"metadata[{documentation.KEY}] is not text",)
-    try:
-        return (documentation.read_base(value) if value else ""), ()
-    except documentation.BadBase as error:
-        return "", (f"metadata[{documentation.KEY}] {value!r} {error}",)
-
-
-def _images(document: dict[str, Any]) -> list[tuple[str, str]]:
-    """Returns the names and pull specs of a release's images, from its image-references."""
+def _images(document: dict[str, Any]) -> dict[str, str]:
+    """Returns the pull specs of a release's images by name, from its image-references."""
     spec = document.get("spec")
     tags = spec.get("tags") if isinstance(spec, dict) else None
-    name_and_pullspec: list[tuple[str, str]] = []
+    pullspecs: dict[str, str] = {}
     for tag in tags if isinstance(tags, list) else []:
         source = tag.get("from") if isinstance(tag, dict) else None
         if isinstance(source, dict) and source.get("kind") == "DockerImage" and isinstance(source.get("name"), str):
-            name_and_pullspec.append((str(tag.get("name", "")), source["name"]))
-    return name_and_pullspec
-
-
-def _time(value: Any) -> datetime | None:
-    try:
-        return datetime.fromisoformat(value) if isinstance(value, str) else None
-    except ValueError:
-        return None
+            pullspecs[str(tag.get("name", ""))] = source["name"]
+    return pullspecs

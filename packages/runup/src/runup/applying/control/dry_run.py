@@ -1,5 +1,7 @@
 """Determines what an update would change on a cluster: sends each manifest of the target as a dry run.
 
+The values that the operator injects (proxy, TLS profile, internal address) are read once, if a manifest needs them; a
+value that may not be read is noted, because an object that needs it would differ from what the operator applies.
 Manifests are sent as the operator would send them. Nothing is written: every patch says `dryRun=All`, and everything
 else is a GET. An object that the caller may not read or patch has a row of its own and is never missing.
 """
@@ -10,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from kubekit.api import codec
 from kubekit.api.core_v1 import Namespace
@@ -18,13 +21,19 @@ from kubekit.error_types import Terminal
 from kubekit.kube import calls
 from kubekit.kube.api_errors import ApiError, NotFound, message_of
 from kubekit.kube.client_sync import SyncClient
+from kubekit.oci.access import Access
+from kubekit.oci.registry_errors import OciError
 from runup.applying.decide import task as tasks
-from runup.applying.decide.rendering import LABEL, ClusterValues, render
+from runup.applying.decide.rendering import INJECT_PROXY, INJECT_TLS, LABEL, ClusterValues, Proxy, render
 from runup.applying.decide.task import Task
+from runup.process import clusterversion_client as clusters
+from runup.process import tls_profile
+from runup.release.control import live_cluster, release_location
 from runup.release.decide.difference import is_deletion
-from runup.release.decide.inclusion_reasons import Explained
+from runup.release.decide.inclusion_reasons import OPERATOR, Explained, describe, explain_manifest
 from runup.release.decide.manifest import Manifest
 from runup.release.decide.object_diff import Change, changes
+from runup.release.decide.payload import Payload, PayloadError
 
 FIELD_MANAGER = "cluster-version-operator"
 State = Literal["created", "changed", "deleted", "same", "refused", "unknown", "left"]
@@ -43,6 +52,43 @@ class Effect:
     state: State
     changes: tuple[Change, ...] = ()
     why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """The effects of a release on a cluster; `notes` say what could not be read."""
+
+    release: Payload
+    digest: str
+    effects: tuple[Effect, ...]
+    notes: tuple[str, ...]
+
+
+def compare_with_cluster(client: SyncClient, images: Sequence[str], access: Access) -> Comparison:
+    """Returns what the last of `images` would change on the cluster.
+
+    The first of two images, or else the release that the cluster runs, says which objects would be left behind. Raises
+    InputError, KubeError, OciError and PayloadError.
+    """
+    facts = live_cluster.read(client)
+    profile = live_cluster.profile(facts)
+    release, digest = release_location.load(images[-1], access, profile=profile)
+    notes: list[str] = []
+    running: tuple[Manifest, ...] = ()
+    try:
+        before = images[0] if len(images) == 2 else live_cluster.release_image_of(facts.cluster_version)
+        running = release_location.load(before, access, profile=profile)[0].manifests
+    except (OciError, PayloadError) as error:
+        if len(images) == 2:
+            raise
+        notes.append(f"what the release would leave behind is not known, since the running one cannot be read: {error}")
+    cluster = describe(facts, major=release.metadata.semver.major)
+    explained = [explain_manifest(manifest, cluster.filters, cluster.unreadable) for manifest in release.manifests]
+    own_manifests = [entry.manifest for entry in explained if entry.answer != "out"]
+    values, unread = read_values(client, own_manifests, facts.cluster_version.metadata.uid)
+    object_effects = tuple(effects(client, explained, running, values))
+    notes += [*unread, *(f"{rule}: {why}" for rule, why in cluster.unreadable.items())]
+    return Comparison(release=release, digest=digest, effects=object_effects, notes=tuple(notes))
 
 
 def effects(
@@ -164,18 +210,16 @@ class _Cluster:
 
     @cached_property
     def _missing_namespaces(self) -> frozenset[str]:
-        """The namespaces that the release creates and the cluster lacks."""
-        return frozenset(name for name in self._new_namespaces if self._is_absent(name))
-
-    def _is_absent(self, namespace: str) -> bool:
-        """Returns whether the namespace is known not to be there."""
-        try:
-            self._client.send(calls.get(Namespace, namespace))
-        except NotFound:
-            return True
-        except (ApiError, codec.DecodeError):
-            return False  # the dry run then reports what may not be read
-        return False
+        """The namespaces that the release creates and the cluster lacks; one that may not be read is not among them."""
+        missing = set()
+        for name in self._new_namespaces:
+            try:
+                self._client.send(calls.get(Namespace, name))
+            except NotFound:
+                missing.add(name)
+            except (ApiError, codec.DecodeError):
+                pass  # the dry run then reports what may not be read
+        return frozenset(missing)
 
     def _live_object(self, manifest: Manifest, resource: Resource) -> JSON | None:
         """Returns the manifest's object as the cluster has it, None if it has none. Raises KubeError and Terminal."""
@@ -256,3 +300,54 @@ def _defined_kind(manifest: Manifest) -> Iterator[tuple[tuple[str, str], tuple[s
 
 def _gvk(manifest: Manifest) -> str:
     return f"{manifest.identity.kind} of {manifest.object.get('apiVersion')}"
+
+
+_PORT = "443"
+
+
+def read_values(client: SyncClient, manifests: Iterable[Manifest], owner_uid: str) -> tuple[ClusterValues, list[str]]:
+    """Returns the values for `manifests`, and notes about those that could not be read."""
+    annotations = [manifest.annotations or {} for manifest in manifests]
+    notes: list[str] = []
+    proxy: JSON = {}
+    if any(INJECT_PROXY in manifest_annotations for manifest_annotations in annotations):
+        proxy = _mapping_at(_object(client, "Proxy", "proxies", notes), "status")
+    profile = None
+    if any(manifest_annotations.get(INJECT_TLS) == "true" for manifest_annotations in annotations):
+        api_server = _object(client, "APIServer", "apiservers", notes)
+        profile = tls_profile.profile_of({"spec": _mapping_at(api_server, "spec")}) if api_server else None
+    infrastructure = _mapping_at(_object(client, "Infrastructure", "infrastructures", notes), "status")
+    host = port = ""
+    try:
+        url = urlsplit(str(infrastructure.get("apiServerInternalURI") or ""))
+        host, port = (url.hostname, str(url.port or _PORT)) if url.hostname else ("", "")
+    except ValueError:
+        pass  # not a URL
+    return (
+        ClusterValues(
+            owner_uid=owner_uid,
+            proxy=Proxy(*(str(proxy.get(key) or "") for key in ("httpProxy", "httpsProxy", "noProxy"))),
+            operator=(clusters.namespace(), OPERATOR),
+            internal_host=host,
+            internal_port=port,
+            tls=profile,
+        ),
+        notes,
+    )
+
+
+def _object(client: SyncClient, kind: str, plural: str, notes: list[str]) -> JSON:
+    """Returns the object `cluster` of a kind; empty with a note if it cannot be read."""
+    resource = Resource("config.openshift.io", "v1", kind, plural, namespaced=False)
+    try:
+        return client.send(calls.get_raw(resource, "cluster"))
+    except NotFound:
+        return {}
+    except (ApiError, codec.DecodeError) as error:
+        notes.append(f"{kind} cluster could not be read, so what it gives to objects is not shown: {message_of(error)}")
+        return {}
+
+
+def _mapping_at(live_object: JSON, key: str) -> JSON:
+    value = live_object.get(key)
+    return value if isinstance(value, dict) else {}
