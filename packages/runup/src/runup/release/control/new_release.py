@@ -164,6 +164,4 @@ def _check_flags_have_effect(request: NewRelease, folder_files: Mapping[str, byt
     for file, flags in ((METADATA_PATH, metadata), (IMAGE_REFERENCES_PATH, images)):
         conflicting = [flag for flag, value in flags.items() if value]
         if file in folder_files and conflicting:
-            raise InputError(
-                f"{', '.join(conflicting)}: the folders bring {file}; say it there, or leave the file out"
-            )
+            raise InputError(f"{', '.join(conflicting)}: the folders bring {file}; say it there, or leave the file out")
