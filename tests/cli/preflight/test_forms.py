@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from importlib import import_module
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 from msgspec.structs import replace
 
 from kubekit.api.meta_v1 import Condition
+from runup.cli.preflight import outputs
 from runup.cli.preflight.render import output_formats as forms
-from runup.evaluation.findings import COMPLETED, FAILED, Findings, Risk
+from runup.evaluation.findings import COMPLETED, FAILED, Findings, Risk, exit_code, worst_code
 from runup.report.report import CheckResult, ReportedCheck, ReportedResource
 
 NOON = datetime(2026, 1, 14, 12, tzinfo=UTC)
@@ -132,11 +135,11 @@ def test_sarif_has_a_result_for_each_risk_that_stands() -> None:
 )
 def test_what_applies_and_is_as_grave_counts(fail_on: str, code: int) -> None:
     """The gravest that is open is critical; what is accepted is not open."""
-    assert forms.exit_code(JUDGED, fail_on) == code
+    assert exit_code(JUDGED, fail_on) == code
     milder = replace(JUDGED, risks=(replace(DISKS, severity="info"), TOLD, BARE))
-    assert forms.exit_code(milder, fail_on) == (2 if fail_on in ("unknown", "info") else 0)
+    assert exit_code(milder, fail_on) == (2 if fail_on in ("unknown", "info") else 0)
     unsaid = replace(JUDGED, risks=(replace(DISKS, severity=""), UNSURE))
-    assert forms.exit_code(unsaid, fail_on) == (2 if fail_on in ("unknown", "info", "warning") else 0)
+    assert exit_code(unsaid, fail_on) == (2 if fail_on in ("unknown", "info", "warning") else 0)
 
 
 @pytest.mark.parametrize(
@@ -146,22 +149,22 @@ def test_what_applies_and_is_as_grave_counts(fail_on: str, code: int) -> None:
 )
 def test_the_worst_of_several_clusters(codes: list[int], code: int) -> None:
     """One that could not be judged, then one with risks, then one of which not all is known."""
-    assert forms.worst_code(codes) == code
+    assert worst_code(codes) == code
 
 
 @pytest.mark.parametrize("fail_on", ["critical", "warning", "info", "unknown", "never"])
 def test_what_was_not_judged_fails_whatever_counts(fail_on: str) -> None:
     """And what is clear never does."""
-    assert forms.exit_code(FAILED_ONE.findings, fail_on) == 1
-    assert forms.exit_code(replace(JUDGED, risks=(OVER, TOLD)), fail_on) == 0
+    assert exit_code(FAILED_ONE.findings, fail_on) == 1
+    assert exit_code(replace(JUDGED, risks=(OVER, TOLD)), fail_on) == 0
     unknown = replace(JUDGED, risks=(UNSURE,))
-    assert forms.exit_code(unknown, fail_on) == (3 if fail_on == "unknown" else 0)
+    assert exit_code(unknown, fail_on) == (3 if fail_on == "unknown" else 0)
     odd = replace(JUDGED, risks=(replace(DISKS, severity="odd"),))
-    assert forms.exit_code(odd, fail_on) == (2 if fail_on in ("unknown", "info", "warning") else 0)
+    assert exit_code(odd, fail_on) == (2 if fail_on in ("unknown", "info", "warning") else 0)
     for severity, counts in (("critical", 4), ("warning", 3), ("info", 2)):
         found = replace(JUDGED, risks=(replace(DISKS, severity=severity),))
         order = ("critical", "warning", "info", "unknown", "never")
-        assert forms.exit_code(found, fail_on) == (2 if 4 - counts <= order.index(fail_on) < 4 else 0)
+        assert exit_code(found, fail_on) == (2 if 4 - counts <= order.index(fail_on) < 4 else 0)
 
 
 def test_many_clusters_are_a_line_each() -> None:
@@ -303,3 +306,14 @@ def test_data_has_causes_and_what_is_missing() -> None:
         DOWN.name: DOWN.name, HELD.name: DOWN.name, FOLLOWS[0].name: FOLLOWS[0].name,
         FOLLOWS[1].name: FOLLOWS[0].name, "PodsUnknown": None,
     }  # fmt: skip
+
+
+def test_every_form_of_the_table_has_its_renderers_and_its_row_in_the_page() -> None:
+    """The table names functions that exist; docs/cli.md lists the forms of both commands."""
+    page = (Path(__file__).parents[3] / "docs" / "cli.md").read_text()
+    for name, form in outputs.FORMS.items():
+        for place in filter(None, form):
+            module, _, function = place.partition(":")
+            assert callable(getattr(import_module(module), function)), name
+    assert f"| `-o`, `--output` | {', '.join(f'`{name}`' for name in outputs.PREFLIGHT_FORMS)} |" in page
+    assert all(name in page for name in outputs.FLEET_FORMS)

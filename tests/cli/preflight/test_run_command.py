@@ -24,9 +24,10 @@ from kubekit.lang import yaml as kyaml
 from kubekit.oci.images import Execution
 from runup.checks.catalogue import CHECKS
 from runup.checks.decide.cluster_kinds import ClusterKind, checks_for_cluster
+from runup.cli.preflight.outputs import PREFLIGHT_FORMS
 from runup.cli.preflight.render import output_formats as forms
 from runup.evaluation import missing_kinds, suppressions
-from runup.evaluation.findings import Findings, Risk
+from runup.evaluation.findings import Findings, Risk, exit_code, worst_code
 from runup.facts.of_dump import dumps_in
 from runup.facts.target_release import release_in
 from runup.preflight.decide import stored_reports
@@ -512,8 +513,8 @@ def test_the_record_of_a_dump_says_what_counts(tmp_path: Path, run: Run) -> None
 
 def test_what_could_not_be_judged_is_the_worst() -> None:
     """Of many clusters one number."""
-    assert [forms.worst_code(codes) for codes in ([], [0, 0], [0, 3], [3, 2, 0], [2, 1])] == [0, 0, 3, 2, 1]
-    assert forms.exit_code(Findings("", ""), "never") == 1
+    assert [worst_code(codes) for codes in ([], [0, 0], [0, 3], [3, 2, 0], [2, 1])] == [0, 0, 3, 2, 1]
+    assert exit_code(Findings("", ""), "never") == 1
 
 
 def test_words_of_others_stay_words() -> None:
@@ -673,7 +674,7 @@ def test_operators_are_looked_up_in_the_catalog_of_the_target(tmp_path: Path, ru
         assert (ran.code, ran.err) == (1, f"error: {said}\n")
 
 
-@pytest.mark.parametrize("form", [None, "json", "yaml", *forms.FORMS])
+@pytest.mark.parametrize("form", [None, *PREFLIGHT_FORMS])
 def test_what_is_no_cluster_is_told_in_every_form(form: str | None, tmp_path: Path, run: Run) -> None:
     """The reason is in what is printed, and nothing reads as if no risk applied."""
     folder = dump(tmp_path / "operators", OPERATOR)

@@ -426,3 +426,28 @@ def not_recommended(updates: tuple[ConditionalUpdate, ...]) -> list[tuple[Condit
     """Returns the conditional updates whose Recommended condition is present and not True, each with that condition."""
     pairs = ((update, find(update.conditions, "Recommended")) for update in updates)
     return [(update, condition) for update, condition in pairs if condition and condition.status != "True"]
+
+
+# From the gravest on; a risk without a severity counts as a warning.
+_GRAVITY = {"critical": 0, "warning": 1, "": 1, "info": 2}
+
+
+def exit_code(findings: Findings, fail_on: str) -> int:
+    """Returns the exit code of `--wait`, restricted by `fail_on`.
+
+    `unknown` counts everything that is open; a severity counts risks that apply and are at least as severe.
+    """
+    code = findings.exit_code
+    if code in (EXIT_CLEAR, COULD_NOT_RUN) or fail_on == "unknown":
+        return code
+    if fail_on == "never":
+        return EXIT_CLEAR
+    limit = _GRAVITY[fail_on]
+    applying = (risk for risk in findings.risks if risk.open and risk.applies == "True")
+    return APPLY if any(_GRAVITY.get(risk.severity, 1) <= limit for risk in applying) else EXIT_CLEAR
+
+
+def worst_code(codes: Iterable[int]) -> int:
+    """Returns the worst exit code of several clusters: could not run, then risks apply, then something unknown."""
+    distinct = set(codes)
+    return next((code for code in (COULD_NOT_RUN, APPLY, UNKNOWN) if code in distinct), EXIT_CLEAR)

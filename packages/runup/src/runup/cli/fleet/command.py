@@ -11,7 +11,7 @@ import msgspec
 from runup.cli import static_completion
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.lazy import LazyGroup
-from runup.cli.preflight.outputs import FORMS, Target, outputs_option, targets_of, verdict_options
+from runup.cli.preflight.outputs import FLEET_FORMS, Target, outputs_option, targets_of, verdict_options
 from runup.cli.release.shared import access, registry_options, run_guarded
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ def fleet() -> None:
 @click.option("--from", "from_", default="", metavar="VERSION", help="Source version, if not each cluster's own.")
 @click.option("--to-image", default="", metavar="IMAGE", help="The target's release image, oci:DIR or in a registry.")
 @click.option("--release-dir", default="", metavar="DIR", help="A folder with what the release image has at its root.")
-@outputs_option((*FORMS, "parquet"))
+@outputs_option(FLEET_FORMS)
 @click.option("-v", "--verbose", is_flag=True, help="Every risk, group and name, and a line for each cluster.")
 @verdict_options
 @click.option(

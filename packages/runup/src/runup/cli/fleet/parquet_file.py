@@ -5,12 +5,10 @@ from __future__ import annotations
 import importlib.util
 import io
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
-from kubekit.lang.files import write_whole
 from runup.cli.errors import CommandError
-from runup.cli.preflight.outputs import STDOUT, Target
+from runup.cli.preflight.outputs import STDOUT, Shown, Target
 from runup.evaluation.cluster_result import ClusterResult
 from runup.extras import missing_package
 
@@ -54,19 +52,8 @@ def rows(results: Sequence[ClusterResult]) -> Iterator[dict[str, Any]]:
             yield cluster | dict.fromkeys(_RISK_COLUMNS)
 
 
-def write_files(targets: Sequence[Target], results: Sequence[ClusterResult]) -> list[str]:
-    """Writes each Parquet file, all of it or nothing; returns what went wrong."""
-    problems = []
-    for form, path in targets:
-        if form == FORM:
-            try:
-                _write(Path(path), list(rows(results)))
-            except OSError as error:
-                problems.append(f"-o: {path} cannot be written: {error.strerror or error}")
-    return problems
-
-
-def _write(path: Path, lines: list[dict[str, Any]]) -> None:
+def as_parquet(shown: Shown) -> bytes:
+    """Returns the bytes of a Parquet file."""
     import pyarrow as arrow
     from pyarrow import parquet
 
@@ -83,5 +70,5 @@ def _write(path: Path, lines: list[dict[str, Any]]) -> None:
         }
     )
     stream = io.BytesIO()
-    parquet.write_table(arrow.Table.from_pylist(lines, schema=schema), stream)
-    write_whole(path, stream.getvalue())
+    parquet.write_table(arrow.Table.from_pylist(list(rows(shown.results)), schema=schema), stream)
+    return stream.getvalue()

@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -21,22 +21,21 @@ from kubekit.lang.text import one_line
 from runup.cli.errors import CommandError
 from runup.cli.fleet import parquet_file
 from runup.cli.fleet.fleet_members import NamedMembers, connection_to, problem_of, read_all, resolve_members, warnings
-from runup.cli.fleet.render import fleet_forms, fleet_page, fleet_text
+from runup.cli.fleet.render import fleet_text
 from runup.cli.output import screen_of, write
 from runup.cli.preflight import outputs, run_command
 from runup.cli.preflight.render import output_formats as forms
-from runup.cli.preflight.render import report_changes
-from runup.cli.render.text import machine, out
+from runup.cli.render.text import out
 from runup.evaluation import dumps
 from runup.evaluation.cluster_result import ClusterResult
 from runup.evaluation.evaluate import EvaluatedCluster
-from runup.evaluation.findings import Risk, worst_first
+from runup.evaluation.findings import Risk, exit_code, worst_code, worst_first
 from runup.evaluation.request import RequestedUpdate
 from runup.evaluation.results import baseline_in, findings_of, store_reports, suppressions_in, with_accepted
 from runup.facts.dump_places import Place
 from runup.facts.target_catalogs import images_of
 from runup.facts.target_release import release_of
-from runup.fleet.decide.matrix import Matrix, matrix
+from runup.fleet.decide.matrix import matrix
 
 if TYPE_CHECKING:
     from kubekit.oci.access import Access
@@ -106,7 +105,7 @@ def run(
         *more_warnings,
         *(store.notes() if store is not None else ()),
     ]
-    code = forms.worst_code([forms.exit_code(one.findings, flags.fail_on) for one in marked])
+    code = worst_code([exit_code(one.findings, flags.fail_on) for one in marked])
     _print_results(marked, members, notes, flags, code, problems, baseline)
     return code
 
@@ -247,15 +246,16 @@ def _print_results(
 ) -> None:
     """Writes and prints every output. Raises CommandError after that, for `problems` and files not written."""
     table = matrix([(result.name, result.findings) for result in results])
-
-    def text_of(form: str) -> str:
-        if form == "markdown" and baseline is not None:
-            return report_changes.markdown(results, baseline)
-        return _as_document(form, results, members, table, code)
-
-    texts = [target for target in flags.outputs if target[0] != parquet_file.FORM]
-    problems = [*problems, *outputs.write_files(texts, text_of), *parquet_file.write_files(flags.outputs, results)]
-    printed = [out(text_of(form)) for form, path in flags.outputs if path == outputs.STDOUT]
+    shown = outputs.Shown(
+        results=results,
+        several=True,
+        baseline=baseline,
+        matrix=table,
+        labels={member.name: member.labels for member in members},
+        code=code,
+    )
+    problems = [*problems, *outputs.write_files(flags.outputs, shown)]
+    printed = [out(str(outputs.render(form, shown))) for form, path in flags.outputs if path == outputs.STDOUT]
     if not printed:
         screen = screen_of(sys.stdout)
         printed = [out(section) for section in fleet_text.text(table, screen, whole=flags.verbose)]
@@ -264,18 +264,3 @@ def _print_results(
     write([*warnings(notes), *printed])
     if problems:
         raise CommandError("\n".join(problems))
-
-
-def _as_document(
-    form: str, results: Sequence[ClusterResult], members: Sequence[Member], table: Matrix, code: int
-) -> str:
-    if form in ("json", "yaml"):
-        data: dict[str, Any] = fleet_forms.data(
-            results, {member.name: member.labels for member in members}, table, code
-        )
-        return machine(data, form)
-    if form == "markdown":
-        return fleet_forms.markdown(table)
-    if form == "html":
-        return fleet_page.page(table, results, results[0].tried)
-    return forms.FORMS[form](results)

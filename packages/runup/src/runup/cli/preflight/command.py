@@ -17,7 +17,7 @@ from kubekit.error_types import InputError
 from runup.cli import cluster_completion
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.lazy import Group
-from runup.cli.preflight.outputs import FORMS, Target, outputs_option, targets_of, verdict_options
+from runup.cli.preflight.outputs import PREFLIGHT_FORMS, Target, outputs_option, targets_of, verdict_options
 from runup.cli.release.shared import access, inner_option, registry_options, run_guarded
 from runup.preflight.control import cluster_records
 
@@ -394,7 +394,7 @@ def _page(page: str, cluster: ClusterVersion | None) -> str:
 @click.option(
     "--api-metrics", is_flag=True, help="Ask the API server's metrics which removed versions clients still use."
 )
-@outputs_option(FORMS)
+@outputs_option(PREFLIGHT_FORMS)
 @click.option("-v", "--verbose", is_flag=True, help="Every risk, every check and every kind that a dump lacks, too.")
 @verdict_options
 @click.option(

@@ -6,20 +6,76 @@ Whether the files can be written is checked before a cluster is read, so that a 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
+import msgspec
 
 from runup.cli.errors import CommandError
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+    from runup.evaluation.baseline import Baseline
+    from runup.evaluation.cluster_result import ClusterResult
+    from runup.fleet.decide.matrix import Matrix
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 STDOUT = "-"
-FORMS = ("json", "yaml", "junit", "sarif", "markdown", "html", "plan")
+
+
+class Form(NamedTuple):
+    """An output form: what renders the result of `preflight run`, and of a fleet, as `module:function`.
+
+    An empty text means that the command does not have the form. A renderer takes `Shown` and returns the text, or the
+    bytes of a file. Renderers are imported when they are used.
+    """
+
+    preflight: str
+    fleet: str
+
+
+_OF_PREFLIGHT = "runup.cli.preflight.render.output_formats"
+_OF_FLEET = "runup.cli.fleet.render.fleet_forms"
+FORMS = {
+    "json": Form(f"{_OF_PREFLIGHT}:as_json", f"{_OF_FLEET}:as_json"),
+    "yaml": Form(f"{_OF_PREFLIGHT}:as_yaml", f"{_OF_FLEET}:as_yaml"),
+    "junit": Form(f"{_OF_PREFLIGHT}:as_junit", f"{_OF_PREFLIGHT}:as_junit"),
+    "sarif": Form(f"{_OF_PREFLIGHT}:as_sarif", f"{_OF_PREFLIGHT}:as_sarif"),
+    "markdown": Form(f"{_OF_PREFLIGHT}:as_markdown", f"{_OF_FLEET}:as_markdown"),
+    "html": Form(f"{_OF_PREFLIGHT}:as_html", f"{_OF_FLEET}:as_html"),
+    "plan": Form(f"{_OF_PREFLIGHT}:as_plan", f"{_OF_PREFLIGHT}:as_plan"),
+    "parquet": Form("", "runup.cli.fleet.parquet_file:as_parquet"),
+}
+PREFLIGHT_FORMS = tuple(name for name, form in FORMS.items() if form.preflight)
+FLEET_FORMS = tuple(name for name, form in FORMS.items() if form.fleet)
+
+
+class Shown(msgspec.Struct, frozen=True, kw_only=True):
+    """The results that an output form shows.
+
+    `several`: more than one cluster was named. `baseline` is the earlier result to compare with. A fleet also has its
+    `matrix`, the clusters' `labels`, and its exit `code`.
+    """
+
+    results: Sequence[ClusterResult]
+    several: bool = False
+    baseline: Baseline | None = None
+    matrix: Matrix | None = None
+    labels: Mapping[str, Mapping[str, str]] = {}
+    code: int = 0
+
+
+def render(form: str, shown: Shown) -> str | bytes:
+    """Returns `shown` in an output form."""
+    module, _, function = (FORMS[form].preflight if shown.matrix is None else FORMS[form].fleet).partition(":")
+    renderer: Callable[[Shown], str | bytes] = getattr(import_module(module), function)
+    return renderer(shown)
+
+
 # (form, file); the file of `-o json` is stdout.
 Target = tuple[str, str]
 
@@ -122,7 +178,7 @@ def _check_path(path: str) -> None:
         raise CommandError(f"-o: {path} cannot be written: permission denied")
 
 
-def write_files(targets: Sequence[Target], text_of: Callable[[str], str]) -> list[str]:
+def write_files(targets: Sequence[Target], shown: Shown) -> list[str]:
     """Writes each output that has a file, all of it or nothing; returns what went wrong.
 
     What was found is still to be printed then: it may have taken an hour.
@@ -133,7 +189,7 @@ def write_files(targets: Sequence[Target], text_of: Callable[[str], str]) -> lis
     for form, path in targets:
         if path != STDOUT:
             try:
-                write_whole(path, text_of(form))
+                write_whole(path, render(form, shown))
             except OSError as error:
                 problems.append(f"-o: {path} cannot be written: {error.strerror or error}")
     return problems

@@ -11,22 +11,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace as dataclass_replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kubekit.kube.clock import SystemClock
 from runup.cli.errors import CommandError
 from runup.cli.output import screen_of, write
 from runup.cli.preflight import outputs
 from runup.cli.preflight.render import output_formats as forms
-from runup.cli.preflight.render import report_changes
-from runup.cli.render.text import err, machine, out
+from runup.cli.render.text import err, out
 from runup.dump.dump_files import name_of
 from runup.evaluation import suppressions as suppress
 from runup.evaluation.baseline import Baseline
 from runup.evaluation.cluster_result import ClusterResult
 from runup.evaluation.dumps import evaluate_dump
 from runup.evaluation.evaluate import EvaluatedCluster
-from runup.evaluation.findings import COULD_NOT_RUN
+from runup.evaluation.findings import COULD_NOT_RUN, exit_code, worst_code
 from runup.evaluation.request import RequestedUpdate
 from runup.evaluation.results import baseline_in, results_of, store_reports, suppressions_in
 from runup.facts.of_dump import dumps_in
@@ -71,7 +70,7 @@ def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> i
     if flags.dumps and any(form == "sarif" for form, _ in flags.outputs):
         clusters = [placed(path, cluster_result) for path, cluster_result in zip(paths, clusters, strict=True)]
     _print(clusters, notes, flags, several=len(evaluated_clusters) > 1, problems=problems, baseline=baseline)
-    return forms.worst_code([forms.exit_code(cluster_result.findings, flags.fail_on) for cluster_result in clusters])
+    return worst_code([exit_code(cluster_result.findings, flags.fail_on) for cluster_result in clusters])
 
 
 def store_of(typed: str, connection: Connection) -> Store | None:
@@ -111,7 +110,7 @@ def _evaluate_manifests(
     clusters, notes = results_of([evaluated], rules, baseline, now)
     results = [dataclass_replace(cluster_result, places=places) for cluster_result in clusters]
     _print(results, notes, flags, several=False, baseline=baseline)
-    return forms.exit_code(results[0].findings, flags.fail_on)
+    return exit_code(results[0].findings, flags.fail_on)
 
 
 def _evaluate_all(
@@ -175,28 +174,12 @@ def _print(
 
     Raises CommandError after that, for `problems` and files that could not be written.
     """
-    problems = [
-        *problems,
-        *outputs.write_files(flags.outputs, lambda form: _format_results(results, form, baseline, several=several)),
-    ]
-    printed = [
-        out(_format_results(results, form, baseline, several=several))
-        for form, path in flags.outputs
-        if path == outputs.STDOUT
-    ]
+    shown = outputs.Shown(results=results, several=several, baseline=baseline)
+    problems = [*problems, *outputs.write_files(flags.outputs, shown)]
+    printed = [out(str(outputs.render(form, shown))) for form, path in flags.outputs if path == outputs.STDOUT]
     write([*(err(f"warning: {note}\n") for note in notes), *(printed or _result_text(results, flags, several=several))])
     if problems:
         raise CommandError("\n".join(problems))
-
-
-def _format_results(results: Sequence[ClusterResult], form: str, baseline: Baseline | None, *, several: bool) -> str:
-    """Returns the results in the output format `form`; several clusters are a list in JSON and YAML."""
-    if form == "markdown" and baseline is not None:
-        return report_changes.markdown(results, baseline)
-    if form in ("json", "yaml"):
-        data: Any = [forms.data(cluster_result) for cluster_result in results] if several else forms.data(results[0])
-        return machine(data, form)
-    return forms.FORMS[form](results)
 
 
 def _result_text(results: Sequence[ClusterResult], flags: Flags, *, several: bool) -> list[Output]:

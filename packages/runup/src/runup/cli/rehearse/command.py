@@ -12,6 +12,7 @@ import click
 
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.lazy import LazyGroup
+from runup.cli.preflight.outputs import PREFLIGHT_FORMS
 from runup.cli.release.shared import access, registry_options, run_guarded
 
 # The subcommands by name: module and command, and their line in `--help`.
@@ -40,7 +41,7 @@ SUMMARIES = {"drain": "Simulate the drains of an update: what blocks, what is do
 @click.option(
     "-o",
     "--output",
-    type=click.Choice(["json", "yaml", "junit", "sarif", "markdown", "html"]),
+    type=click.Choice([name for name in PREFLIGHT_FORMS if name != "plan"]),
     help="The output format; text if it is left out.",
 )
 @click.option("-v", "--verbose", is_flag=True, help="The whole plan of changes, every risk and every check.")

@@ -20,7 +20,7 @@ import click
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.fleet.command import SECTIONS, member_options, named_by
 from runup.cli.lazy import Command
-from runup.cli.preflight.outputs import FORMS, Target, outputs_option, targets_of, verdict_options
+from runup.cli.preflight.outputs import PREFLIGHT_FORMS, Target, outputs_option, targets_of, verdict_options
 from runup.cli.release.shared import access, registry_options, run_guarded
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     metavar="stuck:NAME",
     help="Let this ClusterOperator report nothing new, to see what waits for it; may be repeated.",
 )
-@outputs_option(FORMS)
+@outputs_option(PREFLIGHT_FORMS)
 @click.option("-v", "--verbose", is_flag=True, help="Every risk, group and name, and a line for each cluster.")
 @verdict_options
 @click.option(

@@ -20,6 +20,7 @@ from kubekit.lang.version import Version, VersionError
 from runup import __version__
 from runup.cli.errors import CommandError
 from runup.cli.output import screen_of, write
+from runup.cli.preflight import outputs
 from runup.cli.preflight.render import output_formats as forms
 from runup.cli.preflight.render import preflight_page
 from runup.cli.rehearse.render import plan_text
@@ -29,7 +30,7 @@ from runup.dump.dump_files import BadDump
 from runup.dump.large_lists import unpacked
 from runup.evaluation.cluster_result import ClusterResult
 from runup.evaluation.evaluate import EvaluatedCluster
-from runup.evaluation.findings import Findings
+from runup.evaluation.findings import Findings, exit_code
 from runup.evaluation.results import results_of, suppressions_in
 from runup.rehearse.control import cluster_source, releases
 from runup.rehearse.control.cancel_on_signal import run_until_signal
@@ -90,7 +91,7 @@ def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> i
     reported = replace(result, findings=forbid_acceptance(result.findings))
     write([err(f"warning: {note}\n") for note in (*rehearsed.account.notes, *notes)])
     _print_results(rehearsed, reported, flags)
-    return forms.exit_code(reported.findings, flags.fail_on)
+    return exit_code(reported.findings, flags.fail_on)
 
 
 def _read_cluster(connection: Connection, flags: Flags) -> ClusterSource:
@@ -218,7 +219,7 @@ def _print_results(rehearsed: Rehearsal, cluster_result: ClusterResult, flags: F
         )
         return
     if output is not None:
-        write([out(forms.FORMS[output]([cluster_result]))])
+        write([out(str(outputs.render(output, outputs.Shown(results=[cluster_result]))))])
         return
     screen = screen_of(sys.stdout)
     write(

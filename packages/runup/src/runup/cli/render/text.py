@@ -109,3 +109,9 @@ def machine(value: Any, form: str) -> str:
     Dumper.add_representer(str, text)
     options: dict[str, Any] = {"sort_keys": False, "allow_unicode": True, "default_flow_style": False, "width": 110}
     return escape_in_json(str(yaml.dump(value, Dumper=Dumper, **options)))
+
+
+def plain(text: str) -> str:
+    """Returns untrusted text on one line with its Markdown characters escaped."""
+    line = " ".join(text.split())
+    return "".join(f"\\{char}" if char in "\\*_[]<>#|`" else char for char in line)

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from runup.cli.fleet.render import fleet_page
 from runup.cli.fleet.render.fleet_text import headline, shorten_names
+from runup.cli.preflight.outputs import Shown
 from runup.cli.preflight.render import output_formats as forms
+from runup.cli.preflight.render import report_changes
+from runup.cli.render.text import machine, plain
 from runup.evaluation.cluster_result import ClusterResult
 from runup.fleet.decide.matrix import RESULTS, Matrix, RiskRow
 
@@ -62,7 +66,7 @@ def _markdown_lines(table: Matrix) -> Iterator[str]:
             clusters = _names_and_share(row.applies, total)
             yield f"- [ ] **{row.name}** ({row.severity or 'unknown severity'}): {clusters}"
             if row.fix:
-                yield f"  Fix: {forms.plain(row.fix)}"
+                yield f"  Fix: {plain(row.fix)}"
     for row in table.rows:
         if row.unknown:
             yield f"- [ ] {row.name} could not be told: {_names_and_share(row.unknown, total)}"
@@ -71,14 +75,46 @@ def _markdown_lines(table: Matrix) -> Iterator[str]:
             yield f"- [x] {row.name} is accepted: {_names_and_share(row.accepted, total)}"
     if table.failed:
         yield "\n## Could not be judged\n"
-        yield from (f"- **{forms.plain(name)}**: {forms.plain(problem)}" for name, problem in table.failed)
+        yield from (f"- **{plain(name)}**: {plain(problem)}" for name, problem in table.failed)
     shared_groups = [group for group in table.groups if len(group.clusters) > 1]
     if shared_groups and len(table.groups) > 1:
         yield "\n## Clusters with the same result\n"
         for group in shared_groups:
             risks = ", ".join((*group.applies, *group.unknown)) or RESULTS[group.result]
-            yield f"- {len(group.clusters)}: {forms.plain(shorten_names(group.clusters, _ROOM))}: {risks}"
+            yield f"- {len(group.clusters)}: {plain(shorten_names(group.clusters, _ROOM))}: {risks}"
 
 
 def _names_and_share(clusters: Sequence[str], total: int) -> str:
-    return f"{len(clusters)} of {total}: {forms.plain(shorten_names(clusters, _ROOM))}"
+    return f"{len(clusters)} of {total}: {plain(shorten_names(clusters, _ROOM))}"
+
+
+# The renderers of `runup.cli.preflight.outputs.FORMS`.
+
+
+def as_json(shown: Shown) -> str:
+    """Returns the fleet as JSON."""
+    return _machine(shown, "json")
+
+
+def as_yaml(shown: Shown) -> str:
+    """Returns the fleet as YAML."""
+    return _machine(shown, "yaml")
+
+
+def _machine(shown: Shown, form: str) -> str:
+    return machine(data(shown.results, shown.labels, _matrix(shown), shown.code), form)
+
+
+def as_markdown(shown: Shown) -> str:
+    """Returns the fleet as Markdown, or the changes since a baseline."""
+    return report_changes.markdown(shown.results, shown.baseline) if shown.baseline else markdown(_matrix(shown))
+
+
+def as_html(shown: Shown) -> str:
+    """Returns the fleet as a web page."""
+    return fleet_page.page(_matrix(shown), shown.results, shown.results[0].tried)
+
+
+def _matrix(shown: Shown) -> Matrix:
+    assert shown.matrix is not None
+    return shown.matrix

@@ -2,44 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 from xml.etree import ElementTree
 
 from kubekit.lang.text import timestamp
-from runup.cli.preflight.render import cause_texts, finding_texts, preflight_page, step_plan
+from runup.cli.preflight.outputs import Shown
+from runup.cli.preflight.render import cause_texts, finding_texts, preflight_page, report_changes, step_plan
 from runup.cli.preflight.render.sarif import sarif
 from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
 from runup.cli.render.table import Column, Row, Table, draw_table, wrap_text
+from runup.cli.render.text import machine, plain
 from runup.evaluation.cluster_result import ClusterResult
-from runup.evaluation.findings import APPLY, COULD_NOT_RUN, EXIT_CLEAR, UNKNOWN, Findings, Risk, count_risks
+from runup.evaluation.findings import COULD_NOT_RUN, Risk, count_risks
 from runup.report.causes import Cause
 
-_GRAVITY = {"critical": 0, "warning": 1, "": 1, "info": 2}
 # As many missing kinds as a checklist names.
 _MOST_KINDS = 10
 _CONTROL = {code: None for code in range(32) if chr(code) not in "\t\n\r"}
-
-
-def exit_code(findings: Findings, fail_on: str) -> int:
-    """Returns the exit code of `--wait`, restricted by `fail_on`.
-
-    `unknown` counts everything that is open; a severity counts risks that apply and are at least as severe.
-    """
-    code = findings.exit_code
-    if code in (EXIT_CLEAR, COULD_NOT_RUN) or fail_on == "unknown":
-        return code
-    if fail_on == "never":
-        return EXIT_CLEAR
-    limit = _GRAVITY[fail_on]
-    applying = (risk for risk in findings.risks if risk.open and risk.applies == "True")
-    return APPLY if any(_GRAVITY.get(risk.severity, 1) <= limit for risk in applying) else EXIT_CLEAR
-
-
-def worst_code(codes: Iterable[int]) -> int:
-    """Returns the worst exit code of several clusters: could not run, then risks apply, then something unknown."""
-    distinct = set(codes)
-    return next((code for code in (COULD_NOT_RUN, APPLY, UNKNOWN) if code in distinct), EXIT_CLEAR)
 
 
 def text(cluster_result: ClusterResult, screen: Screen = PIPE, *, whole: bool = False) -> Drawn:
@@ -168,12 +148,6 @@ def _markdown_risk(risk: Risk, *, indent: str = "", follows: bool = False) -> It
         yield f"{indent}  Why it may stay: {plain(risk.because)}"
 
 
-def plain(text: str) -> str:
-    """Returns untrusted text on one line with its Markdown characters escaped."""
-    line = " ".join(text.split())
-    return "".join(f"\\{char}" if char in "\\*_[]<>#|`" else char for char in line)
-
-
 def junit(results: Sequence[ClusterResult]) -> str:
     """Returns JUnit XML: one suite per cluster, one case for each risk shown and for each check that is clear."""
     suites = ElementTree.Element("testsuites", name="runup preflight")
@@ -241,10 +215,44 @@ def html(results: Sequence[ClusterResult]) -> str:
     )
 
 
-FORMS: dict[str, Callable[[Sequence[ClusterResult]], str]] = {
-    "junit": junit,
-    "sarif": sarif,
-    "markdown": markdown,
-    "html": html,
-    "plan": step_plan.text,
-}
+# The renderers of `outputs.FORMS`.
+
+
+def as_json(shown: Shown) -> str:
+    """Returns one cluster's result as a JSON object, or several as a list."""
+    return _machine(shown, "json")
+
+
+def as_yaml(shown: Shown) -> str:
+    """Returns the same as YAML."""
+    return _machine(shown, "yaml")
+
+
+def _machine(shown: Shown, form: str) -> str:
+    value: Any = [data(result) for result in shown.results] if shown.several else data(shown.results[0])
+    return machine(value, form)
+
+
+def as_junit(shown: Shown) -> str:
+    """Returns JUnit XML."""
+    return junit(shown.results)
+
+
+def as_sarif(shown: Shown) -> str:
+    """Returns SARIF."""
+    return sarif(shown.results)
+
+
+def as_markdown(shown: Shown) -> str:
+    """Returns a checklist, or the changes since a baseline."""
+    return report_changes.markdown(shown.results, shown.baseline) if shown.baseline else markdown(shown.results)
+
+
+def as_html(shown: Shown) -> str:
+    """Returns a web page."""
+    return html(shown.results)
+
+
+def as_plan(shown: Shown) -> str:
+    """Returns the plan of the update."""
+    return step_plan.text(shown.results)

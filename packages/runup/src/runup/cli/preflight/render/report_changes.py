@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from runup.cli.preflight.render.output_formats import plain
+from runup.cli.render.text import plain
 from runup.evaluation import baseline as baselines
 from runup.evaluation.baseline import Baseline
 from runup.evaluation.cluster_result import ClusterResult
