@@ -43,7 +43,7 @@ from kubekit.kube.lease import LeaderElector
 from kubekit.kube.watch import Reflector
 from kubekit.oci.file_search import Search
 from kubekit.oci.registry_errors import BeyondLimits
-from kubesandbox.apiserver import ApiServer
+from kubesandbox.apiserver.server import ApiServer
 from runup.api.config_v1 import ClusterVersion
 from runup.preflight.decide import preflight_deployment
 from runup.process.leader_election import cancel

@@ -25,8 +25,8 @@ from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client
 from kubekit.kube.clock import ManualClock, SystemClock
 from kubekit.kube.reviews import token_request
-from kubesandbox.apiserver import ApiServer
 from kubesandbox.apiserver.access.certs import issue_server, new_ca
+from kubesandbox.apiserver.server import ApiServer
 from runup.applying.control.cluster_values import API_SERVER
 from runup.clusterversion.control.metrics import Metrics
 from runup.process.certificate import CHECK_INTERVAL_S

@@ -11,7 +11,7 @@ from tests.process.tls_world import answered, certificate, create_api_server, de
 from kubekit.kube import config
 from kubekit.kube.client import Client
 from kubekit.kube.clock import SystemClock
-from kubesandbox.apiserver import ApiServer
+from kubesandbox.apiserver.server import ApiServer
 from runup.clusterversion.control.metrics import Metrics
 from runup.process.endpoint import Endpoint
 from runup.process.process_server import ProcessOptions, serve_until_done

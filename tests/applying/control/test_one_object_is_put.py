@@ -24,7 +24,7 @@ from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client
 from kubekit.kube.clock import ManualClock
 from kubekit.kube.config import ClusterConfig
-from kubesandbox.apiserver import ApiServer
+from kubesandbox.apiserver.server import ApiServer
 from runup.api.config_v1 import ClusterOperator
 from runup.api.owned_v1 import ManagedFields, Owned, OwnedMeta, OwnedWorkload, WorkloadStatus
 from runup.applying.control import object_requests

@@ -23,7 +23,7 @@ from kubekit.oci.credentials import AuthFile, Credentials, Login
 from kubekit.oci.layout import Layout
 from kubekit.oci.reference import parse
 from kubekit.oci.registry import RegistryClient
-from kubesandbox.apiserver import ApiServer
+from kubesandbox.apiserver.server import ApiServer
 from runup.api.kmm_v1beta1 import TLSOptions
 from runup.kernelmodules.control.image_stage import verify_image
 from runup.kernelmodules.control.kernels import kernels_of, toolkit_of_release

@@ -20,7 +20,7 @@ from kubekit.kube.api_errors import NotFound
 from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client
 from kubekit.kube.watch import Reflector
-from kubesandbox.apiserver import ApiServer
+from kubesandbox.apiserver.server import ApiServer
 
 CRDS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
 OLD, NEW = (Resource("example.com", version, "Thing", "things", namespaced=False) for version in ("v1alpha1", "v1"))

@@ -20,7 +20,7 @@ from kubekit.kube.clock import ManualClock
 from kubekit.kube.config import ClusterConfig
 from kubekit.kube.lease import LeaderElector
 from kubekit.kube.request import Request
-from kubesandbox.apiserver import ApiServer
+from kubesandbox.apiserver.server import ApiServer
 
 
 class LeaseServer:

@@ -21,7 +21,7 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import SystemClock
 from kubekit.kube.config import ClusterConfig
 from kubekit.kube.watch import Reflector
-from kubesandbox.apiserver import ApiServer
+from kubesandbox.apiserver.server import ApiServer
 
 MAPS, ACCOUNTS = resource_of(ConfigMap), resource_of(ServiceAccount)
 

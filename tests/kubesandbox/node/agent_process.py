@@ -12,8 +12,8 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import SystemClock
 from kubekit.kube.config import load
 from kubekit.kube.watch import Reflector
+from kubesandbox.controllers.owned_pods import PODS
 from kubesandbox.node.agent import NodeAgent
-from kubesandbox.node.reporter import PODS
 from kubesandbox.node.runners import runners
 from kubesandbox.node.settings import NodeSettings
 from kubesandbox.node.unpacked_images import ImageStore

@@ -23,8 +23,8 @@ from kubekit.kube.clock import Clock, ManualClock, SystemClock
 from kubekit.kube.config import load
 from kubekit.kube.watch import Reflector
 from kubesandbox.apiserver.server import ApiServer
+from kubesandbox.controllers.owned_pods import EVENTS, PODS
 from kubesandbox.node.agent import NodeAgent
-from kubesandbox.node.reporter import EVENTS, PODS
 from kubesandbox.node.runner_interface import Runner
 from kubesandbox.node.runners import NAMES, runners
 from kubesandbox.node.settings import NodeSettings

@@ -24,7 +24,7 @@ from kubekit.kube.clock import ManualClock, SystemClock
 from kubekit.kube.config import load
 from kubekit.lang.version import Version
 from kubekit.oci.access import Access
-from kubesandbox.apiserver import ApiServer
+from kubesandbox.apiserver.server import ApiServer
 from runup.api.olm_v1alpha1 import CatalogSource, Subscription
 from runup.checks.catalogue.olm import olm_target_catalog
 from runup.checks.decide.model import Context, Snapshot

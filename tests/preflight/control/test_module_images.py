@@ -19,7 +19,7 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import ManualClock, SystemClock
 from kubekit.kube.config import load
 from kubekit.oci.access import Access
-from kubesandbox.apiserver import ApiServer
+from kubesandbox.apiserver.server import ApiServer
 from runup.api.kmm_v1beta1 import Module
 from runup.checks.catalogue.nodes import kernel_modules_ready
 from runup.checks.decide.model import Snapshot

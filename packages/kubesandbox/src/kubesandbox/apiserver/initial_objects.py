@@ -97,10 +97,7 @@ def of_server(host: str, port: int) -> list[JSON]:
 
 def _cluster_roles() -> list[JSON]:
     """Returns the ClusterRoles that a new cluster has, with OpenShift's cluster-reader among them."""
-    everything = [
-        {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},
-        {"nonResourceURLs": ["*"], "verbs": ["*"]},
-    ]
+    everything = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}, {"nonResourceURLs": ["*"], "verbs": ["*"]}]
     view = _with_verbs(_WORKLOADS, _READ)
     edit = [*_with_verbs(_WORKLOADS, [*_READ, *_WRITE]), *_with_verbs((_SECRETS, _ACCOUNTS), [*_READ, *_WRITE])]
     roles_too: JSON = {"apiGroups": [_RBAC], "resources": ["roles", "rolebindings"]}

@@ -48,7 +48,6 @@ from kubesandbox.apiserver.published.discovery_documents import VERSION, Discove
 from kubesandbox.apiserver.published.openapi import OpenApiDocuments
 from kubesandbox.apiserver.quotas.quota_admission import QUOTAS, QuotaAdmission
 from kubesandbox.apiserver.served_kinds import KindTable
-from kubesandbox.apiserver.status_errors import ApiError
 from kubesandbox.apiserver.store import Store
 from kubesandbox.apiserver.subresources.handlers import Subresources, special_subresources
 
@@ -296,7 +295,7 @@ class App:
         target = messages.parse_target(request.method, request.path, request.query)
         user: User | None = None
         acting: User | None = None
-        failure: ApiError | None = None
+        failure: status_errors.ApiError | None = None
         audit_id = request.header("audit-id") or new_uid()
         try:
             check_timeout(target, request.query)
@@ -305,7 +304,7 @@ class App:
             request.user = acting or user
             self.authz.require(request.user, target)
             response = await self._dispatch_request(request, target)
-        except ApiError as error:
+        except status_errors.ApiError as error:
             failure = error
         except Exception as error:  # noqa: BLE001 - one bug must not take the server down
             _LOG.exception("%s %s", request.method, uri)

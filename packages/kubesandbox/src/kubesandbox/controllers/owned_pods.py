@@ -105,21 +105,35 @@ def delete_pod(pod: WholePod) -> Call[Any]:
     return calls.delete(PODS, pod.metadata.name, pod.metadata.namespace, uid=pod.metadata.uid)
 
 
-def warning_event(
-    about: Object, resource: Resource, reason: str, message: str, *, component: str, now: datetime
+def event_about(
+    about: Object,
+    resource: Resource,
+    *,
+    reason: str,
+    message: str,
+    source: JSON,
+    now: datetime,
+    type_: str = "Warning",
+    field_path: str = "",
 ) -> Call[Any]:
-    """Returns the call that creates a Warning Event about an object."""
+    """Returns the call that creates an Event about an object, or about the part of it at `field_path`."""
     metadata, time = about.metadata, f"{now:%Y-%m-%dT%H:%M:%SZ}"
-    involved = {"apiVersion": resource.api_version, "kind": resource.kind, "namespace": metadata.namespace}
+    involved = {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "namespace": metadata.namespace,
+        "name": metadata.name,
+        "uid": metadata.uid,
+    }
     event = {
         "apiVersion": "v1",
         "kind": "Event",
         "metadata": {"generateName": f"{metadata.name}.", "namespace": metadata.namespace},
-        "involvedObject": {**involved, "name": metadata.name, "uid": metadata.uid},
-        "type": "Warning",
+        "involvedObject": involved | ({"fieldPath": field_path} if field_path else {}),
+        "type": type_,
         "reason": reason,
         "message": message,
-        "source": {"component": component},
+        "source": source,
         "firstTimestamp": time,
         "lastTimestamp": time,
         "count": 1,

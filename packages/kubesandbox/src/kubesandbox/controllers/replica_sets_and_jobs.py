@@ -77,8 +77,10 @@ class ReplicaSets:
             )
             if failure is None:
                 words = f"Error creating: {refused.message}"
-                component = "replicaset-controller"
-                yield owned_pods.warning_event(whole, REPLICA_SETS, FAILED_CREATE, words, component=component, now=now)
+                source = {"component": "replicaset-controller"}
+                yield owned_pods.event_about(
+                    whole, REPLICA_SETS, reason=FAILED_CREATE, message=words, source=source, now=now
+                )
         template_labels = spec.template.get("metadata", {}).get("labels") or {}
         ready = [pod for pod in active if is_ready(pod)]
         status = {
@@ -186,7 +188,8 @@ class Jobs:
         if job.metadata.uid not in self._refused:
             self._refused.add(job.metadata.uid)
             words = f"Error creating: {refused.message}"
-            yield owned_pods.warning_event(job, JOBS, "FailedCreate", words, component="job-controller", now=now)
+            source = {"component": "job-controller"}
+            yield owned_pods.event_about(job, JOBS, reason="FailedCreate", message=words, source=source, now=now)
         # After the status: the time limit of a Job counts though none of its pods may be created.
         raise refused
 

@@ -21,7 +21,7 @@ from kubekit.kube.clock import Clock
 from kubekit.kube.request import Call
 from kubekit.rules.node_rules import CORDON, first_untolerated, is_selected, is_tolerated
 from kubesandbox.apiserver.metadata import IMPORTED
-from kubesandbox.controllers.owned_pods import JSON, PODS, is_active, warning_event
+from kubesandbox.controllers.owned_pods import JSON, PODS, event_about, is_active
 
 
 class Scheduler:
@@ -76,7 +76,8 @@ class Scheduler:
         }
         status = {"status": {"conditions": [*other_conditions, condition]}}
         yield calls.merge_patch(PODS, metadata.name, status, metadata.namespace, subresource="status")
-        yield warning_event(pod, PODS, "FailedScheduling", message, component="default-scheduler", now=now)
+        source = {"component": "default-scheduler"}
+        yield event_about(pod, PODS, reason="FailedScheduling", message=message, source=source, now=now)
 
 
 def why_no_node_fits(pod: WholePod, nodes: Sequence[WholeNode]) -> str:

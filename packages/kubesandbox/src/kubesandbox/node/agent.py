@@ -21,11 +21,12 @@ from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
 from kubesandbox.apiserver.metadata import IMPORTED
+from kubesandbox.controllers.owned_pods import PODS
 from kubesandbox.node import pod_status, podspec
 from kubesandbox.node.container import ContainerWorker
 from kubesandbox.node.pod_status import DECLARED, Ended, RestartPolicy, Verdict, restart_policy
 from kubesandbox.node.podspec import BadPod, ContainerSpec
-from kubesandbox.node.reporter import PODS, Reporter
+from kubesandbox.node.reporter import Reporter
 from kubesandbox.node.settings import MOUNTS, Limits, NodeSettings
 from kubesandbox.node.supplies import Supplies
 from kubesandbox.tasks import run_beside, wait_for_first
@@ -206,11 +207,11 @@ class PodWorker:
 
     async def _enforce_deadline(self) -> None:
         """Stops the pod when it exceeds its active deadline."""
-        seconds = podspec.active_deadline_s(self._pod)
+        seconds = self._pod.spec.get("activeDeadlineSeconds")
         if seconds is None:
             return
         passed = (self._clock.now() - self._reporter.started_at).total_seconds()
-        await self._clock.sleep(seconds - passed)
+        await self._clock.sleep(int(seconds) - passed)
         if not pod_status.is_over(self._pod):
             self._reporter.verdict = _DEADLINE
             self._reporter.event("Normal", _DEADLINE.reason, _DEADLINE.message, None)

@@ -211,7 +211,7 @@ class Prober:
             tally, before = tally.with_answer(probe, well=not why_not), why_not
             record = self._reporter.record(self._spec.name)
             if isinstance(record.state, Started) and record.ready is not tally.well:
-                self._reporter.put(record.with_ready(tally.well))
+                self._reporter.put(replace(record, ready=tally.well))
             await self._clock.sleep(probe.period_s if tally.well else min(probe.period_s, EAGER_S))
 
     async def keep_alive(self) -> None:

@@ -51,13 +51,7 @@ class RunningContainer:
     """A container that has been started."""
 
     def __init__(
-        self,
-        runner: Runner,
-        launch: Launch,
-        *,
-        process: asyncio.subprocess.Process,
-        output: ContainerLog,
-        clock: Clock,
+        self, runner: Runner, launch: Launch, *, process: asyncio.subprocess.Process, output: ContainerLog, clock: Clock
     ) -> None:
         self._runner, self._launch, self._process = runner, launch, process
         self._output, self._clock, self._over_limit = output, clock, False

@@ -93,10 +93,6 @@ class ContainerRecord:
             ready=ready,
         )
 
-    def with_ready(self, ready: bool) -> ContainerRecord:
-        """Returns the record with another readiness."""
-        return replace(self, ready=ready)
-
     def ended(self, end: Ended) -> ContainerRecord:
         """Returns the record of the container when it has ended."""
         return replace(self, state=replace(end, container_id=self.container_id), ready=False)

@@ -123,18 +123,6 @@ def service_account(pod: WholePod) -> str:
     return pod.spec.get("serviceAccountName") or "default"
 
 
-def wants_token(pod: WholePod) -> bool:
-    """Returns whether the pod gets a token of its ServiceAccount."""
-    # The pod's own setting; that of its ServiceAccount is not read.
-    return pod.spec.get("automountServiceAccountToken") is not False
-
-
-def active_deadline_s(pod: WholePod) -> int | None:
-    """Returns how many seconds the pod may be active after its start; None for no limit."""
-    deadline = pod.spec.get("activeDeadlineSeconds")
-    return None if deadline is None else int(deadline)
-
-
 def grace_s(pod: WholePod, *, now: datetime) -> float:
     """Returns the seconds between SIGTERM and SIGKILL: until the deletion timestamp, else the pod's grace period."""
     if pod.metadata.deletion_timestamp is not None:

@@ -15,18 +15,16 @@ from msgspec import structs
 
 from kubekit.api.codec import DecodeError
 from kubekit.api.meta_v1 import key_of
-from kubekit.api.scheme import Resource
 from kubekit.api.whole_v1 import WholePod
 from kubekit.kube import calls
 from kubekit.kube.api_errors import Conflict, KubeError, NotFound, Transient
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
+from kubesandbox.controllers.owned_pods import PODS, event_about
 from kubesandbox.node import pod_status as podstatus
 from kubesandbox.node.pod_status import ContainerRecord, StatusInput, Verdict, resumed_record
 from kubesandbox.node.podspec import JSON, ContainerSpec, containers, init_containers
 
-PODS = Resource("", "v1", "Pod", "pods", namespaced=True)
-EVENTS = Resource("", "v1", "Event", "events", namespaced=True)
 EventType = Literal["Normal", "Warning"]
 _AGAIN_S = 0.5
 log = structlog.get_logger("node")
@@ -97,33 +95,16 @@ class Reporter:
 
     def event(self, type_: EventType, reason: str, message: str, spec: ContainerSpec | None) -> None:
         """Creates an Event in the background, about the pod itself if `spec` is None."""
-        metadata, now = self.pod.metadata, f"{self._clock.now():%Y-%m-%dT%H:%M:%SZ}"
-        involved = {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "namespace": metadata.namespace,
-            "name": metadata.name,
-            "uid": metadata.uid,
-        }
-        if spec is not None:
-            involved["fieldPath"] = f"spec.{'initContainers' if spec.is_init else 'containers'}{{{spec.name}}}"
-        event = {
-            "apiVersion": "v1",
-            "kind": "Event",
-            "metadata": {"generateName": f"{metadata.name}.", "namespace": metadata.namespace},
-            "involvedObject": involved,
-            "type": type_,
-            "reason": reason,
-            "message": message,
-            "source": {"component": "kubelet", "host": self.pod.spec.get("nodeName", "")},
-            "firstTimestamp": now,
-            "lastTimestamp": now,
-            "count": 1,
-        }
+        part = "" if spec is None else f"spec.{'initContainers' if spec.is_init else 'containers'}{{{spec.name}}}"
+        source = {"component": "kubelet", "host": self.pod.spec.get("nodeName", "")}
+        call = event_about(
+            self.pod, PODS, type_=type_, reason=reason, message=message, source=source, now=self._clock.now(),
+            field_path=part,
+        )  # fmt: skip
 
         async def send() -> None:
             with suppress(KubeError, DecodeError):
-                await self._client.send(calls.create(EVENTS, event))
+                await self._client.send(call)
 
         sending = asyncio.create_task(send())
         self._events.add(sending)

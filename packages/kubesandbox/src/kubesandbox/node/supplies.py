@@ -156,7 +156,8 @@ class Account:
     """The credentials of one pod in `folder`, if the pod wants some."""
 
     def __init__(self, pod: WholePod, client: Client, place: NodeSettings) -> None:
-        self.wanted = podspec.wants_token(pod)
+        # The pod's own setting; that of its ServiceAccount is not read.
+        self.wanted = pod.spec.get("automountServiceAccountToken") is not False
         self.folder = place.pod_folder(pod) / "serviceaccount"
         self._pod, self._client, self._place = pod, client, place
 

@@ -16,7 +16,6 @@ from kubesandbox.apiserver import status_errors
 from kubesandbox.apiserver.http.messages import Target, User
 from kubesandbox.apiserver.metadata import JSON, meta
 from kubesandbox.apiserver.served_kinds import Kind
-from kubesandbox.apiserver.status_errors import ApiError, forbidden
 from kubesandbox.apiserver.store import Event, Store
 
 _RBAC = ".rbac.authorization.k8s.io"
@@ -143,7 +142,15 @@ class Authorizer:
     def require(self, user: User, attributes: Target) -> None:
         """Raises ApiError 403, worded as the real server words it, unless the user is allowed to make the request."""
         if not self.allowed(user, attributes):
-            raise forbidden_error(user, attributes, self.reason(user, attributes))
+            reason = self.reason(user, attributes)
+            more = f": {reason}" if reason else ""
+            if not attributes.resource:
+                why = f'User "{user.name}" cannot {attributes.verb} path "{attributes.path}"{more}'
+                raise status_errors.forbidden("", "", "", why)
+            scope = f'in the namespace "{attributes.namespace}"' if attributes.namespace else "at the cluster scope"
+            resource_text = f'resource "{attributes.full_resource}" in API group "{attributes.group}"'
+            why = f'User "{user.name}" cannot {attributes.verb} {resource_text} {scope}{more}'
+            raise status_errors.forbidden(attributes.resource, attributes.group, attributes.name, why)
 
     def rules(self, user: User, namespace: str) -> list[JSON]:
         """Returns the rules, as written, that apply to a user in a namespace (SelfSubjectRulesReview)."""
@@ -223,17 +230,6 @@ class Authorizer:
             if any(labels and labels.items() <= entry.labels.items() for labels in label_sets):
                 rules += self.role_rules("ClusterRole", entry.name, "")
         return rules
-
-
-def forbidden_error(user: User, attributes: Target, reason: str = "") -> ApiError:
-    """Returns the 403 for a user who is not allowed; `reason` names what prevented an evaluation."""
-    more = f": {reason}" if reason else ""
-    if not attributes.resource:
-        return forbidden("", "", "", f'User "{user.name}" cannot {attributes.verb} path "{attributes.path}"{more}')
-    scope = f'in the namespace "{attributes.namespace}"' if attributes.namespace else "at the cluster scope"
-    resource_text = f'resource "{attributes.full_resource}" in API group "{attributes.group}"'
-    why = f'User "{user.name}" cannot {attributes.verb} {resource_text} {scope}{more}'
-    return forbidden(attributes.resource, attributes.group, attributes.name, why)
 
 
 class Escalation:

@@ -15,7 +15,6 @@ from kubesandbox.apiserver import status_errors, validation
 from kubesandbox.apiserver.metadata import JSON, meta
 from kubesandbox.apiserver.objects import defaults
 from kubesandbox.apiserver.served_kinds import Kind
-from kubesandbox.apiserver.status_errors import FieldFault
 from kubesandbox.apiserver.store import Store
 
 # The seconds that a pod stays on a node that is not ready.
@@ -197,6 +196,6 @@ class Admission:
         default = spec.get("terminationGracePeriodSeconds")
         return requested_s if requested_s is not None else 30 if default is None else int(default)
 
-    def faults(self, kind: Kind, obj: JSON, old: JSON | None) -> list[FieldFault]:
+    def faults(self, kind: Kind, obj: JSON, old: JSON | None) -> list[status_errors.FieldFault]:
         """Returns the faults of an object by the rules of all kinds and of its own."""
         return list(validation.object_faults(kind, obj, old))

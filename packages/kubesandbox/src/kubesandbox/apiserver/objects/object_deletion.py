@@ -23,7 +23,6 @@ from kubesandbox.apiserver.objects.views import from_stored
 from kubesandbox.apiserver.objects.writing import RETRIES, Writing
 from kubesandbox.apiserver.policies.matching import Write
 from kubesandbox.apiserver.served_kinds import Kind
-from kubesandbox.apiserver.status_errors import ApiError
 from kubesandbox.apiserver.store import Conflict, Entry, Store
 
 _POLICIES = ("Foreground", "Background", "Orphan")
@@ -74,7 +73,7 @@ class Deleting:
         for entry in selected:
             try:
                 deleted.append((await self.delete_one(kind, entry.namespace, entry.name, options))[1])
-            except ApiError as error:
+            except status_errors.ApiError as error:
                 if error.code != 404:
                     raise
         return self._reading.answer_many(request, kind, deleted, {"resourceVersion": str(self._store.rv)})

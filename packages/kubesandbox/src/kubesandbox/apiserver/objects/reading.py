@@ -29,7 +29,6 @@ from kubesandbox.apiserver.objects.views import from_stored
 from kubesandbox.apiserver.objects.watch_streams import DEFAULT_TIMEOUT_S, Watch, Watcher
 from kubesandbox.apiserver.published.tables.columns import Tables
 from kubesandbox.apiserver.served_kinds import Kind
-from kubesandbox.apiserver.status_errors import ApiError
 from kubesandbox.apiserver.store import Entries, Entry, Expired, Store
 
 T = TypeVar("T")
@@ -233,7 +232,7 @@ class Renderer:
             return orjson.dumps(_partial_metadata(entry.load(), accepted.version))
         if accepted.form is Form.PARTIAL_LIST:
             if kind.custom:  # as k8s.io/apimachinery's Unstructured says
-                raise ApiError(500, "", "content is not a list")
+                raise status_errors.ApiError(500, "", "content is not a list")
             raise status_errors.another_number_accepted(accepted.form.value, f"not a list ({_go_type(kind)})")
         return self.raw(kind, entry)
 

@@ -18,12 +18,7 @@ from kubesandbox.apiserver.store import Entry
 
 _ALWAYS = ("metadata.name", "metadata.namespace")
 # The value that a field selector compares with when the field is absent, where that is not the empty string.
-_ABSENT = {
-    "spec.unschedulable": "false",
-    "spec.hostNetwork": "false",
-    "status.replicas": "0",
-    "status.successful": "0",
-}
+_ABSENT = {"spec.unschedulable": "false", "spec.hostNetwork": "false", "status.replicas": "0", "status.successful": "0"}
 _SPECIAL: dict[str, Callable[[JSON], Any]] = {
     "source": lambda obj: (
         (obj.get("source") or {}).get("component") or obj.get("reportingComponent") or obj.get("reportingController")

@@ -33,14 +33,9 @@ _METRICS, _BEHAVIOR, _CONDITIONS, _CURRENT = (
 _USUAL_PERCENT = 80
 
 
-def is_view(kind: Kind, obj: JSON) -> bool:
-    """Returns whether a stored object must be changed before `kind` may serve it."""
-    return obj.get("apiVersion") != kind.api_version
-
-
 def from_stored(kind: Kind, obj: JSON) -> JSON:
     """Returns a stored object as `kind` serves it."""
-    if not is_view(kind, obj):
+    if obj.get("apiVersion") == kind.api_version:
         return obj
     if kind.group == "events.k8s.io":
         obj = {_EVENT_FIELDS.get(key, key): value for key, value in obj.items()}

@@ -25,7 +25,6 @@ from kubesandbox.apiserver.metadata import JSON, meta, rfc3339
 from kubesandbox.apiserver.objects.object_deletion import options_of
 from kubesandbox.apiserver.objects.rest import Rest
 from kubesandbox.apiserver.served_kinds import EVICTION_KIND, Kind
-from kubesandbox.apiserver.status_errors import ApiError, Cause
 
 _REFUSED = "Cannot evict pod as it would violate the pod's disruption budget."
 _SEVERAL = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
@@ -72,7 +71,7 @@ class Evictions:
                 budgets.append(candidate)
         # Kubernetes refuses this with a 500, since no single budget could be charged.
         if len(budgets) > 1:
-            raise ApiError(500, "", _SEVERAL)
+            raise status_errors.ApiError(500, "", _SEVERAL)
         if not budgets:
             return
         budget, status = budgets[0], budgets[0].get("status") or {}
@@ -134,7 +133,7 @@ def _check_budget(budget: JSON) -> None:
     # The controller has not computed the counts for the present spec yet.
     if status.get("observedGeneration", 0) < meta(budget).get("generation", 0):
         why = f"The disruption budget {name} is still being processed by the server."
-        raise status_errors.too_many_requests(_REFUSED, _RETRY_AFTER_S, [Cause("DisruptionBudget", why)])
+        raise status_errors.too_many_requests(_REFUSED, _RETRY_AFTER_S, [status_errors.Cause("DisruptionBudget", why)])
     allowed = status.get("disruptionsAllowed", 0)
     if allowed < 0:
         raise status_errors.forbidden("poddisruptionbudget", "policy", name, "pdb disruptions allowed is negative")
@@ -144,7 +143,7 @@ def _check_budget(budget: JSON) -> None:
     if allowed == 0:
         needs, has = status.get("desiredHealthy", 0), status.get("currentHealthy", 0)
         why = f"The disruption budget {name} needs {needs} healthy pods and has {has} currently"
-        raise status_errors.too_many_requests(_REFUSED, 0, [Cause("DisruptionBudget", why)])
+        raise status_errors.too_many_requests(_REFUSED, 0, [status_errors.Cause("DisruptionBudget", why)])
 
 
 class PodLogs:
