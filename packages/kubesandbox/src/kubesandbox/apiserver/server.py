@@ -49,7 +49,7 @@ from kubesandbox.apiserver.published.openapi import OpenApiDocuments
 from kubesandbox.apiserver.quotas.quota_admission import QUOTAS, QuotaAdmission
 from kubesandbox.apiserver.served_kinds import KindTable
 from kubesandbox.apiserver.store import Store
-from kubesandbox.apiserver.subresources.handlers import Subresources, special_subresources
+from kubesandbox.apiserver.subresources.handlers import Subresources
 
 # Bodies above Kubernetes' own limit get Kubernetes' error; the transport only cuts off those far above it.
 _TRANSPORT_LIMIT = MAX_BYTES * 4
@@ -146,12 +146,12 @@ class ApiServer:
         self.rest.writing.policies = PolicyAdmission(store, self.kinds, self.rest.objects).check
         quota = next(kind for kind in self.kinds if kind.resource == QUOTAS)
         self.rest.writing.quotas = QuotaAdmission(store, quota, self.rest.change, clock).admit
-        special = special_subresources(self.rest, signer, clock, self.data / "pods")
+        reviews, pods = Reviews(self.authn, self.authz), self.data / "pods"
         self.discovery = Discovery(self.kinds)
         return App(
             kinds=self.kinds,
             rest=self.rest,
-            subresources=Subresources(self.rest, Reviews(self.authn, self.authz), special),
+            subresources=Subresources(self.rest, reviews, signer=signer, clock=clock, pods=pods),
             authn=self.authn,
             authz=self.authz,
             collected=Collected(store),

@@ -55,12 +55,10 @@ class Conflict(Exception):
 
 
 class Expired(Exception):
-    """A revision that the log no longer has; `oldest` is the first one that it has."""
+    """A revision that the log no longer has, with the oldest one that it has."""
 
     def __init__(self, revision: int, oldest: int) -> None:
         super().__init__(f"too old resource version: {revision} ({oldest})")
-        self.asked = revision
-        self.oldest = oldest
 
 
 class _Labels(msgspec.Struct):
@@ -80,10 +78,7 @@ class Entry:
     __slots__ = ("_labels", "cache", "key", "raw", "resource", "rv")
 
     def __init__(self, resource: str, key: str, rv: int, raw: bytes) -> None:
-        self.resource = resource
-        self.key = key
-        self.rv = rv
-        self.raw = raw
+        self.resource, self.key, self.rv, self.raw = resource, key, rv, raw
         self._labels: dict[str, str] | None = None
         # Derived forms of this object (other versions, selectable fields), each computed at most once.
         self.cache: dict[Any, Any] = {}
@@ -138,7 +133,9 @@ class _Write:
     expected: int | None
     encode: Callable[[JSON], bytes]
     done: asyncio.Future[Entry]
+    # What the writer thread made of it.
     entry: Entry | None = None
+    error: Exception | None = None
 
 
 @dataclass(slots=True)
@@ -386,21 +383,24 @@ class Store:
             self._queue.put(self._unqueued)
             self._unqueued = []
 
-    def _publish_results(self, committed: list[_Write], refused: list[tuple[_Write, Exception]]) -> None:
+    def _publish_results(self, writes: list[_Write]) -> None:
         """Makes committed writes visible, notifies subscribers, and wakes the writers; runs in the event loop."""
         now = self._monotonic()
-        for write in committed:
-            if (entry := write.entry) is not None:
-                event = self._apply_entry(entry, deleted=write.deleted, at=now)
-                for callback in tuple(self._subscribers.get(entry.resource, ())):
+        for write in writes:
+            if write.entry is not None:
+                event = self._apply_entry(write.entry, deleted=write.deleted, at=now)
+                for callback in tuple(self._subscribers.get(write.resource, ())):
                     callback(event)
-        for write in committed:
-            if write.entry is not None and not write.done.done():
+        for write in writes:
+            if write.done.done():
+                continue
+            if write.entry is not None:
                 write.done.set_result(write.entry)
-        for write, error in refused:
-            if not write.done.done():
-                write.done.set_exception(error)
-        self._compact_old(now)
+            elif write.error is not None:
+                write.done.set_exception(write.error)
+        # A tenth more than the limit is dropped at a time.
+        if self._is_log_too_long(now, slack=1.1):
+            self._drop_oldest(lambda: self._is_log_too_long(now, slack=1.0))
 
     def _apply_entry(self, entry: Entry, *, deleted: bool, at: float) -> Event:
         """Applies a committed change to the tables and the log; `at` is the monotonic time. Returns its event."""
@@ -425,32 +425,23 @@ class Store:
 
     # -- compaction ------------------------------------------------------------------------------------------------
 
-    def _compact_old(self, now: float) -> None:
-        """Drops the oldest changes while the log is too long, a tenth more than the limit at a time."""
-        if not self._too_long(now, slack=1.1):
-            return
-        dead: list[int] = []
-        while self._log and self._too_long(now, slack=1.0):
-            dead += self._forget_oldest()
-        self._enqueue(_Compact(dead, self.compacted))
-
     def compact(self) -> None:
         """Drops the whole log, so that every older revision is Expired."""
-        dead = [rv for _ in range(len(self._log)) for rv in self._forget_oldest()]
+        self._drop_oldest(lambda: True)
+
+    def _drop_oldest(self, is_too_long: Callable[[], bool]) -> None:
+        """Drops the oldest changes from the log while it is too long, and from the database what they alone need."""
+        dead: list[int] = []
+        while self._log and is_too_long():
+            event = self._log.popleft()
+            self._tables[event.entry.resource].events.popleft()
+            self._log_bytes -= len(event.entry.raw)
+            self.compacted = event.rv
+            dead += [event.prev.rv] if event.prev is not None else []
+            dead += [event.rv] if event.type == "DELETED" else []
         self._enqueue(_Compact(dead, self.compacted))
 
-    def _forget_oldest(self) -> Iterable[int]:
-        """Removes the oldest change from the log; yields the revisions that the database no longer needs."""
-        event = self._log.popleft()
-        self._tables[event.entry.resource].events.popleft()
-        self._log_bytes -= len(event.entry.raw)
-        self.compacted = event.rv
-        if event.prev is not None:
-            yield event.prev.rv
-        if event.type == "DELETED":
-            yield event.rv
-
-    def _too_long(self, now: float, *, slack: float) -> bool:
+    def _is_log_too_long(self, now: float, *, slack: float) -> bool:
         """Reports whether the log of events exceeds one of its limits by the factor `slack`."""
         return bool(self._log) and (
             len(self._log) > self._keep_events * slack
@@ -483,13 +474,12 @@ class Store:
     def _commit_batch(self, batch: list[_Write | _Compact]) -> None:
         """Commits a batch in one transaction; if that fails, all its writes fail."""
         writes = [item for item in batch if isinstance(item, _Write)]
-        refused: list[tuple[_Write, Exception]] = []
         heads: dict[tuple[str, str], int] = {}
         before = self._next
         try:
             db = self._db = self._db or self._open_database()
             db.execute("BEGIN IMMEDIATE")
-            rows = [row for write in writes if (row := self._row_of(write, heads, refused)) is not None]
+            rows = [row for write in writes if (row := self._row_of(write, heads)) is not None]
             db.executemany("INSERT INTO revisions VALUES (?, ?, ?, ?, ?)", rows)
             for item in batch:
                 if isinstance(item, _Compact):
@@ -505,40 +495,35 @@ class Store:
                 with contextlib.suppress(sqlite3.Error):
                     self._db.close()
                 self._db = None
-            failure = StoreError(f"{self._path.name}: {error}")
-            self._send_results([], [(write, failure) for write in writes])
-            return
-        for head, rv in heads.items():
-            if rv:
-                self._heads[head] = rv
-            else:
-                self._heads.pop(head, None)
-        self._send_results([write for write in writes if write.entry is not None], refused)
+            for write in writes:
+                write.entry, write.error = None, StoreError(f"{self._path.name}: {error}")
+        else:
+            for head, rv in heads.items():
+                if rv:
+                    self._heads[head] = rv
+                else:
+                    self._heads.pop(head, None)
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._publish_results, writes)
 
-    def _row_of(
-        self, write: _Write, heads: dict[tuple[str, str], int], refused: list[tuple[_Write, Exception]]
-    ) -> tuple[int, str, str, int, bytes] | None:
+    def _row_of(self, write: _Write, heads: dict[tuple[str, str], int]) -> tuple[int, str, str, int, bytes] | None:
         """Returns the database row of a write, None if it conflicts; `heads` has the revisions within the batch."""
         head = (write.resource, write.key)
         current = heads[head] if head in heads else self._heads.get(head, 0)
         if write.expected is not None and write.expected != current:
-            refused.append((write, Conflict(current)))
+            write.error = Conflict(current)
             return None
         rv = self._next + 1
         try:
             write.obj["metadata"]["resourceVersion"] = str(rv)
             raw = write.encode(write.obj)
         except Exception as error:  # noqa: BLE001 - one object that cannot be encoded must not stop the others
-            refused.append((write, error))
+            write.error = error
             return None
         self._next = rv
         heads[head] = 0 if write.deleted else rv
         write.entry = Entry(write.resource, write.key, rv, raw)
         return rv, write.resource, write.key, int(write.deleted), raw
-
-    def _send_results(self, committed: list[_Write], refused: list[tuple[_Write, Exception]]) -> None:
-        if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._publish_results, committed, refused)
 
 
 def _takewhile_newer(events: deque[Event], rv: int) -> Iterable[Event]:

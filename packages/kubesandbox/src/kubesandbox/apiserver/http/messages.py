@@ -21,6 +21,8 @@ from kubesandbox.apiserver.served_kinds import BUILTIN, Kind
 from kubesandbox.apiserver.status_errors import JSON, ApiError, not_acceptable, only_media_types, only_stream_types
 
 JSON_TYPE = "application/json"
+# The answer to a subresource that creates nothing to show.
+CREATED: JSON = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 _VERBS = {"POST": "create", "GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 # Their "namespace" is their own name: /api/v1/namespaces/x/finalize is about the namespace x.
 _NAMESPACE_SUBRESOURCES = frozenset({"status", "finalize"})

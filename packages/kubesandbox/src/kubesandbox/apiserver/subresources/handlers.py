@@ -15,7 +15,7 @@ from kubesandbox.apiserver import status_errors
 from kubesandbox.apiserver.access.authn import AUDIENCE, Claims, TokenSigner
 from kubesandbox.apiserver.access.review_requests import Reviews
 from kubesandbox.apiserver.http.body import media_type
-from kubesandbox.apiserver.http.messages import Request, Response, Target, json_response, not_there
+from kubesandbox.apiserver.http.messages import CREATED, Request, Response, Target, json_response, not_there
 from kubesandbox.apiserver.http.query_parameters import WriteOptions, write_options
 from kubesandbox.apiserver.metadata import JSON, meta, rfc3339
 from kubesandbox.apiserver.objects.rest import Handler, Rest
@@ -23,7 +23,6 @@ from kubesandbox.apiserver.objects.views import from_stored
 from kubesandbox.apiserver.patch.json import apply_json_patch, merge_patch
 from kubesandbox.apiserver.schema import Fault, FieldError
 from kubesandbox.apiserver.served_kinds import BINDING_KIND, SCALE_KIND, TOKEN_KIND, Kind
-from kubesandbox.apiserver.store import Entry
 from kubesandbox.apiserver.subresources.pods import Evictions, PodLogs
 
 # The limits of a requested token's life (pkg/registry/core/serviceaccount/storage/token.go), in seconds.
@@ -40,12 +39,19 @@ _SET_OPERATORS = {"In": "in", "NotIn": "notin"}
 
 
 class Subresources:
-    """The handlers by (resource, subresource); "*" stands for every resource."""
+    """The handlers of subresources and reviews; one instance for the whole server."""
 
-    def __init__(self, rest: Rest, reviews: Reviews, special: dict[tuple[str, str], Handler]) -> None:
-        self._rest = rest
-        self._reviews = reviews
-        self._special = special
+    def __init__(self, rest: Rest, reviews: Reviews, *, signer: TokenSigner, clock: Clock, pods: Path) -> None:
+        self._rest, self._reviews, self._signer, self._clock = rest, reviews, signer, clock
+        # By resource and subresource; "*" stands for every resource.
+        self._special: dict[tuple[str, str], Handler] = {
+            ("serviceaccounts", "token"): self._issue_token,
+            ("pods", "binding"): self._bind_pod,
+            ("pods", "eviction"): Evictions(rest, clock).serve,
+            ("pods", "log"): PodLogs(rest, clock, pods).serve,
+            ("namespaces", "finalize"): self._finalize_namespace,
+            ("*", "scale"): self._serve_scale,
+        }
 
     def review(self, kind: Kind) -> Callable[[Request, Target], Awaitable[Response]] | None:
         """Returns the handler of a kind that is never stored, or None for other kinds."""
@@ -60,35 +66,10 @@ class Subresources:
         if target.verb not in sub.verbs or request.method == "HEAD":
             raise status_errors.method_not_allowed()
         special = self._special.get((kind.resource, sub.name)) or self._special.get(("*", sub.name))
-        if special is not None:
-            answer = special(request, target, kind)
-            return await answer if isawaitable(answer) else answer
-        answer = self._rest.verbs[target.verb](request, target, kind)
+        answer = (special or self._rest.verbs[target.verb])(request, target, kind)
         return await answer if isawaitable(answer) else answer
 
-
-def special_subresources(rest: Rest, signer: TokenSigner, clock: Clock, pods: Path) -> dict[tuple[str, str], Handler]:
-    """Returns the handlers by (resource, subresource); "*" stands for every resource."""
-    special = Special(rest, signer, clock)
-    return {
-        ("serviceaccounts", "token"): special.token,
-        ("pods", "binding"): special.binding,
-        ("pods", "eviction"): Evictions(rest, clock).serve,
-        ("pods", "log"): PodLogs(rest, clock, pods).serve,
-        ("namespaces", "finalize"): special.finalize,
-        ("*", "scale"): Scale(rest).serve,
-    }
-
-
-class Special:
-    """The handlers of token, binding and finalize; one instance for the whole server."""
-
-    def __init__(self, rest: Rest, signer: TokenSigner, clock: Clock) -> None:
-        self._rest = rest
-        self._signer = signer
-        self._clock = clock
-
-    async def token(self, request: Request, target: Target, kind: Kind) -> Response:
+    async def _issue_token(self, request: Request, target: Target, kind: Kind) -> Response:
         """Handles a TokenRequest: issues a token for a ServiceAccount."""
         account = self._rest.entry(kind, target.namespace, target.name).load()
         spec = self._read_body(request, TOKEN_KIND).get("spec") or {}
@@ -131,17 +112,14 @@ class Special:
         }
         return json_response(answer, 201)
 
-    async def binding(self, request: Request, target: Target, kind: Kind) -> Response:
+    async def _bind_pod(self, request: Request, target: Target, kind: Kind) -> Response:
         """Handles a Binding: assigns a pod to a node, once."""
         node = (self._read_body(request, BINDING_KIND).get("target") or {}).get("name", "")
         if not node:
             raise status_errors.bad_request("Binding: target.name: Required value")
 
         def compute(pod: JSON) -> JSON:
-            """Returns the pod bound to the node and marked as scheduled.
-
-            Raises ApiError (409) if it is bound already.
-            """
+            """Returns the pod bound to the node and marked as scheduled. Raises ApiError 409 if it is bound already."""
             spec = pod.setdefault("spec", {})
             if spec.get("nodeName"):
                 text = f'pod {meta(pod)["name"]} is already assigned to node "{spec["nodeName"]}"'
@@ -154,11 +132,9 @@ class Special:
             return pod
 
         await self._write_change(request, kind, target, compute)
-        return json_response(
-            {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}, 201
-        )
+        return json_response(CREATED, 201)
 
-    async def finalize(self, request: Request, target: Target, kind: Kind) -> Response:
+    async def _finalize_namespace(self, request: Request, target: Target, kind: Kind) -> Response:
         """Handles finalize: sets a namespace's own finalizers, which only its controller removes."""
         finalizers = (self._read_body(request, kind).get("spec") or {}).get("finalizers") or []
 
@@ -176,18 +152,12 @@ class Special:
         options: WriteOptions = write_options(request, "UpdateOptions")
         return await self._rest.change(kind, target, compute, options)
 
-
-class Scale:
-    """The handler of scale for every resource."""
-
-    def __init__(self, rest: Rest) -> None:
-        self._rest = rest
-
-    async def serve(self, request: Request, target: Target, kind: Kind) -> Response:
+    async def _serve_scale(self, request: Request, target: Target, kind: Kind) -> Response:
         """Reads, replaces or patches the Scale of one object. Raises ApiError."""
         paths = kind.scale_paths or _PATHS
         if target.verb == "get":
-            return json_response(_scale_of_entry(self._rest.entry(kind, target.namespace, target.name), kind, paths))
+            entry = self._rest.entry(kind, target.namespace, target.name)
+            return json_response(_scale_of(from_stored(kind, entry.load()), paths))
         options = write_options(request, "UpdateOptions" if target.verb == "update" else "PatchOptions")
 
         body = self._rest.decoding.body(request, SCALE_KIND, options) if target.verb == "update" else None
@@ -218,11 +188,8 @@ class Scale:
             branch[last] = replicas
             return obj
 
-        return json_response(_scale_of_entry(await self._rest.change(kind, target, compute, options), kind, paths))
-
-
-def _scale_of_entry(entry: Entry, kind: Kind, paths: Any) -> JSON:
-    return _scale_of(from_stored(kind, entry.load()), paths)
+        entry = await self._rest.change(kind, target, compute, options)
+        return json_response(_scale_of(from_stored(kind, entry.load()), paths))
 
 
 def _scale_of(obj: JSON, paths: Any) -> JSON:

@@ -19,7 +19,7 @@ from kubekit.api.meta_v1 import LabelSelector
 from kubekit.kube.clock import Clock
 from kubekit.rules.eviction_rules import BudgetNow, lets_go
 from kubesandbox.apiserver import status_errors
-from kubesandbox.apiserver.http.messages import Request, Response, Target, is_true, json_response
+from kubesandbox.apiserver.http.messages import CREATED, Request, Response, Target, is_true, json_response
 from kubesandbox.apiserver.http.query_parameters import WriteOptions, write_options
 from kubesandbox.apiserver.metadata import JSON, meta, rfc3339
 from kubesandbox.apiserver.objects.object_deletion import options_of
@@ -57,9 +57,7 @@ class Evictions:
         if not options.dry_run:
             await self._mark_disrupted(target, kind)
         await self._rest.deleting.delete_one(kind, target.namespace, target.name, options)
-        return json_response(
-            {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}, 201
-        )
+        return json_response(CREATED, 201)
 
     async def _charge_budget(self, target: Target, pod: JSON, *, dry_run: bool) -> None:
         """Charges the disruption to the pod's budget, if it has one. Raises ApiError if that allows none."""
@@ -93,10 +91,7 @@ class Evictions:
         assert kind is not None
 
         def compute(current: JSON) -> JSON:
-            """Returns the budget with one disruption fewer allowed and the pod among disruptedPods.
-
-            Raises ApiError (429).
-            """
+            """Returns the budget with one allowed disruption fewer and one disrupted pod more. Raises ApiError 429."""
             _check_budget(current)
             status = current["status"]
             status["disruptionsAllowed"] -= 1
