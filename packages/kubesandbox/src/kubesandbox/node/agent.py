@@ -152,7 +152,7 @@ class PodWorker:
     async def _run_pod(self) -> None:
         """Runs the pod's containers to their end, then waits until its object is deleted."""
         async with run_beside(
-            self._reporter.keep_publishing(), self._supplies.account.keep(self._clock), self._enforce_deadline()
+            self._reporter.keep_publishing(), self._supplies.keep_token(self._clock), self._enforce_deadline()
         ):
             if await self._prepare_with_retries() and await self._run_init_containers():
                 async with asyncio.TaskGroup() as group:

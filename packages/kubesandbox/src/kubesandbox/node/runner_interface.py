@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 import sys
 import sysconfig
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 from kubekit.kube.clock import CLOCK_OFFSET_VARIABLE
 from kubesandbox.sandbox_error import SandboxError
@@ -57,40 +57,38 @@ class Command:
     cwd: Path
 
 
-class Runner(Protocol):
+class Runner(ABC):
     """A way to run containers."""
 
     name: str
     # What it does not isolate, as users are told; empty if it isolates everything.
     not_isolated: tuple[str, ...]
     # Whether the kernel enforces the memory limit; if not, the agent samples and kills.
-    limits_memory: bool
+    limits_memory: bool = False
     # Whether volumes are mounted; if not, the host's paths replace theirs in arguments and environment.
-    mounts: bool
+    mounts: bool = True
 
+    @abstractmethod
     def command(self, launch: Launch) -> Command:
         """Returns the command that runs `launch`; prepares what it needs in `launch.work`."""
-        ...
 
+    @abstractmethod
     def signal(self, launch: Launch, pid: int, number: int) -> None:
         """Sends a signal to the container's first process; does nothing if that is gone."""
-        ...
 
-    def out_of_memory(self, launch: Launch) -> bool:
-        """Returns whether the kernel ended it for its memory limit; called after its end and before `clean_up`."""
-        ...
-
-    def clean_up(self, launch: Launch) -> None:
-        """Removes what `command` and the run left behind; may be called again."""
-        ...
-
-    def sweep(self) -> None:
-        """Ends the containers that a killed agent left running."""
-        ...
-
+    @abstractmethod
     def problem(self) -> str:
         """Returns why the runner cannot be used here, or ""; tries it out."""
-        ...
+
+    def out_of_memory(self, launch: Launch) -> bool:  # noqa: ARG002  of those that limit the memory
+        """Returns whether the kernel ended it for its memory limit; called after its end and before `clean_up`."""
+        return False
+
+    def clean_up(self, launch: Launch) -> None:  # noqa: B027  most leave nothing behind
+        """Removes what `command` and the run left behind; may be called again."""
+
+    def sweep(self) -> None:  # noqa: B027  most containers die with their agent
+        """Ends the containers that a killed agent left running."""
 
 
 def choose_runner(runners: Mapping[str, Runner], wanted_name: str = "") -> tuple[Runner, tuple[str, ...]]:

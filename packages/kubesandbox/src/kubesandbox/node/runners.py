@@ -43,16 +43,15 @@ def runners(state: Path) -> dict[str, Runner]:
     return {runner.name: runner for runner in available}
 
 
-class RuncRunner:
+class RuncRunner(Runner):
     """The runner for root, by `runc run`, with namespaces and cgroup limits that the kernel enforces.
 
     `state` is runc's own folder, one a sandbox.
     """
 
     name = "runc"
-    not_isolated: tuple[str, ...] = ("network",)
+    not_isolated = ("network",)
     limits_memory = True
-    mounts = True
 
     def __init__(self, state: Path) -> None:
         self._state = state
@@ -166,16 +165,14 @@ def _cgroup_path(launch: Launch) -> str:
     return f"/runup/{launch.id}"
 
 
-class BubblewrapRunner:
+class BubblewrapRunner(Runner):
     """The runner for ordinary users, by `bwrap`, with namespaces for files, processes and IPC.
 
     Its processes die with the agent.
     """
 
     name = "bubblewrap"
-    not_isolated: tuple[str, ...] = ("network", "memory (sampled, then killed)")
-    limits_memory = False
-    mounts = True
+    not_isolated = ("network", "memory (sampled, then killed)")
 
     def command(self, launch: Launch) -> Command:
         """Returns the `bwrap` command line."""
@@ -193,7 +190,7 @@ class BubblewrapRunner:
         argv += ["--chdir", launch.cwd, "--", *launch.argv]
         return Command(tuple(argv), {"PATH": os.environ.get("PATH", "/usr/bin:/bin")}, launch.work)
 
-    def signal(self, launch: Launch, pid: int, number: int) -> None:  # noqa: ARG002  the protocol's
+    def signal(self, launch: Launch, pid: int, number: int) -> None:  # noqa: ARG002  the interface's
         """Signals the container's first process, which is bwrap's grandchild: its init stays between them."""
         if number == signals.SIGKILL:
             with suppress(ProcessLookupError):
@@ -214,16 +211,6 @@ class BubblewrapRunner:
             return False
 
         _until_delivered(signal_first_process, pid)
-
-    def out_of_memory(self, launch: Launch) -> bool:  # noqa: ARG002  the protocol's
-        """Returns False: bwrap limits no memory; the agent samples it and knows by itself."""
-        return False
-
-    def clean_up(self, launch: Launch) -> None:
-        """Does nothing: the mount namespace ends with the processes."""
-
-    def sweep(self) -> None:
-        """Does nothing: `--die-with-parent` leaves nothing behind."""
 
     def problem(self) -> str:
         """Returns why bwrap does not work, or ""; runs it, since no setting shows whether user namespaces work."""
@@ -250,15 +237,14 @@ def _link_arguments() -> list[str]:
     return [word for target, link in _root_links() for word in ("--symlink", target, link)]
 
 
-class ProcessRunner:
+class ProcessRunner(Runner):
     """The runner that always works: the container is a process of the user, with volumes by path replacement.
 
     It isolates nothing; a mount path in an argument or an environment variable is replaced by the host's folder.
     """
 
     name = "process"
-    not_isolated: tuple[str, ...] = ("files", "processes", "network", "memory (sampled, then killed)")
-    limits_memory = False
+    not_isolated = ("files", "processes", "network", "memory (sampled, then killed)")
     mounts = False
 
     def command(self, launch: Launch) -> Command:
@@ -277,23 +263,13 @@ class ProcessRunner:
             cwd if cwd.is_dir() else launch.image,
         )
 
-    def signal(self, launch: Launch, pid: int, number: int) -> None:  # noqa: ARG002  the protocol's
+    def signal(self, launch: Launch, pid: int, number: int) -> None:  # noqa: ARG002  the interface's
         """Signals the process; SIGKILL goes to its whole group, as a container's end ends all its processes."""
         with suppress(ProcessLookupError):
             if number == signals.SIGKILL:
                 os.killpg(pid, number)
             else:
                 os.kill(pid, number)
-
-    def out_of_memory(self, launch: Launch) -> bool:  # noqa: ARG002  the protocol's
-        """Returns False: nothing limits the memory; the agent samples it and knows by itself."""
-        return False
-
-    def clean_up(self, launch: Launch) -> None:
-        """Does nothing: nothing is left behind."""
-
-    def sweep(self) -> None:
-        """Does nothing: processes die with their agent."""
 
     def problem(self) -> str:
         """Returns "": this runner works everywhere."""

@@ -49,11 +49,13 @@ class Supplies:
     """The volumes, configuration and credentials of one pod."""
 
     def __init__(self, pod: WholePod, client: Client, place: NodeSettings) -> None:
-        self.account = Account(pod, client, place)
+        # The pod's own setting; that of its ServiceAccount is not read.
+        self._wants_token = pod.spec.get("automountServiceAccountToken") is not False
         # Whether the pod's object is gone, so that its containers get no grace period.
         self.gone = False
         self._pod, self._client, self._place = pod, client, place
         self._folder = place.pod_folder(pod)
+        self._account = self._folder / "serviceaccount"
         self._volumes: dict[str, Path] = {}
         self._config: dict[tuple[str, str], dict[str, bytes] | None] = {}
 
@@ -63,12 +65,12 @@ class Supplies:
         await self._read_references(
             {reference for volume in volumes for reference in pod_volumes.volume_references(volume)}
         )
-        await self.account.write()
+        await self._write_account()
         sources = pod_volumes.Sources(
             pod=self._pod,
             folder=self._folder,
             host=self._place.host_path(self._pod.spec["nodeName"], "/"),
-            account=self.account.folder,
+            account=self._account,
             host_ip=self._place.host_ip,
             lookup=self._data_of,
         )
@@ -95,11 +97,11 @@ class Supplies:
             **image.env,
             **pod_volumes.container_environment(self._pod, spec, host_ip=self._place.host_ip, lookup=self._data_of),
         }
-        if self.account.wanted and not self._place.runner.mounts:
+        if self._wants_token and not self._place.runner.mounts:
             env["KUBECONFIG"] = f"{podspec.SERVICE_ACCOUNT_MOUNT}/kubeconfig"
         argv = _command_line(spec, image, env)
         work = self._folder / "work" / f"{spec.name}-{number}"
-        account = self.account.folder if self.account.wanted else None
+        account = self._account if self._wants_token else None
         binds = pod_volumes.container_binds(spec, self._volumes, account, env)
         message = work / "termination-log"
         write_atomically(message, b"", 0o666)
@@ -114,6 +116,45 @@ class Supplies:
             memory_bytes=spec.memory_bytes,
             read_only_root=spec.read_only_root,
         )
+
+    async def keep_token(self, clock: Clock) -> None:
+        """Renews the token until cancelled; after a failure the old one stays until the next attempt."""
+        while self._wants_token:
+            await clock.sleep(TOKEN_LIFE_S * _RENEWAL)
+            with suppress(KubeError, DecodeError, OSError):
+                await self._write_account()
+
+    async def _write_account(self) -> None:
+        """Requests a token that is bound to the pod, and writes the files of its ServiceAccount. Raises KubeError."""
+        if not self._wants_token:
+            return
+        metadata, name = self._pod.metadata, podspec.service_account(self._pod)
+        body = {
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenRequest",
+            "metadata": {"namespace": metadata.namespace},
+            "spec": {
+                "expirationSeconds": TOKEN_LIFE_S,
+                "boundObjectRef": {"apiVersion": "v1", "kind": "Pod", "name": metadata.name, "uid": metadata.uid},
+            },
+        }
+        answer = await self._client.send(calls.create(SERVICE_ACCOUNTS, body, name=name, subresource="token"))
+        # Readable by the owner only.
+        write_atomically(self._account / "token", str(answer["status"]["token"]).encode(), mode=0o600)
+        write_atomically(self._account / "ca.crt", self._place.ca.read_bytes())
+        write_atomically(self._account / "namespace", metadata.namespace.encode())
+        # For runners without mounts: it refers to the files by their paths on this host.
+        cluster = {"server": self._place.server, "certificate-authority": str(self._account / "ca.crt")}
+        context = {"cluster": "sandbox", "user": "pod", "namespace": metadata.namespace}
+        kubeconfig = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "pod",
+            "clusters": [{"name": "sandbox", "cluster": cluster}],
+            "users": [{"name": "pod", "user": {"tokenFile": str(self._account / "token")}}],
+            "contexts": [{"name": "pod", "context": context}],
+        }
+        write_atomically(self._account / "kubeconfig", json.dumps(kubeconfig, indent=2).encode(), mode=0o600)
 
     def clear(self) -> None:
         """Removes the files that only the running pod needed; logs stay."""
@@ -150,52 +191,3 @@ def _command_line(spec: ContainerSpec, image: LocalImage, env: Mapping[str, str]
         why = "no such file or directory" if "/" in command else "executable file not found in $PATH"
         raise StartError(f'exec: "{command}": {why}')
     return (program, *words[1:])
-
-
-class Account:
-    """The credentials of one pod in `folder`, if the pod wants some."""
-
-    def __init__(self, pod: WholePod, client: Client, place: NodeSettings) -> None:
-        # The pod's own setting; that of its ServiceAccount is not read.
-        self.wanted = pod.spec.get("automountServiceAccountToken") is not False
-        self.folder = place.pod_folder(pod) / "serviceaccount"
-        self._pod, self._client, self._place = pod, client, place
-
-    async def write(self) -> None:
-        """Requests a token and writes all files, if the pod wants them. Raises KubeError."""
-        if not self.wanted:
-            return
-        metadata, name = self._pod.metadata, podspec.service_account(self._pod)
-        body = {
-            "apiVersion": "authentication.k8s.io/v1",
-            "kind": "TokenRequest",
-            "metadata": {"namespace": metadata.namespace},
-            "spec": {
-                "expirationSeconds": TOKEN_LIFE_S,
-                "boundObjectRef": {"apiVersion": "v1", "kind": "Pod", "name": metadata.name, "uid": metadata.uid},
-            },
-        }
-        answer = await self._client.send(calls.create(SERVICE_ACCOUNTS, body, name=name, subresource="token"))
-        # Readable by the owner only.
-        write_atomically(self.folder / "token", str(answer["status"]["token"]).encode(), mode=0o600)
-        write_atomically(self.folder / "ca.crt", self._place.ca.read_bytes())
-        write_atomically(self.folder / "namespace", metadata.namespace.encode())
-        # For runners without mounts: it refers to the files by their paths on this host.
-        cluster = {"server": self._place.server, "certificate-authority": str(self.folder / "ca.crt")}
-        context = {"cluster": "sandbox", "user": "pod", "namespace": metadata.namespace}
-        kubeconfig = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "current-context": "pod",
-            "clusters": [{"name": "sandbox", "cluster": cluster}],
-            "users": [{"name": "pod", "user": {"tokenFile": str(self.folder / "token")}}],
-            "contexts": [{"name": "pod", "context": context}],
-        }
-        write_atomically(self.folder / "kubeconfig", json.dumps(kubeconfig, indent=2).encode(), mode=0o600)
-
-    async def keep(self, clock: Clock) -> None:
-        """Renews the token until cancelled; after a failure the old one stays until the next attempt."""
-        while self.wanted:
-            await clock.sleep(TOKEN_LIFE_S * _RENEWAL)
-            with suppress(KubeError, DecodeError, OSError):
-                await self.write()
