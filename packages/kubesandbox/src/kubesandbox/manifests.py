@@ -58,7 +58,7 @@ def read(path: Path) -> list[Document]:
 def definitions(path: Path) -> list[Document]:
     """Returns the CustomResourceDefinitions of a file, or of the files below a folder; other documents are ignored.
 
-    A folder of an operator often holds its kustomization beside them. Raises SandboxError if there is none.
+    A folder of an operator often also holds its kustomization. Raises SandboxError if there is none.
     """
     documents = [document for document in _documents_below(path) if document.object.get("kind") == DEFINITION]
     if not documents:
@@ -150,7 +150,6 @@ def _create_or_replace(client: SyncClient, document: Document, namespace: str) -
 
 
 def _is_served(client: SyncClient, spec: JSON) -> bool:
-    """Returns whether every served version of a definition can be listed."""
     names = spec["names"]
     try:
         for version in spec["versions"]:

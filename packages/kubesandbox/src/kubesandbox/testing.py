@@ -1,4 +1,4 @@
-"""A Kubernetes API server for tests, as a process of its own.
+"""A Kubernetes API server for tests, as a separate process.
 
 with kube_api(Path("data"), crds=["config/crd/bases"]) as api:
     print(api.kubeconfig, api.namespace())
@@ -114,7 +114,6 @@ class KubeApi:
             self._client = None
 
     def _connected_client(self) -> SyncClient:
-        """Returns the administrator's client, connected once."""
         if self._client is None:
             from kubekit.kube.client_sync import SyncClient
             from kubekit.kube.config import load as load_kubeconfig
@@ -151,7 +150,7 @@ def kube_api(
     paths = [str(path) for path in crds]
     command += ["--crds", *paths] if paths else []
     with (folder / LOG).open("wb") as log:
-        # A session of its own: Ctrl-C is for pytest, which ends the server after tearing down its fixtures.
+        # A separate session: Ctrl-C is for pytest, which ends the server after tearing down its fixtures.
         process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, start_new_session=True
         )

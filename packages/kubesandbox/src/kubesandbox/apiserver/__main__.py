@@ -1,4 +1,4 @@
-"""`python -m kubesandbox.apiserver --data DIR --port N`: the API server as a process of its own."""
+"""`python -m kubesandbox.apiserver --data DIR --port N`: the API server as a separate process."""
 
 from __future__ import annotations
 
@@ -35,7 +35,6 @@ def main() -> None:
 
 
 async def _run_server(data: Path, port: int, audit: Path | None) -> None:
-    """Runs the server until SIGINT or SIGTERM."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -152,7 +152,6 @@ def _aggregated_role(name: str, *part_of: str) -> JSON:
 
 
 def _role_binding(role: str, *groups: str) -> JSON:
-    """Returns the ClusterRoleBinding that grants `role` to `groups`."""
     return {
         "apiVersion": f"{_RBAC}/v1",
         "kind": "ClusterRoleBinding",

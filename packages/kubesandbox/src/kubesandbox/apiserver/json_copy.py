@@ -6,7 +6,7 @@ from typing import Any
 
 
 def copy_json(value: Any) -> Any:
-    """Returns a copy of `value` with dicts and lists of its own, at every depth."""
+    """Returns a copy of `value` that shares no dict or list with it."""
     if isinstance(value, dict):
         return {key: copy_json(item) for key, item in value.items()}
     if isinstance(value, list):

@@ -203,7 +203,7 @@ class Store:
         self.compacted = 0
         """The oldest revision from which watches and lists can be served."""
         self._subscribers: dict[str, list[Callable[[Event], None]]] = {}
-        # Lists of what is to be committed; None ends the writer.
+        # Lists of what the writer must commit; None ends it.
         self._queue: queue.SimpleQueue[list[_Write | _Compact] | None] = queue.SimpleQueue()
         self._unqueued: list[_Write | _Compact] = []
         self._thread: threading.Thread | None = None
@@ -370,7 +370,7 @@ class Store:
     def _enqueue(self, item: _Write | _Compact) -> None:
         """Adds an item to those that the writer gets at the end of this turn of the event loop.
 
-        Waking the writer for each write, while this thread goes on with the next request, took a quarter of a create's
+        Waking the writer for each write, while this thread handles the next request, took a quarter of a create's
         time.
         """
         if not self._unqueued and self._loop is not None:
@@ -378,7 +378,6 @@ class Store:
         self._unqueued.append(item)
 
     def _hand_over(self) -> None:
-        """Gives the writer the items that have been added."""
         if self._unqueued:
             self._queue.put(self._unqueued)
             self._unqueued = []
@@ -452,7 +451,7 @@ class Store:
     # -- the writer thread -----------------------------------------------------------------------------------------
 
     def _write_forever(self) -> None:
-        """Commits queued writes in batches until the queue has None; runs in a thread of its own."""
+        """Commits queued writes in batches until the queue has None; runs in a separate thread."""
         running = True
         while running:
             batch: list[_Write | _Compact] = []

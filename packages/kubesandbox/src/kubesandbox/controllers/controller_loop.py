@@ -31,7 +31,7 @@ class Requeue:
 
 @dataclass(slots=True)
 class Attempt:
-    """A call whose error the controller handles: it goes on, and reads the error in `refused`.
+    """A call whose error the controller handles: it continues, and reads the error in `refused`.
 
     It must raise the error at its end, so that the object is retried with back-off.
     """
@@ -42,7 +42,7 @@ class Attempt:
 
 @dataclass(slots=True)
 class Read:
-    """A call whose answer the controller needs: it goes on with `answer`."""
+    """A call whose answer the controller needs: it continues with `answer`."""
 
     call: Call[Any]
     answer: Any = None

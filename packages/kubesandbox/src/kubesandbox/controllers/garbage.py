@@ -69,12 +69,12 @@ def decide_collection(
     """Decides about an object that is not being deleted, by the state of its owners (by uid)."""
     if not owners:
         return None
-    standing = set(owners.values())
-    if Owner.SOLID in standing:
+    states = set(owners.values())
+    if Owner.SOLID in states:
         dangling_uids = frozenset(uid for uid, owner in owners.items() if owner is not Owner.SOLID)
         return Cut(dangling_uids) if dangling_uids else None
     below = list(dependents)
-    if Owner.WAITING in standing and below:
+    if Owner.WAITING in states and below:
         return Delete("Foreground", unblock=any(is_in_foreground(dependent) for dependent in below))
     if ORPHAN in obj.finalizers:
         return Delete("Orphan")
@@ -143,7 +143,7 @@ class GarbageCollector:
                 self._queue.done(item)
 
     async def _collect_object(self, resource: Resource, key: NamespacedName) -> None:
-        """Deletes an object without living owners, or goes on with its deletion. Raises KubeError and Unsettled."""
+        """Deletes an object without living owners, or continues its deletion. Raises KubeError and Unsettled."""
         cache = self._graph.caches.get(resource)
         obj = cache.get(key) if cache is not None else None
         if obj is None:

@@ -137,7 +137,7 @@ class Jobs:
     ) -> None:
         self._jobs, self._pods, self._clock, self._first_backoff_s = jobs, pods, clock, first_backoff_s
         self._asked = owned_pods.Expectations(pods, clock)
-        # The Jobs whose pods were refused last time, by uid: the first refusal is told.
+        # The Jobs whose pods were refused last time, by uid: only the first refusal is reported.
         self._refused: set[str] = set()
 
     def calls(self, key: NamespacedName) -> Iterator[Call[Any] | Requeue | Attempt]:
@@ -246,7 +246,7 @@ def deadline_left_s(job: WholeJob, now: datetime) -> float | None:
 
 
 def final_condition(job: WholeJob, tally: Tally, now: datetime) -> Condition | None:
-    """Returns the condition with which the Job ended; None while it goes on."""
+    """Returns the condition with which the Job ended; None until then."""
     for type_, first in _DECIDED.items():
         reached = find(job.status.conditions, type_) or find(job.status.conditions, first)
         if reached is not None:

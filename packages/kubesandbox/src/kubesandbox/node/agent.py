@@ -1,7 +1,7 @@
 """The node agent: runs pods whose image is one of the sandbox's releases as real processes, and declares the others.
 
 In: the pods of the cluster (a cache). Out: processes, and pod statuses as a kubelet writes them. One agent serves all
-nodes; each node has a folder that stands for the host's file system. The agent starts the pods that should run and do
+nodes; each node has a folder instead of the host's file system. The agent starts the pods that should run and do
 not, so the next agent restarts the pods of one that was killed.
 """
 
@@ -175,7 +175,6 @@ class PodWorker:
         return not self._stopping.is_set()
 
     def _container_worker(self, spec: ContainerSpec) -> ContainerWorker:
-        """Returns the worker of one container."""
         return ContainerWorker(
             spec,
             reporter=self._reporter,
@@ -206,7 +205,6 @@ class PodWorker:
         return not self._stopping.is_set()
 
     async def _enforce_deadline(self) -> None:
-        """Stops the pod when it exceeds its active deadline."""
         seconds = self._pod.spec.get("activeDeadlineSeconds")
         if seconds is None:
             return

@@ -106,7 +106,6 @@ class ContainerWorker:
         await self._wait_unless_stopped(self._place.backoff.first_s)
 
     def _not_started(self, message: str) -> None:
-        """Records that the container could not be started."""
         now, record = self._clock.now(), self._record
         self._report_event("Warning", "Failed", f"Error: failed to start container: {message}")
         container_id = self._container_id(self._run_number())

@@ -269,7 +269,6 @@ def is_over(pod: WholePod) -> bool:
 
 
 def _container_status(record: ContainerRecord, *, is_init: bool = False) -> JSON:
-    """Returns a container's status in its JSON form."""
     result: JSON = {
         "name": record.name,
         "image": record.image,
@@ -287,7 +286,6 @@ def _container_status(record: ContainerRecord, *, is_init: bool = False) -> JSON
 
 
 def _state_json(state: State) -> JSON:
-    """Returns a container's state in its JSON form."""
     match state:
         case Waiting(reason, message):
             return {"waiting": {"reason": reason, **({"message": message} if message else {})}}

@@ -111,7 +111,6 @@ class Reporter:
         sending.add_done_callback(self._events.discard)
 
     def _compute_status(self) -> JSON:
-        """Returns the pod's status by the present records."""
         inputs = StatusInput(
             pod=self.pod,
             containers=tuple(self._records[name] for name in self._names),

@@ -81,7 +81,7 @@ class NodeSettings:
     shutdown_s: float = 0.0
 
     def host_path(self, node: str, path: str) -> Path:
-        """Returns the folder that stands for `path` on `node`."""
+        """Returns the folder that is `path` on `node`."""
         return self.data / "nodes" / node / path.lstrip("/")
 
     def pod_folder(self, pod: WholePod) -> Path:

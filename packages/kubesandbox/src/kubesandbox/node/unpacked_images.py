@@ -94,7 +94,6 @@ class ImageStore:
         return self._folder / "unpacked" / digest.replace(":", "-")
 
     def _open_unpacked(self, reference: Reference, digest: str) -> LocalImage:
-        """Returns the unpacked image with its configuration."""
         config = open_image(self._layout, digest).config.config
         return LocalImage(
             reference=str(reference.at(digest)),

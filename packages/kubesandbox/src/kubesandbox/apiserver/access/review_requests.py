@@ -111,7 +111,6 @@ class Reviews:
         return _review_response(read_object(request), {"userInfo": _user_of(request).to_dict()})
 
     async def _review_token(self, request: Request, _: Target) -> Response:
-        """Handles a TokenReview."""
         body = read_object(request)
         spec = body.get("spec") or {}
         audiences = tuple(spec.get("audiences") or (AUDIENCE,))

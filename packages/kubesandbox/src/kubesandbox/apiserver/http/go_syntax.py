@@ -107,7 +107,7 @@ class _Scanner:
         return character
 
     def scan_value(self, context: str) -> None:
-        """Scans one value; `context` is how errors describe where it stands. Raises _SyntaxError."""
+        """Scans one value; `context` is how errors describe its place. Raises _SyntaxError."""
         first = self.skip_space()
         if first == ord("{"):
             self._scan_object()
@@ -124,7 +124,6 @@ class _Scanner:
             self.refuse(context)
 
     def _scan_object(self) -> None:
-        """Scans an object from its brace on."""
         self.at += 1
         if self.expect(b'"}', "looking for beginning of object key string") == ord("}"):
             return
@@ -137,7 +136,6 @@ class _Scanner:
             self.expect(b'"', "looking for beginning of object key string")
 
     def _scan_array(self) -> None:
-        """Scans an array from its bracket on."""
         self.at += 1
         if self.skip_space() == ord("]"):
             self.at += 1
@@ -148,7 +146,6 @@ class _Scanner:
                 return
 
     def _scan_string(self) -> None:
-        """Scans a string after its opening quote."""
         while True:
             character = self.peek()
             if character == ord('"'):
@@ -161,7 +158,6 @@ class _Scanner:
                 self._scan_escape()
 
     def _scan_escape(self) -> None:
-        """Scans an escape after its backslash."""
         character = self.peek()
         if character == ord("u"):
             self.at += 1
@@ -181,7 +177,6 @@ class _Scanner:
             self.at += 1
 
     def _scan_number(self) -> None:
-        """Scans a number."""
         if self.peek() == ord("-"):
             self.at += 1
         if self.peek() == ord("0"):

@@ -106,7 +106,7 @@ def is_true(value: str) -> bool:
 
 
 class Target(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """The target of a request, or what is to be authorized.
+    """The target of a request, or the subject of an authorization.
 
     For a non-resource request `resource` is "" and `verb` the method in lower case.
     """

@@ -2,7 +2,7 @@
 
 In: a `Request`, its parsed path, and the `Kind`. Out: a `Response`; for a watch, a streaming one. Objects are sent as
 their stored bytes where possible, else as table rows or metadata (`Renderer`). The continue token of a list is the
-position and revision at which it goes on; clients must not interpret it, and it is validated like any input.
+position and revision at which it continues; clients must not interpret it, and it is validated like any input.
 """
 
 from __future__ import annotations

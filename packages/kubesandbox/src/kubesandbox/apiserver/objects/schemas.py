@@ -3,7 +3,7 @@
 A kind without a schema (a custom one whose definition has none) accepts any object. Custom resources with a conversion
 webhook are stored in one version and served in each. Reading is synchronous and a webhook is not: a reader that meets
 an object which is not converted yet raises `Unconverted`; `repeat_converted` waits for the webhook and starts over. A
-converted object is cached beside its stored entry, which is immutable, so a webhook is called once for each revision,
+converted object is cached in its stored entry, which is immutable, so a webhook is called once for each revision,
 version and definition. A changed definition makes new `Kind`s, which empties the cache.
 """
 

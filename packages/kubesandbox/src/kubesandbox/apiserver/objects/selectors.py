@@ -78,7 +78,7 @@ def parse_fields(kind: Kind, text: str) -> tuple[FieldTerm, ...]:
         path, _, value = part.partition(operator)
         path = path.strip()
         if path not in _ALWAYS and path not in kind.fields:
-            # The real server's message depends on whether the kind has a field label conversion function of its own.
+            # The real server's message depends on whether the kind has its own field label conversion function.
             if kind.custom or kind.fields:
                 raise bad_request(f"field label not supported: {path}")
             raise bad_request(f'"{path}" is not a known field selector: only "metadata.name", "metadata.namespace"')
@@ -222,7 +222,7 @@ def _parse_value_list(tokens: _Tokens) -> tuple[str, ...]:
     while True:
         word = tokens.next()
         if word == ",":
-            # A comma with nothing before or after it stands for an empty value.
+            # A comma with nothing before or after it is an empty value.
             if not values or tokens.peek() == ")":
                 values.add("")
             elif tokens.peek() == ",":

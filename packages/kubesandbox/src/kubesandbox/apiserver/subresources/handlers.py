@@ -43,7 +43,7 @@ class Subresources:
 
     def __init__(self, rest: Rest, reviews: Reviews, *, signer: TokenSigner, clock: Clock, pods: Path) -> None:
         self._rest, self._reviews, self._signer, self._clock = rest, reviews, signer, clock
-        # By resource and subresource; "*" stands for every resource.
+        # By resource and subresource; "*" means every resource.
         self._special: dict[tuple[str, str], Handler] = {
             ("serviceaccounts", "token"): self._issue_token,
             ("pods", "binding"): self._bind_pod,
