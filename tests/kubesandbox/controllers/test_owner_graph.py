@@ -17,8 +17,8 @@ from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.clock import ManualClock, SystemClock
 from kubekit.kube.config import load
 from kubesandbox import cluster as assembly
-from kubesandbox.cluster import cancel_tasks
 from kubesandbox.controllers.owner_graph import Graph
+from kubesandbox.tasks import cancel_tasks
 
 WIDGETS = Resource("example.org", "v1", "Widget", "widgets", namespaced=True)
 DEFINITION: dict[str, Any] = {

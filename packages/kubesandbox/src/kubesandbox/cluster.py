@@ -34,7 +34,7 @@ from kubesandbox.controllers.owner_graph import Graph
 from kubesandbox.controllers.replica_sets_and_jobs import Jobs, ReplicaSets
 from kubesandbox.controllers.scheduler import Scheduler
 from kubesandbox.sandbox_error import SandboxError
-from kubesandbox.tasks import wait_for_first
+from kubesandbox.tasks import cancel_tasks, wait_for_first
 
 NODE = "node-1"
 # The agent runs images of this registry and declares all others ready; it does not exist, so none is run.
@@ -78,13 +78,6 @@ async def until_over(stop: asyncio.Event, tasks: Iterable[asyncio.Task[None]]) -
         # Raises the task's own exception, if it has one.
         task.result()
         raise SandboxError(f"a part of the cluster ended by itself: {task.get_name()}")
-
-
-async def cancel_tasks(tasks: Iterable[asyncio.Task[None]]) -> None:
-    """Cancels `tasks` and waits until they have ended."""
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _start_node(

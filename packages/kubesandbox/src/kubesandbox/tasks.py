@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -20,6 +20,14 @@ async def wait_for_first(*waits: Work, task: asyncio.Task[Any] | None = None) ->
             future.cancel()
         # Cancelled tasks are awaited, so that none runs on after the return.
         await asyncio.gather(*futures, return_exceptions=True)
+
+
+async def cancel_tasks(tasks: Iterable[asyncio.Task[None]]) -> None:
+    """Cancels `tasks` and waits until they have ended."""
+    cancelled = list(tasks)
+    for task in cancelled:
+        task.cancel()
+    await asyncio.gather(*cancelled, return_exceptions=True)
 
 
 @asynccontextmanager

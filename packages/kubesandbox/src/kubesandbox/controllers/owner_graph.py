@@ -20,6 +20,7 @@ from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
 from kubekit.kube.watch import Reflector
+from kubesandbox.tasks import cancel_tasks
 
 Listener = Callable[[Resource, Object | None, Object | None], None]
 # Kinds whose objects have no owners or dependents, and change all the time.
@@ -115,10 +116,7 @@ class Graph:
 
     async def close(self) -> None:
         """Ends the watches."""
-        tasks = list(self._tasks.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancel_tasks(self._tasks.values())
 
 
 async def discover_kinds(client: Client) -> list[Resource]:

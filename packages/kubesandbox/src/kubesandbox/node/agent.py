@@ -29,7 +29,7 @@ from kubesandbox.node.podspec import BadPod, ContainerSpec
 from kubesandbox.node.reporter import Reporter
 from kubesandbox.node.settings import MOUNTS, Limits, NodeSettings
 from kubesandbox.node.supplies import Supplies
-from kubesandbox.tasks import run_beside, wait_for_first
+from kubesandbox.tasks import cancel_tasks, run_beside, wait_for_first
 
 log = structlog.get_logger("node")
 # Back-off for workers that failed: the cause may pass, such as a full disk.
@@ -98,11 +98,8 @@ class NodeAgent:
 
     async def close(self) -> None:
         """Ends every pod's processes; their objects stay for the next agent."""
-        tasks = list(self._tasks.values())
-        for task in tasks:
-            task.cancel()
         with suppress(asyncio.CancelledError):
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await cancel_tasks(self._tasks.values())
 
 
 class PodWorker:

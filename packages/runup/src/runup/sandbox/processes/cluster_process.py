@@ -26,13 +26,14 @@ from kubekit.kube.clock import Clock, SystemClock
 from kubekit.kube.config import load as load_kubeconfig
 from kubekit.lang.files import Lossy
 from kubesandbox import cluster
-from kubesandbox.cluster import cancel_tasks, until_over
+from kubesandbox.cluster import until_over
 from kubesandbox.node.agent import NodeAgent
 from kubesandbox.node.runner_interface import choose_runner
 from kubesandbox.node.runners import runners
 from kubesandbox.node.settings import Limits, NodeSettings
 from kubesandbox.node.unpacked_images import ImageStore
 from kubesandbox.sandbox_error import SandboxError
+from kubesandbox.tasks import cancel_tasks
 from runup.dump import load
 from runup.sandbox.processes.registry_process import Registry, load_or_create_writer, write_credentials_file
 from runup.sandbox.processes.update_service_process import UpdateService
