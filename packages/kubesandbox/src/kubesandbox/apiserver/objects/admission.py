@@ -2,7 +2,7 @@
 
 A plugin is a function below; to add one, write it and name it in `CREATE_PLUGINS`, `UPDATE_PLUGINS` or
 `DELETE_PLUGINS`. A plugin raises ApiError to refuse the write. Elsewhere are policies that users write
-(`policies/policy_admission`), quotas (`quotas/quota_admission`), and what a kind's registry sets (`defaults`).
+(`policies/policy_admission`), quotas (`quotas/quota_admission`), and what a kind's registry sets (`strategies`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Protocol
 
 from kubesandbox.apiserver import status_errors, validation
 from kubesandbox.apiserver.metadata import JSON, meta
-from kubesandbox.apiserver.objects import defaults
+from kubesandbox.apiserver.objects import strategies
 from kubesandbox.apiserver.served_kinds import Kind
 from kubesandbox.apiserver.store import Store
 
@@ -159,7 +159,7 @@ class Admission:
         for plugin in CREATE_PLUGINS:
             plugin(self._store, kind, obj)
         if not kind.custom:
-            defaults.default_new(kind.resource, obj, now)
+            strategies.default_new(kind.resource, obj, now)
         self._complete_definition(kind, obj)
 
     def before_update(self, kind: Kind, new: JSON, old: JSON) -> None:
@@ -167,7 +167,7 @@ class Admission:
         for plugin in UPDATE_PLUGINS:
             plugin(kind, new, old)
         if not kind.custom:
-            defaults.default_changed(kind.resource, new, old)
+            strategies.default_changed(kind.resource, new, old)
         self._complete_definition(kind, new)
 
     def before_delete(self, kind: Kind, obj: JSON) -> None:

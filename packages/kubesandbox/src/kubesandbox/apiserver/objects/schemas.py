@@ -14,7 +14,7 @@ from inspect import isawaitable
 from typing import TypeVar, cast
 
 from kubesandbox.apiserver.metadata import JSON, drop_empty_meta, encoder_of
-from kubesandbox.apiserver.objects import defaults
+from kubesandbox.apiserver.objects import strategies
 from kubesandbox.apiserver.schema import Schema, SchemaNode, builtin_schema, compile_schema
 from kubesandbox.apiserver.served_kinds import Kind
 from kubesandbox.apiserver.status_errors import ApiError, FieldFault
@@ -74,7 +74,7 @@ class Schemas:
             completed = schema.default(obj) if schema else obj
             drop_empty_meta(completed)
             return completed
-        obj = defaults.merge_string_data(kind.resource, obj)
+        obj = strategies.merge_string_data(kind.resource, obj)
         builtin = builtin_schema(kind.group, kind.version, kind.kind)
         return builtin.complete(obj) if builtin else obj
 

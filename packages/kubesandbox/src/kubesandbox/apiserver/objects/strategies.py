@@ -1,13 +1,20 @@
-"""The differences between kinds in kube-apiserver's registries, as tables (their `strategy.go` files).
+"""The strategies of kube-apiserver's registries: how kinds differ in what a write fills in, keeps and clears.
 
-In: a kind and objects. Out: what a write through a subresource may change, which kinds answer a deletion, create and
-clear a status differently, the key of an object in etcd, and deprecation warnings. This keeps names of kinds out of the
-handlers.
+In: a kind or resource, and objects with the defaults of their types (`schema/go_defaults.py`). Out: the fields that a
+registry sets (selectors, finalizers, first statuses), what a write through a subresource may change, which kinds answer
+a deletion, create and clear a status differently, the key of an object in etcd, and deprecation warnings. This keeps
+names of kinds out of the handlers. Objects are completed in place after field ownership is recorded, so that these
+fields have no owner, as in a real server. What admission plugins set is in `admission`, the addresses of Services in
+`service_allocation`.
 """
 
 from __future__ import annotations
 
-from kubesandbox.apiserver.metadata import JSON, meta
+import base64
+from datetime import datetime
+
+from kubesandbox.apiserver.metadata import JSON, meta, rfc3339
+from kubesandbox.apiserver.objects import service_allocation
 from kubesandbox.apiserver.served_kinds import Kind
 
 # Kinds whose deletion answers with the object (ReturnDeletedObject).
@@ -38,6 +45,7 @@ _DEPRECATED = {
     "endpoints": "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
     "componentstatuses": "v1 ComponentStatus is deprecated in v1.19+",
 }
+_TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 
 
 def registry_key(kind: Kind, key: str) -> str:
@@ -80,3 +88,65 @@ def _copy_member(key: str, source: JSON, target: JSON) -> None:
         target[key] = source[key]
     else:
         target.pop(key, None)
+
+
+def default_new(resource: str, obj: JSON, now: datetime) -> None:
+    """Completes a new object of the built-in `resource` (`deployments.apps`)."""
+    match resource:
+        case "namespaces":
+            finalizers = list(obj["spec"].get("finalizers") or ())
+            obj["spec"]["finalizers"] = finalizers if "kubernetes" in finalizers else [*finalizers, "kubernetes"]
+        case "pods":
+            obj["status"] = {"phase": "Pending", "qosClass": quality_of_service(obj["spec"])}
+        case "services":
+            service_allocation.allocate(obj)
+        case "persistentvolumeclaims":
+            obj["status"] = {"phase": "Pending"}
+        case "persistentvolumes":
+            obj["status"] = {"phase": "Pending", "lastPhaseTransitionTime": rfc3339(now)}
+        case "jobs.batch" if not obj["spec"].get("manualSelector"):
+            # The selector and labels by which a Job finds its pods (the job strategy's generateSelector).
+            spec, name, uid = obj["spec"], meta(obj)["name"], meta(obj)["uid"]
+            # In place: by default the Job's own labels are this very map.
+            labels = spec["template"].setdefault("metadata", {}).setdefault("labels", {})
+            for prefix in ("", "batch.kubernetes.io/"):
+                labels |= {f"{prefix}controller-uid": uid, f"{prefix}job-name": name}
+            selector = spec.get("selector") or {}
+            own_labels = {**(selector.get("matchLabels") or {}), "batch.kubernetes.io/controller-uid": uid}
+            spec["selector"] = {**selector, "matchLabels": own_labels}
+            # The type's default again, as the decoder applies it on reading from the store.
+            if not meta(obj).get("labels"):
+                meta(obj)["labels"] = dict(labels)
+
+
+def default_changed(resource: str, new: JSON, old: JSON) -> None:
+    """Completes a changed object."""
+    if resource == "services":
+        service_allocation.reallocate(new, old)
+    elif resource == "daemonsets.apps":
+        generation = (meta(old).get("annotations") or {}).get(_TEMPLATE_GENERATION, "1")
+        if new["spec"].get("template") != old["spec"].get("template"):
+            generation = str(int(generation) + 1)
+        meta(new)["annotations"] = {**(meta(new).get("annotations") or {}), _TEMPLATE_GENERATION: generation}
+
+
+def merge_string_data(resource: str, obj: JSON) -> JSON:
+    """Returns a Secret with `stringData` merged into `data`, the first step of defaulting; other objects unchanged."""
+    if resource != "secrets" or not obj.get("stringData"):
+        return obj
+    encoded = {key: base64.b64encode(str(text).encode()).decode() for key, text in obj["stringData"].items()}
+    kept = {key: value for key, value in obj.items() if key != "stringData"}
+    return kept | {"data": {**(obj.get("data") or {}), **encoded}}
+
+
+def quality_of_service(spec: JSON) -> str:
+    """Returns a pod's quality of service class."""
+    names, all_limited, any_amount = ("cpu", "memory"), True, False
+    for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
+        resources = container.get("resources") or {}
+        requests, limits = resources.get("requests") or {}, resources.get("limits") or {}
+        any_amount |= any(amounts.get(name) for amounts in (requests, limits) for name in names)
+        all_limited &= all(limits.get(name) and requests.get(name, limits[name]) == limits[name] for name in names)
+    if not any_amount:
+        return "BestEffort"
+    return "Guaranteed" if all_limited else "Burstable"

@@ -13,7 +13,7 @@ from typing import Any
 
 from kubekit.lang.quantity import add_quantities, parse_quantity
 from kubekit.rules.pod_requests import is_pod_level, total_of_containers
-from kubesandbox.apiserver.objects.defaults import quality_of_service
+from kubesandbox.apiserver.objects.strategies import quality_of_service
 
 JSON = dict[str, Any]
 Amounts = Mapping[str, str]

@@ -2,7 +2,7 @@
 
 In: one struct of an object, at any depth. It is completed in place, before the structs within it, as Go's generated
 defaulters do. Defaults that the table of types has are not repeated here; the fields that a registry or an admission
-plugin adds to a new object are in `kubesandbox.apiserver.objects.defaults` and `admission`.
+plugin adds to a new object are in `kubesandbox.apiserver.objects.strategies` and `admission`.
 """
 
 from __future__ import annotations
