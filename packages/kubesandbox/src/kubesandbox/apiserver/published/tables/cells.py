@@ -20,14 +20,13 @@ _NONE = "<none>"
 def human_duration(seconds: float) -> str:
     """Formats a duration as kubectl does for ages (apimachinery's HumanDuration): two units if the first is small."""
     whole = int(seconds)
+    minutes, hours, days, years = whole // 60, whole // 3600, whole // 86400, whole // 86400 // 365
     # HumanDuration tolerates a clock skew of less than two seconds.
     if whole < -1:
         return "<invalid>"
-    if whole < 0:
-        return "0s"
     if whole < 120:
-        return f"{whole}s"
-    minutes, hours, days = whole // 60, whole // 3600, whole // 86400
+        return f"{max(whole, 0)}s"
+
     if minutes < 10:
         return f"{minutes}m{whole % 60}s" if whole % 60 else f"{minutes}m"
     if minutes < 180:
@@ -40,8 +39,7 @@ def human_duration(seconds: float) -> str:
         return f"{days}d{hours % 24}h" if hours % 24 else f"{days}d"
     if days < 730:
         return f"{days}d"
-    years, remaining_days = days // 365, days % 365
-    return f"{years}y{remaining_days}d" if days < 8 * 365 and remaining_days else f"{years}y"
+    return f"{years}y{days % 365}d" if years < 8 and days % 365 else f"{years}y"
 
 
 def age_since(text: str | None, now: datetime) -> str:
@@ -62,22 +60,21 @@ def age_of(obj: JSON, now: datetime) -> str:
 
 def value_cell(path: str, otherwise: Any = "") -> Cell:
     """Returns a cell with the first value at a path."""
+    return lambda obj, _now: otherwise if (value := _value_at(path, obj)) is None else value
 
-    def cell(obj: JSON, _now: datetime) -> Any:
-        values = find_values(path, obj)
-        return values[0] if values and values[0] is not None else otherwise
 
-    return cell
+def _value_at(path: str, obj: JSON) -> Any:
+    return next(iter(find_values(path, obj)), None)
 
 
 def count_cell(path: str) -> Cell:
     """Returns a cell with the number of members at a path."""
-    return lambda obj, _now: len((find_values(path, obj) or [{}])[0] or {})
+    return lambda obj, _now: len(_value_at(path, obj) or ())
 
 
 def ratio_cell(path: str, total: str) -> Cell:
     """Returns a cell such as `1/3` from two paths."""
-    return lambda obj, _now: f"{(find_values(path, obj) or [0])[0] or 0}/{(find_values(total, obj) or [0])[0] or 0}"
+    return lambda obj, _now: f"{_value_at(path, obj) or 0}/{_value_at(total, obj) or 0}"
 
 
 def pod_ready(obj: JSON, _now: datetime) -> str:
@@ -121,14 +118,9 @@ def node_roles(obj: JSON, _now: datetime) -> str:
     return ",".join(sorted(roles)) or "<none>"
 
 
-def budget_cell(key: str) -> Cell:
-    """Returns a cell with a number or percentage of a budget's spec."""
-
-    def cell(obj: JSON, _now: datetime) -> str:
-        value = (obj.get("spec") or {}).get(key)
-        return "N/A" if value is None else str(value)
-
-    return cell
+def budget_cell(path: str) -> Cell:
+    """Returns a cell with a number or percentage of a budget's spec, as text."""
+    return lambda obj, _now: "N/A" if (value := _value_at(path, obj)) is None else str(value)
 
 
 def event_object(obj: JSON, _now: datetime) -> str:
@@ -166,42 +158,33 @@ def cell_or_none(path: str) -> Cell:
 
 def labels_cell(path: str) -> Cell:
     """Returns a cell with labels as `a=b,c=d`."""
+    return lambda obj, _now: _labels_text(_value_at(path, obj)) or _NONE
 
-    def cell(obj: JSON, _now: datetime) -> str:
-        label_map = (find_values(path, obj) or [None])[0] or {}
-        return ",".join(f"{key}={value}" for key, value in sorted(label_map.items())) or _NONE
 
-    return cell
+def _labels_text(labels: dict[str, str] | None) -> str:
+    return ",".join(f"{key}={value}" for key, value in sorted((labels or {}).items()))
 
 
 def selector_cell(path: str) -> Cell:
-    """Returns a cell with a label selector in its text form."""
+    """Returns a cell with a label selector in kubectl's text form, `<none>` without one."""
 
     def cell(obj: JSON, _now: datetime) -> str:
-        """Returns the label selector in kubectl's form, `<none>` without one."""
-        label_selector = (find_values(path, obj) or [None])[0]
-        if label_selector is None:
-            return _NONE
-        parts = [f"{key}={value}" for key, value in sorted((label_selector.get("matchLabels") or {}).items())]
-        return ",".join([*parts, *map(_requirement_text, label_selector.get("matchExpressions") or ())]) or _NONE
+        selector = _value_at(path, obj) or {}
+        parts = [text] if (text := _labels_text(selector.get("matchLabels"))) else []
+        for expression in selector.get("matchExpressions") or ():
+            key, operator = expression.get("key", ""), expression.get("operator")
+            if operator in ("In", "NotIn"):
+                parts.append(f"{key} {operator.lower()} ({','.join(sorted(expression.get('values') or ()))})")
+            else:
+                parts.append(key if operator == "Exists" else f"!{key}")
+        return ",".join(parts) or _NONE
 
     return cell
-
-
-def _requirement_text(expression: JSON) -> str:
-    key, operator = expression.get("key", ""), expression.get("operator")
-    if operator in ("In", "NotIn"):
-        return f"{key} {operator.lower()} ({','.join(sorted(expression.get('values') or ()))})"
-    return key if operator == "Exists" else f"!{key}"
 
 
 def list_cell(path: str, member: str) -> Cell:
     """Returns a cell with one member of each item of a list."""
-
-    def cell(obj: JSON, _now: datetime) -> str:
-        return ",".join(str(item.get(member, "")) for item in (find_values(path, obj) or [None])[0] or ())
-
-    return cell
+    return lambda obj, _now: ",".join(str(item.get(member, "")) for item in _value_at(path, obj) or ())
 
 
 def subjects_cell(kind: str) -> Cell:
@@ -229,9 +212,7 @@ def address_cell(kind: str) -> Cell:
 
     def cell(obj: JSON, _now: datetime) -> str:
         addresses = (obj.get("status") or {}).get("addresses") or ()
-        return next(
-            (address_entry["address"] for address_entry in addresses if address_entry.get("type") == kind), _NONE
-        )
+        return next((each["address"] for each in addresses if each.get("type") == kind), _NONE)
 
     return cell
 

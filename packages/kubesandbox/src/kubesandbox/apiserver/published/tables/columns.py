@@ -13,7 +13,6 @@ from typing import Any
 from kubesandbox.apiserver.published.tables import cells
 from kubesandbox.apiserver.published.tables.cells import (
     Cell,
-    age_of,
     age_since,
     cell_or_none,
     labels_cell,
@@ -25,6 +24,7 @@ from kubesandbox.apiserver.published.tables.jsonpath import PathError, find_valu
 from kubesandbox.apiserver.served_kinds import Kind
 
 JSON = dict[str, Any]
+_NO_FORMAT = {"format": "", "description": ""}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,18 +35,11 @@ class Column:
     cell: Cell
     type: str = "string"
     priority: int = 0
-    format: str = ""
 
     def definition(self) -> JSON:
         """Returns the column's definition in a Table."""
-        description = "The object's name." if self.format == "name" else ""
-        return {
-            "name": self.name,
-            "type": self.type,
-            "format": self.format,
-            "description": description,
-            "priority": self.priority,
-        }
+        named = {"format": "name", "description": "The object's name."} if self.name == "Name" else _NO_FORMAT
+        return {"name": self.name, "type": self.type, **named, "priority": self.priority}
 
 
 def _wide_column(name: str, cell: Cell) -> Column:
@@ -57,7 +50,7 @@ def _number_column(name: str, path: str) -> Column:
     return Column(name, value_cell(path, 0), "integer")
 
 
-_NAME = Column("Name", cells.name_of, format="name")
+_NAME = Column("Name", cells.name_of)
 _AGE = Column("Age", cells.age_of)
 _CREATED = Column("Created At", value_cell(".metadata.creationTimestamp"), "date")
 _TEMPLATE = ".spec.template.spec.containers"
@@ -161,8 +154,8 @@ _COLUMNS: dict[str, tuple[Column, ...]] = {
     ),
     "leases.coordination.k8s.io": (Column("Holder", value_cell(".spec.holderIdentity")), _AGE),
     "poddisruptionbudgets.policy": (
-        Column("Min Available", cells.budget_cell("minAvailable")),
-        Column("Max Unavailable", cells.budget_cell("maxUnavailable")),
+        Column("Min Available", cells.budget_cell(".spec.minAvailable")),
+        Column("Max Unavailable", cells.budget_cell(".spec.maxUnavailable")),
         _number_column("Allowed Disruptions", ".status.disruptionsAllowed"),
         _AGE,
     ),
@@ -184,7 +177,7 @@ _EVENTS = (
     Column("Message", value_cell(".message")),
     _wide_column("First Seen", cells.event_first),
     _wide_column("Count", cells.event_count),
-    Column("Name", cells.name_of, priority=1, format="name"),
+    Column("Name", cells.name_of, priority=1),
 )
 
 
@@ -198,55 +191,40 @@ def columns_of(kind: Kind) -> tuple[Column, ...]:
 # -- Rows --------------------------------------------------------------------------------------------------------------
 
 
-NAME = {"name": "Name", "type": "string", "format": "name", "description": "The object's name.", "priority": 0}
-_BY_PATH = "Custom resource definition column (in JSONPath format)"
-
-
 class Tables:
     """The columns and cells by kind."""
 
     def columns(self, kind: Kind) -> list[JSON]:
         """Returns the column definitions of a kind."""
-        if kind.custom:
-            declared = _declared_columns(kind)
-            definitions = [
+        definitions = [column.definition() for column in columns_of(kind)]
+        if not (declared := _declared_columns(kind)):
+            return definitions
+        by_path = "Custom resource definition column (in JSONPath format)"
+        return [
+            _NAME.definition(),
+            *(
                 {
                     "name": column["name"],
                     "type": column["type"],
                     "format": column.get("format", ""),
-                    "description": column.get("description") or f"{_BY_PATH}: {column['jsonPath']}",
+                    "description": column.get("description") or f"{by_path}: {column['jsonPath']}",
                     "priority": column.get("priority", 0),
                 }
                 for column in declared
-            ]
-            return [NAME, *definitions] if declared else [NAME, _column_definition("Age", "string")]
-        return [column.definition() for column in columns_of(kind)]
+            ),
+        ]
 
     def cells(self, kind: Kind, obj: JSON, now: datetime) -> list[Any]:
         """Returns the cells of one object."""
-        name = obj["metadata"].get("name", "")
-        if kind.custom:
-            declared = _declared_columns(kind)
-            return (
-                [name, *(_custom_cell(column, obj, now) for column in declared)]
-                if declared
-                else [name, age_of(obj, now)]
-            )
+        if declared := _declared_columns(kind):
+            return [obj["metadata"].get("name", ""), *(_custom_cell(column, obj, now) for column in declared)]
         return [column.cell(obj, now) for column in columns_of(kind)]
 
 
-def _column_definition(name: str, type_: str) -> JSON:
-    return {"name": name, "type": type_, "format": "", "description": "", "priority": 0}
-
-
 def _declared_columns(kind: Kind) -> list[JSON]:
-    """Returns the additionalPrinterColumns of a custom kind's version."""
-    versions = ((kind.crd or {}).get("spec") or {}).get("versions") or ()
-    for version in versions:
-        if version.get("name") == kind.version:
-            columns: list[JSON] = version.get("additionalPrinterColumns") or []
-            return columns
-    return []
+    """Returns the additionalPrinterColumns of a custom kind's version; none for a built-in kind."""
+    versions = ((kind.crd or {}).get("spec") or {}).get("versions") or () if kind.custom else ()
+    return next((v.get("additionalPrinterColumns") or [] for v in versions if v.get("name") == kind.version), [])
 
 
 def _custom_cell(column: JSON, obj: JSON, now: datetime) -> Any:
@@ -257,10 +235,10 @@ def _custom_cell(column: JSON, obj: JSON, now: datetime) -> Any:
         return None
     if not values:
         return None
+    value = values[0]
     # Columns of type date show ages, as kubectl get does.
     if column["type"] == "date":
-        return age_since(values[0] if isinstance(values[0], str) else None, now)
+        return age_since(value if isinstance(value, str) else None, now)
     if column["type"] in {"integer", "number", "boolean"}:
-        return values[0]
-    value = values[0]
+        return value
     return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"), sort_keys=True)

@@ -52,58 +52,30 @@ def compile_path(path: str) -> tuple[Step, ...]:
 
 
 def _parse_step(match: re.Match[str]) -> Step:
-    """Returns the step that a part of a path, such as `.name`, `[0]` or `[?(@.a=="b")]`, stands for."""
-    if match["all"]:
-        return _all_members
-    if match["index"]:
-        return _index_step(int(match["index"]))
-    if match["op"]:
-        return _filter_step(match["path"], match["op"] == "==", _parse_literal(match["value"]))
-    if match["exists"]:
-        return _existence_step(match["exists"])
-    name = match["quoted"] if match["quoted"] is not None else re.sub(r"\\(.)", r"\1", match["member"])
-    return _member_step(name)
+    """Returns the step of one part of a path, such as `.name`, `[0]` or `[?(@.a=="b")]`.
 
-
-def _member_step(name: str) -> Step:
-    """Returns the step that yields the field `name` of a mapping that has it."""
+    A negative index counts from the end; a filter keeps items by their value at a path, or by its existence.
+    """
+    index = int(match["index"]) if match["index"] else 0
+    wanted_value = _parse_literal(match["value"]) if match["op"] else None
+    name = match["quoted"] if match["quoted"] is not None else re.sub(r"\\(.)", r"\1", match["member"] or "")
 
     def step(value: Any) -> Iterator[Any]:
-        if isinstance(value, dict) and name in value:
+        members = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        if match["all"]:
+            yield from members
+        elif match["index"]:
+            if isinstance(value, list) and -len(value) <= index < len(value):
+                yield value[index]
+        elif match["op"]:
+            for item in members:
+                values = find_values(match["path"], item)
+                if values and (values[0] == wanted_value) is (match["op"] == "=="):
+                    yield item
+        elif match["exists"]:
+            yield from (item for item in members if find_values(match["exists"], item))
+        elif isinstance(value, dict) and name in value:
             yield value[name]
-
-    return step
-
-
-def _index_step(number: int) -> Step:
-    """Returns the step that yields the item at `number` of a list; negative numbers count from the end."""
-
-    def step(value: Any) -> Iterator[Any]:
-        if isinstance(value, list) and -len(value) <= number < len(value):
-            yield value[number]
-
-    return step
-
-
-def _all_members(value: Any) -> Iterator[Any]:
-    yield from value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-
-
-def _filter_step(path: str, equal: bool, wanted_value: Any) -> Step:
-    """Returns the step that keeps the items whose value at `path` is, or is not, `wanted_value`."""
-
-    def step(value: Any) -> Iterator[Any]:
-        for item in _all_members(value):
-            values = find_values(path, item)
-            if values and (values[0] == wanted_value) is equal:
-                yield item
-
-    return step
-
-
-def _existence_step(path: str) -> Step:
-    def step(value: Any) -> Iterator[Any]:
-        yield from (item for item in _all_members(value) if find_values(path, item))
 
     return step
 
