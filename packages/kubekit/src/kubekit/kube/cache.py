@@ -147,7 +147,13 @@ class Cache(Generic[K]):
         The objects have been reduced by `keep`. `incomplete` has the reasons why the server says that there may be more
         objects than it lists.
         """
-        changes = self._store_first_list(objects) if not self._objects else self._store_and_compare(objects)
+        changes: Changes[K]
+        if self._objects:
+            changes = self._store_and_compare(objects)
+        else:
+            for obj in objects:
+                self._store(obj)
+            changes = _Added(self._objects)
         self.resource_version = resource_version
         before, self._undecoded = (
             self._undecoded,
@@ -158,12 +164,6 @@ class Cache(Generic[K]):
         self.synced, self.incomplete = True, incomplete
         self._notify_state(changed=changed)
 
-    def _store_first_list(self, objects: Iterable[K]) -> Changes[K]:
-        """Stores the list of an empty cache, without a copy of it."""
-        for obj in objects:
-            self._store(obj)
-        return _Added(self._objects)
-
     def _store_and_compare(self, objects: Iterable[K]) -> Changes[K]:
         """Stores a new list and returns its differences from the objects in the cache."""
         changes: list[tuple[Change, K | None, K | None]] = []
@@ -173,7 +173,7 @@ class Cache(Generic[K]):
             listed_keys.add(key)
             old = self.get(key)
             # Unchanged objects of a new list are not announced, so that a relist causes no work.
-            if old is None or not _is_same_version(old, obj):
+            if old is None or not _is_unchanged(old, obj):
                 changes.append(self._store(obj))
         missing = [key for key in map(key_of, self.all()) if key not in listed_keys]
         changes.extend(("DELETED", self._take_out(key), None) for key in missing)
@@ -208,16 +208,13 @@ class Cache(Generic[K]):
         old = objects.get(metadata.name)
         objects[metadata.name] = obj
         if self._indexers:
-            self._reindex(key_of(obj), old, obj)
+            key = key_of(obj)
+            if old is not None:
+                self._remove_from_indexes(key, old)
+            for name, indexer in self._indexers.items():
+                for value in indexer(obj):
+                    self._indexes[name].setdefault(value, set()).add(key)
         return ("ADDED" if old is None else "MODIFIED"), old, obj
-
-    def _reindex(self, key: NamespacedName, old: K | None, obj: K) -> None:
-        """Replaces an object's index entries."""
-        if old is not None:
-            self._remove_from_indexes(key, old)
-        for name, indexer in self._indexers.items():
-            for value in indexer(obj):
-                self._indexes[name].setdefault(value, set()).add(key)
 
     def _take_out(self, key: NamespacedName) -> K | None:
         objects = self._objects.get(key.namespace, {})
@@ -230,15 +227,12 @@ class Cache(Generic[K]):
 
     def _remove_from_indexes(self, key: NamespacedName, old: K) -> None:
         for name, indexer in self._indexers.items():
+            index = self._indexes[name]
             for value in indexer(old):
-                self._remove_from_index(self._indexes[name], value, key)
-
-    @staticmethod
-    def _remove_from_index(index: dict[str, set[NamespacedName]], value: str, key: NamespacedName) -> None:
-        keys = index.get(value, set())
-        keys.discard(key)
-        if not keys:
-            index.pop(value, None)
+                keys = index.get(value, set())
+                keys.discard(key)
+                if not keys:
+                    index.pop(value, None)
 
     def _notify_changes(self, changes: Changes[K]) -> None:
         """Calls the listeners of batches once, and those of single changes for each."""
@@ -282,7 +276,7 @@ def _flat(objects: Mapping[str, Mapping[str, K]]) -> list[K]:
     return [obj for in_namespace in objects.values() for obj in in_namespace.values()]
 
 
-def _is_same_version(old: Object, new: Object) -> bool:
+def _is_unchanged(old: Object, new: Object) -> bool:
     """Returns whether both are one version of one object; an object recreated under the same name has another uid.
 
     After a restore of etcd the same version of the same object may have another content. A list of another type than

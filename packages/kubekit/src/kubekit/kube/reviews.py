@@ -72,7 +72,7 @@ class _TokenRequest(Wire, frozen=True):
 
 def may_i(verb: str, resource: Resource, namespace: str = "", *, name: str = "", subresource: str = "") -> Call[Access]:
     """Returns a call that asks whether the client may `verb` the resource; an empty `namespace` means all of them."""
-    attributes = _resource_attributes(verb, resource, namespace, name, subresource)
+    attributes = _attributes(verb, resource, namespace=namespace, name=name, subresource=subresource)
     return _review_call(ACCESS_REVIEWS, {"resourceAttributes": attributes})
 
 
@@ -84,7 +84,7 @@ def may_they(
     if username.startswith(_ACCOUNT):
         account_namespace = username.removeprefix(_ACCOUNT).partition(":")[0]
         groups = [_ACCOUNTS, f"{_ACCOUNTS}:{account_namespace}", "system:authenticated"]
-    attributes = _resource_attributes(verb, resource, namespace, name, subresource)
+    attributes = _attributes(verb, resource, namespace=namespace, name=name, subresource=subresource)
     return _review_call(SUBJECT_REVIEWS, {"user": username, "groups": groups, "resourceAttributes": attributes})
 
 
@@ -101,7 +101,7 @@ def may_reach_path(user: User, verb: str, path: str) -> Call[Access]:
 
 def may_user(user: User, verb: str, resource: Resource, namespace: str = "", *, name: str = "") -> Call[Access]:
     """Returns the SubjectAccessReview whether `user`, as a TokenReview has it, may `verb` the resource."""
-    attributes = _resource_attributes(verb, resource, namespace, name, "")
+    attributes = _attributes(verb, resource, namespace=namespace, name=name)
     return _review_call(SUBJECT_REVIEWS, {**_subject(user), "resourceAttributes": attributes})
 
 
@@ -109,18 +109,10 @@ def _subject(user: User) -> dict[str, Any]:
     return {"user": user.username, "uid": user.uid, "groups": list(user.groups), "extra": dict(user.extra)}
 
 
-def _resource_attributes(verb: str, resource: Resource, namespace: str, name: str, subresource: str) -> dict[str, str]:
+def _attributes(verb: str, resource: Resource, **place: str) -> dict[str, str]:
     """Returns the resourceAttributes of an access review, without the empty ones."""
-    attributes = {
-        "verb": verb,
-        "group": resource.group,
-        "version": resource.version,
-        "resource": resource.plural,
-        "namespace": namespace,
-        "name": name,
-        "subresource": subresource,
-    }
-    return {key: value for key, value in attributes.items() if value}
+    kind = {"verb": verb, "group": resource.group, "version": resource.version, "resource": resource.plural}
+    return {key: value for key, value in {**kind, **place}.items() if value}
 
 
 def _review_call(kind: Resource, spec: dict[str, Any]) -> Call[Access]:

@@ -149,8 +149,17 @@ def read_folders(image: Layered, folders: tuple[str, ...], pick: Pick = ALL_OF_A
                     raise BadImage(f"image {image.digest}: {', '.join(folders)} hold more than {pick.limit} bytes")
                 if entry.size > pick.file_limit:
                     raise BeyondLimits(f"image {image.digest}: {path} has more than {pick.file_limit} bytes")
-                data = _content_of_entry(archive, entry, path, (files, lower.files), pick, image)
-                files[path] = pick.keeps(path, data) if entry.isreg() else data
+                if entry.isreg():
+                    files[path] = pick.keeps(path, b"".join(archive.pieces()))
+                else:
+                    target = _link_target(entry, path, f"image {image.digest}: {path}")
+                    content = next(
+                        (layer_files[target] for layer_files in (files, lower.files) if target in layer_files), None
+                    )
+                    if content is None or not pick.reads(target):
+                        why = "not a file beside it" if content is None else "not read"
+                        raise BadImage(f"image {image.digest}: {path} is a link to {entry.linkname}, which is {why}")
+                    files[path] = content
         files = lower.files | files
     return dict(sorted(files.items()))
 
@@ -162,7 +171,14 @@ def unpack_image(image: Image, target: Path, *, limit: int = MAX_IMAGE_BYTES) ->
     Every layer is read to its end before the first file is written, so that an image that exceeds a limit or has a
     wrong digest uses no disk.
     """
-    _check_image(image, limit)
+    total = 0
+    budget = Budget.of(image.digest)
+    for layer, diff_id in _layers_and_digests(image):
+        with _open_archive(image, layer, diff_id, budget) as archive:
+            for _, entry in checked_entries(archive, budget):
+                total += entry.size
+                if total > limit:
+                    raise BadImage(f"image {image.digest}: unpacks to more than {limit} bytes")
     temporary = None
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -182,18 +198,6 @@ def unpack_image(image: Image, target: Path, *, limit: int = MAX_IMAGE_BYTES) ->
         if temporary is not None:
             remove_tree(temporary)
     return target
-
-
-def _check_image(image: Image, limit: int) -> None:
-    """Raises BadImage if the image exceeds a limit, unpacks to more than `limit` bytes, or has a wrong digest."""
-    total = 0
-    budget = Budget.of(image.digest)
-    for layer, diff_id in _layers_and_digests(image):
-        with _open_archive(image, layer, diff_id, budget) as archive:
-            for _, entry in checked_entries(archive, budget):
-                total += entry.size
-                if total > limit:
-                    raise BadImage(f"image {image.digest}: unpacks to more than {limit} bytes")
 
 
 def _layers_and_digests(image: Layered) -> Iterator[tuple[Descriptor, str]]:
@@ -255,27 +259,12 @@ class _Lower:
             at += 1
 
 
-def _content_of_entry(
-    archive: Archive,
-    entry: Entry,
-    path: str,
-    contents: tuple[dict[str, bytes], ...],
-    pick: Pick,
-    image: Layered,
-) -> bytes:
-    """Returns the content of a file, or of a link to a file of `contents`. Raises BadImage."""
-    if entry.isreg():
-        return b"".join(archive.pieces())
+def _link_target(entry: Entry, path: str, subject: str) -> str:
+    """Returns the path that the link at `path` leads to. Raises BadImage, about `subject`, if it is no link."""
     if not entry.islnk() and not entry.issym():
-        raise BadImage(f"image {image.digest}: {path} is not a file, folder or link")
-    target_name = entry.linkname if entry.islnk() or entry.linkname.startswith("/") else f"{path}/../{entry.linkname}"
-    target = posixpath.normpath("/" + target_name).lstrip("/")
-    content = next((files[target] for files in contents if target in files), None)
-    if content is None:
-        raise BadImage(f"image {image.digest}: {path} is a link to {entry.linkname}, which is not a file beside it")
-    if not pick.reads(target):
-        raise BadImage(f"image {image.digest}: {path} is a link to {entry.linkname}, which is not read")
-    return content
+        raise BadImage(f"{subject} is not a file, folder or link")
+    from_root = entry.islnk() or entry.linkname.startswith("/")
+    return posixpath.normpath(f"/{entry.linkname if from_root else f'{path}/../{entry.linkname}'}").lstrip("/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,7 +307,11 @@ def _unpack_entry(archive: Archive, entry: Entry, path: str, root: _Root) -> Non
         return
     if entry.isdev() and path.startswith("dev/"):
         return  # whoever runs a container gives it devices of its own
-    _make_folder(target.parent)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):  # a lower layer has a file there
+        next(folder for folder in target.parents if folder.is_file()).unlink()
+        target.parent.mkdir(parents=True, exist_ok=True)
     root.record_path(target)
     if entry.isdir():
         if target.is_symlink() or target.is_file():
@@ -344,15 +337,6 @@ def _unpack_entry(archive: Archive, entry: Entry, path: str, root: _Root) -> Non
         target.chmod(0o400 | (entry.mode & 0o777))
     else:
         raise BadImage(f"image {root.image}: {path} is not a file, folder or link")
-
-
-def _make_folder(folder: Path) -> None:
-    """Creates `folder` and its parents, replacing a file that a lower layer has there."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except (FileExistsError, NotADirectoryError):
-        next(path for path in (folder, *folder.parents) if path.is_file()).unlink()
-        folder.mkdir(parents=True, exist_ok=True)
 
 
 def _remove_hidden(whiteout: Path, root: _Root) -> None:

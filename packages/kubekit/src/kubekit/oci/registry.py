@@ -10,8 +10,7 @@ import contextlib
 import hashlib
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlencode, urljoin
 
 from kubekit.http.http_connection import Answer, Incomplete
@@ -112,7 +111,7 @@ class RegistryClient:
             self._upload_blob(layout, blob, target)
         headers = {"Content-Type": media_type}
         path = f"manifests/{target.tag or digest}"
-        with self._transport.ask(self._push_question(target, "PUT", path, headers, data)) as answer:
+        with self._transport.ask(_push_request(target, "PUT", path, headers=headers, body=data)) as answer:
             stored = answer.headers.get("Docker-Content-Digest") or digest
         # A registry that rewrites manifests would break every reference by digest.
         if stored != digest:
@@ -160,6 +159,12 @@ class RegistryClient:
         descriptor = select_architecture(index, architecture, str(reference))
         return index_or_manifest, self._fetch_manifest(reference.at(descriptor.digest))
 
+    def _checked_manifest(self, reference: Reference, architecture: str) -> Manifest:
+        _, data = self._document_and_manifest(reference, architecture)
+        manifest = images.decode_document(Manifest, data, str(reference))
+        _check_sizes(manifest, reference)
+        return manifest
+
     def _fetch_manifest(self, reference: Reference) -> bytes:
         """Returns the manifest or index of a reference. Raises BadImage if it is too large or has another digest."""
         if reference.digest:
@@ -203,9 +208,7 @@ class RegistryClient:
 
     def _read_file(self, reference: Reference, path: str, architecture: str) -> bytes:
         """Returns the content of a file, from the uppermost layer that has it. Raises ImageNotFound."""
-        _, image = self._document_and_manifest(reference, architecture)
-        manifest = images.decode_document(Manifest, image, str(reference))
-        _check_sizes(manifest, reference)
+        manifest = self._checked_manifest(reference, architecture)
         budget = Budget.of(str(reference))
         for blob in reversed(manifest.layers):
             content = find_in_layer(
@@ -221,9 +224,7 @@ class RegistryClient:
         self, reference: Reference, folders: tuple[str, ...], pick: Pick, architecture: str
     ) -> dict[str, bytes]:
         """Returns the files below `folders` that `pick` chooses, by path. Raises BadImage beyond the limits."""
-        _, data = self._document_and_manifest(reference, architecture)
-        manifest = images.decode_document(Manifest, data, str(reference))
-        _check_sizes(manifest, reference)
+        manifest = self._checked_manifest(reference, architecture)
         if manifest.config.size > images.MAX_DOCUMENT_BYTES:
             raise BadImage(f"{reference}: its config is larger than {images.MAX_DOCUMENT_BYTES} bytes")
         described = b"".join(self._verified_pieces(reference, manifest.config))
@@ -350,9 +351,12 @@ class RegistryClient:
 
     def _upload_blob(self, layout: Layout, blob: Descriptor, target: Reference) -> None:
         """Uploads a blob unless the registry has it, in one PUT (distribution-spec, "Pushing blobs")."""
-        if self._has_blob(blob, target):
-            return
-        with self._transport.ask(self._push_question(target, "POST", "blobs/uploads/", body=b"")) as started:
+        try:
+            with self._transport.ask(_push_request(target, "HEAD", f"blobs/{blob.digest}")):
+                return
+        except ImageNotFound:
+            pass
+        with self._transport.ask(_push_request(target, "POST", "blobs/uploads/", body=b"")) as started:
             location = started.headers.get("Location")
         if not location:
             raise BadImage(f"{target}: the registry does not say where to upload to")
@@ -361,38 +365,9 @@ class RegistryClient:
             joint = "&" if "?" in location else "?"
             headers = {"Content-Type": "application/octet-stream"}
             path = f"{urljoin('blobs/uploads/', location)}{joint}{urlencode({'digest': blob.digest})}"
-            request = self._push_question(target, "PUT", path, headers, layout.blob(blob.digest), blob.size)
+            request = _push_request(target, "PUT", path, headers=headers, body=layout.blob(blob.digest), size=blob.size)
             with self._transport.ask(request):
                 return
-
-    def _has_blob(self, blob: Descriptor, target: Reference) -> bool:
-        """Reports whether the registry has the blob already. Raises OciError."""
-        try:
-            with self._transport.ask(self._push_question(target, "HEAD", f"blobs/{blob.digest}")):
-                return True
-        except ImageNotFound:
-            return False
-
-    def _push_question(
-        self,
-        target: Reference,
-        method: str,
-        path: str,
-        headers: dict[str, str] | None = None,
-        body: bytes | Path | None = None,
-        size: int = 0,
-    ) -> RegistryRequest:
-        """Returns a request of a push, with the scope that its token needs."""
-        return RegistryRequest(
-            reference=target,
-            method=method,
-            path=path,
-            what=f"pushing {target}",
-            headers=headers or {},
-            body=body,
-            scope="pull,push",
-            size=size,
-        )
 
 
 class _Arriving:
@@ -422,6 +397,13 @@ class _Remote:
     digest: str
     manifest: Manifest
     config: Config
+
+
+def _push_request(target: Reference, method: str, path: str, **parts: Any) -> RegistryRequest:
+    """Returns a request of a push, with the scope that its token needs."""
+    return RegistryRequest(
+        reference=target, method=method, path=path, what=f"pushing {target}", scope="pull,push", **parts
+    )
 
 
 def _require_sha256(reference: Reference, digest: str) -> None:

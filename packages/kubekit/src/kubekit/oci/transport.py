@@ -177,8 +177,7 @@ class Transport:
             return False
         self._probed.add(url.netloc)
         reach = self._access.reach(url.netloc, url.netloc, redirected=False)
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        context = _unverifying_context()
         deadline = Deadline.after(_HANDSHAKE_S, self._access.timeout_s, self._access.monotonic)
         try:
             with connect_allowed(url.hostname or "", url.port or 80, reach, deadline) as plain:
@@ -224,7 +223,11 @@ class Transport:
             except ForbiddenAddress as error:
                 if hop or url.netloc != registry:
                     raise
-                raise AddressNotAllowed(_not_allowed_text(request)) from error
+                raise AddressNotAllowed(
+                    f"{request.what}: registry {request.reference.host} was not asked, because it is at an inner "
+                    "address (this machine, link-local, or the cluster's Services): an administrator may list it as an "
+                    "inner registry"
+                ) from error
             location = answer.headers.get("Location")
             if not reads or not location or answer.status not in _REDIRECTS:
                 return answer
@@ -237,7 +240,14 @@ class Transport:
     def _tls_context(self, host: str) -> ssl.SSLContext:
         checked = host not in self._access.unchecked
         if checked not in self._tls:
-            self._tls[checked] = _verifying_context(self._access.ca_file) if checked else _unverifying_context()
+            context = ssl.create_default_context() if checked else _unverifying_context()
+            if checked and (ca_file := self._access.ca_file):
+                try:
+                    context.load_verify_locations(cafile=ca_file)
+                except (OSError, ssl.SSLError) as error:
+                    why = getattr(error, "strerror", None) or error
+                    raise Unreachable(f"{ca_file}: no certificate authorities can be read: {why}") from error
+            self._tls[checked] = context
         return self._tls[checked]
 
     def allowed(self, base: str, url: str, request: RegistryRequest) -> SplitResult:
@@ -309,7 +319,15 @@ class Transport:
                 data = answer.read(_MAX_ANSWER)
             except OSError as error:
                 raise Unreachable(f"{request.what}: the token service broke off: {error}") from error
-            return _token_in(data, request)
+        service = f"{request.what}: the token service of {request.reference.host}"
+        try:
+            document = json.loads(data)
+            token = document.get("token") or document.get("access_token")
+        except (ValueError, RecursionError, AttributeError) as error:
+            raise Unauthorized(f"{service} sent no JSON") from error
+        if not isinstance(token, str) or not 0 < len(token) <= _MAX_TOKEN or not token.isprintable():
+            raise Unauthorized(f"{service} sent no token")
+        return token
 
     def _error_for_status(self, request: RegistryRequest, status: int, message: str) -> OciError:
         """Returns the error for an answer with that status and message."""
@@ -328,20 +346,7 @@ class Interrupted(Exception):
     """The connection broke: another attempt may succeed."""
 
 
-def _verifying_context(ca_file: str) -> ssl.SSLContext:
-    """Returns a context that verifies certificates, also with the authorities in `ca_file`."""
-    context = ssl.create_default_context()
-    if ca_file:
-        try:
-            context.load_verify_locations(cafile=ca_file)
-        except (OSError, ssl.SSLError) as error:
-            why = getattr(error, "strerror", None) or error
-            raise Unreachable(f"{ca_file}: no certificate authorities can be read: {why}") from error
-    return context
-
-
 def _unverifying_context() -> ssl.SSLContext:
-    """Returns a context for a registry whose certificate is, by configuration, not verified."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     return context
@@ -413,13 +418,6 @@ def _untrusted_text(host: str, error: ssl.SSLCertVerificationError) -> str:
     return f"the certificate of {host} is not trusted ({reason}); name its certificate authority"
 
 
-def _not_allowed_text(request: RegistryRequest) -> str:
-    return (
-        f"{request.what}: registry {request.reference.host} was not asked, because it is at an inner address (this "
-        "machine, link-local, or the cluster's Services): an administrator may list it as an inner registry"
-    )
-
-
 def _no_login_text(request: RegistryRequest) -> str:
     host = request.reference.host
     return f"{request.what}: registry {host} wants credentials, and none are known for {host}/{request.reference.path}"
@@ -442,22 +440,8 @@ def _registry_message(answer: Answer) -> str:
         texts = [str(error.get("message") or error.get("code") or "") for error in errors]
     except (ValueError, RecursionError, AttributeError, TypeError, OSError):
         return ""
-    messages = "; ".join(cut(_on_one_line(text), _LONGEST_TEXT) for text in texts[:_MOST_TEXTS] if text)
+    lines = [" ".join(text.split()) for text in texts[:_MOST_TEXTS] if text]
+    # Without quotes, which would end the quotation.
+    plain = ["".join(char if char.isprintable() and char != '"' else " " for char in line) for line in lines]
+    messages = "; ".join(cut(text, _LONGEST_TEXT) for text in plain)
     return f'the registry says: "{messages}"' if messages else ""
-
-
-def _on_one_line(text: str) -> str:
-    """Returns the printable characters of `text` on one line, without quotes that would end the quotation."""
-    return "".join(char if char.isprintable() and char != '"' else " " for char in " ".join(text.split()))
-
-
-def _token_in(data: bytes, request: RegistryRequest) -> str:
-    """Returns the token in a token service's answer. Raises Unauthorized if there is none."""
-    try:
-        document = json.loads(data)
-        token = document.get("token") or document.get("access_token")
-    except (ValueError, RecursionError, AttributeError) as error:
-        raise Unauthorized(f"{request.what}: the token service of {request.reference.host} sent no JSON") from error
-    if not isinstance(token, str) or not 0 < len(token) <= _MAX_TOKEN or not token.isprintable():
-        raise Unauthorized(f"{request.what}: the token service of {request.reference.host} sent no token")
-    return token
