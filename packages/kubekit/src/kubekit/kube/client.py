@@ -17,22 +17,13 @@ from yarl import URL
 import kubekit
 from kubekit.api.meta_v1 import Object
 from kubekit.api.scheme import resource_of
-from kubekit.kube import calls
+from kubekit.kube import calls, transport
 from kubekit.kube.api_errors import Fenced, Gone, Unreachable
 from kubekit.kube.auth import Credential
 from kubekit.kube.clock import Clock, ShiftedClock, SystemClock
 from kubekit.kube.config import ClusterConfig
 from kubekit.kube.list_pages import JoinedPages, Lines, Listing, Page, early_token, reasons_incomplete
 from kubekit.kube.request import Call, Request
-from kubekit.kube.transport import (
-    DEFAULT_TIMEOUTS,
-    Attempts,
-    ServerTime,
-    Timeouts,
-    context_for,
-    headers_of,
-    unreachable_error,
-)
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Object)
@@ -52,14 +43,14 @@ class Client:
         config: ClusterConfig,
         *,
         user_agent: str = "",
-        timeouts: Timeouts = DEFAULT_TIMEOUTS,
+        timeouts: transport.Timeouts = transport.DEFAULT_TIMEOUTS,
         clock: Clock | None = None,
     ) -> None:
         self.config = config
         self._user_agent = user_agent or kubekit.product
         self._timeouts = timeouts
         self._clock = clock or SystemClock()
-        self._server_time = ServerTime(self._clock)
+        self._server_time = transport.ServerTime(self._clock)
         self._session: aiohttp.ClientSession | None = None
         self._session_cert = b""
         # At most one credential plugin runs at a time, however many requests wait for it.
@@ -180,7 +171,7 @@ class Client:
 
     async def _successful_answer(self, request: Request, silence_s: float) -> aiohttp.ClientResponse:
         """Sends the request, repeating it as `Attempts` decides, and returns the successful answer."""
-        attempts = Attempts(request)
+        attempts = transport.Attempts(request)
         while True:
             response = await self._send_with_credential(request, attempts, silence_s)
             self._server_time.note_date(response.headers.get("Date"))
@@ -194,7 +185,7 @@ class Client:
                 await self._clock.sleep(again.wait_s)
 
     async def _send_with_credential(
-        self, request: Request, attempts: Attempts, silence_s: float
+        self, request: Request, attempts: transport.Attempts, silence_s: float
     ) -> aiohttp.ClientResponse:
         """Sends the request; after a broken connection once more, if `attempts` allows it. Raises Unreachable."""
         credential = await self._credential()
@@ -216,7 +207,7 @@ class Client:
         return await session.request(
             request.method,
             URL(self.config.server + request.target, encoded=True),
-            headers=headers_of(request, self.config, credential, self._user_agent),
+            headers=transport.headers_of(request, self.config, credential, self._user_agent),
             data=request.body,
             # Not followed, because the credential must not be sent to another host.
             allow_redirects=False,
@@ -253,7 +244,7 @@ class Client:
         if self._session is not None and self._session_cert != credential.client_cert:
             await self.close()
         if self._session is None:
-            context = context_for(self.config, credential)
+            context = transport.context_for(self.config, credential)
             # No limit: every watch holds a connection for minutes, so that a limit could cause a deadlock.
             connector = aiohttp.TCPConnector(ssl=context if context is not None else True, limit=0)
             tracing = aiohttp.TraceConfig()
@@ -269,7 +260,7 @@ class Client:
         cause = error.certificate_error if isinstance(error, aiohttp.ClientConnectorCertificateError) else error
         if isinstance(cause, aiohttp.ClientConnectorError):
             cause = cause.os_error
-        return unreachable_error(self.config, cause)
+        return transport.unreachable_error(self.config, cause)
 
 
 class _RequestedPage(Generic[K]):

@@ -17,21 +17,12 @@ from kubekit.api.codec import DecodeError
 from kubekit.api.meta_v1 import Object
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.http.http_connection import Answer, Connection
-from kubekit.kube import calls
+from kubekit.kube import calls, transport
 from kubekit.kube.api_errors import ConfigError, Gone
 from kubekit.kube.auth import Credential
 from kubekit.kube.clock import Clock, SystemClock
 from kubekit.kube.config import ClusterConfig
 from kubekit.kube.request import Call, Request
-from kubekit.kube.transport import (
-    DEFAULT_TIMEOUTS,
-    Attempts,
-    ServerTime,
-    Timeouts,
-    context_for,
-    headers_of,
-    unreachable_error,
-)
 
 if TYPE_CHECKING:
     from kubekit.kube.calls import JSON
@@ -53,7 +44,7 @@ class SyncClient:
         config: ClusterConfig,
         *,
         user_agent: str = "",
-        timeouts: Timeouts = DEFAULT_TIMEOUTS,
+        timeouts: transport.Timeouts = transport.DEFAULT_TIMEOUTS,
         clock: Clock | None = None,
     ) -> None:
         self.config = config
@@ -62,7 +53,7 @@ class SyncClient:
         self._clock = clock or SystemClock()
         self._connection: Connection | None = None
         self._tls: tuple[Credential, ssl.SSLContext | None] | None = None
-        self._server_time = ServerTime(self._clock)
+        self._server_time = transport.ServerTime(self._clock)
 
     def __enter__(self) -> Self:
         return self
@@ -166,7 +157,7 @@ class SyncClient:
         watching = SyncClient(
             self.config,
             user_agent=self._user_agent,
-            timeouts=Timeouts(self._timeouts.connect_s, timeout_s),
+            timeouts=transport.Timeouts(self._timeouts.connect_s, timeout_s),
             clock=self._clock,
         )
         # A command looks again every few seconds: another context takes longer than the connection.
@@ -178,13 +169,13 @@ class SyncClient:
                     for line in lines.feed(chunk):
                         yield call.decode(line)
             except OSError as error:
-                raise unreachable_error(self.config, error) from error
+                raise transport.unreachable_error(self.config, error) from error
             finally:
                 response.close()
 
     def _successful_answer(self, request: Request) -> Answer:
         """Sends the request, repeating it as `Attempts` decides, and returns the successful answer."""
-        attempts = Attempts(request)
+        attempts = transport.Attempts(request)
         while True:
             response = self._send_with_credential(request, attempts)
             self._server_time.note_date(response.headers.get("Date"))
@@ -196,7 +187,7 @@ class SyncClient:
                 self.config.auth.refresh()
             self._clock.pause(again.wait_s)
 
-    def _send_with_credential(self, request: Request, attempts: Attempts) -> Answer:
+    def _send_with_credential(self, request: Request, attempts: transport.Attempts) -> Answer:
         """Sends the request; once more if the server had closed the idle connection. Raises Unreachable."""
         credential = self.config.auth.credential(self._clock.now())
         while True:
@@ -207,11 +198,11 @@ class SyncClient:
                 self.close()
                 # A request that timed out is not repeated: the server may still be processing it.
                 if isinstance(error, TimeoutError) or not attempts.dropped(reused=reused):
-                    raise unreachable_error(self.config, error) from error
+                    raise transport.unreachable_error(self.config, error) from error
 
     def _send_on_connection(self, request: Request, credential: Credential) -> Answer:
         """Sends the request once on the open connection, or on a new one. Raises OSError."""
-        headers = headers_of(request, self.config, credential, self._user_agent)
+        headers = transport.headers_of(request, self.config, credential, self._user_agent)
         try:
             connection = self._connection_for(credential)
             return connection.send(request.method, self.config.url.path + request.target, headers, request.body)
@@ -226,7 +217,7 @@ class SyncClient:
             body = response.read()
         except OSError as error:
             self.close()
-            raise unreachable_error(self.config, error) from error
+            raise transport.unreachable_error(self.config, error) from error
         if response.will_close:
             self.close()
         return body
@@ -235,7 +226,7 @@ class SyncClient:
         """Returns the connection, a new one if it was closed or the client certificate has changed."""
         if self._tls is None or self._tls[0].client_cert != credential.client_cert:
             self.close()
-            self._tls = (credential, context_for(self.config, credential))
+            self._tls = (credential, transport.context_for(self.config, credential))
         if self._connection is None:
             url, context = self.config.url, self._tls[1]
             host = url.hostname or ""

@@ -16,18 +16,8 @@ from msgspec.structs import replace
 
 from kubekit.api import codec
 from kubekit.api.meta_v1 import Wire
+from kubekit.kube import auth as credentials
 from kubekit.kube.api_errors import ConfigError
-from kubekit.kube.auth import (
-    Auth,
-    ExecPlugin,
-    ExecStanza,
-    Static,
-    TokenFile,
-    basic_credential,
-    bearer_credential,
-    checked_header_value,
-    exec_spec,
-)
 from kubekit.kube.request import ServerURL, server_url
 from kubekit.lang.files import read_limited
 
@@ -70,7 +60,7 @@ class User(Wire, frozen=True, rename="kebab"):
     as_groups: tuple[str, ...] = ()
     as_user_extra: dict[str, tuple[str, ...]] = {}
     auth_provider: Any = None
-    exec: ExecStanza | None = None
+    exec: credentials.ExecStanza | None = None
 
 
 class Context(Wire, frozen=True):
@@ -195,7 +185,7 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True):
     tls_server_name: str = ""
     client_cert: bytes = b""
     client_key: bytes = b""
-    auth: Auth = Static()
+    auth: credentials.Auth = credentials.Static()
     headers: tuple[tuple[str, str], ...] = ()
     namespace: str = "default"
     context: str = ""
@@ -252,7 +242,7 @@ def in_cluster(environ: Mapping[str, str], service_account: Place = SERVICE_ACCO
     return ClusterConfig(
         server=f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}",
         ca_data=_read_file(path_in_volume("ca.crt")),
-        auth=TokenFile(path_in_volume("token")),
+        auth=credentials.TokenFile(path_in_volume("token")),
         namespace=_read_file(path_in_volume("namespace")).decode().strip()
         if _has_file(service_account, "namespace")
         else "default",
@@ -326,21 +316,21 @@ def _server_address(server: str, name: str, *, tls: bool) -> str:
     return url.rstrip("/")
 
 
-def _auth_of(user: User, origin: From, cluster_info: Mapping[str, Any]) -> Auth:
+def _auth_of(user: User, origin: From, cluster_info: Mapping[str, Any]) -> credentials.Auth:
     """Returns how requests are authenticated: token file, token, basic authentication or plugin. Raises ConfigError."""
     if user.auth_provider is not None:
         raise ConfigError("auth-provider was removed from Kubernetes in 1.26; use a credential plugin (exec) instead")
     # client-go's order: tokenFile before a static token, a plugin only if there is neither.
     if user.token_file:
-        return TokenFile(origin.path(user.token_file))
+        return credentials.TokenFile(origin.path(user.token_file))
     if user.token:
-        return Static(bearer_credential(user.token, "the kubeconfig's token"))
+        return credentials.Static(credentials.bearer_credential(user.token, "the kubeconfig's token"))
     if user.username:
-        return Static(basic_credential(user.username, user.password))
+        return credentials.Static(credentials.basic_credential(user.username, user.password))
     if user.exec is None:
-        return Static()
-    spec = exec_spec(user.exec, cluster_info)
-    return ExecPlugin(replace(spec, command=origin.command(spec.command)))
+        return credentials.Static()
+    spec = credentials.exec_spec(user.exec, cluster_info)
+    return credentials.ExecPlugin(replace(spec, command=origin.command(spec.command)))
 
 
 def _cluster_info(cluster: Cluster, ca_data: bytes) -> Mapping[str, Any]:
@@ -371,7 +361,7 @@ def _impersonation_headers(user: User) -> tuple[tuple[str, str], ...]:
         *((f"Impersonate-Extra-{key}", value) for key, values in user.as_user_extra.items() for value in values),
     )
     for name, value in headers:
-        checked_header_value(f"{name}{value}", "what the kubeconfig impersonates")
+        credentials.checked_header_value(f"{name}{value}", "what the kubeconfig impersonates")
     return headers
 
 

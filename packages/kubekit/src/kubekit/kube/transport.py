@@ -16,14 +16,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from kubekit.http import http_date
-from kubekit.kube.api_errors import (
-    ConfigError,
-    ServerError,
-    TooManyRequests,
-    Unauthorized,
-    Unreachable,
-    error_of,
-)
+from kubekit.kube import api_errors
 from kubekit.kube.auth import Credential
 from kubekit.kube.clock import Clock
 from kubekit.kube.config import ClusterConfig
@@ -62,13 +55,13 @@ class Attempts:
 
     def refused(self, code: int, headers: Mapping[str, str], body: bytes) -> Retry:
         """Returns how to send the request again after an error answer, or raises its ApiError."""
-        error = error_of(code, headers, body, self._request)
+        error = api_errors.error_of(code, headers, body, self._request)
         # A token may have been rotated since it was read; a second 401 is final.
-        if isinstance(error, Unauthorized) and not self._refreshed:
+        if isinstance(error, api_errors.Unauthorized) and not self._refreshed:
             self._refreshed = True
             return Retry(refresh=True)
         # Without Retry-After, a server error may have had an effect, so the request is not repeated.
-        wait_s = error.retry_after_s if isinstance(error, TooManyRequests | ServerError) else None
+        wait_s = error.retry_after_s if isinstance(error, api_errors.TooManyRequests | api_errors.ServerError) else None
         if wait_s is None or wait_s > LONGEST_WAIT_S or self._waits >= MOST_WAITS:
             raise error
         self._waits += 1
@@ -91,10 +84,10 @@ def headers_of(
     return [*fixed, *request.headers, *config.headers, *authorization]
 
 
-def unreachable_error(config: ClusterConfig, error: BaseException) -> Unreachable:
+def unreachable_error(config: ClusterConfig, error: BaseException) -> api_errors.Unreachable:
     """Returns the error for a connection that failed with `error`, whatever library raised it."""
     refused = isinstance(error, ConnectionRefusedError)
-    return Unreachable(config.server, config.address, _failure_text(config, error), refused=refused)
+    return api_errors.Unreachable(config.server, config.address, _failure_text(config, error), refused=refused)
 
 
 def _failure_text(config: ClusterConfig, error: BaseException) -> str:
@@ -146,7 +139,7 @@ def context_for(config: ClusterConfig, credential: Credential) -> ssl.SSLContext
     try:
         context = ssl.create_default_context(cadata=config.ca_data.decode("ascii") or None)
     except (ssl.SSLError, UnicodeDecodeError, ValueError) as error:
-        raise ConfigError(f"the certificate authority for {config.server} is not PEM: {error}") from error
+        raise api_errors.ConfigError(f"the certificate authority for {config.server} is not PEM: {error}") from error
     # Python 3.13 turned this on; cluster CAs made by openssl one-liners lack the extensions that it demands.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if config.insecure:
@@ -157,7 +150,7 @@ def context_for(config: ClusterConfig, credential: Credential) -> ssl.SSLContext
             try:
                 context.load_cert_chain(paths[0], paths[1], password=_no_password)
             except (ssl.SSLError, ValueError) as error:
-                raise ConfigError(f"the client certificate and its key cannot be used: {error}") from error
+                raise api_errors.ConfigError(f"the client certificate and its key cannot be used: {error}") from error
     return context
 
 

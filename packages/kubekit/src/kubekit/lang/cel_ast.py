@@ -46,6 +46,14 @@ class Node(msgspec.Struct):
         """Returns the text in the field `number`."""
         return next((bytes(value).decode() for at, value in self.fields if at == number), "")
 
+    def numbers(self, number: int) -> set[int]:
+        """Returns the numbers in the field `number`, packed or not."""
+        numbers: set[int] = set()
+        for at, value in self.fields:
+            if at == number:
+                numbers |= {value} if isinstance(value, int) else set(_read_varints(value))
+        return numbers
+
     def count(self) -> int:
         """Returns the number of nodes, with this one."""
         total = 1
@@ -184,7 +192,7 @@ def _read_varint(data: bytes, at: int) -> tuple[int, int]:
             return value, at
 
 
-def read_varints(data: bytes) -> Iterator[int]:
+def _read_varints(data: bytes) -> Iterator[int]:
     """Yields the numbers in a packed repeated field."""
     at = 0
     while at < len(data):

@@ -22,19 +22,7 @@ from contextvars import ContextVar
 from itertools import count
 from typing import Any
 
-from kubekit.lang.cel_ast import (
-    CALL,
-    COMPREHENSION,
-    CONST,
-    IDENT,
-    LIST,
-    SELECT,
-    STRUCT,
-    Entry,
-    Node,
-    Tree,
-    read_varints,
-)
+from kubekit.lang.cel_ast import CALL, COMPREHENSION, CONST, IDENT, LIST, SELECT, STRUCT, Entry, Node, Tree
 from kubekit.lang.regexp import compile_regexp
 
 PER_CALL = 1_000_000  # the most that one evaluation costs: PerCallLimit of k8s.io/apiserver/pkg/apis/cel
@@ -457,10 +445,7 @@ def _children_and_optionals(tree: Tree, node: Node) -> Iterator[tuple[Node, bool
         yield from ((child, at in positions) for at, child in enumerate(_target_and_arguments(node)))
     elif node.kind == LIST:
         # Indices of `[?x]`, whose values are put in without the optional around them.
-        spread: set[int] = set()
-        for number, value in node.fields:
-            if number == 2:
-                spread |= {value} if isinstance(value, int) else set(read_varints(value))
+        spread = node.numbers(2)
         yield from ((child, at in spread) for at, child in enumerate(node.children(1)))
     elif node.kind == STRUCT:
         for _, value in node.fields:

@@ -18,22 +18,11 @@ from pathlib import Path
 from typing import Protocol
 
 from kubekit.lang.files import remove_tree
-from kubekit.oci import images
+from kubekit.oci import images, tarstream
 from kubekit.oci.images import Config, Descriptor, Manifest
 from kubekit.oci.layout import Layout
 from kubekit.oci.registry_errors import BadImage, BeyondLimits, CannotWrite
 from kubekit.oci.tar import Archive, Entry
-from kubekit.oci.tarstream import (
-    MAX_IMAGE_BYTES,
-    OPAQUE,
-    WHITEOUT,
-    Budget,
-    Readable,
-    checked_entries,
-    hidden_by,
-    inner_path,
-    open_layer,
-)
 
 MAX_PAYLOAD_BYTES = 32 * 1024 * 1024  # maximum size of a release's folders; OpenShift's have about 12 MB
 MAX_LAYERS = 128  # maximum number of layers of an image; container engines stop at 127
@@ -58,7 +47,7 @@ ALL_OF_A_RELEASE = Pick()
 class Blobs(Protocol):
     """The storage of an image's layers: on disk, or still arriving."""
 
-    def open_blob(self, digest: str) -> AbstractContextManager[Readable]:
+    def open_blob(self, digest: str) -> AbstractContextManager[tarstream.Readable]:
         """Opens the bytes of a blob."""
         ...
 
@@ -130,12 +119,12 @@ def read_folders(image: Layered, folders: tuple[str, ...], pick: Pick = ALL_OF_A
     """Returns the regular files below `folders` as path -> bytes. Raises BadImage, and what `pick` raises."""
     files: dict[str, bytes] = {}
     total = 0
-    budget = Budget.of(image.digest)
+    budget = tarstream.Budget.of(image.digest)
     for layer, diff_id in _layers_and_digests(image):
         lower, files = _Lower(files), {}
         with _open_archive(image, layer, diff_id, budget) as archive:
-            for path, entry in checked_entries(archive, budget):
-                if whiteout := hidden_by(path):
+            for path, entry in tarstream.checked_entries(archive, budget):
+                if whiteout := tarstream.hidden_by(path):
                     lower.remove_below(*whiteout)
                     continue
                 lower.remove_replaced(path, is_folder=entry.isdir())
@@ -164,7 +153,7 @@ def read_folders(image: Layered, folders: tuple[str, ...], pick: Pick = ALL_OF_A
     return dict(sorted(files.items()))
 
 
-def unpack_image(image: Image, target: Path, *, limit: int = MAX_IMAGE_BYTES) -> Path:
+def unpack_image(image: Image, target: Path, *, limit: int = tarstream.MAX_IMAGE_BYTES) -> Path:
     """Writes the image's files into the folder `target`, which must not exist yet. Raises BadImage and CannotWrite.
 
     Absolute links are made relative, so that a reader on the host stays inside. Owners and set-id bits are dropped.
@@ -172,10 +161,10 @@ def unpack_image(image: Image, target: Path, *, limit: int = MAX_IMAGE_BYTES) ->
     wrong digest uses no disk.
     """
     total = 0
-    budget = Budget.of(image.digest)
+    budget = tarstream.Budget.of(image.digest)
     for layer, diff_id in _layers_and_digests(image):
         with _open_archive(image, layer, diff_id, budget) as archive:
-            for _, entry in checked_entries(archive, budget):
+            for _, entry in tarstream.checked_entries(archive, budget):
                 total += entry.size
                 if total > limit:
                     raise BadImage(f"image {image.digest}: unpacks to more than {limit} bytes")
@@ -185,11 +174,11 @@ def unpack_image(image: Image, target: Path, *, limit: int = MAX_IMAGE_BYTES) ->
         temporary = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}-"))
         # mkdtemp makes folders that only their owner can read.
         temporary.chmod(0o755)
-        budget = Budget.of(image.digest)
+        budget = tarstream.Budget.of(image.digest)
         for layer, diff_id in _layers_and_digests(image):
             root = _Root(temporary, image.digest, set())
             with _open_archive(image, layer, diff_id, budget) as archive:
-                for path, entry in checked_entries(archive, budget):
+                for path, entry in tarstream.checked_entries(archive, budget):
                     _unpack_entry(archive, entry, path, root)
         temporary.rename(target)
     except OSError as error:
@@ -211,11 +200,11 @@ def _layers_and_digests(image: Layered) -> Iterator[tuple[Descriptor, str]]:
 
 
 @contextlib.contextmanager
-def _open_archive(image: Layered, layer: Descriptor, diff_id: str, budget: Budget) -> Iterator[Archive]:
+def _open_archive(image: Layered, layer: Descriptor, diff_id: str, budget: tarstream.Budget) -> Iterator[Archive]:
     """Opens a layer's archive. Raises BadImage if it is broken, or unpacks to another digest."""
     with (
         image.layout.open_blob(layer.digest) as blob,
-        open_layer(blob, layer, budget) as (archive, unpacked),
+        tarstream.open_layer(blob, layer, budget) as (archive, unpacked),
     ):
         yield archive
         actual = unpacked.rest()
@@ -302,7 +291,7 @@ class _Root:
 def _unpack_entry(archive: Archive, entry: Entry, path: str, root: _Root) -> None:
     """Writes one entry of a layer below the root; a whiteout removes what it hides. Raises BadImage and OSError."""
     target = root.locate(path)
-    if hidden_by(path) is not None:
+    if tarstream.hidden_by(path) is not None:
         _remove_hidden(target, root)
         return
     if entry.isdev() and path.startswith("dev/"):
@@ -326,7 +315,7 @@ def _unpack_entry(archive: Archive, entry: Entry, path: str, root: _Root) -> Non
         relative = target.relative_to(root.folder.resolve()).as_posix()
         target.symlink_to(_safe_link(entry.linkname, relative, root.image))
     elif entry.islnk():
-        source = root.locate(inner_path(entry.linkname, root.image))
+        source = root.locate(tarstream.inner_path(entry.linkname, root.image))
         if source.is_symlink() or not source.is_file():
             raise BadImage(f"image {root.image}: {path} is a hard link to {entry.linkname}, which is not a file")
         shutil.copy(source, target)
@@ -341,8 +330,8 @@ def _unpack_entry(archive: Archive, entry: Entry, path: str, root: _Root) -> Non
 
 def _remove_hidden(whiteout: Path, root: _Root) -> None:
     """Removes what lower layers brought and the whiteout file hides; the current layer's own paths stay."""
-    opaque = whiteout.name == OPAQUE
-    hidden = whiteout.parent if opaque else whiteout.with_name(whiteout.name.removeprefix(WHITEOUT))
+    opaque = whiteout.name == tarstream.OPAQUE
+    hidden = whiteout.parent if opaque else whiteout.with_name(whiteout.name.removeprefix(tarstream.WHITEOUT))
     if not opaque and hidden not in root.own:
         _remove_path(hidden)
     elif hidden not in root.emptied and hidden.is_dir() and not hidden.is_symlink():

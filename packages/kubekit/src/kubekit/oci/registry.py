@@ -14,32 +14,14 @@ from typing import Any, TypeVar
 from urllib.parse import urlencode, urljoin
 
 from kubekit.http.http_connection import Answer, Incomplete
-from kubekit.oci import images
+from kubekit.oci import images, tarstream
+from kubekit.oci import registry_errors as errors
 from kubekit.oci.access import Access, references_to_try
 from kubekit.oci.file_search import FileQuery, Search, SearchResult
 from kubekit.oci.images import Config, Descriptor, Manifest
 from kubekit.oci.layers import ALL_OF_A_RELEASE, MAX_LAYERS, Pick, read_folders, select_architecture
 from kubekit.oci.layout import Layout, media_type_of
 from kubekit.oci.reference import Reference, is_digest, sha256
-from kubekit.oci.registry_errors import (
-    BadImage,
-    BeyondLimits,
-    FileNotFound,
-    ImageNotFound,
-    OciError,
-    Unauthorized,
-    Unreachable,
-)
-from kubekit.oci.tarstream import (
-    MAX_IMAGE_BYTES,
-    BrokenLayer,
-    Budget,
-    Hidden,
-    Pieces,
-    checked_entries,
-    find_in_layer,
-    open_layer,
-)
 from kubekit.oci.transport import Interrupted, RegistryRequest, Transport, connection_error, pause_s
 
 # Maximum size of a file that is read from an image without pulling it: a release's metadata have some 20 KB.
@@ -105,7 +87,7 @@ class RegistryClient:
         data = layout.read(digest)
         media_type = media_type_of(data)
         if media_type not in images.MANIFESTS:
-            raise BadImage(f"{digest} is a {media_type}; images are pushed one by one")
+            raise errors.BadImage(f"{digest} is a {media_type}; images are pushed one by one")
         manifest = images.decode_document(Manifest, data, f"manifest {digest}")
         for blob in (manifest.config, *manifest.layers):
             self._upload_blob(layout, blob, target)
@@ -115,7 +97,7 @@ class RegistryClient:
             stored = answer.headers.get("Docker-Content-Digest") or digest
         # A registry that rewrites manifests would break every reference by digest.
         if stored != digest:
-            raise BadImage(f"{target}: the registry stored another image ({stored}) than it was sent ({digest})")
+            raise errors.BadImage(f"{target}: the registry stored another image ({stored}) than it was sent ({digest})")
 
     def _from_any(self, reference: Reference, fetch: Callable[[Reference], T]) -> T:
         """Returns the result of the first source that has the image. Raises the error of all."""
@@ -124,11 +106,11 @@ class RegistryClient:
         for source in first:
             try:
                 return fetch(source)
-            except (ImageNotFound, Unreachable, Unauthorized, BadImage) as error:
+            except (errors.ImageNotFound, errors.Unreachable, errors.Unauthorized, errors.BadImage) as error:
                 problems.append(error.message)
         try:
             return fetch(last)
-        except OciError as error:
+        except errors.OciError as error:
             if problems:
                 combined = type(error)("; ".join([error.message, *(f"mirror: {problem}" for problem in problems)]))
                 combined.layer = error.layer
@@ -178,9 +160,9 @@ class RegistryClient:
         ) as answer:
             data = self._read_limited(answer, operation, reference.host)
         if len(data) > images.MAX_DOCUMENT_BYTES:
-            raise BadImage(f"{operation}: it is larger than {images.MAX_DOCUMENT_BYTES} bytes")
+            raise errors.BadImage(f"{operation}: it is larger than {images.MAX_DOCUMENT_BYTES} bytes")
         if reference.digest and sha256(data) != reference.digest:
-            raise BadImage(f"{operation}: the registry sent another manifest, of digest {sha256(data)}")
+            raise errors.BadImage(f"{operation}: the registry sent another manifest, of digest {sha256(data)}")
         return data
 
     def _read_limited(self, answer: Answer, operation: str, host: str) -> bytes:
@@ -190,9 +172,9 @@ class RegistryClient:
             while len(data) <= images.MAX_DOCUMENT_BYTES and (piece := answer.read1()):
                 data += piece
         except Incomplete as error:
-            raise Unreachable(f"{operation}: {host} broke off after {len(data)} bytes") from error
+            raise errors.Unreachable(f"{operation}: {host} broke off after {len(data)} bytes") from error
         except OSError as error:
-            raise Unreachable(f"{operation}: {host} broke off: {error}") from error
+            raise errors.Unreachable(f"{operation}: {host} broke off: {error}") from error
         return data
 
     def _fetch_blob(self, reference: Reference, blob: Descriptor, layout: Layout) -> None:
@@ -209,16 +191,16 @@ class RegistryClient:
     def _read_file(self, reference: Reference, path: str, architecture: str) -> bytes:
         """Returns the content of a file, from the uppermost layer that has it. Raises ImageNotFound."""
         manifest = self._checked_manifest(reference, architecture)
-        budget = Budget.of(str(reference))
+        budget = tarstream.Budget.of(str(reference))
         for blob in reversed(manifest.layers):
-            content = find_in_layer(
+            content = tarstream.find_in_layer(
                 self._verified_pieces(reference, blob), blob, path, limit=MAX_FILE_BYTES, budget=budget
             )
             if isinstance(content, bytes):
                 return content
-            if content is Hidden.YES:
+            if content is tarstream.Hidden.YES:
                 break
-        raise FileNotFound(f"{reference}: the image has no file {path}")
+        raise errors.FileNotFound(f"{reference}: the image has no file {path}")
 
     def _read_folders(
         self, reference: Reference, folders: tuple[str, ...], pick: Pick, architecture: str
@@ -226,7 +208,7 @@ class RegistryClient:
         """Returns the files below `folders` that `pick` chooses, by path. Raises BadImage beyond the limits."""
         manifest = self._checked_manifest(reference, architecture)
         if manifest.config.size > images.MAX_DOCUMENT_BYTES:
-            raise BadImage(f"{reference}: its config is larger than {images.MAX_DOCUMENT_BYTES} bytes")
+            raise errors.BadImage(f"{reference}: its config is larger than {images.MAX_DOCUMENT_BYTES} bytes")
         described = b"".join(self._verified_pieces(reference, manifest.config))
         config = images.decode_document(Config, described, f"config of {reference}")
         arriving = _Arriving(lambda blob: self._verified_pieces(reference, blob), manifest)
@@ -239,7 +221,7 @@ class RegistryClient:
         _check_sizes(manifest, reference, MAX_SEARCHED_BYTES)
         before = self.received_bytes
         # Larger limits than for unpacking: a searched image takes no memory and no disk.
-        budget = Budget.of(str(reference), MAX_SEARCHED_BYTES, MAX_SEARCHED_ENTRIES)
+        budget = tarstream.Budget.of(str(reference), MAX_SEARCHED_BYTES, MAX_SEARCHED_ENTRIES)
         search = Search(str(reference), sought)
         # A layer that occurs twice has the same content, so only the upper one is read.
         layers = {blob.digest: blob for blob in reversed(manifest.layers)} if not search.complete else {}
@@ -249,7 +231,7 @@ class RegistryClient:
             try:
                 if self._search_layer(reference, blob, search, budget):
                     break
-            except OciError as error:
+            except errors.OciError as error:
                 error.layer = blob.digest
                 raise
         fetched = self.received_bytes - before
@@ -273,17 +255,17 @@ class RegistryClient:
         described = b"".join(self._verified_pieces(reference, config))
         image_architecture = images.decode_document(Config, described, f"config of {reference}").architecture
         if image_architecture and image_architecture != architecture:
-            raise BadImage(f"{reference} has no image for linux/{architecture}; it is for {image_architecture}")
+            raise errors.BadImage(f"{reference} has no image for linux/{architecture}; it is for {image_architecture}")
 
-    def _search_layer(self, reference: Reference, blob: Descriptor, search: Search, budget: Budget) -> bool:
+    def _search_layer(self, reference: Reference, blob: Descriptor, search: Search, budget: tarstream.Budget) -> bool:
         """Searches one layer; returns whether the search is complete. Raises BadImage."""
         with contextlib.closing(self._verified_pieces(reference, blob)) as pieces:
-            source = Pieces(pieces)
+            source = tarstream.Pieces(pieces)
             try:
-                with open_layer(source, blob, budget) as (archive, _):
-                    if search.layer(checked_entries(archive, budget), archive.pieces):
+                with tarstream.open_layer(source, blob, budget) as (archive, _):
+                    if search.layer(tarstream.checked_entries(archive, budget), archive.pieces):
                         return True
-            except BrokenLayer:
+            except tarstream.BrokenLayer:
                 source.drain()  # where the bytes are not even those of the digest, that is the better answer
                 raise
             source.drain()
@@ -297,7 +279,7 @@ class RegistryClient:
             hashed.update(piece)
             yield piece
         if f"sha256:{hashed.hexdigest()}" != blob.digest:
-            raise BadImage(f"{reference}: blob {blob.digest} has other content than its digest says")
+            raise errors.BadImage(f"{reference}: blob {blob.digest} has other content than its digest says")
 
     def _resumed_pieces(self, reference: Reference, blob: Descriptor) -> Iterator[bytes]:
         """Yields a blob's bytes as they arrive, exactly as many as it claims; resumes after a broken connection."""
@@ -309,14 +291,14 @@ class RegistryClient:
                     received += len(piece)
                     self.received_bytes += len(piece)
                     if received > blob.size:
-                        raise BadImage(f"{operation} is larger than the {blob.size} bytes that it claims")
+                        raise errors.BadImage(f"{operation} is larger than the {blob.size} bytes that it claims")
                     yield piece
                 if received == blob.size:
                     return
                 raise Interrupted(f"it ended after {received} of {blob.size} bytes")
             except Interrupted as error:
                 if attempt == self.access.attempts or self.access.wait(pause_s(attempt)):
-                    raise Unreachable(f"{operation}: {reference.host} broke off: {error}") from error
+                    raise errors.Unreachable(f"{operation}: {reference.host} broke off: {error}") from error
 
     def _pieces_from(self, reference: Reference, blob: Descriptor, received: int, operation: str) -> Iterator[bytes]:
         """Yields the bytes from `received` on; if the registry does not support ranges, the first ones are skipped."""
@@ -341,7 +323,7 @@ class RegistryClient:
         """Returns the next bytes, none at the end. Raises Unreachable, or Interrupted if a retry may help."""
         # True if another thread has ended this pull (`Access.wait`).
         if self.access.wait(0):
-            raise Unreachable(f"{request.what}: given up")
+            raise errors.Unreachable(f"{request.what}: given up")
         try:
             return answer.read1()
         except Incomplete:
@@ -354,12 +336,12 @@ class RegistryClient:
         try:
             with self._transport.ask(_push_request(target, "HEAD", f"blobs/{blob.digest}")):
                 return
-        except ImageNotFound:
+        except errors.ImageNotFound:
             pass
         with self._transport.ask(_push_request(target, "POST", "blobs/uploads/", body=b"")) as started:
             location = started.headers.get("Location")
         if not location:
-            raise BadImage(f"{target}: the registry does not say where to upload to")
+            raise errors.BadImage(f"{target}: the registry does not say where to upload to")
         # The blob is checked before it is sent, because the registry keeps what it gets.
         with layout.open_blob(blob.digest):
             joint = "&" if "?" in location else "?"
@@ -378,12 +360,12 @@ class _Arriving:
         self._layers = {layer.digest: layer for layer in manifest.layers}
 
     @contextlib.contextmanager
-    def open_blob(self, digest: str) -> Iterator[Pieces]:
+    def open_blob(self, digest: str) -> Iterator[tarstream.Pieces]:
         """Opens a layer's bytes as they arrive. Raises BadImage at their end if they do not match the digest."""
-        stream = Pieces(self._pieces(self._layers[digest]))
+        stream = tarstream.Pieces(self._pieces(self._layers[digest]))
         try:
             yield stream
-        except BrokenLayer:
+        except tarstream.BrokenLayer:
             stream.drain()  # where the bytes are not even those of the digest, that is the better answer
             raise
         stream.drain()
@@ -409,14 +391,14 @@ def _push_request(target: Reference, method: str, path: str, **parts: Any) -> Re
 def _require_sha256(reference: Reference, digest: str) -> None:
     """Raises BadImage for a digest by which content cannot be checked here."""
     if not digest.startswith("sha256:") or not is_digest(digest):
-        raise BadImage(f"{reference}: {digest!r} is not a sha256 digest")
+        raise errors.BadImage(f"{reference}: {digest!r} is not a sha256 digest")
 
 
 def _check_sizes(manifest: Manifest, reference: Reference, most_bytes: int | None = None) -> None:
     """Raises BeyondLimits if the image claims too many layers or bytes, by default more than can be unpacked."""
     if len(manifest.layers) > MAX_LAYERS:
-        raise BeyondLimits(f"{reference}: has {len(manifest.layers)} layers; the limit is {MAX_LAYERS}")
+        raise errors.BeyondLimits(f"{reference}: has {len(manifest.layers)} layers; the limit is {MAX_LAYERS}")
     sizes = [blob.size for blob in (manifest.config, *manifest.layers)]
-    most = MAX_IMAGE_BYTES if most_bytes is None else most_bytes
+    most = tarstream.MAX_IMAGE_BYTES if most_bytes is None else most_bytes
     if min(sizes) < 0 or sum(sizes) > most:
-        raise BeyondLimits(f"{reference}: claims {sum(sizes)} bytes; the limit is {most}")
+        raise errors.BeyondLimits(f"{reference}: claims {sum(sizes)} bytes; the limit is {most}")

@@ -23,19 +23,11 @@ from kubekit.http.addresses import Deadline, ForbiddenAddress, connect_allowed
 from kubekit.http.http_connection import Answer, Incomplete
 from kubekit.http.single_request import Proxy, proxy_url_for, send_once
 from kubekit.lang.text import cut
+from kubekit.oci import registry_errors as errors
 from kubekit.oci.access import Access
 from kubekit.oci.credentials import Login, quote_headers
 from kubekit.oci.credentials import parse_challenges as parse_challenges
 from kubekit.oci.reference import DOCKER_HUB, Reference
-from kubekit.oci.registry_errors import (
-    AddressNotAllowed,
-    BadImage,
-    ImageNotFound,
-    OciError,
-    Unauthorized,
-    Unreachable,
-    Untrusted,
-)
 
 AGAIN = frozenset({429, 500, 502, 503, 504})  # statuses after which a retry may succeed
 FIRST_PAUSE_S = 1.0
@@ -138,14 +130,16 @@ class Transport:
                 answer = self._attempt_once(request, authorization)
             except Interrupted as error:
                 if last or self._access.wait(pause_s(attempt)):
-                    raise Unreachable(f"{request.what}: {request.reference.host} broke off: {error}") from error
+                    raise errors.Unreachable(f"{request.what}: {request.reference.host} broke off: {error}") from error
                 continue
             if answer.status not in AGAIN or last:
                 return answer
             with contextlib.closing(answer):
                 seconds = pause_s(attempt, answer.headers.get("Retry-After"), answer.headers.get("Date"))
             if self._access.wait(seconds):
-                raise Unreachable(f"{request.what}: given up while {request.reference.host} answered {answer.status}")
+                raise errors.Unreachable(
+                    f"{request.what}: given up while {request.reference.host} answered {answer.status}"
+                )
         raise AssertionError("the last attempt returns or raises")
 
     def _attempt_once(self, request: RegistryRequest, authorization: str) -> Answer:
@@ -161,7 +155,7 @@ class Transport:
             answer.close()
             return self._over_tls(request, authorization, url)
         except ForbiddenAddress as error:
-            raise Unauthorized(f"{request.what}: {request.reference.host} leads elsewhere: {error}") from error
+            raise errors.Unauthorized(f"{request.what}: {request.reference.host} leads elsewhere: {error}") from error
         except OSError as error:
             unanswered = isinstance(error, ConnectionRefusedError | TimeoutError)
             if not unanswered and self._speaks_tls(url):
@@ -169,7 +163,7 @@ class Transport:
             raise connection_error(request, url.netloc, error) from error
         except ValueError as error:
             # A host that no resolver takes, or a header that no request can have.
-            raise BadImage(f"{request.what}: {url.netloc} cannot be asked: {error}") from error
+            raise errors.BadImage(f"{request.what}: {url.netloc} cannot be asked: {error}") from error
 
     def _speaks_tls(self, url: SplitResult) -> bool:
         """Returns whether the server behind a plain URL, which did not answer as HTTP servers do, speaks TLS."""
@@ -190,7 +184,9 @@ class Transport:
     def _over_tls(self, request: RegistryRequest, authorization: str, url: SplitResult) -> Answer:
         """Sends the request over TLS to a registry on this machine. Raises Unreachable for one that was listed."""
         if url.netloc in self._access.plain_http or not self._is_registrys(request):
-            raise Unreachable(f"{request.what}: {url.netloc} speaks TLS, but is listed for plain HTTP: do not list it")
+            raise errors.Unreachable(
+                f"{request.what}: {url.netloc} speaks TLS, but is listed for plain HTTP: do not list it"
+            )
         self._secure.add(url.netloc)
         return self._attempt_once(request, authorization)
 
@@ -223,7 +219,7 @@ class Transport:
             except ForbiddenAddress as error:
                 if hop or url.netloc != registry:
                     raise
-                raise AddressNotAllowed(
+                raise errors.AddressNotAllowed(
                     f"{request.what}: registry {request.reference.host} was not asked, because it is at an inner "
                     "address (this machine, link-local, or the cluster's Services): an administrator may list it as an "
                     "inner registry"
@@ -246,7 +242,7 @@ class Transport:
                     context.load_verify_locations(cafile=ca_file)
                 except (OSError, ssl.SSLError) as error:
                     why = getattr(error, "strerror", None) or error
-                    raise Unreachable(f"{ca_file}: no certificate authorities can be read: {why}") from error
+                    raise errors.Unreachable(f"{ca_file}: no certificate authorities can be read: {why}") from error
             self._tls[checked] = context
         return self._tls[checked]
 
@@ -258,12 +254,12 @@ class Transport:
             if not host.isascii():
                 host.encode("idna")
         except ValueError as error:
-            raise BadImage(
+            raise errors.BadImage(
                 f"{request.what}: {request.reference.host} leads to {url[:_SHOWN]!r}, which is not a URL"
             ) from error
         if parts.scheme == "https" or (parts.scheme == "http" and self._access.is_plain(parts.netloc)):
             return parts
-        raise Unauthorized(
+        raise errors.Unauthorized(
             f"{request.what}: {request.reference.host} leads to {parts.scheme[:_SHOWN]}://{parts.netloc[:_SHOWN]}; "
             "plain HTTP is for this machine and for hosts that were listed for it"
         )
@@ -277,8 +273,8 @@ class Transport:
         if "basic" in offered:
             if login is not None and login.basic:
                 return login.basic
-            raise Unauthorized(_no_login_text(request))
-        raise Unauthorized(
+            raise errors.Unauthorized(_no_login_text(request))
+        raise errors.Unauthorized(
             f"{request.what}: {request.reference.host} asks for {quote_headers(challenges) or 'nothing known'}"
         )
 
@@ -310,35 +306,37 @@ class Transport:
             )
         with contextlib.closing(self._answer_after_retries(token_request, login.basic if login else "")) as answer:
             if answer.status in AGAIN:
-                raise Unreachable(f"{request.what}: the token service of {request.reference.host} said {answer.status}")
+                raise errors.Unreachable(
+                    f"{request.what}: the token service of {request.reference.host} said {answer.status}"
+                )
             if answer.status >= 400:
-                raise Unauthorized(
+                raise errors.Unauthorized(
                     _no_login_text(request) if login is None else _wrong_login(request, _registry_message(answer))
                 )
             try:
                 data = answer.read(_MAX_ANSWER)
             except OSError as error:
-                raise Unreachable(f"{request.what}: the token service broke off: {error}") from error
+                raise errors.Unreachable(f"{request.what}: the token service broke off: {error}") from error
         service = f"{request.what}: the token service of {request.reference.host}"
         try:
             document = json.loads(data)
             token = document.get("token") or document.get("access_token")
         except (ValueError, RecursionError, AttributeError) as error:
-            raise Unauthorized(f"{service} sent no JSON") from error
+            raise errors.Unauthorized(f"{service} sent no JSON") from error
         if not isinstance(token, str) or not 0 < len(token) <= _MAX_TOKEN or not token.isprintable():
-            raise Unauthorized(f"{service} sent no token")
+            raise errors.Unauthorized(f"{service} sent no token")
         return token
 
-    def _error_for_status(self, request: RegistryRequest, status: int, message: str) -> OciError:
+    def _error_for_status(self, request: RegistryRequest, status: int, message: str) -> errors.OciError:
         """Returns the error for an answer with that status and message."""
         if status == 404:
-            return ImageNotFound(f"{request.what}: {request.noun} unknown")
+            return errors.ImageNotFound(f"{request.what}: {request.noun} unknown")
         if status in {401, 403}:
             # The remedy differs: without a login one is needed, with a login it lacks the permission.
             has_login = self._access.credentials.login(request.reference) is not None
-            return Unauthorized(_wrong_login(request, message) if has_login else _no_login_text(request))
+            return errors.Unauthorized(_wrong_login(request, message) if has_login else _no_login_text(request))
         quote = f" ({message})" if message else ""
-        error = Unreachable if status in AGAIN else BadImage
+        error = errors.Unreachable if status in AGAIN else errors.BadImage
         return error(f"{request.what}: registry {request.reference.host} answered {status}{quote}")
 
 
@@ -385,7 +383,7 @@ def _open_body(body: bytes | Path | None) -> Iterator[tuple[bytes | Iterator[byt
 def connection_error(request: RegistryRequest, host: str, reason: Any) -> Exception:
     """Returns the error that ends the attempts, or Interrupted for one that may pass."""
     if isinstance(reason, ssl.SSLCertVerificationError):
-        return Untrusted(f"{request.what}: {_untrusted_text(host, reason)}")
+        return errors.Untrusted(f"{request.what}: {_untrusted_text(host, reason)}")
     if isinstance(reason, ssl.SSLError):
         why = (
             f"{host} does not speak TLS as expected ({reason.reason}); if it speaks plain HTTP, name it by --plain-http"
@@ -400,7 +398,7 @@ def connection_error(request: RegistryRequest, host: str, reason: Any) -> Except
         return Interrupted(reason.strerror)
     else:
         why = f"registry {host} cannot be reached: {getattr(reason, 'strerror', None) or reason}"
-    return Unreachable(f"{request.what}: {why}")
+    return errors.Unreachable(f"{request.what}: {why}")
 
 
 def _untrusted_text(host: str, error: ssl.SSLCertVerificationError) -> str:
