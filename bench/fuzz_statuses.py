@@ -13,7 +13,7 @@ from base64 import b64encode
 
 from bench.fuzz_changes import JSON, ODD, changed_bytes, changed_document, encoded
 from bench.fuzz_outcomes import ACCEPTED, check_text
-from runup.cli.advice.recommend.recommend_text import RecommendFlags
+from runup.cli.advice.recommend_text import RecommendFlags
 from runup.cli.fleet import recommend_command, status_command
 from runup.cli.render.screen import Screen
 from runup.fleet.decide import newest_status

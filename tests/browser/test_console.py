@@ -22,10 +22,10 @@ from tests.process.test_readers import Reviews
 from kubekit.kube.client import Client
 from kubekit.kube.clock import SystemClock
 from kubekit.kube.config import ClusterConfig
-from runup.cli.console.actions import ClusterActions
 from runup.cli.console.pages import ConsolePages
 from runup.cli.console.render.frame import CSS
 from runup.cli.console.render.script import SCRIPT
+from runup.console.control.cluster_actions import ClusterActions
 from runup.console.control.judging_process import JudgingProcess
 from runup.console.control.login import Logins
 from runup.process.connection import Connection

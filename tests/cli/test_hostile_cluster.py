@@ -30,9 +30,10 @@ from runup.cli.preflight.render import history_tables as rendered_history
 from runup.cli.preflight.render.explain import explain_risk, explanation
 from runup.cli.render.html.markup import el, link
 from runup.cli.render.screen import Screen
-from runup.evaluation.findings import findings_of_target
+from runup.clusterversion.control import upgrade_wait
 from runup.preflight.decide import kept_history, schedule, stored_reports
 from runup.preflight.decide.cluster_run import NAMESPACE as RUNS
+from runup.preflight.decide.findings import findings_of_target
 from runup.preflight.decide.kept_history import LastScheduled
 from runup.preflight.decide.stored_reports import History
 from runup.process import log as process_log
@@ -327,7 +328,7 @@ def test_what_is_drawn_has_colours_of_ours_alone(screen: Screen) -> None:
         rendered_history.comparison(rendered_history.compare(REPORT, REPORT), screen, wide=True),
         explanation(explain_risk(cluster, stored, RISK["name"], EVIL), screen),
         wait_progress.region(
-            wait_progress.Progress(EVIL, findings_of_target(cluster, stored, "5.2.0").risks, EVIL), screen
+            upgrade_wait.Progress(EVIL, findings_of_target(cluster, stored, "5.2.0").risks, EVIL), screen
         ),
     ]
     assert (screen.colour, True) == ("\x1b[" in texts[0], "Risk" in texts[0])

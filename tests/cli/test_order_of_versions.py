@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubekit.lang.oc_version import newest_first
 from kubekit.lang.version import Version
-from runup.cli.versions import newest_first
 
 _NUMBER = st.integers(0, 30).map(str)
 _PIECE = st.one_of(_NUMBER, st.from_regex(r"[a-z-][0-9a-z-]{0,3}", fullmatch=True))

@@ -8,9 +8,9 @@ import pytest
 
 from kubekit.lang.gotext import quote_go
 from kubekit.lang.oc_pull_spec import PullSpec, pull_spec
+from kubekit.lang.oc_version import check_version, newest_first, numbers, order
 from kubekit.lang.text import timestamp
 from runup.cli.render.text import columns, shorten
-from runup.cli.versions import check_version, newest_first, numbers, order
 
 D = "sha256:" + "a" * 64
 

@@ -15,9 +15,10 @@ import pexpect
 from tests.servers import Server
 from tests.transcripts import stage
 
-from runup.cli.clusterversion.wait_progress import Progress, changed_lines, region, risks_so_far
+from runup.cli.clusterversion.wait_progress import changed_lines, region
 from runup.cli.render.screen import Screen
-from runup.evaluation.findings import findings_of_target
+from runup.clusterversion.control.upgrade_wait import Progress, risks_so_far
+from runup.preflight.decide.findings import findings_of_target
 from runup.preflight.decide.stored_reports import History
 
 PAGE = Path(__file__).parents[2] / "docs" / "what-it-looks-like.md"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.cli.commands import Run, Server
 
-from runup.cli.advice.accept import check_names, plan, unknown_names
+from runup.advice.decide.acceptance_change import check_names, parse_change, unknown_names
 
 USAGE = {
     "nothing": ([], "no positional arguments given"),
@@ -42,7 +42,7 @@ CHANGES = {
 def test_changes(name: str) -> None:
     """What stays keeps its order, what is new is sorted."""
     words, replace, clear, before, after = CHANGES[name]
-    assert plan(words, replace=replace, clear=clear).applied(before) == after
+    assert parse_change(words, replace=replace, clear=clear).applied(before) == after
 
 
 NAMES = {
@@ -70,13 +70,13 @@ def test_what_no_risk_can_be_called(name: str, run: Run, server: Server) -> None
 
 def test_a_name_that_an_update_carries_can_be_accepted_whatever_it_is() -> None:
     """Others name risks, too; a name that is accepted already stays."""
-    check_names(plan(["odd name!,old one!"], replace=False, clear=False), ["old one!"], ["odd name!"])
-    check_names(plan(["R" * 256], replace=False, clear=False), [], [])
+    check_names(parse_change(["odd name!,old one!"], replace=False, clear=False), ["old one!"], ["odd name!"])
+    check_names(parse_change(["R" * 256], replace=False, clear=False), [], [])
 
 
 def test_unknown_names_get_the_nearest() -> None:
     """A typo is told with the name that was probably meant; a name that is accepted already is not told again."""
-    change = plan(["Zzz,DualStackIncompatibel,Old"], replace=False, clear=False)
+    change = parse_change(["Zzz,DualStackIncompatibel,Old"], replace=False, clear=False)
     said = list(unknown_names(change, ["Older", "Old"], ["DualStackIncompatible", "Other"]))
     assert said == [
         'warning: no update of this cluster has a risk "DualStackIncompatibel" now; '
@@ -97,7 +97,7 @@ LEFT: dict[str, tuple[list[str], tuple[str, ...], tuple[str, ...]]] = {
 def test_what_is_accepted_no_more(name: str) -> None:
     """Whose records go."""
     words, before, left = LEFT[name]
-    assert plan(words, replace=False, clear=False).left(before) == left
+    assert parse_change(words, replace=False, clear=False).left(before) == left
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_what_is_accepted_no_more(name: str) -> None:
 )
 def test_what_another_takes_the_place_of(replace: bool, left: tuple[str, ...]) -> None:
     """All but those that are named anew."""
-    assert plan(["B,D"], replace=replace, clear=False).left(("A", "B", "C")) == left
+    assert parse_change(["B,D"], replace=replace, clear=False).left(("A", "B", "C")) == left
 
 
 def test_a_flag_that_there_is_not(run: Run) -> None:

@@ -20,11 +20,10 @@ from kubekit.kube import calls
 from kubekit.kube.api_errors import AlreadyExists, NotFound
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.request import Request
-from runup.advice.decide import acceptance
+from runup.advice.decide import acceptance, acceptance_change
 from runup.advice.decide.acceptance import Acceptance
-from runup.cli.advice import accept as accepting
-from runup.cli.advice import acceptance_records
 from runup.cli.result_output import ResultPrinter
+from runup.clusterversion.control import accept_risks as accepting
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -42,7 +41,7 @@ ENDS = {
 @pytest.mark.parametrize("text", ENDS)
 def test_ends(text: str) -> None:
     """A span from now, a day to its end, or a moment."""
-    assert acceptance_records.parse_until(text, NOW) == ENDS[text]
+    assert acceptance_change.parse_until(text, NOW) == ENDS[text]
 
 
 REFUSED = {
@@ -62,10 +61,10 @@ def test_ends_that_are_none(text: str) -> None:
     """The message names what was typed, and how it may look."""
     if text == "999999d":
         # Inside what a date can be: some 2700 years.
-        assert acceptance_records.parse_until(text, NOW).year > 4000
+        assert acceptance_change.parse_until(text, NOW).year > 4000
         return
     with pytest.raises(InputError, match=REFUSED.get(text, "must be a span or a time")) as caught:
-        acceptance_records.parse_until(text, NOW)
+        acceptance_change.parse_until(text, NOW)
     assert text in caught.value.message
 
 
@@ -89,8 +88,8 @@ PLANS: dict[str, tuple[dict[str, str], list[str], list[str], Acceptance, set[str
 def test_what_is_written(name: str) -> None:
     """Records follow the list of names and never precede it."""
     found, add, left, new, written, dropped = PLANS[name]
-    assert set(acceptance_records.plan(found, add, new, NOW)) == written
-    assert set(acceptance_records.removal_data(found, left)) == dropped
+    assert set(acceptance_change.plan_records(found, add, new, now=NOW)) == written
+    assert set(acceptance_change.removal_data(found, left)) == dropped
 
 
 NODE, OTHER = "Node worker-1", "Node worker-2"
@@ -117,7 +116,9 @@ OBJECTS: dict[str, tuple[dict[str, str], tuple[str, ...], Acceptance | None]] = 
 def test_a_record_keeps_what_the_risk_was_accepted_for(name: str) -> None:
     """Whoever accepts, accepts what is there; an end that somebody gave is not lost by it."""
     found, objects, expected = OBJECTS[name]
-    written = acceptance_records.plan(found, ["A"], Acceptance("", by="ann", at=NOW), NOW, {"A": objects})
+    written = acceptance_change.plan_records(
+        found, ["A"], Acceptance("", by="ann", at=NOW), now=NOW, objects={"A": objects}
+    )
     read = acceptance.read({key: text for key, text in written.items() if text is not None})
     assert read.get("A") == expected
 
@@ -341,9 +342,8 @@ def test_records_that_somebody_made_by_hand_are_watched(run: Run, place: Server)
 
 
 def _carry_out(client: SyncClient, arguments: str, why: accepting.AcceptanceReason) -> None:
-    accepting.carry_out(
-        accepting.plan([arguments], replace=False, clear=False), client, why, ResultPrinter("accept", None)
-    )
+    change = acceptance_change.parse_change([arguments], replace=False, clear=False)
+    accepting.accept_risks(change, client, why, ResultPrinter("accept", None).say)
 
 
 @pytest.mark.parametrize(

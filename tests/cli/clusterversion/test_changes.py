@@ -13,7 +13,7 @@ from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.clock import ManualClock
 from kubekit.kube.config import ClusterConfig
 from runup.api.config_v1 import ClusterVersion
-from runup.cli.clusterversion.wait import changes
+from runup.clusterversion.control.upgrade_wait import changes
 
 READS = 5
 

@@ -11,8 +11,7 @@ from tests.cli.commands import Run, Server
 
 from kubekit.error_types import InputError
 from runup.api import clusterversion_json as facts
-from runup.cli.advice import channel
-from runup.cli.clusterversion import rollback
+from runup.clusterversion.decide import upgrade_request
 
 
 def _facts(now: str = "", known: tuple[str, ...] = ()) -> facts.Facts:
@@ -45,7 +44,7 @@ CHANNELS: dict[str, tuple[str, tuple[str, ...], str, bool, str, str, str | None]
 def test_channels(name: str) -> None:
     """What is said on each stream, and the patch."""
     now, known, new, explicit, out, err, sent = CHANNELS[name]
-    found = channel.plan(_facts(now, known), new, explicit=explicit)
+    found = upgrade_request.plan_channel(_facts(now, known), new, explicit=explicit)
     assert "".join(text for stream, text in found.said if stream == "out") == out
     assert "".join(text for stream, text in found.said if stream == "err") == err
     assert found.patch == (None if sent is None else {"spec": {"channel": sent}})
@@ -70,7 +69,7 @@ def test_channels_refused(name: str) -> None:
     """The way out is in the text."""
     (now, known, new), text = CHANNELS_REFUSED[name]
     with pytest.raises(InputError) as caught:
-        channel.plan(_facts(now, known), new, explicit=False)
+        upgrade_request.plan_channel(_facts(now, known), new, explicit=False)
     assert caught.value.message == text
 
 
@@ -144,7 +143,7 @@ UPDATE = {"architecture": "", "version": "5.0.1", "image": BEFORE, "force": Fals
 )
 def test_rollbacks(found: facts.Facts, update: dict[str, Any]) -> None:
     """oc's four keys; accepted risks are not sent, so they stay as they are."""
-    assert rollback.plan(found).patch == {"spec": {"desiredUpdate": update}}
+    assert upgrade_request.plan_rollback(found).patch == {"spec": {"desiredUpdate": update}}
 
 
 ROLLBACKS_REFUSED = {
@@ -205,7 +204,7 @@ def test_rollbacks_refused(name: str) -> None:
     """In oc's order: versions, direction, minor, progress."""
     found, text = ROLLBACKS_REFUSED[name]
     with pytest.raises(InputError) as caught:
-        rollback.plan(found)
+        upgrade_request.plan_rollback(found)
     assert caught.value.message == text
 
 

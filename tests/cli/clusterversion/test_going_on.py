@@ -11,10 +11,10 @@ from tests.cli.commands import Ran, Run, Server, cluster
 
 from kubekit.error_types import InputError
 from runup.advice.decide.update_in_progress import update_in_progress
-from runup.cli.clusterversion import update_under_way
-from runup.cli.clusterversion.preflight_request import notes
-from runup.cli.clusterversion.target_choice import Flags, Target, choose
 from runup.cli.render.text import age
+from runup.clusterversion.decide import upgrade_request
+from runup.clusterversion.decide.upgrade_request import notes
+from runup.clusterversion.decide.upgrade_target import Flags, Target, choose
 
 OLD, NEW, OTHER = (f"quay.io/ocp/release@sha256:{letter * 64}" for letter in "abc")
 NEW_ELSEWHERE = f"mirror.example/release@sha256:{'b' * 64}"
@@ -78,7 +78,7 @@ CLEARINGS: dict[str, tuple[dict[str, Any] | None, dict[str, Any] | str | None, s
 def test_what_clear_means_during_an_update(name: str) -> None:
     """What is removed, and that the update goes on in any case."""
     desired, sent, said = CLEARINGS[name]
-    found = update_under_way.plan_clearing(_cluster(desired))
+    found = upgrade_request.plan_clearing(_cluster(desired))
     assert found.patch == (None if sent == UNCHANGED else {"spec": {"desiredUpdate": sent}})
     assert "".join(text for _, text in found.said) == said
 
@@ -89,26 +89,26 @@ def test_no_way_back_over_a_minor_version() -> None:
     history = [_entry("5.1.0", NEW, "Partial"), HISTORY[1]]
     seen = _cluster(minor, desired=minor, history=history)
     none = "5.0.0 is of another minor version, and no way back to it is supported\n"
-    said = "".join(text for _, text in update_under_way.plan_clearing(seen).said)
+    said = "".join(text for _, text in upgrade_request.plan_clearing(seen).said)
     assert said == f"Cleared the update field\nThe update to 5.1.0 has begun and goes on. {none}"
-    found = update_under_way.way_back(seen, version="5.0.0", image="")
+    found = upgrade_request.way_back(seen, version="5.0.0", image="")
     assert found is not None
     assert found.said[0][1].endswith(f"back to 5.0.0\nwarning: {none}")
 
 
 def test_accepted_risks_alone_are_no_update_to_cancel() -> None:
     """They stay, and the way to end them is named."""
-    found = update_under_way.plan_clearing(_cluster({"acceptRisks": [{"name": "A"}, {"name": "B"}]}, history=[]))
+    found = upgrade_request.plan_clearing(_cluster({"acceptRisks": [{"name": "A"}, {"name": "B"}]}, history=[]))
     kept = "accepted risks are kept: A, B (runup upgrade accept --clear ends that)"
     assert (found.patch, found.said) == (None, (("out", f"info: No update in progress; {kept}\n"),))
 
 
 def test_the_old_version_takes_the_update_back() -> None:
     """`--to` the release that the update started from needs no list and no other flag."""
-    found = update_under_way.way_back(_cluster({"version": "5.0.3"}), version="5.0.0", image="")
+    found = upgrade_request.way_back(_cluster({"version": "5.0.3"}), version="5.0.0", image="")
     assert found == Target("5.0.0", OLD, (("err", TAKEN_BACK),), takes_back=True)
-    assert update_under_way.way_back(_cluster(None), version="5.1.0", image="") is None
-    assert update_under_way.way_back(_cluster(None), version="4.9.0", image="") is None
+    assert upgrade_request.way_back(_cluster(None), version="5.1.0", image="") is None
+    assert upgrade_request.way_back(_cluster(None), version="4.9.0", image="") is None
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_the_old_version_takes_the_update_back() -> None:
 )
 def test_the_old_image_takes_the_update_back(image: str, meant: bool) -> None:
     """As its version does; an image counts by its digest, and a version that is typed beside it does not."""
-    found = update_under_way.way_back(_cluster(None), version="5.0.0", image=image)
+    found = upgrade_request.way_back(_cluster(None), version="5.0.0", image=image)
     assert found == (Target("5.0.0", OLD, (("err", TAKEN_BACK),), takes_back=True) if meant else None)
 
 
@@ -149,12 +149,12 @@ def test_the_old_image_takes_the_update_back(image: str, meant: bool) -> None:
 def test_without_an_update_nothing_is_taken_back(status: dict[str, Any]) -> None:
     """The command says what it always said."""
     assert update_in_progress(_cluster(None, **status)) is None
-    assert update_under_way.plan_clearing(_cluster(None, **status)).said == (("out", "info: No update in progress\n"),)
+    assert upgrade_request.plan_clearing(_cluster(None, **status)).said == (("out", "info: No update in progress\n"),)
 
 
 def test_another_request_goes_by_its_name() -> None:
     """Where no update is under way, and the cluster has not what was asked for."""
-    found = update_under_way.plan_clearing(_cluster({"version": "5.1.0"}, history=[]))
+    found = upgrade_request.plan_clearing(_cluster({"version": "5.1.0"}, history=[]))
     assert (found.patch, found.said) == (
         {"spec": {"desiredUpdate": None}},
         (("out", "Cancelled requested upgrade to 5.1.0\n"),),
@@ -186,8 +186,8 @@ def test_an_update_that_nobody_would_see(name: str) -> None:
     """It is told wherever the spec does not ask for it."""
     asked, told = ASKED[name]
     text = "\nThe update to 5.0.3 goes on, whatever is asked for beside it. Go back: runup upgrade --to=5.0.0\n"
-    assert update_under_way.unshown_update(_cluster(asked)) == ((("out", text),) if told else ())
-    assert update_under_way.unshown_update(_cluster(asked, history=[])) == ()
+    assert upgrade_request.unshown_update(_cluster(asked)) == ((("out", text),) if told else ())
+    assert upgrade_request.unshown_update(_cluster(asked, history=[])) == ()
 
 
 UNDER_WAY = (
@@ -213,7 +213,7 @@ BEFORE_A_PREFLIGHT: dict[str, tuple[dict[str, Any] | None, dict[str, Any], list[
 def test_what_a_preflight_takes_the_place_of(name: str) -> None:
     """Each thing that the request ends, or does not end, is told."""
     asked, status, lines = BEFORE_A_PREFLIGHT[name]
-    assert update_under_way.before_a_preflight(_cluster(asked, **status)) == tuple(("err", line) for line in lines)
+    assert upgrade_request.before_a_preflight(_cluster(asked, **status)) == tuple(("err", line) for line in lines)
 
 
 def test_a_preflight_during_an_update_says_that_it_goes_on() -> None:
@@ -242,7 +242,7 @@ ON_ITS_WAY = "The way back to 5.0.0 has begun and goes on. Follow it: runup upgr
 )
 def test_what_clear_means_on_the_way_back(asked: dict[str, Any] | None, said: str) -> None:
     """The cluster left the release that it goes back to, so it is not still there."""
-    found = update_under_way.plan_clearing(_cluster(asked, **WAY_BACK))
+    found = upgrade_request.plan_clearing(_cluster(asked, **WAY_BACK))
     assert "".join(text for _, text in found.said) == said
 
 
@@ -250,10 +250,10 @@ def test_a_way_back_is_told_beside_what_is_asked_for() -> None:
     """And is not taken back itself."""
     seen = _cluster({"version": "5.1.0", "mode": "Preflight"}, **WAY_BACK)
     told = "\nThe way back to 5.0.0 goes on, whatever is asked for beside it. Follow it: runup upgrade status\n"
-    assert update_under_way.unshown_update(seen) == (("out", told),)
+    assert upgrade_request.unshown_update(seen) == (("out", told),)
     text = "warning: the way back to 5.0.0 is under way and goes on; what is found now may be different when it is done"
-    assert update_under_way.before_a_preflight(seen) == (("err", f"{text}\n"),)
-    assert update_under_way.way_back(seen, version="5.0.0", image="") is None
+    assert upgrade_request.before_a_preflight(seen) == (("err", f"{text}\n"),)
+    assert upgrade_request.way_back(seen, version="5.0.0", image="") is None
 
 
 def test_a_way_back_on_a_server(run: Run, server: Server) -> None:

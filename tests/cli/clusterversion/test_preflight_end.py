@@ -10,7 +10,7 @@ from tests.cli.commands import Run, Server, cluster
 from kubekit.api.core_v1 import ConfigMap, Namespace
 from kubekit.api.scheme import resource_of
 from kubekit.kube import calls
-from runup.cli.clusterversion.preflight_end import end_preflight
+from runup.clusterversion.decide.upgrade_request import end_preflight
 from runup.preflight.decide import stored_reports
 from runup.preflight.decide.attempt import END_ANNOTATION, Attempt
 from runup.preflight.decide.stored_reports import History

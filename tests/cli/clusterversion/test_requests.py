@@ -17,9 +17,9 @@ from kubekit.error_types import InputError
 from kubekit.kube import calls
 from kubekit.kube.api_errors import Invalid
 from runup.cli.clusterversion import actions
-from runup.cli.clusterversion.command_request import UpgradeRequest
-from runup.cli.clusterversion.preflight_request import check_target, notes, parse_timeout
-from runup.cli.clusterversion.target_choice import Flags
+from runup.cli.clusterversion.actions import UpgradeRequest, parse_timeout
+from runup.clusterversion.decide.upgrade_request import check_target, notes
+from runup.clusterversion.decide.upgrade_target import Flags
 
 IMAGE = "quay.io/ocp/release@sha256:" + "a" * 64
 OFFERED = {"desired": {"version": "5.0.0", "image": "x"}, "availableUpdates": [{"version": "5.1.0", "image": IMAGE}]}

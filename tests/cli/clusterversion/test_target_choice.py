@@ -12,7 +12,7 @@ from tests.cli.commands import cluster
 from kubekit.api.meta_v1 import Condition
 from kubekit.error_types import InputError
 from runup.api.config_v1 import AcceptRisk, ConditionalUpdateRisk, Update
-from runup.cli.clusterversion.target_choice import (
+from runup.clusterversion.decide.upgrade_target import (
     Flags,
     Nothing,
     Target,

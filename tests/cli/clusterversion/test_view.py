@@ -22,12 +22,13 @@ from kubekit.kube.api_errors import Gone, Unreachable
 from kubekit.kube.clock import ManualClock
 from kubekit.kube.request import Request
 from runup.advice.decide.preflight_reasons import IN_PROGRESS
-from runup.cli.clusterversion import wait
-from runup.cli.clusterversion.command_request import UpgradeRequest as Asked
-from runup.cli.clusterversion.target_choice import Flags
-from runup.cli.clusterversion.wait_progress import LEAVE, Progress, changed_lines, region, risks_so_far
+from runup.cli.clusterversion import actions
+from runup.cli.clusterversion.actions import UpgradeRequest as Asked
+from runup.cli.clusterversion.wait_progress import LEAVE, changed_lines, region
 from runup.cli.render.screen import Screen
-from runup.evaluation.findings import Risk
+from runup.clusterversion.control.upgrade_wait import Progress, risks_so_far
+from runup.clusterversion.decide.upgrade_target import Flags
+from runup.preflight.decide.findings import Risk
 
 READING = "Preflight of 5.2.0 from 5.0.0: reading the cluster: 5 of 8 kinds, not yet nodes."
 CHECKING = "Preflight of 5.2.0 from 5.0.0: 4 of 7 checks done, 1 risk applies."
@@ -186,7 +187,9 @@ def waited(steps: list[Any], capfd: pytest.CaptureFixture[str]) -> tuple[Any, li
     client: Any = Away(steps)
     asked = running("starting.")
     try:
-        came: Any = wait.wait(client, asked, Asked(flags=Flags()), timeout_s=900.0, namespace="ns", clock=ManualClock())
+        came: Any = actions.wait(
+            client, asked, Asked(flags=Flags()), timeout_s=900.0, namespace="ns", clock=ManualClock()
+        )
     except InputError as error:
         came = error
     out, err = capfd.readouterr()

@@ -16,10 +16,11 @@ from kubekit.error_types import InputError
 from kubekit.kube.api_errors import NotFound, Unreachable
 from kubekit.kube.clock import ManualClock
 from kubekit.kube.request import Request
-from runup.cli.clusterversion import wait
-from runup.cli.clusterversion.command_request import UpgradeRequest as Asked
-from runup.cli.clusterversion.target_choice import Flags
-from runup.cli.clusterversion.wait import State, judge_cluster, pod_state
+from runup.cli.clusterversion import actions
+from runup.cli.clusterversion.actions import UpgradeRequest as Asked
+from runup.clusterversion.control import upgrade_wait as wait
+from runup.clusterversion.control.upgrade_wait import State, judge_cluster, pod_state
+from runup.clusterversion.decide.upgrade_target import Flags
 
 SINCE = "2026-01-14T09:30:00Z"
 ASKED = {"mode": "Preflight", "version": "5.2.0"}
@@ -168,7 +169,7 @@ def played(client: Playing, timeout_s: float = 900.0) -> Any:
     asked = seen("True", message="starting")
     request = Asked(flags=Flags())
     real: Any = client
-    return wait.wait(real, asked, request, timeout_s=timeout_s, namespace="ns", clock=client.clock)
+    return actions.wait(real, asked, request, timeout_s=timeout_s, namespace="ns", clock=client.clock)
 
 
 HEALING = seen("True", "False", "True", message="cannot be pulled")

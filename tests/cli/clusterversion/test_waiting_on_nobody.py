@@ -11,9 +11,9 @@ from kubekit.api.scheme import Resource
 from kubekit.error_types import InputError
 from kubekit.kube import calls
 from kubekit.kube.clock import ManualClock
-from runup.cli.clusterversion import wait
-from runup.cli.clusterversion.command_request import UpgradeRequest
-from runup.cli.clusterversion.target_choice import Flags
+from runup.cli.clusterversion import actions
+from runup.cli.clusterversion.actions import UpgradeRequest
+from runup.clusterversion.decide.upgrade_target import Flags
 from runup.process import clusterversion_client as clusters
 
 NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
@@ -55,7 +55,9 @@ def test_it_says_so(
     asked = clusters.read(server.client)
     clock = Slow()
     with pytest.raises(InputError, match="timed out waiting"):
-        wait.wait(server.client, asked, UpgradeRequest(flags=Flags()), timeout_s=20.0, namespace=namespace, clock=clock)
+        actions.wait(
+            server.client, asked, UpgradeRequest(flags=Flags()), timeout_s=20.0, namespace=namespace, clock=clock
+        )
     lines = capfd.readouterr().out.splitlines()
     assert lines[0] == "waiting for the cluster-version operator to take up the request"
     assert lines[1].startswith("still not taken up after 7 s: ")

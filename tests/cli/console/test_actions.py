@@ -11,8 +11,8 @@ from tests.cli.rights import LOOKER, let_looker
 from tests.console.accounts import token_of
 
 from kubekit.kube import config
-from runup.cli.console.actions import ClusterActions
 from runup.cli.console.render.action_pages import command_of
+from runup.console.control.cluster_actions import ClusterActions
 from runup.console.decide.asked_actions import ACCEPT, START, ActionResult, RequestedAction, seal
 from runup.fleet.decide.members import Member
 from runup.process.connection import Connection

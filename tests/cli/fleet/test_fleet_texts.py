@@ -18,9 +18,10 @@ from runup.cli.fleet.render import fleet_text
 from runup.cli.fleet.status_command import StatusRow
 from runup.cli.rehearse import fleet_command as rehearse_command
 from runup.cli.render.screen import Drawn, Screen
-from runup.evaluation.findings import APPLY, COULD_NOT_RUN, EXIT_CLEAR, UNKNOWN
+from runup.fleet.control import cluster_sources
 from runup.fleet.decide.matrix import Group, Matrix, RiskRow
 from runup.fleet.decide.members import Member
+from runup.preflight.decide.findings import APPLY, COULD_NOT_RUN, EXIT_CLEAR, UNKNOWN
 from runup.process.connection import Connection
 
 
@@ -305,9 +306,9 @@ def test_a_live_cluster_is_asked_as_the_command_was_told() -> None:
     """By the member's own kubeconfig and context, and by the command's user."""
     of = Connection("usual", None)
     of.as_user, of.as_group = "admin", ("people",)
-    to = fleet_members.connection_to(Member("a", kubeconfig="own", context="c"), of)
+    to = cluster_sources.connection_to(Member("a", kubeconfig="own", context="c"), of)
     assert (to.kubeconfig, to.context, to.as_user, to.as_group) == ("own", "c", "admin", ("people",))
-    assert fleet_members.connection_to(Member("a"), of).kubeconfig == "usual"
+    assert cluster_sources.connection_to(Member("a"), of).kubeconfig == "usual"
 
 
 @pytest.mark.parametrize(

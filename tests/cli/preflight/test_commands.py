@@ -19,8 +19,8 @@ from kubekit.kube.api_errors import NotFound
 from runup.cli.preflight.render import history_tables as rendered
 from runup.cli.preflight.render.explain import explain_risk
 from runup.cli.preflight.render.finding_texts import as_data, verdict
-from runup.evaluation.findings import findings_of_target
 from runup.preflight.decide import stored_reports
+from runup.preflight.decide.findings import findings_of_target
 from runup.preflight.decide.stored_reports import History
 from runup.report.report import FORMAT, Report, ReportedCheck, ReportedResource, ReportedRisk
 

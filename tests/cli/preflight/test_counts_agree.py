@@ -13,8 +13,8 @@ from kubekit.api.meta_v1 import Condition, ConditionStatus
 from runup.api.config_v1 import ClusterVersion, ConditionalUpdate, ConditionalUpdateRisk, Release
 from runup.cli.preflight.render import history_tables as rendered
 from runup.cli.preflight.render.finding_texts import result, section, verdict
-from runup.evaluation.findings import count_risks, current_findings, findings_of_target, with_counted_risks
 from runup.preflight.decide import stored_reports as histories
+from runup.preflight.decide.findings import count_risks, current_findings, findings_of_target, with_counted_risks
 from runup.preflight.decide.stored_reports import History
 
 CASES = [

@@ -7,7 +7,7 @@ from tests.factories import NOW, cluster_version
 
 from kubekit.api.meta_v1 import Condition
 from runup.api.config_v1 import ConditionalUpdate, ConditionalUpdateRisk, Release, Update
-from runup.evaluation.findings import ended_findings
+from runup.preflight.decide.findings import ended_findings
 from runup.preflight.decide.stored_reports import History
 from runup.report.report import FORMAT, Report
 

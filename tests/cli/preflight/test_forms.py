@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from kubekit.api.meta_v1 import Condition
 from runup.cli.preflight import outputs
 from runup.cli.preflight.render import output_formats as forms
-from runup.evaluation.findings import COMPLETED, FAILED, Findings, Risk, exit_code, worst_code
+from runup.preflight.decide.findings import COMPLETED, FAILED, Findings, Risk, exit_code, worst_code
 from runup.report.report import CheckResult, ReportedCheck, ReportedResource
 
 NOON = datetime(2026, 1, 14, 12, tzinfo=UTC)

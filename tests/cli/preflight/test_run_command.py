@@ -27,10 +27,10 @@ from runup.checks.decide.cluster_kinds import ClusterKind, checks_for_cluster
 from runup.cli.preflight.outputs import PREFLIGHT_FORMS
 from runup.cli.preflight.render import output_formats as forms
 from runup.evaluation import missing_kinds, suppressions
-from runup.evaluation.findings import Findings, Risk, exit_code, worst_code
 from runup.facts.of_dump import dumps_in
 from runup.facts.target_release import release_in
 from runup.preflight.decide import stored_reports
+from runup.preflight.decide.findings import Findings, Risk, exit_code, worst_code
 from runup.preflight.decide.stored_reports import History
 from runup.release.control.image_build import build_image, layer_of
 from runup.report.report import FORMAT, Report

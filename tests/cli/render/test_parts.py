@@ -16,8 +16,8 @@ from runup.cli.preflight.render.preflight_page import page
 from runup.cli.render.html.document import document
 from runup.cli.render.html.markup import el, join, link, text
 from runup.cli.render.html.parts import age, badge, bar, facts, grid, minute_text
-from runup.evaluation.findings import Findings, Risk
 from runup.kernelmodules.decide.readiness import Readiness, Status
+from runup.preflight.decide.findings import Findings, Risk
 from runup.report.report import ReportedCheck, ReportedResource
 
 

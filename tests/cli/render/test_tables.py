@@ -21,7 +21,7 @@ from runup.cli.render.screen import PIPE, Screen
 from runup.cli.render.table import Column, Row, Table, align_lines, draw_table, plain_table, wrap_text
 from runup.clusterversion.decide.prerequisite_facts import PrerequisiteRow as CheckRow
 from runup.clusterversion.decide.prerequisite_facts import Result
-from runup.evaluation.findings import Findings
+from runup.preflight.decide.findings import Findings
 from runup.release.decide.inclusion import Filters
 from runup.release.decide.listing import Row as Listed
 

@@ -20,7 +20,7 @@ import yaml
 from kubekit.kube import config
 from kubekit.kube.client_sync import SyncClient
 from kubesandbox.apiserver.access.certs import issue_server, new_ca
-from runup.cli.advice.recommend import live_reads
+from runup.advice.control import recommend_input
 from runup.process.connection import Connection
 from runup.updatestatus.control import thanos
 from runup.updatestatus.decide.snapshot import Alert, Unreadable
@@ -176,7 +176,9 @@ def test_alerts_decide_what_is_recommended(cluster: Cluster) -> None:
     cluster.has_route(f"127.0.0.1:{cluster.port}")
     cluster.answers[VERSION] = (200, json.dumps(version).encode())
     cluster.answers[ALERTS] = (200, json.dumps({"data": {"alerts": alerts}}).encode())
-    found = live_reads.read(Connection(str(cluster.kubeconfig)), lambda: None)
+    found = recommend_input.read(
+        Connection(str(cluster.kubeconfig)), dump=None, mock=None, reject_bad_flags=lambda: None
+    )
     assert (found.cluster, found.problem, found.config_maps) == (version, "", ())
     (bad,) = [check for check in found.checks if check.name]
     assert (bad.name, bad.condition.status, bad.condition.reason) == ("Bad", "False", "Alert:firing")

@@ -21,11 +21,10 @@ from tests.few_or_many import few_or_many
 from kubekit.api import codec
 from runup.api.config_v1 import AcceptRisk, Release, Update
 from runup.applying.decide.progress import Loading, Progress
-from runup.cli.clusterversion import preflight_request, update_under_way
-from runup.cli.clusterversion.target_choice import Flags, clear_patch, update_patch
-from runup.clusterversion.decide import reconcile, view
+from runup.clusterversion.decide import reconcile, upgrade_request, view
 from runup.clusterversion.decide.observed import Observed
 from runup.clusterversion.decide.target_release import asks_for
+from runup.clusterversion.decide.upgrade_target import Flags, clear_patch, update_patch
 
 SEQUENCES = int(os.environ.get("RUNUP_PREFLIGHT_SEQUENCES", "120"))
 VERSIONS = ("5.0.3", "5.1.0", "5.2.0", "5.3.0", "9.0.0")
@@ -81,7 +80,7 @@ class ChangesNothing(RuleBasedStateMachine):
     def ask_for_a_preflight(self, version: str) -> None:
         """By the command; also another target."""
         self._overwrites_what_was_not_accepted()
-        send(self.real, preflight_request.request_patch(self.real.version, Flags(to=version)))
+        send(self.real, upgrade_request.request_patch(self.real.version, Flags(to=version)))
         self._work()
 
     @rule(desired=st.sampled_from(RAW))
@@ -96,14 +95,14 @@ class ChangesNothing(RuleBasedStateMachine):
     @rule()
     def clear_the_preflight(self) -> None:
         """`--clear-preflight`."""
-        send(self.real, preflight_request.clear_patch(self.real.version))
+        send(self.real, upgrade_request.end_preflight(self.real.version, None, None).patch)
         self._work()
 
     @precondition(lambda self: self._spec(self.real).mode)
     @rule()
     def clear_while_a_preflight_is_asked_for(self) -> None:
         """`--clear` ends the preflight, not what is under way."""
-        send(self.real, update_under_way.plan_clearing(self.real.version).patch)
+        send(self.real, upgrade_request.plan_clearing(self.real.version).patch)
         self._work()
 
     @precondition(lambda self: self._spec(self.real).mode)
@@ -162,7 +161,7 @@ class ChangesNothing(RuleBasedStateMachine):
     def clear(self) -> None:
         """`--clear` where no preflight is asked for takes an update back, or drops a request."""
         for world in (self.real, self.twin):
-            send(world, update_under_way.plan_clearing(world.version).patch)
+            send(world, upgrade_request.plan_clearing(world.version).patch)
         self._work()
 
     @precondition(lambda self: self.up and self._under_way())
@@ -314,7 +313,7 @@ def test_a_preflight_changes_nothing_of_what_is_applied(examples: int) -> None:
 def test_names_of_risks_stay_accepted_over_a_preflight() -> None:
     """The command's patches keep what was accepted."""
     world = World.new().settle().accept("SlowNodeDrain").settle()
-    send(world, preflight_request.request_patch(world.version, Flags(to="5.1.0")))
-    send(world, update_under_way.plan_clearing(world.version).patch)
+    send(world, upgrade_request.request_patch(world.version, Flags(to="5.1.0")))
+    send(world, upgrade_request.plan_clearing(world.version).patch)
     desired = world.version.spec.desired_update
     assert desired is not None and desired.accept_risks == (AcceptRisk(name="SlowNodeDrain"),)

@@ -14,8 +14,8 @@ from runup.advice.decide import acceptance
 from runup.advice.decide.acceptance import Acceptance, accepted, growth
 from runup.api.config_v1 import AcceptRisk, Update
 from runup.cli.preflight.render.finding_texts import grown_warnings, verdict
-from runup.evaluation.findings import current_findings, findings_of_target, objects_of
 from runup.preflight.decide import stored_reports
+from runup.preflight.decide.findings import current_findings, findings_of_target, objects_of
 from runup.report.report import ReportedResource, ReportedRisk
 
 LATER = NOW + timedelta(minutes=10)

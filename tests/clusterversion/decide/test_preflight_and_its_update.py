@@ -14,12 +14,12 @@ from tests.factories import NOW, condition
 from kubekit.api.conditions import with_condition
 from runup.api.config_v1 import AcceptRisk, Update
 from runup.checks import risk_pages
-from runup.cli.clusterversion.update_under_way import way_back
 from runup.cli.preflight.render.finding_texts import counted_risks, state, verdict_parts
 from runup.clusterversion.decide import repair
-from runup.evaluation.findings import current_findings, findings_of_target
+from runup.clusterversion.decide.upgrade_request import way_back
 from runup.preflight.decide import failure_findings, stored_reports
 from runup.preflight.decide.attempt import END_ANNOTATION
+from runup.preflight.decide.findings import current_findings, findings_of_target
 
 PATCHES: dict[str, Any] = {
     "nodes": [{"version": v, "payload": image(v)} for v in ("5.0.0", "5.0.3", "5.0.4", "5.1.0")],

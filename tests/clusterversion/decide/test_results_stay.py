@@ -14,8 +14,8 @@ from tests.clusterversion.decide.test_preflight_and_its_update import PATCHES
 from tests.clusterversion.decide.world import World, risk
 
 from runup.cli.preflight.render import history_tables
-from runup.evaluation.findings import ended_findings, findings_of_target, with_counted_risks
 from runup.preflight.decide import stored_reports
+from runup.preflight.decide.findings import ended_findings, findings_of_target, with_counted_risks
 
 
 def stored(world: World) -> stored_reports.History:

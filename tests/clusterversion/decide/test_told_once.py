@@ -10,7 +10,7 @@ from tests.factories import SINCE
 
 from kubekit.api.conditions import find
 from runup.api.config_v1 import Update, UpdateHistory
-from runup.cli.clusterversion.target_choice import Flags, Target, choose
+from runup.clusterversion.decide.upgrade_target import Flags, Target, choose
 from runup.preflight.decide.outcome import ReportSeen
 
 NAMES = ("A", "B", "C", "D", "E")

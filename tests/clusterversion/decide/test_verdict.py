@@ -23,12 +23,12 @@ from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.meta_v1 import ObjectMeta
 from kubekit.error_types import InputError
 from runup.api.config_v1 import AcceptRisk, ComponentOverride, Update
-from runup.cli.clusterversion import target_choice
-from runup.cli.clusterversion.target_choice import Flags
 from runup.cli.preflight.render.cause_texts import report_causes
 from runup.cli.preflight.render.finding_texts import verdict, verdict_parts
-from runup.evaluation.findings import EXIT_CLEAR, Findings, current_findings
+from runup.clusterversion.decide import upgrade_target
+from runup.clusterversion.decide.upgrade_target import Flags
 from runup.preflight.decide import stored_reports
+from runup.preflight.decide.findings import EXIT_CLEAR, Findings, current_findings
 from runup.report.report import ReportedRisk
 
 SITUATIONS = int(os.environ.get("RUNUP_VERDICTS", "2000"))
@@ -118,12 +118,12 @@ def update(world: World, target: str, flags: tuple[str, ...] = ()) -> bool:
     chosen = Flags(to=target, **allowed)
     cluster = world.version
     try:
-        choice = target_choice.choose(cluster, chosen)
-        target_choice.check_guards(cluster, allow_with_warnings=chosen.allow_upgrade_with_warnings)
+        choice = upgrade_target.choose(cluster, chosen)
+        upgrade_target.check_guards(cluster, allow_with_warnings=chosen.allow_upgrade_with_warnings)
     except InputError:
         return False
-    assert isinstance(choice, target_choice.Target)
-    patch = target_choice.update_patch(cluster.spec.desired_update, version=choice.version, image=choice.image)
+    assert isinstance(choice, upgrade_target.Target)
+    patch = upgrade_target.update_patch(cluster.spec.desired_update, version=choice.version, image=choice.image)
     wanted = {key: value for key, value in patch["spec"]["desiredUpdate"].items() if key not in ("acceptRisks", "mode")}
     names = cluster.spec.desired_update.accept_risks if cluster.spec.desired_update else ()
     world.ask(Update(accept_risks=names, **wanted)).settle()

@@ -16,8 +16,8 @@ from kubekit.kube.clock import ManualClock
 from runup.console.control.judging_process import JudgingProcess, MemberResult
 from runup.console.control.reports import JUDGE, Reports
 from runup.console.decide.judgement import Judgement
-from runup.evaluation.findings import Findings
 from runup.fleet.decide.members import Member
+from runup.preflight.decide.findings import Findings
 
 pytestmark = pytest.mark.timeout(240)
 MEMBERS = tuple(Member(name, dump=name) for name in ("a", "b", "c"))

@@ -20,8 +20,8 @@ from tests.console.control.test_web_server import ENTER_KEY, HOSTS, World, proce
 from kubekit.kube import config
 from kubekit.kube.client import Client
 from kubekit.kube.clock import SystemClock
-from runup.cli.console.actions import ClusterActions
 from runup.console.control import web_server
+from runup.console.control.cluster_actions import ClusterActions
 from runup.console.control.judging_process import JudgingProcess
 from runup.console.control.login import Logins
 from runup.console.control.reports import Reports

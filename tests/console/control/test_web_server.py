@@ -22,10 +22,10 @@ from yarl import URL
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock, ManualClock, SystemClock
 from kubekit.kube.config import ClusterConfig
-from runup.cli.console.actions import ClusterActions
 from runup.cli.console.pages import ConsolePages
 from runup.cli.console.render.frame import path_of
 from runup.console.control import login, statuses, web_server
+from runup.console.control.cluster_actions import ClusterActions
 from runup.console.control.judging_process import JudgingProcess
 from runup.console.control.login import Logins
 from runup.console.control.reports import Reports

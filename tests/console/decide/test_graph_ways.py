@@ -12,7 +12,7 @@ from runup.advice.decide.update_paths import UpdateStep
 from runup.api.config_v1 import ConditionalUpdate, ConditionalUpdateRisk, Release
 from runup.console.decide.graph_ways import MOST_UPDATES, Graph, find_way
 from runup.console.decide.judgement import Judgement, Offered
-from runup.evaluation.findings import Findings
+from runup.preflight.decide.findings import Findings
 from runup.report.report import CONTROL_PLANE, NODES, ReportedStep
 
 CHANNELS = "io.openshift.upgrades.graph.release.channels"

@@ -19,9 +19,9 @@ from runup.console.decide.judgement import (
     with_judgement,
     with_members,
 )
-from runup.evaluation.findings import COULD_NOT_RUN, EXIT_CLEAR, UNKNOWN, Findings
 from runup.fleet.decide.members import Member
 from runup.fleet.decide.trend import ReportStep
+from runup.preflight.decide.findings import COULD_NOT_RUN, EXIT_CLEAR, UNKNOWN, Findings
 
 NOW = samples.WHEN + timedelta(hours=1)
 DAY = timedelta(hours=24)

@@ -17,7 +17,7 @@ from runup.console.decide.shown_objects import (
     objects_to_show,
     yaml_of,
 )
-from runup.evaluation.findings import Findings
+from runup.preflight.decide.findings import Findings
 from runup.report.report import ReportedResource
 
 TOKEN = "s3cr3t-t0k3n"

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubekit.api.meta_v1 import Condition
-from runup.evaluation.findings import Findings, Risk
 from runup.fleet.decide.matrix import Group, matrix
+from runup.preflight.decide.findings import Findings, Risk
 from runup.preflight.decide.preflight_conditions import COMPLETED, FAILED
 
 DONE = Condition(type=COMPLETED, status="True", reason="ChecksCompleted")

@@ -8,7 +8,7 @@ import pytest
 
 from kubekit.error_types import Terminal
 from runup.evaluation import baseline
-from runup.evaluation.findings import Risk
+from runup.preflight.decide.findings import Risk
 
 
 def risk(name: str, applies: str = "True", *, accepted: bool = False) -> Risk:

@@ -13,7 +13,7 @@ from kubekit.api.meta_v1 import Condition, ConditionStatus
 from runup.advice.decide import acceptance
 from runup.advice.decide.acceptance import Accepted, accepted, accepted_names
 from runup.api.config_v1 import AcceptRisk, ClusterVersion, ConditionalUpdate, ConditionalUpdateRisk, Release, Update
-from runup.evaluation.findings import (
+from runup.preflight.decide.findings import (
     Findings,
     Risk,
     count_risks,

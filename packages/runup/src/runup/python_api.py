@@ -19,10 +19,10 @@ from kubekit.oci.access import Access
 from kubekit.oci.registry_errors import OciError
 from runup.evaluation.dumps import evaluate_dump
 from runup.evaluation.evaluate import EvaluatedCluster
-from runup.evaluation.findings import Findings, Risk
 from runup.evaluation.request import RequestedUpdate
 from runup.evaluation.results import findings_of
 from runup.facts.target_release import release_of
+from runup.preflight.decide.findings import Findings, Risk
 from runup.report.report import CheckResult, ReportedCheck, ReportedResource
 from runup.target.live import evaluate_cluster
 

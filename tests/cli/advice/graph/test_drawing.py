@@ -5,7 +5,7 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 
 from runup.advice.decide.update_paths import UpdatePaths, UpdateStep
-from runup.cli.advice.graph.drawing import render_graph
+from runup.cli.advice.graph_drawing import render_graph
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -30,7 +30,7 @@ from runup.advice.control.graph_source import Source, load, nearest_hint
 from runup.advice.control.update_service import UpdateService
 from runup.advice.decide.graph import advice
 from runup.advice.decide.service import Query
-from runup.cli.advice.graph.graph_summary import summary
+from runup.cli.advice.graph_command import summary
 from runup.release.control.image_build import build_release
 
 FILES = {"release-manifests/0000_50_a.yaml": b"kind: ConfigMap\napiVersion: v1\nmetadata: {name: a, namespace: b}\n"}

@@ -12,7 +12,7 @@ from tests.cli.commands import Run, Server
 
 from runup.advice.decide import alert_conditions
 from runup.api import clusterversion_json as facts
-from runup.cli.advice.recommend.recommend_text import Advice, RecommendFlags, advise
+from runup.cli.advice.recommend_text import Advice, RecommendFlags, advise
 
 CORPUS = Path(__file__).parents[5] / "shared" / "corpus" / "oc-recommend"
 EXPECTED = sorted(CORPUS.glob("*output"))

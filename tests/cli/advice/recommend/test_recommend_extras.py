@@ -11,7 +11,7 @@ import pytest
 from kubekit.api import codec
 from runup.advice.decide import acceptance
 from runup.advice.decide.acceptance import Acceptance
-from runup.cli.advice.recommend import acceptances, additions_to_oc, preflight_lines
+from runup.cli.advice import recommend_additions, recommend_preflights
 from runup.preflight.decide import stored_reports
 from runup.preflight.decide.stored_reports import History
 from runup.report.report import FORMAT, Report, ReportedCheck, ReportedRisk
@@ -67,7 +67,7 @@ def test_until_when_an_acceptance_counts(name: str) -> None:
     until, now, counts = UNTIL[name]
     document = {**CARRIED, "status": {**CARRIED["status"]}}
     document["status"]["conditions"] = [_condition("A", since=EARLIER), *CARRIED["status"]["conditions"]]
-    said, rows = acceptances.acceptance_lines(
+    said, rows = recommend_additions.acceptance_lines(
         document, ["RiskA"], _records(Acceptance("RiskA", "why", "kim", NOW, until)), now
     )
     assert [row["counts"] for row in rows] == [counts]
@@ -89,7 +89,7 @@ def test_until_when_an_acceptance_counts(name: str) -> None:
 def test_files_without_a_time_let_every_acceptance_count(conditions: tuple[JSON, ...]) -> None:
     """Nobody can say that one has ended."""
     document = _cluster(_update("5.1.0", _risk("RiskA")), conditions=conditions)
-    _, rows = acceptances.acceptance_lines(
+    _, rows = recommend_additions.acceptance_lines(
         document, ["RiskA"], _records(Acceptance("RiskA", until=NOW - timedelta(days=900))), None
     )
     assert [row["counts"] for row in rows] == [True]
@@ -97,7 +97,7 @@ def test_files_without_a_time_let_every_acceptance_count(conditions: tuple[JSON,
 
 def test_a_record_that_cannot_be_read_does_not_count() -> None:
     """It is told why, once."""
-    said, (row,) = acceptances.acceptance_lines(CARRIED, ["RiskA"], {"data": {"RiskA": "?"}}, NOW)
+    said, (row,) = recommend_additions.acceptance_lines(CARRIED, ["RiskA"], {"data": {"RiskA": "?"}}, NOW)
     assert (row["counts"], row["carried"], row["reason"], row["until"]) == (False, True, None, None)
     (warning,) = [part for stream, part in said if stream == "err"]
     assert warning.startswith("warning: key RiskA of ConfigMap accepted-risks cannot be read: ")
@@ -106,7 +106,7 @@ def test_a_record_that_cannot_be_read_does_not_count() -> None:
 
 def test_names_without_a_record_are_no_table() -> None:
     """oc shows them nowhere; only one that no update carries is told, with what it may mean."""
-    said, rows = acceptances.acceptance_lines(CARRIED, ["RiskA", "RiskB", "Zzz"], None, NOW)
+    said, rows = recommend_additions.acceptance_lines(CARRIED, ["RiskA", "RiskB", "Zzz"], None, NOW)
     assert [(row["name"], row["carried"], row["nearest"]) for row in rows] == [
         ("RiskA", True, None),
         ("RiskB", False, "RiskA"),
@@ -131,7 +131,7 @@ def test_which_acceptances_are_told(names: tuple[str, ...], record: Acceptance |
     desired = {"desiredUpdate": {"acceptRisks": [{"name": name} for name in names]}}
     document = CARRIED | {"spec": desired}
     maps = [_records(record)] if record else []
-    found = additions_to_oc.additional_output(document, maps, "", NOW)
+    found = recommend_additions.additional_output(document, maps, "", NOW)
     assert [row["name"] for row in found.acceptances] == rows
 
 
@@ -139,7 +139,7 @@ def test_every_risk_that_an_update_carries_is_known() -> None:
     """By the list of all, by an update's own, by names alone; what is no name is none."""
     document = _cluster(_update("5.1.0", _risk("B"), names=("C", 7)), _update("5.2.0", _risk("B"), _risk("D")))  # type: ignore[arg-type]
     document["status"]["conditionalUpdateRisks"] = [{"name": "A"}]
-    assert acceptances.risk_names(document) == ["A", "B", "C", "D"]
+    assert recommend_additions.risk_names(document) == ["A", "B", "C", "D"]
 
 
 SPEAKS: dict[str, tuple[JSON, bool]] = {
@@ -168,15 +168,15 @@ def test_what_speaks_of_preflights(name: str, monkeypatch: pytest.MonkeyPatch) -
         asked.append(name)
         return [], []
 
-    monkeypatch.setattr(preflight_lines, "preflight_lines", of)
-    assert additions_to_oc.additional_output(document, (), "", NOW) == additions_to_oc.Extras()
+    monkeypatch.setattr(recommend_preflights, "preflight_lines", of)
+    assert recommend_additions.additional_output(document, (), "", NOW) == recommend_additions.Extras()
     assert bool(asked) is speaks
 
 
 def test_which_names_are_accepted() -> None:
     """Those that are names, in their order."""
     named = [{"name": "B"}, {"name": ""}, {}, "x", {"name": "A"}]
-    assert additions_to_oc.accepted_names(_cluster(desiredUpdate={"acceptRisks": named})) == ("B", "A")
+    assert recommend_additions.accepted_names(_cluster(desiredUpdate={"acceptRisks": named})) == ("B", "A")
 
 
 def _report(target: str, source: str = "5.0.0", status: str = "completed", **more: Any) -> Report:
@@ -217,7 +217,7 @@ def test_how_the_preflight_stands_that_is_asked_for(name: str) -> None:
     """In a word; for programs by that word."""
     conditions, state = STATES[name]
     document = _cluster(_update("5.1.0", _risk("RiskA")), conditions=conditions, desiredUpdate=ASKED)
-    ((_, text),), (data,) = preflight_lines.preflight_lines(document, None, None, "", NOW)
+    ((_, text),), (data,) = recommend_preflights.preflight_lines(document, None, None, "", NOW)
     assert (data["state"], data["ended"], data["target"]) == (state, False, "5.1.0")
     row = text.splitlines()[-1]
     assert row.split()[:4] == ["5.1.0", "5.0.0", "not", "yet"]
@@ -243,23 +243,23 @@ def test_how_those_stand_that_have_ended(status: str, state: str) -> None:
         _update("5.1.0", _risk("RiskA", "Unknown", OLD, "a " * 60), _risk("RiskB", reason="Match")),
         _update("5.2.0", _risk("RiskC", "Unknown", OLD)),
     )
-    said, data = preflight_lines.preflight_lines(document, stored, None, "", NOW)
+    said, data = recommend_preflights.preflight_lines(document, stored, None, "", NOW)
     assert [(each["target"], each["ended"]) for each in data] == [("5.1.0", True), ("5.2.0", True)]
     rows = said[0][1].splitlines()
     assert rows[-2].split() == f"5.1.0 5.0.0 {SINCE} {state} (2 of 3 checks told), ended RiskA".split()
     assert rows[-1].split() == f"5.2.0 5.0.0 {EARLIER} complete, ended RiskC".split()
     assert said[1:] == [("out", "\nWhat an ended preflight found may have changed since, and holds no update up.\n")]
-    said, data = preflight_lines.preflight_lines(document, stored, None, "5.1.0", NOW)
+    said, data = recommend_preflights.preflight_lines(document, stored, None, "5.1.0", NOW)
     assert [each["target"] for each in data] == ["5.1.0"]
     assert [text.partition(":")[0] for _, text in said[2:]] == ["\n  RiskA"]
     assert len(said[2][1].strip()) <= len("RiskA: ") + 100
-    assert preflight_lines.preflight_lines(document, stored, None, "5.3.0", NOW) == ([], [])
+    assert recommend_preflights.preflight_lines(document, stored, None, "5.3.0", NOW) == ([], [])
 
 
 def test_what_does_not_apply_is_no_risk_of_a_preflight_that_goes_on() -> None:
     """None is a word of its own."""
     document = _cluster(_update("5.1.0", _risk("RiskA", "False")), desiredUpdate=ASKED)
-    ((_, text),), _ = preflight_lines.preflight_lines(document, None, None, "", NOW)
+    ((_, text),), _ = recommend_preflights.preflight_lines(document, None, None, "", NOW)
     assert text.endswith("   none\n")
-    said, _ = preflight_lines.preflight_lines(document, None, None, "5.1.0", NOW)
+    said, _ = recommend_preflights.preflight_lines(document, None, None, "5.1.0", NOW)
     assert len(said) == 1

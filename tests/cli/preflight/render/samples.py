@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from kubekit.api.meta_v1 import Condition
-from runup.evaluation.findings import Findings, Risk
+from runup.preflight.decide.findings import Findings, Risk
 from runup.report.report import ReportedCheck, ReportedResource
 
 WHEN = datetime(2026, 11, 21, 7, 30, tzinfo=UTC)

@@ -15,7 +15,7 @@ from tests.cli.render.reading import Reader, read
 from runup.advice.decide.acceptance import Growth
 from runup.api.config_v1 import InfrastructureStatus
 from runup.cli.preflight.render.preflight_page import page
-from runup.evaluation.findings import Findings
+from runup.preflight.decide.findings import Findings
 from runup.process.cluster_name import cluster_name
 from runup.report.documentation import BUILT_IN
 from runup.report.report import ReportedResource

@@ -39,7 +39,7 @@ from runup.cli.preflight.render.finding_texts import (
 )
 from runup.cli.render.screen import Screen
 from runup.cli.render.table import draw_table, plain_table
-from runup.evaluation.findings import Findings, Risk
+from runup.preflight.decide.findings import Findings, Risk
 from runup.preflight.decide.stored_reports import History
 from runup.report.causes import group_by_cause
 from runup.report.report import FORMAT, Report, ReportedResource, ReportedRisk

@@ -7,6 +7,7 @@ decoding them. Malformed values (a dump may hold any text) count as absent.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -142,3 +143,13 @@ def _release(value: Mapping[str, Any]) -> Release:
 def _update(value: Mapping[str, Any]) -> Update:
     risks = tuple(Risk(text(risk, "name"), text(risk, "message")) for risk in mappings(value, "risks"))
     return Update(_release(mapping(value, "release")), risks, first_condition(conditions_of(value), "Recommended"))
+
+
+def newest_transition(document: JSON) -> datetime | None:
+    """Returns the newest transition time in ClusterVersion, which serves as the current time for files."""
+    times = [text(condition, "lastTransitionTime") for condition in mappings(mapping(document, "status"), "conditions")]
+    try:
+        # Files were written once: relative to the current time, everything in them would be old.
+        return max((datetime.fromisoformat(time) for time in times if time), default=None)
+    except (ValueError, TypeError):
+        return None

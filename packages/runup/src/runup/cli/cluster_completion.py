@@ -43,7 +43,7 @@ def _matching_items(items: Iterable[tuple[str, str]], incomplete: str) -> list[C
 
 def _target_versions(cluster: ClusterVersion) -> list[tuple[str, str]]:
     """Returns the versions that the cluster is offered, the newest first, each with a word about its risks."""
-    from runup.cli.versions import newest_first
+    from kubekit.lang.oc_version import newest_first
 
     labels_by_version = {release.version: "recommended" for release in cluster.status.available_updates or ()}
     for update in cluster.status.conditional_updates:
@@ -53,7 +53,7 @@ def _target_versions(cluster: ClusterVersion) -> list[tuple[str, str]]:
 
 
 def _risks(cluster: ClusterVersion) -> list[tuple[str, str]]:
-    from runup.evaluation.findings import known_risk_names
+    from runup.preflight.decide.findings import known_risk_names
 
     return [(name, "") for name in known_risk_names(cluster)]
 

@@ -29,7 +29,7 @@ COMMANDS: dict[str, str] = {
     "check": "runup.cli.clusterversion.check_command:check",
     "install": "runup.cli.install.command:install",
     "uninstall": "runup.cli.install.command:uninstall",
-    "graph": "runup.cli.advice.graph.command:graph",
+    "graph": "runup.cli.advice.graph_command:graph",
     "checks": "runup.cli.checks.command:checks",
     "release": "runup.cli.release.command:release",
     "sandbox": "runup.cli.sandbox.command:sandbox",

@@ -42,15 +42,3 @@ class ResultPrinter:
             result = {"action": self._action, "changed": patch is not None, "patch": patch, "messages": self._messages}
             sys.stdout.write(machine(result | more, self._form))
             sys.stdout.flush()
-
-
-class ResultTexts(ResultPrinter):
-    """The texts of a command, kept instead of printed, for a caller that shows them elsewhere."""
-
-    def __init__(self, action: str) -> None:
-        super().__init__(action, None)
-        self.said: list[str] = []
-
-    def say(self, *output: Output) -> None:
-        """Keeps each part, in order."""
-        self.said.extend(text.strip("\n") for _, text in output)

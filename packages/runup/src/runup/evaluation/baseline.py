@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from kubekit.error_types import Terminal
 from kubekit.lang.text import one_line
-from runup.evaluation.findings import Risk
+from runup.preflight.decide.findings import Risk
 
 # What a check could not tell is known from a baseline only as that; that the risk applies is new.
 _KNOWN = {"True": ("True", "Unknown"), "Unknown": ("Unknown",)}

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from runup.evaluation.findings import Findings
 from runup.facts.dump_places import Place
+from runup.preflight.decide.findings import Findings
 from runup.report.report import ReportedResource
 
 _NEVER = datetime.min.replace(tzinfo=UTC)

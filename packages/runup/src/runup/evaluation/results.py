@@ -20,7 +20,7 @@ from runup.evaluation import suppressions as suppress
 from runup.evaluation.baseline import Baseline
 from runup.evaluation.cluster_result import ClusterResult
 from runup.evaluation.evaluate import EvaluatedCluster
-from runup.evaluation.findings import Findings, Risk, risk_of_refusal, risk_of_report, worst_first
+from runup.preflight.decide.findings import Findings, Risk, risk_of_refusal, risk_of_report, worst_first
 from runup.preflight.decide.preflight_conditions import COMPLETED, FAILED
 from runup.report.report import Report
 

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from kubekit.error_types import InputError
 from kubekit.lang import yaml as kyaml
-from runup.evaluation.findings import Risk
+from runup.preflight.decide.findings import Risk
 
 _FIELDS = frozenset({"risk", "reason", "until", "cluster"})
 

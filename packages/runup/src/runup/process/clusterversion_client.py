@@ -26,8 +26,8 @@ CONFIG_MAP = RESOURCES["kubekit.api.core_v1.ConfigMap"]
 DEPLOYMENT = RESOURCES["kubekit.api.workloads_v1.Deployment"]
 NAME = "version"
 FIELD_MANAGER = "runup"
-# The ConfigMap with the reason, author and end of each accepted risk.
-ACCEPTED = "accepted-risks"
+# The ConfigMaps with the reports of preflights, and with the reason, author and end of each accepted risk.
+HISTORY, ACCEPTED = "preflight-history", "accepted-risks"
 namespace = operator_namespace
 NO_CLUSTER_VERSION = (
     "{no} cluster version information available - you must be connected to an OpenShift {server}server to fetch the "

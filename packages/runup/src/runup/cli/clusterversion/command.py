@@ -1,7 +1,6 @@
 """`runup upgrade`: shows the cluster's updates, starts or takes back one, or lets the target check the cluster first.
 
-The texts without `--mode` are those of `oc adm upgrade`; this module only parses flags and calls what decides
-(`targets`, `preflight_request`) and what prints (`render`).
+The texts without `--mode` are those of `oc adm upgrade`.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ _IN_SPITE_OF = ("allow_not_recommended", "allow_explicit_upgrade", "allow_upgrad
     "upgrade",
     cls=LazyGroup,
     places={
-        "recommend": "runup.cli.advice.recommend.command:recommend",
+        "recommend": "runup.cli.advice.recommend_command:recommend",
         "channel": "runup.cli.advice.channel:channel",
         "accept": "runup.cli.advice.accept:accept",
         "rollback": "runup.cli.clusterversion.rollback:rollback",
@@ -124,9 +123,8 @@ def upgrade(
             _check_of_dump(ctx)
             show.show_dump(dump, options)
         return None
-    from runup.cli.clusterversion.actions import run
-    from runup.cli.clusterversion.command_request import UpgradeRequest
-    from runup.cli.clusterversion.target_choice import Flags
+    from runup.cli.clusterversion.actions import UpgradeRequest, run
+    from runup.clusterversion.decide.upgrade_target import Flags
 
     upgrade_flags = Flags(**flags)
     # An unknown mode must not fall through to an update.

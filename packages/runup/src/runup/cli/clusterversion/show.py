@@ -18,12 +18,11 @@ from runup.api.clusterversion_json import JSON, mapping, mappings, text, texts
 from runup.cli.errors import CommandError
 from runup.cli.render import overview
 from runup.cli.render.text import Output, machine
+from runup.process import clusterversion_client as clusters
 
 if TYPE_CHECKING:
     from kubekit.kube.client_sync import SyncClient
     from runup.process.connection import Connection
-
-HISTORY_MAP, ACCEPTED_MAP = "preflight-history", "accepted-risks"
 
 
 class ShowOptions(msgspec.Struct, frozen=True):
@@ -48,7 +47,9 @@ def show_dump(path: str, options: ShowOptions) -> None:
 
     dump = clusterversion_files.dump(path, config_maps=True)
     by_name = {text(mapping(config_map, "metadata"), "name"): config_map for config_map in dump.config_maps}
-    show_document(dump.cluster, OperatorConfigMaps(by_name.get(HISTORY_MAP), by_name.get(ACCEPTED_MAP)), None, options)
+    show_document(
+        dump.cluster, OperatorConfigMaps(by_name.get(clusters.HISTORY), by_name.get(clusters.ACCEPTED)), None, options
+    )
 
 
 def show_live_cluster(connection: Connection, options: ShowOptions) -> None:
@@ -59,13 +60,12 @@ def show_live_cluster(connection: Connection, options: ShowOptions) -> None:
 
 def show_cluster(client: SyncClient, options: ShowOptions) -> None:
     """Prints the updates of the cluster of `client`."""
-    from runup.cli.advice.recommend.additions_to_oc import accepted_names
-    from runup.process import clusterversion_client as clusters
+    from runup.cli.advice.recommend_additions import accepted_names
 
     document = clusters.read_raw(client)
-    history = clusters.read_record(client, HISTORY_MAP)
+    history = clusters.read_record(client, clusters.HISTORY)
     # Without accepted names their records are of no use, and the request is spared.
-    accepted = clusters.read_record(client, ACCEPTED_MAP) if accepted_names(document) else None
+    accepted = clusters.read_record(client, clusters.ACCEPTED) if accepted_names(document) else None
     show_document(document, OperatorConfigMaps(history, accepted), client.now(), options)
 
 
@@ -81,7 +81,7 @@ def show_document(document: JSON, config_maps: OperatorConfigMaps, now: datetime
     if more:
         from runup.cli.output import write
 
-        write(more.lines(now or newest_transition(document), wide=options.output == "wide"))
+        write(more.lines(now or facts.newest_transition(document), wide=options.output == "wide"))
 
 
 def _write_parts(output: Iterator[Output]) -> None:
@@ -102,16 +102,6 @@ def has_extra_output(document: JSON) -> bool:
     return any(text(condition, "type").startswith("Preflight") for condition in mappings(status, "conditions"))
 
 
-def newest_transition(document: JSON) -> datetime | None:
-    """Returns the newest transition time in ClusterVersion, which serves as the current time for files."""
-    times = [text(condition, "lastTransitionTime") for condition in mappings(mapping(document, "status"), "conditions")]
-    try:
-        # Files were written once: relative to the current time, everything in them would be old.
-        return max((datetime.fromisoformat(time) for time in times if time), default=None)
-    except (ValueError, TypeError):
-        return None
-
-
 class _ExtraOutput:
     """The output that goes beyond oc's."""
 
@@ -120,7 +110,7 @@ class _ExtraOutput:
         from kubekit.api.core_v1 import ConfigMap
         from runup.advice.decide import acceptance
         from runup.api.config_v1 import ClusterVersion
-        from runup.evaluation import findings
+        from runup.preflight.decide import findings
         from runup.preflight.decide import stored_reports as histories
 
         try:
@@ -142,12 +132,12 @@ class _ExtraOutput:
 
     def lines(self, now: datetime | None, *, wide: bool) -> Iterator[Output]:
         """Yields the update under way if `spec.desiredUpdate` does not show it, and the preflights."""
-        from runup.cli.clusterversion import update_under_way
         from runup.cli.output import screen_of
         from runup.cli.preflight.render import finding_texts as rendered
+        from runup.clusterversion.decide.upgrade_request import unshown_update
 
         screen = screen_of(sys.stdout)
-        yield from update_under_way.unshown_update(self._cluster)
+        yield from unshown_update(self._cluster)
         if self._found:
             yield from rendered.section(self._found, screen, wide=wide)
         if self._ended:

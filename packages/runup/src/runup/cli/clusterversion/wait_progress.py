@@ -1,56 +1,27 @@
-"""Shows the progress of `--wait`: in place on a terminal, one line per change elsewhere.
-
-`Progress` is a value; comparing and drawing values is pure. `shown` writes them to a stream.
-"""
+"""Shows the progress of `--wait`: in place on a terminal, one line per change elsewhere."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
-from runup.advice.decide.preflight_reasons import IN_PROGRESS, INCOMPLETE, OUTDATED
 from runup.cli.output import screen_of, without_printable
 from runup.cli.preflight.render.cause_texts import name_and_more
 from runup.cli.preflight.render.finding_texts import brief_table
 from runup.cli.render.screen import Drawn, Screen, join_parts
 from runup.cli.render.table import draw_table, wrap_text
-from runup.evaluation.findings import Findings, Risk
+from runup.clusterversion.control.upgrade_wait import Progress
 from runup.report.causes import group_by_cause
-
-if TYPE_CHECKING:
-    from rich.live import Live
 
 LEAVE = "Ctrl-C ends the waiting; the preflight goes on."
 _A_SECOND = 8
 # Lines of the live view besides its table: blank lines, headings, progress and trouble.
-_BESIDE = 8
+_OTHER_LINES = 8
 _FEWEST = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """The progress of a preflight: one line, the risks found so far, and the trouble in reading it, if any."""
-
-    line: str
-    risks: tuple[Risk, ...] = ()
-    trouble: str = ""
-
-
 Show = Callable[[Progress], None]
-
-
-def risks_so_far(findings: Findings) -> tuple[Risk, ...]:
-    """Returns the risks that this preflight has found by now, without those that stand for unfinished checks."""
-    return tuple(
-        risk
-        for risk in findings.risks
-        if risk.from_preflight
-        and risk.applies != "False"
-        and risk.reason != OUTDATED
-        and risk.name not in (IN_PROGRESS, INCOMPLETE)
-    )
 
 
 def changed_lines(before: Progress | None, after: Progress) -> Iterator[str]:
@@ -74,40 +45,34 @@ def region(progress: Progress, screen: Screen) -> Drawn:
     if progress.trouble:
         parts.append(wrap_text(progress.trouble, screen))
     if progress.risks:
-        parts += ["\nFound so far:\n", _table(progress.risks, screen)]
+        # As many causes as fit the screen: more would push the progress line out of view.
+        room = max((screen.height or 24) - _OTHER_LINES, _FEWEST)
+        causes = group_by_cause(progress.risks)
+        table = draw_table(brief_table(causes, indent=2), screen)
+        if table.count("\n") > room:
+            names = [f"  {name_and_more(cause)}\n" for cause in causes[: room - 1]]
+            omitted = len(causes) - len(names)
+            table = join_parts("".join(names), f"  and {omitted} more\n" if omitted else "")
+        parts += ["\nFound so far:\n", table]
     return join_parts(*parts, "\n", wrap_text(LEAVE, screen))
-
-
-def _table(risks: tuple[Risk, ...], screen: Screen) -> Drawn:
-    """Returns as many of the causes as fit the screen: more would push the progress line out of view."""
-    room = max((screen.height or 24) - _BESIDE, _FEWEST)
-    causes = group_by_cause(risks)
-    whole = draw_table(brief_table(causes, indent=2), screen)
-    if whole.count("\n") <= room:
-        return whole
-    names = [f"  {name_and_more(cause)}" for cause in causes[: room - 1]]
-    omitted = len(causes) - len(names)
-    return join_parts("".join(f"{name}\n" for name in names), f"  and {omitted} more\n" if omitted else "")
 
 
 @contextmanager
 def progress_shower(stream: TextIO) -> Iterator[Show]:
-    """Yields a function that shows progress on `stream`."""
+    """Yields a function that shows progress on `stream`: in place on a terminal, else a line for each change."""
     screen = screen_of(stream)
-    with _show_in_place(stream) if screen.live else _line_by_line(stream) as show:
-        yield show
-
-
-@contextmanager
-def _line_by_line(stream: TextIO) -> Iterator[Show]:
-    """Yields a function that writes a line for each change."""
-    last: list[Progress] = []
+    if screen.live:
+        with _show_in_place(stream) as show:
+            yield show
+        return
+    last: Progress | None = None
 
     def show_changes(progress: Progress) -> None:
         """Writes the lines that differ from the last progress."""
-        lines = list(changed_lines(last[-1] if last else None, progress))
+        nonlocal last
+        lines = list(changed_lines(last, progress))
         # While the server is away the progress keeps its last values and adds the trouble.
-        last[:] = [progress]
+        last = progress
         stream.write("".join(f"{line}\n" for line in lines))
         stream.flush()
 
@@ -116,26 +81,25 @@ def _line_by_line(stream: TextIO) -> Iterator[Show]:
 
 @contextmanager
 def _show_in_place(stream: TextIO) -> Iterator[Show]:
-    """Yields a function that shows a text in place of the one before, for terminals."""
+    """Yields a function that draws the progress next to a spinner, for terminals."""
     from rich.console import Console
     from rich.live import Live
+    from rich.spinner import Spinner
+    from rich.table import Table
+    from rich.text import Text
 
     screen = screen_of(stream)
     console = Console(
         file=without_printable(stream), no_color=not screen.colour, highlight=False, markup=False, emoji=False
     )
+
+    def draw(progress: Progress) -> None:
+        now = screen_of(stream)
+        # The spinner's column takes two columns of the screen.
+        narrower = Screen(max((now.width or 80) - 3, 1), now.height, now.colour, now.live)
+        row = Table.grid(padding=(0, 1, 0, 0))
+        row.add_row(Spinner("line"), Text.from_ansi(region(progress, narrower)))
+        live.update(row)
+
     with Live(console=console, refresh_per_second=_A_SECOND, transient=True, redirect_stdout=False) as live:
-        yield lambda progress: _update(live, progress, screen_of(stream))
-
-
-def _update(live: Live, progress: Progress, screen: Screen) -> None:
-    """Draws the progress anew beside the spinner, wrapped to the screen's width."""
-    from rich.spinner import Spinner
-    from rich.table import Table
-    from rich.text import Text
-
-    beside = Table.grid(padding=(0, 1, 0, 0))
-    # The spinner's column takes two columns of the screen.
-    narrower = Screen(max((screen.width or 80) - 3, 1), screen.height, screen.colour, screen.live)
-    beside.add_row(Spinner("line"), Text.from_ansi(region(progress, narrower)))
-    live.update(beside)
+        yield draw

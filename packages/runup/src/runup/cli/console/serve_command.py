@@ -21,11 +21,11 @@ from kubekit.kube.clock import SystemClock
 from kubekit.lang.text import one_line
 from runup import __version__
 from runup.cli.console import worker_tasks
-from runup.cli.console.actions import ClusterActions
 from runup.cli.console.pages import ConsolePages
 from runup.cli.console.render.frame import Site
 from runup.cli.errors import CommandError
 from runup.cli.fleet.fleet_members import NamedMembers, read_wherever, resolve_members
+from runup.console.control.cluster_actions import ClusterActions
 from runup.console.control.judging_process import JudgingProcess
 from runup.console.control.login import Logins
 from runup.console.control.reports import JUDGE, Members, Reports

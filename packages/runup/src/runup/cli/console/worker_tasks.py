@@ -17,17 +17,18 @@ import msgspec
 from kubekit.error_types import Terminal
 from kubekit.kube.clock import SystemClock
 from runup.api.config_v1 import ClusterVersion
-from runup.cli.fleet.fleet_members import connection_to, problem_of
+from runup.cli.fleet.fleet_members import problem_of
 from runup.cli.fleet.preflight_command import evaluate_dump
 from runup.console.decide.judgement import Evidence, Judgement, Offered, failed_findings, unknown_judgement
 from runup.console.decide.shown_objects import evidence_of, is_secret, objects_to_show
 from runup.evaluation.evaluate import EvaluatedCluster
-from runup.evaluation.findings import Findings
 from runup.evaluation.request import RequestedUpdate
 from runup.evaluation.results import findings_of
+from runup.fleet.control.cluster_sources import connection_to
 from runup.fleet.decide.members import Member
 from runup.fleet.decide.trend import steps_of_reports
 from runup.preflight.control import stores
+from runup.preflight.decide.findings import Findings
 from runup.report.report import Report, ReportedResource
 
 if TYPE_CHECKING:

@@ -352,7 +352,7 @@ def recommend(
       runup fleet recommend --kubeconfigs DIR --version 4.16.3
       runup fleet recommend --hub CONTEXT -l env=production
     """
-    from runup.cli.advice.recommend.recommend_text import RecommendFlags
+    from runup.cli.advice.recommend_text import RecommendFlags
     from runup.cli.fleet import recommend_command as runs
 
     names = frozenset(name for risk_names in accept for name in risk_names.split(","))

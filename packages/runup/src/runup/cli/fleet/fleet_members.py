@@ -19,6 +19,7 @@ from runup.cli.output import without_printable
 from runup.cli.render.screen import join_parts
 from runup.evaluation.workers import Lost, Pool, Retried, workers_for
 from runup.fleet.control import cluster_sources, remote_dumps
+from runup.fleet.control.cluster_sources import connection_to
 from runup.fleet.decide.members import BadFleet, Member, fleet_of, is_address, refuse_password, select_members
 from runup.process.exit_signals import exit_on_signal
 
@@ -125,15 +126,6 @@ def _remote_members(address: str, named_members: NamedMembers) -> tuple[list[Mem
 def _append_members(read_members: tuple[list[Member], list[str]], members: list[Member], notes: list[str]) -> None:
     members += read_members[0]
     notes += read_members[1]
-
-
-def connection_to(member: Member, of: Connection) -> Connection:
-    """Returns the connection to a live member, by the user and groups of the command's own."""
-    from runup.process.connection import Connection
-
-    to = Connection(member.kubeconfig or of.kubeconfig, member.context or None)
-    to.as_user, to.as_group = of.as_user, of.as_group
-    return to
 
 
 def problem_of(member: Member, error: Exception) -> str | None:

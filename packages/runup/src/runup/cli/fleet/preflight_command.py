@@ -20,7 +20,7 @@ from kubekit.kube.clock import SystemClock
 from kubekit.lang.text import one_line
 from runup.cli.errors import CommandError
 from runup.cli.fleet import parquet_file
-from runup.cli.fleet.fleet_members import NamedMembers, connection_to, problem_of, read_all, resolve_members, warnings
+from runup.cli.fleet.fleet_members import NamedMembers, problem_of, read_all, resolve_members, warnings
 from runup.cli.fleet.render import fleet_text
 from runup.cli.output import screen_of, write
 from runup.cli.preflight import outputs, run_command
@@ -29,20 +29,21 @@ from runup.cli.render.text import out
 from runup.evaluation import dumps
 from runup.evaluation.cluster_result import ClusterResult
 from runup.evaluation.evaluate import EvaluatedCluster
-from runup.evaluation.findings import Risk, exit_code, worst_code, worst_first
 from runup.evaluation.request import RequestedUpdate
 from runup.evaluation.results import baseline_in, findings_of, store_reports, suppressions_in, with_accepted
 from runup.facts.dump_places import Place
 from runup.facts.target_catalogs import images_of
 from runup.facts.target_release import release_of
+from runup.fleet.control.cluster_sources import connection_to
 from runup.fleet.decide.matrix import matrix
+from runup.preflight.decide.findings import Risk, exit_code, worst_code, worst_first
 
 if TYPE_CHECKING:
     from kubekit.oci.access import Access
     from runup.evaluation.baseline import Baseline
-    from runup.evaluation.findings import Findings
     from runup.evaluation.options import Flags
     from runup.fleet.decide.members import Doubt, Member
+    from runup.preflight.decide.findings import Findings
     from runup.process.connection import Connection
     from runup.report.report import Report
 

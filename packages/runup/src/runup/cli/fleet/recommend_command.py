@@ -11,17 +11,18 @@ import msgspec
 import msgspec.structs
 
 from kubekit.lang.text import one_line
-from runup.cli.fleet.fleet_members import NamedMembers, connection_to, problem_of, read_all, resolve_members, warnings
+from runup.cli.fleet.fleet_members import NamedMembers, problem_of, read_all, resolve_members, warnings
 from runup.cli.output import screen_of, write
 from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
 from runup.cli.render.table import Column, Row, Table, draw_table, wrap_text
 from runup.cli.render.text import machine, out
+from runup.fleet.control.cluster_sources import connection_to
 from runup.fleet.decide.alike import group_alike
 
 if TYPE_CHECKING:
+    from runup.advice.control.recommend_input import RecommendInput
     from runup.api.clusterversion_json import Facts
-    from runup.cli.advice.recommend.recommend_input import RecommendInput
-    from runup.cli.advice.recommend.recommend_text import RecommendFlags
+    from runup.cli.advice.recommend_text import RecommendFlags
     from runup.fleet.decide.members import Doubt, Member
     from runup.fleet.decide.newest_status import NewestStatus
     from runup.process.connection import Connection
@@ -51,9 +52,9 @@ class AdviceRow(msgspec.Struct, frozen=True):
 
 def run(connection: Connection, named_members: NamedMembers, flags: RecommendFlags, output: str | None) -> int:
     """Reads and prints the advice for each cluster; returns 1 if one could not be read, or is refused the version."""
-    from runup.cli.advice.recommend.command import reject_bad_flags
+    from runup.cli.advice.recommend_command import reject_bad_flags
 
-    reject_bad_flags(flags.version, flags.quiet, flags.outdated)
+    reject_bad_flags(flags.version, quiet=flags.quiet, outdated=flags.outdated)
     with resolve_members(named_members, connection) as (members, notes):
         work = partial(advice_of, connection=connection, flags=flags, whole=bool(output))
         rows = read_all(members, work, lambda member, why: AdviceRow(member.name, problem=why), named_members)
@@ -68,19 +69,19 @@ def run(connection: Connection, named_members: NamedMembers, flags: RecommendFla
 
 def advice_of(member: Member, *, connection: Connection, flags: RecommendFlags, whole: bool) -> AdviceRow:
     """Returns the advice for one cluster; why it could not be read is a result, too."""
+    from runup.advice.control import recommend_input
     from runup.api import clusterversion_json as facts
-    from runup.cli.advice.recommend import additions_to_oc, recommend_text
-    from runup.cli.advice.recommend.command import read_input
-    from runup.cli.advice.recommend.machine import as_data
+    from runup.cli.advice import recommend_additions, recommend_text
 
     try:
         if member.status is not None:
             advice_input = _input_of(member.status)
         else:
-            advice_input = read_input(connection_to(member, connection), member.dump or None, None, lambda: None)
+            to = connection_to(member, connection)
+            advice_input = recommend_input.read(to, dump=member.dump or None, mock=None, reject_bad_flags=lambda: None)
         cluster_facts = facts.read(advice_input.cluster)
         advice = recommend_text.advise(cluster_facts, advice_input.checks, advice_input.problem, flags)
-        additions = additions_to_oc.additional_output(
+        additions = recommend_additions.additional_output(
             advice_input.cluster, advice_input.config_maps, flags.version, advice_input.now
         )
     except Exception as error:
@@ -88,18 +89,16 @@ def advice_of(member: Member, *, connection: Connection, flags: RecommendFlags, 
         if problem is None:
             raise
         return AdviceRow(member.name, problem=problem)
-    document = (
-        as_data(cluster_facts, advice_input.checks, advice_input.problem, flags, advice, additions) if whole else None
-    )
+    document = recommend_text.as_data(cluster_facts, advice_input, flags, advice, additions) if whole else None
     row = _advice_row(member.name, cluster_facts, tuple(sorted(advice.issues - flags.accept)), advice.error, document)
     return row if member.status is None else _as_travelled(row, member.status, member.doubts, flags.version)
 
 
 def _input_of(status: NewestStatus) -> RecommendInput:
     """Returns what a cluster read of itself. Raises BadStatus if it could not."""
+    from runup.advice.control.recommend_input import RecommendInput
     from runup.advice.decide.alert_conditions import Check
     from runup.api.clusterversion_json import Condition
-    from runup.cli.advice.recommend.recommend_input import RecommendInput
     from runup.fleet.decide.newest_status import BadStatus
 
     if status.cluster_version is None:
@@ -108,7 +107,9 @@ def _input_of(status: NewestStatus) -> RecommendInput:
         Check(Condition(each.type, each.status, each.reason, each.message), each.name) for each in status.prechecks
     )
     problem = one_line(status.precheck_problem)
-    return RecommendInput(status.cluster_version, tuple(checks), problem, (), status.observed_time)
+    return RecommendInput(
+        cluster=status.cluster_version, checks=tuple(checks), problem=problem, now=status.observed_time
+    )
 
 
 def _as_travelled(row: AdviceRow, status: NewestStatus, doubts: tuple[Doubt, ...], version: str) -> AdviceRow:
@@ -127,7 +128,7 @@ def _as_travelled(row: AdviceRow, status: NewestStatus, doubts: tuple[Doubt, ...
 def _advice_row(
     cluster: str, cluster_facts: Facts, issues: tuple[str, ...], refused: str, document: dict[str, Any] | None
 ) -> AdviceRow:
-    from runup.cli.advice.recommend.updates_by_minor import buckets, issue
+    from runup.cli.advice.recommend_text import buckets, issue
 
     offered = buckets(cluster_facts).by_minor.values()
     newest = [next((update for update in updates if issue(update) is None), None) for updates in offered]

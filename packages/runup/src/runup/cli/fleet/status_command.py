@@ -11,11 +11,12 @@ import msgspec
 import msgspec.structs
 
 from kubekit.lang.text import one_line
-from runup.cli.fleet.fleet_members import NamedMembers, connection_to, problem_of, read_all, resolve_members, warnings
+from runup.cli.fleet.fleet_members import NamedMembers, problem_of, read_all, resolve_members, warnings
 from runup.cli.output import screen_of, write
 from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
 from runup.cli.render.table import Column, Row, Table, draw_table, wrap_text
 from runup.cli.render.text import machine, out
+from runup.fleet.control.cluster_sources import connection_to
 
 if TYPE_CHECKING:
     from runup.fleet.decide.members import Doubt, Member

@@ -22,11 +22,11 @@ from runup.cli.errors import CommandError
 from runup.cli.kernelmodules import module_table as rendered
 from runup.cli.output import screen_of, write
 from runup.cli.render.text import err, machine, out
-from runup.evaluation.findings import APPLY, EXIT_CLEAR, UNKNOWN
 from runup.kernelmodules.control.module_readiness import AssessmentTarget, assess_modules
 from runup.kernelmodules.control.registries import ClusterRegistries, GivenRegistries, Registries, with_registries_of
 from runup.kernelmodules.decide.readiness import Readiness, Status, loading_modules
 from runup.kernelmodules.decide.toolkit import REFERENCES_FILE, toolkit_image
+from runup.preflight.decide.findings import APPLY, EXIT_CLEAR, UNKNOWN
 
 if TYPE_CHECKING:
     from kubekit.kube.list_pages import Listing

@@ -80,11 +80,11 @@ def _read_update_status(client: SyncClient) -> dict[str, Any]:
 
 
 def _read_advice(client: SyncClient) -> dict[str, Any]:
-    from runup.cli.advice.recommend import live_reads
+    from runup.advice.control import recommend_input
     from runup.fleet.decide.newest_status import Precheck, for_advice
 
     # Who accepted which risk is in the operator's ConfigMaps, which the account may not read.
-    advice = live_reads.read_cluster(client, with_records=False)
+    advice = recommend_input.read_cluster(client, with_records=False)
     prechecks = (
         Precheck(
             name=check.name,

@@ -125,7 +125,7 @@ def show(ctx: click.Context, version: str, output: str | None, verbose: bool, in
     from runup.cli.errors import CommandError
     from runup.cli.output import write
     from runup.cli.preflight.render import finding_texts as rendered
-    from runup.evaluation.findings import current_findings, findings_of_target
+    from runup.preflight.decide.findings import current_findings, findings_of_target
     from runup.process import clusterversion_client
     from runup.process.clusterversion_client import namespace
     from runup.target import in_cluster as job_runs
@@ -200,7 +200,7 @@ def history(ctx: click.Context, output: str | None, dump: str, in_cluster: bool)
       runup preflight history --dump DIR
     """
     from runup.cli.preflight.render import history_tables as rendered
-    from runup.evaluation.findings import with_counted_risks
+    from runup.preflight.decide.findings import with_counted_risks
 
     if in_cluster and dump:
         raise click.UsageError("--in-cluster and --dump name two sources; give one of them", ctx)
@@ -253,7 +253,7 @@ def compare(
     """
     from kubekit.kube.clock import SystemClock
     from runup.cli.preflight.render import history_tables as rendered
-    from runup.evaluation.findings import with_counted_risks
+    from runup.preflight.decide.findings import with_counted_risks
 
     if store and dump:
         raise click.UsageError("--store and --dump name two sources; give one of them", ctx)

@@ -25,12 +25,12 @@ from runup.evaluation.baseline import Baseline
 from runup.evaluation.cluster_result import ClusterResult
 from runup.evaluation.dumps import evaluate_dump
 from runup.evaluation.evaluate import EvaluatedCluster
-from runup.evaluation.findings import COULD_NOT_RUN, exit_code, worst_code
 from runup.evaluation.request import RequestedUpdate
 from runup.evaluation.results import baseline_in, results_of, store_reports, suppressions_in
 from runup.facts.of_dump import dumps_in
 from runup.facts.target_catalogs import images_of
 from runup.facts.target_release import release_of
+from runup.preflight.decide.findings import COULD_NOT_RUN, exit_code, worst_code
 
 if TYPE_CHECKING:
     from kubekit.oci.access import Access

@@ -196,7 +196,7 @@ async def _judge_async(
 
 async def _source(member: Member, connection: Connection, max_objects: int) -> ClusterSource:
     """Returns the objects of a dump or a live cluster. Raises Terminal beyond `max_objects`."""
-    from runup.cli.fleet.fleet_members import connection_to
+    from runup.fleet.control.cluster_sources import connection_to
     from runup.rehearse.control import cluster_source
 
     if member.dump:

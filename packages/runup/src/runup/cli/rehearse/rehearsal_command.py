@@ -30,8 +30,8 @@ from runup.dump.dump_files import BadDump
 from runup.dump.large_lists import unpacked
 from runup.evaluation.cluster_result import ClusterResult
 from runup.evaluation.evaluate import EvaluatedCluster
-from runup.evaluation.findings import Findings, exit_code
 from runup.evaluation.results import results_of, suppressions_in
+from runup.preflight.decide.findings import Findings, exit_code
 from runup.rehearse.control import cluster_source, releases
 from runup.rehearse.control.cancel_on_signal import run_until_signal
 from runup.rehearse.control.cluster_source import ClusterSource

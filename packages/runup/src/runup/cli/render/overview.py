@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from kubekit.lang.oc_version import newest_first
 from runup.api.clusterversion_json import Condition, Facts, mapping, mappings, text
 from runup.cli.render.text import Output, columns, err, indent_lines, out, reason_and_message
-from runup.cli.versions import newest_first
 
 NO_INFO = "warning: No current {type} info, see `oc describe clusterversion` for more details.\n"
 NO_UPDATES = (

@@ -4,33 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 
 from kubekit.lang.text import as_json, escape_in_json, is_hazardous, one_line
 
-Stream = Literal["out", "err"]
-# A part of a command's output: the stream, and the exact text.
-Output = tuple[Stream, str]
-
-
-def out(text: str) -> Output:
-    """Returns `text` for stdout."""
-    return ("out", text)
-
-
-def err(text: str) -> Output:
-    """Returns `text` for stderr."""
-    return ("err", text)
-
-
-def indent_lines(message: str) -> str:
-    """Returns `message` with two blanks after every newline, empty lines included."""
-    return message.replace("\n", "\n  ")
-
-
-def reason_and_message(reason: str, message: str) -> str:
-    """Returns the two lines that follow a condition's name, without a newline at the end."""
-    return f"  Reason: {reason}\n  Message: {indent_lines(message)}"
+# Rendered text has the form of messages.
+from runup.process.messages import Output as Output
+from runup.process.messages import err as err
+from runup.process.messages import indent_lines as indent_lines
+from runup.process.messages import out as out
+from runup.process.messages import reason_and_message as reason_and_message
 
 
 def columns(rows: Iterable[Sequence[str]], *, minwidth: int = 0, padding: int = 3) -> str:

@@ -319,7 +319,7 @@ class Demo:
         from kubekit.kube import config
         from kubekit.kube.client_sync import SyncClient
         from kubekit.kube.clock import SystemClock
-        from runup.cli.clusterversion.wait import changes
+        from runup.clusterversion.control.upgrade_wait import changes
         from runup.process import clusterversion_client as clusters
 
         clock = SystemClock()

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, TextIO
 from kubekit.kube.api_errors import Transient, message_of
 from kubekit.kube.clock import Clock, SystemClock
 from kubekit.lang.text import printable, sentence_case
-from runup.cli.clusterversion.wait import SERVER_AWAY_LIMIT_S
 from runup.cli.errors import CommandError
 from runup.cli.output import screen_of, without_printable
 from runup.cli.updatestatus.render import status_text as rendered
 from runup.cli.updatestatus.render.changes import changes, summary
+from runup.clusterversion.control.upgrade_wait import SERVER_AWAY_LIMIT_S
 from runup.updatestatus.control import live_status as status_live
 from runup.updatestatus.control.status_reading import StatusReading
 from runup.updatestatus.decide import read_status

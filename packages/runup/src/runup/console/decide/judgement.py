@@ -14,9 +14,9 @@ from msgspec.structs import replace
 
 from kubekit.api.meta_v1 import Condition
 from runup.api.config_v1 import ConditionalUpdate, Release
-from runup.evaluation.findings import Findings
 from runup.fleet.decide.members import Member
 from runup.fleet.decide.trend import ReportStep
+from runup.preflight.decide.findings import Findings
 from runup.preflight.decide.preflight_conditions import FAILED
 
 # Reports by size, in bytes as they are sent between processes: of one cluster, and of all of them together.

@@ -13,7 +13,7 @@ from typing import Any
 
 from kubekit.lang.yaml_dump import dump_document
 from runup.console.decide.judgement import Evidence
-from runup.evaluation.findings import Findings
+from runup.preflight.decide.findings import Findings
 from runup.report.report import ReportedResource
 
 JSON = dict[str, Any]

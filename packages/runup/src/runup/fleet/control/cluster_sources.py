@@ -16,6 +16,7 @@ from runup.dump.dump_files import COLLECTED, BadDump
 from runup.fleet.control import remote_dumps
 from runup.fleet.decide.inventory_file import members_in
 from runup.fleet.decide.members import BadFleet, Member
+from runup.process.connection import Connection
 
 ALL = "all"
 _CASE = "-cv.yaml"
@@ -24,6 +25,13 @@ _PACKED = remote_dumps.PACKED
 _OF_ONE = ("cluster-scoped-resources", "namespaces", "config", "resources", "cluster-resources", COLLECTED)
 # Beside the folders of one must-gather of several images.
 _OF_ONE_GATHER = ("timestamp", "version")
+
+
+def connection_to(member: Member, of: Connection) -> Connection:
+    """Returns the connection to a live member, by the user and groups of the command's own."""
+    to = Connection(member.kubeconfig or of.kubeconfig, member.context or None)
+    to.as_user, to.as_group = of.as_user, of.as_group
+    return to
 
 
 def members_of_contexts(names: Sequence[str], kubeconfig: str | None) -> tuple[list[Member], list[str]]:

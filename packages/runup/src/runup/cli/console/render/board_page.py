@@ -11,8 +11,8 @@ from runup.cli.render.html.markup import Markup, el, join
 from runup.cli.render.html.parts import BAD, BUSY, GOOD, WARN, badge, grid
 from runup.console.decide.judgement import Board, BoardEntry, is_to_come
 from runup.evaluation.cluster_result import ClusterResult
-from runup.evaluation.findings import APPLY, COULD_NOT_RUN, EXIT_CLEAR, UNKNOWN, Findings, count_risks
 from runup.fleet.decide.matrix import RESULTS, matrix
+from runup.preflight.decide.findings import APPLY, COULD_NOT_RUN, EXIT_CLEAR, UNKNOWN, Findings, count_risks
 
 _TONES = {EXIT_CLEAR: GOOD, APPLY: BAD, UNKNOWN: WARN, COULD_NOT_RUN: BAD}
 _HEADS = ("Cluster", "Result", "From", "To", "Apply", "Unknown", "Accepted", "As the cluster was")

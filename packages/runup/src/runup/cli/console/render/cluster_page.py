@@ -13,8 +13,8 @@ from runup.cli.preflight.render.preflight_page import page_body
 from runup.cli.render.html.markup import Markup, el, join
 from runup.console.decide.asked_actions import ACCEPT, START, can_be_changed, link_to
 from runup.console.decide.judgement import Board, BoardEntry, Evidence, is_old, is_to_come
-from runup.evaluation.findings import Findings
 from runup.fleet.decide.members import Member
+from runup.preflight.decide.findings import Findings
 
 
 def page(

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from kubekit.lang.text import one_line
 from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
 from runup.cli.render.table import Column, Row, Table, cells, draw_table, wrap_text
-from runup.evaluation.findings import APPLY, COULD_NOT_RUN, EXIT_CLEAR, UNKNOWN
 from runup.fleet.decide.matrix import RESULTS, Group, Matrix, RiskRow
+from runup.preflight.decide.findings import APPLY, COULD_NOT_RUN, EXIT_CLEAR, UNKNOWN
 
 # The width that text has where none is known.
 _WIDTH = 80

@@ -19,8 +19,8 @@ from kubekit.lang.text import printable, sentence_case
 from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
 from runup.cli.render.table import wrap_text
 from runup.cli.render.text import age
-from runup.evaluation.findings import Findings, Risk
 from runup.evaluation.missing import Missing, missing_objects
+from runup.preflight.decide.findings import Findings, Risk
 from runup.report import causes
 from runup.report.causes import Cause
 

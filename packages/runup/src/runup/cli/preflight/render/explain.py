@@ -16,7 +16,7 @@ from runup.cli.errors import CommandError
 from runup.cli.preflight.render.finding_texts import resource, risk_data
 from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
 from runup.cli.render.table import wrap_text
-from runup.evaluation.findings import Risk, findings_of_target, known_risk_names, risk_of_report
+from runup.preflight.decide.findings import Risk, findings_of_target, known_risk_names, risk_of_report
 from runup.preflight.decide.stored_reports import History
 from runup.report.report import ReportedResource
 

@@ -10,13 +10,12 @@ from typing import Any
 from kubekit.api import codec
 from kubekit.lang.text import timestamp
 from runup.advice.decide.preflight_reasons import OUTDATED
-from runup.api.config_v1 import ClusterVersion
 from runup.cli.preflight.render import cause_texts
 from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
 from runup.cli.render.table import Column, Row, Table, draw_table, wrap_text
-from runup.cli.render.text import Output, age, err, out
-from runup.evaluation.findings import APPLY, COULD_NOT_RUN, UNKNOWN, Findings, Risk, count_risks
+from runup.cli.render.text import Output, age, out
 from runup.evaluation.unsupported import why_not_acceptable
+from runup.preflight.decide.findings import APPLY, COULD_NOT_RUN, UNKNOWN, Findings, Risk, count_risks
 from runup.report.causes import Cause
 from runup.report.report import ReportedCheck, ReportedResource, ReportedStep
 
@@ -416,23 +415,6 @@ def _detail_lines(risk: Risk) -> tuple[str, ...]:
 def resource(item: ReportedResource) -> str:
     """Returns an object as people write it: `Node worker-0`, `Pod apps/db-0`."""
     return item.text
-
-
-def grown_warnings(findings: Findings) -> Iterator[Output]:
-    """Yields a warning for each accepted risk that covers more than when it was accepted."""
-    for risk in findings.risks:
-        if risk.grown:
-            yield err(f"warning: {risk.name} was {risk.grown.text}\n")
-
-
-def cleared_text(before: ClusterVersion | None) -> str:
-    """Returns what `--clear-preflight` prints; `before` is the ClusterVersion before, None if nothing was requested."""
-    desired = before.spec.desired_update if before else None
-    if desired is None:
-        return "info: No preflight is requested\n"
-    names = ", ".join(risk.name for risk in desired.accept_risks)
-    acceptances_text = f"; accepted risks are kept: {names}" if names else ""
-    return f"Ended the preflight of {desired.version or desired.image}{acceptances_text}\n"
 
 
 def as_data(findings: Findings) -> dict[str, Any]:

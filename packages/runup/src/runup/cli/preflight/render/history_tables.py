@@ -15,7 +15,7 @@ from runup.cli.preflight.render.finding_texts import risk_table
 from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
 from runup.cli.render.table import Column, Row, Table, draw_table, wrap_text
 from runup.cli.render.text import age
-from runup.evaluation.findings import Risk, sort_key
+from runup.preflight.decide.findings import Risk, sort_key
 from runup.preflight.decide.stored_reports import History
 from runup.report.report import Report, ReportedRisk, is_of
 from runup.report.untold import may_be_untold

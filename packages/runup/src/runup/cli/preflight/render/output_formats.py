@@ -14,7 +14,7 @@ from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
 from runup.cli.render.table import Column, Row, Table, draw_table, wrap_text
 from runup.cli.render.text import machine, plain
 from runup.evaluation.cluster_result import ClusterResult
-from runup.evaluation.findings import COULD_NOT_RUN, Risk, count_risks
+from runup.preflight.decide.findings import COULD_NOT_RUN, Risk, count_risks
 from runup.report.causes import Cause
 
 # As many missing kinds as a checklist names.

@@ -9,7 +9,7 @@ from runup.cli.render.text import plain
 from runup.evaluation import baseline as baselines
 from runup.evaluation.baseline import Baseline
 from runup.evaluation.cluster_result import ClusterResult
-from runup.evaluation.findings import COULD_NOT_RUN, Risk
+from runup.preflight.decide.findings import COULD_NOT_RUN, Risk
 from runup.report.untold import is_untold
 
 # The number of clusters that a line names.

@@ -15,8 +15,8 @@ from typing import Any
 from runup import __version__
 from runup.cli.preflight.render import cause_texts, finding_texts
 from runup.evaluation.cluster_result import ClusterResult
-from runup.evaluation.findings import Risk
 from runup.facts.dump_places import Place
+from runup.preflight.decide.findings import Risk
 from runup.report import documentation
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"

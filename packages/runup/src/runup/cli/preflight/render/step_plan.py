@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from runup.cli.preflight.render import finding_texts
 from runup.evaluation.cluster_result import ClusterResult
-from runup.evaluation.findings import Findings, Risk
+from runup.preflight.decide.findings import Findings, Risk
 from runup.report.report import CONTROL_PLANE, ReportedStep
 
 

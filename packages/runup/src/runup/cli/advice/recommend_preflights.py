@@ -13,18 +13,18 @@ import msgspec
 
 from kubekit.api import codec
 from kubekit.api.core_v1 import ConfigMap
+from kubekit.error_types import InputError
 from kubekit.lang.text import timestamp
 from runup.advice.decide import acceptance
 from runup.advice.decide.acceptance import Accepted
 from runup.advice.decide.preflight_reasons import OUTDATED
 from runup.api.clusterversion_json import JSON, texts
 from runup.api.config_v1 import ClusterVersion
-from runup.cli.errors import CommandError
 from runup.cli.preflight.render import finding_texts as rendered
 from runup.cli.render.text import Output, align_columns, out, shorten
-from runup.evaluation import findings
-from runup.evaluation.findings import Findings
+from runup.preflight.decide import findings
 from runup.preflight.decide import stored_reports as histories
+from runup.preflight.decide.findings import Findings
 from runup.preflight.decide.stored_reports import History
 
 _MAX_CHARACTERS = 100
@@ -49,14 +49,16 @@ def preflight_lines(
         cluster = codec.convert(ClusterVersion, document)
         stored = histories.read(codec.convert(ConfigMap, history)) if history else History()
     except codec.DecodeError as error:
-        raise CommandError(f"what preflights found cannot be read: {error}") from error
+        raise InputError(f"what preflights found cannot be read: {error}") from error
     accepted_names = acceptance.accepted(cluster, texts(accepted, "data"), now)
     results = [
         result
         for result in _preflight_results(cluster, stored, accepted_names)
         if version in ("", result.findings.target)
     ]
-    return list(_table_lines(results, at_length=bool(version))), [_as_data(result) for result in results]
+    return list(_table_lines(results, at_length=bool(version))), [
+        {**rendered.as_data(result.findings), "state": result.state, "ended": result.ended} for result in results
+    ]
 
 
 def _preflight_results(cluster: ClusterVersion, past: History, accepted: Accepted) -> Iterator[Result]:
@@ -96,8 +98,15 @@ def _table_lines(results: list[Result], *, at_length: bool) -> Iterator[Output]:
 def _table_row(result: Result) -> tuple[str, ...]:
     """Returns the table's row of one preflight."""
     findings_of_target = result.findings
-    state = f"{result.state}{_checks_text(findings_of_target)}{', ended' if result.ended else ''}"
-    names = [risk.name for risk in findings_of_target.risks if _holds_up(risk.reason, risk.applies, ended=result.ended)]
+    total = sum(1 for check in findings_of_target.checks if check.result != "Skipped")
+    unknown = sum(1 for check in findings_of_target.checks if check.result == "Unknown")
+    told = f" ({total - unknown} of {total} checks told)" if total else ""
+    state = f"{result.state}{told}{', ended' if result.ended else ''}"
+    risks = findings_of_target.risks
+    if result.ended:
+        names = [risk.name for risk in risks if risk.reason == OUTDATED]
+    else:
+        names = [risk.name for risk in risks if risk.applies != "False"]
     observed = timestamp(findings_of_target.observed) or "not yet"
     return (
         f"  {findings_of_target.target}",
@@ -106,17 +115,3 @@ def _table_row(result: Result) -> tuple[str, ...]:
         state,
         shorten(", ".join(names) or "none", _MAX_CHARACTERS),
     )
-
-
-def _holds_up(reason: str, applies: str, *, ended: bool) -> bool:
-    return reason == OUTDATED if ended else applies != "False"
-
-
-def _checks_text(preflight_findings: Findings) -> str:
-    total = sum(1 for check in preflight_findings.checks if check.result != "Skipped")
-    unknown = sum(1 for check in preflight_findings.checks if check.result == "Unknown")
-    return f" ({total - unknown} of {total} checks told)" if total else ""
-
-
-def _as_data(result: Result) -> JSON:
-    return {**rendered.as_data(result.findings), "state": result.state, "ended": result.ended}

@@ -1,34 +1,30 @@
 """`--wait`: follows a preflight until it has a result, cannot have one, is replaced, or time is up.
 
-`judge` is pure: one ClusterVersion in, its meaning for this request out. The rest watches and prints. The preflight
+`judge_cluster` is pure: one ClusterVersion in, its meaning for this request out. The rest watches. The preflight
 continues whatever happens here: leaving never cancels it.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import TYPE_CHECKING
 
 from kubekit.api.codec import DecodeError
 from kubekit.api.conditions import find
 from kubekit.api.core_v1 import Pod
+from kubekit.error_types import InputError
 from kubekit.kube.api_errors import Gone, KubeError, Transient, message_of
+from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.clock import Clock, SystemClock
+from runup.advice.decide.preflight_reasons import IN_PROGRESS, INCOMPLETE, OUTDATED
 from runup.api.config_v1 import ClusterVersion
-from runup.cli.clusterversion.wait_progress import Progress, Show, progress_shower, risks_so_far
-from runup.cli.errors import CommandError
-from runup.evaluation.findings import Findings, Risk, findings_of_target, requested_preflight
 from runup.preflight.control import cluster_records
+from runup.preflight.decide.findings import Findings, Risk, findings_of_target, requested_preflight
 from runup.preflight.decide.preflight_conditions import COMPLETED, FAILED, RUNNING
 from runup.preflight.decide.stored_reports import History
 from runup.process import clusterversion_client as clusters
-
-if TYPE_CHECKING:
-    from kubekit.kube.client_sync import SyncClient
-    from runup.cli.clusterversion.command_request import UpgradeRequest
+from runup.process.messages import Say, err
 
 # A failure that may heal (an image that cannot be pulled now, a report being rewritten) is reported after this time.
 HEALING_S = 5.0
@@ -67,7 +63,11 @@ def judge_cluster(cluster: ClusterVersion, target: tuple[str, str], generation: 
     """Returns the state of the preflight of `target` (version, image) that was requested at `generation`."""
     name = target[0] or target[1]
     if requested_preflight(cluster) != target:
-        return Judgement(State.REPLACED, f"the preflight of {name} was replaced: {_other_request_text(cluster)}")
+        desired, other = cluster.spec.desired_update, "somebody cleared the request"
+        if desired is not None and (desired.version or desired.image or desired.architecture):
+            action = "a preflight of" if desired.mode else "an update to"
+            other = f"somebody now asks for {action} {desired.version or desired.image}"
+        return Judgement(State.REPLACED, f"the preflight of {name} was replaced: {other}")
     conditions = cluster.status.conditions
     running, completed, failed = (find(conditions, type_) for type_ in (RUNNING, COMPLETED, FAILED))
     # Conditions from before the operator saw the request are about another one
@@ -82,90 +82,80 @@ def judge_cluster(cluster: ClusterVersion, target: tuple[str, str], generation: 
     return Judgement(State.GOING, running.message)
 
 
-def _other_request_text(cluster: ClusterVersion) -> str:
-    """Returns what was requested in place of the request that is waited for."""
-    desired = cluster.spec.desired_update
-    if desired is None or not (desired.version or desired.image or desired.architecture):
-        return "somebody cleared the request"
-    action = "a preflight of" if desired.mode else "an update to"
-    return f"somebody now asks for {action} {desired.version or desired.image}"
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """The progress of a preflight: one line, the risks found so far, and the trouble in reading it, if any."""
+
+    line: str
+    risks: tuple[Risk, ...] = ()
+    trouble: str = ""
+
+
+LEFT = "See it with `runup upgrade`, end it with `runup upgrade --clear-preflight`."
 
 
 def wait(
     client: SyncClient,
     requested: ClusterVersion,
-    request: UpgradeRequest,
     *,
     timeout_s: float,
     namespace: str,
+    show: Callable[[Progress], None],
+    say: Say,
     clock: Clock | None = None,
 ) -> Findings:
-    """Returns the preflight's findings, or why it has none. Raises CommandError if it is replaced or late.
-
-    Progress goes to stdout, or to stderr if stdout is for a program.
-    """
+    """Returns the preflight's findings, or why it has none. Raises InputError if it is replaced or late."""
     clock = clock or SystemClock()
     target = requested_preflight(requested)
     assert target is not None
+    deadline, nobody_at = clock.monotonic() + timeout_s, clock.monotonic() + NO_OPERATOR_AFTER_S
+    failing_since: float | None = None
+    latest, progress = requested, Progress("")
     try:
-        with progress_shower(sys.stderr if request.for_program else sys.stdout) as show:
-            cluster = _until_over(client, requested, target, show, clock, clock.monotonic() + timeout_s, namespace)
-            return _findings(client, cluster, namespace, clock)
+        for look in changes(client, requested, clock):
+            if look.trouble is not None:
+                trouble = (
+                    f"The API server does not answer: {_first_line(look.trouble)}. It is asked again, for "
+                    f"{SERVER_AWAY_LIMIT_S:.0f} s at most; the preflight goes on."
+                )
+                progress = replace(progress, trouble=trouble)
+                show(progress)
+                continue
+            latest = look.cluster or latest
+            judgement = judge_cluster(latest, target, requested.metadata.generation)
+            if judgement.state is State.REPLACED:
+                raise InputError(judgement.line)
+            now = clock.monotonic()
+            nobody = judgement.state is State.WAITING and now >= nobody_at
+            line = why_not_taken_up(client, namespace) if nobody else judgement.line
+            going = judgement.state is State.GOING
+            progress = Progress(line, risks_so_far(findings_of_target(latest, History(), *target)) if going else ())
+            # The result begins with why it failed, and has all risks.
+            if judgement.state is not State.FAILED:
+                show(progress)
+            failing_since = (failing_since or now) if judgement.state is State.HEALING else None
+            if judgement.state in (State.DONE, State.FAILED):
+                break
+            if failing_since is not None and now - failing_since >= HEALING_S:
+                break
+            if now >= deadline:
+                raise InputError(f"timed out waiting for the preflight, which goes on: {line.rstrip('.')}. {LEFT}")
+        return _findings(client, latest, namespace, say, clock)
     except Transient as error:
         text = f"the API server has not answered for {SERVER_AWAY_LIMIT_S:.0f} s: {message_of(error).strip()}"
-        raise CommandError(f"{text}\nThe preflight goes on where the cluster does. {_LEFT}") from error
-    except KeyboardInterrupt:
-        sys.stderr.write(f"\nThe preflight of {target[0] or target[1]} goes on. {_LEFT}\n")
-        raise
+        raise InputError(f"{text}\nThe preflight goes on where the cluster does. {LEFT}") from error
 
 
-_AWAY = "The API server does not answer: {error}. It is asked again, for {limit:.0f} s at most; the preflight goes on."
-_LEFT = "See it with `runup upgrade`, end it with `runup upgrade --clear-preflight`."
-
-
-def _until_over(
-    client: SyncClient,
-    requested: ClusterVersion,
-    target: tuple[str, str],
-    show: Show,
-    clock: Clock,
-    deadline: float,
-    namespace: str,
-) -> ClusterVersion:
-    """Follows ClusterVersion until the preflight is over. Raises CommandError at the deadline or if it was replaced."""
-    failing_since: float | None = None
-    nobody_at = clock.monotonic() + NO_OPERATOR_AFTER_S
-    latest = requested
-    progress = Progress("")
-    for look in changes(client, requested, clock):
-        if look.trouble is not None:
-            progress = replace(
-                progress, trouble=_AWAY.format(error=_first_line(look.trouble), limit=SERVER_AWAY_LIMIT_S)
-            )
-            show(progress)
-            continue
-        latest = look.cluster or latest
-        judgement = judge_cluster(latest, target, requested.metadata.generation)
-        if judgement.state is State.REPLACED:
-            raise CommandError(judgement.line)
-        now = clock.monotonic()
-        line = (
-            why_not_taken_up(client, namespace)
-            if judgement.state is State.WAITING and now >= nobody_at
-            else judgement.line
-        )
-        progress = Progress(line, _risks_so_far(latest, target) if judgement.state is State.GOING else ())
-        # The result begins with why it failed, and has all risks.
-        if judgement.state is not State.FAILED:
-            show(progress)
-        failing_since = (failing_since or now) if judgement.state is State.HEALING else None
-        if judgement.state in (State.DONE, State.FAILED):
-            return latest
-        if failing_since is not None and now - failing_since >= HEALING_S:
-            return latest
-        if now >= deadline:
-            raise CommandError(f"timed out waiting for the preflight, which goes on: {line.rstrip('.')}. {_LEFT}")
-    raise AssertionError("the stream of changes does not end")
+def risks_so_far(findings: Findings) -> tuple[Risk, ...]:
+    """Returns the risks that this preflight has found by now, without those that represent unfinished checks."""
+    return tuple(
+        risk
+        for risk in findings.risks
+        if risk.from_preflight
+        and risk.applies != "False"
+        and risk.reason != OUTDATED
+        and risk.name not in (IN_PROGRESS, INCOMPLETE)
+    )
 
 
 def why_not_taken_up(client: SyncClient, namespace: str) -> str:
@@ -217,7 +207,7 @@ def changes(client: SyncClient, start: ClusterVersion, clock: Clock) -> Iterator
             for event in client.watch(ClusterVersion, resource_version=version, timeout_seconds=_TICK_S):
                 version = event.object.metadata.resource_version
                 if event.type == "DELETED":
-                    raise CommandError("the ClusterVersion was deleted while its preflight was waited for")
+                    raise InputError("the ClusterVersion was deleted while its preflight was waited for")
                 if event.type != "BOOKMARK":
                     yield Observation(event.object)
             answered = clock.monotonic()
@@ -234,15 +224,11 @@ def changes(client: SyncClient, start: ClusterVersion, clock: Clock) -> Iterator
         yield Observation(trouble=trouble)
 
 
-def _risks_so_far(cluster: ClusterVersion, target: tuple[str, str]) -> tuple[Risk, ...]:
-    return risks_so_far(findings_of_target(cluster, History(), *target))
-
-
 def _first_line(error: Transient) -> str:
     return message_of(error).strip().partition("\n")[0].rstrip(".")
 
 
-def _findings(client: SyncClient, cluster: ClusterVersion, namespace: str, clock: Clock) -> Findings:
+def _findings(client: SyncClient, cluster: ClusterVersion, namespace: str, say: Say, clock: Clock) -> Findings:
     """Returns the findings in ClusterVersion, with the report's details if it is stored within a few tries."""
     target = requested_preflight(cluster)
     assert target is not None
@@ -261,5 +247,5 @@ def _findings(client: SyncClient, cluster: ClusterVersion, namespace: str, clock
                 break
         clock.pause(_HISTORY_PAUSE_S)
     if trouble is not None:
-        sys.stderr.write(f"warning: the report could not be read, so remedies are missing: {_first_line(trouble)}\n")
+        say(err(f"warning: the report could not be read, so remedies are missing: {_first_line(trouble)}\n"))
     return findings

@@ -1,4 +1,4 @@
-"""Renders `runup upgrade recommend` as oc prints it, byte for byte, in order and by stream. Pure.
+"""Renders `runup upgrade recommend` as oc prints it, byte for byte, in order and by stream; and as data. Pure.
 
 The printed text and the final error are one value, `Advice`, because the same issues and acceptances decide both.
 """
@@ -6,15 +6,20 @@ The printed text and the final error are one value, `Advice`, because the same i
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from typing import Any
 
 import msgspec
 
+from kubekit.lang.oc_version import check_version, newest_first, numbers
+from runup.advice.control.recommend_input import RecommendInput
 from runup.advice.decide.alert_conditions import Check
-from runup.api.clusterversion_json import Condition, Facts, Update
-from runup.cli.advice.recommend.updates_by_minor import Buckets, buckets, issue, minor_of
+from runup.api.clusterversion_json import Condition, Facts, Risk, Update, mapping
+from runup.cli.advice.recommend_additions import Extras
 from runup.cli.render.overview import NO_INFO, NO_UPDATES, channel_line
 from runup.cli.render.text import Output, columns, err, indent_lines, out, reason_and_message
 
+JSON = dict[str, Any]
+Minor = tuple[int, int]
 _UMBRELLA = "ConditionalUpdateRisk"
 _FINE = "no known issues relevant to this cluster"
 _UPDATES_PER_MINOR = 2
@@ -201,3 +206,120 @@ def _one_update(update: Update, flags: RecommendFlags, issues: set[str]) -> Iter
 
 def _detail(condition: Condition) -> str:
     return reason_and_message(condition.reason, condition.message) + "\n"
+
+
+class Buckets(msgspec.Struct, frozen=True):
+    """Updates by (major, minor), both descending, the newest first; `said` are warnings about unreadable versions."""
+
+    by_minor: dict[Minor, list[Update]]
+    said: tuple[Output, ...] = ()
+
+
+def minor_of(version: str) -> Minor:
+    """Returns major and minor version. Raises ValueError with oc's message."""
+    check_version(version)
+    return numbers(version)[:2]
+
+
+def issue(update: Update) -> Condition | None:
+    """Returns the condition that argues against `update`, or None; without risks there is none, as in oc."""
+    if not update.risks:
+        return None
+    recommended = update.recommended
+    if recommended is not None:
+        return None if recommended.status == "True" else recommended
+    # oc joins as many empty names as there are risks in front of them.
+    names = ", ".join([""] * len(update.risks) + sorted(risk.name for risk in update.risks))
+    text = f"Conditional update to {update.release.version} has risks ({names}), but no conditions."
+    return Condition("Recommended", "Unknown", "NoConditions", text)
+
+
+def buckets(facts: Facts) -> Buckets:
+    """Returns every update of the cluster by minor version, with the cluster's own Upgradeable=False applied."""
+    images = {update.release.image for update in facts.conditional}
+    offered = [*facts.conditional, *(Update(release) for release in facts.available if release.image not in images)]
+    by_minor: dict[Minor, list[Update]] = {}
+    warnings: list[Output] = []
+    for update in offered:
+        try:
+            by_minor.setdefault(minor_of(update.release.version), []).append(update)
+        except ValueError as error:
+            warnings.append(err(f'warning: Cannot parse SemVer available update "{update.release.version}": {error}'))
+    if (upgradeable := facts.condition("Upgradeable")) is not None and upgradeable.status == "False":
+        try:
+            current_minor = minor_of(facts.desired.version)
+        except ValueError as error:
+            head = "warning: Cannot inject Upgradeable=False as a conditional update risk: cannot parse SemVer version"
+            detail = f"Reason: {upgradeable.reason}\n  Message: {indent_lines(upgradeable.message)}\n\n"
+            warnings.append(err(f'{head} "{facts.desired.version}": {error}\n\n{detail}'))
+        else:
+            for minor in filter(lambda minor: minor > current_minor, by_minor):
+                by_minor[minor] = [_with_upgradeable_risk(upgradeable, update) for update in by_minor[minor]]
+    ordered = {minor: newest_first(by_minor[minor], lambda update: update.release.version) for minor in by_minor}
+    return Buckets(dict(sorted(ordered.items(), reverse=True)), tuple(warnings))
+
+
+def _with_upgradeable_risk(upgradeable: Condition, update: Update) -> Update:
+    """Returns `update` with Upgradeable=False as a risk, unless it carries the same reason already."""
+    # The update may carry the same reason as a risk already.
+    if any(upgradeable.message in risk.message for risk in update.risks):
+        return update
+    reason, message = upgradeable.reason, upgradeable.message
+    if update.recommended is not None and update.recommended.status != "True":
+        reason, message = "MultipleReasons", f"{message}\n\n{update.recommended.message}"
+    risks = (*update.risks, Risk("UpgradeableFalse", upgradeable.message))
+    return msgspec.structs.replace(update, risks=risks, recommended=Condition("Recommended", "False", reason, message))
+
+
+def as_data(facts: Facts, inputs: RecommendInput, flags: RecommendFlags, advice: Advice, more: Extras) -> JSON:
+    """Returns everything that is printed, and the issues that decide the exit code."""
+    offered = buckets(facts)
+    updates = [update for minor in offered.by_minor.values() for update in minor]
+    accepted = {row["name"] for row in more.acceptances if row["counts"]}
+    return {
+        "desired": mapping(mapping(facts.json, "status"), "desired"),
+        "channel": facts.channel,
+        "channels": list(facts.channels),
+        "upstream": facts.upstream,
+        "conditions": [_condition_data(condition) for condition in facts.conditions],
+        "prechecks": [
+            {
+                **_condition_data(check.condition),
+                "acceptName": check.name or None,
+                "accepted": check.name in flags.accept,
+            }
+            for check in inputs.checks
+        ],
+        "precheckProblem": inputs.problem or None,
+        "updates": [_update(update, accepted) for update in updates if flags.version in ("", update.release.version)],
+        "issues": sorted(advice.issues),
+        "unacceptedIssues": sorted(advice.issues - flags.accept),
+        "preflights": more.preflights,
+        "acceptances": more.acceptances,
+        "error": advice.error or None,
+    }
+
+
+def _condition_data(condition: Condition) -> JSON:
+    """Returns the condition without its transition time, which changes from run to run."""
+    return {
+        "type": condition.type,
+        "status": condition.status,
+        "reason": condition.reason,
+        "message": condition.message,
+    }
+
+
+def _update(update: Update, accepted: set[str]) -> JSON:
+    """Returns the entry of one update for `-o json`, with its risks and whether it is recommended."""
+    verdict = issue(update)
+    risks = [{"name": risk.name, "message": risk.message, "accepted": risk.name in accepted} for risk in update.risks]
+    return {
+        "version": update.release.version,
+        "image": update.release.image,
+        "url": update.release.url,
+        "recommended": verdict.status if verdict else "True",
+        "reason": verdict.reason if verdict else None,
+        "message": verdict.message if verdict else None,
+        "risks": risks,
+    }

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from runup.advice.control import graph_server
+from runup.advice.control import graph_source as sources
+from runup.advice.control.graph_source import Source, channels, nearest_hint
+from runup.advice.decide.build_graph import graph_of_channel
+from runup.advice.decide.update_paths import ways
 from runup.cli import static_completion
+from runup.cli.advice.graph_drawing import render_graph
 from runup.cli.errors import CommandError
 from runup.cli.lazy import Group
 from runup.cli.options import with_options
 from runup.cli.release.shared import access, registry_options
+from runup.cli.render.text import align_columns, machine
 
-if TYPE_CHECKING:
-    from runup.advice.control.graph_source import Source
-
+JSON = dict[str, Any]
 _SOURCE = (
     click.argument("source", metavar="DIR|FILE"),
     click.option("--releases", metavar="FILE", shell_complete=static_completion.files, help="A JSON list of releases."),
@@ -54,19 +59,14 @@ def build(
       runup graph build graph-data/ --releases releases.json --to graph.json
       runup graph build graph-data/ -o json
     """
-    from runup.advice.control import graph_source as sources
-    from runup.cli.advice.graph.graph_summary import as_text, summary
-
     loaded = sources.load(source, releases, images, arch, lambda: access(**registry))
     if file is not None:
         sources.write(loaded, file)
     numbers = summary(loaded)
     if output:
-        from runup.cli.render.text import machine
-
         sys.stdout.write(machine(numbers, output))
     else:
-        sys.stdout.write(as_text(numbers))
+        sys.stdout.write(summary_text(numbers))
     _say_notes(loaded)
 
 
@@ -80,9 +80,6 @@ def serve(source: str, releases: str | None, images: tuple[str, ...], arch: str,
       runup graph serve graph.json
       runup graph serve graph-data/ --releases releases.json --listen 0.0.0.0:8080
     """
-    from runup.advice.control import graph_server
-    from runup.advice.control import graph_source as sources
-
     host, port = graph_server.parse_listen_address(listen)
     loaded = sources.load(source, releases, images, arch, lambda: access(**registry))
     _say_notes(loaded)
@@ -112,36 +109,58 @@ def show(
       runup graph show graph.json --from 4.14.20 --channel stable-4.16
       runup graph show graph.json --from 4.14.20 --channel stable-4.16 -o svg > ways.svg
     """
-    from runup.advice.control import graph_source as sources
-    from runup.advice.decide.build_graph import graph_of_channel
-    from runup.advice.decide.update_paths import ways
-    from runup.cli.advice.graph import drawing
-
     loaded = sources.load(source, releases, images, arch, lambda: access(**registry))
     part = graph_of_channel(loaded.document, channel)
-    _check(loaded, part, channel, origin, goal)
-    paths = ways(part, loaded.removed, origin, goal)
-    assert paths is not None
-    sys.stdout.write(drawing.render_graph(paths, channel, output))
-    _say_notes(loaded)
-
-
-def _check(source: Source, part: dict[str, object], channel: str, origin: str, goal: str) -> None:
-    """Rejects a channel or a release that is not in the graph, with the nearest names."""
-    from runup.advice.control.graph_source import channels, nearest_hint
-
     nodes = part["nodes"]
-    assert isinstance(nodes, list)
     if not nodes:
         raise CommandError(
-            f"there is no channel {channel} in this graph{nearest_hint(channel, channels(source.document))}"
+            f"there is no channel {channel} in this graph{nearest_hint(channel, channels(loaded.document))}"
         )
     versions = [node["version"] for node in nodes]
     for version in filter(None, (origin, goal)):
         if version not in versions:
             raise CommandError(f"channel {channel} has no release {version}{nearest_hint(version, versions)}")
+    paths = ways(part, loaded.removed, origin, goal)
+    assert paths is not None
+    sys.stdout.write(render_graph(paths, channel, output))
+    _say_notes(loaded)
 
 
 def _say_notes(source: Source) -> None:
     for note in source.notes:
         sys.stderr.write(f"warning: {note}\n")
+
+
+def summary(source: Source) -> JSON:
+    """Returns the numbers of the whole graph, and of each channel's part."""
+    parts = {name: _count_parts(graph_of_channel(source.document, name)) for name in channels(source.document)}
+    return {
+        **_count_parts(source.document),
+        "blockedEdges": len(source.removed),
+        "channels": parts,
+        "notes": [*source.notes],
+    }
+
+
+def _count_parts(document: JSON) -> JSON:
+    """Returns the numbers of the graph's nodes and edges, and the names of its risks."""
+    groups = document["conditionalEdges"]
+    return {
+        "nodes": len(document["nodes"]),
+        "edges": len(document["edges"]),
+        "conditionalEdges": sum(len(group["edges"]) for group in groups),
+        "risks": sorted({risk["name"] for group in groups for risk in group["risks"]}),
+    }
+
+
+def summary_text(summary_data: JSON) -> str:
+    """Returns one line per channel, the whole graph last."""
+    rows: list[tuple[str, ...]] = [("CHANNEL", "RELEASES", "UPDATES", "WITH RISKS", "RISKS")]
+    rows += [_table_row(name, part) for name, part in summary_data["channels"].items()]
+    whole = _table_row("all", summary_data)
+    return f"{align_columns([*rows, whole])}\n{summary_data['blockedEdges']} updates are blocked altogether.\n"
+
+
+def _table_row(name: str, part: JSON) -> tuple[str, ...]:
+    counts = (part["nodes"], part["edges"], part["conditionalEdges"], len(part["risks"]))
+    return name, *map(str, counts)

@@ -17,19 +17,20 @@ from kubekit.kube.auth import Static, bearer_credential
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.config import ClusterConfig
 from runup import __version__
+from runup.advice.control.acceptance_records import user_name
 from runup.advice.decide.acceptance import accepted_names
+from runup.advice.decide.acceptance_change import Change
 from runup.api.config_v1 import Update
-from runup.cli.advice import accept, acceptance_records
-from runup.cli.clusterversion import actions as upgrade_actions
-from runup.cli.clusterversion import target_choice
-from runup.cli.clusterversion.target_choice import Flags
-from runup.cli.errors import describe
-from runup.cli.fleet.fleet_members import connection_to
-from runup.cli.result_output import ResultTexts
+from runup.clusterversion.control.accept_risks import AcceptanceReason, accept_risks, checked
+from runup.clusterversion.control.upgrade import planned_update, start_update
+from runup.clusterversion.decide.upgrade_target import Flags, check_flags
 from runup.console.decide.asked_actions import ACCEPT, ActionResult, ClusterState, RequestedAction, seal
-from runup.evaluation.findings import known_risk_names
+from runup.fleet.control.cluster_sources import connection_to
+from runup.preflight.decide.findings import known_risk_names
 from runup.process import clusterversion_client as clusters
 from runup.process.connection import Connection
+from runup.process.error_texts import kube_text, with_prefix
+from runup.process.messages import Output
 
 _CHANGED = "the cluster has changed since this was confirmed, so nothing was done; see what is so now, and confirm that"
 _AGENT = f"runup/{__version__} (serve)"
@@ -85,42 +86,48 @@ class ClusterActions:
         truth = _read_state(client)
         if not asked.target:
             return ActionResult(truth)
-        printer = ResultTexts(asked.action)
+        messages = _Messages()
         try:
             if asked.action == ACCEPT:
-                printer.extend(accept.checked(_acceptance_of(asked), clusters.read(client, no="no", server="")))
+                messages.say(*checked(_acceptance_of(asked), clusters.read(client, no="no", server="")))
             else:
-                flags = _flags_of(asked)
-                printer.extend(target_choice.check_flags(flags))
-                if upgrade_actions.planned_update(flags, client, printer) is None:
-                    return ActionResult(truth, refused="\n".join(printer.said), status=409)
+                flags = Flags(to=asked.version)
+                messages.say(*check_flags(flags))
+                if planned_update(flags, client, messages.say) is None:
+                    return ActionResult(truth, refused="\n".join(messages.texts), status=409)
         except (InputError, KubeError) as error:
-            return _refused_result(error, truth, printer)
-        return ActionResult(truth, tuple(printer.said))
+            return _refused_result(error, truth, messages)
+        return ActionResult(truth, tuple(messages.texts))
 
     def _carry_out(self, asked: RequestedAction, confirmed: str, client: SyncClient) -> ActionResult:
         """Carries out the action if the state is still the `confirmed` one; returns the state afterwards."""
         truth = _read_state(client)
         if not asked.target or seal(asked, truth) != confirmed:
             return ActionResult(truth, refused=_CHANGED, status=409)
-        printer = ResultTexts(asked.action)
+        messages = _Messages()
         try:
             if asked.action == ACCEPT:
-                reason = accept.AcceptanceReason(asked.reason, asked.until)
-                accept.carry_out(_acceptance_of(asked), client, reason, printer)
+                accept_risks(_acceptance_of(asked), client, AcceptanceReason(asked.reason, asked.until), messages.say)
             else:
-                flags = _flags_of(asked)
-                printer.extend(target_choice.check_flags(flags))
-                upgrade_actions.start_update(flags, client, printer)
+                flags = Flags(to=asked.version)
+                messages.say(*check_flags(flags))
+                start_update(flags, client, messages.say)
         except (InputError, KubeError) as error:
             # Some of it may have been done before it failed: that is read, too.
-            return _refused_result(error, None, printer, client)
-        return _finished_result(printer, client)
+            return _refused_result(error, None, messages, client)
+        state, unread = _state_or_reason(client)
+        return ActionResult(state, tuple(messages.texts), done=True, unread=unread)
 
 
-def _finished_result(printer: ResultTexts, client: SyncClient) -> ActionResult:
-    truth, unread = _state_or_reason(client)
-    return ActionResult(truth, tuple(printer.said), done=True, unread=unread)
+class _Messages:
+    """The messages of a use case, kept for a page."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def say(self, *output: Output) -> None:
+        """Keeps each message, in order."""
+        self.texts.extend(text.strip("\n") for _, text in output)
 
 
 def _state_or_reason(client: SyncClient) -> tuple[ClusterState | None, str]:
@@ -130,15 +137,11 @@ def _state_or_reason(client: SyncClient) -> tuple[ClusterState | None, str]:
         return None, _error_text(error)
 
 
-def _acceptance_of(asked: RequestedAction) -> accept.Change:
+def _acceptance_of(asked: RequestedAction) -> Change:
     """Returns the acceptance of one risk. Raises InputError for what would be several, or a removal."""
     if "," in asked.risk or asked.risk.startswith("-") or asked.risk.endswith("-"):
         raise InputError(f'"{asked.risk}" is not the name of one risk; give one name')
-    return accept.Change(add=(asked.risk,))
-
-
-def _flags_of(asked: RequestedAction) -> Flags:
-    return Flags(to=asked.version)
+    return Change(add=(asked.risk,))
 
 
 def _read_state(client: SyncClient) -> ClusterState:
@@ -152,7 +155,7 @@ def _read_state(client: SyncClient) -> ClusterState:
     return ClusterState(
         cluster=clusters.name_of(client, cluster),
         server=client.config.address,
-        user=acceptance_records.user_name(client),
+        user=user_name(client),
         release=status.desired.version or status.desired.image,
         requested=_requested_text(desired),
         accepted=tuple(sorted(accepted_names(cluster))),
@@ -176,20 +179,20 @@ def _requested_text(desired: Update | None) -> str:
 def _refused_result(
     error: Exception,
     truth: ClusterState | None = None,
-    printer: ResultTexts | None = None,
+    messages: _Messages | None = None,
     client: SyncClient | None = None,
 ) -> ActionResult:
-    """Returns the answer for an action that failed with `error`; reads the state anew if `client` is given."""
+    """Returns the answer for an action that failed with `error`; reads the state again if `client` is given."""
     unread = ""
     if client is not None:
         truth, unread = _state_or_reason(client)
-    said = tuple(printer.said) if printer else ()
+    said = tuple(messages.texts) if messages else ()
     return ActionResult(truth, said, _error_text(error), _http_status(error), unread=unread)
 
 
 def _error_text(error: Exception) -> str:
-    failure = describe(error)
-    return (failure.text if failure else str(error)).strip().removeprefix("error: ")
+    text = with_prefix(error.message) if isinstance(error, InputError) else kube_text(error) or str(error)
+    return text.strip().removeprefix("error: ")
 
 
 def _http_status(error: BaseException) -> int:

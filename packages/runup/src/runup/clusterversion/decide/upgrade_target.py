@@ -1,12 +1,11 @@
 """Finds the release that `--to`, `--to-image` and `--to-latest` mean, and decides whether to send the request. Pure.
 
-In: ClusterVersion and flags. Out: a target with warnings, or nothing to do; or a CommandError is raised. The walk over
+In: ClusterVersion and flags. Out: a target with warnings, or nothing to do; or a InputError is raised. The walk over
 the lists, its order and its texts are those of `oc adm upgrade` (docs/cli.md).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
@@ -14,15 +13,15 @@ import msgspec
 
 from kubekit.api.conditions import find
 from kubekit.api.meta_v1 import Condition
+from kubekit.error_types import InputError
 from kubekit.lang.gotext import quote_go
-from kubekit.lang.oc_pull_spec import PullSpec, pull_spec
+from kubekit.lang.oc_pull_spec import pull_spec
+from kubekit.lang.oc_version import check_version, newest_first
 from runup.advice.decide import lifting, preflight_reasons
 from runup.advice.decide.acceptance import accepted_names
 from runup.api.config_v1 import ClusterVersion, ConditionalUpdate, Release, Update
-from runup.cli.errors import CommandError
-from runup.cli.render.text import Output, err, out, reason_and_message
-from runup.cli.versions import check_version, newest_first
-from runup.evaluation.findings import not_recommended
+from runup.preflight.decide.findings import not_recommended
+from runup.process.messages import Output, err, out, reason_and_message
 
 FORCE_WARNING = (
     "warning: --force overrides cluster verification of your supplied release image and waives any update precondition "
@@ -100,46 +99,41 @@ class Nothing(msgspec.Struct, frozen=True):
 
 
 def check_flags(flags: Flags) -> tuple[Output, ...]:
-    """Raises CommandError for the first flags that contradict each other or cannot be parsed; returns warnings."""
+    """Raises InputError for the first flags that contradict each other or cannot be parsed; returns warnings."""
     if flags.clear and flags.names_target:
-        raise CommandError("--clear may not be specified with any other flags")
+        raise InputError("--clear may not be specified with any other flags")
     if flags.to_multi_arch and (flags.to or flags.to_image or flags.to_latest):
-        raise CommandError("--to-multi-arch may not be used with --to, --to-image, or --to-latest")
+        raise InputError("--to-multi-arch may not be used with --to, --to-image, or --to-latest")
     if flags.to and flags.to_image:
-        raise CommandError("only one of --to or --to-image may be provided")
+        raise InputError("only one of --to or --to-image may be provided")
     if flags.to:
-        _check_to(flags.to)
+        try:
+            check_version(flags.to)
+        except ValueError as error:
+            raise InputError(
+                f"--to must be a semantic version (e.g. 4.0.1 or 4.1.0-nightly-20181104): {error}"
+            ) from error
     return _check_image(flags.to_image, force=flags.force) if flags.to_image else ()
 
 
-def _check_to(text: str) -> None:
-    """Raises CommandError if `--to` is not a semantic version."""
-    try:
-        check_version(text)
-    except ValueError as error:
-        raise CommandError(
-            f"--to must be a semantic version (e.g. 4.0.1 or 4.1.0-nightly-20181104): {error}"
-        ) from error
-
-
 def _check_image(text: str, *, force: bool) -> tuple[Output, ...]:
-    """Checks --to-image and returns warnings, both as `oc` words them; raises CommandError to refuse."""
+    """Checks --to-image and returns warnings, both as `oc` words them; raises InputError to refuse."""
     start = "--to-image must be a valid image pull spec: "
     try:
         spec = pull_spec(text)
     except ValueError as error:
-        raise CommandError(f"{start}{error}") from error
+        raise InputError(f"{start}{error}") from error
     if not spec.registry and not spec.namespace:
-        raise CommandError(f"{start}no registry or repository specified")
+        raise InputError(f"{start}no registry or repository specified")
     if not spec.tag and not spec.digest:
-        raise CommandError(f"{start}no tag or digest specified")
+        raise InputError(f"{start}no tag or digest specified")
     if spec.tag and not force:
-        raise CommandError(TAG_ERROR)
+        raise InputError(TAG_ERROR)
     return (err(TAG_WARNING),) if spec.tag else ()
 
 
 def choose(cluster: ClusterVersion, flags: Flags) -> Target | Nothing:
-    """Returns the release that the flags mean in this cluster's lists. Raises CommandError."""
+    """Returns the release that the flags mean in this cluster's lists. Raises InputError."""
     desired = cluster.status.desired
     if flags.to and flags.to == desired.version:
         return Nothing((out(f"info: Cluster is already at version {flags.to}\n"),))
@@ -163,7 +157,7 @@ class _Walk:
         self.unanswered: list[Release] = []
 
     def result(self) -> Target | Nothing:
-        """Returns the release that the flags choose, or why there is nothing to do. Raises CommandError to refuse."""
+        """Returns the release that the flags choose, or why there is nothing to do. Raises InputError to refuse."""
         version_and_image = (
             self._from_available_updates() or self._from_conditional_updates() or self._from_explicit_image()
         )
@@ -199,7 +193,12 @@ class _Walk:
                     self.said.extend(notes)
                     return update.release.version, update.release.image
                 if not self.flags.allow_not_recommended:
-                    raise CommandError(_not_recommended_text(update.release.version, condition))
+                    raise InputError(
+                        f"the update {update.release.version} is not one of the recommended updates, but is available "
+                        f"as a conditional update. To accept the Recommended={condition.status} risk and to proceed "
+                        "with update use --allow-not-recommended.\n"
+                        f"{reason_and_message(condition.reason, condition.message)}\n"
+                    )
                 self.said.append(_accepted_warning(update.release.version, condition))
                 return update.release.version, update.release.image
             if self.flags.allow_not_recommended:
@@ -221,7 +220,7 @@ class _Walk:
         if not flags.to_image:
             return False
         try:
-            digests = _digest_of_image(flags.to_image), _digest_of_image(release.image)
+            digests = pull_spec(flags.to_image).digest, pull_spec(release.image).digest
         except ValueError as error:
             self.said.append(err(f"warning: unable to calculate match for the update target in {place}: {error}\n"))
             return False
@@ -229,17 +228,17 @@ class _Walk:
         return bool(digests[0]) and digests[0] == digests[1]
 
     def _nothing_to_do(self) -> Nothing:
-        """Returns why no update was found. Raises CommandError if the flags name one that is not offered."""
+        """Returns why no update was found. Raises InputError if the flags name one that is not offered."""
         flags = self.flags
         unanswered = next((release for release in self.unanswered if flags.to and flags.to == release.version), None)
         if unanswered is not None:
-            raise CommandError(
+            raise InputError(
                 f"whether the update service offers {unanswered.version}, which a preflight checks, is not known: it "
                 "has not answered yet; try again in a minute, or see `runup upgrade` for why it does not answer"
             )
         checked = next((release for release in self.unoffered if flags.to and flags.to == release.version), None)
         if checked is not None:
-            raise CommandError(
+            raise InputError(
                 f"the update service does not offer {checked.version}, which a preflight checks: go by way of the "
                 f"releases that `runup preflight explain {preflight_reasons.NOT_OFFERED}` names. To go there all the "
                 f"same, name its image: --to-image={checked.image} --allow-explicit-upgrade"
@@ -249,18 +248,18 @@ class _Walk:
         retrieved = find(self.status.conditions, "RetrievedUpdates")
         if retrieved and retrieved.status != "True":
             detail = reason_and_message(retrieved.reason, retrieved.message)
-            raise CommandError(f"cannot refresh available updates:\n{detail}\n\nspecify {following}.")
+            raise InputError(f"cannot refresh available updates:\n{detail}\n\nspecify {following}.")
         if self.candidates:
             names = ", ".join(release.version for release in self.candidates)
-            raise CommandError(f"the update is not one of the possible targets: {names}. specify {following}.")
+            raise InputError(f"the update is not one of the possible targets: {names}. specify {following}.")
         advice = f"specify {following} or wait for new updates to be available."
         if flags.allow_not_recommended:
-            raise CommandError(f"no recommended or conditional updates, {advice}")
+            raise InputError(f"no recommended or conditional updates, {advice}")
         # oc treats `--to-latest` without updates as success, and every other missing target as an error.
         if flags.to_latest:
             version = self.status.desired.version
             return Nothing((out(f"info: Cluster is already at the latest available version {version}\n"),))
-        raise CommandError(f"no recommended updates, {advice}")
+        raise InputError(f"no recommended updates, {advice}")
 
 
 def informs_only(
@@ -278,33 +277,16 @@ def informs_only(
     applicable = [(name, v) for name, v in verdicts if v is not None and v.status != "False" and name not in accepted]
     if not applicable or any(verdict.reason not in _NOTES for _, verdict in applicable):
         return None
-    version = update.release.version
+    # One line for each message of a reason, with the names of the risks that have it.
+    names: dict[str, dict[str, dict[str, None]]] = {}
+    for name, verdict in applicable:
+        names.setdefault(verdict.reason, {}).setdefault(verdict.message, {})[name or verdict.type] = None
     return tuple(
-        err(f"warning: {_NOTES[reason].format(version=version)}\n{_lines_by_message(applicable, reason)}")
-        for reason in dict.fromkeys(verdict.reason for _, verdict in applicable)
-    )
-
-
-def _lines_by_message(verdicts: Sequence[tuple[str, Condition]], reason: str) -> str:
-    """Returns one line for each message of `reason`, with the names of the risks that have it."""
-    names: dict[str, dict[str, None]] = {}
-    for name, verdict in verdicts:
-        if verdict.reason == reason:
-            names.setdefault(verdict.message, {})[name or verdict.type] = None
-    return "".join(f"  {', '.join(names[message])}: {message}\n" for message in names)
-
-
-def _digest_of_image(image: str) -> str:
-    spec: PullSpec = pull_spec(image)
-    return spec.digest
-
-
-def _not_recommended_text(version: str, condition: Condition) -> str:
-    """Returns `oc`'s error for a conditional update without --allow-not-recommended."""
-    return (
-        f"the update {version} is not one of the recommended updates, but is available as a conditional update. "
-        f"To accept the Recommended={condition.status} risk and to proceed with update use --allow-not-recommended.\n"
-        f"{reason_and_message(condition.reason, condition.message)}\n"
+        err(
+            f"warning: {_NOTES[reason].format(version=update.release.version)}\n"
+            + "".join(f"  {', '.join(named)}: {message}\n" for message, named in by_message.items())
+        )
+        for reason, by_message in names.items()
     )
 
 
@@ -331,12 +313,12 @@ def guards(cluster: ClusterVersion) -> str:
 
 
 def check_guards(cluster: ClusterVersion, *, allow_with_warnings: bool) -> tuple[Output, ...]:
-    """Returns a warning if `--allow-upgrade-with-warnings` bypasses guards. Raises CommandError without the flag."""
+    """Returns a warning if `--allow-upgrade-with-warnings` bypasses guards. Raises InputError without the flag."""
     text = guards(cluster)
     if not text:
         return ()
     if not allow_with_warnings:
-        raise CommandError(f"{text}\n\nIf you want to upgrade anyway, use --allow-upgrade-with-warnings.")
+        raise InputError(f"{text}\n\nIf you want to upgrade anyway, use --allow-upgrade-with-warnings.")
     return (err(f"warning: --allow-upgrade-with-warnings is bypassing: {text}\n"),)
 
 
@@ -364,12 +346,7 @@ def clear_patch(desired: Update) -> dict[str, Any]:
 def cleared_text(desired: Update, answer: ClusterVersion) -> str:
     """Returns what `--clear` prints once the server has answered."""
     now = answer.status.desired
-    if _is_current(desired, now):
+    by_image = desired.image and now.image
+    if desired.image == now.image if by_image else now.version and desired.version == now.version:
         return f"Cleared the update field, still at {now.version or now.image or '<unknown>'}\n"
     return f"Cancelled requested upgrade to {desired.version or desired.image or '<unknown>'}\n"
-
-
-def _is_current(desired: Update, now: Release) -> bool:
-    if desired.image and now.image:
-        return desired.image == now.image
-    return bool(desired.version and now.version) and desired.version == now.version

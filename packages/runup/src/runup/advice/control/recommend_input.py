@@ -1,0 +1,81 @@
+"""Reads the input of `recommend`: ClusterVersion, alerts and the operator's records, of a cluster or of files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from kubekit.kube.client_sync import SyncClient
+from runup.advice.decide import alert_conditions
+from runup.advice.decide.alert_conditions import Check
+from runup.dump import clusterversion_files
+from runup.process import clusterversion_client as clusters
+from runup.process.connection import Connection
+from runup.updatestatus.control.thanos import alerts as ask_alerts
+from runup.updatestatus.decide.unreadable import Unreadable
+
+
+class RecommendInput(msgspec.Struct, frozen=True, kw_only=True):
+    """The values read: ClusterVersion as JSON, the prechecks of alerts, and the operator's ConfigMaps as JSON.
+
+    `problem` says why the alerts could not be read; it is empty if they could. `now` is the cluster's time, None for
+    files.
+    """
+
+    cluster: dict[str, Any]
+    checks: tuple[Check, ...] = ()
+    problem: str = ""
+    config_maps: tuple[dict[str, Any], ...] = ()
+    now: datetime | None = None
+
+
+def read(
+    connection: Connection, *, dump: str | None, mock: str | None, reject_bad_flags: Callable[[], None]
+) -> RecommendInput:
+    """Reads the input from the cluster, or from a dump or a mock file in its place. Raises what reading raises.
+
+    `reject_bad_flags` is called once it is clear where to read, before anything is read, as oc does it; it raises
+    InputError for flags that contradict each other.
+    """
+    if not dump and not mock:
+        with connection.client("upgrade-recommend") as client:
+            reject_bad_flags()
+            return read_cluster(client)
+    collected = (
+        clusterversion_files.mock(mock) if mock else clusterversion_files.dump(str(dump), alerts=True, config_maps=True)
+    )
+    reject_bad_flags()
+    checks: tuple[Check, ...] = ()
+    if not collected.problem:
+        if collected.alerts is not None:
+            checks = alert_conditions.checks(alert_conditions.alerts_in_answer(collected.alerts))
+        elif mock:
+            checks = alert_conditions.no_data(collected.alerts_path)
+        else:
+            checks = alert_conditions.not_collected(str(dump))
+    return RecommendInput(
+        cluster=collected.cluster, checks=checks, problem=collected.problem, config_maps=collected.config_maps
+    )
+
+
+def read_cluster(client: SyncClient, *, with_records: bool = True) -> RecommendInput:
+    """Reads the input of `recommend` by a client; `with_records` also the operator's ConfigMaps."""
+    cluster = clusters.read_raw(client)
+    alerts_or_error = ask_alerts(client, client.now())
+    checks: tuple[Check, ...] = ()
+    problem = ""
+    if isinstance(alerts_or_error, Unreadable):
+        problem = alerts_or_error.why
+    else:
+        checks = alert_conditions.checks(
+            [
+                {"labels": alert.labels, "annotations": alert.annotations, "state": alert.state}
+                for alert in alerts_or_error
+            ]
+        )
+    names = (clusters.HISTORY, clusters.ACCEPTED) if with_records else ()
+    maps = tuple(record for name in names if (record := clusters.read_record(client, name)))
+    return RecommendInput(cluster=cluster, checks=checks, problem=problem, config_maps=maps, now=client.now())

@@ -1,1 +1,0 @@
-"""The command `runup upgrade recommend`: the available updates, and the issues of each."""

@@ -1,0 +1,120 @@
+"""The parts of `recommend` beyond oc: the findings of preflights, and who accepted which risk until when.
+
+If a cluster has neither, the output is only oc's, and no module for preflights is imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import msgspec
+
+from runup.advice.decide import acceptance
+from runup.advice.decide.acceptance import Acceptance, stamp
+from runup.api.clusterversion_json import JSON, mapping, mappings, newest_transition, text, texts
+from runup.cli.render.text import Output, align_columns, err, out
+from runup.process import clusterversion_client as clusters
+
+
+class Extras(msgspec.Struct, frozen=True):
+    """The lines to print, and the same for programs."""
+
+    output: tuple[Output, ...] = ()
+    preflights: list[JSON] = []
+    acceptances: list[JSON] = []
+
+
+def additional_output(cluster: JSON, config_maps: Sequence[JSON], version: str, now: datetime | None) -> Extras:
+    """Returns the additional output; `version` limits preflights to one target, `now` is None for files."""
+    by_name = {text(mapping(config_map, "metadata"), "name"): config_map for config_map in config_maps}
+    names = accepted_names(cluster)
+    output: list[Output] = []
+    preflights: list[JSON] = []
+    acceptances: list[JSON] = []
+    if clusters.HISTORY in by_name or _speaks_of_preflights(cluster):
+        from runup.cli.advice import recommend_preflights
+
+        preflight_lines, preflights = recommend_preflights.preflight_lines(
+            cluster, by_name.get(clusters.HISTORY), by_name.get(clusters.ACCEPTED), version, now
+        )
+        output.extend(preflight_lines)
+    if names or clusters.ACCEPTED in by_name:
+        lines, acceptances = acceptance_lines(cluster, names, by_name.get(clusters.ACCEPTED), now)
+        output.extend(lines)
+    return Extras(tuple(output), preflights, acceptances)
+
+
+def accepted_names(cluster: JSON) -> tuple[str, ...]:
+    """Returns the names in `spec.desiredUpdate.acceptRisks`, in their order."""
+    desired = mapping(mapping(cluster, "spec"), "desiredUpdate")
+    return tuple(name for accepted_risk in mappings(desired, "acceptRisks") if (name := text(accepted_risk, "name")))
+
+
+def _speaks_of_preflights(cluster: JSON) -> bool:
+    """Returns whether ClusterVersion has a mode, a condition or a risk from a preflight."""
+    status = mapping(cluster, "status")
+    if text(mapping(mapping(cluster, "spec"), "desiredUpdate"), "mode"):
+        return True
+    risks = [risk for update in mappings(status, "conditionalUpdates") for risk in mappings(update, "risks")]
+    reasons = (text(condition, "reason") for risk in risks for condition in mappings(risk, "conditions"))
+    types = (text(condition, "type") for condition in mappings(status, "conditions"))
+    return any(reason.startswith(("Preflight", "ReportStale")) for reason in reasons) or any(
+        type_.startswith("Preflight") for type_ in types
+    )
+
+
+def acceptance_lines(
+    cluster: JSON, names: Sequence[str], config_map: JSON | None, now: datetime | None
+) -> tuple[list[Output], list[JSON]]:
+    """Returns the lines, and the machine form of every accepted name."""
+    records = acceptance.read(texts(config_map, "data"))
+    as_of = now or newest_transition(cluster)
+    known_names = risk_names(cluster)
+    nearest = acceptance.unused_names(names, known_names)
+    rows = [_as_row(name, acceptance.record_of(name, records), nearest, as_of) for name in names]
+    lines: list[Output] = []
+    if any(acceptance.record_of(name, records) for name in names):
+        table = [("RISK", "COUNTS", "UNTIL", "BY", "REASON")]
+        for row in rows:
+            counts = "no, ended" if not row["counts"] else "yes" if row["carried"] else "yes, unused"
+            table.append((row["name"], counts, row["until"] or "", row["by"] or "", row["reason"] or ""))
+        lines.append(out(f"\nAccepted risks:\n\n{align_columns(table)}"))
+    for row in rows:
+        if row["problem"]:
+            lines.append(err(f"warning: {row['problem']}, so {row['name']} does not count; accept it anew, or not\n"))
+        elif not row["counts"]:
+            lines.append(
+                err(f"warning: the acceptance of {row['name']} ended at {row['until']} and does not count any more\n")
+            )
+        if not row["carried"]:
+            hint = f"; did you mean {row['nearest']}?" if row["nearest"] else ""
+            lines.append(
+                err(f"warning: {row['name']} is accepted, and no update of this cluster carries it now{hint}\n")
+            )
+    return lines, rows
+
+
+def risk_names(cluster: JSON) -> list[str]:
+    """Returns the names of all risks that some update of this cluster carries."""
+    status = mapping(cluster, "status")
+    updates = mappings(status, "conditionalUpdates")
+    risks = [*mappings(status, "conditionalUpdateRisks"), *(r for u in updates for r in mappings(u, "risks"))]
+    names = {name for u in updates for name in (u.get("riskNames") or ()) if isinstance(name, str)}
+    return sorted(names | {text(risk, "name") for risk in risks})
+
+
+def _as_row(name: str, record: Acceptance | None, nearest: dict[str, str], moment: datetime | None) -> JSON:
+    """Returns one acceptance for the output; `moment` is None where the time is not known, and none has ended."""
+    effective = record or Acceptance(name)
+    return {
+        "name": name,
+        "reason": effective.reason or None,
+        "by": effective.by or None,
+        "at": stamp(effective.at) or None,
+        "until": stamp(effective.until) or None,
+        "counts": moment is None or not effective.ended(moment),
+        "carried": name not in nearest,
+        "nearest": nearest.get(name) or None,
+        "problem": effective.problem or None,
+    }
