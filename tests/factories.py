@@ -145,7 +145,7 @@ def pod(
         metadata=pod_parts.PodMeta(
             name=name,
             namespace=namespace,
-            owner_references=(pod_parts.PodOwner(kind=owner),),
+            owner_references=(pod_parts.PodOwner(kind=owner, controller=True),),
             traits=pod_parts.PodTraits(labels=labels or {"app": "web"}, deletion_timestamp=NOW if deleted else None),
         ),
         spec=pod_parts.PodPlace(node_name=on),

@@ -20,7 +20,7 @@ from kubekit.api.scheme import Resource
 from kubekit.kube import calls
 from kubekit.kube.api_errors import ApiError
 from kubekit.kube.client_sync import SyncClient
-from kubekit.rules.eviction_rules import lets_go
+from kubekit.rules.eviction_rules import refusal_of
 from runup.rehearse.control.drain_source import read_cluster_objects
 from runup.rehearse.decide.drain_inputs import drained_cluster
 from runup.rehearse.decide.drains import preemption
@@ -136,7 +136,7 @@ class Beside:
 
     def _evict(self, state: StartingState, pod: PodState) -> None:
         budgets = pod.shape.budgets
-        goes = not budgets or lets_go(budgets[0].current_counts(), ready=pod.ready)
+        goes = not budgets or refusal_of(budgets[0].current_counts(), ready=pod.ready) is None
         ours = 500 if len(budgets) > 1 else 201 if goes else 429
         self._await_budgets(state)
         self._agreement.note("eviction", ours, theirs := self._eviction(pod), self._about(pod.key))

@@ -14,16 +14,14 @@ from kubekit.api.core_v1 import Node, Taint
 from kubekit.api.meta_v1 import Object, ObjectMeta
 from runup.api.config_v1 import ClusterVersion, ClusterVersionStatus, Release
 from runup.api.machineconfig_v1 import MachineConfig
+from runup.rules.machine_config import STATE
 from runup.updatestatus.control.caches import (
-    MACHINE_CONFIG_PREFIX,
-    RELEASE_VERSION,
     Caches,
     trim_machine_config,
     trim_node,
     trim_version,
 )
-
-STATE = f"{MACHINE_CONFIG_PREFIX}state"
+from runup.updatestatus.decide.nodes import RELEASE_VERSION
 
 
 def of_version(node: Node, version: str, **changes: Any) -> Node:

@@ -305,7 +305,8 @@ async def test_a_drain_that_a_budget_holds_up_names_node_pod_and_budget(cluster:
     await cluster.create(resource_of(ServiceAccount), _account_of("shop"))
     spec = {"nodeName": "worker-0", "containers": [{"name": "c", "image": "i"}]}
     # A pod that has not started may be evicted whatever its budget says.
-    running_pod = {"spec": spec, "status": {"phase": "Running"}}
+    ready = {"type": "Ready", "status": "True"}
+    running_pod = {"spec": spec, "status": {"phase": "Running", "conditions": [ready]}}
     await cluster.create(PODS, obj("v1", "Pod", "db-0", "shop", labels={"app": "db"}, **running_pod))
     budget = obj("policy/v1", "PodDisruptionBudget", "db", "shop")
     budget |= {"spec": {"maxUnavailable": 0, "selector": {"matchLabels": {"app": "db"}}}}

@@ -23,13 +23,14 @@ from kubekit.api.meta_v1 import Condition, LabelSelector, ObjectMeta, OwnerRefer
 from kubekit.api.workloads_v1 import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
 from runup.api.config_v1 import Update
 from runup.api.update_v1alpha1 import UpdateStatusStatus
+from runup.rules.machine_config import is_drain_wanted
 from runup.updatestatus.decide.assess import assess
 from runup.updatestatus.decide.drains import drain_findings, held_up_nodes
 from runup.updatestatus.decide.memory import PreviousStatus
 from runup.updatestatus.decide.nodes import Target, assess_pools
 from runup.updatestatus.decide.read_status import report_of_status
 from runup.updatestatus.decide.report_rows import HealthRow
-from runup.updatestatus.decide.snapshot import Snapshot, is_drain_wanted
+from runup.updatestatus.decide.snapshot import Snapshot
 
 DRAINING = {"desired": "new", "state": "Working", "desiredDrain": "drain-new", "lastAppliedDrain": "uncordon-old"}
 WEB = {"app": "web"}
@@ -44,7 +45,7 @@ def pod(
     waiting: str = "",
     owner: str = "ReplicaSet",
     created: datetime = b.STARTED,
-    conditions: tuple[Condition, ...] = (),
+    conditions: tuple[Condition, ...] = (b.cond("Ready", "True"),),
     ends: datetime | None = None,
     finalizers: tuple[str, ...] = (),
     **annotations: str,
@@ -235,8 +236,6 @@ def test_the_cluster_tells_when_a_drain_began(
     "changes",
     [
         pytest.param({"pod_disruption_budgets": (budget(disruptions_allowed=1),)}, id="an eviction is allowed"),
-        pytest.param({"pod_disruption_budgets": (budget(expected_pods=0),)}, id="the budget is for no pod"),
-        pytest.param({"pod_disruption_budgets": (budget(generation=2),)}, id="its status is older than its spec"),
         pytest.param({"pod_disruption_budgets": (budget(selector={"app": "db"}),)}, id="it selects others"),
         pytest.param({"pod_disruption_budgets": (budget(selector=None),)}, id="it selects nothing"),
         pytest.param({"pod_disruption_budgets": (budget(namespace="other"),)}, id="it is of another namespace"),
@@ -251,6 +250,24 @@ def test_the_cluster_tells_when_a_drain_began(
 def test_what_holds_up_no_drain(changes: dict[str, Any]) -> None:
     """Nothing is said."""
     assert rows(draining(**changes)) == []
+
+
+@pytest.mark.parametrize(
+    ("limit", "said"),
+    [
+        pytest.param(
+            {"expected_pods": 0}, "2 of 0 pods healthy, 2 demanded)", id="it expects no pod, and allows nothing"
+        ),
+        pytest.param(
+            {"generation": 2, "disruptions_allowed": 1}, "2 demanded, its status older than its spec)", id="out of date"
+        ),
+    ],
+)
+def test_reports_budgets_as_the_api_server_reads_them(limit: dict[str, Any], said: str) -> None:
+    """The API server allows no disruption before the status is of the present spec."""
+    [row] = rows(draining(pod_disruption_budgets=(budget(**limit),)))
+    assert (row.check, "allows no eviction of pod shop/web-1" in row.summary) == ("DrainBlocked", True)
+    assert said in row.description
 
 
 NOT_READY = (b.cond("Ready", "False"),)

@@ -249,7 +249,7 @@ def test_a_bundle_that_ended() -> None:
 
 ELSEWHERE = {"matchExpressions": [{"key": NAME, "operator": "NotIn", "values": ["policies"]}]}
 HOME = namespace("policies")
-OF_A_DAEMON_SET = [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "1"}]
+OF_A_DAEMON_SET = [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "1", "controller": True}]
 SINGLE = {
     "apiVersion": "config.openshift.io/v1",
     "kind": "Infrastructure",

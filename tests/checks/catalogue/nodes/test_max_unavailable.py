@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 from tests.factories import pool
 
-from runup.checks.catalogue.nodes.max_unavailable import allowed_unavailable
+from runup.rules.machine_config import allowed_unavailable
 
 
 @pytest.mark.parametrize(

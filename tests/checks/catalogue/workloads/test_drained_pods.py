@@ -10,7 +10,7 @@ from tests.checks.catalogue.asking import JSON, findings, told
 
 def pod(name: str, *, on: str = "worker-0", owner: str = "StatefulSet", grace_s: int = 30, **changes: Any) -> JSON:
     """A pod of the shop."""
-    owners = [{"apiVersion": "apps/v1", "kind": owner, "name": "web", "uid": "1"}] if owner else []
+    owners = [{"apiVersion": "apps/v1", "kind": owner, "name": "web", "uid": "1", "controller": True}] if owner else []
     metadata = {"name": name, "namespace": "shop", "labels": {"app": "web"}, "ownerReferences": owners}
     spec = {"nodeName": on, "terminationGracePeriodSeconds": grace_s}
     return {
@@ -105,7 +105,7 @@ def budget(name: str, **status: Any) -> JSON:
 
 def owned(app: str, owner: str) -> JSON:
     """A pod of that application."""
-    owners = [{"apiVersion": "apps/v1", "kind": owner, "name": app, "uid": "1"}]
+    owners = [{"apiVersion": "apps/v1", "kind": owner, "name": app, "uid": "1", "controller": True}]
     meta = {"name": f"{app}-{owner}", "namespace": "shop", "labels": {"app": app}, "ownerReferences": owners}
     return {
         "apiVersion": "v1",

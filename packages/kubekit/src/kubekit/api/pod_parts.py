@@ -161,16 +161,18 @@ class PodPhase(Wire, frozen=True):
 
 
 class PodOwner(Wire, frozen=True):
-    """The object that owns a Pod."""
+    """The object that owns a Pod; `controller` is true of the one that replaces it."""
 
     kind: str = ""
     name: str = ""
+    controller: bool = False
 
 
 class PodAnnotations(Wire, frozen=True):
-    """The annotation that names the security context constraints by which OpenShift admitted a pod."""
+    """The annotations that name the security context constraints of a pod on OpenShift, and mark a static pod."""
 
     scc: str = msgspec.field(default="", name="openshift.io/scc")
+    mirror: str = msgspec.field(default="", name="kubernetes.io/config.mirror")
 
 
 class ListedPodMeta(Wire, frozen=True):

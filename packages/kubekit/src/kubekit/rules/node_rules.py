@@ -1,4 +1,4 @@
-"""Determines whether a node's labels, taints and cordon admit a pod.
+"""Determines whether a node is ready, and whether its labels, taints and cordon admit a pod.
 
 As kube-scheduler does: https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/ and
 https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/; its source:
@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from kubekit.api.core_v1 import Taint
+from kubekit.api.conditions import status_of
+from kubekit.api.core_v1 import Node, Taint
 from kubekit.api.meta_v1 import LabelSelectorRequirement
 from kubekit.api.scheduling import NodeSelector, NodeSelectorTerm, Toleration
 
@@ -18,6 +19,21 @@ from kubekit.api.scheduling import NodeSelector, NodeSelectorTerm, Toleration
 CORDON = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 REPELLING = ("NoSchedule", "NoExecute")
 _INTEGER = re.compile(r"[+-]?[0-9]+")
+
+
+def is_ready(node: Node) -> bool:
+    """Returns whether the kubelet reports the node as ready; a node without the condition counts as ready."""
+    return status_of(node.status.conditions, "Ready") in ("True", None)
+
+
+def takes_pods(node: Node) -> bool:
+    """Returns whether pods can be placed on the node, taints apart."""
+    return not node.spec.unschedulable and is_ready(node)
+
+
+def is_windows(labels: Mapping[str, str]) -> bool:
+    """Returns whether a node with these labels runs Windows."""
+    return labels.get("kubernetes.io/os") == "windows"
 
 
 def is_tolerated(taint: Taint, tolerations: Iterable[Toleration]) -> bool:

@@ -15,9 +15,17 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from kubekit.api import codec
-from kubekit.api.meta_v1 import LabelSelector
+from kubekit.api.workloads_v1 import PodDisruptionBudget
 from kubekit.kube.clock import Clock
-from kubekit.rules.eviction_rules import BudgetNow, lets_go
+from kubekit.rules.eviction_rules import (
+    BudgetNow,
+    Refusal,
+    budget_now,
+    is_evicted_without_budget,
+    is_uncounted,
+    refusal_of,
+    selects,
+)
 from kubesandbox.apiserver import status_errors
 from kubesandbox.apiserver.http.messages import CREATED, Request, Response, Target, is_true, json_response
 from kubesandbox.apiserver.http.query_parameters import WriteOptions, write_options
@@ -28,9 +36,6 @@ from kubesandbox.apiserver.served_kinds import EVICTION_KIND, Kind
 
 _REFUSED = "Cannot evict pod as it would violate the pod's disruption budget."
 _SEVERAL = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
-_OVER = frozenset({"Succeeded", "Failed", "Pending"})
-# MaxDisruptedPodSize in pkg/registry/core/pod/storage/eviction.go.
-_MOST_DISRUPTED = 2000
 _RETRY_AFTER_S = 10
 # Interval between two reads of a followed file, in seconds.
 _LOOK_S = 0.2
@@ -50,9 +55,8 @@ class Evictions:
             raise status_errors.bad_request("name in URL does not match name in Eviction object")
         options = options_of(body.get("deleteOptions") or {}, request.query)
         pod = self._rest.entry(kind, target.namespace, target.name).load()
-        status = pod.get("status") or {}
-        # The end of a pod that has finished, is pending or is being deleted is no disruption.
-        if status.get("phase") not in _OVER and "deletionTimestamp" not in meta(pod):
+        phase = (pod.get("status") or {}).get("phase", "")
+        if not is_evicted_without_budget(phase, deleted="deletionTimestamp" in meta(pod)):
             await self._charge_budget(target, pod, dry_run=options.dry_run)
         if not options.dry_run:
             await self._mark_disrupted(target, kind)
@@ -61,28 +65,18 @@ class Evictions:
 
     async def _charge_budget(self, target: Target, pod: JSON, *, dry_run: bool) -> None:
         """Charges the disruption to the pod's budget, if it has one. Raises ApiError if that allows none."""
-        labels, budgets = meta(pod).get("labels") or {}, []
-        for entry in self._rest.store.items("poddisruptionbudgets.policy", target.namespace):
-            candidate = entry.load()
-            selector = (candidate.get("spec") or {}).get("selector")
-            if selector is not None and codec.convert(LabelSelector, selector).matches(labels):
-                budgets.append(candidate)
+        labels = meta(pod).get("labels") or {}
+        stored = [entry.load() for entry in self._rest.store.items("poddisruptionbudgets.policy", target.namespace)]
+        budgets = [one for one in stored if selects(codec.convert(PodDisruptionBudget, one), target.namespace, labels)]
         # Kubernetes refuses this with a 500, since no single budget could be charged.
         if len(budgets) > 1:
             raise status_errors.ApiError(500, "", _SEVERAL)
         if not budgets:
             return
-        budget, status = budgets[0], budgets[0].get("status") or {}
+        budget = budgets[0]
         conditions = (pod.get("status") or {}).get("conditions") or ()
         ready = any(condition.get("type") == "Ready" and condition.get("status") == "True" for condition in conditions)
-        now = BudgetNow(
-            allowed=0,
-            healthy=status.get("currentHealthy", 0),
-            desired=status.get("desiredHealthy", 0),
-            policy=(budget.get("spec") or {}).get("unhealthyPodEvictionPolicy") or "",
-        )
-        # An unready pod may go without an allowed disruption (unhealthyPodEvictionPolicy).
-        if lets_go(now, ready=ready):
+        if is_uncounted(_counts(budget), ready=ready):
             return
         _check_budget(budget)
         if dry_run:
@@ -122,23 +116,28 @@ class Evictions:
         await self._rest.change(kind, replace(target, subresource="status"), compute, options)
 
 
+def _counts(budget: JSON) -> BudgetNow:
+    disrupted = (budget.get("status") or {}).get("disruptedPods") or ()
+    return budget_now(codec.convert(PodDisruptionBudget, budget), disrupted=len(disrupted))
+
+
 def _check_budget(budget: JSON) -> None:
     """Raises ApiError 403 or 429 if the budget allows no disruption."""
-    status, name = budget.get("status") or {}, meta(budget)["name"]
-    # The controller has not computed the counts for the present spec yet.
-    if status.get("observedGeneration", 0) < meta(budget).get("generation", 0):
-        why = f"The disruption budget {name} is still being processed by the server."
-        raise status_errors.too_many_requests(_REFUSED, _RETRY_AFTER_S, [status_errors.Cause("DisruptionBudget", why)])
-    allowed = status.get("disruptionsAllowed", 0)
-    if allowed < 0:
-        raise status_errors.forbidden("poddisruptionbudget", "policy", name, "pdb disruptions allowed is negative")
-    if len(status.get("disruptedPods") or ()) > _MOST_DISRUPTED:
-        why = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
-        raise status_errors.forbidden("poddisruptionbudget", "policy", name, why)
-    if allowed == 0:
-        needs, has = status.get("desiredHealthy", 0), status.get("currentHealthy", 0)
-        why = f"The disruption budget {name} needs {needs} healthy pods and has {has} currently"
-        raise status_errors.too_many_requests(_REFUSED, 0, [status_errors.Cause("DisruptionBudget", why)])
+    name, counts = meta(budget)["name"], _counts(budget)
+    retry_after_s = 0
+    match refusal_of(counts, ready=True):
+        case None:
+            return
+        case Refusal.NEGATIVE:
+            raise status_errors.forbidden("poddisruptionbudget", "policy", name, "pdb disruptions allowed is negative")
+        case Refusal.UNCONFIRMED:
+            why = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
+            raise status_errors.forbidden("poddisruptionbudget", "policy", name, why)
+        case Refusal.OUTDATED:
+            why, retry_after_s = f"The disruption budget {name} is still being processed by the server.", _RETRY_AFTER_S
+        case Refusal.EXHAUSTED:
+            why = f"The disruption budget {name} needs {counts.desired} healthy pods and has {counts.healthy} currently"
+    raise status_errors.too_many_requests(_REFUSED, retry_after_s, [status_errors.Cause("DisruptionBudget", why)])
 
 
 class PodLogs:

@@ -21,12 +21,12 @@ from kubekit.kube.cache import Cache, Change, differs_beyond_version
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
 from kubekit.kube.watch import Reflector
+from kubekit.rules.node_rules import CORDON
 from runup.api.config_v1 import ClusterOperator, ClusterVersion
 from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
-from runup.updatestatus.decide.nodes import CORDON_TAINT
+from runup.rules.machine_config import PREFIX
+from runup.updatestatus.decide.nodes import RELEASE_VERSION
 
-MACHINE_CONFIG_PREFIX = "machineconfiguration.openshift.io/"
-RELEASE_VERSION = MACHINE_CONFIG_PREFIX + "release-image-version"
 MCO_NAMESPACE = "openshift-machine-config-operator"
 MCO_DEPLOYMENT = "machine-config-operator"
 # The conditions of a node that insights are made of (oc's `assessNodesStatus`); the kubelet rewrites the others too.
@@ -43,7 +43,7 @@ def trim_node(node: Node) -> Node:
         ),
         spec=NodeSpec(
             unschedulable=node.spec.unschedulable,
-            taints=tuple(taint for taint in node.spec.taints if taint.key == CORDON_TAINT),
+            taints=tuple(taint for taint in node.spec.taints if taint.key == CORDON.key),
         ),
         status=NodeStatus(conditions=tuple(map(with_shared_texts, _used_conditions(node.status.conditions)))),
     )
@@ -172,7 +172,7 @@ def _reduced_metadata(
 
 def _machine_config_annotations(metadata: ObjectMeta) -> dict[str, str]:
     """Returns the annotations of the machine-config daemon."""
-    return {key: value for key, value in metadata.annotations.items() if key.startswith(MACHINE_CONFIG_PREFIX)}
+    return {key: value for key, value in metadata.annotations.items() if key.startswith(PREFIX)}
 
 
 def _used_conditions(conditions: Iterable[Condition]) -> Iterable[Condition]:

@@ -18,6 +18,7 @@ from kubekit.kube.api_errors import Conflict, KubeError
 from kubekit.kube.clock import Clock
 from kubekit.kube.workqueue import WorkQueue
 from runup.api.update_v1alpha1 import UpdateStatusStatus
+from runup.rules.machine_config import is_drain_wanted
 from runup.updatestatus.control.alert_queries import Alerts
 from runup.updatestatus.control.caches import Caches
 from runup.updatestatus.control.draining_pods import DrainingPods
@@ -27,7 +28,7 @@ from runup.updatestatus.control.status_store import UpdateStatusStore
 from runup.updatestatus.decide.assess import assess, next_change_s
 from runup.updatestatus.decide.drains import held_up_nodes
 from runup.updatestatus.decide.informers import Room
-from runup.updatestatus.decide.snapshot import Snapshot, is_drain_wanted, readable
+from runup.updatestatus.decide.snapshot import Snapshot, readable
 
 log = structlog.get_logger("updatestatus")
 KEY = "cluster"

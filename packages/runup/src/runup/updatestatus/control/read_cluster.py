@@ -20,9 +20,10 @@ from kubekit.kube.api_errors import ApiError, NotFound
 from runup.api.config_v1 import ClusterOperator, ClusterVersion
 from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
 from runup.process import clusterversion_client as clusters
+from runup.rules.machine_config import is_drain_wanted
 from runup.updatestatus.control import thanos
 from runup.updatestatus.decide.control_plane import MACHINE_CONFIG_OPERATOR
-from runup.updatestatus.decide.snapshot import LISTED, Snapshot, Unreadable, is_drain_wanted, sort_pools
+from runup.updatestatus.decide.snapshot import LISTED, Snapshot, Unreadable, sort_pools
 
 if TYPE_CHECKING:
     from kubekit.kube.client_sync import SyncClient

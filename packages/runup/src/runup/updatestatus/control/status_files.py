@@ -25,18 +25,17 @@ from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
 from runup.api.update_v1alpha1 import UpdateStatus
 from runup.dump.clusterversion_files import NO_FILE, document
 from runup.process.cluster_name import cluster_name
+from runup.rules.machine_config import CONTROL_PLANE_POOL, is_drain_wanted, machines_behind
 from runup.updatestatus.control.compute_status import complete_status
 from runup.updatestatus.control.status_reading import EPOCH, StatusReading, alerts_note
 from runup.updatestatus.control.status_reading import datetime_of_ns as moment_of_ns
 from runup.updatestatus.decide.alerts import read_alerts
 from runup.updatestatus.decide.control_plane import MACHINE_CONFIG, MACHINE_CONFIG_OPERATOR, is_progressing
-from runup.updatestatus.decide.node_phases import CONTROL_PLANE_POOL
 from runup.updatestatus.decide.snapshot import (
     LISTED,
     Alert,
     Snapshot,
     Unreadable,
-    is_drain_wanted,
     readable,
     sort_pools,
 )
@@ -282,7 +281,7 @@ def _snapshot(cluster: ClusterVersion, objects: _Objects) -> Snapshot:
 
 
 def _is_updating(cluster: ClusterVersion, pools: tuple[MachineConfigPool, ...] | Unreadable) -> bool:
-    moving = (pool.status.updated_machine_count < pool.status.machine_count for pool in readable(pools))
+    moving = (machines_behind(pool) > 0 for pool in readable(pools))
     return is_progressing(cluster) or any(moving)
 
 

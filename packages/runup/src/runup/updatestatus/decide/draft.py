@@ -10,6 +10,7 @@ import msgspec
 from kubekit.api.conditions import find
 from runup.api.config_v1 import ClusterVersion
 from runup.api.update_v1alpha1 import AwaitedOperator
+from runup.rules.machine_config import is_drain_wanted
 from runup.updatestatus.decide import drains, health, uids
 from runup.updatestatus.decide import nodes as states
 from runup.updatestatus.decide import waiting as waits
@@ -24,7 +25,7 @@ from runup.updatestatus.decide.control_plane import (
 from runup.updatestatus.decide.finding import DOCS, INCOMPLETE, UNKNOWN, UNKNOWN_IMPACT, UNREADABLE, Finding
 from runup.updatestatus.decide.memory import PreviousStatus
 from runup.updatestatus.decide.nodes import NodeState, PoolState
-from runup.updatestatus.decide.snapshot import Snapshot, Unreadable, is_drain_wanted, readable
+from runup.updatestatus.decide.snapshot import Snapshot, Unreadable, readable
 
 INPUTS = {
     "cluster_version": "ClusterVersion",

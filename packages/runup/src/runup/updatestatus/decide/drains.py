@@ -8,9 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
-from kubekit.api.conditions import find
+from kubekit.api.conditions import find, status_of
 from kubekit.api.core_v1 import Pod
 from kubekit.api.workloads_v1 import PodDisruptionBudget
+from kubekit.rules.eviction_rules import (
+    budget_now,
+    covering_budgets,
+    is_current,
+    is_evicted_without_budget,
+    needs_eviction,
+    refusal_of,
+    rule_of_budget,
+)
 from runup.api.update_v1alpha1 import HealthInsight, ResourceRef, UpdateStatusStatus
 from runup.updatestatus.decide import uids
 from runup.updatestatus.decide.finding import (
@@ -60,7 +69,7 @@ def drain_findings(
     by_namespace = _by_namespace(budgets)
     by_node: dict[str, list[Pod]] = {}
     for pod in pods:
-        if _must_be_evicted(pod):
+        if needs_eviction(pod.status.phase, pod.metadata.owner_references, pod.metadata.annotations):
             by_node.setdefault(pod.spec.node_name, []).append(pod)
     for pool in pools:
         for node in pool.nodes:
@@ -122,29 +131,13 @@ def held_up_nodes(previous: UpdateStatusStatus | None) -> frozenset[str]:
 
 def _refusing_budgets(pod: Pod, budgets: Sequence[PodDisruptionBudget]) -> list[PodDisruptionBudget]:
     """Returns the budgets that refuse the eviction of `pod` (pkg/registry/core/pod/storage/eviction.go)."""
-    covering = [
-        budget for budget in budgets if budget.spec.selector and budget.spec.selector.matches(pod.metadata.labels)
-    ]
-    if pod.status.phase == "Pending" or pod.metadata.deletion_timestamp:
+    if is_evicted_without_budget(pod.status.phase, deleted=pod.metadata.deletion_timestamp is not None):
         return []
-    # The API server refuses an eviction that more than one budget covers.
-    return covering if len(covering) > 1 else [budget for budget in covering if not _lets_go(pod, budget)]
-
-
-def _lets_go(pod: Pod, budget: PodDisruptionBudget) -> bool:
-    """Returns whether the budget lets the pod be evicted (pkg/registry/core/pod/storage/eviction.go)."""
-    status = budget.status
-    # A status older than the spec says nothing about the spec; the disruption controller catches up in seconds.
-    if status.observed_generation < budget.metadata.generation or status.expected_pods == 0:
-        return True
-    if status.disruptions_allowed:
-        return True
-    ready = find(pod.status.conditions, "Ready")
-    if ready is None or ready.status == "True":
-        return False
-    # A pod that is not ready may go if enough others are healthy, or if the policy always allows it.
-    healthy = status.current_healthy >= status.desired_healthy > 0
-    return healthy or budget.spec.unhealthy_pod_eviction_policy == "AlwaysAllow"
+    covering = covering_budgets(budgets, pod.metadata.namespace, pod.metadata.labels)
+    if len(covering) > 1:
+        return covering
+    ready = status_of(pod.status.conditions, "Ready") == "True"
+    return [budget for budget in covering if refusal_of(budget_now(budget), ready=ready) is not None]
 
 
 def _never_ending(pods: Sequence[Pod], pool: PoolState, now: datetime) -> Iterator[Finding]:
@@ -184,13 +177,6 @@ def _by_namespace(budgets: Sequence[PodDisruptionBudget]) -> dict[str, list[PodD
     return budgets_by_namespace
 
 
-def _must_be_evicted(pod: Pod) -> bool:
-    """Reports whether a drain evicts the pod: not DaemonSet or static (mirror) pods, nor pods that have ended."""
-    if pod.status.phase in ("Succeeded", "Failed") or "kubernetes.io/config.mirror" in pod.metadata.annotations:
-        return False
-    return not any(owner.controller and owner.kind == "DaemonSet" for owner in pod.metadata.owner_references)
-
-
 def _drain_finding(
     node: str,
     pool: PoolState,
@@ -204,7 +190,7 @@ def _drain_finding(
     pods = {qualified(pod.metadata.namespace, pod.metadata.name): pod for pod, _ in held_pods}
     described = "; ".join(
         f"pod {qualified(pod.metadata.namespace, pod.metadata.name)} is covered by PodDisruptionBudget "
-        f"{budget.metadata.name} ({_rule_text(budget)}, {budget.status.current_healthy} of "
+        f"{budget.metadata.name} ({rule_of_budget(budget)}, {budget.status.current_healthy} of "
         f"{budget.status.expected_pods} pods healthy, {budget.status.desired_healthy} demanded"
         f"{_exhausted_clause(budget)})"
         for pod, budget in held_pods[:_MAX_PODS_NAMED]
@@ -245,23 +231,19 @@ def _drain_finding(
 def _blocking_clause(budgets: Sequence[PodDisruptionBudget], names: Sequence[str], pods: Sequence[str]) -> str:
     """Returns how the budgets block the pods, as a clause."""
     who, whom = name_or_number("PodDisruptionBudget", names), name_or_number("pod", pods)
-    if all(budget.status.disruptions_allowed for budget in budgets):
+    if all(refusal_of(budget_now(budget), ready=True) is None for budget in budgets):
         return f"{who} cover {whom}, and no pod is evicted that more than one covers"
     return f"{who} {'allows' if len(names) == 1 else 'allow'} no eviction of {whom}"
 
 
 def _exhausted_clause(budget: PodDisruptionBudget) -> str:
     """Returns since when the budget has allowed no disruption, as a clause, or an empty string if it does not say."""
+    if not is_current(budget):
+        return ", its status older than its spec"
     allowed = find(budget.status.conditions, _DISRUPTION_ALLOWED)
     if allowed is None or allowed.status != "False" or allowed.last_transition_time is None:
         return ""
     return f", no eviction allowed since {allowed.last_transition_time:%Y-%m-%dT%H:%M:%SZ}"
-
-
-def _rule_text(budget: PodDisruptionBudget) -> str:
-    if budget.spec.max_unavailable is not None:
-        return f"maxUnavailable {budget.spec.max_unavailable}"
-    return f"minAvailable {budget.spec.min_available}"
 
 
 def _more_text(items: Sequence[object]) -> str:

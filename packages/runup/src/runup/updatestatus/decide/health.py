@@ -14,7 +14,8 @@ from kubekit.api.meta_v1 import Condition
 from kubekit.lang.gotext import quote_go
 from runup.api.config_v1 import ClusterVersion
 from runup.api.update_v1alpha1 import ResourceRef
-from runup.updatestatus.decide import nodes as states
+from runup.rules import machine_config
+from runup.rules.machine_config import UnavailableReason
 from runup.updatestatus.decide.control_plane import OperatorState
 from runup.updatestatus.decide.finding import (
     ALERT_FIRING,
@@ -41,7 +42,7 @@ from runup.updatestatus.decide.finding import (
     operator_ref,
     pool_ref,
 )
-from runup.updatestatus.decide.nodes import NodeState, PoolState, UnavailableReason
+from runup.updatestatus.decide.nodes import NodeState, PoolState
 from runup.updatestatus.decide.snapshot import Alert
 
 NOT_FAILING_UNKNOWN, FAILING = "ClusterVersionFailingUnknown", "ClusterVersionFailing"
@@ -76,14 +77,14 @@ _ALERT_LEVELS = {"warning": WARNING, "critical": CRITICAL}
 
 # Reason of a node's unavailability -> end of the summary.
 _NODE_IS = {
-    states.NOT_READY: "is not ready",
-    states.DISK_PRESSURE: "has disk pressure",
-    states.NETWORK_UNAVAILABLE: "has unavailable network",
+    machine_config.NOT_READY: "is not ready",
+    machine_config.DISK_PRESSURE: "has disk pressure",
+    machine_config.NETWORK_UNAVAILABLE: "has unavailable network",
 }
 _NODE_CONDITION = {
-    states.NOT_READY: "Ready!=True",
-    states.DISK_PRESSURE: "DiskPressure!=False",
-    states.NETWORK_UNAVAILABLE: "NetworkUnavailable!=False",
+    machine_config.NOT_READY: "Ready!=True",
+    machine_config.DISK_PRESSURE: "DiskPressure!=False",
+    machine_config.NETWORK_UNAVAILABLE: "NetworkUnavailable!=False",
 }
 
 

@@ -6,46 +6,49 @@ updated when the release version of its current MachineConfig is the target's, w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 import msgspec
 
 from kubekit.api.conditions import find, status_of
 from kubekit.api.core_v1 import Node
+from kubekit.rules.node_rules import CORDON
 from runup.api.config_v1 import ClusterVersion
 from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
-from runup.updatestatus.decide.node_phases import (
-    ASSESSMENTS,
-    COMPLETED,
+from runup.rules.machine_config import (
+    APPLIED_DRAIN,
     CONTROL_PLANE_POOL,
-    DEGRADED,
-    DRAINING,
-    EXCLUDED,
-    OUTDATED,
-    PAUSED,
-    PENDING,
-    PHASES,
-    PROGRESSING,
-    REBOOTING,
-    UNAVAILABLE,
-    UPDATED,
-    UPDATING,
-    WORKER_POOL,
+    CURRENT_CONFIG,
+    DAEMON_BUSY,
+    DESIRED_CONFIG,
+    DESIRED_DRAIN,
+    DISK_PRESSURE,
+    NETWORK_UNAVAILABLE,
+    NOT_READY,
+    PREFIX,
+    REASON,
+    STATE,
+    UNSCHEDULABLE,
+    UnavailableReason,
+    availability,
+    is_stuck,
+    shown_pool,
 )
 
-_PREFIX = "machineconfiguration.openshift.io/"
-CURRENT_CONFIG = _PREFIX + "currentConfig"
-DESIRED_CONFIG = _PREFIX + "desiredConfig"
-CURRENT_IMAGE = _PREFIX + "currentImage"
-DESIRED_IMAGE = _PREFIX + "desiredImage"
-STATE = _PREFIX + "state"
-REASON = _PREFIX + "reason"
-DESIRED_DRAIN = _PREFIX + "desiredDrain"
-APPLIED_DRAIN = _PREFIX + "lastAppliedDrain"
-LAYERING = _PREFIX + "layering-enabled"
-LAYERED_IMAGE = _PREFIX + "newestImageEquivalentConfig"
-RELEASE_VERSION = _PREFIX + "release-image-version"
+RELEASE_VERSION = PREFIX + "release-image-version"
+
+DEGRADED, UNAVAILABLE, PROGRESSING, EXCLUDED, OUTDATED, COMPLETED = (
+    "Degraded", "Unavailable", "Progressing", "Excluded", "Outdated", "Completed",
+)  # fmt: skip
+ASSESSMENTS = (DEGRADED, UNAVAILABLE, PROGRESSING, EXCLUDED, OUTDATED, COMPLETED)
+"""In the order in which rows are printed."""
+
+DRAINING, UPDATING, REBOOTING, PAUSED, PENDING, UPDATED = (
+    "Draining", "Updating", "Rebooting", "Paused", "Pending", "Updated",
+)  # fmt: skip
+PHASES = (DRAINING, UPDATING, REBOOTING, PAUSED, PENDING, UPDATED)
+"""In the order in which rows of one assessment are printed."""
 
 _ASSESSMENT_RANK = {name: rank for rank, name in enumerate(ASSESSMENTS)}
 _PHASE_RANK = {name: rank for rank, name in enumerate(PHASES)}
@@ -60,20 +63,6 @@ _BY_PHASE: dict[str, tuple[str, int | None]] = {
 }
 """Phase -> assessment, and the estimate in seconds (None: unknown)."""
 
-NOT_READY = "Not ready"
-DISK_PRESSURE = "Disk pressure"
-NETWORK_UNAVAILABLE = "Network unavailable"
-CORDON_TAINT = "node.kubernetes.io/unschedulable"
-"""The taint that the node lifecycle controller adds when a node is cordoned, with the time in `timeAdded`."""
-UNSCHEDULABLE = "Node is marked unschedulable"
-DAEMON_BUSY = "Machine Config Daemon is processing the node"
-
-# Condition type -> its healthy status, and the reason if it has another.
-_HEALTHY_STATUS_AND_REASON = {
-    "Ready": ("True", NOT_READY),
-    "DiskPressure": ("False", DISK_PRESSURE),
-    "NetworkUnavailable": ("False", NETWORK_UNAVAILABLE),
-}
 # How long a trouble may last before it is reported; other known troubles are harmless by themselves.
 SERIOUS_AFTER = {
     NOT_READY: timedelta(minutes=5),
@@ -82,14 +71,6 @@ SERIOUS_AFTER = {
 }
 # A node that is being updated normally has these.
 _HARMLESS_REASONS = frozenset({UNSCHEDULABLE, DAEMON_BUSY})
-
-
-class UnavailableReason(msgspec.Struct, frozen=True):
-    """A reason why a node is unavailable; `message` is the condition's, `since` its last transition."""
-
-    reason: str
-    message: str = ""
-    since: datetime | None = None
 
 
 class Target(msgspec.Struct, frozen=True):
@@ -202,45 +183,24 @@ def assess_pools(
     pools: Sequence[MachineConfigPool], nodes: Sequence[Node], versions: Mapping[str, str], target: Target
 ) -> tuple[PoolState, ...]:
     """Returns the state of every pool, in the order of `pools`; a node that belongs to none is left out."""
-    members = _nodes_by_pool(pools, nodes)
+    selectors = [pool.spec.node_selector for pool in pools if pool.spec.node_selector]
+    keys = sorted(
+        {key for selector in selectors for key in selector.match_labels}
+        | {expression.key for selector in selectors for expression in selector.match_expressions}
+    )
+    members: dict[str, list[Node]] = {pool.metadata.name: [] for pool in pools}
+    # Thousands of nodes share a few combinations of the labels that selectors use.
+    pool_by_labels: dict[tuple[str | None, ...], str | None] = {}
+    for node in nodes:
+        values = tuple(map(node.metadata.labels.get, keys))
+        if values not in pool_by_labels:
+            pool_by_labels[values] = shown_pool(node.metadata.labels, pools)
+        if (name := pool_by_labels[values]) is not None:
+            members[name].append(node)
     return tuple(
         pool_state(pool, tuple(node_state(node, pool, versions, target) for node in members[pool.metadata.name]))
         for pool in pools
     )
-
-
-def _nodes_by_pool(pools: Sequence[MachineConfigPool], nodes: Sequence[Node]) -> dict[str, list[Node]]:
-    """Returns the nodes of each pool, by the pool's name."""
-    members: dict[str, list[Node]] = {pool.metadata.name: [] for pool in pools}
-    choose = _chooser(pools)
-    for node in nodes:
-        name = choose(node.metadata.labels)
-        if name is not None:
-            members[name].append(node)
-    return members
-
-
-def _chooser(pools: Sequence[MachineConfigPool]) -> Callable[[Mapping[str, str]], str | None]:
-    """Returns a function from labels to the pool: master first, then the first matching custom pool, then worker."""
-    rank = {CONTROL_PLANE_POOL: 0, WORKER_POOL: 2}
-    ordered = sorted(pools, key=lambda pool: rank.get(pool.metadata.name, 1))
-    selectors = [(pool.metadata.name, pool.spec.node_selector) for pool in ordered if pool.spec.node_selector]
-    keys = sorted(
-        {key for _, selector in selectors for key in selector.match_labels}
-        | {expression.key for _, selector in selectors for expression in selector.match_expressions}
-    )
-    # Thousands of nodes share a few combinations of the labels that selectors use, so results are cached.
-    cache: dict[tuple[str | None, ...], str | None] = {}
-
-    def choose(labels: Mapping[str, str]) -> str | None:
-        """Returns the first pool whose selector matches the labels; remembers the answer by the values used."""
-        values = tuple(map(labels.get, keys))
-        if values not in cache:
-            own_labels = dict(labels)
-            cache[values] = next((name for name, selector in selectors if selector.matches(own_labels)), None)
-        return cache[values]
-
-    return choose
 
 
 def pool_state(pool: MachineConfigPool, nodes: tuple[NodeState, ...]) -> PoolState:
@@ -277,8 +237,8 @@ def node_state(node: Node, pool: MachineConfigPool, versions: Mapping[str, str],
         and not same_config
         and on_target
     )
-    degraded = bool(desired) and annotations.get(STATE) in ("Degraded", "Unreconcilable")
-    troubles, unavailable = _availability(node, pool)
+    degraded = bool(desired) and is_stuck(node)
+    troubles, unavailable = availability(node, pool)
     phase = _update_phase(annotations, updated=updated, updating=updating, paused=pool.spec.paused)
     assessment, estimate = _BY_PHASE[phase]
     message = ""
@@ -309,7 +269,7 @@ def _cordoned_at(node: Node, pool: MachineConfigPool) -> datetime | None:
     began = find(pool.status.conditions, "Updating")
     if began is None or began.status != "True" or began.last_transition_time is None:
         return None
-    times = [taint.time_added for taint in node.spec.taints if taint.key == CORDON_TAINT and taint.time_added]
+    times = [taint.time_added for taint in node.spec.taints if taint.key == CORDON.key and taint.time_added]
     return next((time for time in times if time >= began.last_transition_time), None)
 
 
@@ -329,56 +289,6 @@ def _is_draining(annotations: Mapping[str, str]) -> bool:
     if not desired or not applied:
         return False
     return (desired != applied and desired.partition("-")[0] == "drain") or annotations.get(STATE) == "Done"
-
-
-def _availability(node: Node, pool: MachineConfigPool) -> tuple[tuple[UnavailableReason, ...], bool]:
-    """Returns the node's troubles, and whether they make it unavailable."""
-    troubles = []
-    for condition in node.status.conditions:
-        wanted_status, name = _HEALTHY_STATUS_AND_REASON.get(condition.type, (condition.status, ""))
-        if condition.status != wanted_status:
-            troubles.append(UnavailableReason(name, condition.message, condition.last_transition_time))
-    if node.spec.unschedulable:
-        troubles.append(UnavailableReason(UNSCHEDULABLE))
-    if not troubles:
-        # Without a bad condition a node is unavailable only while the daemon works on it.
-        if _is_at_rest(node.metadata.annotations):
-            return (), False
-        troubles.append(UnavailableReason(DAEMON_BUSY))
-    unexpected = _unexpected_image(node.metadata.annotations, pool)
-    if unexpected:
-        troubles.append(UnavailableReason(unexpected))
-    return tuple(troubles), not unexpected and _has_pool_image(node.metadata.annotations, pool)
-
-
-def _is_at_rest(annotations: Mapping[str, str]) -> bool:
-    """Reports whether the machine-config daemon is done with the node, or has given up."""
-    state = annotations.get(STATE, "")
-    if state in ("Degraded", "Unreconcilable"):
-        return True
-    current, desired = annotations.get(CURRENT_CONFIG, ""), annotations.get(DESIRED_CONFIG, "")
-    if CURRENT_IMAGE in annotations or DESIRED_IMAGE in annotations:
-        image = annotations.get(DESIRED_IMAGE, "")
-        images_equal = bool(image) and image == annotations.get(CURRENT_IMAGE)
-    else:
-        # Without either annotation there are no images to compare.
-        images_equal = True
-    return bool(desired) and current == desired and images_equal and state == "Done"
-
-
-def _layered_image(pool: MachineConfigPool) -> str:
-    return pool.metadata.annotations.get(LAYERED_IMAGE, "") if LAYERING in pool.metadata.labels else ""
-
-
-def _unexpected_image(annotations: Mapping[str, str], pool: MachineConfigPool) -> str:
-    image = _layered_image(pool)
-    if image and annotations.get(DESIRED_IMAGE, "") != image:
-        return f"Node has an unexpected annotation {LAYERED_IMAGE}={image}"
-    return ""
-
-
-def _has_pool_image(annotations: Mapping[str, str], pool: MachineConfigPool) -> bool:
-    return bool(_layered_image(pool)) or not annotations.get(DESIRED_IMAGE, "")
 
 
 def _is_serious(trouble: UnavailableReason, now: datetime) -> bool:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from kubekit.lang.gotext import SECOND, go_duration
 from runup.api.update_v1alpha1 import Insight, MachineConfigPoolInsight, NodeInsight, PoolSummary
-from runup.updatestatus.decide import node_phases, uids
-from runup.updatestatus.decide import nodes as states
+from runup.rules import machine_config
+from runup.updatestatus.decide import nodes as node_phases
+from runup.updatestatus.decide import uids
 from runup.updatestatus.decide.finding import SCOPE_CONTROL_PLANE, SCOPE_WORKER_POOL, node_ref, pool_ref
 from runup.updatestatus.decide.insight_names import (
     AVAILABLE,
@@ -101,11 +102,11 @@ _PHASE_REASONS = {
 }
 # Trouble -> reason of condition Available.
 _TROUBLE_REASONS = {
-    states.NOT_READY: "NotReady",
-    states.DISK_PRESSURE: "DiskPressure",
-    states.NETWORK_UNAVAILABLE: "NetworkUnavailable",
-    states.UNSCHEDULABLE: "Unschedulable",
-    states.DAEMON_BUSY: "MachineConfigDaemonBusy",
+    machine_config.NOT_READY: "NotReady",
+    machine_config.DISK_PRESSURE: "DiskPressure",
+    machine_config.NETWORK_UNAVAILABLE: "NetworkUnavailable",
+    machine_config.UNSCHEDULABLE: "Unschedulable",
+    machine_config.DAEMON_BUSY: "MachineConfigDaemonBusy",
 }
 
 

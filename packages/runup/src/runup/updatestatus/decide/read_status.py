@@ -25,7 +25,8 @@ from runup.api.update_v1alpha1 import (
     OperatorProgress,
     UpdateStatusStatus,
 )
-from runup.updatestatus.decide import node_phases as states
+from runup.rules.machine_config import CONTROL_PLANE_POOL
+from runup.updatestatus.decide import nodes as states
 from runup.updatestatus.decide.decode import decode, unknown_insights
 from runup.updatestatus.decide.finding import (
     ALERT_FIRING,
@@ -37,7 +38,6 @@ from runup.updatestatus.decide.finding import (
     UNKNOWN,
 )
 from runup.updatestatus.decide.insight_names import AVAILABLE, DEGRADED, HEALTHY, INFORMER, UPDATING
-from runup.updatestatus.decide.node_phases import CONTROL_PLANE_POOL
 from runup.updatestatus.decide.report_rows import Counts, HealthRow, NodeRow, OperatorRow, PoolReport, Report
 
 JSON = dict[str, Any]

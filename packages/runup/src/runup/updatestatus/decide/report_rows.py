@@ -9,7 +9,7 @@ import msgspec
 from kubekit.api.conditions import find
 from kubekit.api.meta_v1 import Condition
 from runup.api.update_v1alpha1 import NO_VERSION, ClusterVersionInsight, OperatorProgress, ResourceRef
-from runup.updatestatus.decide import node_phases as states
+from runup.updatestatus.decide import nodes as states
 from runup.updatestatus.decide.finding import INCOMPLETE, UNREADABLE
 from runup.updatestatus.decide.insight_names import ARCHITECTURE, AVAILABLE, INSTALLATION, PARTIAL, UNKNOWN_VERSION
 

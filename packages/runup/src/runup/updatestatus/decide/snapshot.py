@@ -16,8 +16,8 @@ from kubekit.api.core_v1 import Node, Pod
 from kubekit.api.workloads_v1 import Deployment, PodDisruptionBudget
 from runup.api.config_v1 import ClusterOperator, ClusterVersion
 from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
+from runup.rules.machine_config import CONTROL_PLANE_POOL, WORKER_POOL
 from runup.updatestatus.decide.alerts import Alert as Alert
-from runup.updatestatus.decide.node_phases import CONTROL_PLANE_POOL, WORKER_POOL
 from runup.updatestatus.decide.unreadable import Unreadable as Unreadable
 
 T = TypeVar("T")
@@ -69,15 +69,3 @@ def sort_pools(pools: Iterable[MachineConfigPool]) -> tuple[MachineConfigPool, .
     """Returns the pools of a live cluster in report order: master, worker, then custom pools by name."""
     rank = {CONTROL_PLANE_POOL: 0, WORKER_POOL: 1}
     return tuple(sorted(pools, key=lambda pool: (rank.get(pool.metadata.name, 2), pool.metadata.name)))
-
-
-DRAIN_ANNOTATIONS = (
-    "machineconfiguration.openshift.io/desiredDrain",
-    "machineconfiguration.openshift.io/lastAppliedDrain",
-)
-
-
-def is_drain_wanted(node: Node) -> bool:
-    """Reports whether a drain of `node` was requested and is not finished: only then are its pods read."""
-    desired, applied = (node.metadata.annotations.get(name, "") for name in DRAIN_ANNOTATIONS)
-    return desired.startswith("drain-") and desired != applied

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from kubekit.api.conditions import without_condition
 from kubekit.api.meta_v1 import Condition
 from runup.api.update_v1alpha1 import ControlPlane, Informer, Insight, Omitted, UpdateStatusStatus, WorkerPool
+from runup.rules.machine_config import CONTROL_PLANE_POOL
 from runup.updatestatus.decide import insights, limits, pool_insights, version_insight
 from runup.updatestatus.decide.draft import INPUTS, Draft
 from runup.updatestatus.decide.finding import (
@@ -25,7 +26,6 @@ from runup.updatestatus.decide.finding import (
 )
 from runup.updatestatus.decide.insight_names import INFORMER, UPDATING, cut
 from runup.updatestatus.decide.memory import CONTROL_PLANE, ConditionValues, PreviousStatus
-from runup.updatestatus.decide.node_phases import CONTROL_PLANE_POOL
 from runup.updatestatus.decide.nodes import PoolState
 
 MORE = "InsightsOmitted"

@@ -28,6 +28,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kubekit.api.extension_v1 import Webhook
+from kubekit.rules.eviction_rules import stays_on_node
 from runup.api.config_v1 import Infrastructure
 from runup.checks.catalogue.apis.shared.webhook_backends import READS as BACKENDS
 from runup.checks.catalogue.apis.shared.webhook_backends import ready_backends, why_down
@@ -44,7 +45,7 @@ from runup.checks.catalogue.apis.shared.webhooks import (
 )
 from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.shared.kubernetes_versions import least_source_minor
-from runup.checks.catalogue.shared.pods import PODS, stays_on_node
+from runup.checks.catalogue.shared.pods import PODS
 from runup.checks.catalogue.shared.topology import control_plane
 from runup.checks.decide.cluster_kinds import BOTH
 from runup.checks.decide.model import Context, Finding, Snapshot
@@ -111,7 +112,9 @@ def _pod_needing_itself(snapshot: Snapshot, webhook: Webhook) -> str:
         return ""
     pods = ready_backends(snapshot, service)
     # A pod that is not in the list may answer, too.
-    if len(pods) != 1 or stays_on_node(pods[0]) or not snapshot.has_all(PODS, service.namespace):
+    if len(pods) != 1 or not snapshot.has_all(PODS, service.namespace):
+        return ""
+    if stays_on_node(pods[0].metadata.owner_references):
         return ""
     known = namespaces(snapshot)
     if service.namespace not in known and not snapshot.has_all(NAMESPACES):

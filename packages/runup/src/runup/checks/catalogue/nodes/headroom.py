@@ -28,19 +28,21 @@ from kubekit.api.core_v1 import Node
 from kubekit.api.pod_parts import PlacedPod
 from kubekit.api.scheme import resource_of
 from kubekit.lang.quantity import parse_quantity
+from kubekit.rules.eviction_rules import ENDED
+from kubekit.rules.node_rules import is_windows, takes_pods
 from runup.api.machineconfig_v1 import MachineConfigPool
 from runup.checks.catalogue.declaring import declared, risk, unknown_finding
-from runup.checks.catalogue.nodes.max_unavailable import allowed_unavailable
 from runup.checks.catalogue.nodes.node_pools import nodes_by_pool
 from runup.checks.catalogue.nodes.shared.groups import nodes_by_group
 from runup.checks.catalogue.nodes.shared.pools import READS, all_pools
-from runup.checks.catalogue.shared.placement import Repelling, is_windows, repelling_taints, takes_pods
-from runup.checks.catalogue.shared.pods import ENDED, PODS, is_drained, pods_by_node
+from runup.checks.catalogue.shared.placement import Repelling, repelling_taints
+from runup.checks.catalogue.shared.pods import PODS, is_drained, pods_by_node
 from runup.checks.catalogue.shared.result_cache import cache_each, cache_groups
 from runup.checks.catalogue.shared.topology import control_plane, control_plane_first
 from runup.checks.decide.cluster_kinds import BOTH, ClusterKind
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import count, names
+from runup.rules.machine_config import allowed_unavailable
 
 NAME = "HeadroomShort"
 EXAMPLE = """
@@ -209,7 +211,7 @@ def _free_capacity(
 
 def _capacity(node: Node) -> _Capacity | None:
     """Returns what the node has for pods, with its taints, or None if no more may be placed there."""
-    if not takes_pods(node) or is_windows(node):
+    if not takes_pods(node) or is_windows(node.metadata.labels):
         return None
     allocatable = node.status.allocatable
     return _Load(_millicores(allocatable["cpu"]), _whole_units(allocatable["memory"])), repelling_taints(node)

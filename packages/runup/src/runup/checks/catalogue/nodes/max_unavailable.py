@@ -17,10 +17,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from runup.api.machineconfig_v1 import MachineConfigPool
 from runup.checks.catalogue.declaring import declared, risk
 from runup.checks.catalogue.nodes.shared.pools import READS, all_pools
 from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.rules.machine_config import CONTROL_PLANE_POOL, allowed_unavailable
 
 NAME = "MaxUnavailableUnsafe"
 EXAMPLE = """
@@ -37,7 +37,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     for pool in all_pools(snapshot):
         # One machine alone has no quorum that the next one could take.
         if (
-            pool.metadata.name == "master"
+            pool.metadata.name == CONTROL_PLANE_POOL
             and (number := allowed_unavailable(pool)) > 1
             and pool.status.machine_count != 1
         ):
@@ -49,18 +49,6 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
                 severity="critical",
                 fix="Set spec.maxUnavailable of mcp/master to 1; `oc get mcp master -o yaml` shows it.",
             )
-
-
-def allowed_unavailable(pool: MachineConfigPool) -> int:
-    """Returns how many machines of the pool may be away at once: 1 unless it says more; a share is of its machines."""
-    value = pool.spec.max_unavailable
-    if isinstance(value, str):
-        share = value.removesuffix("%")
-        if not share.isdigit():
-            return 1
-        # Rounded down, and at least 1 in the end (machine-config-operator, pkg/controller/node).
-        value = pool.status.machine_count * int(share) // 100 if value.endswith("%") else int(share)
-    return max(1, value or 1)
 
 
 CHECK = declared(__doc__, NAME, "machine-config", READS, _run, rank=530, severity="critical", example=EXAMPLE)

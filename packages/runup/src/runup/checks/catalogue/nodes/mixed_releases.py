@@ -24,13 +24,13 @@ from collections.abc import Iterator, Sequence
 
 from kubekit.api.core_v1 import Node
 from kubekit.api.scheme import resource_of
+from kubekit.rules.node_rules import is_windows
 from runup.api.machineconfig_v1 import MachineConfigPool
 from runup.checks.catalogue.declaring import declared, risk, unknown_finding
 from runup.checks.catalogue.nodes.node_pools import nodes_by_pool
 from runup.checks.catalogue.nodes.shared.groups import nodes_by_group
 from runup.checks.catalogue.nodes.shared.pools import READS as POOL_READS
 from runup.checks.catalogue.nodes.shared.pools import all_pools
-from runup.checks.catalogue.shared.placement import is_windows
 from runup.checks.catalogue.shared.topology import control_plane_first
 from runup.checks.decide.cluster_kinds import BOTH, ClusterKind
 from runup.checks.decide.model import Context, Finding, Snapshot
@@ -62,7 +62,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     nodes = control_plane_first(snapshot.all(Node))
     if not nodes:
         return
-    silent = [node for node in nodes if not (node.status.node_info.kubelet_version or is_windows(node))]
+    silent = [node for node in nodes if not (node.status.node_info.kubelet_version or is_windows(node.metadata.labels))]
     if context.cluster is ClusterKind.KUBERNETES:
         for group, members in sorted(nodes_by_group(nodes).items()):
             yield from _judge_members(

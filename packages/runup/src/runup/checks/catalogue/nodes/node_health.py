@@ -18,16 +18,11 @@ from runup.checks.catalogue.shared.topology import control_plane_first, is_contr
 from runup.checks.decide.model import Applies, Context, Finding, Snapshot
 from runup.checks.decide.wording import count, names, resource, since_suffix
 from runup.report.report import Severity
+from runup.rules.machine_config import is_cordoned_by_update, is_stuck
 
 NOT_READY = "NodeNotReady"
 CORDONED = "NodeCordoned"
 UNKNOWN = "NodeHealthUnknown"
-# What the machine-config daemon and its drain controller write on a node that they are updating.
-STATE = "machineconfiguration.openshift.io/state"
-DESIRED_DRAIN = "machineconfiguration.openshift.io/desiredDrain"
-APPLIED_DRAIN = "machineconfiguration.openshift.io/lastAppliedDrain"
-# States that the daemon does not leave by itself.
-STUCK_STATES = ("Degraded", "Unreconcilable")
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
@@ -78,10 +73,10 @@ def _cordon_findings(nodes: Sequence[Node]) -> Iterator[Finding]:
     Nodes that an administrator has to mend come first.
     """
     cordoned = [node for node in nodes if node.spec.unschedulable]
-    updating = [node for node in cordoned if _is_cordoned_by_update(node)]
-    stuck = [node for node in updating if _is_stuck(node)]
-    going = [node for node in updating if not _is_stuck(node)]
-    by_hand = [node for node in cordoned if not _is_cordoned_by_update(node)]
+    updating = [node for node in cordoned if is_cordoned_by_update(node)]
+    stuck = [node for node in updating if is_stuck(node)]
+    going = [node for node in updating if not is_stuck(node)]
+    by_hand = [node for node in cordoned if not is_cordoned_by_update(node)]
     if by_hand:
         yield _nodes_finding(
             CORDONED,
@@ -104,19 +99,6 @@ def _cordon_findings(nodes: Sequence[Node]) -> Iterator[Finding]:
             going,
             f"Do not uncordon {_node_names(going)}: the machine-config operator does when the update has passed.",
         )
-
-
-def _is_cordoned_by_update(node: Node) -> bool:
-    """Returns whether the machine-config operator cordoned the node, or is yet to release it."""
-    annotations = node.metadata.annotations
-    desired = annotations.get(DESIRED_DRAIN, "")
-    # The drain controller repeats the wish in `lastAppliedDrain` once it has carried it out.
-    releasing = desired.startswith("uncordon-") and annotations.get(APPLIED_DRAIN, "") != desired
-    return desired.startswith("drain-") or releasing or annotations.get(STATE) in ("Working", "Rebooting")
-
-
-def _is_stuck(node: Node) -> bool:
-    return node.metadata.annotations.get(STATE) in STUCK_STATES
 
 
 def _nodes_are(nodes: Sequence[Node]) -> str:

@@ -10,29 +10,27 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-import msgspec
-
 from kubekit.api.core_v1 import Node
 from kubekit.api.scheme import resource_of
+from kubekit.rules.node_rules import is_windows
 from runup.api.machineconfig_v1 import MachineConfigPool
 from runup.checks.catalogue.declaring import BY_HAND, declared
 from runup.checks.catalogue.nodes.shared.pools import READS, all_pools
-from runup.checks.catalogue.shared.placement import is_windows
 from runup.checks.catalogue.shared.result_cache import cache_each
 from runup.checks.catalogue.shared.topology import control_plane, control_plane_first
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import count, names, resource
+from runup.rules.machine_config import PoolsOfNode, pools_of_node
 
 CHECK_NAME = "NodePools"
 IN_NONE = "NodeInNoPool"
 IN_SEVERAL = "NodeInSeveralPools"
-BUILT_IN = ("master", "worker")
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     """Yields a risk for nodes in no machine config pool, and one for nodes in several custom pools."""
     nodes = control_plane_first(snapshot.all(Node))
-    if all(is_windows(node) for node in nodes):
+    if all(is_windows(node.metadata.labels) for node in nodes):
         return
     pools = all_pools(snapshot)
     # It is not known which nodes an unreadable pool selects; the engine reports that it was not read.
@@ -40,13 +38,13 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     all_known = not snapshot.undecoded.get(kind) and not snapshot.incomplete.get(kind)
     if control_plane(snapshot) == "External" and not pools:
         return
-    pools_by_node = list(zip(nodes, _pools_of_node(nodes, pools), strict=True))
-    none = [node for node, node_pools in pools_by_node if not node_pools.selecting and not is_windows(node)]
-    several = [
-        (node, node_pools.custom)
-        for node, node_pools in pools_by_node
-        if len(node_pools.custom) > 1 and not is_windows(node)
+    pools_by_node = [
+        (node, node_pools)
+        for node, node_pools in zip(nodes, _pools_of_node(nodes, pools), strict=True)
+        if not is_windows(node.metadata.labels)
     ]
+    none = [node for node, node_pools in pools_by_node if not node_pools.selecting]
+    several = [(node, node_pools.custom) for node, node_pools in pools_by_node if len(node_pools.custom) > 1]
     if none and all_known:
         yield _nodes_finding(
             IN_NONE,
@@ -77,40 +75,9 @@ def nodes_by_pool(nodes: tuple[Node, ...], pools: tuple[MachineConfigPool, ...])
     return members
 
 
-class _Pools(msgspec.Struct, frozen=True):
-    """The pools of a node: all that select it, the custom ones of them, and the one that updates it.
-
-    See `nodes_by_pool`.
-    """
-
-    selecting: list[str]
-    custom: list[str]
-    updating: str
-
-
 @cache_each
-def _pools_of_node(node: Node, pools: tuple[MachineConfigPool, ...]) -> _Pools:
-    selecting = [pool.metadata.name for pool in pools if _selects_node(pool, node)]
-    custom = sorted(set(selecting) - set(BUILT_IN))
-    return _Pools(selecting, custom, "" if is_windows(node) else _updating_pool(selecting, custom))
-
-
-def _updating_pool(pool_names: Sequence[str], custom: Sequence[str]) -> str:
-    """Returns the pool that updates a node: master, else its one custom pool, else worker; empty if there is none."""
-    if "master" in pool_names:
-        return "master"
-    if custom:
-        return custom[0] if len(custom) == 1 else ""
-    return "worker" if "worker" in pool_names else ""
-
-
-def _selects_node(pool: MachineConfigPool, node: Node) -> bool:
-    """Reports whether the pool's node selector matches the labels of `node`."""
-    selector = pool.spec.node_selector
-    # An empty selector selects no node, unlike a LabelSelector elsewhere (machine-config-operator, pkg/helpers).
-    if selector is None or not (selector.match_labels or selector.match_expressions):
-        return False
-    return selector.matches(node.metadata.labels)
+def _pools_of_node(node: Node, pools: tuple[MachineConfigPool, ...]) -> PoolsOfNode:
+    return pools_of_node(node.metadata.labels, pools)
 
 
 def _nodes_are(nodes: Sequence[Node]) -> str:

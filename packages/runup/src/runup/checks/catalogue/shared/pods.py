@@ -32,6 +32,7 @@ from kubekit.api.pod_parts import (
     WaitingContainer,
 )
 from kubekit.lang.quantity import parse_quantity
+from kubekit.rules.eviction_rules import ENDED, needs_eviction
 from runup.checks.catalogue.declaring import namespaced_name
 from runup.checks.catalogue.shared.pod_security_levels import violated_level
 from runup.checks.catalogue.shared.result_cache import cache_groups, cached_grouping
@@ -51,8 +52,6 @@ BROKEN = frozenset(
         "RunContainerError",
     }
 )
-ENDED = ("Succeeded", "Failed")
-_OWNERS_OF_STAYING_PODS = ("DaemonSet", "Node")
 
 
 def _slim_pod(pod: ListedPod) -> PlacedPod:
@@ -61,6 +60,11 @@ def _slim_pod(pod: ListedPod) -> PlacedPod:
     Without its resourceVersion: the cache compares pods by value.
     """
     metadata, spec, status = pod.metadata, pod.spec, pod.status
+    owners, annotations = metadata.owner_references, metadata.annotations
+    if annotations.mirror:
+        # The annotation is a hash that no two pods share. Its meaning is kept: the node controls a static pod.
+        annotations = PodAnnotations(scc=annotations.scc)
+        owners = (PodOwner(kind="Node", name=spec.node_name, controller=True),)
     pending = _pending_reason(pod) if status.phase == "Pending" else ""
     # Init containers run first: a waiting one is the reason why the others do not run.
     waiting = _waiting_container(status.init_container_statuses) or _waiting_container(status.container_statuses)
@@ -74,10 +78,10 @@ def _slim_pod(pod: ListedPod) -> PlacedPod:
             name=metadata.name,
             # Thousands of pods have the same namespace: one text for all.
             namespace=intern(metadata.namespace),
-            owner_references=_shared_owners(metadata.owner_references),
+            owner_references=_shared_owners(owners),
             traits=_shared_traits(
                 tuple(metadata.labels.items()),
-                metadata.annotations,
+                annotations,
                 # Asked for only of those that have not started.
                 metadata.creation_timestamp if pending else None,
                 metadata.deletion_timestamp,
@@ -130,13 +134,9 @@ def is_drained(pod: PlacedPod) -> bool:
     A drain does not evict a pod that has ended or is being deleted, that a DaemonSet owns, or that is a static pod.
     """
     metadata = pod.metadata
-    if not pod.spec.node_name or pod.status.phase in ENDED or metadata.deletion_timestamp is not None:
+    if not pod.spec.node_name or metadata.deletion_timestamp is not None:
         return False
-    # As in `stays_on_node`, which is not called since that takes as long again.
-    for owner in metadata.owner_references:  # noqa: SIM110
-        if owner.kind in _OWNERS_OF_STAYING_PODS:
-            return False
-    return True
+    return needs_eviction(pod.status.phase, metadata.owner_references)
 
 
 @cache_groups
@@ -165,15 +165,6 @@ def quantity_or_none(quantity: str | float) -> Decimal | None:
         return parse_quantity(str(quantity))
     except ValueError:
         return None
-
-
-def stays_on_node(pod: PlacedPod) -> bool:
-    """Returns whether no drain moves the pod: a DaemonSet owns it, or it is the node's own."""
-    # Called for hundreds of thousands of pods: a loop takes a third of the time of `any`.
-    for owner in pod.metadata.owner_references:  # noqa: SIM110
-        if owner.kind in _OWNERS_OF_STAYING_PODS:
-            return True
-    return False
 
 
 # One cache for all, since most of the time goes into the hash of the containers.
@@ -212,7 +203,7 @@ def _host_access(spec: PodPlace) -> str:
 
 def _is_ready(conditions: tuple[PodCondition, ...]) -> bool:
     """Reports whether the condition Ready is True."""
-    # Called for hundreds of thousands of pods, as `stays_on_node` is.
+    # Called for hundreds of thousands of pods: a loop takes a third of the time of `any`.
     for condition in conditions:
         if condition.type == "Ready":
             return condition.status == "True"
@@ -252,7 +243,7 @@ def _shared_traits(
 
 @lru_cache(4096)
 def _shared_owners(owners: tuple[PodOwner, ...]) -> tuple[PodOwner, ...]:
-    return tuple(PodOwner(kind=intern(owner.kind), name=owner.name) for owner in owners)
+    return tuple(PodOwner(kind=intern(owner.kind), name=owner.name, controller=owner.controller) for owner in owners)
 
 
 # One entry for each node, because pods are not sorted by node.

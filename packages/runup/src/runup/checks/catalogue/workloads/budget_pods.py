@@ -18,6 +18,7 @@ from itertools import groupby
 from kubekit.api.conditions import find
 from kubekit.api.pod_parts import PlacedPod
 from kubekit.api.workloads_v1 import PodDisruptionBudget
+from kubekit.rules.eviction_rules import budget_now, covering_budgets, refusal_of, selects
 from runup.api.config_v1 import Infrastructure
 from runup.checks.catalogue.declaring import BY_HAND, declared
 from runup.checks.catalogue.shared.pods import PODS, drained_pods_by_namespace, is_broken, is_drained, pods_by_namespace
@@ -53,18 +54,17 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     except Unreadable as lacking:
         yield _unknown_finding([*unready, *(pdb for group in shared for pdb in group)], lacking)
         return
-    yield from _unready_findings(
-        [pdb for pdb in unready if any(_selects_labels(pdb, labels) for labels, _ in _pods_in_namespace(pods, pdb))],
-        context,
-    )
+    yield from _unready_findings([pdb for pdb in unready if _selects_any(pdb, pods)], context)
     yield from _overlap_findings(shared, pods)
     yield from _used_up_findings(snapshot, [pdb for pdb in budgets if _is_used_up(pdb)], context)
 
 
 def _has_no_healthy_pod(pdb: PodDisruptionBudget) -> bool:
+    """Returns whether none of the budget's pods is healthy, and it refuses to let one go that is not."""
     status = pdb.status
-    pinned = bool(status.expected_pods) and not status.current_healthy and not status.disruptions_allowed
-    return pinned and pdb.spec.unhealthy_pod_eviction_policy != "AlwaysAllow" and not not_computed(pdb)
+    if not status.expected_pods or status.current_healthy or not_computed(pdb):
+        return False
+    return refusal_of(budget_now(pdb), ready=False) is not None
 
 
 def _pods_by_namespace(snapshot: Snapshot, namespaces: set[str]) -> Mapping[str, Labelled]:
@@ -84,16 +84,10 @@ def _label_counts(pods: Sequence[PlacedPod]) -> Labelled:
     ]
 
 
-def _pods_in_namespace(pods: Mapping[str, Labelled], pdb: PodDisruptionBudget) -> Labelled:
-    return pods.get(pdb.metadata.namespace, [])
-
-
-def _selects_labels(pdb: PodDisruptionBudget, labels: dict[str, str]) -> bool:
-    """Returns whether the budget selects pods with these labels.
-
-    A budget without a selector has no pods; an empty selector selects all pods of the namespace (policy/v1).
-    """
-    return pdb.spec.selector is not None and pdb.spec.selector.matches(labels)
+def _selects_any(pdb: PodDisruptionBudget, pods: Mapping[str, Labelled]) -> bool:
+    """Returns whether the budget covers one of the pods."""
+    namespace = pdb.metadata.namespace
+    return any(selects(pdb, namespace, labels) for labels, _ in pods.get(namespace, ()))
 
 
 def _unready_findings(budgets: Budgets, context: Context) -> Iterator[Finding]:
@@ -120,7 +114,7 @@ def _is_used_up(pdb: PodDisruptionBudget) -> bool:
     status = pdb.status
     return (
         bool(status.current_healthy)
-        and not status.disruptions_allowed
+        and refusal_of(budget_now(pdb), ready=True) is not None
         and status.current_healthy < status.expected_pods
         and status.desired_healthy < status.expected_pods
         and not not_computed(pdb)
@@ -134,7 +128,8 @@ def _used_up_findings(snapshot: Snapshot, budgets: Budgets, context: Context) ->
     pods = pods_by_namespace(snapshot.listed(PODS))
     spent: list[tuple[PodDisruptionBudget, PlacedPod]] = []
     for pdb in budgets:
-        selected = [pod for pod in pods.get(pdb.metadata.namespace, ()) if _selects_labels(pdb, pod.metadata.labels)]
+        namespace = pdb.metadata.namespace
+        selected = [pod for pod in pods.get(namespace, ()) if selects(pdb, namespace, pod.metadata.labels)]
         broken = [pod for pod in selected if is_broken(pod, context.now, DOWN_PATIENCE)]
         if broken and any(pod.status.ready and pod.status.phase == "Running" and is_drained(pod) for pod in selected):
             spent.append((pdb, min(broken, key=lambda pod: pod.metadata.name)))
@@ -167,8 +162,8 @@ def _overlap_findings(shared: Sequence[Budgets], pods: Mapping[str, Labelled]) -
     pods_by_budgets: Counter[tuple[str, ...]] = Counter()
     overlapping: dict[str, PodDisruptionBudget] = {}
     for budgets in shared:
-        for labels, times in _pods_in_namespace(pods, budgets[0]):
-            selecting = [pdb for pdb in budgets if _selects_labels(pdb, labels)]
+        for labels, times in pods.get(budgets[0].metadata.namespace, ()):
+            selecting = covering_budgets(budgets, budgets[0].metadata.namespace, labels)
             if len(selecting) > 1:
                 pods_by_budgets[tuple(budget_name(pdb) for pdb in selecting)] += times
                 overlapping |= {budget_name(pdb): pdb for pdb in selecting}

@@ -10,12 +10,12 @@ control plane the machine-config daemon does not drain.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
 from kubekit.api.pod_parts import PlacedPod
 from kubekit.api.workloads_v1 import PodDisruptionBudget
+from kubekit.rules.eviction_rules import desired_healthy, is_of_virtual_machine, is_share, rule_of_budget, selects
 from runup.api.config_v1 import Infrastructure
 from runup.checks.catalogue.declaring import BY_HAND, declared
 from runup.checks.catalogue.shared.pods import PODS, is_drained
@@ -23,7 +23,6 @@ from runup.checks.catalogue.shared.topology import control_plane
 from runup.checks.catalogue.workloads.shared.budgets import (
     all_stay,
     budget_name,
-    budgets_without_machines,
     cannot_be_computed,
     not_computed,
     readable_pods_by_namespace,
@@ -35,12 +34,11 @@ from runup.checks.decide.wording import DOWN_PATIENCE, count, names, resource
 
 NAME = "PodDisruptionBudgetBlocksDrain"
 UNKNOWN = f"{NAME}Unknown"
-SHARE = re.compile(r"[0-9]+%")
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields a risk for budgets that never allow an eviction, and Unknown for those whose status does not tell."""
-    budgets = budgets_without_machines(sorted_budgets(snapshot.all(PodDisruptionBudget)))
+    budgets = [pdb for pdb in sorted_budgets(snapshot.all(PodDisruptionBudget)) if not is_of_virtual_machine(pdb)]
     # The machine-config daemon does not drain the node of a single-node control plane.
     if not budgets or control_plane(snapshot) == "SingleReplica":
         return
@@ -85,7 +83,8 @@ def never_allows(pdb: PodDisruptionBudget) -> bool:
     status = pdb.status
     if _unknown_reason(pdb) or status.disruptions_allowed or not status.expected_pods or not status.current_healthy:
         return False
-    return _demanded_healthy(pdb) >= status.expected_pods
+    spec = pdb.spec
+    return desired_healthy(spec.min_available, spec.max_unavailable, status.expected_pods) >= status.expected_pods
 
 
 def _fails_for_long(pdb: PodDisruptionBudget, now: datetime) -> bool:
@@ -97,45 +96,23 @@ def _fails_for_long(pdb: PodDisruptionBudget, now: datetime) -> bool:
 
 def _selects_moved_pod(pdb: PodDisruptionBudget, pods: Mapping[str, Sequence[PlacedPod]]) -> bool:
     """Returns whether a drain moves a pod that the budget selects."""
-    selector = pdb.spec.selector
-    return selector is not None and any(
-        is_drained(pod) and selector.matches(pod.metadata.labels) for pod in pods.get(pdb.metadata.namespace, ())
-    )
-
-
-def _demanded_healthy(pdb: PodDisruptionBudget) -> int:
-    """Returns how many healthy pods the spec demands of those expected."""
-    expected = pdb.status.expected_pods
-    if pdb.spec.max_unavailable is not None:
-        return expected - _scaled_value(pdb.spec.max_unavailable, expected)
-    return _scaled_value(pdb.spec.min_available, expected) if pdb.spec.min_available is not None else 0
-
-
-def _scaled_value(value: int | str, total: int) -> int:
-    """Returns a number, or a share of `total` rounded up."""
-    # Rounded up, as the disruption controller does (kubernetes, pkg/controller/disruption).
-    return value if isinstance(value, int) else -(-int(value[:-1]) * total // 100)
+    namespace = pdb.metadata.namespace
+    return any(is_drained(pod) and selects(pdb, namespace, pod.metadata.labels) for pod in pods.get(namespace, ()))
 
 
 def _unknown_reason(pdb: PodDisruptionBudget) -> str:
     """Returns why it is not known what the budget allows, or an empty string."""
     for name, value in (("maxUnavailable", pdb.spec.max_unavailable), ("minAvailable", pdb.spec.min_available)):
-        if isinstance(value, str) and not SHARE.fullmatch(value):
+        if isinstance(value, str) and not is_share(value):
             return f"{name} {value!r} is neither a number nor a share"
     return not_computed(pdb)
 
 
 def _budget_text(pdb: PodDisruptionBudget) -> str:
     """Returns the name of a budget with its rule, or with the reason why the rule's effect is not known."""
-    spec = pdb.spec
     if _unknown_reason(pdb):
         return f"{budget_name(pdb)} ({_unknown_reason(pdb)})"
-    rule = (
-        f"maxUnavailable {spec.max_unavailable}"
-        if spec.max_unavailable is not None
-        else f"minAvailable {spec.min_available}"
-    )
-    return f"{budget_name(pdb)} ({rule} of {count(pdb.status.expected_pods, 'pod')})"
+    return f"{budget_name(pdb)} ({rule_of_budget(pdb)} of {count(pdb.status.expected_pods, 'pod')})"
 
 
 CHECK = declared(

@@ -24,12 +24,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from kubekit.api.core_v1 import Node
 from kubekit.api.pod_parts import PlacedPod
 from kubekit.api.workloads_v1 import PodDisruptionBudget
+from kubekit.rules.eviction_rules import covering_budgets, is_of_virtual_machine
 from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.nodes.shared.groups import nodes_by_group
 from runup.checks.catalogue.shared.pods import PODS, is_drained, pods_by_node
 from runup.checks.catalogue.shared.topology import control_plane_first
 from runup.checks.catalogue.workloads.drain_blocked import never_allows
-from runup.checks.catalogue.workloads.shared.budgets import budgets_without_machines, sorted_budgets
+from runup.checks.catalogue.workloads.shared.budgets import sorted_budgets
 from runup.checks.decide.cluster_kinds import KUBERNETES
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import count, names
@@ -76,8 +77,9 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     if len(nodes) < 2:
         return
     budgets: dict[str, list[PodDisruptionBudget]] = {}
-    for pdb in budgets_without_machines(sorted_budgets(snapshot.all(PodDisruptionBudget))):
-        budgets.setdefault(pdb.metadata.namespace, []).append(pdb)
+    for pdb in sorted_budgets(snapshot.all(PodDisruptionBudget)):
+        if not is_of_virtual_machine(pdb):
+            budgets.setdefault(pdb.metadata.namespace, []).append(pdb)
     pods = pods_by_node(snapshot.listed(PODS))
     for group, members in sorted(nodes_by_group(nodes).items()):
         held_nodes = [
@@ -119,9 +121,7 @@ def _eviction_refusal(pod: PlacedPod, budgets: Sequence[PodDisruptionBudget]) ->
     """Returns why the pod would not be evicted; empty if it would."""
     if not pod.metadata.owner_references:
         return "no owner"
-    selecting = [
-        pdb for pdb in budgets if pdb.spec.selector is not None and pdb.spec.selector.matches(pod.metadata.labels)
-    ]
+    selecting = covering_budgets(budgets, pod.metadata.namespace, pod.metadata.labels)
     if len(selecting) > 1:
         return f"budgets {names([pdb.metadata.name for pdb in selecting])}"
     if selecting and never_allows(selecting[0]):

@@ -23,10 +23,11 @@ from kubekit.api.codec import Undecodable
 from kubekit.api.pod_parts import PlacedPod
 from kubekit.api.scheme import resource_of
 from kubekit.api.workloads_v1 import PodDisruptionBudget
+from kubekit.rules.eviction_rules import ENDED, selects
 from runup.api.config_v1 import Infrastructure
 from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.shared.platform_namespaces import is_system
-from runup.checks.catalogue.shared.pods import ENDED, PODS, pods_by_namespace
+from runup.checks.catalogue.shared.pods import PODS, pods_by_namespace
 from runup.checks.catalogue.shared.result_cache import cache_groups
 from runup.checks.catalogue.shared.topology import control_plane
 from runup.checks.decide.cluster_kinds import BOTH
@@ -73,7 +74,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         key: pods
         for key, pods in together.items()
         # A budget that is not in the list may be theirs.
-        if not any(_budget_selects(budget, pods[0]) for budget in budgets.get(key[0], ()))
+        if not any(selects(budget, key[0], pods[0].metadata.labels) for budget in budgets.get(key[0], ()))
         and snapshot.has_all(BUDGETS, key[0])
     }
     if alone:
@@ -97,11 +98,6 @@ def _may_belong_to(bad: Undecodable, key: Key) -> bool:
 def _workload_text(key: Key, pods: Sequence[PlacedPod]) -> str:
     namespace, kind, name = key
     return f"{kind} {namespace}/{name} ({count(len(pods), 'pod')} on {pods[0].spec.node_name})"
-
-
-def _budget_selects(budget: PodDisruptionBudget, pod: PlacedPod) -> bool:
-    """Returns whether the budget selects the pod, which is in its namespace."""
-    return budget.spec.selector is not None and budget.spec.selector.matches(pod.metadata.labels)
 
 
 @cache_groups

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kubekit.api.conditions import find
 from kubekit.api.workloads_v1 import PodDisruptionBudget
-from kubekit.rules.eviction_rules import BudgetNow, desired_healthy, disruptions_allowed
+from kubekit.rules.eviction_rules import BudgetNow, desired_healthy, disruptions_allowed, rule_of_budget
 
 
 class BudgetState:
@@ -38,30 +38,19 @@ class BudgetState:
         except ValueError:
             self._failing = True
 
-    def selects(self, namespace: str, labels: dict[str, str]) -> bool:
-        """Returns whether the budget is over pods with these labels."""
-        selector = self.source.spec.selector
-        return selector is not None and namespace == self.namespace and selector.matches(labels)
-
     def current_counts(self) -> BudgetNow:
         """Returns the counts of its status at this moment."""
         allowed = 0 if self._failing else disruptions_allowed(self.expected, self.healthy, self.desired)
-        return BudgetNow(allowed, self.healthy, self.desired, self.source.spec.unhealthy_pod_eviction_policy)
-
-    @property
-    def rule(self) -> str:
-        """Returns what the budget demands, as its spec says it."""
-        spec = self.source.spec
-        if spec.max_unavailable is not None:
-            return f"maxUnavailable {spec.max_unavailable}"
-        return f"minAvailable {spec.min_available}"
+        policy = self.source.spec.unhealthy_pod_eviction_policy
+        return BudgetNow(allowed=allowed, healthy=self.healthy, desired=self.desired, policy=policy)
 
     @property
     def refusal(self) -> str:
         """Returns why it lets nothing go, in numbers."""
+        rule = rule_of_budget(self.source)
         if self._failing:
-            return f"{self.rule}: the disruption controller cannot compute it, and so it allows nothing"
-        return f"{self.rule}: {self.healthy} of {self.expected} healthy, {self.desired} demanded"
+            return f"{rule}: the disruption controller cannot compute it, and so it allows nothing"
+        return f"{rule}: {self.healthy} of {self.expected} healthy, {self.desired} demanded"
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"

@@ -53,13 +53,15 @@ class PodState:
     """A pod. `since` is when its phase began, in seconds from the beginning; `why` the scheduler's reason if it waits.
 
     `moved_from` is the node on which its predecessor ran ("": none), `is_new` whether the simulation created it,
-    `rivals` are the workloads that got the room which it might have got.
+    `is_pending` whether its phase in the API was Pending, `rivals` are the workloads that got the room that it
+    might have got.
     """
 
     __slots__ = (
         "begun_s",
         "id",
         "is_new",
+        "is_pending",
         "moved_from",
         "name",
         "node",
@@ -83,7 +85,7 @@ class PodState:
         self.begun_s = 0.0
         self.why = ""
         self.moved_from = ""
-        self.is_new = False
+        self.is_new = self.is_pending = False
         self.reported = False
         self.rivals: tuple[str, ...] = ()
 

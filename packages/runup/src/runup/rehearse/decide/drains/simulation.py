@@ -17,9 +17,9 @@ from collections import deque
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from kubekit.api.conditions import status_of
 from kubekit.api.core_v1 import Node
-from kubekit.rules.eviction_rules import lets_go
+from kubekit.rules.eviction_rules import refusal_of
+from kubekit.rules.node_rules import is_ready
 from runup.rehearse.decide.drains import critical_path, limits_of_knowledge
 from runup.rehearse.decide.drains.budget_state import BudgetState
 from runup.rehearse.decide.drains.cluster_state import RUNNING, STARTING, NodeRoom, PodState
@@ -127,7 +127,7 @@ class _Simulation:
         """Returns the state of a pool before its first drain: how many nodes may be away at once."""
         limit = self._settings.max_unavailable or pool.surge or pool.at_once
         # Nodes that are not ready count as unavailable, and cost places.
-        away = [name for name in pool.nodes if name in nodes and not _is_ready(nodes[name])]
+        away = [name for name in pool.nodes if name in nodes and not is_ready(nodes[name])]
         free_places = limit if pool.surge else limit - len(away)
         held_text = ""
         if free_places < 1 and len(away) < len(pool.nodes):
@@ -244,10 +244,10 @@ class _Simulation:
         """Returns why the pod cannot be evicted now, and which budgets refuse it; empty if it can."""
         if pod.workload is None and not self._settings.forces:
             return NO_OWNER, ()
-        budgets = pod.shape.budgets
+        budgets = () if pod.is_pending else pod.shape.budgets
         if len(budgets) > 1:
             return SEVERAL, budgets
-        if not budgets or lets_go(budgets[0].current_counts(), ready=pod.ready):
+        if not budgets or refusal_of(budgets[0].current_counts(), ready=pod.ready) is None:
             return "", ()
         return budgets[0].refusal, budgets
 
@@ -332,10 +332,6 @@ class _Simulation:
         self._begin_next_drains(run)
         if run.is_over:
             self._begin_pools()
-
-
-def _is_ready(node: Node) -> bool:
-    return status_of(node.status.conditions, "Ready") in ("True", None)
 
 
 def _name_of_node(node: NodeRoom | None) -> str:

@@ -11,8 +11,15 @@ from datetime import datetime
 from kubekit.api.conditions import find, status_of
 from kubekit.api.meta_v1 import OwnerReference
 from kubekit.api.scheduling import SchedulingPod
-from kubekit.api.workloads_v1 import PodDisruptionBudget
-from kubekit.rules.eviction_rules import ENDED, MIRROR
+from kubekit.rules.eviction_rules import (
+    ENDED,
+    controller_of,
+    is_evicted_without_budget,
+    is_of_virtual_machine,
+    selects,
+    stays_on_node,
+)
+from kubekit.rules.node_rules import is_ready
 from runup.rehearse.decide.drains.budget_state import BudgetState
 from runup.rehearse.decide.drains.claim_rules import ClaimRules
 from runup.rehearse.decide.drains.cluster_state import PENDING, RUNNING, TERMINATING, NodeRoom, PodState, Workload
@@ -57,14 +64,14 @@ def starting_state(cluster: DrainedCluster, settings: DrainSettings) -> Starting
     for source in cluster.pods:
         if source.status.phase in ENDED:
             continue
-        owner = controller(source)
+        owner = controller_of(source.metadata.owner_references)
         pod = PodState(len(pods), source.metadata.name, shapes.of(source), workloads.workload_of(source, owner))
         pod.begun_s = _timestamp_s(source.status.start_time or source.metadata.creation_timestamp)
-        if stays_on_node(source, owner):
+        if stays_on_node(source.metadata.owner_references, source.metadata.annotations):
             staying.add(pod.id)
         pods.append(pod)
         sources.append(source)
-    budgets = tuple(BudgetState(each) for each in cluster.budgets if not _is_for_virtual_machine(each))
+    budgets = tuple(BudgetState(each) for each in cluster.budgets if not is_of_virtual_machine(each))
     _assign_budgets(shapes.all(), budgets)
     filters = Filters(nodes.values(), Counts(shapes.all(), cluster.namespaces), ClaimRules(cluster))
     for pod, source in zip(pods, sources, strict=True):
@@ -73,11 +80,6 @@ def starting_state(cluster: DrainedCluster, settings: DrainSettings) -> Starting
     without_history, never_ready = workloads.learn_starts(pods, sources, settings.default_start_s)
     quotas = Quotas(cluster.quotas, pods)
     return StartingState(nodes, filters, pods, staying, workloads.by_key, budgets, quotas, without_history, never_ready)
-
-
-def stays_on_node(pod: SchedulingPod, owner: OwnerReference | None) -> bool:
-    """Returns whether a drain leaves the pod where it is: a DaemonSet's, or the mirror of a static pod."""
-    return MIRROR in pod.metadata.annotations or (owner is not None and owner.kind in ("DaemonSet", "Node"))
 
 
 def is_guard(pod: SchedulingPod) -> bool:
@@ -95,25 +97,6 @@ def is_guard(pod: SchedulingPod) -> bool:
     )
 
 
-def controller(pod: SchedulingPod) -> OwnerReference | None:
-    """Returns the owner that makes the pod again, or None."""
-    return next((owner for owner in pod.metadata.owner_references if owner.controller), None)
-
-
-def is_ready(pod: SchedulingPod) -> bool:
-    """Returns whether the pod's condition Ready is true."""
-    ready = find(pod.status.conditions, "Ready")
-    return ready is not None and ready.status == "True"
-
-
-def _is_for_virtual_machine(budget: PodDisruptionBudget) -> bool:
-    """Returns whether the budget is that of a virtual machine, which is moved when its pod is to be evicted.
-
-    KubeVirt makes it, and answers the eviction (kubevirt, pkg/virt-controller/watch/drain/disruptionbudget).
-    """
-    return any(owner.kind == "VirtualMachineInstance" for owner in budget.metadata.owner_references)
-
-
 def _add_pod(pod: PodState, source: SchedulingPod, nodes: dict[str, NodeRoom], filters: Filters) -> None:
     """Puts a pod on its node and counts it for its budgets and its workload; one without a node is pending."""
     node = nodes.get(source.spec.node_name)
@@ -121,7 +104,8 @@ def _add_pod(pod: PodState, source: SchedulingPod, nodes: dict[str, NodeRoom], f
         pod.phase, pod.is_new = PENDING, False
         return
     pod.phase = TERMINATING if source.metadata.deletion_timestamp is not None else RUNNING
-    pod.ready = pod.phase == RUNNING and is_ready(source)
+    pod.ready = pod.phase == RUNNING and status_of(source.status.conditions, "Ready") == "True"
+    pod.is_pending = is_evicted_without_budget(source.status.phase, deleted=False)
     pod.node = node
     filters.add(pod, node)
     if pod.ready:
@@ -137,11 +121,7 @@ class _Workloads:
     def __init__(self, cluster: DrainedCluster) -> None:
         self.by_key: dict[tuple[str, str, str], Workload] = {}
         self._owners = {(owner.metadata.namespace, owner.kind, owner.metadata.name): owner for owner in cluster.owners}
-        self._nodes_down = {
-            node.metadata.name
-            for node in cluster.nodes
-            if status_of(node.status.conditions, "Ready") not in ("True", None)
-        }
+        self._nodes_down = {node.metadata.name for node in cluster.nodes if not is_ready(node)}
         # By workload, the replicas of each owner of its pods (-1: not known), from which budgets are computed.
         self.scales: dict[int, dict[tuple[str, str, str], int]] = defaultdict(dict)
 
@@ -154,7 +134,7 @@ class _Workloads:
         source = self._owners.get(made_by)
         key = made_by
         if source is not None:
-            controller_ = next((owner for owner in source.metadata.owner_references if owner.controller), None)
+            controller_ = controller_of(source.metadata.owner_references)
             if controller_ is not None:
                 key = (namespace, controller_.kind, controller_.name)
         workload = self.by_key.get(key)
@@ -226,7 +206,7 @@ def _assign_budgets(shapes: Iterable[Shape], budgets: Sequence[BudgetState]) -> 
         by_namespace[budget.namespace].append(budget)
     for shape in shapes:
         shape.budgets = tuple(
-            budget for budget in by_namespace.get(shape.namespace, ()) if budget.selects(*shape.identity)
+            budget for budget in by_namespace.get(shape.namespace, ()) if selects(budget.source, *shape.identity)
         )
 
 

@@ -9,6 +9,7 @@ from runup.api.machineconfig_v1 import MachineConfigPool
 from runup.checks.catalogue.shared.topology import control_plane
 from runup.checks.decide.model import Snapshot, Unreadable
 from runup.checks.decide.wording import count
+from runup.rules.machine_config import machines_behind
 
 # The specific types come first: they say what is wrong, Degraded only that something is.
 DEGRADED_TYPES = ("NodeDegraded", "RenderDegraded", "Degraded")
@@ -39,7 +40,7 @@ def machines_behind_text(pool: MachineConfigPool) -> str:
     machine is behind, even if the counts are still those of the configuration before.
     """
     status = pool.status
-    late = status.machine_count - status.updated_machine_count
+    late = machines_behind(pool)
     if not status.machine_count:
         return ""
     if late > 0:

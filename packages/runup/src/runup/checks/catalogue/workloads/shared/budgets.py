@@ -8,7 +8,8 @@ from kubekit.api.conditions import find
 from kubekit.api.meta_v1 import Condition
 from kubekit.api.pod_parts import PlacedPod
 from kubekit.api.workloads_v1 import PodDisruptionBudget
-from runup.checks.catalogue.shared.pods import PODS, pods_by_namespace, stays_on_node
+from kubekit.rules.eviction_rules import is_current, selects, stays_on_node
+from runup.checks.catalogue.shared.pods import PODS, pods_by_namespace
 from runup.checks.decide.model import Snapshot, Unreadable
 from runup.checks.decide.wording import cause, since_suffix
 
@@ -21,19 +22,6 @@ def sorted_budgets(budgets: Iterable[PodDisruptionBudget]) -> list[PodDisruption
 def budget_name(pdb: PodDisruptionBudget) -> str:
     """Returns `namespace/name` of a budget."""
     return f"{pdb.metadata.namespace}/{pdb.metadata.name}"
-
-
-def budgets_without_machines(budgets: Iterable[PodDisruptionBudget]) -> list[PodDisruptionBudget]:
-    """Returns the budgets that are not those of virtual machines.
-
-    KubeVirt makes one for each machine that migrates, which never allows an eviction: its webhook answers evictions of
-    such a pod, and moves the machine (kubevirt, pkg/virt-controller/watch/drain/disruptionbudget).
-    """
-    return [
-        pdb
-        for pdb in budgets
-        if not any(owner.kind == "VirtualMachineInstance" for owner in pdb.metadata.owner_references)
-    ]
 
 
 def cannot_be_computed(pdb: PodDisruptionBudget) -> Condition | None:
@@ -49,7 +37,7 @@ def not_computed(pdb: PodDisruptionBudget) -> str:
     """Returns why the status does not reflect the spec, or an empty string if it does."""
     if failed := cannot_be_computed(pdb):
         return f"not computed: {cause(failed)}{since_suffix(failed.last_transition_time)}"
-    if pdb.status.observed_generation < pdb.metadata.generation:
+    if not is_current(pdb):
         return "its status is older than its spec"
     return ""
 
@@ -67,8 +55,6 @@ def all_stay(pdb: PodDisruptionBudget, pods: Mapping[str, Sequence[PlacedPod]]) 
 
     A budget whose pods are not known is judged by its status alone.
     """
-    selector = pdb.spec.selector
-    selected = [
-        pod for pod in pods.get(pdb.metadata.namespace, ()) if selector and selector.matches(pod.metadata.labels)
-    ]
-    return bool(selected) and all(map(stays_on_node, selected))
+    namespace = pdb.metadata.namespace
+    selected = [pod for pod in pods.get(namespace, ()) if selects(pdb, namespace, pod.metadata.labels)]
+    return bool(selected) and all(stays_on_node(pod.metadata.owner_references) for pod in selected)
