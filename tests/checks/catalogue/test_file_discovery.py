@@ -17,9 +17,11 @@ from runup.checks.catalogue.file_discovery import BadCatalogue, find_checks
 # The names of checks as they were when the catalogue began to find them by itself. A new check need not be in it.
 ORDER = Path(__file__).with_name("order.txt")
 DECLARED = """
+'''Ingress is odd.'''
 from runup.checks.catalogue.declaring import declared
 
-CHECK = declared("Ingress is odd.", {name!r}, "ingress", (), lambda _snapshot, _context: (), example="a: b"{rest})
+EXAMPLE = "a: b"
+CHECK = declared(lambda _snapshot, _context: (), name={name!r}, component="ingress", reads=(){rest})
 """
 
 Add = Callable[[str, str], None]

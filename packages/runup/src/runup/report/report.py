@@ -249,8 +249,35 @@ def _check_report(report: Report) -> None:
         raise BadReport(
             f"the report has {len(report.risks)} risks; an update can carry {MAX_RISKS}", reason="TooManyRisks"
         )
-    _check_containers(report.containers)
-    _check_steps(report.steps)
+    if len(report.containers) > MAX_CONTAINERS:
+        raise BadReport(
+            f"the report wants {len(report.containers)} containers; {MAX_CONTAINERS} are run",
+            reason="TooManyContainers",
+        )
+    for container in report.containers:
+        for field_name, text in (("check", container.check), ("image", container.image)):
+            if not TAG.fullmatch(text):
+                problem = f"a container's {field_name} {_quote_beginning(text)} does not match ^{TAG.pattern}$"
+                raise BadReport(problem, reason="ReportInvalid")
+        if not 1 <= container.timeout_seconds <= MAX_CONTAINER_S or container.run < 1:
+            problem = (
+                f"the container of {container.check} wants run {container.run} within {container.timeout_seconds} s"
+            )
+            raise BadReport(f"{problem}; runs count from 1, and have 1 to {MAX_CONTAINER_S} s", reason="ReportInvalid")
+    if len(report.steps) > MAX_STEPS:
+        raise BadReport(f"the report has {len(report.steps)} steps; {MAX_STEPS} are read", reason="TooManySteps")
+    for step in report.steps:
+        if not VERSION.fullmatch(step.version):
+            raise BadReport(f"a step's version {_quote_beginning(step.version)} is none", reason="ReportInvalid")
+        if len(step.risks) > MAX_RISKS:
+            raise BadReport(f"a step has {len(step.risks)} risks", reason="TooManyRisks")
+        for name in step.risks:
+            if len(name) > MAX_NAME or not NAME.fullmatch(name):
+                raise BadReport(f"a step's risk {_quote_beginning(name)} is not a name", reason="InvalidRiskName")
+        for lines in (step.before, step.how, step.after, (step.back,)):
+            if len(lines) > MAX_LINES or any(len(line) > MAX_LINE for line in lines):
+                limits = f"a part of its plan has {MAX_LINES} lines of {MAX_LINE} characters at most"
+                raise BadReport(f"the step to {step.version} says too much: {limits}", reason="TooManySteps")
     risk_names: set[str] = set()
     for risk in report.risks:
         _check_risk(risk)
@@ -296,42 +323,6 @@ def _check_head(report: Report) -> None:
             raise BadReport(f"the since of {_quote_beginning(resource.name)} has no time zone", reason="ReportInvalid")
     if report.risks_omitted < 0:
         raise BadReport(f"the report's risksOmitted is {report.risks_omitted}", reason="ReportInvalid")
-
-
-def _check_containers(containers: tuple[ReportedContainer, ...]) -> None:
-    """Raises BadReport if the containers that the report asks for are too many, or their names or times are wrong."""
-    if len(containers) > MAX_CONTAINERS:
-        raise BadReport(
-            f"the report wants {len(containers)} containers; {MAX_CONTAINERS} are run", reason="TooManyContainers"
-        )
-    for container in containers:
-        for field_name, text in (("check", container.check), ("image", container.image)):
-            if not TAG.fullmatch(text):
-                problem = f"a container's {field_name} {_quote_beginning(text)} does not match ^{TAG.pattern}$"
-                raise BadReport(problem, reason="ReportInvalid")
-        if not 1 <= container.timeout_seconds <= MAX_CONTAINER_S or container.run < 1:
-            problem = (
-                f"the container of {container.check} wants run {container.run} within {container.timeout_seconds} s"
-            )
-            raise BadReport(f"{problem}; runs count from 1, and have 1 to {MAX_CONTAINER_S} s", reason="ReportInvalid")
-
-
-def _check_steps(steps: tuple[ReportedStep, ...]) -> None:
-    """Raises BadReport if the report's steps are too many, or name what is not a version or a risk."""
-    if len(steps) > MAX_STEPS:
-        raise BadReport(f"the report has {len(steps)} steps; {MAX_STEPS} are read", reason="TooManySteps")
-    for step in steps:
-        if not VERSION.fullmatch(step.version):
-            raise BadReport(f"a step's version {_quote_beginning(step.version)} is none", reason="ReportInvalid")
-        if len(step.risks) > MAX_RISKS:
-            raise BadReport(f"a step has {len(step.risks)} risks", reason="TooManyRisks")
-        for name in step.risks:
-            if len(name) > MAX_NAME or not NAME.fullmatch(name):
-                raise BadReport(f"a step's risk {_quote_beginning(name)} is not a name", reason="InvalidRiskName")
-        for lines in (step.before, step.how, step.after, (step.back,)):
-            if len(lines) > MAX_LINES or any(len(line) > MAX_LINE for line in lines):
-                limits = f"a part of its plan has {MAX_LINES} lines of {MAX_LINE} characters at most"
-                raise BadReport(f"the step to {step.version} says too much: {limits}", reason="TooManySteps")
 
 
 def _check_risk(risk: ReportedRisk) -> None:

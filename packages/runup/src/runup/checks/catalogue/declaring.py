@@ -3,7 +3,7 @@
 A docstring's first paragraph says what is wrong; the others begin with `Applies when`, `Why it matters:`, `What to
 do:`, `Accepting it` and `Source of the rule:`. `runup.checks.decide.check_page` makes the page from them and from what
 the check reads. The oldest checks have pages in `docs/checks` that are written by hand: they are declared with
-`BY_HAND` instead of the docstring, and have no example.
+`by_hand=True`, and have no example.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ from runup.checks.decide.model import Check, CheckFunction, Context, Finding
 from runup.checks.decide.wording import could_not_tell_finding, minor_or_major
 from runup.report.report import ReportedResource, Severity
 
-# Passed instead of a docstring: the check's page, and those of its risks, are written by hand.
-BY_HAND = ""
 ALL, MINOR = "all", "minor and major updates"
 _APPLIES_TO: dict[str, Callable[[Context], bool]] = {ALL: lambda _context: True, MINOR: minor_or_major}
 # Passed as `unknown_risk`: what the check cannot tell is reported under the check's own name.
@@ -38,38 +36,40 @@ class CatalogueCheck(Check, frozen=True):
 
 
 def declared(
-    about: str | None,
+    run: CheckFunction,
+    *,
     name: str,
     component: str,
     reads: tuple[type[Object] | Resource, ...],
-    run: CheckFunction,
-    *,
     rank: int = LAST_RANK,
     severity: Severity = "warning",
     updates: str = ALL,
     applies_to: Callable[[Context], bool] | None = None,
     unknown_risk: str | None = None,
-    example: str = "",
     clusters: Clusters | None = None,
+    by_hand: bool = False,
 ) -> CatalogueCheck:
-    """Returns the check whose page is `about`; what it cannot tell is the risk `<name>Unknown`, or `unknown_risk`.
+    """Returns the check that `run` implements; its module's docstring is its page, and EXAMPLE there its example.
 
-    `applies_to` is for updates other than `ALL` and `MINOR`; `updates` then describes them in words. `clusters` are the
-    kinds of cluster that the check is for, by default those that have all that it reads.
+    If it cannot tell, the risk is `<name>Unknown`, or `unknown_risk`. `applies_to` is for updates other than `ALL` and
+    `MINOR`; `updates` then describes them in words. `clusters` are the kinds of cluster that the check is for, by
+    default those that have all that it reads. `by_hand` means that the pages of the check and of its
+    risks are written by hand.
     """
     resources = tuple(kind if isinstance(kind, Resource) else resource_of(kind) for kind in reads)
+    module = run.__globals__
     return CatalogueCheck(
-        name,
-        component,
-        resources,
-        run,
-        applies_to or _APPLIES_TO[updates],
+        name=name,
+        component=component,
+        reads=resources,
+        run=run,
+        applies_to=applies_to or _APPLIES_TO[updates],
         # None means the usual name; an empty string is OWN_NAME.
         unknown_risk=f"{name}Unknown" if unknown_risk is None else unknown_risk,
         severity=severity,
         updates=updates,
-        about=inspect.cleandoc(about or ""),
-        example=example,
+        about="" if by_hand else inspect.cleandoc(module["__doc__"] or ""),
+        example=module.get("EXAMPLE", ""),
         clusters=clusters_by_reads(resources) if clusters is None else clusters,
         rank=rank,
     )

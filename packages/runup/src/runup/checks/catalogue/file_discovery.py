@@ -22,7 +22,13 @@ def find_checks(package: str, path: Iterable[str]) -> tuple[CatalogueCheck, ...]
     `path` is the package's `__path__`. Raises BadCatalogue for a module without a check and for a name that is taken.
     """
     declared = {module: _check_of(module) for module in _modules(package, path)}
-    _refuse_duplicates(declared)
+    # Reports, pages and acceptances refer to checks and risks by name.
+    files_by_name: dict[str, str] = {}
+    for module, check in declared.items():
+        for name in {check.name, check.unknown_risk} - {""}:
+            if name in files_by_name:
+                raise BadCatalogue(f"{module} and {files_by_name[name]} both declare {name}")
+            files_by_name[name] = module
     return tuple(sorted(declared.values(), key=lambda check: (check.rank, check.name)))
 
 
@@ -48,16 +54,3 @@ def _check_of(module: str) -> CatalogueCheck:
     if not isinstance(check, CatalogueCheck):
         raise BadCatalogue(f"{module}: CHECK is a {type(check).__name__}; make it with catalogue.declaring.declared")
     return check
-
-
-def _refuse_duplicates(declared: dict[str, CatalogueCheck]) -> None:
-    """Raises BadCatalogue if two checks share a name, also that of what they cannot tell.
-
-    Reports, pages and acceptances refer to checks and risks by name.
-    """
-    files_by_name: dict[str, str] = {}
-    for module, check in declared.items():
-        for name in {check.name, check.unknown_risk} - {""}:
-            if name in files_by_name:
-                raise BadCatalogue(f"{module} and {files_by_name[name]} both declare {name}")
-            files_by_name[name] = module

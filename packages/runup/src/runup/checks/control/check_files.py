@@ -76,7 +76,7 @@ def _read(path: Path) -> CheckFile:
             except BadCases as error:
                 errors.append(f"{path}: {error}")
         # An object of this API whose kind is misspelt is an error rather than something else to skip.
-        elif kind == KIND or str(_value_at(document, "apiVersion")) == API_VERSION:
+        elif kind == KIND or str(document.get("apiVersion") if isinstance(document, dict) else None) == API_VERSION:
             try:
                 check = declared_check(document, file=str(path), text=text)
             except DeclarativeError as error:
@@ -96,10 +96,6 @@ def _documents(path: Path, text: str) -> tuple[list[Any], list[str]]:
         return [document for document in kyaml.load_all(text, name=str(path)) if document is not None], []
     except kyaml.YamlError as error:
         return [], [str(error)]
-
-
-def _value_at(document: Any, key: str) -> Any:
-    return document.get(key) if isinstance(document, dict) else None
 
 
 def _refused_reads(check: Check) -> Iterator[str]:

@@ -52,10 +52,6 @@ def _repository_path(image: str) -> str:
     return f"/{head}{slash}{last.partition(':')[0]}"
 
 
-def _image_tag(image: str) -> str:
-    return image.partition("@")[0].rpartition("/")[2].partition(":")[2]
-
-
 def running_addons(
     pods: Iterable[PlacedPod], rows: Iterable[Mapping[str, Any]], *, but_from: tuple[str, ...] = ()
 ) -> list[Running]:
@@ -67,7 +63,7 @@ def running_addons(
         for pod in having:
             for image in pod.demands.addons:
                 if _repository_path(image).endswith(row["image"]) and not image.startswith(but_from):
-                    by_tag.setdefault(_image_tag(image), []).append(pod)
+                    by_tag.setdefault(image.partition("@")[0].rpartition("/")[2].partition(":")[2], []).append(pod)
         addons_found += [Running(row, tag, version_number(tag), tuple(pods)) for tag, pods in sorted(by_tag.items())]
     return addons_found
 

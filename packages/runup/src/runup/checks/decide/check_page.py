@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -133,14 +133,10 @@ def _bold(part: str) -> str:
 def _reads_in_words(reads: Sequence[Resource]) -> str:
     """Returns the reads in words, each once: `pods`, `nodes` and `configmaps` of namespace `openshift-config`."""
     read_texts = list(dict.fromkeys(_read_in_words(resource) for resource in reads))
-    return _join_words(read_texts)
+    *most, last = read_texts
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def _read_in_words(resource: Resource) -> str:
     namespace = namespace_of(resource)
     return f"`{resource.name}`" + (f" of namespace `{namespace}`" if namespace else "")
-
-
-def _join_words(items: Iterable[str]) -> str:
-    *most, last = items
-    return f"{', '.join(most)} and {last}" if most else last

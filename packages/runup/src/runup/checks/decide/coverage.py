@@ -44,7 +44,12 @@ def gaps(releases: Mapping[Version, Sequence[Check]], edges: Collection[tuple[Ve
             for check in releases[had]:
                 for source in sorted(source for source, target in edges if target == lost):
                     if is_covered(check, source, had) and not any(
-                        _is_same_check(check, other) and is_covered(other, source, lost) for other in releases[lost]
+                        (
+                            check.name == other.name
+                            or (bool(check.unknown_risk) and check.unknown_risk == other.unknown_risk)
+                        )
+                        and is_covered(other, source, lost)
+                        for other in releases[lost]
                     ):
                         yield Gap(check.name, had, lost, source)
 
@@ -52,8 +57,3 @@ def gaps(releases: Mapping[Version, Sequence[Check]], edges: Collection[tuple[Ve
 def is_covered(check: Check, source: Version, target: Version) -> bool:
     """Returns whether the check applies to the update from `source` to `target`."""
     return source < target and check.applies_to(Context(source, target, NEVER))
-
-
-def _is_same_check(check: Check, other: Check) -> bool:
-    """Returns whether two checks are the same: by name, or by the risk that administrators accept."""
-    return check.name == other.name or (bool(check.unknown_risk) and check.unknown_risk == other.unknown_risk)

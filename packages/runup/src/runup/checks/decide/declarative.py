@@ -131,7 +131,12 @@ def declared_check(document: Any, *, file: str, text: str = "") -> Check:
             raise _Problem("metadata.name", f"{name[:MAX_NAME]!r} does not match ^{TAG.pattern}$")
         compiled = _parse_spec(spec)
     except _Problem as problem:
-        raise DeclarativeError(_with_location(problem, file, text)) from problem
+        from runup.checks.decide.yaml_lines import line_of  # imports PyYAML
+
+        line = line_of(text, problem.path)
+        location = f"{file}, line {line}" if line else file
+        with_location = f"{location}: {problem.path}: {problem.problem}"
+        raise DeclarativeError(with_location) from problem
     return Check(
         name,
         spec.component,
@@ -154,15 +159,6 @@ class _Problem(Exception):
         super().__init__(problem)
         self.path = path
         self.problem = problem
-
-
-def _with_location(problem: _Problem, file: str, text: str) -> str:
-    """Returns the problem with the file, the line and the field that it is in."""
-    from runup.checks.decide.yaml_lines import line_of  # imports PyYAML
-
-    line = line_of(text, problem.path)
-    location = f"{file}, line {line}" if line else file
-    return f"{location}: {problem.path}: {problem.problem}"
 
 
 def _spec_of(document: Any) -> tuple[str, PreflightCheckSpec]:
@@ -201,7 +197,12 @@ def _parse_spec(spec: PreflightCheckSpec) -> _Compiled:
     if spec.container is not None:
         _check_container(spec, spec.container)
     if spec.promql is not None:
-        _check_query(spec, spec.promql)
+        if not spec.promql.query.strip() or len(spec.promql.query) > MAX_QUERY:
+            raise _Problem("spec.promql.query", f"has {len(spec.promql.query)} characters, not 1 to {MAX_QUERY}")
+        if spec.reads or spec.for_:
+            raise _Problem(
+                "spec.reads", "a check with a query reads no objects from the API server; leave spec.reads out"
+            )
     if (spec.when or spec.risk.message_expression) and not spec.expression:
         raise _Problem(_WHEN, "when and messageExpression go with an expression")
     sources, targets = _parse_range(spec.sources, "spec.sources"), _parse_range(spec.targets, "spec.targets")
@@ -249,13 +250,6 @@ def _check_container(spec: PreflightCheckSpec, container: ContainerSpec) -> None
         raise _Problem(
             "spec.reads", "a check with a container reads the cluster with an account of its own; leave spec.reads out"
         )
-
-
-def _check_query(spec: PreflightCheckSpec, query_spec: PromQLSpec) -> None:
-    if not query_spec.query.strip() or len(query_spec.query) > MAX_QUERY:
-        raise _Problem("spec.promql.query", f"has {len(query_spec.query)} characters, not 1 to {MAX_QUERY}")
-    if spec.reads or spec.for_:
-        raise _Problem("spec.reads", "a check with a query reads no objects from the API server; leave spec.reads out")
 
 
 def _parse_read(spec: ReadSpec, path: str) -> Read:
@@ -332,14 +326,34 @@ def _run_check(compiled: _Compiled, snapshot: Snapshot, context: Context) -> Ite
         return
     lists = {name: snapshot.listed(read_resource) for name, read_resource in compiled.reads.items()}
     shared = {name: [as_dict(obj) for obj in objects] for name, objects in lists.items() if name != spec.for_}
-    variables: dict[str, Any] = {UPDATE_VARIABLE: _update_variable(context), **shared}
+    variables: dict[str, Any] = {
+        UPDATE_VARIABLE: {
+            "source": str(context.source),
+            "target": str(context.target),
+            "kubernetes": context.target_kubernetes,
+        },
+        **shared,
+    }
     # One object at a time becomes a dict: all of them at once would take the memory that `reads` saves.
     objects: Sequence[Any] = lists[spec.for_] if spec.for_ else (None,)
     # One budget for all objects together: with one for each, a check over five thousand objects could take five
     # thousand times as long.
     budget = Budget()
     answers = [_evaluate(compiled, obj, variables, budget) for obj in objects]
-    yield from _findings(spec, objects, answers)
+    risk = spec.risk
+    applying = [(obj, answer) for obj, answer in zip(objects, answers, strict=True) if answer.applies]
+    if applying:
+        own_messages = [answer.message for _, answer in applying if answer.message]
+        more = f" And {len(own_messages) - MAX_OWN_MESSAGES} more." if len(own_messages) > MAX_OWN_MESSAGES else ""
+        yield _applying_finding(
+            spec,
+            " ".join(own_messages[:MAX_OWN_MESSAGES]) + more if own_messages else risk.message,
+            (obj for obj, _ in applying),
+        )
+    failed = [(obj, answer) for obj, answer in zip(objects, answers, strict=True) if answer.error]
+    if failed:
+        about = f" for {count(len(failed), 'object')}" if spec.for_ else ""
+        yield _unknown_finding(spec, f"the expression failed{about}: {failed[0][1].error}", (obj for obj, _ in failed))
 
 
 def _query_findings(spec: PreflightCheckSpec, query: str, context: Context) -> Iterator[Finding]:
@@ -366,10 +380,6 @@ def _applying_finding(spec: PreflightCheckSpec, message: str, objects: Iterable[
         resources=_resources(spec, objects),
         remediation=risk.remediation,
     )
-
-
-def _update_variable(context: Context) -> dict[str, str]:
-    return {"source": str(context.source), "target": str(context.target), "kubernetes": context.target_kubernetes}
 
 
 class _Answer(msgspec.Struct, frozen=True):
@@ -409,24 +419,6 @@ def _evaluate_bool(program: Program, values: dict[str, Any], budget: Budget) -> 
     if not isinstance(value, bool):
         raise CelError(f"the expression's value is {value!r}, not true or false")
     return value
-
-
-def _findings(spec: PreflightCheckSpec, objects: Sequence[Any], answers: Sequence[_Answer]) -> Iterator[Finding]:
-    """Yields one finding for all objects to which the risk applies, and one for all whose evaluation failed."""
-    risk = spec.risk
-    applying = [(obj, answer) for obj, answer in zip(objects, answers, strict=True) if answer.applies]
-    if applying:
-        own_messages = [answer.message for _, answer in applying if answer.message]
-        more = f" And {len(own_messages) - MAX_OWN_MESSAGES} more." if len(own_messages) > MAX_OWN_MESSAGES else ""
-        yield _applying_finding(
-            spec,
-            " ".join(own_messages[:MAX_OWN_MESSAGES]) + more if own_messages else risk.message,
-            (obj for obj, _ in applying),
-        )
-    failed = [(obj, answer) for obj, answer in zip(objects, answers, strict=True) if answer.error]
-    if failed:
-        about = f" for {count(len(failed), 'object')}" if spec.for_ else ""
-        yield _unknown_finding(spec, f"the expression failed{about}: {failed[0][1].error}", (obj for obj, _ in failed))
 
 
 def _resources(spec: PreflightCheckSpec, objects: Iterable[Any]) -> tuple[ReportedResource, ...]:

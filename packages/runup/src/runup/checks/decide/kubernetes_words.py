@@ -45,15 +45,13 @@ def page_for_kubernetes(page: str) -> str:
     text, mark, example = for_kubernetes(page).strip().partition("**For example**")
     paragraphs = text.strip().split("\n\n")
     kept_paragraphs = [
-        paragraph if _is_verbatim(paragraph) else _without_openshift_parts(_without_openshift_reads(paragraph))
+        paragraph
+        if (paragraph.startswith(("#", "```", ">", "|", "    ")) or "```" in paragraph)
+        else _without_openshift_parts(_without_openshift_reads(paragraph))
         for paragraph in paragraphs
     ]
     kept_paragraphs += [mark + example] if mark and not OPENSHIFT_WORDS.search(example) else []
     return "\n\n".join(paragraph for paragraph in kept_paragraphs if paragraph) + "\n"
-
-
-def _is_verbatim(paragraph: str) -> bool:
-    return paragraph.startswith(("#", "```", ">", "|", "    ")) or "```" in paragraph
 
 
 def _without_openshift_reads(paragraph: str) -> str:

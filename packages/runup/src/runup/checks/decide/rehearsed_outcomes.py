@@ -6,12 +6,12 @@ and sends the outcomes as JSON (docs/decisions/0096).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import msgspec
 
 from runup.checks.decide.engine import CheckOutcome
-from runup.checks.decide.model import Applies, Check, Context, Finding, Snapshot
+from runup.checks.decide.model import Applies, Check, Finding
 from runup.report import documentation
 from runup.report.report import CheckResult
 
@@ -57,9 +57,4 @@ def not_run_outcome(why: str, base: str = "") -> CheckOutcome:
 
 
 def _check(name: str) -> Check:
-    return Check(name, COMPONENT, (), _ran_elsewhere)
-
-
-def _ran_elsewhere(_snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
-    """Yields nothing: the findings come from another process."""
-    return iter(())
+    return Check(name, COMPONENT, (), lambda _snapshot, _context: iter(()))

@@ -110,36 +110,51 @@ def _report(
 ) -> Report:
     """Returns the report of these outcomes, cut to the limits of its format."""
     if header.cluster_kind == "Kubernetes":
-        outcomes = [_in_words_of_kubernetes(outcome) for outcome in outcomes]
-    return _fit_into_limit(
-        Report(
-            format=FORMAT,
-            preflight_id=header.preflight_id,
-            source_version=header.source_version,
-            target_version=header.target_version,
-            target_image=header.target_image,
-            engine_version=header.engine_version,
-            documentation_base=header.documentation_base,
-            cluster_kind=header.cluster_kind,
-            steps=header.steps,
-            execution_status=status,
-            started_time=header.started_time,
-            observed_time=now,
-            message=message,
-            checks=tuple(_reported_check(outcome) for outcome in outcomes),
-            risks=risks(outcomes, header.documentation_base),
-            risks_omitted=count_omitted(outcomes),
+        outcomes = [
+            replace(
+                outcome,
+                findings=tuple(
+                    replace(
+                        finding,
+                        message=for_kubernetes(finding.message),
+                        remediation=for_kubernetes(finding.remediation),
+                    )
+                    for finding in outcome.findings
+                ),
+                message=for_kubernetes(outcome.message),
+            )
+            for outcome in outcomes
+        ]
+    report = Report(
+        format=FORMAT,
+        preflight_id=header.preflight_id,
+        source_version=header.source_version,
+        target_version=header.target_version,
+        target_image=header.target_image,
+        engine_version=header.engine_version,
+        documentation_base=header.documentation_base,
+        cluster_kind=header.cluster_kind,
+        steps=header.steps,
+        execution_status=status,
+        started_time=header.started_time,
+        observed_time=now,
+        message=message,
+        checks=tuple(_reported_check(outcome) for outcome in outcomes),
+        risks=risks(outcomes, header.documentation_base),
+        risks_omitted=count_omitted(outcomes),
+    )
+    for characters, resources in TRIM_LEVELS:
+        trimmed = replace(
+            report,
+            message=_text(report.message, characters),
+            checks=tuple(
+                replace(check, message=_text(check.message, characters)) for check in report.checks[:MAX_CHECKS]
+            ),
+            risks=tuple(_trim_risk(risk, characters, resources) for risk in report.risks),
         )
-    )
-
-
-def _in_words_of_kubernetes(outcome: CheckOutcome) -> CheckOutcome:
-    """Returns the outcome with its texts in terms of plain Kubernetes, for clusters without OpenShift."""
-    findings = tuple(
-        replace(finding, message=for_kubernetes(finding.message), remediation=for_kubernetes(finding.remediation))
-        for finding in outcome.findings
-    )
-    return replace(outcome, findings=findings, message=for_kubernetes(outcome.message))
+        if len(encode(trimmed)) <= MAX_BYTES:
+            break
+    return trimmed
 
 
 def _reported_check(outcome: CheckOutcome) -> ReportedCheck:
@@ -210,22 +225,6 @@ def _most_severe(reported_risks: list[ReportedRisk], base: str) -> list[Reported
         remediation="Fix what is listed first; accepting this risk accepts everything that it stands for.",
     )
     return [*kept_risks, summary_risk]
-
-
-def _fit_into_limit(report: Report) -> Report:
-    """Returns the report with texts and resources cut until it has at most `MAX_BYTES`."""
-    for characters, resources in TRIM_LEVELS:
-        trimmed = replace(
-            report,
-            message=_text(report.message, characters),
-            checks=tuple(
-                replace(check, message=_text(check.message, characters)) for check in report.checks[:MAX_CHECKS]
-            ),
-            risks=tuple(_trim_risk(risk, characters, resources) for risk in report.risks),
-        )
-        if len(encode(trimmed)) <= MAX_BYTES:
-            break
-    return trimmed
 
 
 def _trim_risk(risk: ReportedRisk, characters: int, resources: int) -> ReportedRisk:

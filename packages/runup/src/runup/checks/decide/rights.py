@@ -16,7 +16,7 @@ import msgspec
 
 from kubekit.api import codec
 from kubekit.api.meta_v1 import Wire
-from kubekit.api.scheme import Resource, resource_of
+from kubekit.api.scheme import resource_of
 from runup.api.cluster_settings_v1 import FeatureGate
 from runup.api.config_v1 import ClusterVersion
 from runup.api.preflight_reads_v1 import FILE, Right
@@ -71,7 +71,9 @@ class _Reads(Wire, frozen=True):
 
 def rights_of_checks(checks: Iterable[Check]) -> tuple[Right, ...]:
     """Returns the rights that `checks` need, and those that every preflight needs."""
-    return _sorted(_right(resource) for check in checks for resource in check.reads)
+    return _sorted(
+        Right(resource.group, resource.plural, namespace_of(resource)) for check in checks for resource in check.reads
+    )
 
 
 def to_file(*rights: Iterable[Right]) -> bytes:
@@ -109,10 +111,6 @@ def why_not(right: Right) -> str:
     if right.namespace and not _NAME.fullmatch(right.namespace):
         return f"{right.namespace[:100]!r} is not the name of a namespace"
     return ""
-
-
-def _right(resource: Resource) -> Right:
-    return Right(resource.group, resource.plural, namespace_of(resource))
 
 
 def _sorted(rights: Iterable[Right]) -> tuple[Right, ...]:

@@ -52,7 +52,14 @@ def snapshot_of(
     found_by_read = {resource: _ReadObjects() for resource in typed_reads}
     for obj in objects:
         group, _, version = str(obj.get("apiVersion") or "").rpartition("/")
-        for resource in _matching_reads(by_kind.get((group, str(obj.get("kind"))), []), version):
+        # A kind that is read in only one version takes objects in any version.
+        candidates = by_kind.get((group, str(obj.get("kind"))), [])
+        matching_reads = (
+            candidates
+            if len({resource.version for resource in candidates}) < 2
+            else [resource for resource in candidates if resource.version == version]
+        )
+        for resource in matching_reads:
             if _is_in_read(resource, obj):
                 _add_object(found_by_read[resource], resource, obj)
     present = {
@@ -67,7 +74,8 @@ def snapshot_of(
         if not _has_objects(found_objects)
         and (
             why := OTHER_VERSION
-            if _is_read_in_several_versions(by_kind, resource) and resource in present
+            if (len({candidate.version for candidate in by_kind[resource.group, resource.kind]}) > 1)
+            and resource in present
             else lacking(resource)
         )
     }
@@ -94,24 +102,9 @@ def snapshot_of(
     )
 
 
-def _is_read_in_several_versions(by_kind: Mapping[tuple[str, str], list[Resource]], resource: Resource) -> bool:
-    """Returns whether the kind is read in several versions."""
-    return len({candidate.version for candidate in by_kind[resource.group, resource.kind]}) > 1
-
-
 def _has_objects(found_objects: _ReadObjects) -> bool:
     """Returns whether any object was found, decoded or not."""
     return bool(found_objects.objects or found_objects.undecoded)
-
-
-def _matching_reads(candidates: list[Resource], version: str) -> list[Resource]:
-    """Returns the `candidates` that take an object in `version`.
-
-    A kind that is read in only one version takes objects in any version.
-    """
-    if len({resource.version for resource in candidates}) < 2:
-        return candidates
-    return [resource for resource in candidates if resource.version == version]
 
 
 def _is_in_read(resource: Resource, obj: JSON) -> bool:

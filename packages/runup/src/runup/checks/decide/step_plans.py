@@ -15,7 +15,7 @@ from kubekit.api.core_v1 import Node
 from kubekit.api.pod_parts import PlacedPod
 from kubekit.lang.pattern import Pattern
 from kubekit.lang.version import Version
-from runup.checks.decide.addon_images import Running, running_addons
+from runup.checks.decide.addon_images import running_addons
 from runup.checks.decide.distributions import distribution_of, service_group
 from runup.checks.decide.model import Snapshot, Unreadable
 from runup.checks.decide.removal_tables import document
@@ -88,24 +88,19 @@ def _addons_to_pause(snapshot: Snapshot) -> Iterator[Mapping[str, Any]]:
     for addon in running_addons(pods, document("addons")["pauses"]):
         if addon.row["name"] not in seen_names:
             seen_names.add(addon.row["name"])
-            words = _placeholder_values(addon)
+            pod: PlacedPod = addon.pods[0]
+            owner = next((owner for owner in pod.metadata.owner_references if owner.kind in _OWNERS), None)
+            name = owner.name if owner else ""
+            if owner and owner.kind == "ReplicaSet":
+                # A Deployment names its ReplicaSets after itself (kubernetes, pkg/controller/deployment/sync.go).
+                name = name.rpartition("-")[0]
+            namespace = pod.metadata.namespace
+            words = {
+                "{namespace}": namespace if _NAME.fullmatch(namespace) else "NAMESPACE",
+                "{workload}": name if _NAME.fullmatch(name) else "NAME",
+                "{replicas}": str(len(addon.pods)),
+            }
             yield {**addon.row, **{key: _fill_placeholders(addon.row[key], words) for key in ("before", "after")}}
-
-
-def _placeholder_values(addon: Running) -> dict[str, str]:
-    """Returns the text for each placeholder in the commands of the add-on's row."""
-    pod: PlacedPod = addon.pods[0]
-    owner = next((owner for owner in pod.metadata.owner_references if owner.kind in _OWNERS), None)
-    name = owner.name if owner else ""
-    if owner and owner.kind == "ReplicaSet":
-        # A Deployment names its ReplicaSets after itself (kubernetes, pkg/controller/deployment/sync.go).
-        name = name.rpartition("-")[0]
-    namespace = pod.metadata.namespace
-    return {
-        "{namespace}": namespace if _NAME.fullmatch(namespace) else "NAMESPACE",
-        "{workload}": name if _NAME.fullmatch(name) else "NAME",
-        "{replicas}": str(len(addon.pods)),
-    }
 
 
 def _fill_placeholders(text: str, words: Mapping[str, str]) -> str:

@@ -123,12 +123,6 @@ def _removal(manifest: Manifest) -> int | None:
     return removal_of(manifest.group, manifest.version, manifest.kind)
 
 
-def _replacement(manifest: Manifest) -> str:
-    """Returns in words the version to write instead, or that no version of the kind remains."""
-    replacement = life_of(manifest.group, manifest.version, manifest.kind).replacement
-    return replacement or "another way: no version of this kind stays"
-
-
 def _is_gone(manifest: Manifest, target: int) -> bool:
     removal = _removal(manifest)
     return removal is not None and removal <= target
@@ -154,6 +148,11 @@ def _findings_by_type(
         removed = _IN_MINOR.format(_removal(of_type[0]))
         places = names(sorted({manifest.place for manifest in of_type}))
         pronoun = "it" if len(of_type) == 1 else "them"
+        manifest = of_type[0]
+        replacement = (
+            life_of(manifest.group, manifest.version, manifest.kind).replacement
+            or "another way: no version of this kind stays"
+        )
         yield Finding(
             f"{name}-{kind}",
             f"{count(len(of_type), kind)} in {version} ({places}), removed in {removed}, which "
@@ -161,7 +160,7 @@ def _findings_by_type(
             reason=name,
             severity=severity,
             resources=tuple(dict.fromkeys(manifest.reference for manifest in of_type)),
-            remediation=fix.format(them=pronoun, replacement=_replacement(of_type[0])),
+            remediation=fix.format(them=pronoun, replacement=replacement),
         )
 
 
@@ -221,7 +220,8 @@ def _beyond_table_findings(
         {
             f"{manifest.kind} in {manifest.api_version}"
             for manifest in manifests
-            if _is_early(manifest) and not _is_gone(manifest, target)
+            if (is_built_in(manifest.group) and ("alpha" in manifest.version or "beta" in manifest.version))
+            and not _is_gone(manifest, target)
         }
     )
     if early:
@@ -229,7 +229,3 @@ def _beyond_table_findings(
         yield could_not_tell_finding(
             name, why, "Look them up: https://kubernetes.io/docs/reference/using-api/deprecation-guide/."
         )
-
-
-def _is_early(manifest: Manifest) -> bool:
-    return is_built_in(manifest.group) and ("alpha" in manifest.version or "beta" in manifest.version)

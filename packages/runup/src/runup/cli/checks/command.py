@@ -103,16 +103,11 @@ def test(paths: tuple[str, ...]) -> int:
             continue
         for verdict in cases.judge_cases(check, cases_by_check[name]):
             failed += bool(verdict.problem)
-            _write_out(
-                f"{'FAIL' if verdict.problem else 'ok  '} {name}: {verdict.case}{_reason_suffix(verdict.problem)}\n"
-            )
+            reason_suffix = f": {verdict.problem}" if verdict.problem else ""
+            _write_out(f"{'FAIL' if verdict.problem else 'ok  '} {name}: {verdict.case}{reason_suffix}\n")
     if not by_name:
         raise CommandError(f"no PreflightCheck in {', '.join(paths)}")
     return 1 if failed else 0
-
-
-def _reason_suffix(problem: str) -> str:
-    return f": {problem}" if problem else ""
 
 
 @checks.command("list")
@@ -129,7 +124,17 @@ def list_(release_dir: str, output: str | None) -> None:
     from runup.cli.render.table import Column, Row, Table, draw_table
     from runup.cli.render.text import machine
 
-    rows = [_data(check) for check in _checks_of_release(release_dir)]
+    rows: list[dict[str, Any]] = [
+        {
+            "name": check.name,
+            "component": check.component,
+            "severity": check.severity,
+            "updates": check.updates,
+            "reads": sorted({resource.name for resource in check.reads}),
+            "unknownRisk": check.unknown_risk,
+        }
+        for check in _checks_of_release(release_dir)
+    ]
     if output:
         _write_out(machine(rows, output))
         return
@@ -153,18 +158,6 @@ def _checks_of_release(release_dir: str) -> tuple[Check, ...]:
     return (*CHECKS, *_read((str(folder),)))
 
 
-def _data(check: Check) -> dict[str, Any]:
-    """Returns what `runup checks list` shows of a check."""
-    return {
-        "name": check.name,
-        "component": check.component,
-        "severity": check.severity,
-        "updates": check.updates,
-        "reads": sorted({resource.name for resource in check.reads}),
-        "unknownRisk": check.unknown_risk,
-    }
-
-
 @checks.command("explain")
 @click.argument("name")
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
@@ -184,7 +177,10 @@ def explain(name: str, paths: tuple[str, ...], release_dir: str) -> None:
     from runup.checks.decide import rights
     from runup.checks.decide.check_page import declared_page
 
-    declared = (*_read_declared(paths), *(check for check in _checks_of_release(release_dir) if check not in CHECKS))
+    checks = _read(paths)
+    if paths and not checks:
+        raise CommandError(f"no PreflightCheck in {', '.join(paths)}")
+    declared = (*checks, *(check for check in _checks_of_release(release_dir) if check not in CHECKS))
     check = _check_named(name, (*CHECKS, *declared), bool(declared))
     page = declared_page(check) if check in declared else risk_pages.find(check.name)
     rules = "\n".join(
@@ -193,14 +189,6 @@ def explain(name: str, paths: tuple[str, ...], release_dir: str) -> None:
         for right in rights.rights_of_checks([check])
     )
     _write_out(f"{page}\n**Rights**\n\n{rules}\n")
-
-
-def _read_declared(paths: tuple[str, ...]) -> tuple[Check, ...]:
-    """Returns the checks of these files and folders as `_read` does; raises CommandError also if they have none."""
-    checks = _read(paths)
-    if paths and not checks:
-        raise CommandError(f"no PreflightCheck in {', '.join(paths)}")
-    return checks
 
 
 def _read(paths: tuple[str, ...]) -> tuple[Check, ...]:

@@ -22,7 +22,6 @@ from collections.abc import Iterator
 
 from kubekit.api.extension_v1 import (
     CustomResourceDefinition,
-    ParamKind,
     ValidatingAdmissionPolicy,
     ValidatingAdmissionPolicyBinding,
     Webhook,
@@ -49,14 +48,26 @@ spec: {policyName: allowed-repos, validationActions: [Deny]}
 """
 
 
-def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     """Yields a risk for each bound, failing policy whose kind of parameters the cluster has no definition of."""
     bound = {binding.spec.policy_name for binding in all_or_none(snapshot, ValidatingAdmissionPolicyBinding)}
     for policy in all_or_none(snapshot, ValidatingAdmissionPolicy):
         kind, name = policy.spec.param_kind, policy.metadata.name
-        if name not in bound or policy.spec.failure_policy != "Fail" or kind is None or _is_built_in_kind(kind):
+        # A dot alone does not tell: definitions may have groups below k8s.io, too (gateway.networking.k8s.io).
+        if (
+            name not in bound
+            or policy.spec.failure_policy != "Fail"
+            or kind is None
+            or is_built_in(kind.api_version.rpartition("/")[0])
+        ):
             continue
-        if not _has_definition(snapshot, kind):
+        group, _, version = kind.api_version.rpartition("/")
+        has_definition = any(
+            (crd.spec.group, crd.spec.names.kind) == (group, kind.kind)
+            and any(version_entry.name == version and version_entry.served for version_entry in crd.spec.versions)
+            for crd in snapshot.all(CustomResourceDefinition)
+        )
+        if not has_definition:
             snapshot.require_all(DEFINITIONS)
             yield risk(
                 NAME,
@@ -83,28 +94,11 @@ def _stops_an_update(snapshot: Snapshot, policy: ValidatingAdmissionPolicy) -> b
     return has_rule_for_update(as_webhook) and bool(intercepted_objects(snapshot, as_webhook))
 
 
-def _is_built_in_kind(kind: ParamKind) -> bool:
-    # A dot alone does not tell: definitions may have groups below k8s.io, too (gateway.networking.k8s.io).
-    return is_built_in(kind.api_version.rpartition("/")[0])
-
-
-def _has_definition(snapshot: Snapshot, kind: ParamKind) -> bool:
-    """Reports whether a CustomResourceDefinition of the snapshot serves `kind` in its version."""
-    group, _, version = kind.api_version.rpartition("/")
-    return any(
-        (crd.spec.group, crd.spec.names.kind) == (group, kind.kind)
-        and any(version_entry.name == version and version_entry.served for version_entry in crd.spec.versions)
-        for crd in snapshot.all(CustomResourceDefinition)
-    )
-
-
 CHECK = declared(
-    __doc__,
-    NAME,
-    "kube-apiserver",
-    (ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding, DEFINITIONS, NAMESPACES),
-    _run,
+    run,
+    name=NAME,
+    component="kube-apiserver",
+    reads=(ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding, DEFINITIONS, NAMESPACES),
     rank=220,
     severity="critical",
-    example=EXAMPLE,
 )

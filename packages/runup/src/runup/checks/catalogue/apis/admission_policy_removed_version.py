@@ -91,11 +91,13 @@ class _Suspect(msgspec.Struct, frozen=True):
     constraints: MatchResources
 
 
-def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields a risk for each policy or binding that names only versions that the target no longer serves."""
     target = target_minor(context)
     # Most updates remove no version that a policy could name: then nobody is asked for policies.
-    if target is not None and not _removes(least_source_minor(context), target):
+    if target is not None and not any(
+        "alpha" not in version for _, version, _ in removed_versions(least_source_minor(context), target)
+    ):
         return
     lacking: Unreadable | None = None
     suspects: list[_Suspect] = []
@@ -103,21 +105,12 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         try:
             suspects += _suspects(snapshot, policies, bindings)
         except Unreadable as error:
-            if policies is _VALIDATING or _serves_mutating(snapshot, context):
+            if policies is _VALIDATING or ((source_minor(snapshot, context) or 0) >= _MUTATING_BY_DEFAULT):
                 lacking = lacking or error
     if suspects:
         yield from _judge(snapshot, context, suspects, target)
     if lacking is not None:
         raise lacking
-
-
-def _removes(source: int, target: int) -> bool:
-    """Returns whether an update removes a version that is served by default; alpha versions are not."""
-    return any("alpha" not in version for _, version, _ in removed_versions(source, target))
-
-
-def _serves_mutating(snapshot: Snapshot, context: Context) -> bool:
-    return (source_minor(snapshot, context) or 0) >= _MUTATING_BY_DEFAULT
 
 
 def _suspects(snapshot: Snapshot, policies: Sequence[Resource], bindings: Sequence[Resource]) -> Iterator[_Suspect]:
@@ -158,12 +151,10 @@ def _judge(snapshot: Snapshot, context: Context, suspects: Sequence[_Suspect], t
 
 
 CHECK = declared(
-    __doc__,
-    NAME,
-    "kube-apiserver",
-    (*(read for pair in _PAIRS for versions in pair for read in versions), DEFINITIONS, *VERSIONS),
-    _run,
+    run,
+    name=NAME,
+    component="kube-apiserver",
+    reads=(*(read for pair in _PAIRS for versions in pair for read in versions), DEFINITIONS, *VERSIONS),
     rank=215,
-    example=EXAMPLE,
     clusters=BOTH,
 )

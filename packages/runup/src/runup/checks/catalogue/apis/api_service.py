@@ -19,7 +19,6 @@ from collections.abc import Iterator
 
 from kubekit.api.conditions import find
 from kubekit.api.extension_v1 import APIService
-from kubekit.api.meta_v1 import Condition
 from runup.checks.catalogue.declaring import declared, risk
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import condition_text
@@ -35,26 +34,22 @@ status:
 """
 
 
-def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     """Yields a risk for each aggregated API that is not Available."""
     for api in sorted(snapshot.all(APIService), key=lambda api_service: api_service.metadata.name):
         available = find(api.status.conditions, "Available")
         if api.spec.service is not None and available is not None and available.status == "False":
+            # What is gone has no pods to bring up (kube-aggregator, pkg/controllers/status).
+            gone = available.reason == "ServiceNotFound"
             yield risk(
                 NAME,
                 f"Aggregated API {api.metadata.name} does not answer{condition_text(available)}",
                 [api],
-                fix=_remediation(api, available),
+                fix=f"Delete APIService {api.metadata.name} if what it belonged to is gone, or install that again."
+                if gone
+                else f"Bring up what answers it in namespace {api.spec.service.namespace}; `oc get apiservices` shows "
+                "it.",
             )
 
 
-def _remediation(api: APIService, available: Condition) -> str:
-    """Returns the way out; what is gone has no pods to bring up."""
-    # kube-aggregator, pkg/controllers/status
-    if available.reason == "ServiceNotFound":
-        return f"Delete APIService {api.metadata.name} if what it belonged to is gone, or install that again."
-    namespace = api.spec.service.namespace if api.spec.service else ""
-    return f"Bring up what answers it in namespace {namespace}; `oc get apiservices` shows it."
-
-
-CHECK = declared(__doc__, NAME, "kube-apiserver", (APIService,), _run, rank=330, example=EXAMPLE)
+CHECK = declared(run, name=NAME, component="kube-apiserver", reads=(APIService,), rank=330)

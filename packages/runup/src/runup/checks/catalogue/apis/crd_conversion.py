@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kubekit.api.extension_v1 import CustomResourceDefinition, WebhookClientConfig
+from kubekit.api.extension_v1 import CustomResourceDefinition
 from runup.checks.catalogue.apis.shared.webhook_backends import READS, why_down
 from runup.checks.catalogue.declaring import declared, risk
 from runup.checks.catalogue.shared.presence import DEFINITIONS
@@ -43,16 +43,20 @@ status: {storedVersions: [v1beta1, v1]}
 """
 
 
-def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields a risk for each definition whose conversion webhook does not answer."""
     for crd in sorted(snapshot.all(CustomResourceDefinition), key=lambda definition: definition.metadata.name):
-        config, holder = _conversion_webhook(crd), f"CustomResourceDefinition {crd.metadata.name}"
+        name, conversion = crd.metadata.name, crd.spec.conversion
+        stored, served = _stored_versions(crd), _served_versions(crd)
+        # What is stored in the only version that is served needs no conversion.
+        config = conversion.webhook.client_config if conversion.webhook else None
+        if conversion.strategy != "Webhook" or config is None or not served or len(stored | served) < 2:
+            continue
+        holder = f"CustomResourceDefinition {name}"
         # Nobody is told to delete the definition: its objects would go with it.
         orphan = f"Install again what {holder} belongs to: `oc get svc -A` then lists the Service."
-        if config is None or not (trouble := why_down(snapshot, config, context.now, holder, orphan=orphan)):
+        if not (trouble := why_down(snapshot, config, context.now, holder, orphan=orphan)):
             continue
-        name = crd.metadata.name
-        stored, served = _stored_versions(crd), _served_versions(crd)
         # Objects that are stored in one version, which is served, can still be read and listed in that one.
         spared = len(stored) == 1 and stored <= served
         blocked_text = (
@@ -69,19 +73,6 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         )
 
 
-def _conversion_webhook(crd: CustomResourceDefinition) -> WebhookClientConfig | None:
-    """Returns the webhook that converts the definition's objects, or None if none is needed."""
-    conversion = crd.spec.conversion
-    # What is stored in the only version that is served needs no conversion.
-    if (
-        conversion.strategy != "Webhook"
-        or not _served_versions(crd)
-        or len(_stored_versions(crd) | _served_versions(crd)) < 2
-    ):
-        return None
-    return conversion.webhook.client_config if conversion.webhook else None
-
-
 def _stored_versions(crd: CustomResourceDefinition) -> set[str]:
     """Returns the versions in which objects may be stored."""
     return {version.name for version in crd.spec.versions if version.storage} | set(crd.status.stored_versions)
@@ -91,6 +82,4 @@ def _served_versions(crd: CustomResourceDefinition) -> set[str]:
     return {version.name for version in crd.spec.versions if version.served}
 
 
-CHECK = declared(
-    __doc__, NAME, "kube-apiserver", (DEFINITIONS, *READS), _run, rank=310, severity="critical", example=EXAMPLE
-)
+CHECK = declared(run, name=NAME, component="kube-apiserver", reads=(DEFINITIONS, *READS), rank=310, severity="critical")

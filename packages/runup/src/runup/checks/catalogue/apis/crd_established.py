@@ -33,11 +33,14 @@ status:
 """
 
 
-def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     """Yields one risk that names every definition that is not in force."""
-    inactive = [(crd, why) for crd in snapshot.all(CustomResourceDefinition) if (why := _inactive_conditions(crd))]
+    inactive: list[tuple[CustomResourceDefinition, str]] = []
+    for crd in sorted(snapshot.all(CustomResourceDefinition), key=lambda definition: definition.metadata.name):
+        conditions = [(condition.type, condition.status) for condition in crd.status.conditions]
+        if bad := [f"{type_}={status}" for type_, status in conditions if (type_, status) in CONDITIONS_NOT_IN_FORCE]:
+            inactive.append((crd, ", ".join(bad)))
     if inactive:
-        inactive.sort(key=lambda pair: pair[0].metadata.name)
         listing = names([f"{crd.metadata.name} ({why})" for crd, why in inactive])
         yield risk(
             NAME,
@@ -48,9 +51,4 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         )
 
 
-def _inactive_conditions(crd: CustomResourceDefinition) -> str:
-    conditions = [(condition.type, condition.status) for condition in crd.status.conditions]
-    return ", ".join(f"{type_}={status}" for type_, status in conditions if (type_, status) in CONDITIONS_NOT_IN_FORCE)
-
-
-CHECK = declared(__doc__, NAME, "kube-apiserver", (DEFINITIONS,), _run, rank=320, example=EXAMPLE)
+CHECK = declared(run, name=NAME, component="kube-apiserver", reads=(DEFINITIONS,), rank=320)

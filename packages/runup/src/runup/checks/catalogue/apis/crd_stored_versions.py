@@ -48,7 +48,7 @@ spec:
 """
 
 
-def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields a risk for each definition whose storedVersions has one that the target's definition lacks."""
     definitions = snapshot.all(CustomResourceDefinition)
     if not definitions:
@@ -58,12 +58,19 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             NAME, "the target's manifests could not be read", fix="Check with the release's whole image."
         )
         return
-    target_versions = {
-        name: versions
+    target_versions: dict[str, frozenset[str]] = {}
+    definition_manifests = [
+        manifest
         for manifest in context.manifests
-        if (definition := _versions_in_manifest(manifest))
-        for name, versions in [definition]
-    }
+        if isinstance(manifest, dict) and manifest.get("kind") == "CustomResourceDefinition"
+    ]
+    for manifest in definition_manifests:
+        defined_name = (manifest.get("metadata") or {}).get("name")
+        versions = (manifest.get("spec") or {}).get("versions")
+        if isinstance(defined_name, str) and isinstance(versions, list):
+            target_versions[defined_name] = frozenset(
+                str(version["name"]) for version in versions if isinstance(version, dict) and "name" in version
+            )
     for crd in sorted(definitions, key=lambda definition: definition.metadata.name):
         name = crd.metadata.name
         dropped = [
@@ -75,36 +82,19 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             yield risk(
                 NAME,
                 f"Objects of {name} may be stored in {names(dropped)}, which the definition of {context.target} "
-                "does not "
-                f"have (it has {names(sorted(target_versions[name]))}).",
+                f"does not have (it has {names(sorted(target_versions[name]))}).",
                 [crd],
                 severity="critical",
                 fix=f"Rewrite the objects, then patch the status; `oc get crd {name} -o yaml` shows storedVersions.",
             )
 
 
-def _versions_in_manifest(manifest: object) -> tuple[str, frozenset[str]] | None:
-    """Returns the name and the versions of a CustomResourceDefinition, or None for any other manifest."""
-    if not isinstance(manifest, dict) or manifest.get("kind") != "CustomResourceDefinition":
-        return None
-    name = (manifest.get("metadata") or {}).get("name")
-    versions = (manifest.get("spec") or {}).get("versions")
-    if not isinstance(name, str) or not isinstance(versions, list):
-        return None
-    return name, frozenset(
-        str(version["name"]) for version in versions if isinstance(version, dict) and "name" in version
-    )
-
-
 CHECK = declared(
-    __doc__,
-    NAME,
-    "cluster-version-operator",
-    (DEFINITIONS,),
-    _run,
+    run,
+    name=NAME,
+    component="cluster-version-operator",
+    reads=(DEFINITIONS,),
     rank=300,
     severity="critical",
-    example=EXAMPLE,
-    # It compares with what the target's release brings.
     clusters=OPENSHIFT,
 )

@@ -43,10 +43,14 @@ status:
 """
 
 
-def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields one finding (info) about APIs in use that go in a release after the target."""
     target = target_minor(context)
-    counts = [count for count in all_or_none(snapshot, APIRequestCount) if _may_be_removed_soon(count, target)]
+    counts = [
+        count
+        for count in all_or_none(snapshot, APIRequestCount)
+        if (minor := removed_in(count)) is not None and (target is None or target < minor <= target + MINORS_AHEAD)
+    ]
     used = {count.metadata.name: (count, by) for count, by in requests_affected_by_removal(snapshot, counts)}
     if target is None and used:
         why = "the target does not say which Kubernetes it ships"
@@ -66,19 +70,11 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         )
 
 
-def _may_be_removed_soon(count: APIRequestCount, target: int | None) -> bool:
-    """Returns whether one of the versions after the target's does not serve the counted API, as far as it is known."""
-    minor = removed_in(count)
-    return minor is not None and (target is None or target < minor <= target + MINORS_AHEAD)
-
-
 CHECK = declared(
-    __doc__,
-    NAME,
-    "kube-apiserver",
-    (APIRequestCount, ClusterOperator, DEFINITIONS),
-    _run,
+    run,
+    name=NAME,
+    component="kube-apiserver",
+    reads=(APIRequestCount, ClusterOperator, DEFINITIONS),
     rank=250,
     severity="info",
-    example=EXAMPLE,
 )

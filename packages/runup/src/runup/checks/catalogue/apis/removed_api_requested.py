@@ -50,10 +50,14 @@ status:
 """
 
 
-def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields a risk for each API that was requested in the last day and that the target no longer serves."""
     target = target_minor(context)
-    counts = [count for count in all_or_none(snapshot, APIRequestCount) if _may_be_removed(count, target)]
+    counts = [
+        count
+        for count in all_or_none(snapshot, APIRequestCount)
+        if (minor := removed_in(count)) is not None and (target is None or minor <= target)
+    ]
     used = requests_affected_by_removal(snapshot, counts)
     if target is None and used:
         why = "the target does not say which Kubernetes it ships"
@@ -74,19 +78,11 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         )
 
 
-def _may_be_removed(count: APIRequestCount, target: int | None) -> bool:
-    """Returns whether the target does not serve the counted API, as far as the target is known."""
-    minor = removed_in(count)
-    return minor is not None and (target is None or minor <= target)
-
-
 CHECK = declared(
-    __doc__,
-    NAME,
-    "kube-apiserver",
-    (APIRequestCount, ClusterOperator, DEFINITIONS),
-    _run,
+    run,
+    name=NAME,
+    component="kube-apiserver",
+    reads=(APIRequestCount, ClusterOperator, DEFINITIONS),
     rank=230,
     severity="critical",
-    example=EXAMPLE,
 )

@@ -42,16 +42,11 @@ ADMISSION = "admissionregistration.k8s.io"
 NETWORKING, STORAGE, RESOURCE = "networking.k8s.io", "storage.k8s.io", "resource.k8s.io"
 
 
-def _metadata_read(group: str, version: str, kind: str, plural: str, *, namespaced: bool = False) -> Slim:
-    """Returns the read of a kind that keeps only the metadata, with its managed fields."""
-    return Slim(group, version, kind, plural, namespaced, type=Managed)
-
-
 def metadata_reads(
     group: str, versions: tuple[str, ...], kind: str, plural: str, *, namespaced: bool = False
 ) -> tuple[Slim, ...]:
     """Returns the reads of a kind, preferred version first: an older API server does not have the newest."""
-    return tuple(_metadata_read(group, version, kind, plural, namespaced=namespaced) for version in versions)
+    return tuple(Slim(group, version, kind, plural, namespaced, type=Managed) for version in versions)
 
 
 _V1, _TO_V1 = ("v1",), ("v1", "v1beta1")
@@ -100,7 +95,7 @@ metadata:
 """
 
 
-def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields the findings of every kind that loses a version between the cluster's Kubernetes and the target's."""
     source, target = source_minor(snapshot, context), target_minor(context)
     if source is None or target is None:
@@ -189,5 +184,5 @@ def _judge_kind(
 
 _ALL: tuple[Resource, ...] = tuple(version for versions in KINDS for version in versions)
 CHECK = declared(
-    __doc__, NAME, "kube-apiserver", (*_ALL, *READS, DEFINITIONS), _run, rank=240, example=EXAMPLE, clusters=BOTH
+    run, name=NAME, component="kube-apiserver", reads=(*_ALL, *READS, DEFINITIONS), rank=240, clusters=BOTH
 )

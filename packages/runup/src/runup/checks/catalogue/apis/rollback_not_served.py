@@ -20,7 +20,7 @@ them. That what is stored can be read by the minor version before is rule 4b of
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
 from runup.api.platform_v1 import Managed
 from runup.checks.catalogue.apis.removed_api_stored import (
@@ -65,11 +65,7 @@ metadata:
 """
 
 
-def _is_back(context: Context) -> bool:
-    return context.target < context.source
-
-
-def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields the findings of every kind that came after the older target and that the cluster may have."""
     target, source = context.target.minor, context.source.minor
     if source > int(document("api-lifecycle")["last"]):
@@ -137,38 +133,30 @@ def _judge(snapshot: Snapshot, context: Context, versions: tuple[Slim, ...]) -> 
     if writers:
         about = list({namespaced_name(obj): obj for obj, _ in writers}.values())
         who = sorted({f"{entry.manager} in {entry.api_version}" for _, entry in writers})
+        best = f"{readable.group}/{min(served, key=lambda version: ('alpha' in version, 'beta' in version, version))}"
+        unstable_versions_text = (
+            ""
+            if any("alpha" not in version and "beta" not in version for version in served)
+            else f" {minor} serves it only if its API server is told to with --runtime-config."
+        )
         yield risk(
             f"{NAME}-{readable.kind}",
             f"{count(len(about), readable.kind)} ({names([namespaced_name(obj) for obj in about])}) "
             f"{'is' if len(about) == 1 else 'are'} written in a version that Kubernetes {minor} does not serve. "
             f"Who writes: {names(who)}.",
             about,
-            fix=f"Change what these managers apply to {_best(readable.group, served)}, and apply it once."
-            f"{_unstable_versions_text(served, minor)}",
+            fix=f"Change what these managers apply to {best}, and apply it once.{unstable_versions_text}",
             kind=readable,
         )
 
 
-def _best(group: str, served: Collection[str]) -> str:
-    return f"{group}/{min(served, key=lambda version: ('alpha' in version, 'beta' in version, version))}"
-
-
-def _unstable_versions_text(served: Collection[str], minor: str) -> str:
-    """Returns that no stable version is left, where none is."""
-    if any("alpha" not in version and "beta" not in version for version in served):
-        return ""
-    return f" {minor} serves it only if its API server is told to with --runtime-config."
-
-
 CHECK = declared(
-    __doc__,
-    NAME,
-    "kube-apiserver",
-    (*(version for versions in _ALL for version in versions), DEFINITIONS),
-    _run,
+    run,
+    name=NAME,
+    component="kube-apiserver",
+    reads=(*(version for versions in _ALL for version in versions), DEFINITIONS),
     rank=241,
-    example=EXAMPLE,
     clusters=KUBERNETES,
-    applies_to=_is_back,
+    applies_to=lambda context: context.target < context.source,
     updates="the way back to the minor version before",
 )

@@ -33,7 +33,7 @@ status: {conditions: [{type: Failed, status: "True", message: the server could n
 """
 
 
-def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     """Yields one risk that names every failed StorageVersionMigration."""
     failed = [
         migration
@@ -53,11 +53,5 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
 
 
 CHECK = declared(
-    __doc__,
-    NAME,
-    "kube-storage-version-migrator",
-    (StorageVersionMigration, DEFINITIONS),
-    _run,
-    rank=340,
-    example=EXAMPLE,
+    run, name=NAME, component="kube-storage-version-migrator", reads=(StorageVersionMigration, DEFINITIONS), rank=340
 )

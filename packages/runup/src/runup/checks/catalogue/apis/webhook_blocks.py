@@ -35,7 +35,6 @@ from runup.checks.catalogue.apis.shared.webhook_backends import ready_backends, 
 from runup.checks.catalogue.apis.shared.webhooks import (
     NAMESPACES,
     READS,
-    Configuration,
     has_rule_for_update,
     intercepted_objects,
     is_called_for_pod,
@@ -63,7 +62,7 @@ webhooks:
 """
 
 
-def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields the findings of each webhook that refuses writes of the update when its Service does not answer."""
     for configuration, each in webhooks(snapshot):
         webhook = with_served_rules(each, least_source_minor(context))
@@ -72,36 +71,32 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             and webhook.client_config.service is not None
             and has_rule_for_update(webhook)
         ):
-            yield from _judge_webhook(snapshot, context, configuration, webhook)
-
-
-def _judge_webhook(
-    snapshot: Snapshot, context: Context, configuration: Configuration, webhook: Webhook
-) -> Iterator[Finding]:
-    """Yields the finding of a webhook that blocks writes of an update: it does not answer, or a drain stops it."""
-    holder = f"{type(configuration).__name__} {configuration.metadata.name}"
-    # Whom it spares is asked second: for most webhooks, which answer, no namespaces are needed.
-    orphan = f"Delete {holder} if what it belonged to is gone, or install that again: `oc get svc -A` then lists it."
-    trouble = why_down(snapshot, webhook.client_config, context.now, holder, orphan=orphan)
-    if trouble and (intercepted := intercepted_objects(snapshot, webhook)):
-        yield risk(
-            NAME,
-            (
-                f"Webhook {webhook.name} of {holder} must answer before an update may "
-                f"write {intercepted}, and {trouble.why}."
-            ),
-            [configuration],
-            severity="warning" if trouble.soon else "critical",
-            fix=trouble.fix,
-        )
-    elif not trouble and (pod := _pod_needing_itself(snapshot, webhook)):
-        yield risk(
-            NAME,
-            f"Webhook {webhook.name} of {holder} is answered by pod {pod} alone, and must itself admit the pod that "
-            "takes its place: when the node is drained, nobody answers.",
-            [configuration],
-            fix="Run two pods or more on different nodes, or exclude their namespace with a namespaceSelector.",
-        )
+            holder = f"{type(configuration).__name__} {configuration.metadata.name}"
+            # Whom it spares is asked second: for most webhooks, which answer, no namespaces are needed.
+            orphan = (
+                f"Delete {holder} if what it belonged to is gone, or install that again: `oc get svc -A` then lists it."
+            )
+            trouble = why_down(snapshot, webhook.client_config, context.now, holder, orphan=orphan)
+            if trouble and (intercepted := intercepted_objects(snapshot, webhook)):
+                yield risk(
+                    NAME,
+                    (
+                        f"Webhook {webhook.name} of {holder} must answer before an update may "
+                        f"write {intercepted}, and {trouble.why}."
+                    ),
+                    [configuration],
+                    severity="warning" if trouble.soon else "critical",
+                    fix=trouble.fix,
+                )
+            elif not trouble and (pod := _pod_needing_itself(snapshot, webhook)):
+                yield risk(
+                    NAME,
+                    f"Webhook {webhook.name} of {holder} is answered by pod {pod} alone, and must itself admit the pod "
+                    "that "
+                    "takes its place: when the node is drained, nobody answers.",
+                    [configuration],
+                    fix="Run two pods or more on different nodes, or exclude their namespace with a namespaceSelector.",
+                )
 
 
 def _pod_needing_itself(snapshot: Snapshot, webhook: Webhook) -> str:
@@ -125,13 +120,11 @@ def _pod_needing_itself(snapshot: Snapshot, webhook: Webhook) -> str:
 
 
 CHECK = declared(
-    __doc__,
-    NAME,
-    "kube-apiserver",
-    (*READS, *BACKENDS, NAMESPACES, Infrastructure),
-    _run,
+    run,
+    name=NAME,
+    component="kube-apiserver",
+    reads=(*READS, *BACKENDS, NAMESPACES, Infrastructure),
     rank=200,
     severity="critical",
-    example=EXAMPLE,
     clusters=BOTH,
 )

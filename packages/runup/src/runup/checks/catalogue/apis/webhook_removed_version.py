@@ -46,7 +46,7 @@ webhooks:
 """
 
 
-def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields a risk for each webhook whose rules match only versions that the target no longer serves."""
     # Most clusters have no rule about a version that goes: then it matters little which versions these are.
     suspect = [
@@ -73,4 +73,4 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             )
 
 
-CHECK = declared(__doc__, NAME, "kube-apiserver", (*READS, *VERSIONS), _run, rank=210, example=EXAMPLE, clusters=BOTH)
+CHECK = declared(run, name=NAME, component="kube-apiserver", reads=(*READS, *VERSIONS), rank=210, clusters=BOTH)

@@ -48,7 +48,7 @@ data:
 """
 
 
-def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     for config_map in sorted(snapshot.listed(MANAGED), key=lambda config_map: config_map.metadata.name):
         yield from _judge_bundle(config_map, context)
 
@@ -76,13 +76,5 @@ def _judge_bundle(config_map: ConfigMap, context: Context) -> Iterator[Finding]:
 
 
 CHECK = declared(
-    __doc__,
-    NAME,
-    "kube-apiserver",
-    (MANAGED,),
-    _run,
-    rank=180,
-    severity="critical",
-    example=EXAMPLE,
-    clusters=OPENSHIFT,
+    run, name=NAME, component="kube-apiserver", reads=(MANAGED,), rank=180, severity="critical", clusters=OPENSHIFT
 )

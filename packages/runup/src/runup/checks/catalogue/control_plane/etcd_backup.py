@@ -36,7 +36,7 @@ status:
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
-def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     """Yields a risk if the newest EtcdBackup failed."""
     backups = all_or_none(snapshot, EtcdBackup)
     # One that is not in the list may be newer.
@@ -53,4 +53,4 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         )
 
 
-CHECK = declared(__doc__, NAME, "etcd", (EtcdBackup, DEFINITIONS), _run, rank=690, example=EXAMPLE)
+CHECK = declared(run, name=NAME, component="etcd", reads=(EtcdBackup, DEFINITIONS), rank=690)

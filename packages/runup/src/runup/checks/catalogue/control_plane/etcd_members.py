@@ -14,7 +14,7 @@ from kubekit.api.conditions import find, status_of
 from kubekit.api.meta_v1 import Condition, Object
 from runup.api.config_v1 import ClusterOperator, Infrastructure
 from runup.api.operator_v1 import Etcd
-from runup.checks.catalogue.declaring import BY_HAND, declared
+from runup.checks.catalogue.declaring import declared
 from runup.checks.catalogue.shared.topology import control_plane
 from runup.checks.decide.model import Applies, Context, Finding, Snapshot, Unreadable
 from runup.checks.decide.wording import DOWN_PATIENCE, condition_text, resource, severity_after
@@ -27,7 +27,7 @@ MEMBER_CONDITIONS = (("EtcdMembersAvailable", "True"), ("EtcdMembersDegraded", "
 CONTROLLER = "EtcdMembers_"
 
 
-def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields a finding if an etcd member is unhealthy, or Unknown if that is not reported."""
     # The etcd of a hosted control plane runs in another cluster.
     if control_plane(snapshot) == "External":
@@ -99,4 +99,12 @@ def _unknown_finding(why: str, *objects: Object) -> Finding:
     )
 
 
-CHECK = declared(BY_HAND, NAME, "etcd", (Etcd, ClusterOperator, Infrastructure), _run, rank=60, severity="critical")
+CHECK = declared(
+    run,
+    name=NAME,
+    component="etcd",
+    reads=(Etcd, ClusterOperator, Infrastructure),
+    by_hand=True,
+    rank=60,
+    severity="critical",
+)

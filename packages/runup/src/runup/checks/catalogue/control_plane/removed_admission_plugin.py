@@ -30,7 +30,7 @@ spec: {unsupportedConfigOverrides: {apiServerArguments: {enable-admission-plugin
 """
 
 
-def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields a risk for each admission plug-in in use that the target's API server does not have."""
     settings = admission_plugins(snapshot)
     rows = "removed-flags"
@@ -39,4 +39,4 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     )
 
 
-CHECK = declared(__doc__, NAME, "kube-apiserver", CONTROL_PLANE, _run, rank=280, severity="critical", example=EXAMPLE)
+CHECK = declared(run, name=NAME, component="kube-apiserver", reads=CONTROL_PLANE, rank=280, severity="critical")

@@ -31,11 +31,11 @@ spec: {unsupportedConfigOverrides: {apiServerArguments: {cloud-config: [/etc/clo
 """
 
 
-def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     settings = explicit_flags(snapshot)
     yield from removed_findings(
         NAME, "Flag", settings, context, "removed-flags", lambda row, flag: row.get(flag.component, ())
     )
 
 
-CHECK = declared(__doc__, NAME, "kube-apiserver", CONTROL_PLANE, _run, rank=270, severity="critical", example=EXAMPLE)
+CHECK = declared(run, name=NAME, component="kube-apiserver", reads=CONTROL_PLANE, rank=270, severity="critical")

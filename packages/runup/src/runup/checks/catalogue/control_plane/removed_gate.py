@@ -31,10 +31,10 @@ spec: {kubeletConfig: {featureGates: {AppArmor: true}}}
 """
 
 
-def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     yield from removed_findings(
         NAME, "Feature gate", explicit_gates(snapshot), context, "removed-gates", lambda row, _: row
     )
 
 
-CHECK = declared(__doc__, NAME, "kube-apiserver", GATES, _run, rank=260, severity="critical", example=EXAMPLE)
+CHECK = declared(run, name=NAME, component="kube-apiserver", reads=GATES, rank=260, severity="critical")

@@ -61,7 +61,7 @@ data:
 _GATES, _LOCKED, _FLAGS = "removed-gates", "locked-gates", "removed-flags"
 
 
-def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields the risks of settings that the target does not know, and Unknown for settings that cannot be parsed."""
     settings: list[Given] = []
     malformed: list[Malformed] = []
@@ -102,10 +102,11 @@ def _findings(settings: Iterable[Given], context: Context) -> Iterator[Finding]:
         if why := _not_taken(first, target):
             # The kinds of one setting's holders are the same: its place is theirs.
             holders = names([namespaced_name(each.holder) for each in alike])
+            shown_value = f" to {first.value}" if first.value and first.setting != FLAG else ""
             yield risk(
                 NAME,
                 f"{first.setting} {first.name} of {first.component} is set"
-                f"{_shown_value(first)} ({holders}, {first.place}): {why}.",
+                f"{shown_value} ({holders}, {first.place}): {why}.",
                 [each.holder for each in alike],
                 severity="critical",
                 fix=first.fix,
@@ -123,10 +124,6 @@ def _findings(settings: Iterable[Given], context: Context) -> Iterator[Finding]:
             fix="Look them up in the changelog of the target's Kubernetes.",
             kind=untold[0].kind,
         )
-
-
-def _shown_value(given: Given) -> str:
-    return f" to {given.value}" if given.value and given.setting != FLAG else ""
 
 
 def _not_taken(given: Given, target: int) -> str:
@@ -155,13 +152,5 @@ def _since(given: Given, minor: int) -> str:
 
 
 CHECK = declared(
-    __doc__,
-    NAME,
-    "kube-apiserver",
-    READS,
-    _run,
-    rank=285,
-    severity="critical",
-    example=EXAMPLE,
-    clusters=KUBERNETES,
+    run, name=NAME, component="kube-apiserver", reads=READS, rank=285, severity="critical", clusters=KUBERNETES
 )

@@ -62,7 +62,7 @@ spec: {unsupportedConfigOverrides: {arguments: {v: ["9"]}}}
 """
 
 
-def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     """Yields a risk for each operator configuration that has unsupportedConfigOverrides."""
     for kind, component in CONFIGURED:
         for operator in all_or_none(snapshot, kind):
@@ -78,4 +78,4 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
 
 
 READS = (*(resource_of(kind) for kind, _ in CONFIGURED), DEFINITIONS)
-CHECK = declared(__doc__, NAME, "kube-apiserver", READS, _run, rank=290, example=EXAMPLE)
+CHECK = declared(run, name=NAME, component="kube-apiserver", reads=READS, rank=290)

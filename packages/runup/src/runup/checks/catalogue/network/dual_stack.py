@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from ipaddress import ip_network
 
 from runup.api.cluster_settings_v1 import Network
-from runup.checks.catalogue.declaring import BY_HAND, OWN_NAME, declared
+from runup.checks.catalogue.declaring import OWN_NAME, declared
 from runup.checks.decide.model import Applies, Context, Finding, Snapshot
 from runup.checks.decide.wording import resource
 
@@ -14,12 +14,7 @@ NAME = "DualStackIncompatible"
 FIRST_INCOMPATIBLE = (5, 2)
 
 
-def _applies_to(context: Context) -> bool:
-    source, target = context.source, context.target
-    return source.minor_version < FIRST_INCOMPATIBLE <= target.minor_version
-
-
-def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields a risk if the pod or the service network has both IP families, Unknown if that cannot be read."""
     network = snapshot.get(Network, "cluster")
     if network is None:
@@ -66,14 +61,14 @@ def _unknown_finding(why: str) -> Finding:
 
 
 CHECK = declared(
-    BY_HAND,
-    NAME,
-    "network",
-    (Network,),
-    _run,
+    run,
+    name=NAME,
+    component="network",
+    reads=(Network,),
+    by_hand=True,
     rank=10,
     severity="critical",
     updates="from below 5.2 to 5.2 and later",
-    applies_to=_applies_to,
+    applies_to=lambda context: context.source.minor_version < FIRST_INCOMPATIBLE <= context.target.minor_version,
     unknown_risk=OWN_NAME,
 )

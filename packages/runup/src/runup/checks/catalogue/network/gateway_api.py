@@ -48,7 +48,7 @@ spec:
 """
 
 
-def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields a risk for Gateway API definitions that are not the target's, and one for those that it takes over."""
     if context.target.minor_version < FIRST_VERSION_WITH_CRDS:
         return
@@ -58,7 +58,15 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         (definition for definition in snapshot.all(CustomResourceDefinition) if definition.spec.group in groups),
         key=lambda definition: definition.metadata.name,
     )
-    foreign = [definition for definition in definitions if _is_foreign_definition(definition)]
+    foreign = [
+        definition
+        for definition in definitions
+        if (
+            definition.metadata.annotations.get(CHANNEL) == "experimental"
+            or definition.spec.group != GROUP
+            or definition.spec.names.plural not in MANAGED
+        )
+    ]
     if foreign:
         yield risk(
             NAME,
@@ -81,21 +89,13 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         )
 
 
-def _is_foreign_definition(crd: CustomResourceDefinition) -> bool:
-    """Returns whether no release brings the definition as it is."""
-    experimental = crd.metadata.annotations.get(CHANNEL) == "experimental"
-    return experimental or crd.spec.group != GROUP or crd.spec.names.plural not in MANAGED
-
-
 CHECK = declared(
-    __doc__,
-    NAME,
-    "ingress",
-    (DEFINITIONS,),
-    _run,
+    run,
+    name=NAME,
+    component="ingress",
+    reads=(DEFINITIONS,),
     rank=378,
     severity="critical",
     updates=MINOR,
-    example=EXAMPLE,
     clusters=OPENSHIFT,
 )

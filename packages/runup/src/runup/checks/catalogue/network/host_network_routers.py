@@ -19,7 +19,7 @@ least n nodes); cluster-ingress-operator, `pkg/operator/controller/ingress` (def
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from kubekit.api.core_v1 import Node
 from kubekit.api.meta_v1 import LabelSelector
@@ -53,19 +53,29 @@ metadata: {name: worker-1, labels: {node-role.kubernetes.io/worker: ""}}
 """
 
 
-def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     """Yields a finding for each IngressController on host ports that has as many routers as nodes to run them."""
     routers = [
         controller
         for controller in sorted(all_or_none(snapshot, IngressController), key=namespaced_name)
-        if _uses_host_ports(controller)
+        # Without a status the spec is asked.
+        if (strategy := controller.status.endpoint_publishing_strategy or controller.spec.endpoint_publishing_strategy)
+        and strategy.type == "HostNetwork"
     ]
     if not routers or control_plane(snapshot) == "SingleReplica":
         return
     nodes = snapshot.all(Node)
     for controller in routers:
         replica_count = 2 if controller.spec.replicas is None else controller.spec.replicas
-        places = _eligible_nodes(controller, nodes)
+        placement = controller.spec.node_placement
+        selector = placement.node_selector or WORKERS
+        places = [
+            node
+            for node in nodes
+            if selector.matches(node.metadata.labels)
+            and takes_pods(node)
+            and (placement.tolerations or not repelling_taints(node))
+        ]
         if places and replica_count >= len(places):
             # A node that is not in the list may run one, too.
             snapshot.require_all(resource_of(Node))
@@ -81,32 +91,11 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
             )
 
 
-def _uses_host_ports(controller: IngressController) -> bool:
-    """Returns whether its routers use the ports of their nodes; without a status the spec is asked."""
-    strategy = controller.status.endpoint_publishing_strategy or controller.spec.endpoint_publishing_strategy
-    return strategy is not None and strategy.type == "HostNetwork"
-
-
-def _eligible_nodes(controller: IngressController, nodes: Sequence[Node]) -> list[Node]:
-    """Returns the nodes that can run one of its routers."""
-    placement = controller.spec.node_placement
-    selector = placement.node_selector or WORKERS
-    return [
-        node
-        for node in nodes
-        if selector.matches(node.metadata.labels)
-        and takes_pods(node)
-        and (placement.tolerations or not repelling_taints(node))
-    ]
-
-
 CHECK = declared(
-    __doc__,
-    NAME,
-    "ingress",
-    (IngressController, Node, Infrastructure, DEFINITIONS),
-    _run,
+    run,
+    name=NAME,
+    component="ingress",
+    reads=(IngressController, Node, Infrastructure, DEFINITIONS),
     rank=376,
     severity="info",
-    example=EXAMPLE,
 )

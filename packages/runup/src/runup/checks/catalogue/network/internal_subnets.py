@@ -42,7 +42,7 @@ status:
 """
 
 
-def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields a risk for each cluster network that overlaps a subnet that OVN-Kubernetes uses internally."""
     networks = [network for network in all_or_none(snapshot, Network) if network.status.network_type == "OVNKubernetes"]
     if not networks:
@@ -53,7 +53,11 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         operator_network.spec.default_network.ovn_kubernetes_config
         for operator_network in all_or_none(snapshot, OperatorNetwork)
     ]
-    internal = _internal_subnets(configs[0] if configs else OVNKubernetesConfig(), context)
+    config = configs[0] if configs else OVNKubernetesConfig()
+    join = ("join", config.ipv4.internal_join_subnet or config.v4_internal_subnet or DEFAULT_JOIN_SUBNET)
+    transit = ("transit switch", config.ipv4.internal_transit_switch_subnet or DEFAULT_TRANSIT_SUBNET)
+    has_transit = context.target.minor_version >= TRANSIT_SINCE
+    internal = [join, transit] if has_transit else [join]
     for network in networks:
         status = network.status
         used = [("pod network", entry.cidr) for entry in status.cluster_network]
@@ -80,14 +84,6 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             )
 
 
-def _internal_subnets(config: OVNKubernetesConfig, context: Context) -> list[tuple[str, str]]:
-    """Returns the subnets that OVN-Kubernetes of the target uses for itself."""
-    join = ("join", config.ipv4.internal_join_subnet or config.v4_internal_subnet or DEFAULT_JOIN_SUBNET)
-    transit = ("transit switch", config.ipv4.internal_transit_switch_subnet or DEFAULT_TRANSIT_SUBNET)
-    has_transit = context.target.minor_version >= TRANSIT_SINCE
-    return [join, transit] if has_transit else [join]
-
-
 def _ranges_overlap(cidr: str, subnet: str) -> bool:
     """Returns whether two ranges of IPv4 overlap. Raises ValueError if one is not a range."""
     ranges = [ip_network(text, strict=False) for text in (cidr, subnet)]
@@ -96,5 +92,5 @@ def _ranges_overlap(cidr: str, subnet: str) -> bool:
 
 
 CHECK = declared(
-    __doc__, NAME, "cluster-network-operator", (Network, OperatorNetwork, DEFINITIONS), _run, rank=374, example=EXAMPLE
+    run, name=NAME, component="cluster-network-operator", reads=(Network, OperatorNetwork, DEFINITIONS), rank=374
 )

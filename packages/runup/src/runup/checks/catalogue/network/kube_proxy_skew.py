@@ -47,7 +47,7 @@ status: {phase: Running}
 """
 
 
-def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields a risk for kube-proxy versions that the target's API server does not support."""
     proxies = running_addons(snapshot.listed(PODS), _ROW)
     target = target_minor(context)
@@ -84,13 +84,5 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
 
 
 CHECK = declared(
-    __doc__,
-    NAME,
-    "kube-proxy",
-    (PODS, Node),
-    _run,
-    rank=116,
-    severity="critical",
-    example=EXAMPLE,
-    clusters=KUBERNETES,
+    run, name=NAME, component="kube-proxy", reads=(PODS, Node), rank=116, severity="critical", clusters=KUBERNETES
 )

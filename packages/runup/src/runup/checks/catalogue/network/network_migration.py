@@ -38,7 +38,7 @@ status: {networkType: OpenShiftSDN, migration: {networkType: OVNKubernetes}}
 """
 
 
-def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     """Yields one risk that names every sign of a network migration that is not finished."""
     signs: list[tuple[Object, str]] = []
     for network in all_or_none(snapshot, Network):
@@ -68,12 +68,10 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
 
 
 CHECK = declared(
-    __doc__,
-    NAME,
-    "cluster-network-operator",
-    (Network, OperatorNetwork, DEFINITIONS),
-    _run,
+    run,
+    name=NAME,
+    component="cluster-network-operator",
+    reads=(Network, OperatorNetwork, DEFINITIONS),
     rank=372,
     severity="critical",
-    example=EXAMPLE,
 )

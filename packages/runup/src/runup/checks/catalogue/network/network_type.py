@@ -31,7 +31,7 @@ status: {networkType: OpenShiftSDN}
 """
 
 
-def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields a risk if the target has no such network type, and Unknown if the type is not reported."""
     for network in all_or_none(snapshot, Network):
         type_ = network.status.network_type or network.spec.network_type
@@ -49,12 +49,5 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
 
 
 CHECK = declared(
-    __doc__,
-    NAME,
-    "cluster-network-operator",
-    (Network, DEFINITIONS),
-    _run,
-    rank=370,
-    severity="critical",
-    example=EXAMPLE,
+    run, name=NAME, component="cluster-network-operator", reads=(Network, DEFINITIONS), rank=370, severity="critical"
 )

@@ -38,7 +38,7 @@ spec: {httpsProxy: "http://proxy.example.com:3128", trustedCA: {name: user-ca-bu
 """
 
 
-def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields a risk for each Proxy whose bundle of authorities is missing, malformed or about to expire."""
     for proxy in all_or_none(snapshot, Proxy):
         name = proxy.spec.trusted_ca.name
@@ -70,12 +70,10 @@ def _bundle_problem(config_map: ConfigMap | None, context: Context) -> str:
 
 
 CHECK = declared(
-    __doc__,
-    NAME,
-    "cluster-network-operator",
-    (Proxy, CONFIG, DEFINITIONS),
-    _run,
+    run,
+    name=NAME,
+    component="cluster-network-operator",
+    reads=(Proxy, CONFIG, DEFINITIONS),
     rank=680,
     severity="critical",
-    example=EXAMPLE,
 )

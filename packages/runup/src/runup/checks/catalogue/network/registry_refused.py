@@ -39,7 +39,7 @@ spec: {registrySources: {allowedRegistries: [registry.example.com, "image-regist
 """
 
 
-def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields a risk if spec.registrySources keeps nodes from pulling the target's image."""
     for config in all_or_none(snapshot, Image):
         sources = config.spec.registry_sources
@@ -75,12 +75,10 @@ def _pull_refusal(snapshot: Snapshot, sources: RegistrySources, repository: str)
 
 
 CHECK = declared(
-    __doc__,
-    NAME,
-    "machine-config-operator",
-    (Image, ClusterVersion, DEFINITIONS),
-    _run,
+    run,
+    name=NAME,
+    component="machine-config-operator",
+    reads=(Image, ClusterVersion, DEFINITIONS),
     rank=700,
     severity="critical",
-    example=EXAMPLE,
 )

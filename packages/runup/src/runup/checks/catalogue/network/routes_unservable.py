@@ -116,13 +116,20 @@ def _refusing_condition(route: Route) -> Condition | None:
     return next((condition for condition in conditions if condition is not None and condition.status == "True"), None)
 
 
-def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields one risk that names the Routes that routers of the next minor version refuse."""
     reaches = context.source < _REFUSES_SHA1 <= context.target
     why_not = [
         (route, why)
         for route in sorted(listed_or_none(snapshot, ROUTES), key=namespaced_name)
-        if (why := _router_text(route) or (_signature_text(route) if reaches else ""))
+        if (
+            why := _router_text(route)
+            or (
+                (f"a certificate is signed with {route.weak_signature}" if route.weak_signature else "")
+                if reaches
+                else ""
+            )
+        )
     ]
     if not why_not:
         return
@@ -142,21 +149,10 @@ def _router_text(route: Route) -> str:
     return f"the router says{f': {why}' if (why := cause(condition)) else ' nothing more'}" if condition else ""
 
 
-def _signature_text(route: Route) -> str:
-    return f"a certificate is signed with {route.weak_signature}" if route.weak_signature else ""
-
-
 # Its routers do not take certificates that an authority signed with SHA-1 or MD5.
 _REFUSES_SHA1 = Version("4.16.0-0")
 
 
 CHECK = declared(
-    __doc__,
-    NAME,
-    "cluster-ingress-operator",
-    (ROUTES, DEFINITIONS),
-    _run,
-    rank=710,
-    updates=MINOR,
-    example=EXAMPLE,
+    run, name=NAME, component="cluster-ingress-operator", reads=(ROUTES, DEFINITIONS), rank=710, updates=MINOR
 )

@@ -46,7 +46,7 @@ metadata: {name: worker-1, labels: {node-role.kubernetes.io/worker: ""}}
 _WORKER = "node-role.kubernetes.io/worker"
 
 
-def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     """Yields one finding (info) that names the IngressControllers with a single router."""
     alone = [
         controller
@@ -68,12 +68,10 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
 
 
 CHECK = declared(
-    __doc__,
-    NAME,
-    "ingress",
-    (IngressController, Node, Infrastructure, DEFINITIONS),
-    _run,
+    run,
+    name=NAME,
+    component="ingress",
+    reads=(IngressController, Node, Infrastructure, DEFINITIONS),
     rank=377,
     severity="info",
-    example=EXAMPLE,
 )

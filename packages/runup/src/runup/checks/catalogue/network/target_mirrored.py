@@ -48,7 +48,7 @@ spec: {registrySources: {blockedRegistries: ["mirror.example.com:5000"]}}
 _Entry = tuple[ImageDigestMirrorSet, ImageMirrors]
 
 
-def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields a finding where nodes may pull the target's image from mirrors alone; critical if none is usable."""
     sets = sorted(all_or_none(snapshot, ImageDigestMirrorSet), key=lambda mirror_set: mirror_set.metadata.name)
     closed = [
@@ -127,12 +127,10 @@ def _most_specific_entries(sets: Sequence[ImageDigestMirrorSet], repository: str
 
 
 CHECK = declared(
-    __doc__,
-    NAME,
-    "machine-config-operator",
-    (ImageDigestMirrorSet, Image, ClusterVersion, DEFINITIONS),
-    _run,
+    run,
+    name=NAME,
+    component="machine-config-operator",
+    reads=(ImageDigestMirrorSet, Image, ClusterVersion, DEFINITIONS),
     rank=702,
     severity="critical",
-    example=EXAMPLE,
 )

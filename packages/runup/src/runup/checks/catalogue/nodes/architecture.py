@@ -42,7 +42,7 @@ status: {nodeInfo: {architecture: arm64}}
 """
 
 
-def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields a risk if nodes have several architectures and the release is for one."""
     nodes = snapshot.all(Node)
     architectures = sorted({arch for node in nodes if (arch := node.status.node_info.architecture)})
@@ -64,12 +64,5 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
 
 
 CHECK = declared(
-    __doc__,
-    NAME,
-    "cluster-version-operator",
-    (Node, ClusterVersion),
-    _run,
-    rank=390,
-    severity="critical",
-    example=EXAMPLE,
+    run, name=NAME, component="cluster-version-operator", reads=(Node, ClusterVersion), rank=390, severity="critical"
 )

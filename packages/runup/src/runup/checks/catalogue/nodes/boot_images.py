@@ -22,8 +22,7 @@ enforcement; openshift/machine-config-operator, `pkg/operator/status.go` (checkB
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from msgspec.structs import replace
 
@@ -57,7 +56,7 @@ _IMAGE = Pattern(r"(?:^|[/_-])rhcos[-_]?(\d)(\d{1,2})[-.](\d{2,3})[-.]\d{8,12}")
 _VERSION = Pattern(r"^(\d)(\d{1,2})\.(\d{2,3})\.\d{8,12}")
 
 
-def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     """Yields one risk that names boot images older than the oldest supported one."""
     settings = all_or_none(snapshot, MachineConfiguration)
     # Without all settings it is not known whose images the operator keeps.
@@ -88,27 +87,17 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
 
 def _outdated_image(machine_set: MachineSet) -> str:
     """Returns the boot image that the machines start from if it is too old by its name, else an empty string."""
-    for text in _boot_image_names(machine_set.spec.template.spec.provider_spec.value):
-        match = _IMAGE.search(text) or _VERSION.match(text)
-        if match and (int(match[1]), int(match[2])) < OLDEST_RELEASE:
-            return text.rpartition("/")[2]
-    return ""
-
-
-def _boot_image_names(value: Mapping[str, Any]) -> Iterator[str]:
-    """Yields the names under which clouds know a boot image."""
-    image = value.get("image")
-    disks = value.get("disks")
+    # Each cloud has another place for it.
+    value = machine_set.spec.template.spec.provider_spec.value
+    image, disks, root = value.get("image"), value.get("disks"), value.get("rootVolume")
+    image_names = [image.get(key) for key in ("name", "version", "resourceID")] if isinstance(image, dict) else [image]
     disk_images = [disk.get("image") for disk in disks if isinstance(disk, dict)] if isinstance(disks, list) else []
-    within = [image.get(key) for key in ("name", "version", "resourceID")] if isinstance(image, dict) else [image]
-    for text in (*disk_images, *within, value.get("template"), _root_volume(value)):
-        if isinstance(text, str):
-            yield text
-
-
-def _root_volume(value: Mapping[str, Any]) -> Any:
-    root = value.get("rootVolume")
-    return root.get("sourceUUID") if isinstance(root, dict) else None
+    root_image = root.get("sourceUUID") if isinstance(root, dict) else None
+    for text in (*disk_images, *image_names, value.get("template"), root_image):
+        match = (_IMAGE.search(text) or _VERSION.match(text)) if isinstance(text, str) else None
+        if match and (int(match[1]), int(match[2])) < OLDEST_RELEASE:
+            return str(text).rpartition("/")[2]
+    return ""
 
 
 def _is_boot_image_managed(settings: MachineConfiguration, machine_set: MachineSet) -> bool:
@@ -138,27 +127,21 @@ def _version_beyond_skew(settings: MachineConfiguration) -> str:
             # As the operator does: a text that is no version limits nothing.
             return ""
         return f"ocpVersion {boot_image_version.ocp_version}" if version.minor_version < OLDEST_RELEASE else ""
-    rhel = _rhel_version(boot_image_version.rhcos_version)
-    return f"rhcosVersion {boot_image_version.rhcos_version}" if rhel and rhel < OLDEST_RHEL else ""
-
-
-def _rhel_version(rhcos: str) -> tuple[int, int] | None:
-    """Returns the RHEL of a boot image by its version: `9.6.20251023-0`, or `412.86.202212081411-0` of older ones."""
-    match = re.match(r"(\d+)\.(\d+)\.(\d+)", rhcos)
+    match = re.match(r"(\d+)\.(\d+)\.(\d+)", boot_image_version.rhcos_version)
     if not match:
-        return None
+        return ""
+    rhel = (int(match[1]), int(match[2]))
+    # Its RHEL is the beginning, as in `9.6.20251023-0`, or the second part of older ones, `412.86.202212081411-0`.
     if len(match[3]) == 12 and len(match[2]) > 1:
-        return int(match[2][0]), int(match[2][1:])
-    return int(match[1]), int(match[2])
+        rhel = (int(match[2][0]), int(match[2][1:]))
+    return f"rhcosVersion {boot_image_version.rhcos_version}" if rhel < OLDEST_RHEL else ""
 
 
 CHECK = declared(
-    __doc__,
-    NAME,
-    "machine-config",
-    (MachineSet, MachineConfiguration, DEFINITIONS),
-    _run,
+    run,
+    name=NAME,
+    component="machine-config",
+    reads=(MachineSet, MachineConfiguration, DEFINITIONS),
     rank=567,
     updates=MINOR,
-    example=EXAMPLE,
 )

@@ -35,32 +35,30 @@ spec: {cgroupMode: v1}
 """
 
 
-def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields a risk if the nodes are configured for cgroup v1 and the target needs v2."""
-    for config in all_or_none(snapshot, ConfigNode):
-        if config.spec.cgroup_mode == "v1" and _needs_v2(context):
-            yield risk(
-                NAME,
-                f"The cluster's nodes use cgroup v1 (cgroupMode), and {context.target} runs on cgroup v2 alone.",
-                [config],
-                severity="critical",
-                fix="Set spec.cgroupMode of nodes.config.openshift.io cluster to v2; `oc get mcp` shows when all "
-                "have it.",
-            )
-
-
-def _needs_v2(context: Context) -> bool:
-    """Returns whether the target runs on cgroup v2 alone, by its OpenShift or Kubernetes version."""
     target = context.target
-    for row in document("minimums")["cgroupV2"]:
-        major, _, minor = (row.get("openshift") or row["kubernetes"]).partition(".")
-        if "openshift" in row and target.minor_version >= (int(major), int(minor)):
-            return True
-        if "kubernetes" in row and (target_minor(context) or 0) >= int(minor):
-            return True
-    return False
+    old = [config for config in all_or_none(snapshot, ConfigNode) if config.spec.cgroup_mode == "v1"]
+    for config in old:
+        # The first minor versions of OpenShift and of Kubernetes that run on cgroup v2 alone.
+        for row in document("minimums")["cgroupV2"]:
+            major, _, minor = (row.get("openshift") or row["kubernetes"]).partition(".")
+            if (
+                target.minor_version >= (int(major), int(minor))
+                if "openshift" in row
+                else (target_minor(context) or 0) >= int(minor)
+            ):
+                yield risk(
+                    NAME,
+                    f"The cluster's nodes use cgroup v1 (cgroupMode), and {target} runs on cgroup v2 alone.",
+                    [config],
+                    severity="critical",
+                    fix="Set spec.cgroupMode of nodes.config.openshift.io cluster to v2; `oc get mcp` shows when all "
+                    "have it.",
+                )
+                break
 
 
 CHECK = declared(
-    __doc__, NAME, "machine-config", (ConfigNode, DEFINITIONS), _run, rank=350, severity="critical", example=EXAMPLE
+    run, name=NAME, component="machine-config", reads=(ConfigNode, DEFINITIONS), rank=350, severity="critical"
 )

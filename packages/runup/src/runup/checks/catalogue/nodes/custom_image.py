@@ -35,7 +35,7 @@ spec: {machineConfigPool: {name: worker}}
 """
 
 
-def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     """Yields one finding (info) that names the pools whose operating system is built in the cluster."""
     built = sorted(all_or_none(snapshot, MachineOSConfig), key=lambda built_config: built_config.metadata.name)
     if built:
@@ -53,12 +53,5 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
 
 
 CHECK = declared(
-    __doc__,
-    NAME,
-    "machine-config",
-    (MachineOSConfig, DEFINITIONS),
-    _run,
-    rank=565,
-    severity="info",
-    example=EXAMPLE,
+    run, name=NAME, component="machine-config", reads=(MachineOSConfig, DEFINITIONS), rank=565, severity="info"
 )

@@ -98,7 +98,7 @@ _NOTHING = _Load()
 _Capacity = tuple[_Load, Repelling]
 
 
-def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields a finding for each group of nodes whose pods would not fit elsewhere while one node is drained."""
     nodes = control_plane_first(snapshot.all(Node))
     # Without a second node there is nowhere to move pods to, and a single-node control plane is not drained.
@@ -109,31 +109,25 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         why = f"{count(len(silent), 'node')} ({names([n.metadata.name for n in silent])}) report nothing allocatable"
         yield unknown_finding(NAME, why, silent, fix="See whether the kubelet runs there: `oc describe node NAME`.")
         return
-    groups = (
-        _label_groups(snapshot, nodes) if context.cluster is ClusterKind.KUBERNETES else _pool_groups(snapshot, nodes)
-    )
+    if context.cluster is ClusterKind.KUBERNETES:
+        groups = [
+            _Group(name, f"node group {name}", members, 1) for name, members in sorted(nodes_by_group(nodes).items())
+        ]
+    else:
+        pools = all_pools(snapshot)
+        members_by_pool = nodes_by_pool(nodes, pools)
+        groups = [
+            _Group(name, f"machine config pool {name}", members_by_pool.get(name, ()), allowed_unavailable(pool))
+            for name, pool in sorted({pool.metadata.name: pool for pool in pools}.items())
+        ]
+    # A node that is not in the list may have room, and a pool that is not in it may have the node.
+    snapshot.require_all(resource_of(Node))
+    if context.cluster is not ClusterKind.KUBERNETES:
+        snapshot.require_all(resource_of(MachineConfigPool))
     loads = _requested_load(pods_by_node(snapshot.listed(PODS)))
     room = _Room(nodes, loads)
     for group in groups:
         yield from _judge_group(group, loads, room)
-
-
-def _pool_groups(snapshot: Snapshot, nodes: tuple[Node, ...]) -> list[_Group]:
-    """Returns the machine config pools with their Nodes, and how many of these are drained at once."""
-    pools = all_pools(snapshot)
-    # A node that is not in the list may have room, and a pool that is not in it may have the node.
-    for kind in (Node, MachineConfigPool):
-        snapshot.require_all(resource_of(kind))
-    members = nodes_by_pool(nodes, pools)
-    return [
-        _Group(name, f"machine config pool {name}", members.get(name, ()), allowed_unavailable(pool))
-        for name, pool in sorted({pool.metadata.name: pool for pool in pools}.items())
-    ]
-
-
-def _label_groups(snapshot: Snapshot, nodes: tuple[Node, ...]) -> list[_Group]:
-    snapshot.require_all(resource_of(Node))
-    return [_Group(name, f"node group {name}", members, 1) for name, members in sorted(nodes_by_group(nodes).items())]
 
 
 class _Room:
@@ -214,7 +208,8 @@ def _capacity(node: Node) -> _Capacity | None:
     if not takes_pods(node) or is_windows(node.metadata.labels):
         return None
     allocatable = node.status.allocatable
-    return _Load(_millicores(allocatable["cpu"]), _whole_units(allocatable["memory"])), repelling_taints(node)
+    load = _Load(_whole_units(allocatable["cpu"], 1000), _whole_units(allocatable["memory"], 1))
+    return load, repelling_taints(node)
 
 
 @cache_each
@@ -222,15 +217,10 @@ def _capacities(node: Node, _: tuple[()]) -> _Capacity | None:
     return _capacity(node)
 
 
-# Nodes come in a few sizes, so few quantities are ever parsed.
 @lru_cache(4096)
-def _millicores(quantity: str) -> int:
-    return int(parse_quantity(quantity) * 1000)
+def _whole_units(quantity: str, units: int) -> int:
+    """Returns the quantity as an integer, with `units` of them in one."""
+    return int(parse_quantity(quantity) * units)
 
 
-@lru_cache(4096)
-def _whole_units(quantity: str) -> int:
-    return int(parse_quantity(quantity))
-
-
-CHECK = declared(__doc__, NAME, "machine-config", (Node, PODS, *READS), _run, rank=520, example=EXAMPLE, clusters=BOTH)
+CHECK = declared(run, name=NAME, component="machine-config", reads=(Node, PODS, *READS), rank=520, clusters=BOTH)

@@ -63,7 +63,7 @@ status:
 """
 
 
-def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields the findings of PreflightValidations that are not of the target, and of Modules without any."""
     modules = all_or_none(snapshot, Module)
     all_found = all_validations(snapshot)
@@ -72,7 +72,15 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     validations = [
         validation
         for validation in other_validations
-        if not _is_child(validation, other_validations) and not _is_of_other_release(validation, context)
+        # One that another one has made has the same status.
+        if not (
+            isinstance(validation, PreflightValidation)
+            and any(
+                isinstance(parent, PreflightValidationOCP) and _is_named_after(parent, validation)
+                for parent in other_validations
+            )
+        )
+        and not _is_of_other_release(validation, context)
     ]
     looked_at = context.kernel_modules is not None and not context.kernel_modules.why
     if modules and not of_target and not validations and not looked_at:
@@ -119,18 +127,6 @@ def all_validations(snapshot: Snapshot) -> list[PreflightValidation | PreflightV
     return sorted(
         (*list_first_served(snapshot, OCP_RESOURCES), *list_first_served(snapshot, VALIDATION_RESOURCES)),
         key=lambda validation: (type(validation).__name__, validation.metadata.name),
-    )
-
-
-def _is_child(
-    validation: PreflightValidation | PreflightValidationOCP,
-    validations: Sequence[PreflightValidation | PreflightValidationOCP],
-) -> bool:
-    """Returns whether one of `validations` has made this one, so that its status says the same."""
-    return isinstance(validation, PreflightValidation) and any(
-        _is_named_after(candidate, validation)
-        for candidate in validations
-        if isinstance(candidate, PreflightValidationOCP)
     )
 
 
@@ -188,13 +184,11 @@ def entries_of(validation: PreflightValidation | PreflightValidationOCP) -> dict
 
 
 CHECK = declared(
-    __doc__,
-    NAME,
-    "kernel-module-management",
-    (*OCP_RESOURCES, *VALIDATION_RESOURCES, Module, DEFINITIONS),
-    _run,
+    run,
+    name=NAME,
+    component="kernel-module-management",
+    reads=(*OCP_RESOURCES, *VALIDATION_RESOURCES, Module, DEFINITIONS),
     rank=490,
     severity="critical",
-    example=EXAMPLE,
     clusters=OPENSHIFT,
 )

@@ -73,19 +73,28 @@ status:
 """
 
 
-def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields the findings of each Module under the target's kernel: by its validation, else by its image."""
     modules = loading_modules(all_or_none(snapshot, Module))
     if not modules:
         return
     snapshot.all(Node)  # which kernels count is known from the nodes alone: without them the answer is Unknown
-    tried = _validated_modules(snapshot, context)
+    # Of several results of the target's validations one that is not good counts.
+    validations = all_validations(snapshot)
+    tried: dict[str, KMMStatusEntry] = {}
+    for index in indexes_of_target(validations, context):
+        for name, entry in entries_of(validations[index]).items():
+            if name not in tried or tried[name].verification_status in SUCCEEDED:
+                tried[name] = entry
     verdicts = context.kernel_modules or NOBODY
     for module in modules:
         name = namespaced_name(module)
-        entry = tried.get(name)
-        if entry is not None and entry.verification_status in (*SUCCEEDED, *FAILED):
-            yield from _findings_of_validation(module, entry)
+        result = tried.get(name)
+        if result is not None and result.verification_status in (*SUCCEEDED, *FAILED):
+            if result.verification_status in FAILED:
+                why = _short_reason(result.status_reason)
+                text = f"Kernel module {name} failed its validation for the target{stage_text(result)}: {why}."
+                yield risk(NAME, text, [module], severity="critical", fix=FIX)
             continue
         readiness = [
             readiness_found
@@ -96,27 +105,6 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             yield unknown_finding(NAME, f"{name}: {verdicts.why or 'its image is being looked at'}", [module], fix=LOOK)
         for readiness_found in readiness:
             yield from _findings_of_image(module, readiness_found)
-
-
-def _validated_modules(snapshot: Snapshot, context: Context) -> dict[str, KMMStatusEntry]:
-    """Returns the entries of the target's validations by `namespace/name`; of several, one that is not good."""
-    validations = all_validations(snapshot)
-    entries: dict[str, KMMStatusEntry] = {}
-    for index in indexes_of_target(validations, context):
-        for name, entry in entries_of(validations[index]).items():
-            if name not in entries or entries[name].verification_status in SUCCEEDED:
-                entries[name] = entry
-    return entries
-
-
-def _findings_of_validation(module: Module, entry: KMMStatusEntry) -> Iterator[Finding]:
-    """Yields a finding if the module failed its validation for the target."""
-    if entry.verification_status in FAILED:
-        why = _short_reason(entry.status_reason)
-        text = (
-            f"Kernel module {namespaced_name(module)} failed its validation for the target{stage_text(entry)}: {why}."
-        )
-        yield risk(NAME, text, [module], severity="critical", fix=FIX)
 
 
 def _findings_of_image(module: Module, readiness: Readiness) -> Iterator[Finding]:
@@ -138,13 +126,11 @@ def _short_reason(reason: str) -> str:
 
 
 CHECK = declared(
-    __doc__,
-    NAME,
-    "kernel-module-management",
-    (Module, Node, *OCP_RESOURCES, *VALIDATION_RESOURCES, DEFINITIONS),
-    _run,
+    run,
+    name=NAME,
+    component="kernel-module-management",
+    reads=(Module, Node, *OCP_RESOURCES, *VALIDATION_RESOURCES, DEFINITIONS),
     rank=500,
     severity="critical",
-    example=EXAMPLE,
     clusters=OPENSHIFT,
 )

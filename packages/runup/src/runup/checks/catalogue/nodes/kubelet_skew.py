@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 
 from kubekit.api.core_v1 import Node
 from kubekit.lang.version import Version, leading_numbers
-from runup.checks.catalogue.declaring import BY_HAND, declared
+from runup.checks.catalogue.declaring import declared
 from runup.checks.catalogue.shared.kubernetes_versions import target_in_words
 from runup.checks.catalogue.shared.topology import control_plane_first
 from runup.checks.decide import kubernetes_path
@@ -34,7 +34,7 @@ def allowed_skew(target: Version) -> int:
     return 1 + target.minor % 3
 
 
-def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields the findings of kubelets that the target's API server does not support."""
     nodes = control_plane_first(snapshot.all(Node))
     if not nodes:
@@ -71,10 +71,22 @@ def _judge_kubelets(nodes: Sequence[Node], server: tuple[int, int], context: Con
     early = [node for node, minor in numbered_kubelets if minor > server[1]]
     # Kubelets that are recent enough for the first step become too old only on the way: nodes are updated in between.
     if of_kubernetes and late and not _too_old_nodes(numbered_kubelets, min(context.source.minor + 1, server[1])):
-        yield _later_step_finding(late, context)
+        yield _skew_finding(
+            f"The kubelets of {_count_and_names(late)} are too old for {target_in_words(context)} as they are: "
+            f"{_kubelet_versions(late)}. The steps of the way update them before.",
+            late,
+            "Follow the steps: nodes are updated before the control plane goes where their kubelets are too old.",
+            severity="info",
+        )
         late = []
     if of_kubernetes and early and context.target < context.source:
-        yield _replaced_before_finding(early, context)
+        yield _skew_finding(
+            f"The kubelets of {_count_and_names(early)} are newer than {target_in_words(context)}: "
+            f"{_kubelet_versions(early)}. The way back replaces these nodes before the control plane.",
+            early,
+            "Follow the steps: a kubelet is never taken back in place, so these nodes are replaced first.",
+            severity="info",
+        )
         early = []
     api = f"the API server of {target_in_words(context)}"
     if late:
@@ -107,28 +119,6 @@ def _judge_kubelets(nodes: Sequence[Node], server: tuple[int, int], context: Con
 def _too_old_nodes(numbered_kubelets: Sequence[tuple[Node, int]], server: int) -> list[Node]:
     """Returns the nodes whose kubelets an API server of Kubernetes 1.`server` does not take."""
     return [node for node, minor in numbered_kubelets if server - minor > kubernetes_path.allowed_skew(minor)]
-
-
-def _later_step_finding(nodes: Sequence[Node], context: Context) -> Finding:
-    """Returns the finding about nodes that suit the next step, and a later step only once they are updated."""
-    return _skew_finding(
-        f"The kubelets of {_count_and_names(nodes)} are too old for {target_in_words(context)} as they are: "
-        f"{_kubelet_versions(nodes)}. The steps of the way update them before.",
-        nodes,
-        "Follow the steps: nodes are updated before the control plane goes where their kubelets are too old.",
-        severity="info",
-    )
-
-
-def _replaced_before_finding(nodes: Sequence[Node], context: Context) -> Finding:
-    """Returns the finding about nodes that are too new for a rollback whose first step replaces them."""
-    return _skew_finding(
-        f"The kubelets of {_count_and_names(nodes)} are newer than {target_in_words(context)}: "
-        f"{_kubelet_versions(nodes)}. The way back replaces these nodes before the control plane.",
-        nodes,
-        "Follow the steps: a kubelet is never taken back in place, so these nodes are replaced first.",
-        severity="info",
-    )
 
 
 def _parse_minor(version: str) -> tuple[int, int] | None:
@@ -164,4 +154,4 @@ def _skew_finding(
     )
 
 
-CHECK = declared(BY_HAND, NAME, "kube-apiserver", (Node,), _run, rank=110, severity="critical")
+CHECK = declared(run, name=NAME, component="kube-apiserver", reads=(Node,), by_hand=True, rank=110, severity="critical")

@@ -38,7 +38,7 @@ status: {phase: Failed, errorReason: InsufficientResources}
 """
 
 
-def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields one risk that names every Machine that failed or never became a node."""
     broken = [
         (machine, why)
@@ -72,4 +72,4 @@ def _failure_reason(machine: Machine, context: Context) -> str:
     return f"{'Deleting' if metadata.deletion_timestamp else status.phase} {since_text(since)}"
 
 
-CHECK = declared(__doc__, NAME, "machine-api", (Machine, DEFINITIONS), _run, rank=570, example=EXAMPLE)
+CHECK = declared(run, name=NAME, component="machine-api", reads=(Machine, DEFINITIONS), rank=570)

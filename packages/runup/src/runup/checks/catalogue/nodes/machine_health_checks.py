@@ -42,43 +42,25 @@ status: {expectedMachines: 5}
 """
 
 
-def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     """Yields one risk that names the MachineHealthChecks that may replace a node while it is updated."""
-    active = sorted(
-        (health_check for health_check in all_or_none(snapshot, MachineHealthCheck) if _is_active(health_check)),
-        key=namespaced_name,
-    )
+    active: list[MachineHealthCheck] = []
+    texts: list[str] = []
+    for check in sorted(all_or_none(snapshot, MachineHealthCheck), key=namespaced_name):
+        waits = [condition.timeout for condition in check.spec.unhealthy_conditions if condition.type == "Ready"]
+        # Without a status it is not known yet how many machines it has.
+        is_idle = PAUSED in check.metadata.annotations or check.status.expected_machines == 0
+        if waits and not is_idle and str(check.spec.max_unhealthy).removesuffix("%") != "0":
+            active.append(check)
+            texts.append(f"{check.metadata.name} (after {names(sorted({*waits} - {''})) or 'its own time'})")
     if active:
-        listing = names(
-            [f"{health_check.metadata.name} (after {_not_ready_timeouts(health_check)})" for health_check in active]
-        )
         yield risk(
             NAME,
-            f"{count(len(active), 'MachineHealthCheck')} may replace machines while nodes are updated: {listing}.",
+            f"{count(len(active), 'MachineHealthCheck')} may replace machines while nodes are updated: {names(texts)}.",
             active,
             fix='Pause them: `oc -n openshift-machine-api annotate mhc NAME cluster.x-k8s.io/paused=""`; resume them '
             "after the update.",
         )
 
 
-def _is_active(check: MachineHealthCheck) -> bool:
-    """Reports whether the health check can replace a machine because its node is not Ready."""
-    # Without a status it is not known yet how many machines it has.
-    if PAUSED in check.metadata.annotations or check.status.expected_machines == 0:
-        return False
-    if str(check.spec.max_unhealthy).removesuffix("%") == "0":
-        return False
-    return any(condition.type == "Ready" for condition in check.spec.unhealthy_conditions)
-
-
-def _not_ready_timeouts(check: MachineHealthCheck) -> str:
-    """Returns how long a node may be not Ready."""
-    waits = [
-        condition.timeout
-        for condition in check.spec.unhealthy_conditions
-        if condition.type == "Ready" and condition.timeout
-    ]
-    return names(sorted(set(waits))) or "its own time"
-
-
-CHECK = declared(__doc__, NAME, "machine-api", (MachineHealthCheck, DEFINITIONS), _run, rank=575, example=EXAMPLE)
+CHECK = declared(run, name=NAME, component="machine-api", reads=(MachineHealthCheck, DEFINITIONS), rank=575)

@@ -32,7 +32,7 @@ status: {machineCount: 3}
 """
 
 
-def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     """Yields a risk if the control plane's pool may take down more than one machine at once."""
     for pool in all_pools(snapshot):
         # One machine alone has no quorum that the next one could take.
@@ -51,4 +51,4 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
             )
 
 
-CHECK = declared(__doc__, NAME, "machine-config", READS, _run, rank=530, severity="critical", example=EXAMPLE)
+CHECK = declared(run, name=NAME, component="machine-config", reads=READS, rank=530, severity="critical")

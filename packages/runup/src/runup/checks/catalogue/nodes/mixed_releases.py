@@ -57,7 +57,7 @@ status: {nodeInfo: {kubeletVersion: v1.35.7}}
 _BUILD = re.compile(r"\+.*|-eks-[0-9a-f]+$")
 
 
-def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields the findings of each pool or group of nodes whose kubelets have several versions."""
     nodes = control_plane_first(snapshot.all(Node))
     if not nodes:
@@ -69,7 +69,15 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
                 f"node group {group}", group, members, "Let its update finish first: `oc get nodes`."
             )
     else:
-        yield from _judge_pools(snapshot, nodes)
+        pools = all_pools(snapshot)
+        # The nodes of a pool that is not in the list would be counted for another.
+        snapshot.require_all(resource_of(MachineConfigPool))
+        for pool, members in sorted(nodes_by_pool(nodes, pools).items()):
+            if pool:
+                fix = (
+                    f"Let the pool finish first: `oc get mcp {pool}`, and `oc describe node NAME` for what holds it up."
+                )
+                yield from _judge_members(f"machine config pool {pool}", pool, members, fix)
     if silent:
         yield unknown_finding(
             NAME,
@@ -78,17 +86,6 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             silent,
             fix="See whether the kubelet runs there: `oc describe node NAME`.",
         )
-
-
-def _judge_pools(snapshot: Snapshot, nodes: tuple[Node, ...]) -> Iterator[Finding]:
-    """Yields the findings of each machine config pool. Raises Unreadable if a pool could not be read."""
-    pools = all_pools(snapshot)
-    # The nodes of a pool that is not in the list would be counted for another.
-    snapshot.require_all(resource_of(MachineConfigPool))
-    for pool, members in sorted(nodes_by_pool(nodes, pools).items()):
-        if pool:
-            fix = f"Let the pool finish first: `oc get mcp {pool}`, and `oc describe node NAME` for what holds it up."
-            yield from _judge_members(f"machine config pool {pool}", pool, members, fix)
 
 
 def _judge_members(owner: str, name: str, nodes: Sequence[Node], fix: str) -> Iterator[Finding]:
@@ -113,4 +110,4 @@ def _judge_members(owner: str, name: str, nodes: Sequence[Node], fix: str) -> It
     )
 
 
-CHECK = declared(__doc__, NAME, "machine-config", (Node, *POOL_READS), _run, rank=190, example=EXAMPLE, clusters=BOTH)
+CHECK = declared(run, name=NAME, component="machine-config", reads=(Node, *POOL_READS), rank=190, clusters=BOTH)

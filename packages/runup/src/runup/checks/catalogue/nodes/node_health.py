@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from kubekit.api.conditions import find
 from kubekit.api.core_v1 import Node
 from kubekit.api.meta_v1 import Condition
-from runup.checks.catalogue.declaring import BY_HAND, declared
+from runup.checks.catalogue.declaring import declared
 from runup.checks.catalogue.shared.result_cache import cache_each
 from runup.checks.catalogue.shared.topology import control_plane_first, is_control_plane
 from runup.checks.decide.model import Applies, Context, Finding, Snapshot
@@ -25,25 +25,14 @@ CORDONED = "NodeCordoned"
 UNKNOWN = "NodeHealthUnknown"
 
 
-def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     nodes = control_plane_first(snapshot.all(Node))
-    yield from _not_ready_findings(nodes)
-    yield from _cordon_findings(nodes)
-
-
-@cache_each
-def _ready_condition(node: Node, _: tuple[()]) -> Condition | None:
-    return find(node.status.conditions, "Ready")
-
-
-def _not_ready_findings(nodes: tuple[Node, ...]) -> Iterator[Finding]:
-    """Yields the findings about Nodes that are not ready and about Nodes that do not report whether they are."""
     ready = list(zip(nodes, _ready_condition(nodes, ()), strict=True))
     silent = [node for node, condition in ready if condition is None]
     broken = [(node, condition) for node, condition in ready if condition is not None and condition.status != "True"]
     if broken:
         nodes_broken = [node for node, _ in broken]
-        reasons = _reason_names([condition for _, condition in broken])
+        reasons = names(sorted({condition.reason or f"Ready={condition.status}" for _, condition in broken}))
         earliest = min(
             (condition.last_transition_time for _, condition in broken if condition.last_transition_time), default=None
         )
@@ -65,6 +54,12 @@ def _not_ready_findings(nodes: tuple[Node, ...]) -> Iterator[Finding]:
             "See whether the kubelet runs on them; it reports the Ready condition.",
             Applies.UNKNOWN,
         )
+    yield from _cordon_findings(nodes)
+
+
+@cache_each
+def _ready_condition(node: Node, _: tuple[()]) -> Condition | None:
+    return find(node.status.conditions, "Ready")
 
 
 def _cordon_findings(nodes: Sequence[Node]) -> Iterator[Finding]:
@@ -109,10 +104,6 @@ def _node_names(nodes: Sequence[Node]) -> str:
     return names([node.metadata.name for node in nodes])
 
 
-def _reason_names(conditions: Sequence[Condition]) -> str:
-    return names(sorted({condition.reason or f"Ready={condition.status}" for condition in conditions}))
-
-
 def _nodes_finding(
     risk: str,
     message: str,
@@ -134,4 +125,6 @@ def _nodes_finding(
     )
 
 
-CHECK = declared(BY_HAND, "NodeHealth", "machine-config", (Node,), _run, rank=90, severity="critical")
+CHECK = declared(
+    run, name="NodeHealth", component="machine-config", reads=(Node,), by_hand=True, rank=90, severity="critical"
+)

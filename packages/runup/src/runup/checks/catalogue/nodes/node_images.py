@@ -39,7 +39,7 @@ status: {nodeInfo: {kubeletVersion: v1.32.9-eks-113cf36, osImage: Amazon Linux 2
 """
 
 
-def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields a risk for each operating system image that its vendor does not publish for the target."""
     nodes = control_plane_first(snapshot.all(Node))
     if not nodes:
@@ -73,4 +73,4 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             )
 
 
-CHECK = declared(__doc__, NAME, "nodes", (Node,), _run, rank=365, example=EXAMPLE, clusters=KUBERNETES)
+CHECK = declared(run, name=NAME, component="nodes", reads=(Node,), rank=365, clusters=KUBERNETES)

@@ -14,7 +14,7 @@ from kubekit.api.core_v1 import Node
 from kubekit.api.scheme import resource_of
 from kubekit.rules.node_rules import is_windows
 from runup.api.machineconfig_v1 import MachineConfigPool
-from runup.checks.catalogue.declaring import BY_HAND, declared
+from runup.checks.catalogue.declaring import declared
 from runup.checks.catalogue.nodes.shared.pools import READS, all_pools
 from runup.checks.catalogue.shared.result_cache import cache_each
 from runup.checks.catalogue.shared.topology import control_plane, control_plane_first
@@ -27,7 +27,7 @@ IN_NONE = "NodeInNoPool"
 IN_SEVERAL = "NodeInSeveralPools"
 
 
-def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     """Yields a risk for nodes in no machine config pool, and one for nodes in several custom pools."""
     nodes = control_plane_first(snapshot.all(Node))
     if all(is_windows(node.metadata.labels) for node in nodes):
@@ -46,9 +46,14 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     none = [node for node, node_pools in pools_by_node if not node_pools.selecting]
     several = [(node, node_pools.custom) for node, node_pools in pools_by_node if len(node_pools.custom) > 1]
     if none and all_known:
+        at_own_release_text = (
+            "it at the release that it runs" if len(none) == 1 else "them at the release that they run"
+        )
+        listed = names([node.metadata.name for node in none])
+        nodes_are = f"{count(len(none), 'node')} ({listed}) {'is' if len(none) == 1 else 'are'}"
         yield _nodes_finding(
             IN_NONE,
-            f"{_nodes_are(none)} in no machine config pool: an update leaves {_at_own_release_text(none)}.",
+            f"{nodes_are} in no machine config pool: an update leaves {at_own_release_text}.",
             none,
             "Give each the role of a pool (a label such as node-role.kubernetes.io/worker), or update it yourself.",
         )
@@ -80,18 +85,9 @@ def _pools_of_node(node: Node, pools: tuple[MachineConfigPool, ...]) -> PoolsOfN
     return pools_of_node(node.metadata.labels, pools)
 
 
-def _nodes_are(nodes: Sequence[Node]) -> str:
-    listed = names([node.metadata.name for node in nodes])
-    return f"{count(len(nodes), 'node')} ({listed}) {'is' if len(nodes) == 1 else 'are'}"
-
-
-def _at_own_release_text(nodes: Sequence[Node]) -> str:
-    return "it at the release that it runs" if len(nodes) == 1 else "them at the release that they run"
-
-
 def _nodes_finding(risk: str, message: str, nodes: Sequence[Node], remediation: str) -> Finding:
     resources = tuple(resource(node) for node in nodes)
     return Finding(risk, message, reason=risk, resources=resources, remediation=remediation)
 
 
-CHECK = declared(BY_HAND, CHECK_NAME, "machine-config", (Node, *READS), _run, rank=100)
+CHECK = declared(run, name=CHECK_NAME, component="machine-config", reads=(Node, *READS), by_hand=True, rank=100)

@@ -34,7 +34,7 @@ status: {conditions: [{type: DiskPressure, status: "True"}, {type: Ready, status
 """
 
 
-def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     """Yields one risk that names the nodes that report pressure or no network."""
     nodes = control_plane_first(snapshot.all(Node))
     pressed = [(node, why) for node, why in zip(nodes, _pressure_types(nodes, ()), strict=True) if why]
@@ -55,4 +55,4 @@ def _pressure_types(node: Node, _: tuple[()]) -> str:
     )
 
 
-CHECK = declared(__doc__, NAME, "machine-config", (Node,), _run, rank=540, example=EXAMPLE)
+CHECK = declared(run, name=NAME, component="machine-config", reads=(Node,), rank=540)

@@ -36,9 +36,17 @@ spec: {taints: [{key: node.cloudprovider.kubernetes.io/uninitialized, effect: No
 """
 
 
-def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields one risk that names the nodes that still have a taint of their initialization."""
-    held_nodes = [node for node in control_plane_first(snapshot.all(Node)) if _is_held_uninitialized(node, context)]
+    held_nodes = [
+        node
+        for node in control_plane_first(snapshot.all(Node))
+        if (
+            any(taint.key in TAINTS for taint in node.spec.taints)
+            and node.metadata.creation_timestamp is not None
+            and (context.now - node.metadata.creation_timestamp >= PATIENCE)
+        )
+    ]
     if held_nodes:
         yield risk(
             NAME,
@@ -51,11 +59,4 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         )
 
 
-def _is_held_uninitialized(node: Node, context: Context) -> bool:
-    if not any(taint.key in TAINTS for taint in node.spec.taints):
-        return False
-    created = node.metadata.creation_timestamp
-    return created is not None and context.now - created >= PATIENCE
-
-
-CHECK = declared(__doc__, NAME, "machine-config", (Node,), _run, rank=550, example=EXAMPLE)
+CHECK = declared(run, name=NAME, component="machine-config", reads=(Node,), rank=550)

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
 from operator import attrgetter
 
 from kubekit.api.core_v1 import Node
@@ -40,12 +39,12 @@ status: {nodeInfo: {osImage: Red Hat Enterprise Linux 8.10 (Ootpa), kubeletVersi
 """
 
 
-def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields a risk for nodes of package-based RHEL, and Unknown for nodes that do not report their system."""
     if context.target.minor_version < GONE_IN:
         return
     nodes = sorted(snapshot.all(Node), key=attrgetter("metadata.name"))
-    rhel = [node for node in nodes if _is_made_of_packages(node.status.node_info.os_image)]
+    rhel = [node for node in nodes if _PACKAGES.fullmatch(node.status.node_info.os_image)]
     if rhel:
         listing = names([f"{node.metadata.name} ({node.status.node_info.os_image})" for node in rhel])
         yield risk(
@@ -67,21 +66,13 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         )
 
 
-# Nodes run a few systems, so few are ever matched.
-@lru_cache(256)
-def _is_made_of_packages(image: str) -> bool:
-    return _PACKAGES.fullmatch(image) is not None
-
-
 CHECK = declared(
-    __doc__,
-    NAME,
-    "machine-config",
-    (Node,),
-    _run,
+    run,
+    name=NAME,
+    component="machine-config",
+    reads=(Node,),
     rank=560,
     severity="critical",
     updates=MINOR,
-    example=EXAMPLE,
     clusters=OPENSHIFT,
 )

@@ -33,7 +33,7 @@ spec: {signerName: kubernetes.io/kubelet-serving, username: "system:node:worker-
 """
 
 
-def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields one risk that names the kubelets' certificate requests that nobody has answered."""
     waiting = [
         request
@@ -57,4 +57,4 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         )
 
 
-CHECK = declared(__doc__, NAME, "machine-approver", (CertificateSigningRequest,), _run, rank=170, example=EXAMPLE)
+CHECK = declared(run, name=NAME, component="machine-approver", reads=(CertificateSigningRequest,), rank=170)

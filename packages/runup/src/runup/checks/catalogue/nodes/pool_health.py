@@ -8,12 +8,12 @@ so nobody is told to wait for one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from kubekit.api.conditions import find, status_of
 from kubekit.api.meta_v1 import Condition
 from runup.api.machineconfig_v1 import MachineConfigPool
-from runup.checks.catalogue.declaring import BY_HAND, declared
+from runup.checks.catalogue.declaring import declared
 from runup.checks.catalogue.nodes.shared.pools import (
     DEGRADED_TYPES,
     READS,
@@ -29,51 +29,45 @@ DEGRADED = "MachineConfigPoolDegraded"
 UPDATING = "MachineConfigPoolUpdating"
 
 
-def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     for pool in all_pools(snapshot):
-        yield from _degraded_findings(pool, context)
+        name, status = pool.metadata.name, pool.status
+        conditions = [condition for type_ in DEGRADED_TYPES if (condition := find(status.conditions, type_))]
+        degraded = [condition for condition in conditions if condition.status == "True"]
+        unknown = [condition for condition in conditions if condition.status == "Unknown"]
+        machines = f" ({status.degraded_machine_count} of {count(status.machine_count, 'machine')})"
+        machines_text = machines if status.degraded_machine_count else ""
+        if degraded:
+            severity = severity_after(
+                degraded[0].last_transition_time, context.now, DEGRADED_PATIENCE, "warning", "critical"
+            )
+            # Degraded itself is the sum of the others, and no cause (machine-config-operator,
+            # pkg/controller/node/status.go).
+            first, *other_conditions = degraded
+            causes = {cause(first), ""}
+            more = [
+                condition
+                for condition in other_conditions
+                if condition.type != "Degraded" and cause(condition) not in causes
+            ]
+            degraded_causes = condition_text(first) + "".join(
+                f" {condition.type}{condition_text(condition)}" for condition in more
+            )
+            yield _pool_finding(
+                DEGRADED,
+                pool,
+                f"Machine config pool {name} is degraded{machines_text}{degraded_causes}",
+                severity,
+            )
+        elif status.degraded_machine_count:
+            # The condition follows the count within seconds, so the machine became degraded just now.
+            yield _pool_finding(DEGRADED, pool, f"Machine config pool {name} has degraded machines{machines_text}.")
+        elif unknown:
+            yield _pool_finding(DEGRADED, pool, _unknown_words(pool, unknown[0]), applies=Applies.UNKNOWN)
+        elif not conditions and status.machine_count:
+            message = f"Machine config pool {name} does not report whether it is degraded."
+            yield _pool_finding(DEGRADED, pool, message, applies=Applies.UNKNOWN)
         yield from _updating_findings(pool)
-
-
-def _degraded_findings(pool: MachineConfigPool, context: Context) -> Iterator[Finding]:
-    """Yields the findings about a pool that is degraded, or that does not say whether it is."""
-    name, status = pool.metadata.name, pool.status
-    conditions = [condition for type_ in DEGRADED_TYPES if (condition := find(status.conditions, type_))]
-    degraded = [condition for condition in conditions if condition.status == "True"]
-    unknown = [condition for condition in conditions if condition.status == "Unknown"]
-    machines = f" ({status.degraded_machine_count} of {count(status.machine_count, 'machine')})"
-    machines_text = machines if status.degraded_machine_count else ""
-    if degraded:
-        severity = severity_after(
-            degraded[0].last_transition_time, context.now, DEGRADED_PATIENCE, "warning", "critical"
-        )
-        yield _pool_finding(
-            DEGRADED,
-            pool,
-            f"Machine config pool {name} is degraded{machines_text}{_degraded_causes(degraded)}",
-            severity,
-        )
-    elif status.degraded_machine_count:
-        # The condition follows the count within seconds, so the machine became degraded just now.
-        yield _pool_finding(DEGRADED, pool, f"Machine config pool {name} has degraded machines{machines_text}.")
-    elif unknown:
-        yield _pool_finding(DEGRADED, pool, _unknown_words(pool, unknown[0]), applies=Applies.UNKNOWN)
-    elif not conditions and status.machine_count:
-        message = f"Machine config pool {name} does not report whether it is degraded."
-        yield _pool_finding(DEGRADED, pool, message, applies=Applies.UNKNOWN)
-
-
-def _degraded_causes(degraded: Sequence[Condition]) -> str:
-    """Returns what the first condition says, and what another cause says: nodes and rendering fail independently.
-
-    Degraded itself is the sum of the others, and no cause (machine-config-operator, pkg/controller/node/status.go).
-    """
-    first, *other_conditions = degraded
-    causes = {cause(first), ""}
-    more = [
-        condition for condition in other_conditions if condition.type != "Degraded" and cause(condition) not in causes
-    ]
-    return condition_text(first) + "".join(f" {condition.type}{condition_text(condition)}" for condition in more)
 
 
 def _updating_findings(pool: MachineConfigPool) -> Iterator[Finding]:
@@ -102,18 +96,6 @@ def _unknown_words(pool: MachineConfigPool, condition: Condition) -> str:
     return f"Machine config pool {name} reports {condition.type}=Unknown{condition_text(condition)}"
 
 
-def _remediation(risk: str, pool: MachineConfigPool, applies: Applies) -> str:
-    """Returns what to do about the risk of a pool."""
-    name = pool.metadata.name
-    if applies is Applies.UNKNOWN:
-        return f"See with `oc describe mcp {name}` whether the machine-config operator runs; it writes that status."
-    if risk == DEGRADED:
-        return f"Repair what `oc describe mcp {name}` names; an update cannot finish on a degraded pool."
-    if is_degraded(pool):
-        return f"It does not finish while it is degraded: repair what `oc describe mcp {name}` names."
-    return f"Wait until `oc get mcp {name}` says UPDATED=True."
-
-
 def _pool_finding(
     risk: str,
     pool: MachineConfigPool,
@@ -125,6 +107,14 @@ def _pool_finding(
     """Returns a finding about `pool`, named after it."""
     name = pool.metadata.name
     degraded = risk == DEGRADED
+    if applies is Applies.UNKNOWN:
+        fix = f"See with `oc describe mcp {name}` whether the machine-config operator runs; it writes that status."
+    elif degraded:
+        fix = f"Repair what `oc describe mcp {name}` names; an update cannot finish on a degraded pool."
+    elif is_degraded(pool):
+        fix = f"It does not finish while it is degraded: repair what `oc describe mcp {name}` names."
+    else:
+        fix = f"Wait until `oc get mcp {name}` says UPDATED=True."
     return Finding(
         f"{risk}-{name}",
         message,
@@ -132,8 +122,16 @@ def _pool_finding(
         reason="PoolDegraded" if degraded else "PoolUpdating",
         severity=severity,
         resources=(resource(pool),),
-        remediation=_remediation(risk, pool, applies),
+        remediation=fix,
     )
 
 
-CHECK = declared(BY_HAND, "MachineConfigPoolHealth", "machine-config", READS, _run, rank=80, severity="critical")
+CHECK = declared(
+    run,
+    name="MachineConfigPoolHealth",
+    component="machine-config",
+    reads=READS,
+    by_hand=True,
+    rank=80,
+    severity="critical",
+)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from runup.checks.catalogue.declaring import BY_HAND, declared
+from runup.checks.catalogue.declaring import declared
 from runup.checks.catalogue.nodes.shared.pools import READS, all_pools, machines_behind_text
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import count, resource
@@ -15,7 +15,7 @@ from runup.checks.decide.wording import count, resource
 NAME = "MachineConfigPoolPaused"
 
 
-def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields a risk for each paused machine config pool that has machines."""
     for pool in all_pools(snapshot):
         machines = pool.status.machine_count
@@ -34,4 +34,4 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         )
 
 
-CHECK = declared(BY_HAND, NAME, "machine-config", READS, _run, rank=70)
+CHECK = declared(run, name=NAME, component="machine-config", reads=READS, by_hand=True, rank=70)

@@ -17,8 +17,7 @@ Source of the rule: the Kubernetes blog of the minor versions, as the table `dat
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Iterator
 
 from kubekit.api.core_v1 import Node
 from kubekit.lang.version import leading_numbers
@@ -42,7 +41,7 @@ status: {nodeInfo: {containerRuntimeVersion: "containerd://1.7.27", kubeletVersi
 """
 
 
-def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields a risk for nodes whose container runtime is too old for the target."""
     nodes = [
         node
@@ -56,8 +55,31 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             NAME, "the target does not say which Kubernetes it ships", nodes, fix="Ask the publisher of the release."
         )
         return
-    yield from _dockershim_findings(nodes, target or 0)
-    least = _least_containerd(target or 0)
+    ended = int(document("minimums")["dockershim"][0]["kubernetes"].partition(".")[2])
+    by_shim = [
+        node
+        for node in nodes
+        if _is_docker(node)
+        and (kubelet := leading_numbers(node.status.node_info.kubelet_version))
+        and (1, 0) <= kubelet[:2] < (1, ended)
+    ]
+    if by_shim and (target or 0) >= ended:
+        yield risk(
+            f"{NAME}-docker",
+            f"{count(len(by_shim), 'node')} ({names([node.metadata.name for node in by_shim])}) "
+            f"{'runs' if len(by_shim) == 1 else 'run'} containers with Docker by the kubelet's dockershim, which "
+            f"Kubernetes 1.{ended} removed.",
+            by_shim,
+            severity="critical",
+            fix="Move these nodes to containerd, CRI-O or cri-dockerd first; `oc get nodes -o wide` shows the runtime.",
+        )
+    # Nothing is older than the empty number.
+    minimums = [
+        row["atLeast"]
+        for row in document("minimums")["containerd"]
+        if int(row["kubernetes"].partition(".")[2]) <= (target or 0)
+    ]
+    least: Number = max((tuple(map(int, version.split("."))) for version in minimums), default=())
     old = [node for node in nodes if (version := _containerd_version(node)) and version < least]
     if old:
         listing = names([f"{node.metadata.name} ({node.status.node_info.container_runtime_version})" for node in old])
@@ -71,48 +93,13 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         )
 
 
-def _dockershim_findings(nodes: Sequence[Node], target: int) -> Iterator[Finding]:
-    """Yields a risk for nodes that run containers by the kubelet's dockershim, if the target lacks it."""
-    ended = int(document("minimums")["dockershim"][0]["kubernetes"].partition(".")[2])
-    by_shim = [
-        node
-        for node in nodes
-        if _is_docker(node)
-        and (kubelet := leading_numbers(node.status.node_info.kubelet_version))
-        and (1, 0) <= kubelet[:2] < (1, ended)
-    ]
-    if by_shim and target >= ended:
-        yield risk(
-            f"{NAME}-docker",
-            f"{count(len(by_shim), 'node')} ({names([node.metadata.name for node in by_shim])}) "
-            f"{'runs' if len(by_shim) == 1 else 'run'} containers with Docker by the kubelet's dockershim, which "
-            f"Kubernetes 1.{ended} removed.",
-            by_shim,
-            severity="critical",
-            fix="Move these nodes to containerd, CRI-O or cri-dockerd first; `oc get nodes -o wide` shows the runtime.",
-        )
-
-
 def _is_docker(node: Node) -> bool:
     return node.status.node_info.container_runtime_version.startswith("docker://")
 
 
-def _least_containerd(target: int) -> Number:
-    """Returns the containerd that the minor version of Kubernetes asks for; nothing is older than the empty number."""
-    rows = document("minimums")["containerd"]
-    minimums = [row["atLeast"] for row in rows if int(row["kubernetes"].partition(".")[2]) <= target]
-    return max((tuple(map(int, version.split("."))) for version in minimums), default=())
-
-
 def _containerd_version(node: Node) -> Number | None:
-    return _parse_containerd(node.status.node_info.container_runtime_version)
-
-
-# Nodes run a few versions, so few are ever parsed.
-@lru_cache(256)
-def _parse_containerd(version: str) -> Number | None:
-    match = _CONTAINERD.fullmatch(version)
+    match = _CONTAINERD.fullmatch(node.status.node_info.container_runtime_version)
     return tuple(map(int, match.groups())) if match else None
 
 
-CHECK = declared(__doc__, NAME, "machine-config", (Node,), _run, rank=360, severity="critical", example=EXAMPLE)
+CHECK = declared(run, name=NAME, component="machine-config", reads=(Node,), rank=360, severity="critical")

@@ -17,7 +17,7 @@ Source of the rule: operator-framework/api, `operators/v1alpha1` (InstallPlanPha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from kubekit.api.scheme import resource_of
 from runup.api.olm_v1alpha1 import InstallPlan, Subscription
@@ -37,7 +37,7 @@ status: {phase: RequiresApproval}
 """
 
 
-def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     """Yields one finding (info) that names the current InstallPlans that wait for approval."""
     present = {(csv.metadata.namespace, csv.metadata.name) for csv in installed(snapshot)}
     waiting = [
@@ -47,7 +47,16 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         and any((plan.metadata.namespace, name) not in present for name in plan.spec.cluster_service_version_names)
     ]
     if waiting:
-        waiting = _current_plans(snapshot, waiting)
+        goals: dict[str, set[str]] = {}
+        for sub in all_or_none(snapshot, Subscription):
+            goals.setdefault(sub.metadata.namespace, set()).add(sub.status.current_csv)
+        # Who has no goal yet ("") may go to any of them. A version or a goal that could not be read may be the plan's.
+        waiting = [
+            plan
+            for plan in waiting
+            if goals.get(plan.metadata.namespace, {""}) & {"", *plan.spec.cluster_service_version_names}
+            and all(snapshot.has_all(kind, plan.metadata.namespace) for kind in (CSVS, resource_of(Subscription)))
+        ]
     if waiting:
         listing = names(
             [f"{namespaced_name(plan)} ({names(plan.spec.cluster_service_version_names)})" for plan in waiting]
@@ -61,31 +70,11 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         )
 
 
-def _current_plans(snapshot: Snapshot, plans: Iterable[InstallPlan]) -> list[InstallPlan]:
-    """Returns the plans that no later one has superseded. Raises Unreadable."""
-    goals: dict[str, set[str]] = {}
-    for sub in all_or_none(snapshot, Subscription):
-        goals.setdefault(sub.metadata.namespace, set()).add(sub.status.current_csv)
-    # Who has no goal yet ("") may go to any of them. A version or a goal that could not be read may be the plan's.
-    return [
-        plan
-        for plan in plans
-        if _reaches_goal(plan, goals.get(plan.metadata.namespace, {""}))
-        and all(snapshot.has_all(kind, plan.metadata.namespace) for kind in (CSVS, resource_of(Subscription)))
-    ]
-
-
-def _reaches_goal(plan: InstallPlan, goals: set[str]) -> bool:
-    return "" in goals or not goals.isdisjoint(plan.spec.cluster_service_version_names)
-
-
 CHECK = declared(
-    __doc__,
-    NAME,
-    "operator-lifecycle-manager",
-    (*READS, InstallPlan, Subscription),
-    _run,
+    run,
+    name=NAME,
+    component="operator-lifecycle-manager",
+    reads=(*READS, InstallPlan, Subscription),
     rank=430,
     severity="info",
-    example=EXAMPLE,
 )

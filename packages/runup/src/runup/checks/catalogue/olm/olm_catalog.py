@@ -32,7 +32,7 @@ status: {connectionState: {lastObservedState: TRANSIENT_FAILURE}}
 """
 
 
-def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     """Yields one risk that names the CatalogSources that cannot be reached."""
     unreachable = [
         catalog
@@ -55,6 +55,4 @@ def _connection_state(catalog: CatalogSource) -> str:
     return connection.last_observed_state if connection else ""
 
 
-CHECK = declared(
-    __doc__, NAME, "operator-lifecycle-manager", (CatalogSource, DEFINITIONS), _run, rank=450, example=EXAMPLE
-)
+CHECK = declared(run, name=NAME, component="operator-lifecycle-manager", reads=(CatalogSource, DEFINITIONS), rank=450)

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kubekit.api.meta_v1 import LooseCondition
 from runup.api.olm_v1alpha1 import Subscription
 from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
@@ -36,36 +35,25 @@ status:
 """
 
 
-def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     """Yields a finding (info) for each Subscription whose package, channel or version is deprecated."""
     for sub in sorted(all_or_none(snapshot, Subscription), key=namespaced_name):
-        deprecations = [
-            condition for condition in sub.status.conditions if condition.type in TYPES and condition.status == "True"
-        ]
-        if deprecations:
-            texts = "; ".join(_deprecation_text(deprecation, sub) for deprecation in deprecations)
+        texts = []
+        for condition in sub.status.conditions:
+            if condition.type in TYPES and condition.status == "True":
+                what = TYPES[condition.type] + (f" {sub.spec.channel}" if condition.type == "ChannelDeprecated" else "")
+                words = " ".join(condition.message.split())[:LONGEST_CAUSE].rstrip(".")
+                texts.append(f"{what} is deprecated{': ' if words else ''}{words}")
+        if texts:
             yield risk(
                 f"{NAME}-{sub.spec.name or sub.metadata.name}",
-                f"Operator {namespaced_name(sub)} is at its end: {texts}.",
+                f"Operator {namespaced_name(sub)} is at its end: {'; '.join(texts)}.",
                 [sub],
                 severity="info",
                 fix="Change to what its catalog recommends; `oc get subscription -A -o yaml` shows the condition.",
             )
 
 
-def _deprecation_text(condition: LooseCondition, sub: Subscription) -> str:
-    deprecated_text = TYPES[condition.type] + (f" {sub.spec.channel}" if condition.type == "ChannelDeprecated" else "")
-    words = " ".join(condition.message.split())[:LONGEST_CAUSE].rstrip(".")
-    return f"{deprecated_text} is deprecated{': ' if words else ''}{words}"
-
-
 CHECK = declared(
-    __doc__,
-    NAME,
-    "operator-lifecycle-manager",
-    (Subscription, DEFINITIONS),
-    _run,
-    rank=440,
-    severity="info",
-    example=EXAMPLE,
+    run, name=NAME, component="operator-lifecycle-manager", reads=(Subscription, DEFINITIONS), rank=440, severity="info"
 )

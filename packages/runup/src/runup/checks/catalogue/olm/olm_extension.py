@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kubekit.api.conditions import find, status_of
-from kubekit.api.meta_v1 import Condition
 from runup.api.olm_v1alpha1 import ClusterExtension
 from runup.checks.catalogue.declaring import declared, risk
 from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
@@ -35,7 +34,7 @@ status:
 """
 
 
-def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields a finding for each bad condition of each ClusterExtension."""
     for extension in sorted(
         all_or_none(snapshot, ClusterExtension), key=lambda cluster_extension: cluster_extension.metadata.name
@@ -54,7 +53,17 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         progressing = find(extension.status.conditions, "Progressing")
         # What is not installed at all has been told.
         installed = status_of(extension.status.conditions, "Installed") != "False"
-        if installed and progressing is not None and _retries_for_long(progressing, context):
+        if (
+            installed
+            and progressing is not None
+            and (
+                progressing.reason in ("Retrying", "Blocked")
+                and (
+                    progressing.last_transition_time is None
+                    or context.now - progressing.last_transition_time >= DOWN_PATIENCE
+                )
+            )
+        ):
             yield risk(
                 f"{NAME}-{name}",
                 f"ClusterExtension {name} cannot become what is asked for{condition_text(progressing)}",
@@ -63,14 +72,6 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             )
 
 
-def _retries_for_long(condition: Condition, context: Context) -> bool:
-    """Returns whether an extension has tried in vain for long."""
-    if condition.reason not in ("Retrying", "Blocked"):
-        return False
-    since = condition.last_transition_time
-    return since is None or context.now - since >= DOWN_PATIENCE
-
-
 CHECK = declared(
-    __doc__, NAME, "operator-lifecycle-manager", (ClusterExtension, DEFINITIONS), _run, rank=480, example=EXAMPLE
+    run, name=NAME, component="operator-lifecycle-manager", reads=(ClusterExtension, DEFINITIONS), rank=480
 )

@@ -17,12 +17,12 @@ SubscriptionResolutionFailed: the resolution is that of the whole namespace).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import timedelta
 
 from kubekit.api.conditions import find
 from kubekit.api.scheme import resource_of
-from runup.api.olm_v1alpha1 import ClusterServiceVersion, InstallPlan, Subscription
+from runup.api.olm_v1alpha1 import InstallPlan, Subscription
 from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.olm.shared.installed_operators import CSVS, READS, installed
 from runup.checks.catalogue.shared.presence import all_or_none
@@ -45,12 +45,16 @@ status:
 """
 
 
-def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields a risk for each installed operator and each current InstallPlan that failed."""
     csvs = installed(snapshot)
     for csv in csvs:
         status = csv.status
-        if status.phase in PHASES or _installs_for_long(csv, context):
+        if status.phase in PHASES or (
+            csv.status.phase in ON_THE_WAY
+            and csv.status.last_transition_time is not None
+            and (context.now - csv.status.last_transition_time >= PATIENCE)
+        ):
             why = ": ".join(part for part in (status.reason, " ".join(status.message.split())) if part)
             yield risk(
                 f"{NAME}-{csv.metadata.name}",
@@ -63,7 +67,9 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     succeeded = {csv.metadata.name for csv in csvs if csv.status.phase == "Succeeded"}
     plans = sorted(all_or_none(snapshot, InstallPlan), key=namespaced_name)
     for plan in plans:
-        missing = _not_installed(plan, succeeded, csvs)
+        # A version that a later one replaced is gone again, and was installed all the same.
+        passed = {csv.spec.replaces for csv in csvs if csv.status.phase == "Succeeded"}
+        missing = [name for name in plan.spec.cluster_service_version_names if name not in succeeded | passed]
         if plan.status.phase != "Failed" or not missing or any(_supersedes_plan(other, plan) for other in plans):
             continue
         # A plan that could not be read may have superseded it, a version that could not be read may be what it was for.
@@ -77,17 +83,6 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
                 "to retry.",
             )
 
-    yield from _resolution_findings(snapshot, context)
-
-
-def _installs_for_long(csv: ClusterServiceVersion, context: Context) -> bool:
-    """Returns whether the operator has been on its way for longer than that takes."""
-    since = csv.status.last_transition_time
-    return csv.status.phase in ON_THE_WAY and since is not None and context.now - since >= PATIENCE
-
-
-def _resolution_findings(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
-    """Yields the findings about Subscriptions for which OLM finds no set of versions that fit together."""
     for sub in sorted(all_or_none(snapshot, Subscription), key=namespaced_name):
         failed = find(sub.status.conditions, "ResolutionFailed")
         if failed is None or failed.status != "True":
@@ -125,13 +120,6 @@ def _package_name(csv: str) -> str:
     return csv.partition(".v")[0]
 
 
-def _not_installed(plan: InstallPlan, succeeded: set[str], csvs: Sequence[ClusterServiceVersion]) -> list[str]:
-    """Returns what the plan was to install and is neither there nor replaced by a later version."""
-    # A version that a later one replaced is gone again, and was installed all the same.
-    passed = {csv.spec.replaces for csv in csvs if csv.status.phase == "Succeeded"}
-    return [name for name in plan.spec.cluster_service_version_names if name not in succeeded | passed]
-
-
 CHECK = declared(
-    __doc__, NAME, "operator-lifecycle-manager", (*READS, InstallPlan, Subscription), _run, rank=420, example=EXAMPLE
+    run, name=NAME, component="operator-lifecycle-manager", reads=(*READS, InstallPlan, Subscription), rank=420
 )

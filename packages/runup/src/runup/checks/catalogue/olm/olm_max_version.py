@@ -44,7 +44,7 @@ status: {phase: Succeeded}
 """
 
 
-def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields a risk for each operator whose olm.maxOpenShiftVersion is below the target."""
     for csv in installed(snapshot):
         name, namespace = csv.metadata.name, csv.metadata.namespace
@@ -69,4 +69,4 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             )
 
 
-CHECK = declared(__doc__, NAME, "operator-lifecycle-manager", READS, _run, rank=400, updates=MINOR, example=EXAMPLE)
+CHECK = declared(run, name=NAME, component="operator-lifecycle-manager", reads=READS, rank=400, updates=MINOR)

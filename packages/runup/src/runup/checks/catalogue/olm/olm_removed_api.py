@@ -34,7 +34,7 @@ status: {phase: Succeeded}
 """
 
 
-def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields a risk for each operator that requires an API that the target does not serve."""
     needing = [csv for csv in installed(snapshot) if csv.spec.native_apis]
     target = target_minor(context)
@@ -56,4 +56,4 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             )
 
 
-CHECK = declared(__doc__, NAME, "operator-lifecycle-manager", READS, _run, rank=460, example=EXAMPLE)
+CHECK = declared(run, name=NAME, component="operator-lifecycle-manager", reads=READS, rank=460)

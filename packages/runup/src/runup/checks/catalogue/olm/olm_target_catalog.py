@@ -32,9 +32,8 @@ from runup.checks.catalogue.declaring import MINOR, declared, namespaced_name, r
 from runup.checks.catalogue.olm.shared.installed_operators import target_name
 from runup.checks.catalogue.olm.shared.olm_catalog_images import IMAGE_UNCHANGED, expected_image
 from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
-from runup.checks.decide.file_based_catalog import Entry, Package
+from runup.checks.decide.file_based_catalog import Package
 from runup.checks.decide.model import Context, Finding, Snapshot
-from runup.checks.decide.target_catalogs import TargetCatalog
 from runup.checks.decide.wording import LONGEST_CAUSE, names
 
 NAME = "OperatorNotInTargetCatalog"
@@ -66,7 +65,7 @@ entries: [{name: logging.v6.2.0}]
 """
 
 
-def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields the findings of each Subscription whose catalog for the target lacks its package, channel or version."""
     # Only an installed operator can be left behind.
     subs = [
@@ -84,35 +83,40 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         elif expected != IMAGE_UNCHANGED:
             catalog = context.catalogs.catalog_of(expected.image, sub.spec.name)
             if catalog.problem:
-                yield _unknown_finding(sub, _catalog_problem(catalog))
+                yield _unknown_finding(
+                    sub, f"{catalog.image}: {cut(' '.join(catalog.problem.split()), 2 * LONGEST_CAUSE)}"
+                )
             else:
-                yield from _judge_subscription(sub, catalog, context)
-
-
-def _catalog_problem(catalog: TargetCatalog) -> str:
-    return f"{catalog.image}: {cut(' '.join(catalog.problem.split()), 2 * LONGEST_CAUSE)}"
+                package = catalog.packages.get(sub.spec.name)
+                lack = _lacking_entry(sub, package)
+                if lack:
+                    yield risk(
+                        f"{NAME}-{sub.metadata.name}",
+                        f"Operator {namespaced_name(sub)} has no update path in the catalog of {target_name(context)} "
+                        f"({catalog.image}): {lack}.",
+                        [sub],
+                        fix="Change its channel to one that both catalogs have, before the cluster is updated; or plan "
+                        "without it.",
+                    )
+                    continue
+                deprecated = package.deprecated if package else {}
+                channel = sub.spec.channel or (package.default_channel if package else "")
+                keys = ("package", f"channel {channel}", f"bundle {sub.status.installed_csv}")
+                if messages := [f"{key}: {deprecated[key]}" for key in keys if key in deprecated]:
+                    yield risk(
+                        f"{DEPRECATED}-{sub.metadata.name}",
+                        f"Operator {namespaced_name(sub)} is at the end of its life in the catalog of "
+                        f"{target_name(context)}: {'; '.join(messages)}.",
+                        [sub],
+                        fix="Do what the catalog says: another channel, or another operator.",
+                        severity="info",
+                    )
 
 
 def _unknown_finding(sub: Subscription, why: str) -> Finding:
     option = f"--target-catalog {sub.spec.source or 'SOURCE'}=IMAGE"
     fix = f"Let it be read, or look from where it can be: runup preflight run --read-catalogs, or {option}."
     return unknown_finding(NAME, f"{namespaced_name(sub)}: {why}", [sub], fix=fix)
-
-
-def _judge_subscription(sub: Subscription, catalog: TargetCatalog, context: Context) -> Iterator[Finding]:
-    """Yields the findings about a Subscription whose catalog for the target could be read."""
-    package = catalog.packages.get(sub.spec.name)
-    lack = _lacking_entry(sub, package)
-    if lack:
-        yield risk(
-            f"{NAME}-{sub.metadata.name}",
-            f"Operator {namespaced_name(sub)} has no update path in the catalog of {target_name(context)} "
-            f"({catalog.image}): {lack}.",
-            [sub],
-            fix="Change its channel to one that both catalogs have, before the cluster is updated; or plan without it.",
-        )
-    elif package is not None:
-        yield from _deprecation_findings(sub, package, context)
 
 
 def _lacking_entry(sub: Subscription, package: Package | None) -> str:
@@ -124,40 +128,20 @@ def _lacking_entry(sub: Subscription, package: Package | None) -> str:
     if entries is None:
         channel_names = names(sorted(package.channels))
         return f"it has no channel {channel}, but {channel_names} (by default {package.default_channel})"
-    if not any(_can_follow(entry, sub.status.installed_csv) for entry in entries):
+    # A skipRange names versions, which a name cannot be compared with: it counts as an update path.
+    if not any(
+        sub.status.installed_csv in (entry.name, entry.replaces, *entry.skips) or bool(entry.skip_range)
+        for entry in entries
+    ):
         return f"nothing in its channel {channel} is or follows {sub.status.installed_csv}"
     return ""
 
 
-def _can_follow(entry: Entry, installed: str) -> bool:
-    """Returns whether an entry of a channel is the installed version or can follow it."""
-    # A skipRange names versions, which a name cannot be compared with: it counts as an update path.
-    return installed in (entry.name, entry.replaces, *entry.skips) or bool(entry.skip_range)
-
-
-def _deprecation_findings(sub: Subscription, package: Package, context: Context) -> Iterator[Finding]:
-    """Yields the finding that the target's catalog calls the package, its channel or its version deprecated."""
-    channel = sub.spec.channel or package.default_channel
-    deprecated_names = ("package", f"channel {channel}", f"bundle {sub.status.installed_csv}")
-    messages = [f"{key}: {package.deprecated[key]}" for key in deprecated_names if key in package.deprecated]
-    if messages:
-        yield risk(
-            f"{DEPRECATED}-{sub.metadata.name}",
-            f"Operator {namespaced_name(sub)} is at the end of its life in the catalog of {target_name(context)}: "
-            f"{'; '.join(messages)}.",
-            [sub],
-            fix="Do what the catalog says: another channel, or another operator.",
-            severity="info",
-        )
-
-
 CHECK = declared(
-    __doc__,
-    NAME,
-    "operator-lifecycle-manager",
-    (Subscription, CatalogSource, DEFINITIONS),
-    _run,
+    run,
+    name=NAME,
+    component="operator-lifecycle-manager",
+    reads=(Subscription, CatalogSource, DEFINITIONS),
     rank=470,
     updates=MINOR,
-    example=EXAMPLE,
 )

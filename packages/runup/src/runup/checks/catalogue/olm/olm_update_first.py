@@ -95,31 +95,25 @@ status:
 Step = tuple[Subscription, ClusterServiceVersion]
 
 
-def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields the findings of operators that exclude the target and have an update that allows it."""
     csvs = installed(snapshot)
     subs = sorted(all_or_none(snapshot, Subscription), key=namespaced_name)
     old = [(sub, csv) for sub in subs if (csv := installed_csv_of(csvs, sub)) and _excludes_target(csv, context)]
     # OLM names in currentCSV what it is about to install: such an update is on its way.
     steps = [(sub, csv) for sub, csv in old if sub.status.current_csv not in ("", sub.status.installed_csv)]
-    yield from _update_order_finding(steps, snapshot, context)
+    if steps:
+        plans = all_or_none(snapshot, InstallPlan)
+        descriptions = [
+            f"{number}. {_step_text(sub, csv, plans)}" for number, (sub, csv) in enumerate(_owners_first(steps), 1)
+        ]
+        yield risk(
+            NAME,
+            f"Before {target_name(context)} these operators must be updated, in this order: {'; '.join(descriptions)}.",
+            [sub for sub, _ in _owners_first(steps)],
+            fix="Approve these updates one after the other, each when the one before is Succeeded in `oc get csv -A`.",
+        )
     yield from _catalog_findings([sub for sub, csv in old if (sub, csv) not in steps], snapshot, context)
-
-
-def _update_order_finding(steps: Sequence[Step], snapshot: Snapshot, context: Context) -> Iterator[Finding]:
-    """Yields the finding that lists which operators must be updated first, and in which order."""
-    if not steps:
-        return
-    plans = all_or_none(snapshot, InstallPlan)
-    descriptions = [
-        f"{number}. {_step_text(sub, csv, plans)}" for number, (sub, csv) in enumerate(_owners_first(steps), 1)
-    ]
-    yield risk(
-        NAME,
-        f"Before {target_name(context)} these operators must be updated, in this order: {'; '.join(descriptions)}.",
-        [sub for sub, _ in _owners_first(steps)],
-        fix="Approve these updates one after the other, each when the one before is Succeeded in `oc get csv -A`.",
-    )
 
 
 def _catalog_findings(subs: Sequence[Subscription], snapshot: Snapshot, context: Context) -> Iterator[Finding]:
@@ -134,8 +128,20 @@ def _catalog_findings(subs: Sequence[Subscription], snapshot: Snapshot, context:
         why = f"what the catalogs have for {subscription_names} is not known: {str(lacking).rstrip('.')}"
         yield unknown_finding(NAME, why, subs, fix="Look there: `oc get packagemanifests -n NAMESPACE`.")
         return
+    # Those whose CatalogSource is gone, so that no newer version is known.
+    orphans = [sub for sub in subs if not packages_of(packages, sub)]
     try:
-        orphans = _orphaned_subscriptions([sub for sub in subs if not packages_of(packages, sub)], snapshot)
+        if orphans:
+            catalogs = {(each.metadata.namespace, each.metadata.name) for each in all_or_none(snapshot, CatalogSource)}
+            snapshot.require_all(resource_of(CatalogSource))
+            orphans = [
+                sub
+                for sub in orphans
+                if not any(
+                    name == sub.spec.source and sub.spec.source_namespace in ("", namespace)
+                    for namespace, name in catalogs
+                )
+            ]
     except Unreadable as lacking:
         why = f"which catalogs there are is not known: {str(lacking).rstrip('.')}"
         yield unknown_finding(NAME, why, subs, fix="Look there: `oc get catalogsources -A`.")
@@ -160,21 +166,6 @@ def _catalog_findings(subs: Sequence[Subscription], snapshot: Snapshot, context:
         subs,
         fix=" ".join([restore] * bool(orphans) + [change] * (len(orphans) < len(subs))),
     )
-
-
-def _orphaned_subscriptions(subs: Sequence[Subscription], snapshot: Snapshot) -> list[Subscription]:
-    """Returns the Subscriptions whose CatalogSource is gone, so that no newer version is known. Raises Unreadable."""
-    if not subs:
-        return []
-    catalogs = {(catalog.metadata.namespace, catalog.metadata.name) for catalog in all_or_none(snapshot, CatalogSource)}
-    snapshot.require_all(resource_of(CatalogSource))
-    return [
-        sub
-        for sub in subs
-        if not any(
-            name == sub.spec.source and sub.spec.source_namespace in ("", namespace) for namespace, name in catalogs
-        )
-    ]
 
 
 def _channel_choice(sub: Subscription, packages: Sequence[PackageManifest], context: Context) -> str:
@@ -230,25 +221,22 @@ def _owners_first(steps: Sequence[Step]) -> list[Step]:
     remaining, ordered = list(steps), []
     while remaining:
         owned = {kind.name: sub for sub, csv in remaining for kind in csv.spec.customresourcedefinitions.owned}
-        ready = next((step for step in remaining if not _requires_owned_kind(step, owned)), remaining[0])
-        remaining.remove(ready)
-        ordered.append(ready)
+        ready = (
+            (sub, csv)
+            for sub, csv in remaining
+            if all(owned.get(kind.name, sub) is sub for kind in csv.spec.customresourcedefinitions.required)
+        )
+        step = next(ready, remaining[0])
+        remaining.remove(step)
+        ordered.append(step)
     return ordered
 
 
-def _requires_owned_kind(step: Step, owned: dict[str, Subscription]) -> bool:
-    sub, csv = step
-    required = (owned.get(kind.name) for kind in csv.spec.customresourcedefinitions.required)
-    return any(owner is not None and owner is not sub for owner in required)
-
-
 CHECK = declared(
-    __doc__,
-    NAME,
-    "operator-lifecycle-manager",
-    (*READS, Subscription, InstallPlan, CatalogSource, PACKAGES),
-    _run,
+    run,
+    name=NAME,
+    component="operator-lifecycle-manager",
+    reads=(*READS, Subscription, InstallPlan, CatalogSource, PACKAGES),
     rank=410,
     updates=MINOR,
-    example=EXAMPLE,
 )

@@ -20,10 +20,8 @@ Source of the rule: cluster-version-operator, `pkg/risk/adminack`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
-from kubekit.api.core_v1 import ConfigMap
 from runup.checks.catalogue.declaring import MINOR, declared, risk, unknown_finding
 from runup.checks.catalogue.shared.config_maps import ACKS, CONFIG, GATES, MANAGED
 from runup.checks.decide.cluster_kinds import OPENSHIFT
@@ -39,16 +37,19 @@ data: {ack-5.0-kube-1.37-api-removals-in-5.1: "Kubernetes 1.37 removes APIs: see
 """
 
 
-def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields a risk for each gate of the target that no administrator has acknowledged."""
-    gates = dict(_target_gates(context))
+    gates: dict[str, str] = {}
+    for manifest in context.manifests or ():
+        if manifest.get("kind") == "ConfigMap" and str((manifest.get("metadata") or {}).get("name")) == GATES:
+            gates |= {str(gate): str(text) for gate, text in (manifest.get("data") or {}).items()}
     for config_map in snapshot.listed(MANAGED):
         if config_map.metadata.name == GATES:
             # The cluster's own text counts if both have the gate.
             gates |= config_map.data
     if not gates:
         return
-    acks = _acknowledged_gates(snapshot.listed(CONFIG))
+    acks = next((config_map.data for config_map in snapshot.listed(CONFIG) if config_map.metadata.name == ACKS), None)
     if acks is None:
         # The ConfigMap itself may be one that is not in the list.
         snapshot.require_all(CONFIG)
@@ -59,7 +60,10 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             yield unknown_finding(
                 NAME, f"{GATES} has the gate {gate[:80]!r}, which names no version", fix="Ask who set it."
             )
-        elif not _is_left_behind(int(match[1]), int(match[2]), context) or acks.get(gate) == "true":
+        elif (
+            not (context.source.minor_version <= (int(match[1]), int(match[2])) < context.target.minor_version)
+            or acks.get(gate) == "true"
+        ):
             continue
         elif not text.strip():
             yield unknown_finding(NAME, f"gate {gate} of {GATES} does not say what it asks for", fix="Ask who set it.")
@@ -71,35 +75,12 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             )
 
 
-def _target_gates(context: Context) -> Iterator[tuple[str, str]]:
-    """Yields the gates, with their texts, of the target's own manifests."""
-    for manifest in context.manifests or ():
-        if manifest.get("kind") == "ConfigMap" and _manifest_name(manifest) == GATES:
-            yield from ((str(gate), str(text)) for gate, text in (manifest.get("data") or {}).items())
-
-
-def _manifest_name(manifest: Mapping[str, Any]) -> str:
-    return str((manifest.get("metadata") or {}).get("name"))
-
-
-def _acknowledged_gates(config_maps: tuple[ConfigMap, ...]) -> Mapping[str, str] | None:
-    return next((config_map.data for config_map in config_maps if config_map.metadata.name == ACKS), None)
-
-
-def _is_left_behind(major: int, minor: int, context: Context) -> bool:
-    """Returns whether the update leaves that minor version: it runs now, or is a hop on the way."""
-    source, target = context.source, context.target
-    return source.minor_version <= (major, minor) < target.minor_version
-
-
 CHECK = declared(
-    __doc__,
-    NAME,
-    "cluster-version-operator",
-    (MANAGED, CONFIG),
-    _run,
+    run,
+    name=NAME,
+    component="cluster-version-operator",
+    reads=(MANAGED, CONFIG),
     rank=160,
     updates=MINOR,
-    example=EXAMPLE,
     clusters=OPENSHIFT,
 )

@@ -54,7 +54,7 @@ status:
 _Ending = tuple[str, datetime, ReportedResource]
 
 
-def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     yield from yield_from_all(
         lambda: _renewal_findings(list(_ending_cert_manager(snapshot, context.now)), context.now),
         lambda: _renewal_findings(list(_ending_in_pools(snapshot, context.now)), context.now),
@@ -62,15 +62,28 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
 
 
 def _ending_cert_manager(snapshot: Snapshot, now: datetime) -> Iterator[_Ending]:
+    """Yields cert-manager's certificates that end within `MARGIN`, and are not ready or should have been renewed."""
     for certificate in sorted(all_or_none(snapshot, CertManagerCertificate), key=namespaced_name):
-        if (end := _overdue_end(certificate, now)) is not None:
-            yield f"Certificate {namespaced_name(certificate)}", end, refer(certificate)
+        status = certificate.status
+        if status.not_after is None or status.not_after - now > MARGIN:
+            continue
+        is_ready = any(condition.type == "Ready" and condition.status == "True" for condition in status.conditions)
+        if not is_ready or (status.renewal_time is not None and status.renewal_time <= now):
+            yield f"Certificate {namespaced_name(certificate)}", status.not_after, refer(certificate)
 
 
 def _ending_in_pools(snapshot: Snapshot, now: datetime) -> Iterator[_Ending]:
     """Yields the certificates of machine config pools that end within `MARGIN` and were not renewed in time."""
     for pool in sorted(all_or_none(snapshot, MachineConfigPool), key=namespaced_name):
-        for name, (begin, end) in sorted(_last_validities(pool).items()):
+        last: dict[str, Validity] = {}
+        for expiry in pool.status.cert_expirys:
+            # `CN=NAME_@1700000000` or `CN=NAME@1700000000`: the time is that of its making (library-go, certrotation).
+            match = _NAME_AND_TIME.match(expiry.subject)
+            if expiry.expiry is None or match is None:
+                continue
+            validity = (datetime.fromtimestamp(int(match[2]), UTC), expiry.expiry)
+            last[match[1]] = max(validity, last.get(match[1], validity), key=lambda validity_entry: validity_entry[1])
+        for name, (begin, end) in sorted(last.items()):
             # One that ended long ago is of an authority that nobody uses any more: the node still runs.
             if now < end <= now + MARGIN and is_late((begin, end), now):
                 yield f"{name} of machine config pool {pool.metadata.name}", end, refer(pool)
@@ -80,7 +93,9 @@ def _renewal_findings(ending: list[_Ending], now: datetime) -> Iterator[Finding]
     """Yields the finding about certificates that should have been renewed by now."""
     if not ending:
         return
-    listing = names([f"{certificate_text} ({_end_text(end, now)})" for certificate_text, end, _ in ending])
+    listing = names(
+        [f"{text} ({'ended' if end <= now else 'ends'} at {end:%Y-%m-%dT%H:%M:%SZ})" for text, end, _ in ending]
+    )
     finding = risk(
         NAME,
         f"{count(len(ending), 'certificate')} should have been renewed and {'was' if len(ending) == 1 else 'were'} "
@@ -90,43 +105,14 @@ def _renewal_findings(ending: list[_Ending], now: datetime) -> Iterator[Finding]
     yield replace(finding, resources=tuple(dict.fromkeys(reference for _, _, reference in ending)))
 
 
-def _overdue_end(certificate: CertManagerCertificate, now: datetime) -> datetime | None:
-    """Returns when a certificate ends that should have been renewed before, None for one that is in time."""
-    status = certificate.status
-    if status.not_after is None or status.not_after - now > MARGIN:
-        return None
-    is_ready = any(condition.type == "Ready" and condition.status == "True" for condition in status.conditions)
-    is_late = status.renewal_time is not None and status.renewal_time <= now
-    return status.not_after if is_late or not is_ready else None
-
-
-def _last_validities(pool: MachineConfigPool) -> dict[str, Validity]:
-    """Returns the validity of the last certificate of each name; an authority that was renewed is in the list twice."""
-    last: dict[str, Validity] = {}
-    for expiry in pool.status.cert_expirys:
-        # `CN=NAME_@1700000000` or `CN=NAME@1700000000`: the time is that of its making (library-go, certrotation).
-        match = _NAME_AND_TIME.match(expiry.subject)
-        if expiry.expiry is None or match is None:
-            continue
-        validity = (datetime.fromtimestamp(int(match[2]), UTC), expiry.expiry)
-        last[match[1]] = max(validity, last.get(match[1], validity), key=lambda validity_entry: validity_entry[1])
-    return last
-
-
 _NAME_AND_TIME = re.compile(r"CN=([^@,]+?)_?@(\d{9,11})(?:,|$)")
 
 
-def _end_text(end: datetime, now: datetime) -> str:
-    return f"{'ended' if end <= now else 'ends'} at {end:%Y-%m-%dT%H:%M:%SZ}"
-
-
 CHECK = declared(
-    __doc__,
-    NAME,
-    "kube-apiserver",
-    (CertManagerCertificate, MachineConfigPool, DEFINITIONS),
-    _run,
+    run,
+    name=NAME,
+    component="kube-apiserver",
+    reads=(CertManagerCertificate, MachineConfigPool, DEFINITIONS),
     rank=182,
-    example=EXAMPLE,
     clusters=BOTH,
 )

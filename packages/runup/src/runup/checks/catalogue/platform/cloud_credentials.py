@@ -37,12 +37,16 @@ spec: {credentialsMode: Manual}
 """
 
 
-def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields a risk if credentials are maintained manually and not annotated as ready for the target."""
     for config in all_or_none(snapshot, CloudCredential):
         annotation = config.metadata.annotations.get(ANNOTATION, "")
+        # Compared as the operator does: the version may begin with `v`, and may lack the patch.
+        text = annotation.removeprefix("v")
+        ready_for = parse(text) or parse(f"{text}.0")
+        is_ready = ready_for is not None and ready_for.minor_version >= context.target.minor_version
         # In any other mode the operator makes the credentials itself.
-        if config.spec.credentials_mode != "Manual" or _reaches_target(annotation, context):
+        if config.spec.credentials_mode != "Manual" or is_ready:
             continue
         new, lacking = _new_requests(snapshot, context)
         says = f"says {annotation!r}" if annotation else "is not set"
@@ -55,17 +59,6 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         )
         if lacking:
             raise lacking
-
-
-def _reaches_target(annotated_version: str, context: Context) -> bool:
-    """Returns whether the annotation's version reaches the target's minor version, compared as the operator does.
-
-    The version may begin with `v` and may lack the patch.
-    """
-    text = annotated_version.removeprefix("v")
-    version = parse(text) or parse(f"{text}.0")
-    target = context.target
-    return version is not None and version.minor_version >= target.minor_version
 
 
 def _new_requests(snapshot: Snapshot, context: Context) -> tuple[list[str], Unreadable | None]:
@@ -88,12 +81,10 @@ def _new_requests(snapshot: Snapshot, context: Context) -> tuple[list[str], Unre
 
 
 CHECK = declared(
-    __doc__,
-    NAME,
-    "cloud-credential-operator",
-    (CloudCredential, CredentialsRequest, DEFINITIONS),
-    _run,
+    run,
+    name=NAME,
+    component="cloud-credential-operator",
+    reads=(CloudCredential, CredentialsRequest, DEFINITIONS),
     rank=380,
     updates=MINOR,
-    example=EXAMPLE,
 )

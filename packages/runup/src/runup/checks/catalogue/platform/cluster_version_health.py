@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from kubekit.api.conditions import find
 from kubekit.lang.version import parse
 from runup.api.config_v1 import ClusterVersion
-from runup.checks.catalogue.declaring import BY_HAND, declared
+from runup.checks.catalogue.declaring import declared
 from runup.checks.decide.model import Applies, Context, Finding, Snapshot
 from runup.checks.decide.wording import (
     DEGRADED_PATIENCE,
@@ -33,7 +33,7 @@ UPGRADEABLE = "ClusterVersionUpgradeable"
 PARTIAL = "ClusterVersionPartialUpdate"
 
 
-def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields the findings of ClusterVersion's conditions Failing and Upgradeable, and of abandoned updates."""
     cluster = snapshot.get(ClusterVersion, "version")
     if cluster is None:
@@ -49,7 +49,21 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     # Upgradeable=False does not stop updates within a minor version.
     if minor_or_major(context):
         yield from _upgradeable_findings(cluster)
-    yield from _abandoned_updates_findings(cluster)
+    abandoned = {
+        entry.version: entry for index, entry in enumerate(cluster.status.history) if _was_abandoned(cluster, index)
+    }
+    if not abandoned:
+        return
+    listing = names([f"{version} ({since_text(entry.started_time)})" for version, entry in abandoned.items()])
+    subject, of = ("An update was", "that release") if len(abandoned) == 1 else ("Updates were", "those releases")
+    yield Finding(
+        PARTIAL,
+        f"{subject} begun and left before the end: {listing}. Parts of the cluster may be of {of} still.",
+        reason="PartialUpdate",
+        resources=(resource(cluster),),
+        remediation="Compare the versions that `oc get clusteroperators` shows with the cluster's own; an update to "
+        "that release or a newer patch of it makes it good.",
+    )
 
 
 def _failing_findings(cluster: ClusterVersion, context: Context) -> Iterator[Finding]:
@@ -107,25 +121,6 @@ def _unknown_finding(cluster: ClusterVersion, message: str) -> Finding:
     )
 
 
-def _abandoned_updates_findings(cluster: ClusterVersion) -> Iterator[Finding]:
-    """Yields a finding about earlier updates that were never completed and that nothing has made good since."""
-    abandoned = {
-        entry.version: entry for index, entry in enumerate(cluster.status.history) if _was_abandoned(cluster, index)
-    }
-    if not abandoned:
-        return
-    listing = names([f"{version} ({since_text(entry.started_time)})" for version, entry in abandoned.items()])
-    subject, of = ("An update was", "that release") if len(abandoned) == 1 else ("Updates were", "those releases")
-    yield Finding(
-        PARTIAL,
-        f"{subject} begun and left before the end: {listing}. Parts of the cluster may be of {of} still.",
-        reason="PartialUpdate",
-        resources=(resource(cluster),),
-        remediation="Compare the versions that `oc get clusteroperators` shows with the cluster's own; an update to "
-        "that release or a newer patch of it makes it good.",
-    )
-
-
 def _was_abandoned(cluster: ClusterVersion, index: int) -> bool:
     """Returns whether the entry was left for an older release, or its minor version was passed and never completed.
 
@@ -148,4 +143,12 @@ def _was_abandoned(cluster: ClusterVersion, index: int) -> bool:
     return entry_version.minor_version < newest_version.minor_version and not completed
 
 
-CHECK = declared(BY_HAND, CHECK_NAME, "cluster-version-operator", (ClusterVersion,), _run, rank=50, severity="critical")
+CHECK = declared(
+    run,
+    name=CHECK_NAME,
+    component="cluster-version-operator",
+    reads=(ClusterVersion,),
+    by_hand=True,
+    rank=50,
+    severity="critical",
+)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from runup.api.cluster_settings_v1 import FeatureGate
-from runup.checks.catalogue.declaring import BY_HAND, MINOR, OWN_NAME, declared
+from runup.checks.catalogue.declaring import MINOR, OWN_NAME, declared
 from runup.checks.decide.model import Applies, Context, Finding, Snapshot
 from runup.checks.decide.wording import resource
 
@@ -18,7 +18,7 @@ FORBIDDING = frozenset({"TechPreviewNoUpgrade", "DevPreviewNoUpgrade", "CustomNo
 HARMLESS = frozenset({"", "Default", "LatencySensitive", "OKD"})
 
 
-def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     """Yields a risk if the feature set forbids minor updates, and Unknown for a feature set that is not known."""
     gate = snapshot.get(FeatureGate, "cluster")
     feature_set = gate.spec.feature_set if gate else ""
@@ -42,11 +42,11 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
 
 
 CHECK = declared(
-    BY_HAND,
-    NAME,
-    "config-operator",
-    (FeatureGate,),
-    _run,
+    run,
+    name=NAME,
+    component="config-operator",
+    reads=(FeatureGate,),
+    by_hand=True,
     rank=140,
     severity="critical",
     updates=MINOR,

@@ -15,7 +15,7 @@ import msgspec
 from kubekit.api.conditions import find
 from kubekit.api.meta_v1 import ConditionStatus
 from runup.api.config_v1 import ClusterOperator
-from runup.checks.catalogue.declaring import BY_HAND, declared
+from runup.checks.catalogue.declaring import declared
 from runup.checks.decide.model import Applies, Context, Finding, Snapshot
 from runup.checks.decide.wording import DEGRADED_PATIENCE, DOWN_PATIENCE, condition_text, resource, severity_after
 from runup.report.report import Severity
@@ -41,42 +41,44 @@ EXPECTATIONS = (
 )
 
 
-def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    """Yields a finding for each condition of a ClusterOperator that does not have its healthy status."""
     for operator in snapshot.all(ClusterOperator):
-        for expectation in EXPECTATIONS:
-            yield from _judge_condition(operator, expectation, context)
-
-
-def _judge_condition(operator: ClusterOperator, expected: _Expectation, context: Context) -> Iterator[Finding]:
-    """Yields the finding about one condition of an operator, if it does not have its healthy status."""
-    name = operator.metadata.name
-    condition = find(operator.status.conditions, expected.condition)
-    if condition is not None and condition.status == expected.healthy:
-        return
-    if condition is None:
-        message = f"Cluster operator {name} does not report {expected.condition}."
-    elif condition.status == "Unknown":
-        message = f"Cluster operator {name} reports {expected.condition}=Unknown{condition_text(condition)}"
-    else:
-        message = f"Cluster operator {name} {expected.is_broken}{condition_text(condition)}"
-    is_known = condition is not None and condition.status != "Unknown"
-    yield Finding(
-        f"{expected.risk}-{name}",
-        message,
-        Applies.YES if is_known else Applies.UNKNOWN,
-        reason=condition.reason if condition else f"{expected.condition}Missing",
-        severity=severity_after(
-            condition.last_transition_time if condition else None,
-            context.now,
-            expected.patience,
-            expected.before,
-            expected.after,
-        ),
-        resources=(resource(operator),),
-        remediation=f"Bring the operator back first: `oc describe clusteroperator {name}` names what it lacks.",
-    )
+        name = operator.metadata.name
+        for expected in EXPECTATIONS:
+            condition = find(operator.status.conditions, expected.condition)
+            if condition is not None and condition.status == expected.healthy:
+                continue
+            if condition is None:
+                message = f"Cluster operator {name} does not report {expected.condition}."
+            elif condition.status == "Unknown":
+                message = f"Cluster operator {name} reports {expected.condition}=Unknown{condition_text(condition)}"
+            else:
+                message = f"Cluster operator {name} {expected.is_broken}{condition_text(condition)}"
+            is_known = condition is not None and condition.status != "Unknown"
+            yield Finding(
+                f"{expected.risk}-{name}",
+                message,
+                Applies.YES if is_known else Applies.UNKNOWN,
+                reason=condition.reason if condition else f"{expected.condition}Missing",
+                severity=severity_after(
+                    condition.last_transition_time if condition else None,
+                    context.now,
+                    expected.patience,
+                    expected.before,
+                    expected.after,
+                ),
+                resources=(resource(operator),),
+                remediation=f"Bring the operator back first: `oc describe clusteroperator {name}` names what it lacks.",
+            )
 
 
 CHECK = declared(
-    BY_HAND, "ClusterOperatorHealth", "cluster-version-operator", (ClusterOperator,), _run, rank=30, severity="critical"
+    run,
+    name="ClusterOperatorHealth",
+    component="cluster-version-operator",
+    reads=(ClusterOperator,),
+    by_hand=True,
+    rank=30,
+    severity="critical",
 )

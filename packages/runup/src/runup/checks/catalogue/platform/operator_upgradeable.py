@@ -10,14 +10,14 @@ from collections.abc import Iterator
 
 from kubekit.api.conditions import find
 from runup.api.config_v1 import ClusterOperator
-from runup.checks.catalogue.declaring import BY_HAND, MINOR, declared
+from runup.checks.catalogue.declaring import MINOR, declared
 from runup.checks.decide.model import Applies, Context, Finding, Snapshot
 from runup.checks.decide.wording import NO_REASONS, condition_text, resource
 
 NAME = "ClusterOperatorUpgradeable"
 
 
-def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     """Yields a finding for each ClusterOperator that reports Upgradeable other than True."""
     for operator in snapshot.all(ClusterOperator):
         condition = find(operator.status.conditions, "Upgradeable")
@@ -32,14 +32,13 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
             Applies.YES if refuses else Applies.UNKNOWN,
             reason=condition.reason,
             resources=(resource(operator),),
-            remediation=_remediation(name, explained=condition.reason not in NO_REASONS),
+            remediation=f"It does not say why: see its other conditions (`oc describe clusteroperator {name}`) and its "
+            "pods' logs."
+            if condition.reason in NO_REASONS
+            else f"Do what its message asks for; `oc describe clusteroperator {name}` shows the newest.",
         )
 
 
-def _remediation(name: str, *, explained: bool) -> str:
-    if explained:
-        return f"Do what its message asks for; `oc describe clusteroperator {name}` shows the newest."
-    return f"It does not say why: see its other conditions (`oc describe clusteroperator {name}`) and its pods' logs."
-
-
-CHECK = declared(BY_HAND, NAME, "cluster-version-operator", (ClusterOperator,), _run, rank=20, updates=MINOR)
+CHECK = declared(
+    run, name=NAME, component="cluster-version-operator", reads=(ClusterOperator,), by_hand=True, rank=20, updates=MINOR
+)

@@ -32,7 +32,7 @@ spec:
 """
 
 
-def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     """Yields one risk that names the objects of the release that spec.overrides makes unmanaged."""
     cluster = snapshot.get(ClusterVersion, "version")
     if cluster is None:
@@ -52,6 +52,4 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         )
 
 
-CHECK = declared(
-    __doc__, NAME, "cluster-version-operator", (ClusterVersion,), _run, rank=150, updates=MINOR, example=EXAMPLE
-)
+CHECK = declared(run, name=NAME, component="cluster-version-operator", reads=(ClusterVersion,), rank=150, updates=MINOR)

@@ -31,7 +31,7 @@ spec: {managementState: Managed, storage: {emptyDir: {}}}
 """
 
 
-def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     """Yields a risk if the image registry stores its images in an emptyDir."""
     for config in all_or_none(snapshot, ImageRegistryConfig):
         if config.spec.management_state == "Managed" and config.spec.storage.empty_dir is not None:
@@ -44,4 +44,4 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
             )
 
 
-CHECK = declared(__doc__, NAME, "image-registry", (ImageRegistryConfig, DEFINITIONS), _run, rank=670, example=EXAMPLE)
+CHECK = declared(run, name=NAME, component="image-registry", reads=(ImageRegistryConfig, DEFINITIONS), rank=670)

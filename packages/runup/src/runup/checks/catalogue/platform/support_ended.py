@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from kubekit.api.core_v1 import Node
-from runup.checks.catalogue.declaring import BY_HAND, declared, risk, unknown_finding
+from runup.checks.catalogue.declaring import declared, risk, unknown_finding
 from runup.checks.decide.cluster_kinds import KUBERNETES
-from runup.checks.decide.distributions import Support, distribution_of
+from runup.checks.decide.distributions import distribution_of
 from runup.checks.decide.model import Context, Finding, Snapshot
 
 NAME = "TargetSupportEnded"
 WARN_BEFORE_END = timedelta(days=60)
 
 
-def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields a finding if the target's support has ended or ends soon, Unknown if the calendar does not reach it."""
     support, minor, today = distribution_of(snapshot.all(Node)).support, context.target.minor, context.now.date()
     end = support.ends.get(minor)
@@ -36,25 +36,16 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     ends = "ended" if end < today else "ends"
     paid = support.paid.get(minor)
     longer = f", paid support {'ended' if paid < today else 'ends'} on {paid}" if paid else ""
+    later = [each for each in sorted(support.ends) if each > minor and support.ends[each] - today > WARN_BEFORE_END]
     end_text = "at the latest on" if is_before_calendar else "on"
     yield risk(
         NAME,
         f"Support of {support.of} 1.{minor} {ends} {end_text} {end}{longer} ({calendar}).",
         severity="warning" if end < today else "info",
-        fix=_remediation(support, minor, context),
+        fix=f"Go on to 1.{later[0]} or later: `runup preflight run --to 1.{later[0]}` plans the steps."
+        if later
+        else "See the calendar for a minor version that is supported for longer.",
     )
 
 
-def _remediation(support: Support, minor: int, context: Context) -> str:
-    """Returns the text that names the next minor version with longer support, if the calendar has one."""
-    later = [
-        minor_version
-        for minor_version, end in sorted(support.ends.items())
-        if minor_version > minor and end - context.now.date() > WARN_BEFORE_END
-    ]
-    if not later:
-        return "See the calendar for a minor version that is supported for longer."
-    return f"Go on to 1.{later[0]} or later: `runup preflight run --to 1.{later[0]}` plans the steps."
-
-
-CHECK = declared(BY_HAND, NAME, "kubernetes", (Node,), _run, rank=369, clusters=KUBERNETES)
+CHECK = declared(run, name=NAME, component="kubernetes", reads=(Node,), by_hand=True, rank=369, clusters=KUBERNETES)

@@ -9,16 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kubekit.api.conditions import find, status_of
-from kubekit.api.meta_v1 import Condition
-from runup.api.config_v1 import ClusterVersion, UpdateHistory
-from runup.checks.catalogue.declaring import BY_HAND, OWN_NAME, declared
+from runup.api.config_v1 import ClusterVersion
+from runup.checks.catalogue.declaring import OWN_NAME, declared
 from runup.checks.decide.model import Applies, Context, Finding, Snapshot
 from runup.checks.decide.wording import cause, condition_text, minor_or_major, resource, since_text
 
 NAME = "ClusterVersionUpdating"
 
 
-def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields a finding if an update is in progress, and Unknown if ClusterVersion does not tell."""
     cluster = snapshot.get(ClusterVersion, "version")
     if cluster is None:
@@ -34,13 +33,26 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     # The history has the newest update first (openshift/api, config/v1).
     newest = next(iter(cluster.status.history), None)
     if newest is not None and newest.state == "Partial":
-        message = _unfinished_text(newest, progressing)
+        why = cause(progressing) if progressing and progressing.status == "True" else ""
+        began = since_text(newest.started_time)
+        update = f"The update to {newest.version or newest.image} is not finished"
+        message = f"{update}{': ' if why else ''}{why} (it has been running {began})."
     elif progressing is not None and progressing.status == "True":
         message = f"The cluster is progressing{condition_text(progressing)}"
     elif newest is not None and progressing is not None and progressing.status == "False":
         return
     else:
-        yield _unknown_finding(cluster)
+        yield Finding(
+            NAME,
+            "Whether an update is in progress could not be told: ClusterVersion lacks its history, or does not say "
+            "whether "
+            "it is progressing.",
+            Applies.UNKNOWN,
+            reason="ProgressUnknown",
+            resources=(resource(cluster),),
+            remediation="Look at `oc get clusterversion version -o yaml`; the cluster-version operator may not be "
+            "running.",
+        )
         return
     yield Finding(
         NAME,
@@ -54,25 +66,12 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     )
 
 
-def _unfinished_text(newest: UpdateHistory, progressing: Condition | None) -> str:
-    """Returns the message about an unfinished update: the cause, and then the time of its start."""
-    why = cause(progressing) if progressing and progressing.status == "True" else ""
-    began = since_text(newest.started_time)
-    update = f"The update to {newest.version or newest.image} is not finished"
-    return f"{update}{': ' if why else ''}{why} (it has been running {began})."
-
-
-def _unknown_finding(cluster: ClusterVersion) -> Finding:
-    """Returns the finding that it is not known whether an update is in progress."""
-    return Finding(
-        NAME,
-        "Whether an update is in progress could not be told: ClusterVersion lacks its history, or does not say whether "
-        "it is progressing.",
-        Applies.UNKNOWN,
-        reason="ProgressUnknown",
-        resources=(resource(cluster),),
-        remediation="Look at `oc get clusterversion version -o yaml`; the cluster-version operator may not be running.",
-    )
-
-
-CHECK = declared(BY_HAND, NAME, "cluster-version-operator", (ClusterVersion,), _run, rank=40, unknown_risk=OWN_NAME)
+CHECK = declared(
+    run,
+    name=NAME,
+    component="cluster-version-operator",
+    reads=(ClusterVersion,),
+    by_hand=True,
+    rank=40,
+    unknown_risk=OWN_NAME,
+)

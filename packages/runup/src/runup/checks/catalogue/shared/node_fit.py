@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from itertools import islice
 
-from kubekit.api.core_v1 import Namespace, Node, Taint
+from kubekit.api.core_v1 import Namespace, Node
 from kubekit.api.scheduling import Toleration
 from kubekit.rules.node_rules import REPELLING, is_selected, is_tolerated
 from runup.checks.catalogue.shared.workload_reads import TemplateSpec
@@ -42,10 +42,18 @@ def fits_node(template: TemplateSpec, node: Node, project: Mapping[str, str]) ->
     ):
         return False
     extended = _extended_resources(template)
-    if any(_has_none_allocatable(resource, node) for resource in extended):
+    # A node that says nothing of what is allocatable may have it.
+    if any(
+        bool(node.status.allocatable) and node.status.allocatable.get(resource, "0") in ("", "0")
+        for resource in extended
+    ):
         return False
     tolerations = (*template.tolerations, *map(_device_toleration, extended))
-    return not any(_repels_pods(taint) and not is_tolerated(taint, tolerations) for taint in node.spec.taints)
+    return not any(
+        (taint.effect in REPELLING and not taint.key.startswith(_TEMPORARY_TAINTS))
+        and not is_tolerated(taint, tolerations)
+        for taint in node.spec.taints
+    )
 
 
 class Homes:
@@ -108,12 +116,3 @@ def _device_toleration(resource: str) -> Toleration:
 
 # Kubernetes' own, which every node has.
 _BUILT_IN = frozenset({"kubernetes.io/batch-cpu", "kubernetes.io/batch-memory"})
-
-
-def _has_none_allocatable(resource: str, node: Node) -> bool:
-    # A node that says nothing of what is allocatable may have it.
-    return bool(node.status.allocatable) and node.status.allocatable.get(resource, "0") in ("", "0")
-
-
-def _repels_pods(taint: Taint) -> bool:
-    return taint.effect in REPELLING and not taint.key.startswith(_TEMPORARY_TAINTS)

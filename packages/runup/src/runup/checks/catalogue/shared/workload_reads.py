@@ -119,23 +119,21 @@ class Workload(Object, frozen=True):
 def _slim_workload(workload: Workload) -> Workload:
     """Returns the workload without its metadata and conditions, but for what checks ask about."""
     metadata, failure = workload.metadata, find(workload.status.conditions, "ReplicaFailure")
-    return Workload(
-        metadata=ObjectMeta(
-            name=metadata.name, namespace=metadata.namespace, resource_version=metadata.resource_version
-        ),
-        spec=_without_volumes(workload.spec),
-        status=WorkloadStatus((failure,) if failure else ()),
-    )
-
-
-def _without_volumes(spec: WorkloadSpec) -> WorkloadSpec:
-    """Returns the spec with only the names of the removed plug-ins among the volumes of its template."""
-    pod = spec.template.spec
+    pod = workload.spec.template.spec
     kept_volumes: tuple[dict[str, Any], ...] = tuple(
         {key: {}} for volume in pod.volumes for key in volume if key in REMOVED_PLUGINS
     )
     slim = msgspec.structs.replace(pod, volumes=kept_volumes)
-    return msgspec.structs.replace(spec, template=msgspec.structs.replace(spec.template, spec=slim))
+    without_volumes = msgspec.structs.replace(
+        workload.spec, template=msgspec.structs.replace(workload.spec.template, spec=slim)
+    )
+    return Workload(
+        metadata=ObjectMeta(
+            name=metadata.name, namespace=metadata.namespace, resource_version=metadata.resource_version
+        ),
+        spec=without_volumes,
+        status=WorkloadStatus((failure,) if failure else ()),
+    )
 
 
 def inline_plugins(workload: Workload) -> frozenset[str]:

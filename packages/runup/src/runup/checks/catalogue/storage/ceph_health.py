@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from runup.api.platform_v1 import CephCluster, CephHealth
+from runup.api.platform_v1 import CephCluster
 from runup.checks.catalogue.declaring import declared, namespaced_name, risk, unknown_finding
 from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
 from runup.checks.decide.model import Context, Finding, Snapshot
@@ -40,7 +40,7 @@ status:
 """
 
 
-def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     """Yields a finding for each CephCluster that does not report HEALTH_OK."""
     for cluster in sorted(all_or_none(snapshot, CephCluster), key=namespaced_name):
         ceph = cluster.status.ceph
@@ -49,33 +49,24 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
             yield unknown_finding(
                 NAME, f"{namespaced_name(cluster)} does not say how it is", [cluster], fix=f"See {look}."
             )
-        elif ceph.health != "HEALTH_OK" and not _warns_of_past_crashes(ceph):
+        elif ceph.health != "HEALTH_OK" and not (
+            ceph.health == "HEALTH_WARN" and bool(ceph.details) and ceph.details.keys() <= _PAST
+        ):
+            details = cluster.status.ceph.details if cluster.status.ceph else {}
+            ordered = sorted(details.items(), key=lambda item: (item[1].severity != "HEALTH_ERR", item[0]))
+            words = "; ".join(f"{name}: {' '.join(detail.message.split())}" for name, detail in ordered)[:LONGEST_CAUSE]
+            health_details = f": {words.rstrip('.')}" if words else ""
             yield risk(
                 NAME,
-                f"Ceph cluster {namespaced_name(cluster)} says {ceph.health}{_health_details(cluster)}.",
+                f"Ceph cluster {namespaced_name(cluster)} says {ceph.health}{health_details}.",
                 [cluster],
                 severity="warning" if ceph.health == "HEALTH_WARN" else "critical",
                 fix=f"Mend what {look} names, and wait until its data is complete.",
             )
 
 
-def _warns_of_past_crashes(ceph: CephHealth) -> bool:
-    """Returns whether Ceph's only warnings are of past crashes that are not archived yet."""
-    return ceph.health == "HEALTH_WARN" and bool(ceph.details) and ceph.details.keys() <= _PAST
-
-
 # docs.ceph.com, Health checks: a daemon crashed recently, whether or not it runs again.
 _PAST = {"RECENT_CRASH", "RECENT_MGR_MODULE_CRASH"}
 
 
-def _health_details(cluster: CephCluster) -> str:
-    """Returns what Ceph says of itself, gravest first."""
-    details = cluster.status.ceph.details if cluster.status.ceph else {}
-    ordered = sorted(details.items(), key=lambda item: (item[1].severity != "HEALTH_ERR", item[0]))
-    words = "; ".join(f"{name}: {' '.join(detail.message.split())}" for name, detail in ordered)[:LONGEST_CAUSE]
-    return f": {words.rstrip('.')}" if words else ""
-
-
-CHECK = declared(
-    __doc__, NAME, "rook", (CephCluster, DEFINITIONS), _run, rank=655, severity="critical", example=EXAMPLE
-)
+CHECK = declared(run, name=NAME, component="rook", reads=(CephCluster, DEFINITIONS), rank=655, severity="critical")

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 
 from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.shared.pods import PODS
-from runup.checks.catalogue.storage.shared.volumes import CLAIMS, Claim, claims_that_move
+from runup.checks.catalogue.storage.shared.volumes import CLAIMS, claims_that_move
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import count, names
 
@@ -42,14 +42,19 @@ status: {phase: Running}
 """
 
 
-def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     """Yields one risk that names the pods whose claim is missing, deleted or without its volume."""
     lost, has_claims = [], False
     for pod, name, claim in claims_that_move(snapshot):
         if claim is None:
             # One that is not in the list may be there.
             snapshot.require_all(CLAIMS, pod.metadata.namespace)
-        if why := _claim_problem(claim):
+            why = "is not there"
+        elif claim.metadata.deletion_timestamp is not None:
+            why = "is being deleted"
+        else:
+            why = "has lost its volume" if claim.status.phase == "Lost" else ""
+        if why:
             has_claims = has_claims or claim is not None
             lost.append((pod, f"{namespaced_name(pod)} ({name} {why})"))
     if lost:
@@ -64,15 +69,6 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         )
 
 
-def _claim_problem(claim: Claim | None) -> str:
-    """Returns what keeps a pod from mounting the claim again; empty if nothing does."""
-    if claim is None:
-        return "is not there"
-    if claim.metadata.deletion_timestamp is not None:
-        return "is being deleted"
-    return "has lost its volume" if claim.status.phase == "Lost" else ""
-
-
 CHECK = declared(
-    __doc__, NAME, "kube-controller-manager", (PODS, CLAIMS), _run, rank=635, severity="critical", example=EXAMPLE
+    run, name=NAME, component="kube-controller-manager", reads=(PODS, CLAIMS), rank=635, severity="critical"
 )

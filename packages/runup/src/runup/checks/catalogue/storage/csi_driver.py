@@ -38,7 +38,7 @@ spec: {drivers: [{name: csi.example.com, nodeID: i-0, topologyKeys: []}]}
 """
 
 
-def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     """Yields one risk that names the attached volumes whose node has no longer their CSI driver."""
     attached = [attachment for attachment in snapshot.all(VolumeAttachment) if attachment.status.attached]
     if not attached:
@@ -63,6 +63,4 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         )
 
 
-CHECK = declared(
-    __doc__, NAME, "cluster-storage-operator", (VolumeAttachment, CSINode), _run, rank=650, example=EXAMPLE
-)
+CHECK = declared(run, name=NAME, component="cluster-storage-operator", reads=(VolumeAttachment, CSINode), rank=650)

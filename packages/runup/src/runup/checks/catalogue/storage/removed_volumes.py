@@ -39,30 +39,20 @@ spec: {cephfs: {monitors: ["10.0.0.1:6789"]}}
 """
 
 
-def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
-    yield from yield_from_all(
-        lambda: _findings_of_kind(VOLUMES, _volumes_with_removed_plugins(snapshot), context),
-        *(partial(_template_findings, snapshot, kind, context) for kind in (DEPLOYMENTS, STATEFUL_SETS)),
-    )
+def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    """Yields the findings of volumes in use, and of templates, with a volume plug-in that the target lacks."""
 
+    def of_volumes() -> Iterator[Finding]:
+        used = [volume for volume in snapshot.listed(VOLUMES) if volume.status.phase in ("", "Bound", "Pending")]
+        removed = [(volume, REMOVED_PLUGINS & volume.spec.keys()) for volume in used]
+        yield from _findings_of_kind(VOLUMES, [pair for pair in removed if pair[1]], context)
 
-def _template_findings(snapshot: Snapshot, kind: Slim, context: Context) -> Iterator[Finding]:
-    """Yields the findings of one kind of workload whose pod template uses a removed volume plug-in."""
-    plugins_by_controller = (
-        (controller, inline_plugins(controller)) for controller in snapshot.listed(kind) if controller.spec.replicas
-    )
-    yield from _findings_of_kind(
-        kind, [(controller, plugins) for controller, plugins in plugins_by_controller if plugins], context
-    )
+    def of_templates(kind: Slim) -> Iterator[Finding]:
+        running = [controller for controller in snapshot.listed(kind) if controller.spec.replicas]
+        removed = [(controller, inline_plugins(controller)) for controller in running]
+        yield from _findings_of_kind(kind, [pair for pair in removed if pair[1]], context)
 
-
-def _volumes_with_removed_plugins(snapshot: Snapshot) -> list[tuple[Object, frozenset[str]]]:
-    """Returns each PersistentVolume in use with its removed plug-ins."""
-    return [
-        (volume, plugins)
-        for volume in snapshot.listed(VOLUMES)
-        if (plugins := REMOVED_PLUGINS & volume.spec.keys()) and volume.status.phase in ("", "Bound", "Pending")
-    ]
+    yield from yield_from_all(of_volumes, *(partial(of_templates, kind) for kind in (DEPLOYMENTS, STATEFUL_SETS)))
 
 
 def _findings_of_kind(kind: Slim, old: Sequence[tuple[Object, frozenset[str]]], context: Context) -> Iterator[Finding]:
@@ -90,12 +80,10 @@ def _findings_of_kind(kind: Slim, old: Sequence[tuple[Object, frozenset[str]]], 
 
 
 CHECK = declared(
-    __doc__,
-    NAME,
-    "cluster-storage-operator",
-    (VOLUMES, DEPLOYMENTS, STATEFUL_SETS),
-    _run,
+    run,
+    name=NAME,
+    component="cluster-storage-operator",
+    reads=(VOLUMES, DEPLOYMENTS, STATEFUL_SETS),
     rank=630,
     severity="critical",
-    example=EXAMPLE,
 )

@@ -33,7 +33,7 @@ status: {attached: true, detachError: {time: "2026-01-14T08:00:00Z", message: th
 """
 
 
-def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields one risk that names the volumes that have been waiting too long to be attached or detached."""
     stuck = [
         (attachment, since)
@@ -68,4 +68,4 @@ def _stuck_since(attachment: VolumeAttachment, context: Context) -> list[datetim
     return [min(times)] if times and context.now - min(times) >= DOWN_PATIENCE else []
 
 
-CHECK = declared(__doc__, NAME, "cluster-storage-operator", (VolumeAttachment,), _run, rank=640, example=EXAMPLE)
+CHECK = declared(run, name=NAME, component="cluster-storage-operator", reads=(VolumeAttachment,), rank=640)

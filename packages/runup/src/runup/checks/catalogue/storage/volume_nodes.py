@@ -70,7 +70,7 @@ spec: {drivers: [{name: ebs.csi.aws.com, nodeID: i-0, topologyKeys: []}]}
 _Mounted = tuple[PlacedPod, PersistentVolume]
 
 
-def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     """Yields the findings of pods that move and whose volumes no other node could mount."""
     bound = [(pod, claim.spec.volume_name) for pod, _, claim in claims_that_move(snapshot) if claim is not None]
     if not bound:
@@ -162,11 +162,5 @@ def _required_affinity(volume: PersistentVolume) -> NodeSelector | None:
 
 
 CHECK = declared(
-    __doc__,
-    NAME,
-    "cluster-storage-operator",
-    (PODS, CLAIMS, VOLUMES, CSINode, Node),
-    _run,
-    rank=657,
-    example=EXAMPLE,
+    run, name=NAME, component="cluster-storage-operator", reads=(PODS, CLAIMS, VOLUMES, CSINode, Node), rank=657
 )

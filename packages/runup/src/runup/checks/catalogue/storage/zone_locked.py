@@ -68,7 +68,7 @@ metadata: {name: worker-1, labels: {topology.ebs.csi.aws.com/zone: eu-1b}}
 Terms = Sequence[Mapping[str, Any]]
 
 
-def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     """Yields one finding for volumes whose zone has no other node that could take their pod."""
     attached = {
         attachment.spec.source.persistent_volume_name: attachment.spec.node_name
@@ -90,38 +90,41 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     for volume, terms in zoned:
         key = repr(terms)
         if key not in fitting_nodes:
-            fitting_nodes[key] = frozenset(name for name in nodes if _matches_terms(terms, nodes[name].metadata.labels))
+            fitting_nodes[key] = frozenset(
+                name
+                for name, node in nodes.items()
+                if any(
+                    all(
+                        node.metadata.labels.get(expression.get("key", "")) in _list_or_empty(expression.get("values"))
+                        for expression in term["matchExpressions"]
+                    )
+                    for term in terms
+                )
+            )
         node_name, zone_nodes = attached[volume.metadata.name], fitting_nodes[key]
         # In a cluster of one node every volume is like that. A node that is gone, or has lost its zone, says nothing
         # about where its pods can go.
-        if len(nodes) > 1 and node_name in zone_nodes and not _other_nodes_in_zone(node_name, zone_nodes, nodes):
-            locked.append(volume)
-    yield from _locked_volumes_finding(sorted(locked, key=lambda volume: volume.metadata.name), attached)
-
-
-def _other_nodes_in_zone(node_name: str, zone_nodes: frozenset[str], nodes: Mapping[str, Node]) -> list[str]:
-    """Returns the nodes of the zone, besides `node_name`, that take a pod which runs there."""
-    # Its pods run on that node, so the taints that the node has count as tolerated.
-    tolerated = repelling_taints(nodes[node_name])
-    other_nodes = ((name, nodes[name]) for name in zone_nodes if name != node_name)
-    return [name for name, node in other_nodes if takes_pods(node) and repelling_taints(node) <= tolerated]
-
-
-def _locked_volumes_finding(locked: Sequence[PersistentVolume], attached: Mapping[str, str]) -> Iterator[Finding]:
-    """Yields the finding about volumes that only one Node of their zone can mount."""
-    if not locked:
-        return
-    listing = names([f"{volume.metadata.name} on {attached[volume.metadata.name]}" for volume in locked])
-    only = "its zone" if len(locked) == 1 else "each of their zones"
-    yield risk(
-        NAME,
-        f"{count(len(locked), 'volume')} can be on no other node, since {only} has one alone that takes pods: "
-        f"{listing}. The pods are down while that node is updated.",
-        locked,
-        severity="info",
-        fix="Add a node to the zone, or plan for it; `oc get pv NAME -o yaml` shows where the volume can be.",
-        kind=VOLUMES,
-    )
+        if len(nodes) > 1 and node_name in zone_nodes:
+            # Its pods run on that node, so the taints that the node has count as tolerated.
+            tolerated = repelling_taints(nodes[node_name])
+            if not any(
+                takes_pods(nodes[name]) and repelling_taints(nodes[name]) <= tolerated
+                for name in zone_nodes - {node_name}
+            ):
+                locked.append(volume)
+    if locked:
+        locked.sort(key=lambda volume: volume.metadata.name)
+        listing = names([f"{volume.metadata.name} on {attached[volume.metadata.name]}" for volume in locked])
+        only = "its zone" if len(locked) == 1 else "each of their zones"
+        yield risk(
+            NAME,
+            f"{count(len(locked), 'volume')} can be on no other node, since {only} has one alone that takes pods: "
+            f"{listing}. The pods are down while that node is updated.",
+            locked,
+            severity="info",
+            fix="Add a node to the zone, or plan for it; `oc get pv NAME -o yaml` shows where the volume can be.",
+            kind=VOLUMES,
+        )
 
 
 def _zone_terms(volume: PersistentVolume) -> Terms:
@@ -139,17 +142,6 @@ def _zone_terms(volume: PersistentVolume) -> Terms:
     return terms if terms and plain and of_zones else ()
 
 
-def _matches_terms(terms: Terms, labels: Mapping[str, str]) -> bool:
-    """Returns whether a node matches all expressions of at least one of the terms."""
-    return any(
-        all(
-            labels.get(expression.get("key", "")) in _list_or_empty(expression.get("values"))
-            for expression in term["matchExpressions"]
-        )
-        for term in terms
-    )
-
-
 def _map_or_empty(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
@@ -159,12 +151,10 @@ def _list_or_empty(value: Any) -> Sequence[Any]:
 
 
 CHECK = declared(
-    __doc__,
-    NAME,
-    "cluster-storage-operator",
-    (VOLUMES, VolumeAttachment, Node),
-    _run,
+    run,
+    name=NAME,
+    component="cluster-storage-operator",
+    reads=(VOLUMES, VolumeAttachment, Node),
     rank=660,
     severity="info",
-    example=EXAMPLE,
 )

@@ -18,15 +18,14 @@ Source of the rule: the tables that the projects publish, as `data/addons.yaml` 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from msgspec.structs import replace
 
 from runup.checks.catalogue.declaring import declared, namespaced_name, risk, unknown_finding
 from runup.checks.catalogue.shared.kubernetes_versions import target_minor
 from runup.checks.catalogue.shared.pods import PODS
-from runup.checks.decide.addon_images import Number, Running, running_addons, version_number
+from runup.checks.decide.addon_images import Running, running_addons, version_number
 from runup.checks.decide.cluster_kinds import KUBERNETES
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.removal_tables import document
@@ -46,7 +45,7 @@ status: {phase: Running}
 """
 
 
-def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields a finding for each add-on whose version its project does not support on the target."""
     table = document("addons")
     addons = running_addons(snapshot.listed(PODS), table["addons"], but_from=tuple(table["managed"]))
@@ -58,13 +57,18 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     unknown: list[str] = []
     findings_by_name: dict[str, Finding] = {}
     for addon in addons:
-        for finding in _judge_addon(addon, target or 0, unknown):
-            # An add-on may run in several versions at once, as meshes do; it is one risk.
-            findings_by_name[finding.name] = (
-                _merge_findings(findings_by_name[finding.name], finding)
-                if finding.name in findings_by_name
-                else finding
+        finding = _judge_addon(addon, target or 0, unknown)
+        if finding is None:
+            continue
+        # An add-on may run in several versions at once, as meshes do; it is one risk.
+        if first := findings_by_name.get(finding.name):
+            finding = replace(
+                first,
+                message=f"{first.message} {finding.message}",
+                severity="warning" if "warning" in (first.severity, finding.severity) else first.severity,
+                resources=(*first.resources, *finding.resources),
             )
+        findings_by_name[finding.name] = finding
     yield from findings_by_name.values()
     if unknown:
         yield unknown_finding(
@@ -74,80 +78,45 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         )
 
 
-def _judge_addon(addon: Running, target: int, unknown: list[str]) -> Iterator[Finding]:
-    """Yields the finding of one add-on; adds it to `unknown` if no table has its version."""
-    row = addon.row
+def _judge_addon(addon: Running, target: int, unknown: list[str]) -> Finding | None:
+    """Returns the finding of one add-on on Kubernetes 1.`target`; adds it to `unknown` if no table has its version."""
+    row, number = addon.row, addon.number
+    source = f"{row['source']}, as of {row['date']}"
     if row.get("sameMinor"):
-        yield from _same_minor_finding(addon, target)
-    elif not addon.number:
+        if number and number[1] < target:
+            return _addon_finding(addon, f"is meant for Kubernetes 1.{number[1]} ({source})", untested=True)
+        return None
+    if not number:
         unknown.append(f"{row['name']} {addon.tag or 'by digest'} (its image's tag tells no version)")
-    else:
-        judge = _findings_by_minimum if "least" in row else _findings_by_range
-        yield from judge(addon, target, unknown)
-
-
-def _merge_findings(first: Finding, second: Finding) -> Finding:
-    severity = "warning" if "warning" in (first.severity, second.severity) else first.severity
-    message, resources = f"{first.message} {second.message}", (*first.resources, *second.resources)
-    return replace(first, message=message, severity=severity, resources=resources)
-
-
-def _source_text(row: Mapping[str, Any]) -> str:
-    return f"{row['source']}, as of {row['date']}"
-
-
-def _findings_by_minimum(addon: Running, target: int, unknown: list[str]) -> Iterator[Finding]:
-    """Yields a finding if the add-on is older than the first version for Kubernetes 1.`target`.
-
-    Adds it to `unknown` if the table has no row for that Kubernetes.
-    """
-    row = addon.row
-    least = row["least"].get(f"1.{target}")
-    if least is None:
-        unknown.append(f"{row['name']} {addon.tag} ({_source_text(row)})")
-    elif addon.number < version_number(least):
-        yield _addon_finding(addon, f"is older than {least}, the first for Kubernetes 1.{target} ({_source_text(row)})")
-
-
-def _findings_by_range(addon: Running, target: int, unknown: list[str]) -> Iterator[Finding]:
-    """Yields a finding if Kubernetes 1.`target` is outside the range that the project states for the version.
-
-    Adds it to `unknown` if the table has no row for its version, or no version for that Kubernetes.
-    """
-    row = addon.row
+        return None
+    if "least" in row:
+        least = row["least"].get(f"1.{target}")
+        if least is None:
+            unknown.append(f"{row['name']} {addon.tag} ({source})")
+        elif number < version_number(least):
+            return _addon_finding(addon, f"is older than {least}, the first for Kubernetes 1.{target} ({source})")
+        return None
     ranges = {
         version_number(version): (first, (*last, _NO_UPPER_BOUND)[0])
         for version, (first, *last) in row["ranges"].items()
     }
-    own_range = ranges.get(addon.number[:2])
+    own_range = ranges.get(number[:2])
     fitting_versions = sorted(version for version, (first, last) in ranges.items() if first <= target <= last)
     if own_range is not None and own_range[0] <= target <= own_range[1]:
-        return
+        return None
     if own_range is None or not fitting_versions:
-        unknown.append(f"{row['name']} {addon.tag} ({_source_text(row)})")
-        return
-    is_untested = row.get("advice") == "untested"
-    relation = "is tested with" if is_untested else "is for"
+        unknown.append(f"{row['name']} {addon.tag} ({source})")
+        return None
+    untested = row.get("advice") == "untested"
     last = "later" if own_range[1] == _NO_UPPER_BOUND else f"1.{own_range[1]}"
-    yield _addon_finding(
+    versions_text = names([".".join(map(str, version)) for version in fitting_versions])
+    versions_text += " is" if len(fitting_versions) == 1 else " are"
+    return _addon_finding(
         addon,
-        (
-            f"{relation} Kubernetes 1.{own_range[0]} to {last}, and "
-            f"{_versions_text(fitting_versions)} for 1.{target} ({_source_text(row)})"
-        ),
-        untested=is_untested,
+        f"{'is tested with' if untested else 'is for'} Kubernetes 1.{own_range[0]} to {last}, "
+        f"and {versions_text} for 1.{target} ({source})",
+        untested=untested,
     )
-
-
-def _versions_text(versions: list[Number]) -> str:
-    return f"{names(['.'.join(map(str, version)) for version in versions])} {'is' if len(versions) == 1 else 'are'}"
-
-
-def _same_minor_finding(addon: Running, target: int) -> Iterator[Finding]:
-    """Yields that an add-on is to be of the minor version of Kubernetes itself, which is for after the update."""
-    if addon.number and addon.number[1] < target:
-        relation = f"is meant for Kubernetes 1.{addon.number[1]} ({_source_text(addon.row)})"
-        yield _addon_finding(addon, relation, untested=True)
 
 
 def _addon_finding(addon: Running, relation: str, *, untested: bool = False) -> Finding:
@@ -164,4 +133,4 @@ def _addon_finding(addon: Running, relation: str, *, untested: bool = False) -> 
     )
 
 
-CHECK = declared(__doc__, NAME, "addons", (PODS,), _run, rank=117, example=EXAMPLE, clusters=KUBERNETES)
+CHECK = declared(run, name=NAME, component="addons", reads=(PODS,), rank=117, clusters=KUBERNETES)

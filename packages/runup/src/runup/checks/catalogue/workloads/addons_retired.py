@@ -35,7 +35,7 @@ status: {phase: Running}
 """
 
 
-def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields a finding (info) for each add-on in use whose project has ended or ends."""
     for row in document("addons")["retired"]:
         addons = running_addons(snapshot.listed(PODS), [row])
@@ -54,6 +54,4 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         )
 
 
-CHECK = declared(
-    __doc__, NAME, "addons", (PODS,), _run, rank=118, severity="info", example=EXAMPLE, clusters=KUBERNETES
-)
+CHECK = declared(run, name=NAME, component="addons", reads=(PODS,), rank=118, severity="info", clusters=KUBERNETES)

@@ -11,8 +11,7 @@ Pods are read slim and looked at only where a budget gives cause: a large cluste
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from kubekit.api.conditions import find
@@ -20,7 +19,7 @@ from kubekit.api.pod_parts import PlacedPod
 from kubekit.api.workloads_v1 import PodDisruptionBudget
 from kubekit.rules.eviction_rules import budget_now, covering_budgets, refusal_of, selects
 from runup.api.config_v1 import Infrastructure
-from runup.checks.catalogue.declaring import BY_HAND, declared
+from runup.checks.catalogue.declaring import declared
 from runup.checks.catalogue.shared.pods import PODS, drained_pods_by_namespace, is_broken, is_drained, pods_by_namespace
 from runup.checks.catalogue.shared.result_cache import cache_groups
 from runup.checks.catalogue.shared.topology import control_plane
@@ -40,36 +39,92 @@ Budgets = Sequence[PodDisruptionBudget]
 Labelled = list[tuple[dict[str, str], int]]
 
 
-def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields the findings of budgets that are used up, overlap, or select no healthy pod."""
     budgets = sorted_budgets(snapshot.all(PodDisruptionBudget))
     # The machine-config daemon does not drain the node of a single-node control plane.
     if not budgets or control_plane(snapshot) == "SingleReplica":
         return
-    unready = [pdb for pdb in budgets if _has_no_healthy_pod(pdb)]
+    unready = [
+        pdb
+        for pdb in budgets
+        if pdb.status.expected_pods
+        and not pdb.status.current_healthy
+        and not not_computed(pdb)
+        and refusal_of(budget_now(pdb), ready=False) is not None
+    ]
     namespaces = groupby(budgets, key=lambda pdb: pdb.metadata.namespace)
     shared = [group for _, namespace_budgets in namespaces if len(group := list(namespace_budgets)) > 1]
+    suspects = [*unready, *(pdb for group in shared for pdb in group)]
     try:
-        pods = _pods_by_namespace(snapshot, {pdb.metadata.namespace for group in (unready, *shared) for pdb in group})
+        pods = _label_counts(drained_pods_by_namespace(snapshot.listed(PODS))) if suspects else {}
     except Unreadable as lacking:
-        yield _unknown_finding([*unready, *(pdb for group in shared for pdb in group)], lacking)
+        distinct = list({budget_name(pdb): pdb for pdb in suspects}.values())
+        yield Finding(
+            UNKNOWN,
+            f"Whether the pods of {count(len(distinct), 'PodDisruptionBudget')} can be evicted could not be told: "
+            f"{str(lacking).rstrip('.')}.",
+            Applies.UNKNOWN,
+            reason="PodsUnknown",
+            resources=tuple(resource(pdb) for pdb in distinct),
+            remediation="Let the check read Pods, then look at the preflight again; or accept the risk by name.",
+        )
         return
-    yield from _unready_findings([pdb for pdb in unready if _selects_any(pdb, pods)], context)
-    yield from _overlap_findings(shared, pods)
-    yield from _used_up_findings(snapshot, [pdb for pdb in budgets if _is_used_up(pdb)], context)
-
-
-def _has_no_healthy_pod(pdb: PodDisruptionBudget) -> bool:
-    """Returns whether none of the budget's pods is healthy, and it refuses to let one go that is not."""
-    status = pdb.status
-    if not status.expected_pods or status.current_healthy or not_computed(pdb):
-        return False
-    return refusal_of(budget_now(pdb), ready=False) is not None
-
-
-def _pods_by_namespace(snapshot: Snapshot, namespaces: set[str]) -> Mapping[str, Labelled]:
-    """Returns for each namespace the pods that a drain would have to evict; without namespaces it requests no pods."""
-    return _label_counts(drained_pods_by_namespace(snapshot.listed(PODS))) if namespaces else {}
+    unready = [
+        pdb
+        for pdb in unready
+        if any(selects(pdb, pdb.metadata.namespace, labels) for labels, _ in pods.get(pdb.metadata.namespace, ()))
+    ]
+    if unready:
+        conditions = [find(pdb.status.conditions, "DisruptionAllowed") for pdb in unready]
+        times = [each.last_transition_time for each in conditions if each and each.last_transition_time]
+        earliest = min(times, default=None)
+        listing = names([f"{budget_name(pdb)} ({count(pdb.status.expected_pods, 'pod')})" for pdb in unready])
+        yield Finding(
+            UNREADY,
+            f"No pod of {count(len(unready), 'PodDisruptionBudget')} is ready, so none can be evicted and "
+            f"{'its' if len(unready) == 1 else 'their'} nodes cannot be drained: {listing}{since_suffix(earliest)}.",
+            reason="NoPodReady",
+            severity=severity_after(earliest, context.now, DOWN_PATIENCE, "info", "warning"),
+            resources=tuple(resource(pdb) for pdb in unready),
+            remediation="Make the pods ready, scale them to none, or let the budget say unhealthyPodEvictionPolicy: "
+            "AlwaysAllow.",
+        )
+    # Pods that several budgets select: the API server refuses to evict them.
+    pods_by_budgets: Counter[tuple[str, ...]] = Counter()
+    overlapping: dict[str, PodDisruptionBudget] = {}
+    for group in shared:
+        namespace = group[0].metadata.namespace
+        for labels, number in pods.get(namespace, ()):
+            selecting = covering_budgets(group, namespace, labels)
+            if len(selecting) > 1:
+                pods_by_budgets[tuple(budget_name(pdb) for pdb in selecting)] += number
+                overlapping |= {budget_name(pdb): pdb for pdb in selecting}
+    if pods_by_budgets:
+        total = sum(pods_by_budgets.values())
+        listing = names([f"{names(key)} ({count(number, 'pod')})" for key, number in sorted(pods_by_budgets.items())])
+        yield Finding(
+            OVERLAP,
+            f"{count(total, 'pod')} {'is' if total == 1 else 'are'} under more than one PodDisruptionBudget, "
+            f"and no such pod can be evicted: {listing}.",
+            reason="SeveralBudgets",
+            severity="critical",
+            resources=tuple(resource(pdb) for _, pdb in sorted(overlapping.items())),
+            remediation="Leave each pod one budget: narrow the selectors, or delete the budgets that are not needed.",
+        )
+    yield from _used_up_findings(
+        snapshot,
+        [
+            pdb
+            for pdb in budgets
+            if pdb.status.current_healthy
+            and refusal_of(budget_now(pdb), ready=True) is not None
+            and pdb.status.current_healthy < pdb.status.expected_pods
+            and pdb.status.desired_healthy < pdb.status.expected_pods
+            and not not_computed(pdb)
+        ],
+        context,
+    )
 
 
 @cache_groups
@@ -82,43 +137,6 @@ def _label_counts(pods: Sequence[PlacedPod]) -> Labelled:
         (label_set, pods_by_id[labels_id])
         for labels_id, label_set in {id(label_set): label_set for label_set in labels}.items()
     ]
-
-
-def _selects_any(pdb: PodDisruptionBudget, pods: Mapping[str, Labelled]) -> bool:
-    """Returns whether the budget covers one of the pods."""
-    namespace = pdb.metadata.namespace
-    return any(selects(pdb, namespace, labels) for labels, _ in pods.get(namespace, ()))
-
-
-def _unready_findings(budgets: Budgets, context: Context) -> Iterator[Finding]:
-    """Yields the finding about budgets that have no ready pod, so that none can be evicted."""
-    if not budgets:
-        return
-    since = {budget_name(pdb): _disallowed_since(pdb) for pdb in budgets}
-    listing = names([f"{budget_name(pdb)} ({count(pdb.status.expected_pods, 'pod')})" for pdb in budgets])
-    earliest = min((time for time in since.values() if time), default=None)
-    yield Finding(
-        UNREADY,
-        f"No pod of {count(len(budgets), 'PodDisruptionBudget')} is ready, so none can be evicted and "
-        f"{'its' if len(budgets) == 1 else 'their'} nodes cannot be drained: {listing}{since_suffix(earliest)}.",
-        reason="NoPodReady",
-        severity=severity_after(earliest, context.now, DOWN_PATIENCE, "info", "warning"),
-        resources=tuple(resource(pdb) for pdb in budgets),
-        remediation="Make the pods ready, scale them to none, or let the budget say unhealthyPodEvictionPolicy: "
-        "AlwaysAllow.",
-    )
-
-
-def _is_used_up(pdb: PodDisruptionBudget) -> bool:
-    """Returns whether the budget allows nothing because some pods are unhealthy: with all of them it would."""
-    status = pdb.status
-    return (
-        bool(status.current_healthy)
-        and refusal_of(budget_now(pdb), ready=True) is not None
-        and status.current_healthy < status.expected_pods
-        and status.desired_healthy < status.expected_pods
-        and not not_computed(pdb)
-    )
 
 
 def _used_up_findings(snapshot: Snapshot, budgets: Budgets, context: Context) -> Iterator[Finding]:
@@ -152,56 +170,12 @@ def _used_up_findings(snapshot: Snapshot, budgets: Budgets, context: Context) ->
         )
 
 
-def _disallowed_since(pdb: PodDisruptionBudget) -> datetime | None:
-    allowed = find(pdb.status.conditions, "DisruptionAllowed")
-    return allowed.last_transition_time if allowed else None
-
-
-def _overlap_findings(shared: Sequence[Budgets], pods: Mapping[str, Labelled]) -> Iterator[Finding]:
-    """Yields the finding about pods that several budgets select: the API server refuses to evict them."""
-    pods_by_budgets: Counter[tuple[str, ...]] = Counter()
-    overlapping: dict[str, PodDisruptionBudget] = {}
-    for budgets in shared:
-        for labels, times in pods.get(budgets[0].metadata.namespace, ()):
-            selecting = covering_budgets(budgets, budgets[0].metadata.namespace, labels)
-            if len(selecting) > 1:
-                pods_by_budgets[tuple(budget_name(pdb) for pdb in selecting)] += times
-                overlapping |= {budget_name(pdb): pdb for pdb in selecting}
-    if not pods_by_budgets:
-        return
-    number = sum(pods_by_budgets.values())
-    listing = names([f"{names(key)} ({count(times, 'pod')})" for key, times in sorted(pods_by_budgets.items())])
-    yield Finding(
-        OVERLAP,
-        f"{count(number, 'pod')} {'is' if number == 1 else 'are'} under more than one PodDisruptionBudget, and no such "
-        f"pod can be evicted: {listing}.",
-        reason="SeveralBudgets",
-        severity="critical",
-        resources=tuple(resource(pdb) for _, pdb in sorted(overlapping.items())),
-        remediation="Leave each pod one budget: narrow the selectors, or delete the budgets that are not needed.",
-    )
-
-
-def _unknown_finding(budgets: Budgets, lacking: Unreadable) -> Finding:
-    """Returns the finding that the pods of these budgets could not be read."""
-    distinct = list({budget_name(pdb): pdb for pdb in budgets}.values())
-    why = str(lacking).rstrip(".")
-    return Finding(
-        UNKNOWN,
-        f"Whether the pods of {count(len(distinct), 'PodDisruptionBudget')} can be evicted could not be told: {why}.",
-        Applies.UNKNOWN,
-        reason="PodsUnknown",
-        resources=tuple(resource(pdb) for pdb in distinct),
-        remediation="Let the check read Pods, then look at the preflight again; or accept the risk by name.",
-    )
-
-
 CHECK = declared(
-    BY_HAND,
-    CHECK_NAME,
-    "machine-config",
-    (PodDisruptionBudget, PODS, Infrastructure),
-    _run,
+    run,
+    name=CHECK_NAME,
+    component="machine-config",
+    reads=(PodDisruptionBudget, PODS, Infrastructure),
+    by_hand=True,
     rank=130,
     severity="critical",
     clusters=BOTH,

@@ -10,14 +10,12 @@ control plane the machine-config daemon does not drain.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Iterator
 
-from kubekit.api.pod_parts import PlacedPod
 from kubekit.api.workloads_v1 import PodDisruptionBudget
 from kubekit.rules.eviction_rules import desired_healthy, is_of_virtual_machine, is_share, rule_of_budget, selects
 from runup.api.config_v1 import Infrastructure
-from runup.checks.catalogue.declaring import BY_HAND, declared
+from runup.checks.catalogue.declaring import declared
 from runup.checks.catalogue.shared.pods import PODS, is_drained
 from runup.checks.catalogue.shared.topology import control_plane
 from runup.checks.catalogue.workloads.shared.budgets import (
@@ -36,7 +34,7 @@ NAME = "PodDisruptionBudgetBlocksDrain"
 UNKNOWN = f"{NAME}Unknown"
 
 
-def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields a risk for budgets that never allow an eviction, and Unknown for those whose status does not tell."""
     budgets = [pdb for pdb in sorted_budgets(snapshot.all(PodDisruptionBudget)) if not is_of_virtual_machine(pdb)]
     # The machine-config daemon does not drain the node of a single-node control plane.
@@ -46,12 +44,26 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     # Pods are looked at only where a budget gives cause: there may be hundreds of thousands.
     pods = readable_pods_by_namespace(snapshot) if suspect else {}
     suspect = [pdb for pdb in suspect if not all_stay(pdb, pods)]
-    failing = [pdb for pdb in suspect if _fails_for_long(pdb, context.now) and _selects_moved_pod(pdb, pods)]
+    # The disruption controller has failed to compute these for longer than a hiccup takes.
+    failing = [
+        pdb
+        for pdb in suspect
+        if (failed := cannot_be_computed(pdb))
+        and failed.last_transition_time is not None
+        and context.now - failed.last_transition_time >= DOWN_PATIENCE
+        and not pdb.status.disruptions_allowed
+        and any(
+            is_drained(pod) and selects(pdb, pdb.metadata.namespace, pod.metadata.labels)
+            for pod in pods.get(pdb.metadata.namespace, ())
+        )
+    ]
     blocking = [pdb for pdb in suspect if never_allows(pdb) or pdb in failing]
     if blocking:
+        many = len(blocking) > 1
         yield Finding(
             NAME,
-            f"{_never_allow_text(len(blocking))} pods cannot be drained: "
+            f"{count(len(blocking), 'PodDisruptionBudget')} never {'allow' if many else 'allows'} an eviction, so the "
+            f"nodes of {'their' if many else 'its'} pods cannot be drained: "
             f"{names([_budget_text(pdb) for pdb in blocking])}.",
             reason="NoDisruptionsAllowed",
             severity="critical",
@@ -73,31 +85,12 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         )
 
 
-def _never_allow_text(budgets: int) -> str:
-    if budgets == 1:
-        return "1 PodDisruptionBudget never allows an eviction, so the nodes of its"
-    return f"{budgets} PodDisruptionBudgets never allow an eviction, so the nodes of their"
-
-
 def never_allows(pdb: PodDisruptionBudget) -> bool:
     status = pdb.status
     if _unknown_reason(pdb) or status.disruptions_allowed or not status.expected_pods or not status.current_healthy:
         return False
     spec = pdb.spec
     return desired_healthy(spec.min_available, spec.max_unavailable, status.expected_pods) >= status.expected_pods
-
-
-def _fails_for_long(pdb: PodDisruptionBudget, now: datetime) -> bool:
-    """Returns whether the disruption controller has failed to compute the budget for longer than a hiccup takes."""
-    failed = cannot_be_computed(pdb)
-    since = failed.last_transition_time if failed else None
-    return since is not None and now - since >= DOWN_PATIENCE and not pdb.status.disruptions_allowed
-
-
-def _selects_moved_pod(pdb: PodDisruptionBudget, pods: Mapping[str, Sequence[PlacedPod]]) -> bool:
-    """Returns whether a drain moves a pod that the budget selects."""
-    namespace = pdb.metadata.namespace
-    return any(is_drained(pod) and selects(pdb, namespace, pod.metadata.labels) for pod in pods.get(namespace, ()))
 
 
 def _unknown_reason(pdb: PodDisruptionBudget) -> str:
@@ -116,11 +109,11 @@ def _budget_text(pdb: PodDisruptionBudget) -> str:
 
 
 CHECK = declared(
-    BY_HAND,
-    NAME,
-    "machine-config",
-    (PodDisruptionBudget, PODS, Infrastructure),
-    _run,
+    run,
+    name=NAME,
+    component="machine-config",
+    reads=(PodDisruptionBudget, PODS, Infrastructure),
+    by_hand=True,
     rank=120,
     severity="critical",
     clusters=BOTH,

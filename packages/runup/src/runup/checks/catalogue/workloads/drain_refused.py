@@ -19,7 +19,7 @@ of a pod with several budgets is refused).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from kubekit.api.core_v1 import Node
 from kubekit.api.pod_parts import PlacedPod
@@ -71,7 +71,7 @@ status: {phase: Running}
 """
 
 
-def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     """Yields a finding for each group of nodes with pods that `kubectl drain` refuses to evict without a flag."""
     nodes = control_plane_first(snapshot.all(Node))
     if len(nodes) < 2:
@@ -82,39 +82,28 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
             budgets.setdefault(pdb.metadata.namespace, []).append(pdb)
     pods = pods_by_node(snapshot.listed(PODS))
     for group, members in sorted(nodes_by_group(nodes).items()):
-        held_nodes = [
-            (node, why) for node in members if (why := _reasons_to_stay(pods.get(node.metadata.name, ()), budgets))
-        ]
+        held_nodes, texts = [], []
+        for node in members:
+            leaving = sorted(filter(is_drained, pods.get(node.metadata.name, ())), key=namespaced_name)
+            reasons = [
+                f"{namespaced_name(pod)}: {why}"
+                for pod in leaving
+                if (why := _eviction_refusal(pod, budgets.get(pod.metadata.namespace, ())))
+            ]
+            if reasons:
+                if len(reasons) > _MAX_NAMED:
+                    reasons = [*reasons[:_MAX_NAMED], f"{len(reasons) - _MAX_NAMED} more"]
+                held_nodes.append(node)
+                texts.append(f"{node.metadata.name} ({'; '.join(reasons)})")
         if held_nodes:
-            yield _group_finding(group, held_nodes)
-
-
-def _group_finding(group: str, held_nodes: Sequence[tuple[Node, list[str]]]) -> Finding:
-    """Returns the finding about the Nodes of one group that a drain would not empty."""
-    nodes_text = names(
-        [f"{node.metadata.name} ({'; '.join(_first_reasons(why))})" for node, why in held_nodes], _MAX_NAMED
-    )
-    return risk(
-        f"{NAME}-{group}",
-        f"A drain would not empty {count(len(held_nodes), 'node')} of node group {group}: {nodes_text}.",
-        [node for node, _ in held_nodes],
-        fix="Give these pods an owner or delete them, leave each one budget, and let that allow one disruption; "
-        "`oc adm drain NODE --dry-run=server` tries it.",
-    )
-
-
-def _first_reasons(why: list[str]) -> list[str]:
-    return why if len(why) <= _MAX_NAMED else [*why[:_MAX_NAMED], f"{len(why) - _MAX_NAMED} more"]
-
-
-def _reasons_to_stay(pods: Sequence[PlacedPod], budgets: Mapping[str, list[PodDisruptionBudget]]) -> list[str]:
-    """Returns why each pod that a drain cannot evict stays, by the pods' names."""
-    leaving = sorted((pod for pod in pods if is_drained(pod)), key=namespaced_name)
-    return [
-        f"{namespaced_name(pod)}: {why}"
-        for pod in leaving
-        if (why := _eviction_refusal(pod, budgets.get(pod.metadata.namespace, ())))
-    ]
+            yield risk(
+                f"{NAME}-{group}",
+                f"A drain would not empty {count(len(held_nodes), 'node')} of node group {group}: "
+                f"{names(texts, _MAX_NAMED)}.",
+                held_nodes,
+                fix="Give these pods an owner or delete them, leave each one budget, and let that allow one "
+                "disruption; `oc adm drain NODE --dry-run=server` tries it.",
+            )
 
 
 def _eviction_refusal(pod: PlacedPod, budgets: Sequence[PodDisruptionBudget]) -> str:
@@ -130,12 +119,5 @@ def _eviction_refusal(pod: PlacedPod, budgets: Sequence[PodDisruptionBudget]) ->
 
 
 CHECK = declared(
-    __doc__,
-    NAME,
-    "nodes",
-    (Node, PODS, PodDisruptionBudget),
-    _run,
-    rank=135,
-    example=EXAMPLE,
-    clusters=KUBERNETES,
+    run, name=NAME, component="nodes", reads=(Node, PODS, PodDisruptionBudget), rank=135, clusters=KUBERNETES
 )

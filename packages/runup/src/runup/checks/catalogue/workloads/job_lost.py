@@ -21,7 +21,6 @@ from collections.abc import Iterator
 
 from kubekit.api.conditions import find
 from kubekit.api.meta_v1 import Condition, Object, Wire
-from kubekit.api.pod_parts import PlacedPod
 from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.shared.platform_namespaces import is_system
 from runup.checks.catalogue.shared.pods import PODS, is_drained, pods_by_namespace
@@ -92,13 +91,21 @@ JOBS = Slim("batch", "v1", "Job", "jobs", namespaced=True, type=Job)
 _DEFAULT_BACKOFF_LIMIT = 6
 
 
-def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     """Yields one finding (info) that names the Jobs that fail for good when a pod is evicted."""
     fragile = sorted((job for job in snapshot.listed(JOBS) if _ends_with_its_pod(job)), key=namespaced_name)
     if not fragile:
         return
     pods = pods_by_namespace(snapshot.listed(PODS))
-    lost = [job for job in fragile if any(_belongs_to_job(pod, job) for pod in pods.get(job.metadata.namespace, ()))]
+    lost = [
+        job
+        for job in fragile
+        if any(
+            is_drained(pod)
+            and any((owner.kind, owner.name) == ("Job", job.metadata.name) for owner in pod.metadata.owner_references)
+            for pod in pods.get(job.metadata.namespace, ())
+        )
+    ]
     if lost:
         yield risk(
             NAME,
@@ -119,26 +126,15 @@ def _ends_with_its_pod(job: Job) -> bool:
     )
     if ended or spec.suspend or not status.active or is_system(job.metadata.namespace):
         return False
-    if any(owner.kind == "CronJob" for owner in job.metadata.owner_references) or _spares_evicted(
-        spec.pod_failure_policy
+    if any(owner.kind == "CronJob" for owner in job.metadata.owner_references) or (
+        any(
+            rule.action == "Ignore" and any(pattern.type == "DisruptionTarget" for pattern in rule.on_pod_conditions)
+            for rule in spec.pod_failure_policy.rules
+        )
     ):
         return False
     limit = _DEFAULT_BACKOFF_LIMIT if spec.backoff_limit is None else spec.backoff_limit
     return spec.backoff_limit_per_index is None and status.failed >= limit
 
 
-def _spares_evicted(policy: FailurePolicy) -> bool:
-    return any(
-        rule.action == "Ignore" and any(pattern.type == "DisruptionTarget" for pattern in rule.on_pod_conditions)
-        for rule in policy.rules
-    )
-
-
-def _belongs_to_job(pod: PlacedPod, job: Job) -> bool:
-    owners = pod.metadata.owner_references
-    return is_drained(pod) and any((owner.kind, owner.name) == ("Job", job.metadata.name) for owner in owners)
-
-
-CHECK = declared(
-    __doc__, NAME, "kube-controller-manager", (JOBS, PODS), _run, rank=622, severity="info", example=EXAMPLE
-)
+CHECK = declared(run, name=NAME, component="kube-controller-manager", reads=(JOBS, PODS), rank=622, severity="info")

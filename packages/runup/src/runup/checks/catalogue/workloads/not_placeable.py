@@ -59,7 +59,7 @@ metadata: {name: worker-0}
 """
 
 
-def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     yield from yield_from_all(*(partial(_findings_of_kind, snapshot, kind) for kind in (DEPLOYMENTS, STATEFUL_SETS)))
 
 
@@ -112,11 +112,5 @@ def _placement_problem(workload: Workload, homes: Homes, project: Mapping[str, s
 
 
 CHECK = declared(
-    __doc__,
-    NAME,
-    "kube-scheduler",
-    (DEPLOYMENTS, STATEFUL_SETS, PODS, Node, Namespace),
-    _run,
-    rank=617,
-    example=EXAMPLE,
+    run, name=NAME, component="kube-scheduler", reads=(DEPLOYMENTS, STATEFUL_SETS, PODS, Node, Namespace), rank=617
 )

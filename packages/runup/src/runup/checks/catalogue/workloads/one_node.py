@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kubekit.api.codec import Undecodable
 from kubekit.api.pod_parts import PlacedPod
 from kubekit.api.scheme import resource_of
 from kubekit.api.workloads_v1 import PodDisruptionBudget
@@ -56,7 +55,7 @@ Workload = tuple[str, str]
 Key = tuple[str, str, str]
 
 
-def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     """Yields one finding (info) that names the workloads whose pods are all on one node without a budget."""
     # The machine-config daemon does not drain the node of a single-node control plane.
     if control_plane(snapshot) == "SingleReplica":
@@ -65,8 +64,14 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     together = {key: pods for of_namespace in by_workload for key, pods in of_namespace.items()}
     if not together or snapshot.incomplete.get(PODS):
         return  # a pod missing from the list may be on another node; the engine reports incomplete lists for each check
-    unread = snapshot.undecoded.get(PODS, ())
-    together = {key: pods for key, pods in together.items() if not any(_may_belong_to(bad, key) for bad in unread)}
+    # A pod that cannot be read may be the workload's by its name, and may be on any node.
+    together = {
+        (namespace, kind, name): pods
+        for (namespace, kind, name), pods in together.items()
+        if not any(
+            bad.namespace == namespace and bad.name.startswith(f"{name}-") for bad in snapshot.undecoded.get(PODS, ())
+        )
+    }
     budgets: dict[str, list[PodDisruptionBudget]] = {}
     for budget in snapshot.all(PodDisruptionBudget):
         budgets.setdefault(budget.metadata.namespace, []).append(budget)
@@ -78,7 +83,12 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         and snapshot.has_all(BUDGETS, key[0])
     }
     if alone:
-        listing = names([_workload_text(key, pods) for key, pods in sorted(alone.items())])
+        listing = names(
+            [
+                f"{kind} {namespace}/{name} ({count(len(pods), 'pod')} on {pods[0].spec.node_name})"
+                for (namespace, kind, name), pods in sorted(alone.items())
+            ]
+        )
         yield risk(
             NAME,
             f"{count(len(alone), 'workload')} would lose all pods at once when one node is drained: {listing}.",
@@ -87,17 +97,6 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
             fix="Spread them, or give them a PodDisruptionBudget; `oc get pods -n NAMESPACE -o wide` shows them.",
             kind=PODS,
         )
-
-
-def _may_belong_to(bad: Undecodable, key: Key) -> bool:
-    """Returns whether a pod that cannot be read may be the workload's, by its name; it may be on any node."""
-    namespace, _, name = key
-    return bad.namespace == namespace and bad.name.startswith(f"{name}-")
-
-
-def _workload_text(key: Key, pods: Sequence[PlacedPod]) -> str:
-    namespace, kind, name = key
-    return f"{kind} {namespace}/{name} ({count(len(pods), 'pod')} on {pods[0].spec.node_name})"
 
 
 @cache_groups
@@ -142,13 +141,11 @@ def _stays_up(pod: PlacedPod) -> bool:
 
 
 CHECK = declared(
-    __doc__,
-    NAME,
-    "machine-config",
-    (PODS, PodDisruptionBudget, Infrastructure),
-    _run,
+    run,
+    name=NAME,
+    component="machine-config",
+    reads=(PODS, PodDisruptionBudget, Infrastructure),
     rank=620,
     severity="info",
-    example=EXAMPLE,
     clusters=BOTH,
 )

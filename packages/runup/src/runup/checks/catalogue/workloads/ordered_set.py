@@ -16,12 +16,11 @@ Source of the rule: the Kubernetes documentation of StatefulSets (Deployment and
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from kubekit.api.pod_parts import PlacedPod
 from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.shared.pods import PODS, is_broken
-from runup.checks.catalogue.shared.workload_reads import STATEFUL_SETS, with_pods_that_move
+from runup.checks.catalogue.shared.workload_reads import STATEFUL_SETS, Workload, with_pods_that_move
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import DOWN_PATIENCE, count, names
 
@@ -46,44 +45,29 @@ status: {phase: Running, conditions: [{type: Ready, status: "True"}]}
 """
 
 
-def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields one risk that names the StatefulSets that would wait for a broken earlier pod."""
-    held_up = [
-        (workload, broken)
-        for workload, pods in with_pods_that_move(snapshot, STATEFUL_SETS)
-        if workload.spec.pod_management_policy in ("", "OrderedReady")
-        if (broken := _first_broken(pods, context))
-    ]
+    held_up: list[Workload] = []
+    reasons: list[str] = []
+    for workload, pods in with_pods_that_move(snapshot, STATEFUL_SETS):
+        if workload.spec.pod_management_policy not in ("", "OrderedReady"):
+            continue
+        ordinals = [(pod.metadata.name.rpartition("-")[2], pod) for pod in pods]
+        in_order = [pod for _, pod in sorted(ordinals, key=lambda pair: int(pair[0]) if pair[0].isdigit() else 0)]
+        broken = next((pod for pod in in_order if is_broken(pod, context.now, DOWN_PATIENCE)), None)
+        if broken is not None and any(later.status.ready for later in in_order[in_order.index(broken) + 1 :]):
+            held_up.append(workload)
+            why = broken.status.waiting or broken.status.pending
+            reasons.append(f"{namespaced_name(workload)} ({broken.metadata.name}: {why})")
     if held_up:
-        listing = names(
-            [f"{namespaced_name(workload)} ({pod.metadata.name}: {_broken_reason(pod)})" for workload, pod in held_up]
-        )
         yield risk(
             NAME,
             f"{count(len(held_up), 'StatefulSet')} would not make evicted pods again before an earlier one is ready: "
-            f"{listing}.",
-            [workload for workload, _ in held_up],
+            f"{names(reasons)}.",
+            held_up,
             fix="Mend the pods that are named: `oc describe pod NAME -n NAMESPACE`.",
             kind=STATEFUL_SETS,
         )
 
 
-def _first_broken(pods: Sequence[PlacedPod], context: Context) -> PlacedPod | None:
-    """Returns the first broken pod by ordinal if healthy pods come after it, else None."""
-    in_order = sorted(pods, key=_ordinal)
-    for place, pod in enumerate(in_order):
-        if is_broken(pod, context.now, DOWN_PATIENCE):
-            return pod if any(later.status.ready for later in in_order[place + 1 :]) else None
-    return None
-
-
-def _ordinal(pod: PlacedPod) -> int:
-    number = pod.metadata.name.rpartition("-")[2]
-    return int(number) if number.isdigit() else 0
-
-
-def _broken_reason(pod: PlacedPod) -> str:
-    return pod.status.waiting or pod.status.pending
-
-
-CHECK = declared(__doc__, NAME, "kube-controller-manager", (STATEFUL_SETS, PODS), _run, rank=618, example=EXAMPLE)
+CHECK = declared(run, name=NAME, component="kube-controller-manager", reads=(STATEFUL_SETS, PODS), rank=618)

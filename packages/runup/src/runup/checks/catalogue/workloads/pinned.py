@@ -63,7 +63,7 @@ metadata: {name: worker-1, labels: {licensed: "no"}}
 """
 
 
-def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     """Yields the findings of workloads whose pods fit on no other node."""
     # The machine-config daemon does not drain the node of a single-node control plane.
     if control_plane(snapshot) != "SingleReplica":
@@ -116,13 +116,11 @@ def _demands_of_node(template: TemplateSpec) -> bool:
 
 
 CHECK = declared(
-    __doc__,
-    NAME,
-    "kube-scheduler",
-    (DEPLOYMENTS, STATEFUL_SETS, PODS, Node, Namespace, Infrastructure),
-    _run,
+    run,
+    name=NAME,
+    component="kube-scheduler",
+    reads=(DEPLOYMENTS, STATEFUL_SETS, PODS, Node, Namespace, Infrastructure),
     rank=619,
     severity="info",
-    example=EXAMPLE,
     clusters=BOTH,
 )

@@ -23,7 +23,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kubekit.api.core_v1 import Namespace
-from kubekit.api.pod_parts import PlacedPod
 from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.shared.pod_security_levels import BASELINE, RESTRICTED
 from runup.checks.catalogue.shared.pods import PODS, is_drained, pods_by_namespace
@@ -49,7 +48,7 @@ status: {phase: Running}
 _REFUSES = {BASELINE: (BASELINE,), RESTRICTED: (BASELINE, RESTRICTED)}
 
 
-def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     """Yields one risk that names the pods that their namespace's enforced level would not admit again."""
     levels = {
         namespace.metadata.name: level
@@ -60,36 +59,25 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         return
     pods = pods_by_namespace(snapshot.listed(PODS))
     refused = [
-        (pod, level)
+        (pod, level, pod.demands.exceeds[1])
         for namespace, level in sorted(levels.items())
         for pod in sorted(pods.get(namespace, ()), key=namespaced_name)
-        if _would_be_refused(pod, level)
+        if pod.demands.exceeds is not None
+        and pod.demands.exceeds[0] in _REFUSES[level]
+        and pod.metadata.owner_references
+        and is_drained(pod)
     ]
     if refused:
         yield risk(
             NAME,
             f"{count(len(refused), 'pod')} would not be admitted again by the level of "
             f"{'its namespace' if len(refused) == 1 else 'their namespaces'}: "
-            f"{names([_pod_and_level(pod, level) for pod, level in refused])}.",
-            [pod for pod, _ in refused],
+            f"{names([f'{namespaced_name(pod)} ({level}: {what})' for pod, level, what in refused])}.",
+            [pod for pod, _, _ in refused],
             fix="Change the pods' template or the namespace's label pod-security.kubernetes.io/enforce; a server-side "
             "dry run of `oc label` warns of what violates it.",
             kind=PODS,
         )
 
 
-def _pod_and_level(pod: PlacedPod, level: str) -> str:
-    return f"{namespaced_name(pod)} ({level}{f': {pod.demands.exceeds[1]}' if pod.demands.exceeds else ''})"
-
-
-def _would_be_refused(pod: PlacedPod, level: str) -> bool:
-    """Reports whether the drained pod would be made again and then refused at `level`."""
-    return (
-        pod.demands.exceeds is not None
-        and pod.demands.exceeds[0] in _REFUSES[level]
-        and bool(pod.metadata.owner_references)
-        and is_drained(pod)
-    )
-
-
-CHECK = declared(__doc__, NAME, "kube-apiserver", (Namespace, PODS), _run, rank=612, example=EXAMPLE)
+CHECK = declared(run, name=NAME, component="kube-apiserver", reads=(Namespace, PODS), rank=612)

@@ -18,9 +18,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kubekit.api.conditions import find
-from kubekit.api.meta_v1 import Condition
 from runup.checks.catalogue.declaring import declared, namespaced_name, risk
-from runup.checks.catalogue.shared.workload_reads import DEPLOYMENTS, Workload
+from runup.checks.catalogue.shared.workload_reads import DEPLOYMENTS
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import cause, count
 
@@ -37,12 +36,14 @@ status:
 """
 
 
-def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     """Yields one risk for the Deployments whose condition ReplicaFailure is True."""
     failing = [
-        (deployment, refused)
+        (deployment, failure)
         for deployment in sorted(snapshot.listed(DEPLOYMENTS), key=namespaced_name)
-        if (refused := _replica_failure(deployment)) is not None
+        if (failure := find(deployment.status.conditions, "ReplicaFailure"))
+        and failure.status == "True"
+        and deployment.spec.replicas
     ]
     if failing:
         first, refused = failing[0]
@@ -56,9 +57,4 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         )
 
 
-def _replica_failure(deployment: Workload) -> Condition | None:
-    failure = find(deployment.status.conditions, "ReplicaFailure")
-    return failure if failure is not None and failure.status == "True" and deployment.spec.replicas else None
-
-
-CHECK = declared(__doc__, NAME, "kube-controller-manager", (DEPLOYMENTS,), _run, rank=614, example=EXAMPLE)
+CHECK = declared(run, name=NAME, component="kube-controller-manager", reads=(DEPLOYMENTS,), rank=614)

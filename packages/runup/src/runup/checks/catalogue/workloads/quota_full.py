@@ -83,7 +83,7 @@ _PODS, _CPU, _MEMORY = ("pods", "count/pods"), ("cpu", "requests.cpu"), ("memory
 _LIMITS = ("limits.cpu", "limits.memory")
 
 
-def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     """Yields one risk that names the ResourceQuotas without room for pods that the update makes anew."""
     quotas = [quota for quota in snapshot.listed(QUOTAS) if not quota.spec.scopes and quota.spec.scope_selector is None]
     if not quotas:
@@ -110,7 +110,14 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
 def _lacking_quota(quota: CountedQuota, pods: Sequence[PlacedPod], surging: set[str]) -> str:
     """Returns what the quota has no room for, or an empty string."""
     moved = [pod for pod in pods if is_drained(pod)]
-    remaining_by_key = _remaining(quota)
+    hard, used = quota.status.hard, quota.status.used
+    keys = [key for key in (*_PODS, *_CPU, *_MEMORY, *_LIMITS) if key in hard and key in used]
+    amounts = {key: (quantity_or_none(hard[key]), quantity_or_none(used[key])) for key in keys}
+    remaining_by_key = {
+        key: most - used_amount
+        for key, (most, used_amount) in amounts.items()
+        if most is not None and used_amount is not None
+    }
     if moved and (
         beyond := [key for key, remaining_amount in sorted(remaining_by_key.items()) if remaining_amount < 0]
     ):
@@ -137,24 +144,4 @@ def _lacking_resources(remaining_by_key: Mapping[str, Decimal], pods: Sequence[P
     return f"too little {names(sorted(short))}" if short else ""
 
 
-def _remaining(quota: CountedQuota) -> dict[str, Decimal]:
-    """Returns how much the quota has left of each resource that pods use up: their number, CPU, memory and limits."""
-    hard, used = quota.status.hard, quota.status.used
-    keys = [key for key in (*_PODS, *_CPU, *_MEMORY, *_LIMITS) if key in hard and key in used]
-    amounts = {key: (quantity_or_none(hard[key]), quantity_or_none(used[key])) for key in keys}
-    return {
-        key: most - used_amount
-        for key, (most, used_amount) in amounts.items()
-        if most is not None and used_amount is not None
-    }
-
-
-CHECK = declared(
-    __doc__,
-    NAME,
-    "kube-controller-manager",
-    (QUOTAS, PODS, DEPLOYMENTS),
-    _run,
-    rank=616,
-    example=EXAMPLE,
-)
+CHECK = declared(run, name=NAME, component="kube-controller-manager", reads=(QUOTAS, PODS, DEPLOYMENTS), rank=616)

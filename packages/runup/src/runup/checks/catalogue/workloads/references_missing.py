@@ -21,7 +21,7 @@ De-facto Standard (additional networks).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from decimal import Decimal
 from functools import partial
 
@@ -87,13 +87,13 @@ class _SelectedNetwork(Wire, frozen=True):
     namespace: str = ""
 
 
-def _name_alone(obj: Object) -> Object:
+def _only_name(obj: Object) -> Object:
     return Object(metadata=ObjectMeta(name=obj.metadata.name, namespace=obj.metadata.namespace))
 
 
 def _read_of_names(group: str, kind: str, plural: str, *, namespaced: bool = False) -> Slim:
     """Returns the read of the names of a kind's objects."""
-    return Slim(group, "v1", kind, plural, namespaced=namespaced, type=Object, keep=_name_alone)
+    return Slim(group, "v1", kind, plural, namespaced=namespaced, type=Object, keep=_only_name)
 
 
 PRIORITIES = _read_of_names("scheduling.k8s.io", "PriorityClass", "priorityclasses")
@@ -107,12 +107,9 @@ LIMITS = Slim("", "v1", "LimitRange", "limitranges", namespaced=True, type=Limit
 # The API server makes these itself (kubernetes, pkg/apis/scheduling).
 _SYSTEM_PRIORITIES = frozenset({"system-cluster-critical", "system-node-critical"})
 _Moving = tuple[Workload, list[PlacedPod], Slim]
-# A workload, what it lacks, and its kind.
-_Lacking = tuple[Workload, str, Slim]
-_Look = Callable[[Snapshot, list[_Moving]], Iterator[_Lacking]]
 
 
-def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     """Yields the findings of workloads whose evicted pods would refer to objects that are no longer there."""
     moving: list[_Moving] = []
 
@@ -120,89 +117,59 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         moving.extend((workload, pods, kind) for workload, pods in with_pods_that_move(snapshot, kind))
         yield from ()
 
-    looks = (
-        _missing_priority_classes,
-        _missing_runtime_classes,
-        _missing_service_accounts,
-        _missing_networks,
-        _over_limit_ranges,
-        _missing_constraints,
-    )
+    def findings_of(lacking: Callable[[], Iterator[tuple[Workload, str, Slim]]]) -> Iterator[Finding]:
+        """Yields a finding for each kind of workload; raises before the first one if something could not be read."""
+        found = list(lacking())
+        for kind in (DEPLOYMENTS, STATEFUL_SETS):
+            if of_kind := [(workload, why) for workload, why, its_kind in found if its_kind is kind]:
+                yield risk(
+                    NAME,
+                    f"New pods of {count(len(of_kind), kind.kind)} would not be admitted: "
+                    f"{names([f'{namespaced_name(workload)} ({why})' for workload, why in of_kind])}.",
+                    [workload for workload, _ in of_kind],
+                    fix="Make again what is missing, or change the template; `oc rollout restart` shows whether pods "
+                    "are admitted.",
+                    kind=kind,
+                )
+
+    def missing(referred: Slim, names_of: Callable[[Workload], Iterable[str]]) -> Iterator[tuple[Workload, str, Slim]]:
+        """Yields the workloads that refer to an object of the kind that does not exist, by name or NAMESPACE/NAME."""
+        references = [(workload, name, kind) for workload, _, kind in moving for name in names_of(workload)]
+        if not references:
+            return
+        optional = referred is NETWORKS
+        existing = listed_or_none(snapshot, referred) if optional else snapshot.listed(referred)
+        existing_names = {namespaced_name(obj) for obj in existing}
+        for workload, name, kind in references:
+            namespace = workload.metadata.namespace if referred.namespaced else ""
+            if (f"{namespace}/{name}" if namespace and not optional else name) not in existing_names:
+                # One that is not in the list may be there.
+                snapshot.require_all(referred, namespace)
+                yield workload, f"there is no {referred.kind} {name}", kind
+
+    def of_template(field: str, without: Collection[str]) -> Callable[[Workload], Iterable[str]]:
+        return lambda workload: {getattr(workload.spec.template.spec, field)} - {"", *without}
+
     yield from yield_from_all(
         partial(read, DEPLOYMENTS),
         partial(read, STATEFUL_SETS),
-        *(partial(_findings_of_reference, snapshot, look, moving) for look in looks),
+        *(
+            partial(findings_of, lacking)
+            for lacking in (
+                partial(missing, PRIORITIES, of_template("priority_class_name", _SYSTEM_PRIORITIES)),
+                partial(missing, RUNTIMES, of_template("runtime_class_name", ())),
+                # Each namespace has a ServiceAccount called default, which its controller makes again.
+                partial(missing, ACCOUNTS, of_template("service_account_name", ("default",))),
+                partial(missing, NETWORKS, _additional_networks),
+                partial(_over_limit_ranges, snapshot, moving),
+                partial(_missing_constraints, snapshot, moving),
+            )
+        ),
     )
 
 
-def _findings_of_reference(snapshot: Snapshot, look: _Look, moving: list[_Moving]) -> Iterator[Finding]:
-    """Yields a finding for each kind of workload whose new pods would not be admitted."""
-    lacking = list(look(snapshot, moving))
-    for kind in (DEPLOYMENTS, STATEFUL_SETS):
-        if of_kind := [(workload, why) for workload, why, its_kind in lacking if its_kind is kind]:
-            yield risk(
-                NAME,
-                f"New pods of {count(len(of_kind), kind.kind)} would not be admitted: "
-                f"{names([f'{namespaced_name(workload)} ({why})' for workload, why in of_kind])}.",
-                [workload for workload, _ in of_kind],
-                fix="Make again what is missing, or change the template; `oc rollout restart` shows whether pods are "
-                "admitted.",
-                kind=kind,
-            )
-
-
-def _missing_priority_classes(snapshot: Snapshot, moving: list[_Moving]) -> Iterator[_Lacking]:
-    """Yields the workloads whose PriorityClass does not exist."""
-    references = [(mover, mover[0].spec.template.spec.priority_class_name) for mover in moving]
-    references = [(mover, name) for mover, name in references if name and name not in _SYSTEM_PRIORITIES]
-    if references:
-        existing_names = {priority_class.metadata.name for priority_class in snapshot.listed(PRIORITIES)}
-        yield from _lacking_entries(
-            snapshot, PRIORITIES, [(mover, name) for mover, name in references if name not in existing_names]
-        )
-
-
-def _missing_runtime_classes(snapshot: Snapshot, moving: list[_Moving]) -> Iterator[_Lacking]:
-    """Yields the workloads whose RuntimeClass does not exist."""
-    references = [(mover, name) for mover in moving if (name := mover[0].spec.template.spec.runtime_class_name)]
-    if references:
-        existing_names = {runtime_class.metadata.name for runtime_class in snapshot.listed(RUNTIMES)}
-        yield from _lacking_entries(
-            snapshot, RUNTIMES, [(mover, name) for mover, name in references if name not in existing_names]
-        )
-
-
-def _missing_service_accounts(snapshot: Snapshot, moving: list[_Moving]) -> Iterator[_Lacking]:
-    """Yields the workloads whose ServiceAccount does not exist."""
-    # Each namespace has one called default, which its controller makes again.
-    references = [(mover, mover[0].spec.template.spec.service_account_name or "default") for mover in moving]
-    references = [(mover, name) for mover, name in references if name != "default"]
-    if references:
-        existing_accounts = {
-            (account.metadata.namespace, account.metadata.name) for account in snapshot.listed(ACCOUNTS)
-        }
-        missing_accounts = [
-            (mover, name) for mover, name in references if (mover[0].metadata.namespace, name) not in existing_accounts
-        ]
-        yield from _lacking_entries(snapshot, ACCOUNTS, missing_accounts)
-
-
-def _missing_networks(snapshot: Snapshot, moving: list[_Moving]) -> Iterator[_Lacking]:
-    """Yields the workloads that ask for an additional network that does not exist."""
-    references = [(mover, network) for mover in moving for network in _additional_networks(mover[0])]
-    if references:
-        existing_networks = {
-            (network.metadata.namespace, network.metadata.name) for network in listed_or_none(snapshot, NETWORKS)
-        }
-        yield from _lacking_entries(
-            snapshot,
-            NETWORKS,
-            [(mover, "/".join(key)) for mover, key in references if key not in existing_networks],
-        )
-
-
-def _additional_networks(workload: Workload) -> list[tuple[str, str]]:
-    """Returns namespace and name of each additional network of the workload's pods (multi-network specification)."""
+def _additional_networks(workload: Workload) -> list[str]:
+    """Returns NAMESPACE/NAME of each additional network of the workload's pods (multi-network specification)."""
     text = workload.spec.template.metadata.annotations.networks.strip()
     if text.startswith("["):
         try:
@@ -210,28 +177,19 @@ def _additional_networks(workload: Workload) -> list[tuple[str, str]]:
         except (msgspec.DecodeError, UnicodeError, RecursionError):
             # Multus refuses the pod then, which this check does not judge.
             return []
-        return [(selection.namespace or workload.metadata.namespace, selection.name) for selection in selected]
+        return [f"{selection.namespace or workload.metadata.namespace}/{selection.name}" for selection in selected]
     networks = []
     # NAMESPACE/NAME@INTERFACE, of which only NAME must be there.
     for part in filter(None, (item.strip() for item in text.split(","))):
         namespace, _, name = part.partition("@")[0].rpartition("/")
-        networks.append((namespace or workload.metadata.namespace, name))
+        networks.append(f"{namespace or workload.metadata.namespace}/{name}")
     return networks
 
 
-def _lacking_entries(snapshot: Snapshot, kind: Slim, missing: list[tuple[_Moving, str]]) -> Iterator[_Lacking]:
-    for (workload, _, its_kind), name in missing:
-        # One that is not in the list may be there.
-        snapshot.require_all(kind, workload.metadata.namespace if kind.namespaced else "")
-        yield workload, f"there is no {kind.kind} {name}", its_kind
-
-
-def _over_limit_ranges(snapshot: Snapshot, moving: list[_Moving]) -> Iterator[_Lacking]:
+def _over_limit_ranges(snapshot: Snapshot, moving: list[_Moving]) -> Iterator[tuple[Workload, str, Slim]]:
     """Yields the workloads that ask for more than a LimitRange of their namespace allows."""
-    if not moving:
-        return
     most: dict[str, dict[str, Decimal]] = {}
-    for limit_range in snapshot.listed(LIMITS):
+    for limit_range in snapshot.listed(LIMITS) if moving else ():
         most_of_namespace = most.setdefault(limit_range.metadata.namespace, {})
         for item in limit_range.spec.limits:
             for key, quantity in item.max.items() if item.type == "Container" else ():
@@ -239,22 +197,19 @@ def _over_limit_ranges(snapshot: Snapshot, moving: list[_Moving]) -> Iterator[_L
                 if (at_most := quantity_or_none(quantity)) is not None:
                     most_of_namespace[key] = min(at_most, most_of_namespace.get(key, at_most))
     for workload, _, kind in moving:
-        if why := _container_over_limit(workload, most.get(workload.metadata.namespace, {})):
+        limits = most.get(workload.metadata.namespace, {})
+        over = (
+            f"container {container.name} asks for {quantity} of {key}, more than a LimitRange allows"
+            for container in workload.spec.template.spec.containers
+            for quantities in (container.resources.limits, container.resources.requests)
+            for key, quantity in quantities.items()
+            if key in limits and (requested := quantity_or_none(quantity)) is not None and requested > limits[key]
+        )
+        if why := next(over, ""):
             yield workload, why, kind
 
 
-def _container_over_limit(workload: Workload, most: dict[str, Decimal]) -> str:
-    """Returns a text that names a container beyond the LimitRange's maximum, or an empty string."""
-    for container in workload.spec.template.spec.containers:
-        for quantities in (container.resources.limits, container.resources.requests):
-            for key, quantity in quantities.items():
-                requested = quantity_or_none(quantity) if key in most else None
-                if requested is not None and requested > most[key]:
-                    return f"container {container.name} asks for {quantity} of {key}, more than a LimitRange allows"
-    return ""
-
-
-def _missing_constraints(snapshot: Snapshot, moving: list[_Moving]) -> Iterator[_Lacking]:
+def _missing_constraints(snapshot: Snapshot, moving: list[_Moving]) -> Iterator[tuple[Workload, str, Slim]]:
     """Yields the workloads whose pods were admitted by a SecurityContextConstraints that is gone."""
     # What keeps to the strictest level of the standards is admitted by the constraints that everybody may use.
     demanding = [
@@ -277,12 +232,21 @@ def _missing_constraints(snapshot: Snapshot, moving: list[_Moving]) -> Iterator[
 
 
 CHECK = declared(
-    __doc__,
-    NAME,
-    "kube-apiserver",
-    (DEPLOYMENTS, STATEFUL_SETS, PODS, PRIORITIES, RUNTIMES, ACCOUNTS, NETWORKS, LIMITS, CONSTRAINTS, DEFINITIONS),
-    _run,
+    run,
+    name=NAME,
+    component="kube-apiserver",
+    reads=(
+        DEPLOYMENTS,
+        STATEFUL_SETS,
+        PODS,
+        PRIORITIES,
+        RUNTIMES,
+        ACCOUNTS,
+        NETWORKS,
+        LIMITS,
+        CONSTRAINTS,
+        DEFINITIONS,
+    ),
     rank=613,
-    example=EXAMPLE,
     clusters=BOTH,
 )

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kubekit.api.pod_parts import PlacedPod
 from kubekit.rules.eviction_rules import ENDED
 from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.shared.platform_namespaces import is_system
@@ -40,23 +39,29 @@ status:
 """
 
 
-@select_pods
-def _failing_pods(pods: list[PlacedPod]) -> list[PlacedPod]:
-    """Returns the pods of the platform's namespaces that wait or are Pending, and are not being deleted."""
-    return [
+# Pods of the platform's namespaces that wait or are Pending, and are not being deleted.
+_FAILING_PODS = select_pods(
+    lambda pods: [
         pod
         for pod in pods
         if (pod.status.waiting or pod.status.pending)
         and pod.status.phase not in ENDED
         and is_system(pod.metadata.namespace)
-        if pod.metadata.deletion_timestamp is None
+        and pod.metadata.deletion_timestamp is None
     ]
+)
 
 
-def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields one risk that names the pods of the platform that cannot run."""
     failing = [
-        pod for pod in _failing_pods(snapshot.listed(PODS)) if pod.status.waiting or _should_have_started(pod, context)
+        pod
+        for pod in _FAILING_PODS(snapshot.listed(PODS))
+        if pod.status.waiting
+        or (
+            pod.metadata.creation_timestamp is not None
+            and context.now - pod.metadata.creation_timestamp >= DOWN_PATIENCE
+        )
     ]
     if failing:
         listing = names([f"{namespaced_name(pod)} ({pod.status.waiting or pod.status.pending})" for pod in failing])
@@ -69,10 +74,4 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         )
 
 
-def _should_have_started(pod: PlacedPod, context: Context) -> bool:
-    """Returns whether the pod should have started before."""
-    created = pod.metadata.creation_timestamp
-    return created is not None and context.now - created >= DOWN_PATIENCE
-
-
-CHECK = declared(__doc__, NAME, "cluster-version-operator", (PODS,), _run, rank=580, example=EXAMPLE)
+CHECK = declared(run, name=NAME, component="cluster-version-operator", reads=(PODS,), rank=580)

@@ -38,12 +38,12 @@ metadata: {name: kube-old, deletionTimestamp: "2026-01-10T12:00:00Z"}
 """
 
 
-@select_pods
-def _ending_pods(pods: list[PlacedPod]) -> list[PlacedPod]:
-    return [pod for pod in pods if pod.metadata.deletion_timestamp is not None and pod.spec.node_name]
+_ENDING_PODS = select_pods(
+    lambda pods: [pod for pod in pods if pod.metadata.deletion_timestamp is not None and pod.spec.node_name]
+)
 
 
-def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields one risk for namespaces, and one for pods, whose deletion does not end."""
     namespaces = [
         namespace for namespace in snapshot.all(Namespace) if _is_stuck(namespace.metadata.deletion_timestamp, context)
@@ -52,7 +52,11 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         pods_of: Mapping[str, Sequence[PlacedPod]] = {}
         if any(not is_system(namespaced_name(namespace)) for namespace in namespaces):
             pods_of = pods_by_namespace(snapshot.listed(PODS))
-        namespaces = [namespace for namespace in namespaces if _affects_update(namespace.metadata.name, pods_of)]
+        namespaces = [
+            namespace
+            for namespace in namespaces
+            if is_system(namespace.metadata.name) or any(map(is_drained, pods_of.get(namespace.metadata.name, ())))
+        ]
     if namespaces:
         namespaces.sort(key=namespaced_name)
         listing = names(
@@ -67,7 +71,8 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             namespaces,
             fix="See with `oc get namespace NAME -o yaml` which kinds and finalizers are left.",
         )
-    pods = [pod for pod in _ending_pods(snapshot.listed(PODS)) if _is_stuck(pod.metadata.deletion_timestamp, context)]
+    ending_pods = _ENDING_PODS(snapshot.listed(PODS))
+    pods = [pod for pod in ending_pods if _is_stuck(pod.metadata.deletion_timestamp, context)]
     if pods:
         listing = names([f"{namespaced_name(pod)} ({since_text(pod.metadata.deletion_timestamp)})" for pod in pods])
         yield risk(
@@ -79,11 +84,6 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         )
 
 
-def _affects_update(namespace: str, pods: Mapping[str, Sequence[PlacedPod]]) -> bool:
-    """Returns whether the namespace is the platform's, or has pods that would have to be made again in it."""
-    return is_system(namespace) or any(map(is_drained, pods.get(namespace, ())))
-
-
 def _is_stuck(deleted: datetime | None, context: Context) -> bool:
     """Returns whether the object should have been gone for at least `PATIENCE`.
 
@@ -92,4 +92,4 @@ def _is_stuck(deleted: datetime | None, context: Context) -> bool:
     return deleted is not None and context.now - deleted >= PATIENCE
 
 
-CHECK = declared(__doc__, NAME, "machine-config", (Namespace, PODS), _run, rank=590, example=EXAMPLE)
+CHECK = declared(run, name=NAME, component="machine-config", reads=(Namespace, PODS), rank=590)

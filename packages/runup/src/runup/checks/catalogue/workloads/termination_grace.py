@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kubekit.api.pod_parts import PlacedPod
 from runup.api.config_v1 import Infrastructure
 from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.shared.pods import PODS, is_drained, select_pods
@@ -39,17 +38,19 @@ status: {phase: Running}
 """
 
 
-@select_pods
-def _slow_pods(pods: list[PlacedPod]) -> list[PlacedPod]:
-    return [pod for pod in pods if pod.spec.termination_grace_period_seconds > DRAIN_TIMEOUT_S and is_drained(pod)]
+_SLOW_PODS = select_pods(
+    lambda pods: [
+        pod for pod in pods if pod.spec.termination_grace_period_seconds > DRAIN_TIMEOUT_S and is_drained(pod)
+    ]
+)
 
 
-def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     """Yields one finding (info) that names the pods whose grace period is longer than a drain waits."""
     # The machine-config daemon does not drain the node of a single-node control plane.
     if control_plane(snapshot) == "SingleReplica":
         return
-    slow = _slow_pods(snapshot.listed(PODS))
+    slow = _SLOW_PODS(snapshot.listed(PODS))
     if slow:
         listing = names([f"{namespaced_name(pod)} ({pod.spec.termination_grace_period_seconds} s)" for pod in slow])
         yield risk(
@@ -63,13 +64,5 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
 
 
 CHECK = declared(
-    __doc__,
-    NAME,
-    "machine-config",
-    (PODS, Infrastructure),
-    _run,
-    rank=600,
-    severity="info",
-    example=EXAMPLE,
-    clusters=BOTH,
+    run, name=NAME, component="machine-config", reads=(PODS, Infrastructure), rank=600, severity="info", clusters=BOTH
 )

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kubekit.api.pod_parts import PlacedPod
 from runup.api.config_v1 import Infrastructure
 from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.shared.platform_namespaces import is_system
@@ -38,22 +37,22 @@ status: {phase: Running}
 """
 
 
-@select_pods
-def _unowned_pods(pods: list[PlacedPod]) -> list[PlacedPod]:
-    """Returns the pods that a drain deletes and no controller makes again, without those of the platform."""
-    return [
+# A drain deletes these, and no controller makes them again; those of the platform are left out.
+_UNOWNED_PODS = select_pods(
+    lambda pods: [
         pod
         for pod in pods
         if not pod.metadata.owner_references and is_drained(pod) and not is_system(pod.metadata.namespace)
     ]
+)
 
 
-def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     """Yields one finding (info) that names the pods that no controller makes again after a drain."""
     # The machine-config daemon does not drain the node of a single-node control plane.
     if control_plane(snapshot) == "SingleReplica":
         return
-    lost = _unowned_pods(snapshot.listed(PODS))
+    lost = _UNOWNED_PODS(snapshot.listed(PODS))
     if lost:
         yield risk(
             NAME,
@@ -68,13 +67,5 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
 
 
 CHECK = declared(
-    __doc__,
-    NAME,
-    "machine-config",
-    (PODS, Infrastructure),
-    _run,
-    rank=610,
-    severity="info",
-    example=EXAMPLE,
-    clusters=BOTH,
+    run, name=NAME, component="machine-config", reads=(PODS, Infrastructure), rank=610, severity="info", clusters=BOTH
 )

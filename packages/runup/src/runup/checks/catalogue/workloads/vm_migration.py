@@ -38,45 +38,30 @@ status:
 """
 
 
-def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     """Yields one risk that names the virtual machines that cannot be migrated off their node."""
     pinned = [
-        (machine, why)
-        for machine in all_or_none(snapshot, VirtualMachineInstance)
-        if (why := _migration_problem(machine))
+        (machine, condition.reason or "LiveMigratable=False")
+        for machine in sorted(all_or_none(snapshot, VirtualMachineInstance), key=namespaced_name)
+        if (machine.spec.eviction_strategy or machine.status.eviction_strategy) == "LiveMigrate"
+        and machine.status.phase == "Running"
+        and (condition := find(machine.status.conditions, "LiveMigratable"))
+        and condition.status == "False"
     ]
     if pinned:
-        pinned.sort(key=lambda pair: namespaced_name(pair[0]))
         listing = names(
             [f"{namespaced_name(machine)} on {machine.status.node_name} ({why})" for machine, why in pinned]
         )
         yield risk(
             NAME,
             f"{count(len(pinned), 'virtual machine')} must move when {'its' if len(pinned) == 1 else 'their'} node is "
-            "drained, "
-            f"and cannot: {listing}.",
+            f"drained, and cannot: {listing}.",
             [machine for machine, _ in pinned],
             severity="critical",
             fix="Shut them down first, or mend what `oc get vmi NAME -o yaml` names in condition LiveMigratable.",
         )
 
 
-def _migration_problem(machine: VirtualMachineInstance) -> str:
-    """Returns why a machine that must be migrated live cannot be, or an empty string."""
-    strategy = machine.spec.eviction_strategy or machine.status.eviction_strategy
-    if strategy != "LiveMigrate" or machine.status.phase != "Running":
-        return ""
-    condition = find(machine.status.conditions, "LiveMigratable")
-    return (condition.reason or "LiveMigratable=False") if condition is not None and condition.status == "False" else ""
-
-
 CHECK = declared(
-    __doc__,
-    NAME,
-    "kubevirt",
-    (VirtualMachineInstance, DEFINITIONS),
-    _run,
-    rank=510,
-    severity="critical",
-    example=EXAMPLE,
+    run, name=NAME, component="kubevirt", reads=(VirtualMachineInstance, DEFINITIONS), rank=510, severity="critical"
 )

@@ -9,9 +9,7 @@ as theirs. `data/read-only-clients.yaml` has the names, and where they are from.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from functools import cache
-from typing import Any
+from collections.abc import Iterable
 
 from runup.api.apiserver_v1 import APIRequestCount, PerUserAPIRequestCount
 from runup.api.config_v1 import ClusterOperator
@@ -72,10 +70,16 @@ def requests_by_client(
     for hour in count.status.last24h:
         for server in hour.by_node:
             for user in server.by_user:
-                platform = _is_platform(user, platform_namespaces)
+                platform = (
+                    _account_namespace(user.username) in platform_namespaces
+                    if user.username.startswith(_ACCOUNT)
+                    else user.username.startswith(tuple(document("read-only-clients")["platform"]))
+                )
                 excused = user.request_count if platform else _scanner_reads(user)
                 if user.request_count > excused:
-                    used[_client_text(user)] += user.request_count - excused
+                    agent = user.user_agent.partition(" ")[0]
+                    client_text = f"{user.username} ({agent})" if agent else user.username
+                    used[client_text] += user.request_count - excused
                 if excused:
                     excused_requests["the platform" if platform else _scanner_name(user)] += excused
     # The server reports only the users with the most requests by name
@@ -84,13 +88,6 @@ def requests_by_client(
     if other_count > 0:
         used[""] += other_count
     return used, excused_requests
-
-
-def _is_platform(user: PerUserAPIRequestCount, platform_namespaces: frozenset[str]) -> bool:
-    """Returns whether the client is part of the release that is updated."""
-    if user.username.startswith(_ACCOUNT):
-        return _account_namespace(user.username) in platform_namespaces
-    return user.username.startswith(tuple(document("read-only-clients")["platform"]))
 
 
 def _account_namespace(client: str) -> str:
@@ -107,22 +104,9 @@ def _scanner_reads(user: PerUserAPIRequestCount) -> int:
 
 
 def _scanner_name(user: PerUserAPIRequestCount) -> str:
-    """Returns the name of the known scanner that the client is, or an empty string."""
-    return next((str(row["name"]) for row in _known_scanners() if _is_scanner(row, user)), "")
-
-
-def _is_scanner(row: Mapping[str, Any], user: PerUserAPIRequestCount) -> bool:
-    """Returns whether the client's user name and agent begin as the scanner's do, as far as the row gives them."""
-    identities = [(row.get("user"), user.username), (row.get("agent"), user.user_agent)]
-    return all(text.startswith(start) for start, text in identities if start)
-
-
-@cache
-def _known_scanners() -> tuple[Mapping[str, Any], ...]:
-    return tuple(document("read-only-clients")["clients"])
-
-
-def _client_text(user: PerUserAPIRequestCount) -> str:
-    """Returns the client as `user (agent)`, or the user alone if it sent no agent."""
-    agent = user.user_agent.partition(" ")[0]
-    return f"{user.username} ({agent})" if agent else user.username
+    """Returns the name of the known scanner whose user name and agent the client's begin with, or an empty string."""
+    for row in document("read-only-clients")["clients"]:
+        identities = [(row.get("user"), user.username), (row.get("agent"), user.user_agent)]
+        if all(text.startswith(start) for start, text in identities if start):
+            return str(row["name"])
+    return ""

@@ -55,7 +55,16 @@ def why_down(
     trouble = _service_problem(snapshot, config.service, holder, orphan) or _bundle_problem(
         config.ca_bundle, now, holder
     )
-    return trouble or _issuer_problem(snapshot, config, config.service, holder)
+    if trouble or config.ca_bundle:
+        return trouble
+    # The cluster itself signed the certificate of the webhook's server. Without a bundle the API server asks the
+    # system's authorities, and the one for Services is none of them (the OpenShift documentation of service serving
+    # certificates).
+    service = snapshot.get(Service, config.service.name, config.service.namespace)
+    if service is None or _SERVING_CERTIFICATE not in service.metadata.annotations:
+        return None
+    fix = f"Annotate {holder} with service.beta.openshift.io/inject-cabundle=true; its caBundle is then filled in."
+    return Down("it has no caBundle for the certificate that the cluster signed for its Service", fix)
 
 
 def ready_backends(snapshot: Snapshot, reference: ServiceReference) -> Sequence[PlacedPod]:
@@ -110,21 +119,6 @@ def _bundle_problem(ca_bundle: str, now: datetime, holder: str) -> Down | None:
         return None
     ended = "ended" if until <= now else "ends"
     return Down(f"its caBundle {ended} at {until:%Y-%m-%dT%H:%M:%SZ}", fix, soon=until > now)
-
-
-def _issuer_problem(
-    snapshot: Snapshot, config: WebhookClientConfig, reference: ServiceReference, holder: str
-) -> Down | None:
-    """Returns why the API server cannot trust the webhook's server, whose certificate the cluster itself signed.
-
-    Without a bundle the API server asks the system's authorities, and the one for Services is none of them (the
-    OpenShift documentation of service serving certificates).
-    """
-    service = snapshot.get(Service, reference.name, reference.namespace)
-    if config.ca_bundle or service is None or _SERVING_CERTIFICATE not in service.metadata.annotations:
-        return None
-    fix = f"Annotate {holder} with service.beta.openshift.io/inject-cabundle=true; its caBundle is then filled in."
-    return Down("it has no caBundle for the certificate that the cluster signed for its Service", fix)
 
 
 def _has_pods(service: Service) -> bool:

@@ -74,14 +74,13 @@ _USUAL_NAMESPACES: Namespaces = {
 def webhooks(snapshot: Snapshot) -> Iterator[tuple[Configuration, Webhook]]:
     """Yields every webhook with its configuration, in a fixed order. Raises Unreadable at the end if a kind lacks."""
     kinds: tuple[type[Configuration], ...] = (MutatingWebhookConfiguration, ValidatingWebhookConfiguration)
-    of_kinds = (partial(_sorted_by_name, snapshot, kind) for kind in kinds)
-    for configuration in yield_from_all(*of_kinds):
+
+    def of_kind(kind: type[Configuration]) -> list[Configuration]:
+        return sorted(snapshot.all(kind), key=lambda configuration: configuration.metadata.name)
+
+    for configuration in yield_from_all(*(partial(of_kind, kind) for kind in kinds)):
         for webhook in configuration.webhooks:
             yield configuration, webhook
-
-
-def _sorted_by_name(snapshot: Snapshot, kind: type[Configuration]) -> list[Configuration]:
-    return sorted(snapshot.all(kind), key=lambda configuration: configuration.metadata.name)
 
 
 def has_rule_for_update(webhook: Webhook) -> bool:
@@ -109,11 +108,20 @@ def intercepted_objects(snapshot: Snapshot, webhook: Webhook) -> str:
     selector = webhook.namespace_selector
     if selector is None or not (selector.match_labels or selector.match_expressions):
         return "what is in any namespace"
-    reached = _selected_namespaces(snapshot, webhook)
+    try:
+        reached = _matching_names(webhook, namespaces(snapshot))
+    except Unreadable:
+        # The namespaces that every cluster has may be enough to answer.
+        if not (reached := _matching_names(webhook, _USUAL_NAMESPACES)):
+            raise
     platform = sorted(name for name in reached if is_system(name))
     if at_platform and platform:
         return f"what is in {names(platform)}"
-    return f"pods in {names(reached)}" if _intercepts_pods(webhook) and reached else ""
+    return (
+        f"pods in {names(reached)}"
+        if any(_matches_write(rule, _IN_ANY_NAMESPACE, "Namespaced") for rule in webhook.rules) and reached
+        else ""
+    )
 
 
 def namespaces(snapshot: Snapshot) -> Namespaces:
@@ -157,15 +165,12 @@ def versions_not_covered(rules: Sequence[RuleWithOperations], source: int, targe
 
     A rule that matches nothing then does not count where others match the same resources and operations.
     """
-    live = [rule for rule in rules if (last := last_served_before(rule)) is None or last > target]
-    dead = [rule for rule in rules if _matches_nothing_served(rule, source, target) and not _is_covered(rule, live)]
+    lasts = [(rule, last_served_before(rule)) for rule in rules]
+    live = [rule for rule, last in lasts if last is None or last > target]
+    dead = [
+        rule for rule, last in lasts if last is not None and source < last <= target and not _is_covered(rule, live)
+    ]
     return sorted({f"{group}/{version}" for rule in dead for group in rule.api_groups for version in rule.api_versions})
-
-
-def _matches_nothing_served(rule: RuleWithOperations, source: int, target: int) -> bool:
-    """Returns whether the target serves nothing that the rule names, and the source still does."""
-    last = last_served_before(rule)
-    return last is not None and source < last <= target
 
 
 def _is_covered(rule: RuleWithOperations, others: Sequence[RuleWithOperations]) -> bool:
@@ -210,25 +215,10 @@ def _removed_in_minor(group: str, version: str, resource: str) -> int | None:
     )
 
 
-def _selected_namespaces(snapshot: Snapshot, webhook: Webhook) -> list[str]:
-    """Returns the namespaces that the webhook's selector includes. Raises Unreadable."""
-    try:
-        return _matching_names(webhook, namespaces(snapshot))
-    except Unreadable:
-        # The namespaces that every cluster has may be enough to answer.
-        if reached := _matching_names(webhook, _USUAL_NAMESPACES):
-            return reached
-        raise
-
-
 def _matching_names(webhook: Webhook, listed_namespaces: Namespaces) -> list[str]:
     """Returns the names of the namespaces that the webhook's namespaceSelector matches."""
     selector = webhook.namespace_selector
     return sorted(name for name, labels in listed_namespaces.items() if selector is None or selector.matches(labels))
-
-
-def _intercepts_pods(webhook: Webhook) -> bool:
-    return any(_matches_write(rule, _IN_ANY_NAMESPACE, "Namespaced") for rule in webhook.rules)
 
 
 def _matches_write(rule: RuleWithOperations, writes: Sequence[_Written], scope: str) -> bool:

@@ -58,10 +58,6 @@ _NODE_FLAGS = {f"--{component}-arg": component for component in COMPONENTS} | {
 }
 
 
-def _slim_pod(pod: CommandPod) -> CommandPod:
-    return msgspec.structs.replace(pod, metadata=_slim_metadata(pod))
-
-
 def _slim_config_map(config_map: ConfigMap) -> ConfigMap:
     """Returns the ConfigMap, with its data if it is one of kubeadm's."""
     keeps = config_map.metadata.name in (_KUBEADM_MAP, _KUBELET_MAP, _PROXY_MAP)
@@ -87,7 +83,7 @@ STATIC_PODS = Slim(
     "pods",
     namespaced=True,
     type=CommandPod,
-    keep=_slim_pod,
+    keep=lambda pod: msgspec.structs.replace(pod, metadata=_slim_metadata(pod)),
     namespace="kube-system",
     label_selector="tier=control-plane",
 )
@@ -158,11 +154,11 @@ def given_settings(snapshot: Snapshot) -> Iterator[Given | Malformed]:
     for name, (key, reader) in _READERS.items():
         if name in config_maps:
             found = _settings_in_config_map(config_maps[name], key, reader)
-            yield from (_with_kind_fix(each) for each in found) if distribution == "kind" else found
-
-
-def _with_kind_fix(found: Given | Malformed) -> Given | Malformed:
-    return replace(found, fix=_KIND_FIX) if isinstance(found, Given) else found
+            yield from (
+                (replace(each, fix=_KIND_FIX) if isinstance(each, Given) else each for each in found)
+                if distribution == "kind"
+                else found
+            )
 
 
 def _settings_in_config_map(

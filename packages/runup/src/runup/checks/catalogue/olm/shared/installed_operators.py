@@ -63,19 +63,15 @@ CSVS = Slim(
 READS: tuple[Resource, ...] = (CSVS, DEFINITIONS)
 
 
-def _slim_channel(channel: PackageChannel) -> PackageChannel:
-    """Returns the channel with only the properties of its newest version."""
-    properties = channel.current_csv_desc.annotations.get(HEAD_PROPERTIES)
-    kept_annotations = {HEAD_PROPERTIES: properties} if properties is not None else {}
-    return msgspec.structs.replace(channel, current_csv_desc=HeadDescription(annotations=kept_annotations))
-
-
 def _slim_package(package: PackageManifest) -> PackageManifest:
-    """Returns the package without the descriptions, examples and pictures of every version."""
-    status = package.status
+    """Returns the package without descriptions, examples and pictures; of a channel the newest version's properties."""
     slim = ObjectMeta(name=package.metadata.name, namespace=package.metadata.namespace)
-    channels = tuple(_slim_channel(channel) for channel in status.channels)
-    return PackageManifest(metadata=slim, status=msgspec.structs.replace(status, channels=channels))
+    channels = []
+    for channel in package.status.channels:
+        properties = channel.current_csv_desc.annotations.get(HEAD_PROPERTIES)
+        kept = HeadDescription(annotations={} if properties is None else {HEAD_PROPERTIES: properties})
+        channels.append(msgspec.structs.replace(channel, current_csv_desc=kept))
+    return PackageManifest(metadata=slim, status=msgspec.structs.replace(package.status, channels=tuple(channels)))
 
 
 # A list of all packages has tens of megabytes, so only those of installed operators are requested.

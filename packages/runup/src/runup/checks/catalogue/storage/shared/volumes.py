@@ -76,9 +76,7 @@ CLAIMS = Slim(
 )
 
 
-@select_pods
-def _drained_pods_with_claims(pods: list[PlacedPod]) -> list[PlacedPod]:
-    return [pod for pod in pods if pod.demands.claims and is_drained(pod)]
+_DRAINED_PODS_WITH_CLAIMS = select_pods(lambda pods: [pod for pod in pods if pod.demands.claims and is_drained(pod)])
 
 
 def claims_that_move(snapshot: Snapshot) -> Iterator[tuple[PlacedPod, str, Claim | None]]:
@@ -86,7 +84,7 @@ def claims_that_move(snapshot: Snapshot) -> Iterator[tuple[PlacedPod, str, Claim
 
     Raises Unreadable.
     """
-    moving = _drained_pods_with_claims(snapshot.listed(PODS))
+    moving = _DRAINED_PODS_WITH_CLAIMS(snapshot.listed(PODS))
     if not moving:
         return
     claims = {(claim.metadata.namespace, claim.metadata.name): claim for claim in snapshot.listed(CLAIMS)}
