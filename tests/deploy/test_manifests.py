@@ -13,7 +13,7 @@ import yaml
 from tests.documents import documents
 
 from runup.cli.operator.main import COMMANDS
-from runup.kernelmodules.control import conversion_webhook
+from runup.kernelmodules.control import process as conversion_webhook
 from runup.release.control.image_build import release_metadata
 from runup.release.decide.payload import load_payload
 

@@ -30,7 +30,7 @@ from tests.kubekit.oci.registries import sandbox_registry
 
 from kubekit.kube import calls
 from runup.api.kmm_v1beta2 import PreflightValidationStatus
-from runup.kernelmodules.control.build_inputs import SECRETS
+from runup.kernelmodules.control.answer_cache import SECRETS
 from runup.kernelmodules.decide.build_jobs import JOBS
 from runup.kernelmodules.decide.conversion import OLD, convert
 

@@ -29,8 +29,8 @@ from tests.kubekit.oci.registries import sandbox_registry
 
 from kubekit.kube import calls
 from runup.api.kmm_v1beta2 import PreflightValidationOCP, PreflightValidationStatus
-from runup.kernelmodules.control.build_inputs import SECRETS
-from runup.kernelmodules.control.input_watches import ACCOUNTS
+from runup.kernelmodules.control.answer_cache import SECRETS
+from runup.kernelmodules.control.watches import ACCOUNTS
 
 BUILD = {"build": {"dockerfileConfigMap": {"name": "dockerfile"}}}
 

@@ -14,9 +14,9 @@ from kubekit.api.meta_v1 import NamespacedName, ObjectMeta
 from kubekit.kube.clock import SystemClock
 from runup.api.kmm_v1beta1 import Module
 from runup.api.kmm_v1beta2 import PreflightValidation
-from runup.kernelmodules.control.build_inputs import SECRETS
+from runup.kernelmodules.control.answer_cache import SECRETS
 from runup.kernelmodules.control.caches import Caches
-from runup.kernelmodules.control.input_watches import ACCOUNTS, InputWatches
+from runup.kernelmodules.control.watches import ACCOUNTS, InputWatches
 from runup.kernelmodules.decide.external_queries import BUILDER_ACCOUNT
 from runup.process.leader_election import cancel
 

@@ -26,7 +26,7 @@ from kubekit.api.scheme import resource_of
 from kubekit.kube import calls
 from kubekit.kube.api_errors import NotFound
 from runup.api.build_v1 import Build
-from runup.kernelmodules.control import build_inputs
+from runup.kernelmodules.control import answer_cache as build_inputs
 from runup.kernelmodules.decide.external_queries import BuildInputsQuestion
 
 JSON = dict[str, Any]

@@ -22,7 +22,8 @@ from kubekit.oci.access import Access
 from kubekit.oci.reference import parse
 from kubesandbox.node.pod_volumes import expand_variables
 from runup.api.kmm_v1beta1 import TLSOptions
-from runup.kernelmodules.control import build_inputs, service_networks
+from runup.kernelmodules.control import answer_cache as build_inputs
+from runup.kernelmodules.control import registries as service_networks
 from runup.kernelmodules.control.image_stage import verify_image
 from runup.kernelmodules.control.registries import ClusterRegistries
 from runup.kernelmodules.decide.build_jobs import Builder

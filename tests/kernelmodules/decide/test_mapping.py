@@ -9,8 +9,7 @@ import pytest
 
 from kubekit.api import codec
 from runup.api.kmm_v1beta1 import BuildArg, Module
-from runup.kernelmodules.decide.mapping import Unmapped, resolve
-from runup.kernelmodules.decide.substitution import BadSubstitution, as_tag, substitute, variables
+from runup.kernelmodules.decide.mapping import BadSubstitution, Unmapped, as_tag, resolve, substitute, variables
 
 FEDORA = "6.0.15-300.fc37.x86_64"
 IMAGE = "registry.example/drivers/simple:1"

@@ -8,9 +8,10 @@ import pytest
 from tests.kernelmodules.decide.test_runs import WANTED
 from tests.kernelmodules.decide.validation_world import node
 
-from runup.kernelmodules.decide import image_names, runs
-from runup.kernelmodules.decide.flavours import Flavour, flavour_of
+from runup.kernelmodules.decide import build_and_sign as image_names
+from runup.kernelmodules.decide import runs
 from runup.kernelmodules.decide.stages import architecture_of, nodes_selected
+from runup.kernelmodules.decide.toolkit import Flavour, flavour_of
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ from kubekit.api import codec
 from runup.api.kmm_v1beta1 import ValidatedKernel
 from runup.api.kmm_v1beta2 import PreflightValidation
 from runup.kernelmodules.decide.external_queries import Answer, Answers, Kernels, ReleaseQuestion
-from runup.kernelmodules.decide.flavours import Flavour, flavour_of, is_real_time
-from runup.kernelmodules.decide.observed import Observed
+from runup.kernelmodules.decide.module_state import Observed
 from runup.kernelmodules.decide.reconcile import reconcile
+from runup.kernelmodules.decide.toolkit import Flavour, flavour_of, is_real_time
 from runup.process.plan import Apply, Delete, PatchStatus, Plan
 
 IMAGE = "registry.example/release@sha256:1"

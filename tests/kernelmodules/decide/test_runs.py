@@ -15,7 +15,9 @@ from kubekit.api import codec
 from kubekit.api.whole_v1 import WholeJob, WholePod
 from runup.api.build_v1 import Build
 from runup.api.kmm_v1beta1 import BuildArg, TLSOptions
-from runup.kernelmodules.decide import build_jobs, builds, image_names, signing
+from runup.kernelmodules.decide import build_and_sign as image_names
+from runup.kernelmodules.decide import build_and_sign as signing
+from runup.kernelmodules.decide import build_jobs, builds
 from runup.kernelmodules.decide.build_jobs import Builder
 from runup.kernelmodules.decide.runs import LONGEST_NAME, MountedSecret, RunState, WantedRun
 

@@ -13,7 +13,8 @@ from kubekit.api import codec
 from kubekit.api.meta_v1 import Condition, NamespacedName
 from runup.api.kmm_v1beta1 import ValidatedKernel
 from runup.api.kmm_v1beta2 import ModuleStatus, PreflightValidation
-from runup.kernelmodules.decide import entries, validation_summary
+from runup.kernelmodules.decide import validation_status as entries
+from runup.kernelmodules.decide import validation_status as validation_summary
 from runup.kernelmodules.decide.module_state import ModuleState
 from runup.process.plan import Event, PatchStatus
 

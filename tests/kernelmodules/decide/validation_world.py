@@ -22,7 +22,7 @@ from runup.kernelmodules.decide.external_queries import (
     ImageQuestion,
     Question,
 )
-from runup.kernelmodules.decide.observed import Observed
+from runup.kernelmodules.decide.module_state import Observed
 from runup.kernelmodules.decide.reconcile import reconcile
 from runup.kernelmodules.decide.runs import Run, Runner, RunState
 from runup.process.plan import Apply, PatchStatus, Plan

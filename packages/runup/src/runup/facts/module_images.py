@@ -22,7 +22,6 @@ from kubekit.kube.clock import Clock
 from runup.api.kmm_v1beta1 import Module
 from runup.checks.decide.model import Snapshot
 from runup.kernelmodules.control.registries import Registries
-from runup.kernelmodules.decide.flavours import Flavour
 from runup.kernelmodules.decide.readiness import (
     RECHECK_INTERVAL_S,
     PreflightResults,
@@ -30,7 +29,7 @@ from runup.kernelmodules.decide.readiness import (
     Status,
     loading_modules,
 )
-from runup.kernelmodules.decide.toolkit import TOOLKIT
+from runup.kernelmodules.decide.toolkit import TOOLKIT, Flavour
 
 NO_TOOLKIT = f"no {TOOLKIT} is among the images of the target's release, so which kernels it brings is not known"
 MODULES, NODES = resource_of(Module), resource_of(Node)

@@ -15,13 +15,13 @@ from kubekit.kube.api_errors import ApiError, Conflict, KubeError, Transient
 from kubekit.kube.clock import Clock
 from kubekit.kube.workqueue import WorkQueue
 from runup.kernelmodules.control.answer_cache import AnswerCache
-from runup.kernelmodules.control.build_backends import Runners
 from runup.kernelmodules.control.caches import Caches
 from runup.kernelmodules.control.metrics import Metrics
+from runup.kernelmodules.control.watches import Runners
 from runup.kernelmodules.decide import build_jobs, builds
 from runup.kernelmodules.decide.build_jobs import Builder
 from runup.kernelmodules.decide.external_queries import Question
-from runup.kernelmodules.decide.observed import Observed
+from runup.kernelmodules.decide.module_state import Observed
 from runup.kernelmodules.decide.readiness import RECHECK_INTERVAL_S
 from runup.kernelmodules.decide.reconcile import reconcile
 from runup.kernelmodules.decide.runs import Run

@@ -1,7 +1,8 @@
 """The process of the kernel-module preflight: builds its parts, starts and stops them in order, and elects a leader.
 
 Started by `kernel-module-preflight`. Every replica fills its caches from the start, so that a new leader can write at
-once; only the leader asks registries, starts runs and writes.
+once; only the leader asks registries, starts runs and writes. Every replica also serves the conversion webhook
+`/convert`, because its answer depends only on the request.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
+import msgspec
 import structlog
+from aiohttp import web
 
 from kubekit.api.meta_v1 import NamespacedName
 from kubekit.http.addresses import Network
@@ -20,22 +23,45 @@ from kubekit.kube.config import ClusterConfig
 from kubekit.kube.workqueue import WorkQueue
 from kubekit.oci.access import Access
 from runup import __version__
-from runup.kernelmodules.control import build_inputs, conversion_webhook, kernels
+from runup.kernelmodules.control import answer_cache as build_inputs
+from runup.kernelmodules.control import module_readiness as kernels
 from runup.kernelmodules.control.answer_cache import AnswerCache
-from runup.kernelmodules.control.build_backends import Runners
 from runup.kernelmodules.control.caches import Caches, reflectors
 from runup.kernelmodules.control.controller import NAME, KernelModulesController
 from runup.kernelmodules.control.image_stage import verify_image
-from runup.kernelmodules.control.input_watches import InputWatches
 from runup.kernelmodules.control.metrics import Metrics
 from runup.kernelmodules.control.registries import ClusterRegistries
+from runup.kernelmodules.control.watches import InputWatches, Runners
 from runup.kernelmodules.decide.build_jobs import Builder
+from runup.kernelmodules.decide.conversion import review
 from runup.kernelmodules.decide.external_queries import AnswerValue, ImageQuestion, Question, ReleaseQuestion
 from runup.process.endpoint import Endpoint
 from runup.process.leader_election import cancel, restart_on_error, run_while_leader
 from runup.process.plan_executor import Executor
 from runup.process.process_server import ProcessOptions, serve_until_done
 from runup.process.shutdown import run_until_told
+
+PATH = "/convert"
+convert_log = structlog.get_logger("convert")
+
+
+async def _convert(request: web.Request) -> web.Response:
+    """Answers one ConversionReview; what cannot be converted is refused with a reason."""
+    try:
+        question = msgspec.json.decode(await request.read())
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return web.Response(text=f"give a ConversionReview as JSON: {error}\n", status=400)
+    if not isinstance(question, dict) or question.get("kind") != "ConversionReview":
+        return web.Response(text="give a ConversionReview\n", status=400)
+    answer = review(question)
+    if message := answer["response"]["result"].get("message"):
+        convert_log.warning("a conversion was refused", why=message)
+    return web.Response(body=msgspec.json.encode(answer), content_type="application/json")
+
+
+ROUTES = (web.post(PATH, _convert),)
+"""The routes for `Endpoint(..., webhooks=ROUTES)`."""
+
 
 log = structlog.get_logger("kernelmodules")
 NAMESPACE = "openshift-kernel-module-preflight"
@@ -72,7 +98,7 @@ class Process:
         self.stopping = asyncio.Event()
         self.metrics = Metrics()
         self.caches = Caches()
-        self.endpoint = Endpoint(self.metrics, self._clock, webhooks=conversion_webhook.ROUTES)
+        self.endpoint = Endpoint(self.metrics, self._clock, webhooks=ROUTES)
 
     def stop(self) -> None:
         """Makes `run` end."""

@@ -2,28 +2,138 @@
 
 The build comes first, then the signature of what was built. A failed run is replaced by another after
 `FAILED_RUN_RETRY_S`, or at once if any of its inputs has changed.
+
+A signature is a Dockerfile that copies files to a signing image, and back once signed. No text of a Module is part of a
+shell command: the one script is constant, and file names and patterns are its arguments. A shell expands a pattern in
+a variable to the files that match it, and evaluates nothing else that is in it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from runup.api.kmm_v1beta1 import Build, BuildArg, Sign
-from runup.kernelmodules.decide import build_jobs, image_names, signing, texts
+from runup.kernelmodules.decide import build_jobs, texts
 from runup.kernelmodules.decide.external_queries import BuildInputs, BuildInputsQuestion
 from runup.kernelmodules.decide.mapping import Resolved
 from runup.kernelmodules.decide.module_state import (
     Freshness,
     ModuleState,
+    Observed,
     Task,
     freshness,
     requeued_state,
     with_more,
 )
-from runup.kernelmodules.decide.observed import Observed
 from runup.kernelmodules.decide.readiness import RECHECK_INTERVAL_S
 from runup.kernelmodules.decide.runs import MountedSecret, Purpose, Run, Runner, RunState, WantedRun
+
+# Host, port and path with tag or digest (grammar of the container distribution project). A name that begins with a dash
+# would be a flag of the program that it is given to.
+_IMAGE = re.compile(
+    r"(?:(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9a-fA-F:]+\])(?::[0-9]+)?/)?"
+    r"[a-z0-9]+(?:[._-]+[a-z0-9]+)*(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*"
+    r"(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?"
+    r"(?:@[a-z0-9]+(?:[.+_-][a-z0-9]+)*:[A-Za-z0-9=_-]+)?"
+)
+# The most characters that the whole name of an image may have.
+_MAX_NAME_LENGTH = 1024
+# The most characters of a tag (OCI distribution specification).
+LONGEST_TAG = 128
+
+
+def tag_of(image: str) -> str:
+    """Returns the tag of `image`, "" if it has none."""
+    last = image.partition("@")[0].rpartition("/")[2]
+    return last.partition(":")[2]
+
+
+def is_image(text: str) -> bool:
+    """Returns whether `text` is the name of an image and nothing else: no flag, no second word, no variable."""
+    return len(text) <= _MAX_NAME_LENGTH and _IMAGE.fullmatch(text) is not None
+
+
+def is_pinned(image: str) -> bool:
+    """Returns whether the image is named by its digest, so that nothing can be pushed under this name."""
+    return "@" in image
+
+
+def unsigned_name(image: str, namespace: str, module: str) -> str:
+    """Returns the name of the unsigned image: in the repository of `image`, with a tag that no other Module has."""
+    tag = tag_of(image)
+    name = image.removesuffix(f":{tag}") if tag else image
+    unsigned_tag = "_".join(part for part in (tag, namespace, module, "kmm_unsigned") if part)
+    return f"{name}:{fit_tag(unsigned_tag)}"
+
+
+def fit_tag(tag: str) -> str:
+    """Returns `tag`; if it exceeds 128 characters, its head with a part of its hash."""
+    if len(tag) <= LONGEST_TAG:
+        return tag
+    digest = hashlib.sha256(tag.encode()).hexdigest()[:12]
+    return f"{tag[: LONGEST_TAG - 13]}_{digest}"
+
+
+KEY, CERT = "/run/secrets/key", "/run/secrets/cert"
+_ROOT = "/signroot"
+_GLOB = re.compile(r"[*?\[\]]")
+# What paths and glob patterns are made of. A builder substitutes `$` in a COPY, so that it is not among them.
+_PATH = re.compile(r"/[A-Za-z0-9/._+@:,=~%*?\[\]!^-]*")
+# Without field separators the shell does not split what is in a variable. It passes on a pattern that matches nothing,
+# and sign-file then says that there is no such file.
+SCRIPT = f'set -e; IFS=; for pattern; do for file in $pattern; do "$0" sha256 {KEY}/key {CERT}/cert "$file"; done; done'
+
+
+def why_not_signable(files: Iterable[str]) -> str:
+    """Returns why these files cannot be signed, "" if they can."""
+    files = tuple(files)
+    if not files:
+        return "filesToSign names no file"
+    for file in files:
+        if not file.startswith("/") or ".." in file.split("/"):
+            return f"filesToSign: {file} is not an absolute path"
+        if not _PATH.fullmatch(file):
+            return (
+                f"filesToSign: {file!r} has characters other than letters, digits and /._+@:,=~%-, "
+                "or *?[]!^ of patterns"
+            )
+        if _path_to_copy(file) == "/" or file.count("/") < 2:
+            return f"filesToSign: {file} would sign in the root of the image"
+    return ""
+
+
+def dockerfile(source: str, sign_image: str, sign_file: str, files: Sequence[str]) -> str:
+    """Returns the Dockerfile that signs `files` of the image `source` with the program `sign_file` of `sign_image`.
+
+    A file name may be a glob pattern, which stands for all files that match. The caller has checked the names of the
+    images (`image_names.is_image`) and the files (`unusable`).
+    """
+    places = tuple(dict.fromkeys(map(_path_to_copy, files)))
+    command = ["/bin/sh", "-c", SCRIPT, sign_file, *(_ROOT + file for file in files)]
+    return "\n".join(
+        (
+            f"FROM {source} AS source",
+            f"FROM {sign_image} AS signing",
+            "USER 0",
+            *(f"COPY --from=source {json.dumps([place, _ROOT + place])}" for place in places),
+            # As JSON, a RUN has arguments instead of a command for a shell to parse.
+            f"RUN {json.dumps(command)}",
+            "FROM source",
+            *(f"COPY --from=signing {json.dumps([_ROOT + place, place])}" for place in places),
+            "",
+        )
+    )
+
+
+def _path_to_copy(file: str) -> str:
+    """Returns the path to copy: the file, or the last folder above the first glob character."""
+    glob = _GLOB.search(file)
+    return file if glob is None else file[: glob.start()].rpartition("/")[0] + "/"
+
 
 # Seconds until a failed run is tried again, so that a transient failure needs no administrator.
 FAILED_RUN_RETRY_S = 1800.0
@@ -88,7 +198,7 @@ def _check_buildable(task: Task, resolved: Resolved) -> None:
         raise InvalidInputs(texts.UNPUSHED)
     if resolved.build is None and resolved.sign is not None and not resolved.sign.unsigned_image:
         raise InvalidInputs(texts.NO_IMAGE_TO_SIGN)
-    if task.push and image_names.is_pinned(resolved.container_image):
+    if task.push and is_pinned(resolved.container_image):
         raise InvalidInputs(
             f"{resolved.container_image} is named by its digest, so nothing can be pushed there: name it by a tag"
         )
@@ -156,7 +266,7 @@ def _build_step(task: Task, observed: Observed, resolved: Resolved, build: Build
     names = tuple(dict.fromkeys(secret.name for secret in build.secrets))
     metadata = task.module.metadata
     # An image that is still to be signed is pushed under a temporary name.
-    target = image_names.unsigned_name(resolved.container_image, metadata.namespace, metadata.name)
+    target = unsigned_name(resolved.container_image, metadata.namespace, metadata.name)
     target = resolved.container_image if resolved.sign is None else target
 
     def wanted_build(material: BuildInputs) -> WantedRun:
@@ -185,9 +295,9 @@ def _sign_step(task: Task, observed: Observed, resolved: Resolved, sign: Sign) -
     """Returns the step that signs the image that was built, or the one that the Module names."""
     metadata = task.module.metadata
     built = resolved.build is not None
-    unsigned = image_names.unsigned_name(resolved.container_image, metadata.namespace, metadata.name)
+    unsigned = unsigned_name(resolved.container_image, metadata.namespace, metadata.name)
     source = unsigned if built else sign.unsigned_image
-    mounted = (MountedSecret(sign.key_secret.name, signing.KEY), MountedSecret(sign.cert_secret.name, signing.CERT))
+    mounted = (MountedSecret(sign.key_secret.name, KEY), MountedSecret(sign.cert_secret.name, CERT))
 
     def wanted_signature(material: BuildInputs) -> WantedRun:
         """Returns the run of the signature. Raises InvalidInputs if what it needs cannot be used."""
@@ -196,13 +306,13 @@ def _sign_step(task: Task, observed: Observed, resolved: Resolved, sign: Sign) -
         image, program = _signer(task, observed)
         _check_image(image)
         _check_image(source)
-        if problem := signing.why_not_signable(sign.files_to_sign):
+        if problem := why_not_signable(sign.files_to_sign):
             raise InvalidInputs(problem)
         return _wanted_run(
             task,
             resolved,
             purpose="sign",
-            dockerfile=signing.dockerfile(source, image, program, sign.files_to_sign),
+            dockerfile=dockerfile(source, image, program, sign.files_to_sign),
             secrets=mounted,
             target=resolved.container_image if task.push else "",
             pull_tls=resolved.registry_tls if built else sign.unsigned_image_registry_tls,
@@ -283,5 +393,5 @@ def _signer(task: Task, observed: Observed) -> tuple[str, str]:
 
 def _check_image(image: str) -> None:
     """Raises InvalidInputs if `image`, which becomes part of a Dockerfile or an argument, is not an image's name."""
-    if not image_names.is_image(image):
+    if not is_image(image):
         raise InvalidInputs(f"{image!r} is not the name of an image")

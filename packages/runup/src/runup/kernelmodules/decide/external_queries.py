@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from runup.api.kmm_v1beta1 import TLSOptions, ValidatedKernel
-from runup.kernelmodules.decide.flavours import Flavour
+from runup.kernelmodules.decide.toolkit import Flavour
 
 # The kind of the account whose pull secrets count for a Module that names none.
 BUILDER_ACCOUNT = "ServiceAccount"

@@ -7,17 +7,205 @@ passes soon plan no more writes. Questions to registries, and for ConfigMaps and
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime
 
-from runup.kernelmodules.decide import release_validations, validations
+from kubekit.api.meta_v1 import NamespacedName, key_of
+from kubekit.api.scheme import resource_of
+from runup.api.kmm_v1beta1 import Module, ValidatedKernel
+from runup.api.kmm_v1beta2 import ModuleStatus, PreflightValidation
+from runup.kernelmodules.decide import build_jobs, builds, release_validations, runs, stages
+from runup.kernelmodules.decide import validation_status as entries
+from runup.kernelmodules.decide import validation_status as validation_summary
 from runup.kernelmodules.decide.external_queries import Question
-from runup.kernelmodules.decide.observed import Observed
-from runup.process.plan import Plan
+from runup.kernelmodules.decide.module_state import ModuleState, Observed, Task
+from runup.kernelmodules.decide.runs import Run, Runner, WantedRun
+from runup.process.plan import Action, Apply, Delete, Plan
+
+API_VERSION = resource_of(PreflightValidation).api_version
+
+
+@dataclass(frozen=True, slots=True)
+class _ExaminedModule:
+    """A Module with its previous status entry, and the result of examining it now: None if it was verified before."""
+
+    module: Module
+    old: ModuleStatus | None
+    looked: ModuleState | None
+
+
+def decide(observed: Observed, *, now: datetime) -> Plan[Question]:
+    """Returns the plan for the PreflightValidation of that name; empty if there is none."""
+    validation = observed.validation
+    if validation is None or validation.metadata.deletion_timestamp is not None:
+        return Plan()  # the garbage collector deletes its runs
+    if observed.modules is None:
+        unknown = validation_summary.unknown_condition(
+            "ModulesUnknown", f"The Modules could not be listed: {observed.modules_problem}"
+        )
+        modules = validation.status.modules
+        status = validation_summary.status(validation, modules, unknown, validation.status.kernels, now=now)
+        return Plan(tuple(validation_summary.patch(validation, status)))
+    before = _previous_entries(validation)
+    toolkit = _toolkit(observed, validation)
+    examined = [
+        _examine(module, before, observed, validation, toolkit, now)
+        for module in entries.live_modules(observed.modules)
+    ]
+    return _plan_from(observed, validation, examined, before, toolkit, now)
+
+
+def _previous_entries(validation: PreflightValidation) -> dict[NamespacedName, ModuleStatus]:
+    """Returns the previous entries for this kernel; none after an edit of the spec, which may name another kernel.
+
+    The CustomResourceDefinition of another operator does not store `observedGeneration`; the entries count then.
+    """
+    generation = validation.status.observed_generation
+    return (
+        entries.entries_by_name(validation.status.modules) if generation in (0, validation.metadata.generation) else {}
+    )
+
+
+def _examine(
+    module: Module,
+    before: dict[NamespacedName, ModuleStatus],
+    observed: Observed,
+    validation: PreflightValidation,
+    toolkit: str,
+    now: datetime,
+) -> _ExaminedModule:
+    """Returns the result of examining one Module; a Module that is verified already keeps its entry."""
+    old = entries.entry_about(before.get(key_of(module)), module)
+    # A verified Module is not examined again until it is edited
+    # (docs/decisions/0061-kernel-modules-are-tried-by-one-reconcile.md).
+    if entries.is_final(old, module):
+        return _ExaminedModule(module, old, None)
+    task = Task(
+        module=module,
+        kernel=validation.spec.kernel_version,
+        toolkit=toolkit,
+        push=validation.spec.push_built_image,
+        validation=validation.metadata.name,
+        uid=validation.metadata.uid,
+        now=now,
+    )
+    return _ExaminedModule(module, old, stages.state_of(task, observed))
+
+
+def _plan_from(
+    observed: Observed,
+    validation: PreflightValidation,
+    observed_modules: Iterable[_ExaminedModule],
+    before: dict[NamespacedName, ModuleStatus],
+    toolkit: str,
+    now: datetime,
+) -> Plan[Question]:
+    """Returns the plan: the runs to start and remove, the questions to ask, and the status."""
+    observed_modules = tuple(observed_modules)
+    module_statuses = [_entry_of(observed_module, now) for observed_module in observed_modules]
+    module_statuses += [
+        entries.failed(key, entries.unreadable_reason(bad), before.get(key), now=now)
+        for bad in observed.unreadable
+        for key in (NamespacedName(bad.namespace, bad.name),)
+    ]
+    kernel = validation.spec.kernel_version
+    condition = validation_summary.condition(module_statuses, [kernel])
+    if observed.incomplete:
+        # A Module that was not listed may still exist, so its entry is kept.
+        reported = {NamespacedName(module_status.namespace, module_status.name) for module_status in module_statuses}
+        module_statuses += [old for key, old in before.items() if key not in reported]
+        condition = validation_summary.unknown_condition(
+            "ModulesUnknown", f"There may be other Modules: {observed.incomplete}"
+        )
+    module_statuses.sort(key=lambda module_status: (module_status.namespace, module_status.name))
+    kernels = (ValidatedKernel(stages.architecture_of(kernel), kernel, toolkit),)
+    status = validation_summary.status(validation, module_statuses, condition, kernels, now=now)
+    actions: list[Action] = [
+        *_stop(observed, validation, observed_modules),
+        *(
+            _start_run(observed_module.looked.run_to_start, observed)
+            for observed_module in observed_modules
+            if observed_module.looked and observed_module.looked.run_to_start
+        ),
+        *validation_summary.patch(validation, status),
+        *validation_summary.events(validation, before, module_statuses),
+    ]
+    waits = [
+        observed_module.looked.recheck_after_s
+        for observed_module in observed_modules
+        if observed_module.looked and observed_module.looked.recheck_after_s is not None
+    ]
+    questions = dict.fromkeys(
+        question
+        for observed_module in observed_modules
+        if observed_module.looked
+        for question in observed_module.looked.open_questions
+    )
+    return Plan(tuple(actions), min(waits, default=None), tuple(questions))
+
+
+def _entry_of(observed_module: _ExaminedModule, now: datetime) -> ModuleStatus:
+    if observed_module.looked is None:
+        assert observed_module.old is not None
+        return observed_module.old
+    return entries.entry(observed_module.module, observed_module.looked, observed_module.old, now=now)
+
+
+def _stop(
+    observed: Observed, validation: PreflightValidation, observed_modules: Iterable[_ExaminedModule]
+) -> Iterable[Action]:
+    """Yields the deletions of runs that have other inputs, have to be repeated, or whose Modules are gone."""
+    by_module = {key_of(observed_module.module): observed_module for observed_module in observed_modules}
+    for run in observed.runs:
+        if run.owner_uid != validation.metadata.uid or run.deleting:
+            continue
+        owner = by_module.get(NamespacedName(run.key.namespace, run.module))
+        # A run is left alone while its Module could not be read, or may not have been listed.
+        unread = any((run.key.namespace, run.module) == (bad.namespace, bad.name) for bad in observed.unreadable)
+        unknown = unread or (owner is None and observed.incomplete)
+        if unknown or (owner is not None and _is_still_needed(run, owner.looked)):
+            continue
+        resource = build_jobs.JOBS if run.runner is Runner.JOBS else builds.BUILDS
+        yield Delete(resource, run.key, run.uid)
+
+
+def _is_still_needed(run: Run, looked: ModuleState | None) -> bool:
+    return looked is None or not looked.deletes_other_runs or run in looked.kept_runs
+
+
+def _start_run(wanted_run: WantedRun, observed: Observed) -> Apply:
+    owner = runs.owner(wanted_run, API_VERSION)
+    if observed.runner is Runner.BUILDS:
+        return Apply(builds.BUILDS, builds.build(wanted_run, owner, observed.builder.deadline_s))
+    return Apply(build_jobs.JOBS, build_jobs.job(wanted_run, observed.builder, owner))
+
+
+def _toolkit(observed: Observed, validation: PreflightValidation) -> str:
+    """Returns the driver toolkit's image: that of the validation's spec, else that of a release for the kernel.
+
+    The release of its own PreflightValidationOCP comes first: another one may name another image for that kernel.
+    """
+    if validation.spec.dtk_image:
+        return validation.spec.dtk_image
+    kernel = validation.spec.kernel_version
+    owners = {owner.uid for owner in validation.metadata.owner_references if owner.controller}
+    # False sorts before True: the own parent comes first.
+    parents = sorted(observed.parents.values(), key=lambda parent: parent.metadata.uid not in owners)
+    kernels = (known_kernel for parent in parents for known_kernel in parent.status.kernels)
+    return next(
+        (
+            known_kernel.dtk_image
+            for known_kernel in kernels
+            if known_kernel.kernel_version == kernel and known_kernel.dtk_image
+        ),
+        "",
+    )
 
 
 def reconcile(observed: Observed, *, now: datetime) -> Plan[Question]:
     """Returns the plan for `observed` at `now` (UTC)."""
-    parts = (release_validations.decide(observed, now=now), validations.decide(observed, now=now))
+    parts = (release_validations.decide(observed, now=now), decide(observed, now=now))
     waits = [part.requeue_after_s for part in parts if part.requeue_after_s is not None]
     return Plan(
         tuple(action for part in parts for action in part.actions),

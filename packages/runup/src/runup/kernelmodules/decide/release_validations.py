@@ -19,12 +19,13 @@ from kubekit.api.meta_v1 import Condition, NamespacedName, key_of
 from kubekit.api.scheme import resource_of
 from runup.api.kmm_v1beta1 import ValidatedKernel
 from runup.api.kmm_v1beta2 import ModuleStatus, PreflightValidation, PreflightValidationOCP
-from runup.kernelmodules.decide import entries, stages, validation_summary
+from runup.kernelmodules.decide import stages
+from runup.kernelmodules.decide import validation_status as entries
+from runup.kernelmodules.decide import validation_status as validation_summary
 from runup.kernelmodules.decide.admission import validation_fault
 from runup.kernelmodules.decide.external_queries import Question, ReleaseQuestion
-from runup.kernelmodules.decide.flavours import Flavour, flavour_of, is_real_time
-from runup.kernelmodules.decide.module_state import freshness
-from runup.kernelmodules.decide.observed import Observed
+from runup.kernelmodules.decide.module_state import Observed, freshness
+from runup.kernelmodules.decide.toolkit import Flavour, flavour_of, is_real_time
 from runup.process.plan import Action, Apply, Delete, Plan
 
 VALIDATION = resource_of(PreflightValidation)

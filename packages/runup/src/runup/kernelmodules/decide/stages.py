@@ -13,8 +13,7 @@ from runup.kernelmodules.decide import build_and_sign, texts
 from runup.kernelmodules.decide.admission import module_faults
 from runup.kernelmodules.decide.external_queries import ImageQuestion
 from runup.kernelmodules.decide.mapping import Resolved, Unmapped, resolve
-from runup.kernelmodules.decide.module_state import ModuleState, Task, freshness, requeued_state
-from runup.kernelmodules.decide.observed import Observed
+from runup.kernelmodules.decide.module_state import ModuleState, Observed, Task, freshness, requeued_state
 from runup.kernelmodules.decide.readiness import loads_something
 
 # Architectures by the last part of a kernel's name, which follows a dot (RHEL) or a dash (Debian).

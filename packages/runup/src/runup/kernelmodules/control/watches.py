@@ -1,8 +1,9 @@
-"""Watches the Secrets and ConfigMaps of the namespaces that have Modules, so that one that appears is read at once.
+"""Watches beyond the caches: how the cluster can build images, and the Secrets and ConfigMaps of Modules' namespaces.
 
-Only their metadata is requested: what an answer needs of them is read by name. The ServiceAccounts are watched with
-their pull secrets, since those of `builder` count for a Module that names none. Nothing is watched while there is no
-validation. What may not be watched is looked at every three minutes, like registries.
+Images are built by OpenShift Builds if the cluster serves them, else by Jobs. Of Secrets and ConfigMaps only the
+metadata is requested, so that one that appears is read at once: what an answer needs of them is read by name.
+ServiceAccounts are watched with their pull secrets, since those of `builder` count for a Module that names none. Nothing
+is watched while there is no validation. What may not be watched is looked at every three minutes, like registries.
 """
 
 from __future__ import annotations
@@ -13,19 +14,75 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from kubekit.api.codec import DecodeError
 from kubekit.api.core_v1 import ConfigMap, ServiceAccount
 from kubekit.api.meta_v1 import NamespacedName, Object, ObjectMeta, key_of
 from kubekit.api.scheme import Resource, resource_of
+from kubekit.kube import calls
+from kubekit.kube.api_errors import KubeError, NotFound
 from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
 from kubekit.kube.watch import Reflector
-from runup.kernelmodules.control.build_inputs import SECRETS
-from runup.kernelmodules.control.caches import Caches
+from runup.api.build_v1 import Build
+from runup.kernelmodules.control.answer_cache import SECRETS
+from runup.kernelmodules.control.caches import Caches, builds_reflector
 from runup.kernelmodules.control.registries import BUILDER
-from runup.kernelmodules.decide import entries
+from runup.kernelmodules.decide import validation_status as entries
 from runup.kernelmodules.decide.external_queries import BUILDER_ACCOUNT
+from runup.kernelmodules.decide.runs import Runner
 from runup.process.leader_election import cancel, restart_on_error
+
+BUILDS = resource_of(Build)
+AGAIN_S, AFTER_ERROR_S = 600.0, 5.0
+
+
+class Runners:
+    """The way to build images. `current` is None until discovery has answered and the existing runs are listed."""
+
+    def __init__(
+        self, client: Client, caches: Caches, clock: Clock, on_change: Callable[[], None], *, builds: bool
+    ) -> None:
+        self._client = client
+        self._caches = caches
+        self._clock = clock
+        self._on_change = on_change
+        self._allowed = builds
+        self._found: Runner | None = None if builds else Runner.JOBS
+
+    @property
+    def current(self) -> Runner | None:
+        """The kind of object that builds images, None if it is not known yet."""
+        cache = self._caches.builds if self._found is Runner.BUILDS else self._caches.jobs
+        return self._found if cache.synced else None
+
+    async def run(self) -> None:
+        """Asks the API server for Builds every `AGAIN_S` (`AFTER_ERROR_S` after an error), until cancelled."""
+        watches: list[asyncio.Task[None]] = []
+        try:
+            while self._allowed:
+                runner = await self._ask_for_builds()
+                if runner is not None and runner is not self._found:
+                    self._found = runner
+                    self._on_change()
+                if self._found is Runner.BUILDS and not watches:
+                    reflector = builds_reflector(self._client, self._caches, self._clock)
+                    watches.append(asyncio.create_task(restart_on_error(reflector.run, self._clock)))
+                await self._clock.sleep(AGAIN_S if runner is not None else AFTER_ERROR_S)
+        finally:
+            await cancel(watches)
+
+    async def _ask_for_builds(self) -> Runner | None:
+        """Returns what runs builds in this cluster; None if it could not be asked."""
+        try:
+            served = await self._client.send(calls.list_kinds(BUILDS.api_version))
+        except NotFound:
+            return Runner.JOBS
+        except (KubeError, DecodeError):
+            return None
+        # OpenShift's Build capability is optional, so the group version may be served without Builds.
+        return Runner.BUILDS if any(resource.plural == BUILDS.plural for resource in served) else Runner.JOBS
+
 
 ACCOUNTS = resource_of(ServiceAccount)
 KINDS = (SECRETS, resource_of(ConfigMap), ACCOUNTS)
