@@ -67,7 +67,7 @@ def test_what_is_missing_is_named(tmp_path: Path) -> None:
     async def story() -> None:
         async with world(tmp_path) as made:
             await fill(made)
-            found = {question: (await build_inputs.read(made.client, question)).problem for question in MISSING}
+            found = {question: (await build_inputs.read_build_inputs(made.client, question)).problem for question in MISSING}
             assert found == MISSING
 
     asyncio.run(story())
@@ -80,13 +80,13 @@ def test_a_secret_has_a_version_that_changes_with_its_data_alone(tmp_path: Path)
         question = BuildInputsQuestion("drivers", "dockerfile", (("key", "key"),))
         async with world(tmp_path) as made:
             await fill(made)
-            first = await build_inputs.read(made.client, question)
+            first = await build_inputs.read_build_inputs(made.client, question)
             labelled = calls.merge_patch(build_inputs.SECRETS, "key", {"metadata": {"labels": {"a": "b"}}}, "drivers")
             await made.send(labelled)
-            assert await build_inputs.read(made.client, question) == first
+            assert await build_inputs.read_build_inputs(made.client, question) == first
             data = {"data": {"key": base64.b64encode(b"b").decode()}}
             await made.send(calls.merge_patch(build_inputs.SECRETS, "key", data, "drivers"))
-            assert (await build_inputs.read(made.client, question)).versions != first.versions
+            assert (await build_inputs.read_build_inputs(made.client, question)).versions != first.versions
             assert first.dockerfile == "FROM scratch\n"
 
     asyncio.run(story())

@@ -152,7 +152,7 @@ async def test_a_name_leads_to_no_other_namespace(name: str) -> None:
         assert access.credentials.files == ()
         assert f"the pull secret drivers/{name} could not be read: " in notes[0]
         for wanted in (BuildInputsQuestion("drivers", name), BuildInputsQuestion("drivers", "", ((name, ""),))):
-            found = await build_inputs.read(client, wanted)
+            found = await build_inputs.read_build_inputs(client, wanted)
             assert (found.dockerfile, found.versions) == ("", ())
             assert "cannot be the name of an object" in found.problem
 

@@ -48,7 +48,7 @@ class _Lacking(Exception):
     """Raised if an input is missing or invalid."""
 
 
-async def read(client: Client, question: BuildInputsQuestion) -> BuildInputs:
+async def read_build_inputs(client: Client, question: BuildInputsQuestion) -> BuildInputs:
     """Returns the inputs that the question asks for; what is missing is the answer's `problem`."""
     try:
         dockerfile = await _dockerfile(client, question) if question.config_map else ""

@@ -41,12 +41,15 @@ def trim_job(job: WholeJob) -> WholeJob:
 def trim_pod(pod: WholePod) -> WholePod:
     """Returns a pod with its container statuses, its metadata, and of its annotations only the validation's name."""
     status_fields = ("initContainerStatuses", "containerStatuses")
-    metadata = replace(pod.metadata, annotations=_own_annotations(pod.metadata.annotations))
+    metadata = replace(
+        pod.metadata,
+        annotations={
+            key: pod.metadata.annotations[key]
+            for key in (runs.VALIDATION_ANNOTATION,)
+            if key in pod.metadata.annotations
+        },
+    )
     return WholePod(metadata=metadata, status={key: pod.status[key] for key in status_fields if key in pod.status})
-
-
-def _own_annotations(annotations: dict[str, str]) -> dict[str, str]:
-    return {key: annotations[key] for key in (runs.VALIDATION_ANNOTATION,) if key in annotations}
 
 
 @dataclass(frozen=True, slots=True)

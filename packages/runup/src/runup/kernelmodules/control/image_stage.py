@@ -91,7 +91,13 @@ async def _verify(question: ImageQuestion, architecture: str, registries: Regist
             ExaminationOutcome.UNKNOWN, f"{_inaccessible_text(question)}: the cluster's answer is not clear: {error}"
         )
     except OciError as error:
-        return _refused_verdict(question, error, notes)
+        refusal = (
+            f"image {question.image}, layer {error.layer} is inaccessible"
+            if error.layer
+            else _inaccessible_text(question)
+        )
+        notes_text = f" ({'; '.join(notes)})" if notes else ""
+        return ImageVerdict(outcome_of_error(error, notes), f"{refusal}: {error.message}{notes_text}")
     return _judge_search(question, sought, searched)
 
 
@@ -143,50 +149,33 @@ def _judge_search(question: ImageQuestion, sought: FileQuery, searched: SearchRe
     not_found = [name for name in question.module_names if kernel_spelling(name) not in searched.found]
     missing = [name for name in not_found if kernel_spelling(name) not in linked]
     if missing:
+        looked = first_paths_text([f"/{sought.folder}/{name}.ko" for name in missing])
+        elsewhere = first_paths_text([f"/{path}" for path in searched.elsewhere])
+        unfit = first_paths_text([f"/{path} {why}" for path, why in searched.faults.items()])
         return ImageVerdict(
-            ExaminationOutcome.FAILED, _missing_text(question, sought, searched, missing), paths, searched.fetched
+            ExaminationOutcome.FAILED,
+            f"image {question.image} does not contain kernel module for kernel {question.kernel} on any layer: "
+            + (f"{unfit}; " if unfit else "")
+            + f"looked for {looked}, compressed or not, and in folders below"
+            + (f"; it has {elsewhere}" if elsewhere else ""),
+            paths,
+            searched.fetched,
         )
     if not_found:
-        return ImageVerdict(ExaminationOutcome.UNKNOWN, _links_text(question, searched), paths, searched.fetched)
+        links = first_paths_text([f"/{path} is a link to /{target}" for path, (_, target) in searched.unread.items()])
+        return ImageVerdict(
+            ExaminationOutcome.UNKNOWN,
+            f"image {question.image}, kernel module for kernel {question.kernel}: {links}, which was not read because it "
+            "has another name; put the module itself there, or link to a file of the module's name",
+            paths,
+            searched.fetched,
+        )
     # Kernel Module Management looks for exactly one path, so the verdict mentions any other.
-    unexpected = [path for path in paths if path not in _expected_paths(question, sought)]
+    unexpected = [
+        path for path in paths if path not in [f"/{sought.folder}/{name}.ko" for name in question.module_names]
+    ]
     note = f"; found {first_paths_text(unexpected)}" if unexpected else ""
     return ImageVerdict(ExaminationOutcome.VERIFIED, f"{IMAGE_VERIFIED}{note}", paths, searched.fetched)
-
-
-def _expected_paths(question: ImageQuestion, sought: FileQuery) -> list[str]:
-    return [f"/{sought.folder}/{name}.ko" for name in question.module_names]
-
-
-def _missing_text(question: ImageQuestion, sought: FileQuery, searched: SearchResult, missing: Sequence[str]) -> str:
-    """Returns which modules the image lacks, where they were looked for, and what there is instead."""
-    looked = first_paths_text([f"/{sought.folder}/{name}.ko" for name in missing])
-    elsewhere = first_paths_text([f"/{path}" for path in searched.elsewhere])
-    unfit = first_paths_text([f"/{path} {why}" for path, why in searched.faults.items()])
-    return (
-        f"image {question.image} does not contain kernel module for kernel {question.kernel} on any layer: "
-        + (f"{unfit}; " if unfit else "")
-        + f"looked for {looked}, compressed or not, and in folders below"
-        + (f"; it has {elsewhere}" if elsewhere else "")
-    )
-
-
-def _links_text(question: ImageQuestion, searched: SearchResult) -> str:
-    """Returns why it is not known whether the image has the modules: the files that links lead to were not read."""
-    links = first_paths_text([f"/{path} is a link to /{target}" for path, (_, target) in searched.unread.items()])
-    return (
-        f"image {question.image}, kernel module for kernel {question.kernel}: {links}, which was not read because it "
-        "has another name; put the module itself there, or link to a file of the module's name"
-    )
-
-
-def _refused_verdict(question: ImageQuestion, error: OciError, notes: Sequence[str]) -> ImageVerdict:
-    """Returns the verdict on an image that the registry did not serve, with the mirrors' answers."""
-    refusal = (
-        f"image {question.image}, layer {error.layer} is inaccessible" if error.layer else _inaccessible_text(question)
-    )
-    notes_text = f" ({'; '.join(notes)})" if notes else ""
-    return ImageVerdict(outcome_of_error(error, notes), f"{refusal}: {error.message}{notes_text}")
 
 
 def outcome_of_error(error: OciError, notes: Sequence[str]) -> ExaminationOutcome:

@@ -23,13 +23,12 @@ from kubekit.kube.config import ClusterConfig
 from kubekit.kube.workqueue import WorkQueue
 from kubekit.oci.access import Access
 from runup import __version__
-from runup.kernelmodules.control import answer_cache as build_inputs
-from runup.kernelmodules.control import module_readiness as kernels
-from runup.kernelmodules.control.answer_cache import AnswerCache
+from runup.kernelmodules.control.answer_cache import AnswerCache, read_build_inputs
 from runup.kernelmodules.control.caches import Caches, reflectors
 from runup.kernelmodules.control.controller import NAME, KernelModulesController
 from runup.kernelmodules.control.image_stage import verify_image
 from runup.kernelmodules.control.metrics import Metrics
+from runup.kernelmodules.control.module_readiness import kernels_of
 from runup.kernelmodules.control.registries import ClusterRegistries
 from runup.kernelmodules.control.watches import InputWatches, Runners
 from runup.kernelmodules.decide.build_jobs import Builder
@@ -177,8 +176,8 @@ def _answerer(client: Client, options: Options) -> Callable[[Question], Awaitabl
         if isinstance(question, ImageQuestion):
             return (await verify_image(question, registries)).answer
         if isinstance(question, ReleaseQuestion):
-            return await kernels.kernels_of(question, registries)
-        return await build_inputs.read(client, question)
+            return await kernels_of(question, registries)
+        return await read_build_inputs(client, question)
 
     return answer_question
 

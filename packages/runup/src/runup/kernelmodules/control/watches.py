@@ -28,7 +28,7 @@ from runup.api.build_v1 import Build
 from runup.kernelmodules.control.answer_cache import SECRETS
 from runup.kernelmodules.control.caches import Caches, builds_reflector
 from runup.kernelmodules.control.registries import BUILDER
-from runup.kernelmodules.decide import validation_status as entries
+from runup.kernelmodules.decide import validation_status
 from runup.kernelmodules.decide.external_queries import BUILDER_ACCOUNT
 from runup.kernelmodules.decide.runs import Runner
 from runup.process.leader_election import cancel, restart_on_error
@@ -123,7 +123,7 @@ class InputWatches:
     def _namespaces(self) -> Iterable[str]:
         if not self._caches.names():
             return ()
-        return {module.metadata.namespace for module in entries.live_modules(self._caches.modules.all())}
+        return {module.metadata.namespace for module in validation_status.live_modules(self._caches.modules.all())}
 
     async def _watch_namespaces(self, namespaces: Iterable[str]) -> None:
         """Watches the inputs in these namespaces, and stops to watch those in others."""

@@ -158,50 +158,38 @@ class _Step:
 def build_and_sign(task: Task, observed: Observed, resolved: Resolved, missing: str, image: Freshness) -> ModuleState:
     """Returns the progress of build and signature; `missing` is what the image lacks."""
     try:
-        return _try_build_and_sign(task, observed, resolved, missing, image)
+        build, sign = resolved.build, resolved.sign
+        _check_image(resolved.container_image)
+        # The signature takes the image that the build has pushed.
+        if resolved.build is not None and resolved.sign is not None and not task.push:
+            raise InvalidInputs(texts.UNPUSHED)
+        if resolved.build is None and resolved.sign is not None and not resolved.sign.unsigned_image:
+            raise InvalidInputs(texts.NO_IMAGE_TO_SIGN)
+        if task.push and is_pinned(resolved.container_image):
+            raise InvalidInputs(
+                f"{resolved.container_image} is named by its digest, so nothing can be pushed there: name it by a tag"
+            )
+        # Until the cluster has said whether it serves Builds, nothing is started.
+        if observed.runner is None:
+            return requeued_state(missing, image)
+        succeeded: tuple[Run, ...] = ()
+        if build is not None:
+            result = _run_or_progress(task, observed, _build_step(task, observed, resolved, build), image, succeeded)
+            if isinstance(result, ModuleState):
+                return result
+            succeeded = (result,)
+            if sign is None:
+                return ModuleState(True, "Done", texts.built_text(pushed=task.push), kept_runs=succeeded)
+        if sign is None:
+            return requeued_state(missing, image)
+        result = _run_or_progress(task, observed, _sign_step(task, observed, resolved, sign), image, succeeded)
+        if isinstance(result, ModuleState):
+            return result
+        return ModuleState(True, "Done", texts.signed_text(pushed=task.push), kept_runs=(*succeeded, result))
     except InvalidInputs as error:
         purpose: Purpose = "build" if resolved.sign is None else "sign"
         # Nothing was tried, so the reason also says what the image lacks.
         return requeued_state(f"{_failed(task, purpose, str(error))} ({missing})", image)
-
-
-def _try_build_and_sign(
-    task: Task, observed: Observed, resolved: Resolved, missing: str, image: Freshness
-) -> ModuleState:
-    """Returns the progress: of the build, then of the signature. Raises InvalidInputs."""
-    build, sign = resolved.build, resolved.sign
-    _check_buildable(task, resolved)
-    # Until the cluster has said whether it serves Builds, nothing is started.
-    if observed.runner is None:
-        return requeued_state(missing, image)
-    succeeded: tuple[Run, ...] = ()
-    if build is not None:
-        result = _run_or_progress(task, observed, _build_step(task, observed, resolved, build), image, succeeded)
-        if isinstance(result, ModuleState):
-            return result
-        succeeded = (result,)
-        if sign is None:
-            return ModuleState(True, "Done", texts.built_text(pushed=task.push), kept_runs=succeeded)
-    if sign is None:
-        return requeued_state(missing, image)
-    result = _run_or_progress(task, observed, _sign_step(task, observed, resolved, sign), image, succeeded)
-    if isinstance(result, ModuleState):
-        return result
-    return ModuleState(True, "Done", texts.signed_text(pushed=task.push), kept_runs=(*succeeded, result))
-
-
-def _check_buildable(task: Task, resolved: Resolved) -> None:
-    """Raises InvalidInputs if it is clear before anything runs that the build or the signature cannot succeed."""
-    _check_image(resolved.container_image)
-    # The signature takes the image that the build has pushed.
-    if resolved.build is not None and resolved.sign is not None and not task.push:
-        raise InvalidInputs(texts.UNPUSHED)
-    if resolved.build is None and resolved.sign is not None and not resolved.sign.unsigned_image:
-        raise InvalidInputs(texts.NO_IMAGE_TO_SIGN)
-    if task.push and is_pinned(resolved.container_image):
-        raise InvalidInputs(
-            f"{resolved.container_image} is named by its digest, so nothing can be pushed there: name it by a tag"
-        )
 
 
 def _run_or_progress(
@@ -271,13 +259,35 @@ def _build_step(task: Task, observed: Observed, resolved: Resolved, build: Build
 
     def wanted_build(material: BuildInputs) -> WantedRun:
         """Returns the run of the build. Raises InvalidInputs if what it needs cannot be used."""
-        dockerfile = _usable_dockerfile(material, observed)
+        if material.problem:
+            raise InvalidInputs(material.problem)
+        if len(material.dockerfile.encode()) > build_jobs.LARGEST_DOCKERFILE:
+            raise InvalidInputs(f"the Dockerfile has more than {build_jobs.LARGEST_DOCKERFILE // 1024} KiB")
+        if observed.runner is Runner.JOBS and not observed.builder.image:
+            raise InvalidInputs("no image with buildah is known to the operator: set its flag --build-image")
+        dockerfile = material.dockerfile
+        # The Module's arguments are overridden by ours (internal/buildsign/resource/common.go).
+        # (internal/buildsign/resource/common.go).
+        metadata = task.module.metadata
+        own_arguments = {
+            "KERNEL_VERSION": task.kernel,
+            "KERNEL_FULL_VERSION": task.kernel,
+            "MOD_NAME": metadata.name,
+            "MOD_NAMESPACE": metadata.namespace,
+        }
+        if _TOOLKIT_VARIABLE in dockerfile:
+            if not task.toolkit:
+                raise InvalidInputs(texts.no_toolkit(task.kernel))
+            own_arguments[_TOOLKIT_VARIABLE] = task.toolkit
+        spec_arguments = {argument.name: argument.value for argument in build.build_args}
         return _wanted_run(
             task,
             resolved,
             purpose="build",
             dockerfile=dockerfile,
-            arguments=_arguments(task, build, dockerfile),
+            arguments=tuple(
+                BuildArg(name=name, value=value) for name, value in {**spec_arguments, **own_arguments}.items()
+            ),
             secrets=tuple(MountedSecret(name, f"/run/secrets/{name}") for name in names),
             target=target if task.push else "",
             pull_tls=build.base_image_registry_tls,
@@ -343,37 +353,6 @@ def _wanted_run(task: Task, resolved: Resolved, **purpose_fields: object) -> Wan
         push_tls=resolved.registry_tls,
         **purpose_fields,  # type: ignore[arg-type]
     )
-
-
-def _usable_dockerfile(material: BuildInputs, observed: Observed) -> str:
-    """Returns the Dockerfile; raises InvalidInputs if it is missing or too large, or if no builder image is set."""
-    if material.problem:
-        raise InvalidInputs(material.problem)
-    if len(material.dockerfile.encode()) > build_jobs.LARGEST_DOCKERFILE:
-        raise InvalidInputs(f"the Dockerfile has more than {build_jobs.LARGEST_DOCKERFILE // 1024} KiB")
-    if observed.runner is Runner.JOBS and not observed.builder.image:
-        raise InvalidInputs("no image with buildah is known to the operator: set its flag --build-image")
-    return material.dockerfile
-
-
-def _arguments(task: Task, build: Build, dockerfile: str) -> tuple[BuildArg, ...]:
-    """Returns the build arguments: the Module's, overridden by ours (internal/buildsign/resource/common.go).
-
-    Raises InvalidInputs if the Dockerfile uses `DTK_AUTO` and the driver toolkit is not known.
-    """
-    metadata = task.module.metadata
-    own_arguments = {
-        "KERNEL_VERSION": task.kernel,
-        "KERNEL_FULL_VERSION": task.kernel,
-        "MOD_NAME": metadata.name,
-        "MOD_NAMESPACE": metadata.namespace,
-    }
-    if _TOOLKIT_VARIABLE in dockerfile:
-        if not task.toolkit:
-            raise InvalidInputs(texts.no_toolkit(task.kernel))
-        own_arguments[_TOOLKIT_VARIABLE] = task.toolkit
-    spec_arguments = {argument.name: argument.value for argument in build.build_args}
-    return tuple(BuildArg(name=name, value=value) for name, value in {**spec_arguments, **own_arguments}.items())
 
 
 def _signer(task: Task, observed: Observed) -> tuple[str, str]:

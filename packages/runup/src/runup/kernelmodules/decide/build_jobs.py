@@ -48,12 +48,32 @@ class Builder:
 def job(wanted_run: WantedRun, builder: Builder, owner: JSON) -> JSON:
     """Returns the Job to apply for `wanted_run`."""
     marks = {"labels": runs.labels(wanted_run), "annotations": runs.notes(wanted_run)}
+    arguments = [*_STORED, "build", f"--isolation={builder.isolation}", f"--file={_DOCKERFILE}/dockerfile"]
+    arguments += _tls(wanted_run.pull_tls)
+    arguments += [f"--build-arg={argument.name}={argument.value}" for argument in wanted_run.arguments]
+    arguments += [f"--volume={secret.path}:{secret.path}:ro" for secret in wanted_run.secrets]
+    steps = [
+        _container("build", [*arguments, f"--tag={wanted_run.target or LOCAL_IMAGE}", _CONTEXT], wanted_run, builder)
+    ]
+    if wanted_run.target:
+        steps.append(
+            _container("push", [*_STORED, "push", *_tls(wanted_run.push_tls), wanted_run.target], wanted_run, builder)
+        )
     template = {
         "metadata": {
             "labels": marks["labels"],
             "annotations": {**marks["annotations"], DOCKERFILE_ANNOTATION: wanted_run.dockerfile},
         },
-        "spec": _pod(wanted_run, builder),
+        "spec": {
+            "restartPolicy": "Never",
+            # A user's Dockerfile runs in a privileged pod, which therefore gets no credentials of the cluster.
+            "automountServiceAccountToken": False,
+            "nodeSelector": dict(wanted_run.selector),
+            # Init containers end before the others start, so the push finds a complete build.
+            **({"initContainers": steps[:-1]} if steps[:-1] else {}),
+            "containers": steps[-1:],
+            "volumes": _volumes(wanted_run),
+        },
     }
     return {
         "apiVersion": JOBS.api_version,
@@ -130,23 +150,6 @@ def _is_owned_by(pod: WholePod, job: NamespacedName) -> bool:
     return pod.metadata.namespace == job.namespace and any(owner.name == job.name for owner in owners)
 
 
-def _pod(wanted_run: WantedRun, builder: Builder) -> JSON:
-    """Returns the spec of the run's Pod: the build, then the push if there is a target."""
-    steps = [_container("build", _build(wanted_run, builder), wanted_run, builder)]
-    if wanted_run.target:
-        steps.append(_container("push", _push_arguments(wanted_run), wanted_run, builder))
-    return {
-        "restartPolicy": "Never",
-        # A user's Dockerfile runs in a privileged pod, which therefore gets no credentials of the cluster.
-        "automountServiceAccountToken": False,
-        "nodeSelector": dict(wanted_run.selector),
-        # Init containers end before the others start, so the push finds a complete build.
-        **({"initContainers": steps[:-1]} if steps[:-1] else {}),
-        "containers": steps[-1:],
-        "volumes": _volumes(wanted_run),
-    }
-
-
 def _container(name: str, arguments: list[str], wanted_run: WantedRun, builder: Builder) -> JSON:
     """Returns a container that runs buildah with `arguments`."""
     auth = [{"name": "REGISTRY_AUTH_FILE", "value": f"{_AUTH}/config.json"}] if wanted_run.auth_secret else []
@@ -178,19 +181,6 @@ def _container(name: str, arguments: list[str], wanted_run: WantedRun, builder: 
             *([{"name": "auth", "mountPath": _AUTH, "readOnly": True}] if wanted_run.auth_secret else []),
         ],
     }
-
-
-def _build(wanted_run: WantedRun, builder: Builder) -> list[str]:
-    """Returns the arguments of buildah that build the image."""
-    arguments = [*_STORED, "build", f"--isolation={builder.isolation}", f"--file={_DOCKERFILE}/dockerfile"]
-    arguments += _tls(wanted_run.pull_tls)
-    arguments += [f"--build-arg={argument.name}={argument.value}" for argument in wanted_run.arguments]
-    arguments += [f"--volume={secret.path}:{secret.path}:ro" for secret in wanted_run.secrets]
-    return [*arguments, f"--tag={wanted_run.target or LOCAL_IMAGE}", _CONTEXT]
-
-
-def _push_arguments(wanted_run: WantedRun) -> list[str]:
-    return [*_STORED, "push", *_tls(wanted_run.push_tls), wanted_run.target]
 
 
 def _tls(options: Any) -> list[str]:

@@ -30,7 +30,14 @@ def build(wanted_run: WantedRun, owner: JSON, deadline_s: int) -> JSON:
         output["pushSecret"] = auth
     strategy: JSON = {
         "buildArgs": [{"name": argument.name, "value": argument.value} for argument in wanted_run.arguments],
-        "volumes": [_volume(at, secret) for at, secret in enumerate(wanted_run.secrets)],
+        "volumes": [
+            {
+                "name": f"secret-{at}",
+                "mounts": [{"destinationPath": secret.path}],
+                "source": {"type": "Secret", "secret": {"secretName": secret.name, "optional": False}},
+            }
+            for at, secret in enumerate(wanted_run.secrets)
+        ],
         **({"pullSecret": auth} if auth else {}),
     }
     return {
@@ -84,12 +91,3 @@ def _why_failed(build: Build, state: RunState) -> str:
         return runs.snippet(status.message)
     words = status.log_snippet or status.message or status.reason
     return runs.snippet(words if status.phase == "Failed" else f"the Build ended as {status.phase}: {words}")
-
-
-def _volume(at: int, secret: runs.MountedSecret) -> JSON:
-    """Returns the build volume that mounts a Secret."""
-    return {
-        "name": f"secret-{at}",
-        "mounts": [{"destinationPath": secret.path}],
-        "source": {"type": "Secret", "secret": {"secretName": secret.name, "optional": False}},
-    }

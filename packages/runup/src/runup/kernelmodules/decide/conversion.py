@@ -36,7 +36,8 @@ def convert(obj: Any, desired: str) -> JSON:
     """Returns `obj` in the version `desired` (group and version); raises Unconvertible."""
     if not isinstance(obj, dict):
         raise Unconvertible(f"the object to convert is not a JSON object: {str(obj)[:_MAX_QUOTED]!r}")
-    kind, name = obj.get("kind"), _object_name(obj)
+    metadata = obj.get("metadata")
+    kind, name = obj.get("kind"), str(metadata.get("name") if isinstance(metadata, dict) else None)
     if kind not in KINDS:
         raise Unconvertible(f"{kind} {name}: only {' and '.join(KINDS)} exist in two versions")
     given_version = obj.get("apiVersion")
@@ -118,8 +119,3 @@ def _newer_entry(entry: JSON) -> JSON:
 def _are_texts(words: tuple[Any, ...]) -> bool:
     """Returns whether each word is text or missing. A client may have sent a list, which cannot be looked up."""
     return all(word is None or isinstance(word, str) for word in words)
-
-
-def _object_name(obj: JSON) -> str:
-    metadata = obj.get("metadata")
-    return str(metadata.get("name") if isinstance(metadata, dict) else None)

@@ -22,11 +22,9 @@ from kubekit.error_types import Terminal
 from kubekit.lang.cel import CelError, Program, compile_cel
 from runup.api.kmm_v1beta1 import (
     Build,
-    BuildArg,
     KernelMapping,
     Modprobe,
     Module,
-    ModuleLoaderContainer,
     Sign,
     TLSOptions,
 )
@@ -182,7 +180,7 @@ def resolve(module: Module, kernel: str) -> Resolved:
             dir_name=container.modprobe.dir_name,
             build=_merged_build(container.build, mapping.build),
             sign=_substitute_paths(_merged_sign(container.sign, mapping.sign), values),
-            registry_tls=_tls(container, mapping),
+            registry_tls=container.registry_tls if mapping.registry_tls is None else mapping.registry_tls,
             image_repo_secret=module.spec.image_repo_secret.name if module.spec.image_repo_secret else "",
             selector=module.spec.selector,
         )
@@ -231,32 +229,21 @@ def _matcher() -> Program:
     return compile_cel("kernel.matches(regexp)", {"kernel": "string", "regexp": "string"})
 
 
-def _tls(container: ModuleLoaderContainer, mapping: KernelMapping) -> TLSOptions:
-    return container.registry_tls if mapping.registry_tls is None else mapping.registry_tls
-
-
 def _merged_build(container_build: Build | None, mapping_build: Build | None) -> Build | None:
     """Returns the container's build with the mapping's settings; selector and base image's TLS stay the container's."""
     if container_build is None or mapping_build is None:
         return container_build or mapping_build
+    overriding = {arg.name: arg for arg in mapping_build.build_args}
+    container_names = {arg.name for arg in container_build.build_args}
+    added = {arg.name: arg for arg in mapping_build.build_args if arg.name not in container_names}
     return replace(
         container_build,
         dockerfile_config_map=mapping_build.dockerfile_config_map
         if mapping_build.dockerfile_config_map.name
         else container_build.dockerfile_config_map,
-        build_args=_merged_args(container_build.build_args, mapping_build.build_args),
+        build_args=(*(overriding.get(arg.name, arg) for arg in container_build.build_args), *added.values()),
         secrets=(*container_build.secrets, *mapping_build.secrets),
     )
-
-
-def _merged_args(
-    container_arguments: Sequence[BuildArg], mapping_arguments: Sequence[BuildArg]
-) -> tuple[BuildArg, ...]:
-    """Returns the container's arguments, overridden by the mapping's of the same name, then the mapping's others."""
-    overriding = {arg.name: arg for arg in mapping_arguments}
-    container_names = {arg.name for arg in container_arguments}
-    added = {arg.name: arg for arg in mapping_arguments if arg.name not in container_names}
-    return (*(overriding.get(arg.name, arg) for arg in container_arguments), *added.values())
 
 
 def _merged_sign(container_sign: Sign | None, mapping_sign: Sign | None) -> Sign | None:

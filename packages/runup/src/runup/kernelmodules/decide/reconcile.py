@@ -15,12 +15,10 @@ from kubekit.api.meta_v1 import NamespacedName, key_of
 from kubekit.api.scheme import resource_of
 from runup.api.kmm_v1beta1 import Module, ValidatedKernel
 from runup.api.kmm_v1beta2 import ModuleStatus, PreflightValidation
-from runup.kernelmodules.decide import build_jobs, builds, release_validations, runs, stages
-from runup.kernelmodules.decide import validation_status as entries
-from runup.kernelmodules.decide import validation_status as validation_summary
+from runup.kernelmodules.decide import build_jobs, builds, release_validations, runs, stages, validation_status
 from runup.kernelmodules.decide.external_queries import Question
 from runup.kernelmodules.decide.module_state import ModuleState, Observed, Task
-from runup.kernelmodules.decide.runs import Run, Runner, WantedRun
+from runup.kernelmodules.decide.runs import Runner, WantedRun
 from runup.process.plan import Action, Apply, Delete, Plan
 
 API_VERSION = resource_of(PreflightValidation).api_version
@@ -41,30 +39,24 @@ def decide(observed: Observed, *, now: datetime) -> Plan[Question]:
     if validation is None or validation.metadata.deletion_timestamp is not None:
         return Plan()  # the garbage collector deletes its runs
     if observed.modules is None:
-        unknown = validation_summary.unknown_condition(
+        unknown = validation_status.unknown_condition(
             "ModulesUnknown", f"The Modules could not be listed: {observed.modules_problem}"
         )
         modules = validation.status.modules
-        status = validation_summary.status(validation, modules, unknown, validation.status.kernels, now=now)
-        return Plan(tuple(validation_summary.patch(validation, status)))
-    before = _previous_entries(validation)
+        status = validation_status.status(validation, modules, unknown, validation.status.kernels, now=now)
+        return Plan(tuple(validation_status.patch(validation, status)))
+    generation = validation.status.observed_generation
+    before = (
+        validation_status.entries_by_name(validation.status.modules)
+        if generation in (0, validation.metadata.generation)
+        else {}
+    )
     toolkit = _toolkit(observed, validation)
     examined = [
         _examine(module, before, observed, validation, toolkit, now)
-        for module in entries.live_modules(observed.modules)
+        for module in validation_status.live_modules(observed.modules)
     ]
     return _plan_from(observed, validation, examined, before, toolkit, now)
-
-
-def _previous_entries(validation: PreflightValidation) -> dict[NamespacedName, ModuleStatus]:
-    """Returns the previous entries for this kernel; none after an edit of the spec, which may name another kernel.
-
-    The CustomResourceDefinition of another operator does not store `observedGeneration`; the entries count then.
-    """
-    generation = validation.status.observed_generation
-    return (
-        entries.entries_by_name(validation.status.modules) if generation in (0, validation.metadata.generation) else {}
-    )
 
 
 def _examine(
@@ -76,10 +68,10 @@ def _examine(
     now: datetime,
 ) -> _ExaminedModule:
     """Returns the result of examining one Module; a Module that is verified already keeps its entry."""
-    old = entries.entry_about(before.get(key_of(module)), module)
+    old = validation_status.entry_about(before.get(key_of(module)), module)
     # A verified Module is not examined again until it is edited
     # (docs/decisions/0061-kernel-modules-are-tried-by-one-reconcile.md).
-    if entries.is_final(old, module):
+    if validation_status.is_final(old, module):
         return _ExaminedModule(module, old, None)
     task = Task(
         module=module,
@@ -105,22 +97,22 @@ def _plan_from(
     observed_modules = tuple(observed_modules)
     module_statuses = [_entry_of(observed_module, now) for observed_module in observed_modules]
     module_statuses += [
-        entries.failed(key, entries.unreadable_reason(bad), before.get(key), now=now)
+        validation_status.failed(key, validation_status.unreadable_reason(bad), before.get(key), now=now)
         for bad in observed.unreadable
         for key in (NamespacedName(bad.namespace, bad.name),)
     ]
     kernel = validation.spec.kernel_version
-    condition = validation_summary.condition(module_statuses, [kernel])
+    condition = validation_status.condition(module_statuses, [kernel])
     if observed.incomplete:
         # A Module that was not listed may still exist, so its entry is kept.
         reported = {NamespacedName(module_status.namespace, module_status.name) for module_status in module_statuses}
         module_statuses += [old for key, old in before.items() if key not in reported]
-        condition = validation_summary.unknown_condition(
+        condition = validation_status.unknown_condition(
             "ModulesUnknown", f"There may be other Modules: {observed.incomplete}"
         )
     module_statuses.sort(key=lambda module_status: (module_status.namespace, module_status.name))
     kernels = (ValidatedKernel(stages.architecture_of(kernel), kernel, toolkit),)
-    status = validation_summary.status(validation, module_statuses, condition, kernels, now=now)
+    status = validation_status.status(validation, module_statuses, condition, kernels, now=now)
     actions: list[Action] = [
         *_stop(observed, validation, observed_modules),
         *(
@@ -128,8 +120,8 @@ def _plan_from(
             for observed_module in observed_modules
             if observed_module.looked and observed_module.looked.run_to_start
         ),
-        *validation_summary.patch(validation, status),
-        *validation_summary.events(validation, before, module_statuses),
+        *validation_status.patch(validation, status),
+        *validation_status.events(validation, before, module_statuses),
     ]
     waits = [
         observed_module.looked.recheck_after_s
@@ -149,7 +141,7 @@ def _entry_of(observed_module: _ExaminedModule, now: datetime) -> ModuleStatus:
     if observed_module.looked is None:
         assert observed_module.old is not None
         return observed_module.old
-    return entries.entry(observed_module.module, observed_module.looked, observed_module.old, now=now)
+    return validation_status.entry(observed_module.module, observed_module.looked, observed_module.old, now=now)
 
 
 def _stop(
@@ -164,14 +156,13 @@ def _stop(
         # A run is left alone while its Module could not be read, or may not have been listed.
         unread = any((run.key.namespace, run.module) == (bad.namespace, bad.name) for bad in observed.unreadable)
         unknown = unread or (owner is None and observed.incomplete)
-        if unknown or (owner is not None and _is_still_needed(run, owner.looked)):
+        if unknown or (
+            owner is not None
+            and (owner.looked is None or not owner.looked.deletes_other_runs or run in owner.looked.kept_runs)
+        ):
             continue
         resource = build_jobs.JOBS if run.runner is Runner.JOBS else builds.BUILDS
         yield Delete(resource, run.key, run.uid)
-
-
-def _is_still_needed(run: Run, looked: ModuleState | None) -> bool:
-    return looked is None or not looked.deletes_other_runs or run in looked.kept_runs
 
 
 def _start_run(wanted_run: WantedRun, observed: Observed) -> Apply:

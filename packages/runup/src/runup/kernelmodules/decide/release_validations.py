@@ -19,9 +19,7 @@ from kubekit.api.meta_v1 import Condition, NamespacedName, key_of
 from kubekit.api.scheme import resource_of
 from runup.api.kmm_v1beta1 import ValidatedKernel
 from runup.api.kmm_v1beta2 import ModuleStatus, PreflightValidation, PreflightValidationOCP
-from runup.kernelmodules.decide import stages
-from runup.kernelmodules.decide import validation_status as entries
-from runup.kernelmodules.decide import validation_status as validation_summary
+from runup.kernelmodules.decide import stages, validation_status
 from runup.kernelmodules.decide.admission import validation_fault
 from runup.kernelmodules.decide.external_queries import Question, ReleaseQuestion
 from runup.kernelmodules.decide.module_state import Observed, freshness
@@ -59,11 +57,11 @@ def decide(observed: Observed, *, now: datetime) -> Plan[Question]:
         return _plan_unknown(observed, ocp, _Release((), problem, release.plan), now)
     module_statuses = _combine_entries(observed, list(children.items()))
     condition = _condition(observed, children, module_statuses)
-    status = validation_summary.status(ocp, module_statuses, condition, release.kernels, now=now)
+    status = validation_status.status(ocp, module_statuses, condition, release.kernels, now=now)
     actions = [
         *_remove_others(observed, ocp, children),
         *(action for name, kernel in children.items() for action in _child(observed, ocp, name, kernel)),
-        *validation_summary.patch(ocp, status),
+        *validation_status.patch(ocp, status),
     ]
     return Plan((*actions, *release.plan.actions), release.plan.requeue_after_s, release.plan.work)
 
@@ -99,23 +97,23 @@ def _plan_unknown(observed: Observed, ocp: PreflightValidationOCP, release: _Rel
 
     It does so for clients that read only the Modules' statuses.
     """
-    before = entries.entries_by_name(ocp.status.modules)
+    before = validation_status.entries_by_name(ocp.status.modules)
     if not release.problem:
         module_statuses: list[ModuleStatus] = []
-        condition = validation_summary.unknown_condition("ReadingRelease", f"{ocp.spec.release_image} is being read.")
+        condition = validation_status.unknown_condition("ReadingRelease", f"{ocp.spec.release_image} is being read.")
     else:
         text = (
             f"release image {ocp.spec.release_image}: {release.problem}" if ocp.spec.release_image else release.problem
         )
-        modules = entries.live_modules(observed.modules or ())
+        modules = validation_status.live_modules(observed.modules or ())
         module_statuses = [
-            entries.failed(key_of(module), text, before.get(key_of(module)), now=now) for module in modules
+            validation_status.failed(key_of(module), text, before.get(key_of(module)), now=now) for module in modules
         ]
-        condition = Condition(type=validation_summary.VALIDATED, status="False", reason="ReleaseUnusable", message=text)
-    status = validation_summary.status(ocp, module_statuses, condition, (), now=now)
-    events = validation_summary.events(ocp, before, module_statuses) if release.problem else []
+        condition = Condition(type=validation_status.VALIDATED, status="False", reason="ReleaseUnusable", message=text)
+    status = validation_status.status(ocp, module_statuses, condition, (), now=now)
+    events = validation_status.events(ocp, before, module_statuses) if release.problem else []
     return Plan(
-        (*validation_summary.patch(ocp, status), *events, *release.plan.actions),
+        (*validation_status.patch(ocp, status), *events, *release.plan.actions),
         release.plan.requeue_after_s,
         release.plan.work,
     )
@@ -209,29 +207,24 @@ def _current_entries(child: PreflightValidation | None, kernel: ValidatedKernel)
 def _combine_entries(observed: Observed, children: Sequence[tuple[str, ValidatedKernel]]) -> list[ModuleStatus]:
     """Returns one entry for each Module: verified if the Module is so for every kernel that its nodes will run."""
     by_kernel = [
-        (kernel, entries.entries_by_name(_current_entries(observed.validations.get(name), kernel)))
+        (kernel, validation_status.entries_by_name(_current_entries(observed.validations.get(name), kernel)))
         for name, kernel in children
     ]
     if len(by_kernel) == 1:
         return list(by_kernel[0][1].values())
     keys = sorted({key for _, statuses in by_kernel for key in statuses})
     kernels = [kernel for kernel, _ in by_kernel]
-    needed = _needed_flavours(observed)
+    nodes = observed.nodes or ()
+    needed = {
+        key_of(module): {flavour_of(node) for node in stages.nodes_selected(module.spec.selector, nodes)}
+        for module in observed.modules or ()
+    }
     together = []
     for key in keys:
         parts = [(kernel, statuses[key]) for kernel, statuses in by_kernel if key in statuses]
         needed_parts = [part for part in parts if _is_needed(part[0], kernels, needed.get(key, set()))] or parts
         together.append(_combine_failures(needed_parts))
     return together
-
-
-def _needed_flavours(observed: Observed) -> dict[NamespacedName, set[Flavour]]:
-    """Returns, for each Module, the kernel flavours of the nodes that it selects."""
-    nodes = observed.nodes or ()
-    return {
-        key_of(module): {flavour_of(node) for node in stages.nodes_selected(module.spec.selector, nodes)}
-        for module in observed.modules or ()
-    }
 
 
 def _is_needed(kernel: ValidatedKernel, kernels: Sequence[ValidatedKernel], run: Iterable[Flavour]) -> bool:
@@ -248,7 +241,7 @@ def _is_needed(kernel: ValidatedKernel, kernels: Sequence[ValidatedKernel], run:
 
 def _combine_failures(parts: Sequence[tuple[ValidatedKernel, ModuleStatus]]) -> ModuleStatus:
     """Returns one status for all kernels of the release: the first one, or the failures with their reasons."""
-    bad = [part for part in parts if part[1].verification_status != entries.VERIFIED]
+    bad = [part for part in parts if part[1].verification_status != validation_status.VERIFIED]
     if not bad:
         return parts[0][1]
     reasons = [
@@ -265,12 +258,12 @@ def _condition(
     """Returns the condition Validated of all children together; Unknown while one of them has no verdict."""
     for name, kernel in children.items():
         child = observed.validations.get(name)
-        verdict = find(child.status.conditions, validation_summary.VALIDATED) if child else None
+        verdict = find(child.status.conditions, validation_status.VALIDATED) if child else None
         current = child is not None and child.spec.kernel_version == kernel.kernel_version
         if not current or verdict is None or child is None or verdict.observed_generation != child.metadata.generation:
-            return validation_summary.unknown_condition("InProgress", f"PreflightValidation {name} has not looked yet.")
+            return validation_status.unknown_condition("InProgress", f"PreflightValidation {name} has not looked yet.")
         if verdict.status == "Unknown" and verdict.reason != "InProgress":
             return replace(verdict, last_transition_time=None)
-    return validation_summary.condition(
+    return validation_status.condition(
         module_statuses, [child_status.kernel_version for child_status in children.values()]
     )

@@ -38,7 +38,16 @@ def state_of(task: Task, observed: Observed) -> ModuleState:
     except Unmapped as error:
         # Only an edit of the Module helps. Modules are watched, so there is no time to look again.
         return ModuleState(False, "Requeued", error.message)
-    question = _question(task, resolved, observed.nodes)
+    question = ImageQuestion(
+        image=resolved.container_image,
+        kernel=task.kernel,
+        dir_name=resolved.dir_name,
+        module_names=resolved.module_names,
+        tls=resolved.registry_tls,
+        namespace=task.module.metadata.namespace,
+        secret=resolved.image_repo_secret,
+        architectures=_architectures(task.kernel, resolved, observed.nodes or ()),
+    )
     answer = observed.answers.of_image(question)
     if answer is None:
         return ModuleState(False, "Image", "", open_questions=(question,), keeps_previous_status=True)
@@ -62,20 +71,6 @@ def nodes_selected(selector: dict[str, str], nodes: Sequence[Node]) -> tuple[Nod
     """Returns the nodes that match a Module's selector."""
     required_labels = selector.items()
     return tuple(node for node in nodes if required_labels <= node.metadata.labels.items())
-
-
-def _question(task: Task, resolved: Resolved, nodes: Sequence[Node] | None) -> ImageQuestion:
-    """Returns the question about the Module's image for the task's kernel."""
-    return ImageQuestion(
-        image=resolved.container_image,
-        kernel=task.kernel,
-        dir_name=resolved.dir_name,
-        module_names=resolved.module_names,
-        tls=resolved.registry_tls,
-        namespace=task.module.metadata.namespace,
-        secret=resolved.image_repo_secret,
-        architectures=_architectures(task.kernel, resolved, nodes or ()),
-    )
 
 
 def _architectures(kernel: str, resolved: Resolved, nodes: Sequence[Node]) -> tuple[str, ...]:
