@@ -25,7 +25,8 @@ from kubekit.oci.layout import Layout
 from kubekit.oci.reference import parse
 from kubekit.oci.registry import RegistryClient
 from runup.api.kmm_v1beta1 import Module
-from runup.cli.kernelmodules.check import CheckResult, exit_code
+from runup.cli.kernelmodules.command import exit_code
+from runup.kernelmodules.control.module_check import CheckResult
 from runup.kernelmodules.decide.readiness import Readiness, Status
 
 # One server for all of them, and not one for each worker.

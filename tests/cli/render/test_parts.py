@@ -11,7 +11,7 @@ from tests.cli.preflight.render import samples
 from tests.cli.render.reading import read
 
 from runup import __version__
-from runup.cli.kernelmodules import module_table as kmod
+from runup.cli.kernelmodules import command as kmod
 from runup.cli.preflight.render.preflight_page import page
 from runup.cli.render.html.document import document
 from runup.cli.render.html.markup import el, join, link, text

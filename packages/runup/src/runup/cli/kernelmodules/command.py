@@ -1,17 +1,76 @@
 """The command `runup kmod check`: whether the cluster's kernel modules will load on another kernel.
 
-Parses the flags and calls `check`; needs no controller in the cluster.
+Parses the flags, calls `module_check` and prints its result; needs no controller in the cluster.
 """
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.lazy import Group
+from runup.cli.output import screen_of, write
 from runup.cli.release.shared import access, inner_option, registry_options, run_guarded
+from runup.cli.render.screen import PIPE, Screen
+from runup.cli.render.table import Column, Row, Table, draw_table
+from runup.cli.render.text import err, machine, out
+from runup.kernelmodules.control.module_check import CheckRequest, CheckResult, check_modules
+from runup.kernelmodules.decide.readiness import Readiness, Status
+from runup.preflight.decide.findings import APPLY, EXIT_CLEAR, UNKNOWN
+
+JSON = dict[str, Any]
+NO_MODULES = "No Modules load a kernel module here.\n"
+_STYLES = {"True": "green", "False": "red", "Unknown": "yellow"}
+
+
+def table(readinesses: Sequence[Readiness], screen: Screen = PIPE, *, wide: bool = False) -> str:
+    """Returns a table with a row for each Module and kernel, the reason in full; `wide` adds the image."""
+    if not readinesses:
+        return NO_MODULES
+    columns = [Column("MODULE", folds=True), Column("KERNEL", folds=True), Column("STAGE")]
+    columns += [Column("VERIFIED", styles=_STYLES), *([Column("IMAGE", folds=True)] if wide else [])]
+    rows = []
+    for readiness in readinesses:
+        name = f"{readiness.namespace}/{readiness.name}" if readiness.namespace else readiness.name
+        kernel = readiness.kernel or f"unknown ({readiness.architecture})"
+        image = (readiness.image,) if wide else ()
+        rows.append(Row((name, kernel, readiness.stage, readiness.status.value, *image, readiness.reason)))
+    return draw_table(Table((*columns, Column("REASON", flows=True)), rows), screen) + summary(readinesses)
+
+
+def summary(readinesses: Sequence[Readiness]) -> str:
+    """Returns a summary in one line: how many are verified, will not load, are not known."""
+    counts = {status: sum(readiness.status is status for readiness in readinesses) for status in Status}
+    parts = [f"{counts[Status.TRUE]} of {len(readinesses)} verified"]
+    if counts[Status.FALSE]:
+        parts.append(f"{counts[Status.FALSE]} will not load")
+    if counts[Status.UNKNOWN]:
+        parts.append(f"{counts[Status.UNKNOWN]} not known")
+    return f"\n{', '.join(parts)}.\n"
+
+
+def as_data(readinesses: Sequence[Readiness], notes: Sequence[str]) -> JSON:
+    """Returns the result as JSON data, with the field names of a PreflightValidation's status."""
+    return {
+        "modules": [
+            {
+                "namespace": readiness.namespace,
+                "name": readiness.name,
+                "kernelVersion": readiness.kernel,
+                "architecture": readiness.architecture,
+                "image": readiness.image,
+                "verificationStage": readiness.stage,
+                "verificationStatus": readiness.status.value,
+                "statusReason": readiness.reason,
+            }
+            for readiness in readinesses
+        ],
+        "notes": list(notes),
+    }
 
 
 @click.group("kmod", cls=Group)
@@ -65,9 +124,29 @@ def check(
       runup kmod check --kernel 5.14.0-427.50.1.el9_4.x86_64 --module drivers/nic -o yaml
       runup kmod check --to-image registry.example/release:5.2.0 --dump must-gather
     """
-    from runup.cli.kernelmodules import check as checking
-
     if sum(map(bool, (to_image, kernel, toolkit_image))) != 1:
         raise click.UsageError("give one of --to-image, --kernel and --toolkit-image", ctx)
-    flags = checking.Flags(to_image, kernel, toolkit_image, modules, dump, at_once, output)
-    return run_guarded(lambda: checking.run(connection_of(ctx), flags, access(**registry)))
+    request = CheckRequest(
+        to_image=to_image, kernel=kernel, toolkit_image=toolkit_image, modules=modules, dump=dump, at_once=at_once
+    )
+
+    def run() -> int:
+        result = check_modules(connection_of(ctx), request, access(**registry))
+        text = (
+            machine(as_data(result.found, result.notes), output)
+            if output in ("json", "yaml")
+            else table(result.found, screen_of(sys.stdout), wide=output == "wide")
+        )
+        write([*(err(f"warning: {note}\n") for note in result.notes), out(text)])
+        return exit_code(result)
+
+    return run_guarded(run)
+
+
+def exit_code(result: CheckResult) -> int:
+    """Returns 2 if a Module will not load, else 3 if that is not known of a Module or if there are notes, else 0."""
+    # The same codes as those of `--wait`: docs/decisions/0017-what-the-wait-and-its-exit-code-mean.md.
+    statuses = {readiness.status for readiness in result.found}
+    if Status.FALSE in statuses:
+        return APPLY
+    return UNKNOWN if Status.UNKNOWN in statuses or result.notes else EXIT_CLEAR

@@ -1,8 +1,7 @@
 """Finds the answers to questions of validations, a limited number at a time, each once for all Modules that ask it.
 
 In: questions of a plan's work. Out: `known`, which the next pass observes, and a call of `told` (the callback) for each
-answer. Inputs of builds and signatures are read here: the Dockerfile of a ConfigMap, and a hash of each Secret, of which
-only the hash is kept.
+answer. Inputs of builds and signatures are read here: the Dockerfile of a ConfigMap, and a hash of each Secret.
 """
 
 from __future__ import annotations
@@ -44,45 +43,32 @@ SECRETS = Resource("", "v1", "Secret", "secrets", namespaced=True)
 DOCKERFILE = "dockerfile"
 
 
-class _Lacking(Exception):
-    """Raised if an input is missing or invalid."""
-
-
 async def read_build_inputs(client: Client, question: BuildInputsQuestion) -> BuildInputs:
     """Returns the inputs that the question asks for; what is missing is the answer's `problem`."""
-    try:
-        dockerfile = await _dockerfile(client, question) if question.config_map else ""
-        versions = [await _version(client, question.namespace, name, key) for name, key in question.secrets]
-    except _Lacking as error:
-        return BuildInputs(problem=str(error))
+    dockerfile, versions = "", []
+    if question.config_map:
+        config_map_key = f"{question.namespace}/{question.config_map}"
+        try:
+            config_map = await client.send(calls.get(ConfigMap, question.config_map, question.namespace))
+        # A ValueError is a name that would change the request's path.
+        except (KubeError, DecodeError, ValueError) as error:
+            return BuildInputs(problem=f"failed to get dockerfile ConfigMap {config_map_key}: {error}")
+        dockerfile = config_map.data.get(DOCKERFILE) or ""
+        if not dockerfile:
+            problem = f"invalid Dockerfile ConfigMap {config_map_key} format, {DOCKERFILE} key is missing"
+            return BuildInputs(problem=problem)
+    for name, key in question.secrets:
+        object_key = f"{question.namespace}/{name}"
+        try:
+            secret = await client.send(calls.get_raw(SECRETS, name, question.namespace))
+        except (KubeError, DecodeError, ValueError) as error:
+            return BuildInputs(problem=f"failed to get Secret {object_key}: {error}")
+        data = secret.get("data") or {}
+        if key and key not in data:
+            return BuildInputs(problem=f"Secret {object_key} has no key {key}")
+        # Sorted, so that only the content counts and not the order of the keys.
+        versions.append(f"{name}:{hashlib.sha256(codec.encode(sorted(data.items()))).hexdigest()[:16]}")
     return BuildInputs(dockerfile, tuple(versions))
-
-
-async def _dockerfile(client: Client, question: BuildInputsQuestion) -> str:
-    """Returns the Dockerfile in the question's ConfigMap. Raises _Lacking if there is none."""
-    config_map_key = f"{question.namespace}/{question.config_map}"
-    try:
-        config_map = await client.send(calls.get(ConfigMap, question.config_map, question.namespace))
-    # A ValueError is a name that would change the request's path.
-    except (KubeError, DecodeError, ValueError) as error:
-        raise _Lacking(f"failed to get dockerfile ConfigMap {config_map_key}: {error}") from error
-    if not config_map.data.get(DOCKERFILE):
-        raise _Lacking(f"invalid Dockerfile ConfigMap {config_map_key} format, {DOCKERFILE} key is missing")
-    return config_map.data[DOCKERFILE]
-
-
-async def _version(client: Client, namespace: str, name: str, key: str) -> str:
-    """Returns a Secret's name with a hash of its content. Raises _Lacking if it is not there or lacks `key`."""
-    object_key = f"{namespace}/{name}"
-    try:
-        secret = await client.send(calls.get_raw(SECRETS, name, namespace))
-    except (KubeError, DecodeError, ValueError) as error:
-        raise _Lacking(f"failed to get Secret {object_key}: {error}") from error
-    data = secret.get("data") or {}
-    if key and key not in data:
-        raise _Lacking(f"Secret {object_key} has no key {key}")
-    # Sorted, so that only the content counts and not the order of the keys.
-    return f"{name}:{hashlib.sha256(codec.encode(sorted(data.items()))).hexdigest()[:16]}"
 
 
 log = structlog.get_logger("kernelmodules")
@@ -172,13 +158,18 @@ class AnswerCache:
         self._told()
 
     async def _answer_or_failure(self, question: Question) -> AnswerValue:
-        """Returns the answer; an exception becomes an answer that reports it."""
+        """Returns the answer; an exception becomes an answer that reports our own bug, not a verdict on a Module.
+
+        A question without an answer would leave its Module pending for ever. It is asked again like any that failed.
+        """
         try:
             return await self._answer(question)
         except Exception as error:
-            # A question without an answer would leave its Module pending for ever.
             log.exception("a question could not be answered", question=str(question))
-            return _answer_about_bug(question, f"{type(error).__name__}: {error}")
+            problem = f"it could not be found out, by an error of the operator: {type(error).__name__}: {error}"
+        if isinstance(question, ImageQuestion):
+            return Image(verified=False, reason=f"image {question.image}: {problem}")
+        return Kernels(problem=problem) if isinstance(question, ReleaseQuestion) else BuildInputs(problem=problem)
 
     def _drop_old(self) -> None:
         oldest = self._clock.now() - ANSWER_TTL
@@ -199,14 +190,3 @@ def _depends_on(question: Question, kind: str, object_key: NamespacedName) -> bo
         return False
     names = [name for name, _ in question.secrets] if kind == "Secret" else [question.config_map]
     return object_key.name in names
-
-
-def _answer_about_bug(question: Question, problem: str) -> AnswerValue:
-    """Returns an answer that reports our own bug, which must not look like a verdict on a Module.
-
-    The question is asked again like any that failed.
-    """
-    text = f"it could not be found out, by an error of the operator: {problem}"
-    if isinstance(question, ImageQuestion):
-        return Image(verified=False, reason=f"image {question.image}: {text}")
-    return Kernels(problem=text) if isinstance(question, ReleaseQuestion) else BuildInputs(problem=text)

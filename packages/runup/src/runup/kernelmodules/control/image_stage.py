@@ -165,8 +165,8 @@ def _judge_search(question: ImageQuestion, sought: FileQuery, searched: SearchRe
         links = first_paths_text([f"/{path} is a link to /{target}" for path, (_, target) in searched.unread.items()])
         return ImageVerdict(
             ExaminationOutcome.UNKNOWN,
-            f"image {question.image}, kernel module for kernel {question.kernel}: {links}, which was not read because it "
-            "has another name; put the module itself there, or link to a file of the module's name",
+            f"image {question.image}, kernel module for kernel {question.kernel}: {links}, which was not read because "
+            "it has another name; put the module itself there, or link to a file of the module's name",
             paths,
             searched.fetched,
         )

@@ -154,10 +154,14 @@ async def images_to_examine(
     """
     if target.kernel:
         return verdict.work_for_kernel(modules, nodes, target.kernel)
-    architectures = verdict.architectures(modules, nodes)
-    return verdict.work_for_release(
-        modules, nodes, await toolkits_of(architectures, _toolkit_reader(target, registries))
-    )
+
+    async def read_toolkit(architecture: str) -> Toolkit:
+        if target.toolkit:
+            return await toolkit_at(target.toolkit, registries, architecture=architecture)
+        return await toolkit_of_release(target.release, registries, architecture=architecture)
+
+    toolkits = await toolkits_of(verdict.architectures(modules, nodes), read_toolkit)
+    return verdict.work_for_release(modules, nodes, toolkits)
 
 
 async def toolkits_of(architectures: Sequence[str], read_toolkit: ToolkitReader) -> Toolkits:
@@ -185,14 +189,3 @@ async def verdicts_of(
             return await verify_image(question, registries)
 
     return dict(zip(distinct_questions, await asyncio.gather(*map(verify_in_slot, distinct_questions)), strict=True))
-
-
-def _toolkit_reader(target: AssessmentTarget, registries: Registries) -> ToolkitReader:
-    """Returns a function that reads the driver toolkit for an architecture, of the image or the release."""
-
-    async def read(architecture: str) -> Toolkit:
-        if target.toolkit:
-            return await toolkit_at(target.toolkit, registries, architecture=architecture)
-        return await toolkit_of_release(target.release, registries, architecture=architecture)
-
-    return read

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ipaddress
 import os
 from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import suppress
 from typing import Any, Protocol
 
 import msgspec
@@ -48,9 +49,16 @@ async def service_networks(client: Client, notes: list[str]) -> tuple[Network, .
 
     If they are not known: in a cluster, all private networks, with a note in `notes`; outside of one, none.
     """
-    networks = await _of_openshift(client) or await _of_kubernetes(client)
+    networks: list[Network] = []
+    with suppress(KubeError):
+        network = await client.send(calls.get_raw(NETWORKS, "cluster"))
+        for part in ("status", "spec"):
+            networks += read((network.get(part) or {}).get("serviceNetwork"))
+    with suppress(KubeError):
+        for item in (await client.send(calls.list_raw(SERVICE_CIDRS))).items if not networks else ():
+            networks += read((item.get("spec") or {}).get("cidrs"))
     if networks or not is_inside():
-        return networks
+        return tuple(networks)
     notes.append(UNKNOWN)
     return PRIVATE
 
@@ -58,28 +66,6 @@ async def service_networks(client: Client, notes: list[str]) -> tuple[Network, .
 def is_inside() -> bool:
     """Returns whether this process runs in a cluster, where addresses of Services can be reached."""
     return bool(os.environ.get("KUBERNETES_SERVICE_HOST"))
-
-
-async def _of_openshift(client: Client) -> tuple[Network, ...]:
-    """Returns the service networks that Network cluster names; none if it cannot be read."""
-    try:
-        network = await client.send(calls.get_raw(NETWORKS, "cluster"))
-    except KubeError:
-        return ()
-    return tuple(
-        network_range
-        for part in ("status", "spec")
-        for network_range in read((network.get(part) or {}).get("serviceNetwork"))
-    )
-
-
-async def _of_kubernetes(client: Client) -> tuple[Network, ...]:
-    """Returns the ranges of all ServiceCIDRs; none if they cannot be listed."""
-    try:
-        page = await client.send(calls.list_raw(SERVICE_CIDRS))
-    except KubeError:
-        return ()
-    return tuple(network_range for item in page.items for network_range in read((item.get("spec") or {}).get("cidrs")))
 
 
 def read(texts: object) -> Iterable[Network]:

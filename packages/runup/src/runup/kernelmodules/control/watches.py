@@ -2,8 +2,8 @@
 
 Images are built by OpenShift Builds if the cluster serves them, else by Jobs. Of Secrets and ConfigMaps only the
 metadata is requested, so that one that appears is read at once: what an answer needs of them is read by name.
-ServiceAccounts are watched with their pull secrets, since those of `builder` count for a Module that names none. Nothing
-is watched while there is no validation. What may not be watched is looked at every three minutes, like registries.
+ServiceAccounts are watched with their pull secrets: those of `builder` count for a Module that names none. Nothing is
+watched while there is no validation. What may not be watched is looked at every three minutes, like registries.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kubekit.api.conditions import find
-from kubekit.api.meta_v1 import NamespacedName, key_of
+from kubekit.api.meta_v1 import key_of
 from kubekit.api.scheme import Resource
 from kubekit.api.whole_v1 import WholeJob, WholePod
 from runup.kernelmodules.decide import runs
@@ -100,9 +100,18 @@ def run_of(job: WholeJob, pods: Iterable[WholePod]) -> Run | None:
         state, ended = RunState.SUCCEEDED, job.status.completion_time or complete.last_transition_time
     elif failed is not None and failed.status == "True":
         state, ended = RunState.FAILED, failed.last_transition_time
-        detail = _why_failed(key_of(job), pods) or f"{failed.reason}: {failed.message}"
+        # The kubelet keeps the end of the failed container's log in the status.
+        ends = [(status.get("state") or {}).get("terminated") or {} for status in _container_statuses(job, pods)]
+        ended_badly = next((end for end in ends if end.get("exitCode")), None)
+        detail = f"{failed.reason}: {failed.message}"
+        if ended_badly:
+            code_text = f"{ended_badly.get('reason', 'Error')}, exit code {ended_badly['exitCode']}"
+            detail = str(ended_badly.get("message") or code_text)
     else:
-        detail = _why_not_started(key_of(job), pods)
+        # What a run that has not started waits for, such as a missing Secret or image.
+        waits = [(status.get("state") or {}).get("waiting") or {} for status in _container_statuses(job, pods)]
+        waiting = next((wait for wait in waits if wait.get("message")), None)
+        detail = f"{waiting.get('reason', '')}: {waiting['message']}" if waiting else ""
     return Run(
         key=key_of(job),
         uid=job.metadata.uid,
@@ -116,38 +125,16 @@ def run_of(job: WholeJob, pods: Iterable[WholePod]) -> Run | None:
     )
 
 
-def _why_failed(job: NamespacedName, pods: Iterable[WholePod]) -> str:
-    """Returns the end of the failed container's log, which the kubelet keeps in the status, else its exit code."""
-    for status in _container_statuses(job, pods):
-        ended = (status.get("state") or {}).get("terminated") or {}
-        if ended.get("exitCode"):
-            return str(ended.get("message") or f"{ended.get('reason', 'Error')}, exit code {ended['exitCode']}")
-    return ""
-
-
-def _why_not_started(job: NamespacedName, pods: Iterable[WholePod]) -> str:
-    """Returns what a run that has not started waits for, such as a missing Secret or image; "" if nothing is known."""
-    for status in _container_statuses(job, pods):
-        waiting = (status.get("state") or {}).get("waiting") or {}
-        if waiting.get("message"):
-            return f"{waiting.get('reason', '')}: {waiting['message']}"
-    return ""
-
-
-def _container_statuses(job: NamespacedName, pods: Iterable[WholePod]) -> Sequence[JSON]:
+def _container_statuses(job: WholeJob, pods: Iterable[WholePod]) -> Sequence[JSON]:
     """Returns the statuses of all containers in the pods of a Job, init containers included."""
     return [
         status
         for pod in pods
-        if _is_owned_by(pod, job)
+        if pod.metadata.namespace == job.metadata.namespace
+        and any(owner.name == job.metadata.name for owner in pod.metadata.owner_references)
         for kind in ("initContainerStatuses", "containerStatuses")
         for status in pod.status.get(kind) or ()
     ]
-
-
-def _is_owned_by(pod: WholePod, job: NamespacedName) -> bool:
-    owners = pod.metadata.owner_references
-    return pod.metadata.namespace == job.namespace and any(owner.name == job.name for owner in owners)
 
 
 def _container(name: str, arguments: list[str], wanted_run: WantedRun, builder: Builder) -> JSON:

@@ -71,6 +71,10 @@ def run_of(build: Build) -> Run | None:
     state = _STATES.get(status.phase, RunState.FAILED if status.phase else RunState.RUNNING)
     # One that failed without saying when counts from when it was made: it would never be tried again otherwise.
     ended_at = status.completion_timestamp or build.metadata.creation_timestamp
+    detail = status.message
+    if state is RunState.FAILED:
+        words = status.log_snippet or status.message or status.reason
+        detail = words if status.phase == "Failed" else f"the Build ended as {status.phase}: {words}"
     return Run(
         key=key_of(build),
         uid=build.metadata.uid,
@@ -78,16 +82,7 @@ def run_of(build: Build) -> Run | None:
         module=build.metadata.annotations.get(runs.MODULE_LABEL, build.metadata.labels.get(runs.MODULE_LABEL, "")),
         owner_uid=owner.uid,
         state=state,
-        detail=_why_failed(build, state),
+        detail=runs.snippet(detail),
         ended_at=None if state is RunState.RUNNING else ended_at,
         deleting=build.metadata.deletion_timestamp is not None,
     )
-
-
-def _why_failed(build: Build, state: RunState) -> str:
-    """Returns why the Build failed, from its log or its message; else its message."""
-    status = build.status
-    if state is not RunState.FAILED:
-        return runs.snippet(status.message)
-    words = status.log_snippet or status.message or status.reason
-    return runs.snippet(words if status.phase == "Failed" else f"the Build ended as {status.phase}: {words}")

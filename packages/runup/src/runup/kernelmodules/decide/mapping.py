@@ -173,13 +173,21 @@ def resolve(module: Module, kernel: str) -> Resolved:
             raise _NoMapping(f"missing spec.moduleLoader.container.kernelMappings[{at}].containerImage")
         # Only image names may use these two, as in Kernel Module Management.
         module_variables = {"MOD_NAME": module.metadata.name, "MOD_NAMESPACE": module.metadata.namespace}
+        container_image = substitute(image, values | module_variables)
+        sign = _merged_sign(container.sign, mapping.sign)
+        if sign is not None:
+            sign = replace(
+                sign,
+                unsigned_image=substitute(sign.unsigned_image, values),
+                files_to_sign=tuple(substitute(path, values) for path in sign.files_to_sign),
+            )
         return Resolved(
             kernel=kernel,
-            container_image=substitute(image, values | module_variables),
+            container_image=container_image,
             module_names=module_names(container.modprobe),
             dir_name=container.modprobe.dir_name,
             build=_merged_build(container.build, mapping.build),
-            sign=_substitute_paths(_merged_sign(container.sign, mapping.sign), values),
+            sign=sign,
             registry_tls=container.registry_tls if mapping.registry_tls is None else mapping.registry_tls,
             image_repo_secret=module.spec.image_repo_secret.name if module.spec.image_repo_secret else "",
             selector=module.spec.selector,
@@ -207,20 +215,15 @@ def _first_matching(mappings: Sequence[KernelMapping], kernel: str) -> tuple[int
     for at, mapping in enumerate(mappings):
         if mapping.literal and mapping.literal == kernel:
             return at, mapping
-        if mapping.regexp and _matches_kernel(mapping.regexp, kernel):
-            return at, mapping
+        try:
+            if mapping.regexp and _matcher().evaluate({"kernel": kernel, "regexp": mapping.regexp}):
+                return at, mapping
+        except CelError as error:
+            raise _NoMapping(
+                f'failed to find mapping for kernel {kernel}: could not match regexp "{mapping.regexp}" against kernel '
+                f'"{kernel}": {error}'
+            ) from error
     raise _NoMapping(f"failed to find mapping for kernel {kernel}: kernel mapping not found")
-
-
-def _matches_kernel(regexp: str, kernel: str) -> bool:
-    """Returns whether the regular expression matches the kernel. Raises _NoMapping if it is not valid."""
-    try:
-        return bool(_matcher().evaluate({"kernel": kernel, "regexp": regexp}))
-    except CelError as error:
-        raise _NoMapping(
-            f'failed to find mapping for kernel {kernel}: could not match regexp "{regexp}" against kernel '
-            f'"{kernel}": {error}'
-        ) from error
 
 
 @cache
@@ -256,15 +259,4 @@ def _merged_sign(container_sign: Sign | None, mapping_sign: Sign | None) -> Sign
         key_secret=mapping_sign.key_secret if mapping_sign.key_secret.name else container_sign.key_secret,
         cert_secret=mapping_sign.cert_secret if mapping_sign.cert_secret.name else container_sign.cert_secret,
         files_to_sign=(*container_sign.files_to_sign, *mapping_sign.files_to_sign),
-    )
-
-
-def _substitute_paths(sign: Sign | None, values: dict[str, str]) -> Sign | None:
-    """Returns `sign` with the variables in its image and paths replaced."""
-    if sign is None:
-        return None
-    return replace(
-        sign,
-        unsigned_image=substitute(sign.unsigned_image, values),
-        files_to_sign=tuple(substitute(path, values) for path in sign.files_to_sign),
     )

@@ -7,7 +7,7 @@ passes soon plan no more writes. Questions to registries, and for ConfigMaps and
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -18,7 +18,7 @@ from runup.api.kmm_v1beta2 import ModuleStatus, PreflightValidation
 from runup.kernelmodules.decide import build_jobs, builds, release_validations, runs, stages, validation_status
 from runup.kernelmodules.decide.external_queries import Question
 from runup.kernelmodules.decide.module_state import ModuleState, Observed, Task
-from runup.kernelmodules.decide.runs import Runner, WantedRun
+from runup.kernelmodules.decide.runs import Runner
 from runup.process.plan import Action, Apply, Delete, Plan
 
 API_VERSION = resource_of(PreflightValidation).api_version
@@ -45,6 +45,8 @@ def decide(observed: Observed, *, now: datetime) -> Plan[Question]:
         modules = validation.status.modules
         status = validation_status.status(validation, modules, unknown, validation.status.kernels, now=now)
         return Plan(tuple(validation_status.patch(validation, status)))
+    # Entries from before an edit of the spec may be about another kernel. The definition of another operator does not
+    # store `observedGeneration`: its entries count.
     generation = validation.status.observed_generation
     before = (
         validation_status.entries_by_name(validation.status.modules)
@@ -52,50 +54,57 @@ def decide(observed: Observed, *, now: datetime) -> Plan[Question]:
         else {}
     )
     toolkit = _toolkit(observed, validation)
-    examined = [
-        _examine(module, before, observed, validation, toolkit, now)
-        for module in validation_status.live_modules(observed.modules)
-    ]
-    return _plan_from(observed, validation, examined, before, toolkit, now)
-
-
-def _examine(
-    module: Module,
-    before: dict[NamespacedName, ModuleStatus],
-    observed: Observed,
-    validation: PreflightValidation,
-    toolkit: str,
-    now: datetime,
-) -> _ExaminedModule:
-    """Returns the result of examining one Module; a Module that is verified already keeps its entry."""
-    old = validation_status.entry_about(before.get(key_of(module)), module)
-    # A verified Module is not examined again until it is edited
-    # (docs/decisions/0061-kernel-modules-are-tried-by-one-reconcile.md).
-    if validation_status.is_final(old, module):
-        return _ExaminedModule(module, old, None)
-    task = Task(
-        module=module,
-        kernel=validation.spec.kernel_version,
-        toolkit=toolkit,
-        push=validation.spec.push_built_image,
-        validation=validation.metadata.name,
-        uid=validation.metadata.uid,
-        now=now,
-    )
-    return _ExaminedModule(module, old, stages.state_of(task, observed))
+    examined = []
+    for module in validation_status.live_modules(observed.modules):
+        old = validation_status.entry_about(before.get(key_of(module)), module)
+        # A verified Module is not examined again until it is edited
+        # (docs/decisions/0061-kernel-modules-are-tried-by-one-reconcile.md).
+        if validation_status.is_final(old, module):
+            examined.append(_ExaminedModule(module, old, None))
+            continue
+        task = Task(
+            module=module,
+            kernel=validation.spec.kernel_version,
+            toolkit=toolkit,
+            push=validation.spec.push_built_image,
+            validation=validation.metadata.name,
+            uid=validation.metadata.uid,
+            now=now,
+        )
+        examined.append(_ExaminedModule(module, old, stages.state_of(task, observed)))
+    return _plan_from(observed, validation, examined, before, toolkit=toolkit, now=now)
 
 
 def _plan_from(
     observed: Observed,
     validation: PreflightValidation,
-    observed_modules: Iterable[_ExaminedModule],
+    examined: Sequence[_ExaminedModule],
     before: dict[NamespacedName, ModuleStatus],
+    *,
     toolkit: str,
     now: datetime,
 ) -> Plan[Question]:
     """Returns the plan: the runs to start and remove, the questions to ask, and the status."""
-    observed_modules = tuple(observed_modules)
-    module_statuses = [_entry_of(observed_module, now) for observed_module in observed_modules]
+    module_statuses = []
+    run_starts: list[Action] = []
+    waits: list[float] = []
+    questions: dict[Question, None] = {}
+    for each in examined:
+        if each.looked is None:
+            assert each.old is not None
+            module_statuses.append(each.old)
+            continue
+        module_statuses.append(validation_status.entry(each.module, each.looked, each.old, now=now))
+        if wanted_run := each.looked.run_to_start:
+            owner = runs.owner(wanted_run, API_VERSION)
+            if observed.runner is Runner.BUILDS:
+                build = builds.build(wanted_run, owner, observed.builder.deadline_s)
+                run_starts.append(Apply(builds.BUILDS, build))
+            else:
+                run_starts.append(Apply(build_jobs.JOBS, build_jobs.job(wanted_run, observed.builder, owner)))
+        if each.looked.recheck_after_s is not None:
+            waits.append(each.looked.recheck_after_s)
+        questions |= dict.fromkeys(each.looked.open_questions)
     module_statuses += [
         validation_status.failed(key, validation_status.unreadable_reason(bad), before.get(key), now=now)
         for bad in observed.unreadable
@@ -114,34 +123,12 @@ def _plan_from(
     kernels = (ValidatedKernel(stages.architecture_of(kernel), kernel, toolkit),)
     status = validation_status.status(validation, module_statuses, condition, kernels, now=now)
     actions: list[Action] = [
-        *_stop(observed, validation, observed_modules),
-        *(
-            _start_run(observed_module.looked.run_to_start, observed)
-            for observed_module in observed_modules
-            if observed_module.looked and observed_module.looked.run_to_start
-        ),
+        *_stop(observed, validation, examined),
+        *run_starts,
         *validation_status.patch(validation, status),
         *validation_status.events(validation, before, module_statuses),
     ]
-    waits = [
-        observed_module.looked.recheck_after_s
-        for observed_module in observed_modules
-        if observed_module.looked and observed_module.looked.recheck_after_s is not None
-    ]
-    questions = dict.fromkeys(
-        question
-        for observed_module in observed_modules
-        if observed_module.looked
-        for question in observed_module.looked.open_questions
-    )
     return Plan(tuple(actions), min(waits, default=None), tuple(questions))
-
-
-def _entry_of(observed_module: _ExaminedModule, now: datetime) -> ModuleStatus:
-    if observed_module.looked is None:
-        assert observed_module.old is not None
-        return observed_module.old
-    return validation_status.entry(observed_module.module, observed_module.looked, observed_module.old, now=now)
 
 
 def _stop(
@@ -163,13 +150,6 @@ def _stop(
             continue
         resource = build_jobs.JOBS if run.runner is Runner.JOBS else builds.BUILDS
         yield Delete(resource, run.key, run.uid)
-
-
-def _start_run(wanted_run: WantedRun, observed: Observed) -> Apply:
-    owner = runs.owner(wanted_run, API_VERSION)
-    if observed.runner is Runner.BUILDS:
-        return Apply(builds.BUILDS, builds.build(wanted_run, owner, observed.builder.deadline_s))
-    return Apply(build_jobs.JOBS, build_jobs.job(wanted_run, observed.builder, owner))
 
 
 def _toolkit(observed: Observed, validation: PreflightValidation) -> str:

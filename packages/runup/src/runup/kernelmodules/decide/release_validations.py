@@ -7,6 +7,7 @@ called by `reconcile`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -49,7 +50,9 @@ def decide(observed: Observed, *, now: datetime) -> Plan[Question]:
         return _plan_unknown(observed, ocp, release, now)
     children = {_child_name(ocp, at, kernel): kernel for at, kernel in enumerate(release.kernels)}
     # The status of somebody else's object is not copied, because it may be about another kernel.
-    taken_names = [name for name in children if _is_others(observed.validations.get(name), ocp)]
+    taken_names = [
+        name for name in children if name in observed.validations and not is_child(observed.validations[name], ocp)
+    ]
     if taken_names:
         problem = (
             f"there is a PreflightValidation {taken_names[0]} that is not of this object: delete it, or rename this one"
@@ -59,7 +62,12 @@ def decide(observed: Observed, *, now: datetime) -> Plan[Question]:
     condition = _condition(observed, children, module_statuses)
     status = validation_status.status(ocp, module_statuses, condition, release.kernels, now=now)
     actions = [
-        *_remove_others(observed, ocp, children),
+        # A child whose kernel the release no longer has is deleted.
+        *(
+            Delete(VALIDATION, NamespacedName("", name), validation.metadata.uid)
+            for name, validation in sorted(observed.validations.items())
+            if name not in children and is_child(validation, ocp) and validation.metadata.deletion_timestamp is None
+        ),
         *(action for name, kernel in children.items() for action in _child(observed, ocp, name, kernel)),
         *validation_status.patch(ocp, status),
     ]
@@ -154,17 +162,21 @@ def is_child(validation: PreflightValidation, ocp: PreflightValidationOCP) -> bo
     return any(owner.controller and owner.uid == ocp.metadata.uid for owner in validation.metadata.owner_references)
 
 
-def _is_others(validation: PreflightValidation | None, ocp: PreflightValidationOCP) -> bool:
-    return validation is not None and not is_child(validation, ocp)
-
-
 def _child(observed: Observed, ocp: PreflightValidationOCP, name: str, kernel: ValidatedKernel) -> Iterable[Action]:
     """Yields the apply of a child validation for one kernel, if it is not up to date."""
     spec = {"kernelVersion": kernel.kernel_version, "pushBuiltImage": ocp.spec.push_built_image}
     spec |= {"dtkImage": kernel.dtk_image} if kernel.dtk_image else {}
     child = observed.validations.get(name)
     # A child that is being deleted is created again in a later pass, once it is gone.
-    if child is not None and (child.metadata.deletion_timestamp is not None or _is_up_to_date(child, kernel, ocp)):
+    if child is not None and child.metadata.deletion_timestamp is not None:
+        return
+    # A missing `dtkImage` is accepted, because the definition of another operator may drop it.
+    if (
+        child is not None
+        and child.spec.dtk_image in ("", kernel.dtk_image)
+        and child.spec.kernel_version == kernel.kernel_version
+        and child.spec.push_built_image == ocp.spec.push_built_image
+    ):
         return
     owner = {
         "apiVersion": OWNER_VERSION,
@@ -177,79 +189,44 @@ def _child(observed: Observed, ocp: PreflightValidationOCP, name: str, kernel: V
     yield Apply(VALIDATION, {"metadata": {"name": name, "ownerReferences": [owner]}, "spec": spec})
 
 
-def _is_up_to_date(child: PreflightValidation, kernel: ValidatedKernel, ocp: PreflightValidationOCP) -> bool:
-    """Returns whether a child's spec is up to date; a missing `dtkImage` is accepted, as a definition may drop it."""
-    spec = child.spec
-    toolkit = spec.dtk_image in ("", kernel.dtk_image)
-    return toolkit and (spec.kernel_version, spec.push_built_image) == (
-        kernel.kernel_version,
-        ocp.spec.push_built_image,
-    )
-
-
-def _remove_others(
-    observed: Observed, ocp: PreflightValidationOCP, children: Mapping[str, ValidatedKernel]
-) -> Iterable[Action]:
-    """Yields the deletion of each child validation whose kernel the release no longer has."""
-    for name, validation in sorted(observed.validations.items()):
-        if name not in children and is_child(validation, ocp) and validation.metadata.deletion_timestamp is None:
-            yield Delete(VALIDATION, NamespacedName("", name), validation.metadata.uid)
-
-
-def _current_entries(child: PreflightValidation | None, kernel: ValidatedKernel) -> tuple[ModuleStatus, ...]:
-    """Returns a child's entries for this kernel; empty if its status is still about another one."""
-    if child is None or child.spec.kernel_version != kernel.kernel_version:
-        return ()
-    said_for = child.status.observed_generation
-    return child.status.modules if said_for in (0, child.metadata.generation) else ()
-
-
 def _combine_entries(observed: Observed, children: Sequence[tuple[str, ValidatedKernel]]) -> list[ModuleStatus]:
     """Returns one entry for each Module: verified if the Module is so for every kernel that its nodes will run."""
-    by_kernel = [
-        (kernel, validation_status.entries_by_name(_current_entries(observed.validations.get(name), kernel)))
-        for name, kernel in children
-    ]
+    by_kernel = []
+    for name, kernel in children:
+        child = observed.validations.get(name)
+        # A child's status may still be about another kernel.
+        current = child is not None and child.spec.kernel_version == kernel.kernel_version
+        if child is not None and child.status.observed_generation not in (0, child.metadata.generation):
+            current = False
+        statuses = child.status.modules if child is not None and current else ()
+        by_kernel.append((kernel, validation_status.entries_by_name(statuses)))
     if len(by_kernel) == 1:
         return list(by_kernel[0][1].values())
-    keys = sorted({key for _, statuses in by_kernel for key in statuses})
-    kernels = [kernel for kernel, _ in by_kernel]
+    architectures = Counter(kernel.architecture for kernel, _ in by_kernel)
     nodes = observed.nodes or ()
-    needed = {
+    # For each Module, the kernel flavours of the nodes that it selects.
+    flavours = {
         key_of(module): {flavour_of(node) for node in stages.nodes_selected(module.spec.selector, nodes)}
         for module in observed.modules or ()
     }
     together = []
-    for key in keys:
+    for key in sorted({key for _, statuses in by_kernel for key in statuses}):
         parts = [(kernel, statuses[key]) for kernel, statuses in by_kernel if key in statuses]
-        needed_parts = [part for part in parts if _is_needed(part[0], kernels, needed.get(key, set()))] or parts
-        together.append(_combine_failures(needed_parts))
+        needed_parts = []
+        for kernel, module_status in parts:
+            kind = _flavour_of_kernel(kernel)
+            # All nodes of an architecture will have its only kernel.
+            alone = architectures[kernel.architecture] == 1
+            if any(
+                flavour.architecture == kind.architecture and (alone or flavour.real_time == kind.real_time)
+                for flavour in flavours.get(key, ())
+            ):
+                needed_parts.append((kernel, module_status))
+        chosen_parts = needed_parts or parts
+        bad = [part for part in chosen_parts if part[1].verification_status != validation_status.VERIFIED]
+        reasons = [f"{_flavour_of_kernel(kernel)}: {each.status_reason}" for kernel, each in bad if each.status_reason]
+        together.append(replace(bad[0][1], status_reason="; ".join(reasons)) if bad else chosen_parts[0][1])
     return together
-
-
-def _is_needed(kernel: ValidatedKernel, kernels: Sequence[ValidatedKernel], run: Iterable[Flavour]) -> bool:
-    """Returns whether nodes that run these flavours will have `kernel`.
-
-    If it is the only kernel of an architecture, all nodes of that architecture will have it.
-    """
-    alone = sum(validated.architecture == kernel.architecture for validated in kernels) == 1
-    kind = _flavour_of_kernel(kernel)
-    return any(
-        flavour.architecture == kind.architecture and (alone or flavour.real_time == kind.real_time) for flavour in run
-    )
-
-
-def _combine_failures(parts: Sequence[tuple[ValidatedKernel, ModuleStatus]]) -> ModuleStatus:
-    """Returns one status for all kernels of the release: the first one, or the failures with their reasons."""
-    bad = [part for part in parts if part[1].verification_status != validation_status.VERIFIED]
-    if not bad:
-        return parts[0][1]
-    reasons = [
-        f"{_flavour_of_kernel(kernel)}: {module_status.status_reason}"
-        for kernel, module_status in bad
-        if module_status.status_reason
-    ]
-    return replace(bad[0][1], status_reason="; ".join(reasons))
 
 
 def _condition(

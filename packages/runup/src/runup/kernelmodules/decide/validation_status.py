@@ -15,7 +15,7 @@ from kubekit.api import codec
 from kubekit.api.codec import Undecodable
 from kubekit.api.conditions import with_condition
 from kubekit.api.meta_v1 import Condition, NamespacedName, key_of
-from kubekit.api.scheme import Resource, resource_of
+from kubekit.api.scheme import resource_of
 from kubekit.lang.text import cut, stored_bytes
 from runup.api.kmm_v1beta1 import Module, ValidatedKernel
 from runup.api.kmm_v1beta2 import ModuleStatus, PreflightValidation, PreflightValidationOCP, PreflightValidationStatus
@@ -224,22 +224,15 @@ def events(
         old = before.get(NamespacedName(module_status.namespace, module_status.name))
         if old is not None and is_same_report(old, module_status):
             continue
-        new_events += [event for event in (_event(about, module_status, old),) if event]
+        text = f"{module_status.namespace}/{module_status.name}: {module_status.status_reason}"
+        stage = module_status.running_stage
+        if module_status.verification_status == VERIFIED:
+            new_events.append(Event(*about, "Normal", "ModuleVerified", text))
+        elif module_status.verification_status == FAILED:
+            new_events.append(Event(*about, "Warning", "ModuleNotVerified", text))
+        elif stage and (old is None or old.running_stage != stage):
+            new_events.append(Event(*about, "Normal", f"{stage}Started", text))
     if len(new_events) > MOST_EVENTS:
         more = f"{len(new_events) - MOST_EVENTS} more Modules changed; status.modules has them all"
         new_events = [*new_events[:MOST_EVENTS], Event(*about, "Normal", "MoreModules", more)]
     return [replace(event, uid=validation.metadata.uid) for event in new_events]
-
-
-def _event(
-    about: tuple[Resource, NamespacedName], module_status: ModuleStatus, old: ModuleStatus | None
-) -> Event | None:
-    """Returns the event about an entry that changed; None if it needs none."""
-    name, reason = f"{module_status.namespace}/{module_status.name}", module_status.status_reason
-    if module_status.verification_status == VERIFIED:
-        return Event(*about, "Normal", "ModuleVerified", f"{name}: {reason}")
-    if module_status.verification_status == FAILED:
-        return Event(*about, "Warning", "ModuleNotVerified", f"{name}: {reason}")
-    if module_status.running_stage and (old is None or old.running_stage != module_status.running_stage):
-        return Event(*about, "Normal", f"{module_status.running_stage}Started", f"{name}: {reason}")
-    return None

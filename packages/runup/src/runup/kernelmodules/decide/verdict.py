@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from kubekit.api.core_v1 import Node
-from runup.api.kmm_v1beta1 import Build, Module, Sign
+from runup.api.kmm_v1beta1 import Module, Sign
 from runup.kernelmodules.decide.external_queries import Image, ImageQuestion
 from runup.kernelmodules.decide.mapping import Resolved, Unmapped, resolve
 from runup.kernelmodules.decide.readiness import Readiness, Status, loading_modules
@@ -196,21 +196,18 @@ def _undecided_readiness(module: Module, architecture: str, kernel: str, status:
 
 def _stage_that_helps(check: ImageCheck) -> tuple[str, str]:
     """Returns the stage that could still help and what it would take; without a stage, why none can help."""
-    resolved, namespace = check.resolved, check.module.metadata.namespace
+    resolved = check.resolved
     if resolved.build is not None:
         signed = f", then {_signature_needs(resolved.sign)}" if resolved.sign else ""
-        return "Build", f"{_build_needs(resolved.build, namespace)}{signed}"
+        names = ", ".join(dict.fromkeys(secret.name for secret in resolved.build.secrets))
+        config_map = f"{check.module.metadata.namespace}/{resolved.build.dockerfile_config_map.name}"
+        needs = f"it would be built from the ConfigMap {config_map}{f' with the Secrets {names}' if names else ''}"
+        return "Build", f"{needs}{signed}"
     if resolved.sign is None:
         return "", ""
     if not resolved.sign.unsigned_image:
         return "", NO_IMAGE_TO_SIGN
     return "Sign", f"it would be made of {resolved.sign.unsigned_image} and {_signature_needs(resolved.sign)}"
-
-
-def _build_needs(build: Build, namespace: str) -> str:
-    secrets = [secret.name for secret in build.secrets]
-    needs = f" with the Secrets {', '.join(dict.fromkeys(secrets))}" if secrets else ""
-    return f"it would be built from the ConfigMap {namespace}/{build.dockerfile_config_map.name}{needs}"
 
 
 def _signature_needs(sign: Sign) -> str:
