@@ -67,7 +67,9 @@ def test_what_is_missing_is_named(tmp_path: Path) -> None:
     async def story() -> None:
         async with world(tmp_path) as made:
             await fill(made)
-            found = {question: (await build_inputs.read_build_inputs(made.client, question)).problem for question in MISSING}
+            found = {
+                question: (await build_inputs.read_build_inputs(made.client, question)).problem for question in MISSING
+            }
             assert found == MISSING
 
     asyncio.run(story())
