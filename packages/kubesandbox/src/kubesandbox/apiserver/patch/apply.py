@@ -159,13 +159,14 @@ def why_invalid(tree: SchemaNode | None, kind: Kind, config: JSON) -> str:
     return f"failed to create typed patch object ({object_text}): {text}"
 
 
+_NUMERIC: tuple[str, Any] = ("numeric (int or float)", int | float)
 # The types of a schema: their names in messages, and the types of Python.
 _TYPES: dict[str, tuple[str, Any]] = {
     "object": ("map", dict),
     "array": ("list", list),
     "string": ("string", str),
     "boolean": ("boolean", bool),
-    **dict.fromkeys(("integer", "number"), ("numeric (int or float)", int | float)),
+    "": ("", object),
 }
 
 
@@ -173,12 +174,13 @@ def _value_faults(node: SchemaNode | None, value: Any, path: FieldPath) -> Fault
     """Yields why a value does not fit its node; a field that the schema does not declare can have no owner."""
     if node is None or value is None:
         return
-    expected, types = _TYPES.get(node.type, ("", object))
-    if not isinstance(value, types) or (isinstance(value, bool) and node.type in ("integer", "number")):
+    expected, types = _TYPES.get(node.type, _NUMERIC)
+    numeric = node.type not in _TYPES
+    if not isinstance(value, types) or (isinstance(value, bool) and numeric):
         got = f"&{{{go_plain(value)}}}"
         if node.type == "string":
             got = f"&value.valueUnstructured{{Value:{_go_syntax(value)}}}"
-        elif types == int | float:
+        elif numeric:
             names = {dict: "map[string]interface {}", list: "[]interface {}", bool: "bool"}
             got = names.get(type(value), "string")
         yield f"{show_path(path)}: expected {expected}, got {got}"

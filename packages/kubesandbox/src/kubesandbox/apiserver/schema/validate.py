@@ -40,7 +40,7 @@ def _value_faults(node: SchemaNode, value: Any, old: Any, path: str) -> Errors:
     expected_type = "integer,string" if node.int_or_string else node.type
     fits = (
         not expected_type
-        or actual in expected_type.split(",")
+        or (actual in ("integer", "string") if node.int_or_string else actual == expected_type)
         or (value is None and node.nullable)
         or (expected_type == "number" and actual == "integer")
         or (expected_type == "integer" and actual == "number" and float(value).is_integer())
