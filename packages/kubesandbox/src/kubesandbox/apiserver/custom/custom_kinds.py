@@ -16,11 +16,12 @@ def kinds_of(crd: JSON) -> tuple[Kind, ...]:
     spec, conditions = crd["spec"], (crd.get("status") or {}).get("conditions") or ()
     if not any(c["type"] == "Established" and c["status"] == "True" for c in conditions):
         return ()
-    return tuple(_kind_of_version(crd, spec, version) for version in spec["versions"] if version.get("served"))
+    return tuple(_kind_of_version(crd, version) for version in spec["versions"] if version.get("served"))
 
 
-def _kind_of_version(crd: JSON, spec: JSON, version: JSON) -> Kind:
+def _kind_of_version(crd: JSON, version: JSON) -> Kind:
     """Returns the kind that one version of a definition makes the server serve."""
+    spec = crd["spec"]
     names = spec["names"]
     declared = version.get("subresources") or {}
     subresources = [STATUS] if "status" in declared else []

@@ -193,23 +193,19 @@ def _value_faults(node: SchemaNode | None, value: Any, path: FieldPath) -> Fault
             else:
                 yield from _value_faults(child, member, (*path, f"f:{name}"))
     elif node.type == "array":
-        yield from _list_faults(node, value, path)
-
-
-def _list_faults(node: SchemaNode, value: Any, path: FieldPath) -> Faults:
-    """Yields the faults of a list: an item without a key has no identity, and two items must not have the same."""
-    keys: set[str] = set()
-    for index, item in enumerate(value):
-        key = f"i:{index}"
-        if not is_atomic(node, value):
-            if why := _why_no_identity(node, item):
-                yield f"{show_path(path)}: element {index}: {why}"
-                return
-            key = path_element(node, item)
-            if key in keys:
-                yield f"{show_path(path)}: duplicate entries for key {show_path((key,))}"
-            keys.add(key)
-        yield from _value_faults(node.items, item, (*path, key))
+        # An item without a key has no identity, and two items must not have the same.
+        keys: set[str] = set()
+        for index, item in enumerate(value):
+            key = f"i:{index}"
+            if not is_atomic(node, value):
+                if why := _why_no_identity(node, item):
+                    yield f"{show_path(path)}: element {index}: {why}"
+                    return
+                key = path_element(node, item)
+                if key in keys:
+                    yield f"{show_path(path)}: duplicate entries for key {show_path((key,))}"
+                keys.add(key)
+            yield from _value_faults(node.items, item, (*path, key))
 
 
 def _why_no_identity(node: SchemaNode, item: Any) -> str:
@@ -217,11 +213,8 @@ def _why_no_identity(node: SchemaNode, item: Any) -> str:
     if node.list_type == "set":
         if isinstance(item, list):
             return "not supported: associative list with lists as elements"
-        kinds = ((dict, "that's a map type"), (type(None), "that's an explicit null"))
-        return next(
-            (f"associative list without keys has an element {text}" for kind, text in kinds if isinstance(item, kind)),
-            "",
-        )
+        text = "that's a map type" if isinstance(item, dict) else "that's an explicit null" if item is None else ""
+        return f"associative list without keys has an element {text}" if text else ""
     if item is None:
         return "associative list with keys may not have a null element"
     if not isinstance(item, dict):

@@ -56,10 +56,27 @@ class Evaluation:
     def __init__(self, policy: JSON, write: Write, params: JSON | None, namespace: JSON | None) -> None:
         self._spec = policy["spec"]
         self._fails = self._spec.get("failurePolicy") != "Ignore"
+        kind = {"group": write.kind.group, "version": write.kind.version, "kind": write.kind.kind}
+        resource = {"group": write.kind.group, "version": write.kind.version, "resource": write.kind.plural}
+        # An AdmissionRequest without its objects.
+        request = {
+            "kind": kind,
+            "resource": resource,
+            "subResource": write.subresource,
+            "requestKind": kind,
+            "requestResource": resource,
+            "requestSubResource": write.subresource,
+            "name": write.name,
+            "namespace": write.namespace,
+            "operation": write.operation,
+            "userInfo": {"username": "", "uid": "", "groups": [], "extra": {}, **write.user.to_dict()},
+            "dryRun": write.dry_run,
+            "options": dict(write.options),
+        }
         self._values: JSON = {
             "object": write.obj,
             "oldObject": write.old,
-            "request": _request_of(write),
+            "request": request,
             "params": params,
             "namespaceObject": namespace,
         }
@@ -168,26 +185,6 @@ class Evaluation:
             self._broken[name] = str(error)
         else:
             del self._broken[name]
-
-
-def _request_of(write: Write) -> JSON:
-    """Returns the variable `request`: an AdmissionRequest without its objects."""
-    kind = {"group": write.kind.group, "version": write.kind.version, "kind": write.kind.kind}
-    resource = {"group": write.kind.group, "version": write.kind.version, "resource": write.kind.plural}
-    return {
-        "kind": kind,
-        "resource": resource,
-        "subResource": write.subresource,
-        "requestKind": kind,
-        "requestResource": resource,
-        "requestSubResource": write.subresource,
-        "name": write.name,
-        "namespace": write.namespace,
-        "operation": write.operation,
-        "userInfo": {"username": "", "uid": "", "groups": [], "extra": {}, **write.user.to_dict()},
-        "dryRun": write.dry_run,
-        "options": dict(write.options),
-    }
 
 
 @lru_cache(512)

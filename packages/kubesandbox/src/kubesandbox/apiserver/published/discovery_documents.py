@@ -129,7 +129,13 @@ def _legacy_rows(kind: Kind) -> list[JSON]:
     }
     row |= _names_of(kind)
     if "create" in kind.verbs and "list" in kind.verbs:
-        row["storageVersionHash"] = _storage_hash(kind)
+        version = kind.version
+        if kind.crd is not None:
+            version = next((v["name"] for v in kind.crd["spec"]["versions"] if v.get("storage")), version)
+        elif kind.kind == "CustomResourceDefinition":
+            version = "v1beta1"
+        digest = hashlib.sha256(f"{kind.group}/{version}/{kind.kind}".encode()).digest()
+        row["storageVersionHash"] = base64.b64encode(digest[:8]).decode()
     rows = [row]
     for sub in kind.subresources:
         extra = {"group": sub.group, "version": sub.version} if sub.version else {}
@@ -141,17 +147,6 @@ def _legacy_rows(kind: Kind) -> list[JSON]:
 
 # The order of apiextensions-apiserver (customresource_discovery_controller.go); built-in kinds have theirs sorted.
 _CUSTOM_VERBS = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"]
-
-
-def _storage_hash(kind: Kind) -> str:
-    """Returns the hash of the storage version, which for CustomResourceDefinitions is v1beta1."""
-    version = kind.version
-    if kind.crd is not None:
-        version = next((v["name"] for v in kind.crd["spec"]["versions"] if v.get("storage")), version)
-    elif kind.kind == "CustomResourceDefinition":
-        version = "v1beta1"
-    text = f"{kind.group}/{version}/{kind.kind}"
-    return base64.b64encode(hashlib.sha256(text.encode()).digest()[:8]).decode()
 
 
 def _aggregated_row(kind: Kind) -> JSON:

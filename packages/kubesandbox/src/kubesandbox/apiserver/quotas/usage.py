@@ -198,7 +198,16 @@ def usage_of_object(resource: str, obj: JSON, now: datetime) -> dict[str, str]:
         balancers = str(int(kind == "LoadBalancer"))
         used |= {"services": "1", "services.nodeports": str(node_ports), "services.loadbalancers": balancers}
     if resource == CLAIMS:
-        used |= _usage_of_claim(obj)
+        annotations = obj["metadata"].get("annotations") or {}
+        storage_class = annotations.get("volume.beta.kubernetes.io/storage-class") or spec.get("storageClassName") or ""
+        amounts = {CLAIMS: "1"}
+        if storage := ((spec.get("resources") or {}).get("requests") or {}).get("storage"):
+            # A quota counts whole bytes.
+            value = parse_quantity(str(storage))
+            whole = value.to_integral_value(ROUND_CEILING)
+            amounts["requests.storage"] = str(storage) if value == whole else f"{whole:f}"
+        by_class = {f"{storage_class}{_BY_CLASS}{name}": amount for name, amount in amounts.items()}
+        used |= amounts | (by_class if storage_class else {})
     return {**used, resource: "1"} if resource in _ALIASES else used
 
 
@@ -228,19 +237,3 @@ def counted_kinds(hard: Amounts) -> set[str]:
     """Returns the kinds whose objects a quota's limits count, by the names of the limits."""
     kinds = {name.removeprefix("count/") for name in hard if name.startswith("count/")}
     return kinds | {kind for kind in (*DETAILED, *_ALIASES) if resources_counting(kind, hard)}
-
-
-def _usage_of_claim(claim: JSON) -> dict[str, str]:
-    """Returns what a PersistentVolumeClaim uses: storage, and the same by its storage class."""
-    spec = claim.get("spec") or {}
-    annotations = claim["metadata"].get("annotations") or {}
-    storage_class = annotations.get("volume.beta.kubernetes.io/storage-class") or spec.get("storageClassName") or ""
-    used = {CLAIMS: "1"}
-    if storage := ((spec.get("resources") or {}).get("requests") or {}).get("storage"):
-        # A quota counts whole bytes.
-        value = parse_quantity(str(storage))
-        whole = value.to_integral_value(ROUND_CEILING)
-        used["requests.storage"] = str(storage) if value == whole else f"{whole:f}"
-    if storage_class:
-        used |= {f"{storage_class}{_BY_CLASS}{name}": amount for name, amount in used.items()}
-    return used

@@ -92,27 +92,24 @@ def find_type(name: str) -> Type | None:
     if line is None:
         return None
     head, *words = line.split(" ")
-    package = name.rpartition(".")[0]
-    return Type(name, head.endswith("^"), tuple(_parse_field(package, word) for word in words))
-
-
-def _parse_field(package: str, word: str) -> Field:
-    """Returns the field that a word of the table describes."""
-    match = _FIELD.fullmatch(word)
-    assert match is not None, word
-    absent = match["absent"]
-    return Field(
-        name=match["name"],
-        type=_qualify_type(package, match["type"]),
-        required=bool(match["required"]),
-        pointer=absent.startswith("*"),
-        written=absent in {"", "*null"},
-        merge="atomic" if match["atomic"] else "set" if match["set"] else "map" if match["keys"] else "",
-        keys=tuple(match["keys"].split("+")) if match["keys"] else (),
-        strategy=match["strategy"] or "",
-        merge_key=match["merge"] or "",
-        default=json.loads(match["default"]) if match["default"] else None,
-    )
+    package, fields = name.rpartition(".")[0], []
+    for word in words:
+        match = _FIELD.fullmatch(word)
+        assert match is not None, word
+        field = Field(
+            name=match["name"],
+            type=_qualify_type(package, match["type"]),
+            required=bool(match["required"]),
+            pointer=match["absent"].startswith("*"),
+            written=match["absent"] in {"", "*null"},
+            merge="atomic" if match["atomic"] else "set" if match["set"] else "map" if match["keys"] else "",
+            keys=tuple(match["keys"].split("+")) if match["keys"] else (),
+            strategy=match["strategy"] or "",
+            merge_key=match["merge"] or "",
+            default=json.loads(match["default"]) if match["default"] else None,
+        )
+        fields.append(field)
+    return Type(name, head.endswith("^"), tuple(fields))
 
 
 _SCALARS = frozenset({"s", "i32", "i64", "n", "b", "bytes"})

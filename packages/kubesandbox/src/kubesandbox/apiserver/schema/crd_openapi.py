@@ -103,10 +103,25 @@ def _list_type_faults(schema: JSON, path: str) -> Errors:
 def _list_map_key_faults(schema: JSON, path: str) -> Errors:
     """Yields the faults of x-kubernetes-list-map-keys, which only lists of type map have."""
     list_type, keys, items = schema.get(_LIST_TYPE), schema.get(_LIST_KEYS) or [], schema.get("items")
-    if list_type == "map":
-        yield from _faults_of_keys(keys, items, path)
+    if list_type == "map" and not keys:
+        yield required(f"{path}.{_LIST_KEYS}", "must not be empty if x-kubernetes-list-type is map")
+    if list_type == "map" and not isinstance(items, dict):
+        yield required(f"{path}.items", "must have a schema if x-kubernetes-list-type is map")
     if list_type not in ("map", "set") or not isinstance(items, dict):
         return
+    if list_type == "map" and items.get("type") != "object":
+        detail = "must be object if parent array's x-kubernetes-list-type is map"
+        yield invalid(f"{path}.items.type", items.get("type") or "", detail)
+    elif list_type == "map":
+        for index, key in enumerate(keys):
+            member = (items.get("properties") or {}).get(key)
+            if member is None:
+                yield invalid(f"{path}.{_LIST_KEYS}", keys, "entries must all be names of item properties")
+            elif member.get("type") in ("array", "object"):
+                detail = "must be a scalar type if parent array's x-kubernetes-list-type is map"
+                yield invalid(f"{path}.items.properties[{key}].type", items["type"], detail)
+            if key in keys[:index]:
+                yield invalid(f"{path}.{_LIST_KEYS}", keys, "must not contain duplicate entries")
     if items.get("nullable"):
         yield forbidden(f"{path}.items.nullable", f"cannot be nullable when x-kubernetes-list-type is {list_type}")
     for key in keys if list_type == "map" else ():
@@ -118,29 +133,6 @@ def _list_map_key_faults(schema: JSON, path: str) -> Errors:
             yield required(f"{property_path}.default", f"{why} must have a default or be a required property")
         if member.get("nullable"):
             yield forbidden(f"{property_path}.nullable", f"{why} cannot be nullable")
-
-
-def _faults_of_keys(keys: list[str], items: Any, path: str) -> Errors:
-    """Yields a fault for each key that the items do not have, or that may be absent."""
-    keys_path = f"{path}.{_LIST_KEYS}"
-    if not keys:
-        yield required(keys_path, "must not be empty if x-kubernetes-list-type is map")
-    if not isinstance(items, dict):
-        yield required(f"{path}.items", "must have a schema if x-kubernetes-list-type is map")
-        return
-    if items.get("type") != "object":
-        detail = "must be object if parent array's x-kubernetes-list-type is map"
-        yield invalid(f"{path}.items.type", items.get("type") or "", detail)
-        return
-    for index, key in enumerate(keys):
-        member = (items.get("properties") or {}).get(key)
-        if member is None:
-            yield invalid(keys_path, keys, "entries must all be names of item properties")
-        elif member.get("type") in ("array", "object"):
-            detail = "must be a scalar type if parent array's x-kubernetes-list-type is map"
-            yield invalid(f"{path}.items.properties[{key}].type", items["type"], detail)
-        if key in keys[:index]:
-            yield invalid(keys_path, keys, "must not contain duplicate entries")
 
 
 # -- Structural schemas ------------------------------------------------------------------------------------------------

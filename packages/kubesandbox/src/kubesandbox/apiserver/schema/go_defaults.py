@@ -96,20 +96,16 @@ def _pod(obj: JSON) -> None:
     set_nil(spec, enableServiceLinks=True)
     for name in ("initContainers", "containers"):
         if spec.get(name):
-            spec[name] = [_with_requests(container) for container in spec[name]]
-        for container in (spec.get(name) or ()) if spec.get("hostNetwork") else ():
-            for port in container.get("ports") or ():
+            spec[name] = [dict(container) for container in spec[name]]
+        for container in spec.get(name) or ():
+            resources = container.get("resources") or {}
+            if limits := resources.get("limits"):
+                # Where a container states no request, its limit is the request.
+                requests = resources.get("requests") or {}
+                missing = {name: amount for name, amount in limits.items() if name not in requests}
+                container["resources"] = {**resources, "requests": {**requests, **missing}}
+            for port in (container.get("ports") or ()) if spec.get("hostNetwork") else ():
                 set_zero(port, hostPort=port.get("containerPort", 0))
-
-
-def _with_requests(container: JSON) -> JSON:
-    """Returns a container whose requests are its limits where it states none."""
-    resources = container.get("resources") or {}
-    if not resources.get("limits"):
-        return container
-    requests = {**(resources.get("requests") or {})}
-    requests |= {name: amount for name, amount in resources["limits"].items() if name not in requests}
-    return {**container, "resources": {**resources, "requests": requests}}
 
 
 @_defaults("core.v1.PodSpec")

@@ -59,10 +59,6 @@ def _read_integer(value: Any, go_type: str, *, bits: int) -> int:
     raise GoError(f"number {value}" if type(value) in {int, float} else kind_of(value), go_type)
 
 
-def _int_or_string(value: Any, go_type: str) -> Any:
-    return value if type(value) is str else _read_integer(value, go_type, bits=32)
-
-
 def _base64_text(value: Any, go_type: str) -> str:
     """Reads base64 and returns it without line breaks, which Go allows inside."""
     plain: str = _read_text(value, go_type).replace("\n", "").replace("\r", "")
@@ -142,20 +138,10 @@ _ZERO = datetime(1, 1, 1, tzinfo=UTC)
 
 
 @lru_cache(4096)
-def _time_to_second(text: str) -> str | None:
-    """Returns a time in UTC, to the second; None for Go's zero time, which is no time."""
-    moment = _parse_time(text, _RFC3339)
-    return None if moment == _ZERO else rfc3339(moment)
-
-
-def _read_time(value: Any, go_type: str) -> str | None:
-    return _time_to_second(_read_text(value, go_type))
-
-
-def _micro_time(value: Any, go_type: str) -> str | None:
-    """Reads a time and returns it in UTC, to the microsecond; None for Go's zero time."""
-    moment = _parse_time(_read_text(value, go_type), _RFC3339_MICRO)
-    return None if moment == _ZERO else rfc3339(moment, "microseconds")
+def _canonical_time(text: str, *, micro: bool) -> str | None:
+    """Returns a time in UTC, to the second or microsecond; None for Go's zero time, which is no time."""
+    moment = _parse_time(text, _RFC3339_MICRO if micro else _RFC3339)
+    return None if moment == _ZERO else rfc3339(moment, "microseconds" if micro else "seconds")
 
 
 # -- Types -------------------------------------------------------------------------------------------------------------
@@ -352,10 +338,12 @@ def decode_object(shape: Shape, obj: JSON) -> tuple[JSON, list[str]]:
 
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1"
 _NAMED: dict[str, Shape] = {
-    f"{_META}.Time": Scalar("string", None, _read_time),
-    f"{_META}.MicroTime": Scalar("string", None, _micro_time),
+    f"{_META}.Time": Scalar("string", None, lambda value, go: _canonical_time(_read_text(value, go), micro=False)),
+    f"{_META}.MicroTime": Scalar("string", None, lambda value, go: _canonical_time(_read_text(value, go), micro=True)),
     "io.k8s.apimachinery.pkg.api.resource.Quantity": Scalar("", "0", _read_quantity),
-    "io.k8s.apimachinery.pkg.util.intstr.IntOrString": Scalar("int32", 0, _int_or_string),
+    "io.k8s.apimachinery.pkg.util.intstr.IntOrString": Scalar(
+        "int32", 0, lambda value, go: value if type(value) is str else _read_integer(value, go, bits=32)
+    ),
     "s": Scalar("string", "", _read_text),
     "i32": Scalar("int32", 0, partial(_read_integer, bits=32)),
     "i64": Scalar("int64", 0, partial(_read_integer, bits=64)),

@@ -27,10 +27,6 @@ def object_faults(kind: Kind, obj: JSON, old: JSON | None) -> list[FieldError]:
     return field_errors
 
 
-def _definition_faults(obj: JSON, old: JSON | None) -> Iterable[FieldError]:
-    return validate_crd(obj) if old is None else validate_crd_update(obj, old)
-
-
 _RBAC = "rbac.authorization.k8s.io"
 _RULES: dict[tuple[str, str], Rule] = {
     ("", "Pod"): pods.pod_faults,
@@ -64,5 +60,7 @@ _RULES: dict[tuple[str, str], Rule] = {
     (_RBAC, "RoleBinding"): policies.role_binding,
     (_RBAC, "ClusterRoleBinding"): policies.cluster_role_binding,
     ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"): policies.policy_faults,
-    ("apiextensions.k8s.io", "CustomResourceDefinition"): _definition_faults,
+    ("apiextensions.k8s.io", "CustomResourceDefinition"): (
+        lambda obj, old: validate_crd(obj) if old is None else validate_crd_update(obj, old)
+    ),
 }

@@ -97,26 +97,21 @@ def ingress_faults(obj: JSON, _old: JSON | None) -> Faults:
     if default is not None:
         yield from _backend_faults(default, "spec.defaultBackend")
     for index, rule in enumerate(rules):
-        yield from _ingress_rule_faults(rule, f"spec.rules[{index}]")
+        path, host, http = f"spec.rules[{index}]", rule.get("host"), rule.get("http")
+        if host and is_address(host):
+            yield invalid(f"{path}.host", host, "must be a DNS name, not an IP address")
+        elif host:
+            yield from _host_faults(host, f"{path}.host")
+        if http is not None and not http.get("paths"):
+            yield required(f"{path}.http.paths")
+        for number, each in enumerate((http or {}).get("paths") or ()):
+            yield from _path_faults(each, f"{path}.http.paths[{number}]")
     for index, tls in enumerate(spec.get("tls") or ()):
         for number, host in enumerate(tls.get("hosts") or ()):
             yield from _host_faults(host, f"spec.tls[{index}].hosts[{number}]")
         secret = tls.get("secretName")
         if secret and (why := dns1123_subdomain_faults(secret)):
             yield invalid(f"spec.tls[{index}].secretName", secret, why)
-
-
-def _ingress_rule_faults(rule: JSON, path: str) -> Faults:
-    """Yields the faults of one rule: its host and its paths."""
-    if host := rule.get("host"):
-        if is_address(host):
-            yield invalid(f"{path}.host", host, "must be a DNS name, not an IP address")
-        else:
-            yield from _host_faults(host, f"{path}.host")
-    if rule.get("http") is not None and not rule["http"].get("paths"):
-        yield required(f"{path}.http.paths")
-    for index, each in enumerate((rule.get("http") or {}).get("paths") or ()):
-        yield from _path_faults(each, f"{path}.http.paths[{index}]")
 
 
 def _host_faults(host: str, path: str) -> Faults:

@@ -220,13 +220,13 @@ def container_faults(spec: JSON, path: str, volumes: set[str]) -> Faults:
     for kind in ("containers", "initContainers"):
         for index, container in enumerate(spec.get(kind) or ()):
             container_path, name = f"{path}.{kind}[{index}]", container.get("name") or ""
-            yield from _faults_of_container(container, container_path, volumes)
+            yield from _container_faults(container, container_path, volumes)
             if name and name in names:
                 yield duplicate(f"{container_path}.name", name)
             names.add(name)
 
 
-def _faults_of_container(container: JSON, path: str, volumes: set[str]) -> Faults:
+def _container_faults(container: JSON, path: str, volumes: set[str]) -> Faults:
     """Yields the faults of one container."""
     name = container.get("name") or ""
     if not name:
@@ -343,33 +343,28 @@ def spread_faults(constraints: list[JSON], path: str) -> Faults:
     """Yields the faults of a pod's constraints; no two may have the same topologyKey and whenUnsatisfiable."""
     pairs = [(each.get("topologyKey") or "", each.get("whenUnsatisfiable") or "") for each in constraints]
     for index, constraint in enumerate(constraints):
-        yield from _constraint_faults(constraint, f"{path}[{index}]")
+        at, unsatisfiable = f"{path}[{index}]", constraint.get("whenUnsatisfiable") or ""
+        skew, domains = constraint.get("maxSkew") or 0, constraint.get("minDomains")
+        if skew <= 0:
+            yield invalid(f"{at}.maxSkew", skew, _ABOVE_ZERO)
+        if not constraint.get("topologyKey"):
+            yield required(f"{at}.topologyKey", "can not be empty")
+        yield from one_of(f"{at}.whenUnsatisfiable", unsatisfiable, ("DoNotSchedule", "ScheduleAnyway"))
+        if domains is not None and domains <= 0:
+            yield invalid(f"{at}.minDomains", domains, _ABOVE_ZERO)
+        if domains is not None and unsatisfiable != "DoNotSchedule":
+            why = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {unsatisfiable}"
+            yield invalid(f"{at}.minDomains", domains, why)
+        for name in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
+            if constraint.get(name) is not None:
+                yield from one_of(f"{at}.{name}", constraint[name], ("Honor", "Ignore"))
+        selector, keys = constraint.get("labelSelector"), constraint.get("matchLabelKeys") or ()
+        if keys and selector is None:
+            yield forbidden(f"{at}.matchLabelKeys", "must not be specified when labelSelector is not set")
+        for number, label in enumerate(keys if selector is not None else ()):
+            for why in object_meta.qualified_name(label):
+                yield invalid(f"{at}.matchLabelKeys[{number}]", label, why)
+        yield from selector_faults(selector, f"{at}.labelSelector")
         if pairs[index] in pairs[index + 1 :]:
             key, unsatisfiable = pairs[index]
             yield duplicate(f"{path}[{index}].{{topologyKey, whenUnsatisfiable}}", f"{{{key}, {unsatisfiable}}}")
-
-
-def _constraint_faults(constraint: JSON, at: str) -> Faults:
-    """Yields the faults of one topology spread constraint; `at` is its path."""
-    unsatisfiable = constraint.get("whenUnsatisfiable") or ""
-    skew, domains = constraint.get("maxSkew") or 0, constraint.get("minDomains")
-    if skew <= 0:
-        yield invalid(f"{at}.maxSkew", skew, _ABOVE_ZERO)
-    if not constraint.get("topologyKey"):
-        yield required(f"{at}.topologyKey", "can not be empty")
-    yield from one_of(f"{at}.whenUnsatisfiable", unsatisfiable, ("DoNotSchedule", "ScheduleAnyway"))
-    if domains is not None and domains <= 0:
-        yield invalid(f"{at}.minDomains", domains, _ABOVE_ZERO)
-    if domains is not None and unsatisfiable != "DoNotSchedule":
-        why = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {unsatisfiable}"
-        yield invalid(f"{at}.minDomains", domains, why)
-    for name in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
-        if constraint.get(name) is not None:
-            yield from one_of(f"{at}.{name}", constraint[name], ("Honor", "Ignore"))
-    selector, keys = constraint.get("labelSelector"), constraint.get("matchLabelKeys") or ()
-    if keys and selector is None:
-        yield forbidden(f"{at}.matchLabelKeys", "must not be specified when labelSelector is not set")
-    for number, label in enumerate(keys if selector is not None else ()):
-        for why in object_meta.qualified_name(label):
-            yield invalid(f"{at}.matchLabelKeys[{number}]", label, why)
-    yield from selector_faults(selector, f"{at}.labelSelector")

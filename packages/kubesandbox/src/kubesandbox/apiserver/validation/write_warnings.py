@@ -21,7 +21,15 @@ def warnings_of_write(kind: Kind, obj: JSON, old: JSON | None) -> list[str]:
     """Returns the warnings of a write, without those that already applied to the old object."""
     if kind.custom:
         new = {*(meta(obj).get("finalizers") or ())} - {*(meta(old or {}).get("finalizers") or ())}
-        return [text for finalizer in sorted(new) for text in _finalizer_warnings(finalizer)]
+        warnings = []
+        for name in sorted(new):
+            whys = qualified_name(name)
+            # Another writer of finalizers may have the same name.
+            if "/" not in name and name not in STANDARD_FINALIZERS:
+                hint = f"finalizer name{' including a path (/)' if '.' in name else ''} to avoid accidental conflicts"
+                whys = [*whys, f"prefer a domain-qualified {hint} with other finalizer writers"]
+            warnings += [f'metadata.finalizers: "{name}": {why}' for why in whys]
+        return warnings
     if (path := _TEMPLATES.get(kind.resource)) is not None:
         # A pod's spec does not change; a template's change raises the generation.
         if old is not None and (kind.kind == "Pod" or meta(obj).get("generation") == meta(old).get("generation")):
@@ -40,19 +48,6 @@ _TEMPLATES = {
     "cronjobs.batch": "spec.jobTemplate.spec.template.spec",
     **{f"{name}.apps": "spec.template.spec" for name in ("deployments", "replicasets", "statefulsets", "daemonsets")},
 }
-
-
-def _finalizer_warnings(name: str) -> Iterator[str]:
-    """Yields why a finalizer's name may collide with another's."""
-    path = f'metadata.finalizers: "{name}"'
-    for why in qualified_name(name):
-        yield f"{path}: {why}"
-    if "/" not in name and name not in STANDARD_FINALIZERS:
-        hint = " including a path (/)" if "." in name else ""
-        why = (
-            f"prefer a domain-qualified finalizer name{hint} to avoid accidental conflicts with other finalizer writers"
-        )
-        yield f"{path}: {why}"
 
 
 def _pod_spec_warnings(spec: JSON, path: str) -> Iterator[str]:
@@ -87,9 +82,17 @@ def _port_warnings(ports: list[tuple[str, JSON]]) -> Iterator[str]:
     """Yields a warning for each port that an earlier one clashes with, and for each name that an earlier one has."""
     for index, (port_path, port) in enumerate(ports):
         for other_path, other in ports[:index]:
-            same = all(port.get(key) == other.get(key) for key in ("containerPort", "protocol"))
-            if same and (clash := _clash_of_ports(port, other)):
-                yield f"{port_path}: {clash} port definition with {other_path}"
+            if any(port.get(key) != other.get(key) for key in ("containerPort", "protocol")):
+                continue
+            (address, host), (other_address, other_host) = (
+                (each.get("hostIP") or "", each.get("hostPort") or 0) for each in (port, other)
+            )
+            if (address, host) == (other_address, other_host):
+                yield f"{port_path}: duplicate port definition with {other_path}"
+            elif not host or not other_host:
+                yield f"{port_path}: overlapping port definition with {other_path}"
+            elif host == other_host and bool(address) != bool(other_address):
+                yield f"{port_path}: dangerously ambiguous port definition with {other_path}"
     first: dict[str, str] = {}
     for port_path, port in ports:
         name = port.get("name") or ""
@@ -98,14 +101,3 @@ def _port_warnings(ports: list[tuple[str, JSON]]) -> Iterator[str]:
             yield f'{port_path}: duplicate port name "{name}" with {first[name]}, {ending}'
         elif name:
             first[name] = port_path
-
-
-def _clash_of_ports(port: JSON, other: JSON) -> str:
-    """Returns how two equal ports collide by their host ports: `duplicate`, `overlap` or ""."""
-    address, host = port.get("hostIP") or "", port.get("hostPort") or 0
-    other_address, other_host = other.get("hostIP") or "", other.get("hostPort") or 0
-    if (address, host) == (other_address, other_host):
-        return "duplicate"
-    if not host or not other_host:
-        return "overlapping"
-    return "dangerously ambiguous" if host == other_host and bool(address) != bool(other_address) else ""
