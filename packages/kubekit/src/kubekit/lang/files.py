@@ -14,8 +14,10 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from itertools import count, islice
-from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 MIB = 1024 * 1024
 # The largest files read this way are whole update graphs, of some 10 MiB.
