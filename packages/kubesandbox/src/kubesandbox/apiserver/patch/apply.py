@@ -74,10 +74,11 @@ def apply_patch(
         owned = applied_fields.union(*(ownership.paths for ownership in managers.values()))
         new = _prune_abandoned(root, new, before.paths, owned)
     changes = compare_objects(root, live or {}, new)
-    overlaps = [(_show_manager(other), _in_order(owned.paths & changes.changed)) for other, owned in managers.items()]
-    conflicts = [(other, show_path(path)) for other, paths in sorted(overlaps, key=itemgetter(0)) for path in paths]
+    conflicts = [
+        (str(other), path) for other, owned in managers.items() for path in _in_order(owned.paths & changes.changed)
+    ]
     if conflicts and not force:
-        raise _conflict_error(conflicts)
+        raise _conflict_error([(other, show_path(path)) for other, path in sorted(conflicts, key=itemgetter(0))])
     managers = managed_fields.release_paths(managers, changes.changed | changes.removed)
     time = rfc3339(now)
     # An apply without changes must not be a write, so it keeps its time.
@@ -125,13 +126,6 @@ def _conflict_error(conflicts: list[tuple[str, str]]) -> ApiError:
     return apply_conflict(f"Apply failed with {len(conflicts)} conflicts: " + "\n".join(lines), causes)
 
 
-def _show_manager(manager: Manager) -> str:
-    text = f'"{manager.name}"'
-    if manager.subresource:
-        text = f'{text} with subresource "{manager.subresource}"'
-    return text if manager.applies else f"{text} using {manager.version}"
-
-
 def _in_order(paths: Collection[FieldPath]) -> list[FieldPath]:
     """Returns paths in structured-merge-diff's order: at each level those that end there, then deeper ones."""
     ends = sorted(path for path in paths if len(path) == 1)
@@ -143,7 +137,6 @@ def _in_order(paths: Collection[FieldPath]) -> list[FieldPath]:
 
 
 # -- Validation of the configuration, in the words of structured-merge-diff (typed/{validate,helpers}.go) --------------
-
 
 Faults = Iterator[str]
 

@@ -293,7 +293,6 @@ def _without_trie(node: SchemaNode | None, value: Any, removed: JSON) -> Any:
 
 # -- fieldsV1, and paths in messages -----------------------------------------------------------------------------------
 
-
 # Objects that one client makes have the same fields. Larger sets are rare, and would be memory for nothing.
 _LARGEST_CACHED = 64
 

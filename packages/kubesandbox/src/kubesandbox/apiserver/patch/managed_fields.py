@@ -56,6 +56,10 @@ class Manager:
         """Reports whether the manager uses server-side apply."""
         return self.operation == "Apply"
 
+    def __str__(self) -> str:
+        text = f'"{self.name}"' + (f' with subresource "{self.subresource}"' if self.subresource else "")
+        return text if self.applies else f"{text} using {self.version}"
+
 
 @dataclass(frozen=True, slots=True)
 class Ownership:

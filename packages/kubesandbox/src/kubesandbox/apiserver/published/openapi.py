@@ -193,7 +193,6 @@ def _as_v2(value: Any) -> Any:
 
 # -- The documents as they are served ----------------------------------------------------------------------------------
 
-
 # A document requested by its hash is immutable, so that clients may cache it for long.
 _KEEP = timedelta(days=365)
 

@@ -52,7 +52,6 @@ def select_names(amounts: Amounts, names: Collection[str]) -> dict[str, str]:
 
 # -- Pods --------------------------------------------------------------------------------------------------------------
 
-
 _POD_NAMES = frozenset(
     {"count/pods", "cpu", "memory", "ephemeral-storage", "pods"}
     | {f"{side}.{name}" for side in ("requests", "limits") for name in ("cpu", "memory", "ephemeral-storage")}
@@ -151,7 +150,6 @@ def _total_of_containers(spec: JSON, side: str) -> dict[str, str]:
 
 
 # -- All kinds ---------------------------------------------------------------------------------------------------------
-
 
 PODS, SERVICES, CLAIMS = "pods", "services", "persistentvolumeclaims"
 # The kinds of which more than the number counts.

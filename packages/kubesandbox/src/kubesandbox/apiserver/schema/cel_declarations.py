@@ -130,28 +130,22 @@ def _loose_type(node: SchemaNode) -> CelType:
 
 # -- Variables of admission policies (k8s.io/apiserver/pkg/admission/plugin/cel/compile.go) ----------------------------
 
-
 _STRINGS = list_of(STRING)
 
 
-def _kubernetes_type(type_: str, /, **fields: CelType) -> CelType:
-    return object_of(f"kubernetes.{type_}", fields.get)
+def _kubernetes_type(type_: str, texts: str = "", /, **fields: CelType) -> CelType:
+    """Returns an object type with the fields, and those of `texts` (names separated by blanks) as strings."""
+    return object_of(f"kubernetes.{type_}", {**dict.fromkeys(texts.split(), STRING), **fields}.get)
 
 
-_KIND = _kubernetes_type("GroupVersionKind", group=STRING, version=STRING, kind=STRING)
-_RESOURCE = _kubernetes_type("GroupVersionResource", group=STRING, version=STRING, resource=STRING)
+_KIND = _kubernetes_type("GroupVersionKind", "group version kind")
+_RESOURCE = _kubernetes_type("GroupVersionResource", "group version resource")
 REQUEST = _kubernetes_type(
     "AdmissionRequest",
-    kind=_KIND,
-    resource=_RESOURCE,
-    subResource=STRING,
-    requestKind=_KIND,
-    requestResource=_RESOURCE,
-    requestSubResource=STRING,
-    name=STRING,
-    namespace=STRING,
-    operation=STRING,
-    userInfo=_kubernetes_type("UserInfo", username=STRING, uid=STRING, groups=_STRINGS, extra=map_of(_STRINGS)),
+    "subResource requestSubResource name namespace operation",
+    **dict.fromkeys(("kind", "requestKind"), _KIND),
+    **dict.fromkeys(("resource", "requestResource"), _RESOURCE),
+    userInfo=_kubernetes_type("UserInfo", "username uid", groups=_STRINGS, extra=map_of(_STRINGS)),
     dryRun=BOOL,
     options=DYN,
 )
@@ -159,33 +153,19 @@ NAMESPACE = _kubernetes_type(
     "Namespace",
     metadata=_kubernetes_type(
         "NamespaceMetadata",
-        name=STRING,
-        generateName=STRING,
-        namespace=STRING,
-        labels=map_of(STRING),
-        annotations=map_of(STRING),
-        UID=STRING,
-        creationTimestamp=TIMESTAMP,
-        deletionGracePeriodSeconds=INT,
-        deletionTimestamp=TIMESTAMP,
-        generation=INT,
-        resourceVersion=STRING,
+        "name generateName namespace UID resourceVersion",
+        **dict.fromkeys(("labels", "annotations"), map_of(STRING)),
+        **dict.fromkeys(("creationTimestamp", "deletionTimestamp"), TIMESTAMP),
+        **dict.fromkeys(("deletionGracePeriodSeconds", "generation"), INT),
         finalizers=_STRINGS,
     ),
     spec=_kubernetes_type("NamespaceSpec", finalizers=_STRINGS),
     status=_kubernetes_type(
         "NamespaceStatus",
+        "phase",
         conditions=list_of(
-            _kubernetes_type(
-                "NamespaceCondition",
-                status=STRING,
-                type=STRING,
-                lastTransitionTime=TIMESTAMP,
-                message=STRING,
-                reason=STRING,
-            )
+            _kubernetes_type("NamespaceCondition", "status type message reason", lastTransitionTime=TIMESTAMP)
         ),
-        phase=STRING,
     ),
 )
 

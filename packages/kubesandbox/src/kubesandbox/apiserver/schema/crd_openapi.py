@@ -137,7 +137,6 @@ def _list_map_key_faults(schema: JSON, path: str) -> Errors:
 
 # -- Structural schemas ------------------------------------------------------------------------------------------------
 
-
 _EMBEDDED = "x-kubernetes-embedded-resource"
 _INT_OR_STRING = "x-kubernetes-int-or-string"
 _EMPTY_TYPE = {

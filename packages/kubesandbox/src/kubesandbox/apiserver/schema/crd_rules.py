@@ -136,7 +136,6 @@ def _rule_as_go(raw: Mapping[str, Any]) -> Verbatim:
 
 # -- Costs -------------------------------------------------------------------------------------------------------------
 
-
 _RULE_LIMIT, _SCHEMA_LIMIT = 10_000_000, 100_000_000
 _ADVICE = (
     "(try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are "

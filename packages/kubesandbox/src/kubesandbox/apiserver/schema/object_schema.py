@@ -96,7 +96,6 @@ def strict_errors(unknown: tuple[str, ...]) -> tuple[str, ...]:
 
 # -- Embedded resources: x-kubernetes-embedded-resource ----------------------------------------------------------------
 
-
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
 

@@ -174,7 +174,6 @@ def _field_settings(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 # -- Pruning and defaulting, as apiextensions-apiserver does both ------------------------------------------------------
 
-
 # Every resource has these at its root, an embedded resource too, whether or not its schema mentions them.
 RESOURCE_FIELDS = frozenset({"apiVersion", "kind", "metadata"})
 

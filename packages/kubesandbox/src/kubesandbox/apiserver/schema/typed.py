@@ -146,7 +146,6 @@ def _canonical_time(text: str, *, micro: bool) -> str | None:
 
 # -- Types -------------------------------------------------------------------------------------------------------------
 
-
 # The limit of unknown fields that Go's decoder (sigs.k8s.io/json) collects.
 _MOST_UNKNOWN = 100
 

@@ -108,7 +108,6 @@ def port_name(name: str) -> list[str]:
 
 # -- Metadata ----------------------------------------------------------------------------------------------------------
 
-
 # Groups whose names must only be valid path segments of a URL: RBAC, and those that OpenShift serves by an API server
 # of its own (a dump has objects of these with names such as `sha256:...`).
 _PATH_SEGMENTS = frozenset(

@@ -137,7 +137,6 @@ def lease_faults(obj: JSON, _old: JSON | None) -> Faults:
 
 # -- ResourceQuotas and LimitRanges ------------------------------------------------------------------------------------
 
-
 # k8s.io/kubernetes/pkg/apis/core/helper: what a quota may count besides `count/...` and names with a domain.
 _COUNTED = frozenset(
     {"pods", "services", "replicationcontrollers", "resourcequotas", "secrets", "configmaps", "persistentvolumeclaims"}

@@ -84,7 +84,6 @@ def _service_port_faults(port: JSON, path: str, names_seen: set[str], *, name_re
 
 # -- Ingresses ---------------------------------------------------------------------------------------------------------
 
-
 _PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")
 
 
@@ -182,7 +181,6 @@ def ingress_class(obj: JSON, old: JSON | None) -> Faults:
 
 
 # -- NetworkPolicies ---------------------------------------------------------------------------------------------------
-
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 _CIDR_RULE = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"

@@ -192,18 +192,10 @@ def _toleration_faults(toleration: JSON, fault_path: str) -> Faults:
 
 # -- Containers --------------------------------------------------------------------------------------------------------
 
-
 _PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 _FIELD_PATHS = (
-    "metadata.name",
-    "metadata.namespace",
-    "metadata.uid",
-    "spec.nodeName",
-    "spec.serviceAccountName",
-    "status.hostIP",
-    "status.hostIPs",
-    "status.podIP",
-    "status.podIPs",
+    *("metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName"),
+    *("status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs"),
 )
 # Valid field labels (ConvertDownwardAPIFieldLabel) that environment variables do not support.
 _OTHER_FIELDS = frozenset({"metadata.annotations", "metadata.labels", "spec.restartPolicy", "status.phase"})
@@ -334,7 +326,6 @@ def _probe_faults(probe: JSON, path: str, *, once: bool) -> Faults:
 
 
 # -- Topology spread constraints ---------------------------------------------------------------------------------------
-
 
 _ABOVE_ZERO = "must be greater than zero"
 

@@ -100,7 +100,6 @@ def _binding_faults(obj: JSON, old: JSON | None, kinds: tuple[str, ...], *, name
 
 # -- PriorityClasses and RuntimeClasses --------------------------------------------------------------------------------
 
-
 # The greatest value of a class that is not a system class (pkg/apis/scheduling: HighestUserDefinablePriority).
 _GREATEST = 1_000_000_000
 # The classes of system pods and their values (SystemPriorityClasses).

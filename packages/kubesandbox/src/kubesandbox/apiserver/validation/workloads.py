@@ -224,7 +224,6 @@ def budget_faults(obj: JSON, _old: JSON | None) -> Faults:
 
 # -- HorizontalPodAutoscalers ------------------------------------------------------------------------------------------
 
-
 _LONGEST_WINDOW_S = 3600
 _METRIC_TYPES = ("ContainerResource", "External", "Object", "Pods", "Resource")
 
@@ -266,7 +265,6 @@ def autoscaler_faults(obj: JSON, _old: JSON | None) -> Faults:
 
 
 # -- Schedules of CronJobs, in the words of github.com/robfig/cron, by which kube-apiserver parses them ----------------
-
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
