@@ -29,7 +29,7 @@ from kubekit.oci.images import Config, Descriptor, Manifest, RootFS
 from kubekit.oci.layout import Layout
 from kubekit.oci.reference import sha256
 from runup.kernelmodules.control.module_readiness import MAX_CONCURRENT_IMAGES
-from runup.sandbox.processes.registry_process import Registry
+from runup.sandbox.processes.services import Registry
 
 KO = f"opt/lib/modules/{KERNEL}/bench.ko"
 PLAIN = "application/vnd.oci.image.layer.v1.tar"

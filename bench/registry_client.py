@@ -21,7 +21,7 @@ from bench.registry_cases import CASES, DEADLINE_S, MIB, Case, Done, do, world_i
 from kubekit.oci.images import Execution
 from kubekit.oci.reference import sha256
 from runup.release.control.image_build import BuiltImage, Layer, build_image
-from runup.sandbox.processes.registry_process import write_credentials_file
+from runup.sandbox.processes.services import write_credentials_file
 
 CLIENTS = ("oras", "runup")
 IMPORTS = {"oras": "import oras.layout", "runup": "import kubekit.oci.registry", "bare interpreter": "pass"}

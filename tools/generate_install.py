@@ -16,7 +16,7 @@ from typing import Any
 
 from kubekit.lang import yaml as kyaml
 from runup import __version__
-from runup.install.control import sources
+from runup.install.control import installing as sources
 from runup.install.decide.component import (
     COMPONENTS,
     KERNEL_MODULES,

@@ -15,7 +15,7 @@ from packaging.version import Version
 from tools.generate_install import Variant
 
 from runup import __version__
-from runup.install.control import sources
+from runup.install.control import installing as sources
 from runup.install.decide.component import COMPONENTS, PLACEHOLDER, Component, Platform
 from runup.install.decide.component_objects import component_objects
 from runup.install.decide.refusals import OLDEST_KUBERNETES, OLDEST_KUBERNETES_FOR_KERNEL_MODULES

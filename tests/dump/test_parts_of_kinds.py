@@ -25,7 +25,7 @@ from runup.dump import load
 from runup.facts.watched_kinds import WatchedKinds
 from runup.process.read_only_client import ReadOnlyClient
 from runup.sandbox.scenario import from_dump
-from runup.sandbox.setup import imports
+from runup.sandbox.setup import scenario_objects as imports
 
 BUDGETS = resource_of(PodDisruptionBudget)
 NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)

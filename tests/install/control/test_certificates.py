@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from cryptography import x509
 
-from runup.install.control import serving_authority
+from runup.install.control import installing as serving_authority
 
 HOSTS = ("kernel-module-preflight.mine.svc", "kernel-module-preflight.mine.svc.cluster.local")
 NOW = datetime(2026, 11, 23, 6, 0, tzinfo=UTC)

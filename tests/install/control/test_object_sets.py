@@ -16,7 +16,7 @@ from kubekit.kube import calls, config
 from kubekit.kube.api_errors import Forbidden, NotFound
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.clock import ManualClock
-from runup.install.control import healthy_objects, installing, observing, sets
+from runup.install.control import installing, sets
 from runup.install.control.installing import Manner
 from runup.install.control.sets import Done, InstallError, ObjectSets, Outcome
 from runup.install.decide.component import KERNEL_MODULES, OPERATOR, UPDATE_STATUS, Certificates, Options, Platform
@@ -365,10 +365,10 @@ def test_what_is_not_healthy_in_time_is_named(world: World, status: JSON, says: 
         call = calls.merge_patch(DEPLOYMENTS, "web", {"status": status}, world.namespace, subresource="status")
         world.client.send(call)
     if not says:
-        healthy_objects.wait(world.client, world.sets, world.clock, (world.map("a"), wanted), 0)
+        installing.wait(world.client, world.sets, world.clock, (world.map("a"), wanted), timeout_s=0)
         return
     with pytest.raises(InstallError) as raised:
-        healthy_objects.wait(world.client, world.sets, world.clock, (world.map("a"), wanted), 3)
+        installing.wait(world.client, world.sets, world.clock, (world.map("a"), wanted), timeout_s=3)
     assert raised.value.message.startswith("after 3 s: ")
     assert says.format(ns=world.namespace) in raised.value.message
     assert world.clock.monotonic() == 3
@@ -442,13 +442,13 @@ def test_pods_say_why_their_deployment_is_not_available(world: World, status: JS
         world.client.send(calls.create(PODS, pod))
         world.client.send(calls.merge_patch(PODS, name, {"status": status}, world.namespace, subresource="status"))
     with pytest.raises(InstallError) as raised:
-        healthy_objects.wait(world.client, world.sets, world.clock, (wanted,), 0)
+        installing.wait(world.client, world.sets, world.clock, (wanted,), timeout_s=0)
     assert raised.value.message.partition("\n")[2] == f"pod web-1: {words}"
 
 
 def test_a_cluster_is_observed_before_an_installation(world: World) -> None:
     """Its version and ports, who keeps its definitions, and Deployments that have the component's name, anywhere."""
-    before = observing.server(world.client, world.sets)
+    before = installing.server(world.client, world.sets)
     assert before.version >= (1, 29)
     assert {"apps", "config.openshift.io"} <= before.groups
     ports = [{"name": "https", "port": 7443, "protocol": "TCP"}]
@@ -457,12 +457,12 @@ def test_a_cluster_is_observed_before_an_installation(world: World) -> None:
         each = made(SLICES, "of-a-test", "default", addressType="IPv4", endpoints=[], ports=ports)
         each["metadata"]["labels"] = marks
         world.client.send(calls.create(SLICES, each))
-        seen = observing.server(world.client, world.sets).api_ports
+        seen = installing.server(world.client, world.sets).api_ports
         world.client.send(calls.delete(SLICES, "of-a-test", "default"))
         assert seen == tuple(sorted((*before.api_ports, *also)))
     for name in (OPERATOR.deployment, "another"):
         world.client.send(calls.create(DEPLOYMENTS, deployment(world.namespace, name)))
-    found = observing.state(world.client, world.sets, OPERATOR, (), before)
+    found = installing.state(world.client, world.sets, OPERATOR, (), before)
     image = "registry.example/web"
     assert [each for each in found.workloads if each.namespace == world.namespace] == [
         Workload(world.namespace, OPERATOR.deployment, image, 1, "")
@@ -483,7 +483,15 @@ def test_an_installation_leaves_what_others_made(world: World) -> None:
     def install(cluster: Cluster, **choices: bool) -> dict[str, str]:
         return world.told_of(
             lambda tell: installing.install(
-                world.client, world.sets, world.clock, UPDATE_STATUS, objects, options, cluster, Manner(**choices), tell
+                world.client,
+                world.sets,
+                world.clock,
+                component=UPDATE_STATUS,
+                objects=objects,
+                options=options,
+                observed_cluster=cluster,
+                manner=Manner(**choices),
+                tell=tell,
             )
         )
 
@@ -518,12 +526,12 @@ def test_a_certificate_of_our_own_is_kept_while_it_is_good(world: World) -> None
             world.client,
             world.sets,
             world.clock,
-            KERNEL_MODULES,
-            objects,
-            options,
-            Cluster((1, 34), frozenset()),
-            Manner(),
-            world.told.append,
+            component=KERNEL_MODULES,
+            objects=objects,
+            options=options,
+            observed_cluster=Cluster((1, 34), frozenset()),
+            manner=Manner(),
+            tell=world.told.append,
         )
 
     assert [each["kind"] for each in applied(replace(own, certificates=Certificates.SERVICE_CA), *objects)] == [
@@ -551,12 +559,12 @@ def test_the_operator_of_a_plain_cluster_gets_a_cluster_version(world: World) ->
                 world.client,
                 world.sets,
                 world.clock,
-                OPERATOR,
-                (world.map("a"),),
-                options,
-                Cluster((1, 34), frozenset()),
-                Manner(take_over=True),
-                tell,
+                component=OPERATOR,
+                objects=(world.map("a"),),
+                options=options,
+                observed_cluster=Cluster((1, 34), frozenset()),
+                manner=Manner(take_over=True),
+                tell=tell,
             )
         )
 
@@ -615,7 +623,7 @@ def test_who_may_not_list_deployments_cannot_tell_whether_another_operator_runs(
     with SyncClient(nobody) as client:
         ours = ObjectSets(server.client, ManualClock(), tool_version="1.2.3")
         known = Cluster((1, 34), frozenset())
-        found = observing.state(client, ours, OPERATOR, (), known)
+        found = installing.state(client, ours, OPERATOR, (), known)
         assert (found.workloads, found.user_reads_workloads) == ((), False)
         with pytest.raises(Forbidden):
-            observing.state(client, ours, UPDATE_STATUS, (), known)
+            installing.state(client, ours, UPDATE_STATUS, (), known)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from runup.install.control import sources
+from runup.install.control import installing as sources
 from runup.install.control.sets import InstallError
 from runup.install.decide.component import (
     COMPONENTS,

@@ -31,7 +31,7 @@ from kubekit.oci.access import Access
 from kubekit.oci.credentials import AuthFile, Credentials, Login
 from kubekit.oci.layout import Layout
 from runup.release.control.image_build import BuiltImage, build_release
-from runup.sandbox.processes.registry_process import Registry
+from runup.sandbox.processes.services import Registry
 
 DIGEST_HEADER = "Docker-Content-Digest"
 

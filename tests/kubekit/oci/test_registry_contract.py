@@ -19,7 +19,7 @@ from kubekit.oci.layout import Layout
 from kubekit.oci.reference import parse
 from kubekit.oci.registry import RegistryClient
 from kubekit.oci.registry_errors import ImageNotFound, Unauthorized
-from runup.sandbox.processes.registry_process import load_or_create_writer, write_credentials_file
+from runup.sandbox.processes.services import load_or_create_writer, write_credentials_file
 
 FOLDERS = ("manifests", "release-manifests")
 NONE = Access()

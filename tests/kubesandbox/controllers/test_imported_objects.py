@@ -18,7 +18,7 @@ from kubekit.kube.cache import Cache
 from kubekit.kube.clock import ManualClock
 from kubesandbox.controllers.owned_pods import DEPLOYMENTS, JOBS, PODS, REPLICA_SETS
 from kubesandbox.controllers.scheduler import Scheduler
-from runup.sandbox.setup import imports
+from runup.sandbox.setup import scenario_objects as imports
 
 JSON = dict[str, Any]
 BUDGETS = Resource("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", namespaced=True)

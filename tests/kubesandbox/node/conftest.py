@@ -30,7 +30,7 @@ from kubesandbox.node.runners import NAMES, runners
 from kubesandbox.node.settings import NodeSettings
 from kubesandbox.node.unpacked_images import ImageStore
 from runup.release.control.image_build import build_release
-from runup.sandbox.processes.registry_process import Registry
+from runup.sandbox.processes.services import Registry
 
 JSON = dict[str, Any]
 Condition = Callable[[JSON], Any]

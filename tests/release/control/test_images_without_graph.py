@@ -24,7 +24,7 @@ from runup.operator.manager import Manager
 from runup.preflight.decide import preflight_deployment
 from runup.release.control.image_build import build_image, build_release, layer_of
 from runup.release.control.registry_access import MIRROR_KINDS, SECRETS
-from runup.sandbox.processes.registry_process import Registry
+from runup.sandbox.processes.services import Registry
 
 CRDS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
 

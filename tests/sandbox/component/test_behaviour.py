@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from runup.sandbox.component import behaviour
-from runup.sandbox.component.behaviour import Behaviour, Expected
-from runup.sandbox.component.component_process import component_of
+from runup.sandbox.component import component_process as behaviour
+from runup.sandbox.component.component_process import Behaviour, Expected, component_of
 
 JSON = dict[str, Any]
 NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)

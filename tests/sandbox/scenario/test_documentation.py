@@ -11,7 +11,7 @@ from kubekit.oci.layers import open_image, read_folders
 from kubekit.oci.layout import Layout
 from runup.release.decide.payload import METADATA_FILE, load_payload
 from runup.report import documentation
-from runup.sandbox.processes.registry_process import Registry
+from runup.sandbox.processes.services import Registry
 from runup.sandbox.scenario import folder, scenario_releases
 
 

@@ -2,13 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import click
 
+from kubekit.kube.client_sync import SyncClient
+from kubekit.kube.clock import SystemClock
+from kubekit.lang import yaml as kyaml
+from runup import __version__
 from runup.cli.connection import connection_of, connection_options
+from runup.cli.errors import CommandError
 from runup.cli.lazy import Command
 from runup.cli.options import option, with_options
+from runup.install.control import installing
+from runup.install.control.choices import Flags, options_of
+from runup.install.control.sets import Done, InstallError, ObjectSets, Told
+from runup.install.decide.component import COMPONENTS, OPERATOR, Component, Options, Platform
+from runup.install.decide.component_objects import component_objects
+from runup.install.decide.objects import Objects
+from runup.process.own_image import default_image
+
+# What to type next.
+_NEXT = {
+    "operator": "runup check",
+    "update-status": "runup upgrade status",
+    "kernel-modules": "runup kmod check",
+}
+
 
 NAMES = ("operator", "update-status", "kernel-modules")
 _AUTO = "auto"
@@ -76,17 +98,43 @@ def install(
       runup install operator --image registry.example/release@sha256:... --least-privilege
       runup install update-status --image registry.example/runup:0.1.0 -o yaml
     """
-    from runup.cli.errors import CommandError
-    from runup.cli.install import install_commands
-    from runup.install.control.choices import Flags
-
     flags = Flags(**what, printed=bool(output))
-    if output:
-        return install_commands.print_objects(connection_of(ctx), flags)
-    if wait and dry_run:
+    if wait and dry_run and not output:
         raise CommandError("--wait and --dry-run: what is not written cannot become healthy; use one of them")
-    manner = install_commands.Manner(take_over, force_conflicts, bool(dry_run))
-    return install_commands.install(connection_of(ctx), flags, manner, timeout if wait else None)
+    connection = connection_of(ctx)
+    if output:
+        with _command_errors():
+            cluster = None
+            if flags.asks_the_cluster:
+                with connection.client("install") as client:
+                    cluster = installing.server(client, _sets(client))
+            options = options_of(flags, cluster, default_image())
+            objects = _objects(flags.chosen, options)
+        click.echo(kyaml.dump_all(objects), nl=False)
+        if any(obj["kind"] == "Certificate" for obj in objects):
+            click.echo("note: the certificates are made by cert-manager, which the cluster has to have", err=True)
+        if flags.chosen == OPERATOR and options.platform is Platform.KUBERNETES:
+            click.echo("note: without ClusterVersion; create it after these, with a clusterID of its own", err=True)
+        return 0
+    with _command_errors(), connection.client("install") as client:
+        sets, clock = _sets(client), SystemClock()
+        cluster = installing.server(client, sets)
+        options = options_of(flags, cluster, default_image())
+        applied = installing.install(
+            client,
+            sets,
+            clock,
+            component=flags.chosen,
+            objects=_objects(flags.chosen, options),
+            options=options,
+            observed_cluster=cluster,
+            manner=installing.Manner(take_over, force_conflicts, bool(dry_run)),
+            tell=_line_printer(dry_run=bool(dry_run)),
+        )
+        if wait:
+            installing.wait(client, sets, clock, applied, timeout_s=timeout)
+            click.echo(f"{flags.component} is installed and healthy: {_NEXT[flags.component]}")
+    return 0
 
 
 @click.command("uninstall", cls=Command)
@@ -108,8 +156,43 @@ def uninstall(
       runup uninstall update-status
       runup uninstall kernel-modules --definitions
     """
-    from runup.cli.install import install_commands
+    chosen = COMPONENTS[component]
+    if definitions and chosen == OPERATOR and not (yes or dry_run):
+        raise CommandError(
+            "--definitions removes ClusterVersion, and the cluster then removes every object of its release, which "
+            "ClusterVersion owns; add --yes if that is what you want, or leave --definitions out"
+        )
+    with _command_errors(), connection_of(ctx).client("uninstall") as client:
+        tell = _line_printer(dry_run=bool(dry_run))
+        installing.uninstall(_sets(client), chosen, namespace, tell, definitions=definitions, dry_run=bool(dry_run))
+    return 0
 
-    return install_commands.uninstall(
-        connection_of(ctx), component, namespace, install_commands.Removal(definitions, yes, bool(dry_run))
-    )
+
+def _sets(client: SyncClient) -> ObjectSets:
+    return ObjectSets(client, SystemClock(), tool_version=__version__)
+
+
+def _objects(component: Component, options: Options) -> Objects:
+    return component_objects(component, installing.manifests(component, options.platform), options)
+
+
+def _line_printer(*, dry_run: bool) -> Told:
+    """Returns a function that prints what was done with an object, as `kubectl apply` does."""
+    suffix = " (server dry run)" if dry_run else ""
+
+    def print_line(progress: Done) -> None:
+        identity = progress.identity
+        kind = f"{identity.kind.lower()}.{identity.group}" if identity.group else identity.kind.lower()
+        place = f" in {identity.namespace}" if identity.namespace else ""
+        click.echo(f"{kind}/{identity.name}{place} {progress.outcome}{suffix}")
+
+    return print_line
+
+
+@contextmanager
+def _command_errors() -> Iterator[None]:
+    """Turns an error of an installation into one of the command."""
+    try:
+        yield
+    except InstallError as error:
+        raise CommandError(error.message) from error

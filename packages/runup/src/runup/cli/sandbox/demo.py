@@ -238,7 +238,9 @@ class Demo:
         self._wait_until(
             lambda cluster: cluster.status.desired.version == FIRST_STEP, f"the update to {FIRST_STEP} starts"
         )
-        self._kubectl(("kubectl", "-n", _namespace(), "get", "deployments"))
+        from runup.process.clusterversion_client import namespace
+
+        self._kubectl(("kubectl", "-n", namespace(), "get", "deployments"))
         say("The preflight's Deployment went first, then the update began, manifest by manifest:")
         self._wait_until(lambda cluster: _has_begun(cluster, FIRST_STEP), f"manifests of {FIRST_STEP} are applied")
         self._runup("upgrade", "status")
@@ -353,12 +355,6 @@ def show(arguments: Sequence[str]) -> None:
 def _print_styled(text: str, stream: TextIO, **style: Any) -> None:
     """Prints `text` in a style; bypasses the filter that escapes control characters, so the text is escaped here."""
     click.secho(printable(text), file=without_printable(stream), **style)
-
-
-def _namespace() -> str:
-    from runup.process.clusterversion_client import namespace
-
-    return namespace()
 
 
 def _names_of_open(update: dict[str, Any]) -> list[str]:

@@ -17,7 +17,7 @@ from runup.install.decide.component import (
     Options,
     Platform,
 )
-from runup.install.decide.monitoring_objects import GROUP
+from runup.install.decide.component_objects import GROUP
 from runup.install.decide.refusals import Cluster
 
 AUTO = "auto"
@@ -55,9 +55,26 @@ def options_of(flags: Flags, cluster: Cluster | None, own_image: str | None) -> 
     monitoring = flags.monitoring == "on" or (
         flags.monitoring == AUTO and cluster is not None and GROUP in cluster.groups
     )
+    if flags.namespace and not _LABEL.fullmatch(flags.namespace):
+        raise InputError(f"--namespace {flags.namespace}: the name of a namespace has a-z, 0-9 and -, 63 at most")
+    if flags.chosen == OPERATOR and not flags.image:
+        raise InputError("--image is needed: the operator runs as a release, whose image `runup release new` makes")
+    image = flags.image or own_image
+    if not image:
+        raise InputError(
+            "--image is needed: this runup is not a released version, so its image is not known; "
+            "deploy/Containerfile builds one"
+        )
+    # It is put into manifests that are text: what is not a reference could be more than an image there.
+    try:
+        parsed = pull_spec_parsing.pull_spec(image)
+    except ValueError as error:
+        raise InputError(f"--image {image}: {error}") from error
+    if flags.chosen == OPERATOR and not parsed.digest:
+        raise InputError(f"--image {image}: name the release by digest (NAME@sha256:...); a tag can move")
     return Options(
-        image=_image(flags, own_image),
-        namespace=_namespace(flags),
+        image=image,
+        namespace=flags.namespace or flags.chosen.namespace,
         platform=platform,
         monitoring=monitoring,
         certificates=_certificates(flags, platform),
@@ -91,29 +108,3 @@ def _prometheus(text: str) -> tuple[str, str]:
     if not (namespace and slash and account) or "/" in account:
         raise InputError(f"--prometheus {text}: give NAMESPACE/ACCOUNT, for example monitoring/prometheus-k8s")
     return namespace, account
-
-
-def _namespace(flags: Flags) -> str:
-    if flags.namespace and not _LABEL.fullmatch(flags.namespace):
-        raise InputError(f"--namespace {flags.namespace}: the name of a namespace has a-z, 0-9 and -, 63 at most")
-    return flags.namespace or flags.chosen.namespace
-
-
-def _image(flags: Flags, own_image: str | None) -> str:
-    """Returns the operator's image. Raises InputError if it is not known or is not an image reference."""
-    if flags.chosen == OPERATOR and not flags.image:
-        raise InputError("--image is needed: the operator runs as a release, whose image `runup release new` makes")
-    image = flags.image or own_image
-    if not image:
-        raise InputError(
-            "--image is needed: this runup is not a released version, so its image is not known; "
-            "deploy/Containerfile builds one"
-        )
-    # It is put into manifests that are text: what is not a reference could be more than an image there.
-    try:
-        parsed = pull_spec_parsing.pull_spec(image)
-    except ValueError as error:
-        raise InputError(f"--image {image}: {error}") from error
-    if flags.chosen == OPERATOR and not parsed.digest:
-        raise InputError(f"--image {image}: name the release by digest (NAME@sha256:...); a tag can move")
-    return image

@@ -1,27 +1,273 @@
-"""Installs and uninstalls a component: its objects, its certificate, the first ClusterVersion, and what remained."""
+"""Installs and uninstalls a component: its objects, its certificate, the first ClusterVersion, and what remained.
+
+Before that it observes the cluster (API groups, owners of objects, what is installed); afterwards it waits until the
+objects are healthy, by the rules by which the operator judges those of a release. On a cluster without a source of
+certificates it creates an authority and a certificate for the component's Service.
+"""
 
 from __future__ import annotations
 
+import base64
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import msgspec
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+import runup
+from kubekit.api import codec
+from kubekit.api.conditions import find
 from kubekit.api.scheme import Resource
+from kubekit.kube import calls
+from kubekit.kube.api_errors import Forbidden, KubeError
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.clock import Clock
-from runup.install.control import observing, serving_authority
+from runup.api.owned_v1 import OwnedWorkload
+from runup.applying.decide import workload_health
+from runup.applying.decide.progress import ApplyReason
+from runup.applying.decide.task import Task
 from runup.install.control.sets import Done, InstallError, ObjectSets, Outcome, Told
-from runup.install.decide import serving_certificates
+from runup.install.decide import component_objects as serving_certificates
 from runup.install.decide.component import OPERATOR, Certificates, Component, Options, Platform
-from runup.install.decide.inventory import Inventory, inventory_of, set_id, without_those_of_others
-from runup.install.decide.objects import Objects
-from runup.install.decide.refusals import Cluster, refusals
-from runup.release.decide.manifest import Identity
+from runup.install.decide.inventory import PART_OF, Inventory, inventory_of, set_id, without_those_of_others
+from runup.install.decide.objects import Objects, definition, identity_of
+from runup.install.decide.refusals import CLUSTER_VERSION, VALIDATIONS, Cluster, Workload, refusals
+from runup.packaged_files import packaged_files
+from runup.release.decide.manifest import Identity, Manifest
+
+
+def manifests(component: Component, platform: Platform) -> dict[str, bytes]:
+    """Returns the files of `component` by name; its definitions where the platform lacks them. Raises InstallError."""
+    package = Path(runup.__file__).parent
+    files = {file.name: file.read_bytes() for file in packaged_files(f"deploy/{component.folder}", "*.yaml")}
+    missing = [] if files else [f"deploy/{component.folder}"]
+    definitions = component.definitions if platform is Platform.KUBERNETES else ()
+    for name in definitions:
+        file = package / "sandbox" / "crds" / name
+        if file.is_file():
+            files[name] = file.read_bytes()
+    missing += [name for name in definitions if name not in files]
+    if missing:
+        raise InstallError(f"this installation of runup lacks {', '.join(missing)}: install it anew")
+    return files
+
 
 JSON = dict[str, Any]
-CLUSTER_VERSION = Resource("config.openshift.io", "v1", "ClusterVersion", "clusterversions", namespaced=False)
+DEPLOYMENT = Resource("apps", "v1", "Deployment", "deployments", namespaced=True)
+SLICE = Resource("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", namespaced=True)
+
+
+def server(client: SyncClient, sets: ObjectSets) -> Cluster:
+    """Returns the server's version, API groups and ports. Raises KubeError."""
+    version = codec.decode(dict[str, Any], client.send(calls.get_path("/version")))
+    # Managed clusters call a minor version `29+`.
+    numbers = [int("".join(filter(str.isdigit, str(version.get(key, "")))) or 0) for key in ("major", "minor")]
+    # The usual ports, if the endpoints may not be read.
+    ports: set[int] = set()
+    with suppress(KubeError, codec.DecodeError):
+        selector = "kubernetes.io/service-name=kubernetes"
+        for endpoint_slice in client.listing_raw(SLICE, "default", label_selector=selector).items:
+            ports |= {int(port["port"]) for port in endpoint_slice.get("ports") or () if port.get("port")}
+    return Cluster((numbers[0], numbers[1]), frozenset(sets.kinds.groups), api_ports=tuple(sorted(ports | {443, 6443})))
+
+
+def state(client: SyncClient, sets: ObjectSets, component: Component, objects: Objects, cluster: Cluster) -> Cluster:
+    """Returns `cluster` with the owners of the objects of `component`, and where it is installed. Raises KubeError."""
+    shared = [identity_of(obj) for obj in objects if definition(obj) or obj["kind"] == "Namespace"]
+    shared += [identity for identity in (CLUSTER_VERSION, VALIDATIONS) if identity not in shared]
+    workloads, reads = _workloads(client, component)
+    return Cluster(
+        version=cluster.version,
+        groups=cluster.groups,
+        owners=sets.owners(shared),
+        workloads=workloads,
+        installed=sets.installed(component.name),
+        api_ports=cluster.api_ports,
+        user_reads_workloads=reads,
+    )
+
+
+def _workloads(client: SyncClient, component: Component) -> tuple[tuple[Workload, ...], bool]:
+    """Returns the Deployments with the component's name, and whether they may be listed at all."""
+    try:
+        listed = client.listing_raw(DEPLOYMENT).complete("Deployment")
+    except Forbidden:
+        if component == OPERATOR:
+            return (), False
+        raise
+    return tuple(_workload(item) for item in listed if item["metadata"]["name"] == component.deployment), True
+
+
+def _workload(obj: JSON) -> Workload:
+    """Returns what is known of a Deployment or DaemonSet: its image, replicas and the set that it belongs to."""
+    metadata, spec = obj["metadata"], obj["spec"]
+    containers = spec["template"]["spec"]["containers"]
+    return Workload(
+        metadata["namespace"],
+        metadata["name"],
+        str(containers[0].get("image", "")),
+        int(spec.get("replicas", 1)),
+        (metadata.get("labels") or {}).get(PART_OF, ""),
+    )
+
+
+VALID_FOR = timedelta(days=3650)
+# An installation that finds less than this left makes another one.
+RENEWED_BEFORE = timedelta(days=365)
+# The clocks of nodes differ.
+_SKEW = timedelta(hours=1)
+
+
+def serving_secret(name: str, namespace: str, hosts: Sequence[str], now: datetime) -> JSON:
+    """Returns a Secret with `ca.crt`, `tls.crt` and `tls.key` for `hosts`. The authority's key is not kept."""
+    authority_key, key = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
+    issuer = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"runup {namespace}")])
+    authority = (
+        _builder(issuer, issuer, authority_key.public_key(), now)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .sign(authority_key, hashes.SHA256())
+    )
+    # A common name has 64 characters at most; the names that count are the alternative ones.
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, hosts[0][:64])])
+    certificate = (
+        _builder(subject, issuer, key.public_key(), now)
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(host) for host in hosts]), critical=False)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .sign(authority_key, hashes.SHA256())
+    )
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    data = {"ca.crt": _pem(authority), "tls.crt": _pem(certificate), "tls.key": private}
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": name, "namespace": namespace},
+        "type": "kubernetes.io/tls",
+        "data": {file: base64.b64encode(content).decode() for file, content in data.items()},
+    }
+
+
+def is_still_valid(secret: JSON | None, hosts: Sequence[str], now: datetime) -> bool:
+    """Returns whether the certificate in `secret` is for `hosts` and lasts for another year."""
+    if secret is None:
+        return False
+    try:
+        certificate = x509.load_pem_x509_certificate(_content(secret, "tls.crt"))
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        x509.load_pem_x509_certificate(authority_of(secret))
+    except (KeyError, ValueError, x509.ExtensionNotFound):
+        return False
+    lasts = certificate.not_valid_after_utc - now > RENEWED_BEFORE
+    return lasts and set(hosts) <= set(names.get_values_for_type(x509.DNSName))
+
+
+def authority_of(secret: JSON) -> bytes:
+    """Returns the authority in `secret`, in PEM. Raises KeyError and ValueError."""
+    return _content(secret, "ca.crt")
+
+
+def _content(secret: JSON, file: str) -> bytes:
+    return base64.b64decode(secret["data"][file], validate=True)
+
+
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, now: datetime
+) -> x509.CertificateBuilder:
+    """Returns a builder of a certificate that is valid from now on for `VALID_FOR`."""
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - _SKEW)
+        .not_valid_after(now + VALID_FOR)
+    )
+
+
+def _pem(certificate: x509.Certificate) -> bytes:
+    return certificate.public_bytes(serialization.Encoding.PEM)
+
+
+POD = Resource("", "v1", "Pod", "pods", namespaced=True)
+POLL_S = 1.0
+
+
+def wait(client: SyncClient, sets: ObjectSets, clock: Clock, objects: Objects, *, timeout_s: float) -> None:
+    """Waits until each workload and definition of `objects` is healthy.
+
+    Raises InstallError, which says what is waited for, after `timeout_s`; and KubeError.
+    """
+    deadline = clock.monotonic() + timeout_s
+    tasks = [Task(Manifest.of("", identity_of(obj), obj), index, len(objects)) for index, obj in enumerate(objects, 1)]
+    waiting = [task for task in tasks if task.kind in workload_health.KINDS]
+    while waiting:
+        problems = {task: problem for task in waiting if (problem := _why_unhealthy(sets, task))}
+        if not problems:
+            return
+        if clock.monotonic() >= deadline:
+            first, problem = next(iter(problems.items()))
+            raise InstallError(f"after {timeout_s:g} s: {problem}{_pods(client, first)}")
+        waiting = list(problems)
+        clock.pause(POLL_S)
+
+
+def _why_unhealthy(sets: ObjectSets, task: Task) -> str:
+    """Returns what a workload of the set still waits for, empty if nothing."""
+    stored_object = sets.read(task.identity)
+    owned = codec.convert(OwnedWorkload, stored_object) if stored_object is not None else None
+    problem = workload_health.problem_of(task, owned, ApplyReason.UPDATING) or workload_health.unfinished_rollout(
+        task, owned
+    )
+    if problem is not None:
+        return problem.message
+    if task.kind == workload_health.DEPLOYMENT and owned is not None and owned.status is not None:
+        # A release goes on while a pod starts; who types --wait wants it ready.
+        available = find(owned.status.conditions, "Available")
+        if available is None or available.status != "True":
+            return f"waiting on {task.identity}, which is not available"
+    return ""
+
+
+def _pods(client: SyncClient, task: Task) -> str:
+    """Returns what the pods of a Deployment that does not become available say, to go on from."""
+    if task.kind != workload_health.DEPLOYMENT:
+        return ""
+    labels = task.manifest.object["spec"]["selector"]["matchLabels"]
+    selector = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
+    pods = client.listing_raw(POD, task.identity.namespace, label_selector=selector).items
+    return "".join(f"\npod {pod['metadata']['name']}: {words}" for pod in pods if (words := _reason_of_pod(pod)))
+
+
+def _reason_of_pod(pod: JSON) -> str:
+    """Returns why a pod is not ready, by its containers' states or its conditions."""
+    status = pod.get("status") or {}
+    for container in status.get("containerStatuses") or ():
+        for state in (container.get("state") or {}).values():
+            if reason := (state or {}).get("reason"):
+                ended = (container.get("lastState") or {}).get("terminated") or {}
+                lines = str(ended.get("message", "")).strip().splitlines()
+                last_line = f": {lines[-1]}" if lines else ""
+                return f"{reason}: {state.get('message', '')}".rstrip(": ") + (
+                    f"; it ended with code {ended.get('exitCode', 'unknown')}{last_line}" if ended else ""
+                )
+    unmet = [
+        condition
+        for condition in status.get("conditions") or ()
+        if condition.get("status") == "False" and condition.get("message")
+    ]
+    return f"{unmet[0].get('reason', '')}: {unmet[0]['message']}" if unmet else str(status.get("phase", ""))
+
+
+CLUSTER_VERSIONS = Resource("config.openshift.io", "v1", "ClusterVersion", "clusterversions", namespaced=False)
 _RBAC = "rbac.authorization.k8s.io"
 # What the operator makes for a preflight's own account, and removes with the preflight.
 _OF_PREFLIGHTS = "cluster-version-operator-preflight"
@@ -39,6 +285,7 @@ def install(
     client: SyncClient,
     sets: ObjectSets,
     clock: Clock,
+    *,
     component: Component,
     objects: Objects,
     options: Options,
@@ -47,7 +294,7 @@ def install(
     tell: Told,
 ) -> Objects:
     """Applies `objects`, and returns those that were applied. Raises InstallError and KubeError."""
-    cluster = observing.state(client, sets, component, objects, observed_cluster)
+    cluster = state(client, sets, component, objects, observed_cluster)
     if why := refusals(cluster, component, options, take_over=manner.take_over):
         raise InstallError("\n".join(why))
     data = {"version": sets.tool_version, "image": options.image, "platform": options.platform.value}
@@ -66,8 +313,8 @@ def install(
 def first_cluster_version() -> JSON:
     """Returns the ClusterVersion that a cluster without one starts with: a name of its own, and no channel."""
     return {
-        "apiVersion": CLUSTER_VERSION.api_version,
-        "kind": CLUSTER_VERSION.kind,
+        "apiVersion": CLUSTER_VERSIONS.api_version,
+        "kind": CLUSTER_VERSIONS.kind,
         "metadata": {"name": "version"},
         "spec": {"clusterID": str(uuid.uuid4())},
     }
@@ -97,18 +344,13 @@ def _installed(sets: ObjectSets, component: Component, namespace: str | None, *,
         return chosen_inventories[0]
     if namespaces_text:
         raise InstallError(f"{component.name} is not installed in namespace {namespace}; it is in {namespaces_text}")
-    inventory = _of_definitions(component, namespace or component.namespace)
+    empty = inventory_of(component.name, (namespace or component.namespace), (), {})
+    inventory = msgspec.structs.replace(empty, kinds=frozenset({("apiextensions.k8s.io", "CustomResourceDefinition")}))
     if definitions and any(True for _ in sets.members(inventory)):
         return inventory
     raise InstallError(
         f"{component.name} is not installed by `runup install`: no namespace has a ConfigMap {inventory.name}"
     )
-
-
-def _of_definitions(component: Component, namespace: str) -> Inventory:
-    """Returns the set whose definitions an earlier uninstallation may have left; its parent is gone."""
-    empty = inventory_of(component.name, namespace, (), {})
-    return msgspec.structs.replace(empty, kinds=frozenset({("apiextensions.k8s.io", "CustomResourceDefinition")}))
 
 
 def _left_by_preflights(sets: ObjectSets) -> Iterator[Identity]:
@@ -124,12 +366,12 @@ def _with_certificate(
         return objects
     name, hosts = serving_certificates.secret_name(component), serving_certificates.hosts(component, options.namespace)
     stored_secret = sets.read(Identity("", "Secret", options.namespace, name))
-    if stored_secret is None or not serving_authority.is_still_valid(stored_secret, hosts, clock.now()):
-        stored_secret = serving_authority.serving_secret(name, options.namespace, hosts, clock.now())
+    if stored_secret is None or not is_still_valid(stored_secret, hosts, clock.now()):
+        stored_secret = serving_secret(name, options.namespace, hosts, clock.now())
     secret = {**stored_secret, "metadata": {"name": name, "namespace": options.namespace}}
     first = next(index for index, obj in enumerate(objects) if obj["kind"] == "ServiceAccount")
     return (
-        *serving_certificates.with_authority(objects[:first], serving_authority.authority_of(stored_secret)),
+        *serving_certificates.with_authority(objects[:first], authority_of(stored_secret)),
         secret,
         *objects[first:],
     )

@@ -20,11 +20,49 @@ from kubekit.kube import calls
 from kubekit.kube.api_errors import AlreadyExists, Conflict, NotFound
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.clock import Clock
-from runup.install.control.discovered_kinds import ServedKinds
 from runup.install.decide import inventory as inventories
 from runup.install.decide.inventory import Inventory
 from runup.install.decide.objects import Objects, definition, identity_of
 from runup.release.decide.manifest import Identity
+
+
+class ServedKinds:
+    """The resources of one cluster. `forget` after a definition was applied."""
+
+    def __init__(self, client: SyncClient) -> None:
+        self._client = client
+        self._served: dict[str, tuple[Resource, ...]] = {}
+        self._groups: dict[str, str] | None = None
+
+    def resource(self, api_version: str, kind: str) -> Resource | None:
+        """Returns the resource of that kind, None if the server does not serve it. Raises KubeError."""
+        if api_version not in self._served:
+            try:
+                self._served[api_version] = self._client.send(calls.list_kinds(api_version))
+            except NotFound:
+                self._served[api_version] = ()
+        return next((served for served in self._served[api_version] if served.kind == kind), None)
+
+    def preferred(self, group: str, kind: str) -> Resource | None:
+        """Returns the resource in the version that the server prefers, None if it does not serve it."""
+        version = "v1" if not group else self.groups.get(group)
+        return self.resource(version, kind) if version else None
+
+    @property
+    def groups(self) -> dict[str, str]:
+        """The preferred apiVersion of each group."""
+        if self._groups is None:
+            listed = codec.decode(dict[str, Any], self._client.send(calls.get_path("/apis")))
+            self._groups = {
+                str(group["name"]): str(group["preferredVersion"]["groupVersion"]) for group in listed.get("groups", ())
+            }
+        return self._groups
+
+    def forget(self) -> None:
+        """Drops every answer, so that the next question is asked of the server."""
+        self._served.clear()
+        self._groups = None
+
 
 JSON = dict[str, Any]
 FIELD_MANAGER = "runup-install"
@@ -207,7 +245,11 @@ class ObjectSets:
         identity = identity_of(obj)
         resource = self._resource(obj, wait=not dry_run)
         before = self._read_object(resource, identity) if resource is not None else None
-        if resource is None or (dry_run and before is None and _namespace_is_new(identity, objects)):
+        if resource is None or (
+            dry_run
+            and before is None
+            and any(identity_of(obj) == Identity("", "Namespace", "", identity.namespace) for obj in objects)
+        ):
             # A dry run cannot try what needs a definition or a namespace that it has not made.
             if not dry_run:
                 raise _not_served(obj)
@@ -312,10 +354,6 @@ def _first_of_namespace(objects: Objects, namespace: str) -> int:
     """Returns the index of the first object after the Namespace of the parent, 0 if that is not among `objects`."""
     identity = Identity("", "Namespace", "", namespace)
     return next((index + 1 for index, obj in enumerate(objects) if identity_of(obj) == identity), 0)
-
-
-def _namespace_is_new(identity: Identity, objects: Objects) -> bool:
-    return any(identity_of(obj) == Identity("", "Namespace", "", identity.namespace) for obj in objects)
 
 
 def _is_unchanged(before: JSON, after: JSON) -> bool:

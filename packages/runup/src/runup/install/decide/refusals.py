@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from runup.install.decide.component import KERNEL_MODULES, OPERATOR, Certificates, Component, Options, Platform
+from runup.install.decide.component_objects import GROUP as MONITORING_GROUP
 from runup.install.decide.inventory import Inventory, set_id
-from runup.install.decide.monitoring_objects import GROUP as MONITORING_GROUP
 from runup.release.decide.manifest import Identity
 
 OLDEST_KUBERNETES = (1, 29)
@@ -85,7 +85,17 @@ def _refusals(cluster: Cluster, component: Component, options: Options, *, take_
     if component == OPERATOR:
         yield from _refusals_of_operator(cluster, own_set, take_over=take_over)
     elif not take_over:
-        yield from _refusals_of_other_components(cluster, component, options, own_set)
+        for workload in cluster.workloads:
+            if (workload.namespace, workload.name) == (
+                options.namespace,
+                component.deployment,
+            ) and workload.part_of != own_set:
+                yield f"{workload} was not made by `runup install`; to keep it with runup from now on, add --take-over"
+        if component == KERNEL_MODULES and cluster.owners.get(VALIDATIONS, own_set) != own_set:
+            yield (
+                "the cluster has PreflightValidationOCPs of somebody else: KMM's operator has a controller for them, and "
+                "two would write the same statuses. Scale that one down, then add --take-over"
+            )
 
 
 def _refusals_of_operator(cluster: Cluster, own_set: str, *, take_over: bool) -> Iterator[str]:
@@ -118,21 +128,4 @@ def _refusals_of_operator(cluster: Cluster, own_set: str, *, take_over: bool) ->
         yield (
             f"{reason} keeps this cluster's ClusterVersion, which was not made by `runup install`; to replace it, see "
             "that it does not run, and add --take-over"
-        )
-
-
-def _refusals_of_other_components(
-    cluster: Cluster, component: Component, options: Options, own_set: str
-) -> Iterator[str]:
-    """Yields the objects of other installers that are in the way."""
-    for workload in cluster.workloads:
-        if (workload.namespace, workload.name) == (
-            options.namespace,
-            component.deployment,
-        ) and workload.part_of != own_set:
-            yield f"{workload} was not made by `runup install`; to keep it with runup from now on, add --take-over"
-    if component == KERNEL_MODULES and cluster.owners.get(VALIDATIONS, own_set) != own_set:
-        yield (
-            "the cluster has PreflightValidationOCPs of somebody else: KMM's operator has a controller for them, and "
-            "two would write the same statuses. Scale that one down, then add --take-over"
         )

@@ -158,8 +158,8 @@ def _print_line(text: str) -> None:
     sys.stdout.write(f"{text}\n")
 
 
-def _options() -> argparse.ArgumentParser:
-    """Returns the parser of the arguments of buildah that the kernel modules' runs use."""
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs the command; exits with 125, as buildah does, if it fails."""
     parser = argparse.ArgumentParser(prog="buildah", description="Builds and pushes images in a sandbox.")
     parser.add_argument("--root", type=Path, required=True)
     parser.add_argument("--runroot", type=Path)
@@ -175,12 +175,7 @@ def _options() -> argparse.ArgumentParser:
     pushing.add_argument("image")
     for subparser in (building, pushing):
         subparser.add_argument("--tls-verify")
-    return parser
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs the command; exits with 125, as buildah does, if it fails."""
-    options = _options().parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
         client = RegistryClient(Access(credentials=credentials.load_credentials()))
         if options.command == "build":

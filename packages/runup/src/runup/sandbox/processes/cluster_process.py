@@ -35,14 +35,14 @@ from kubesandbox.node.unpacked_images import ImageStore
 from kubesandbox.sandbox_error import SandboxError
 from kubesandbox.tasks import cancel_tasks
 from runup.dump import load
-from runup.sandbox.processes.registry_process import Registry, load_or_create_writer, write_credentials_file
-from runup.sandbox.processes.update_service_process import UpdateService
+from runup.sandbox.processes.services import Registry, UpdateService, load_or_create_writer, write_credentials_file
 from runup.sandbox.scenario import folder as scenario
 from runup.sandbox.scenario import from_dump
 from runup.sandbox.scenario import scenario_releases as releases
 from runup.sandbox.scenario.folder import Scenario
-from runup.sandbox.setup import imports, settings
+from runup.sandbox.setup import scenario_objects as imports
 from runup.sandbox.setup import scenario_objects as setup
+from runup.sandbox.setup import settings
 from runup.sandbox.setup.settings import Ready, Settings
 
 # A kubelet's delays are ten times as long, which is too long for a sandbox.

@@ -63,42 +63,36 @@ def start(data: Path, requested: Settings, clock: Clock) -> Iterator[Progress]:
     try:
         _make_folder(data)
         settings.save(data, start_settings)
-        yield from _until_ready(data, start_settings, clock, begin)
+        supervisor = _launch_supervisor(data)
+        try:
+            previous_start = _modified_ns(data / settings.READY)
+            for step, holds in [
+                ("API server", lambda: settings.port_taken(start_settings.api_port) and (data / KUBECONFIG).is_file()),
+                ("cluster", lambda: _modified_ns(data / settings.READY) > previous_start),
+            ]:
+                _await(step, holds, supervisor, data, clock, begin)
+                yield Progress(step, clock.monotonic() - begin)
+        except BaseException:
+            stop(data, clock, pid=supervisor.pid)
+            raise
     except BaseException as error:
         if not is_new or (data / settings.READY).exists():
             raise
-        words = _last_words(data)
+        last_lines = []
+        for name in ("cluster", "apiserver", "supervisor"):
+            with suppress(OSError):
+                lines = (data / "logs" / f"{name}.log").read_text(errors="replace").split("\n")
+                last = next((line for line in reversed(lines) if line.strip()), "")
+                last_lines += [f"\n  {name}: {last[:_LONGEST_WORDS]}"] if last else []
+        words = "".join(last_lines)
         _undo_start(data, keep=was_there)
         if isinstance(error, Terminal):
             raise SandboxError(error.message.replace(_see_logs(data), words), reason=error.reason) from error
         raise
 
 
-def _until_ready(data: Path, start_settings: Settings, clock: Clock, begin: float) -> Iterator[Progress]:
-    """Starts the supervisor and yields each step that is reached; stops it again if one fails."""
-    supervisor = _launch_supervisor(data)
-    try:
-        for step, holds in _steps(data, start_settings):
-            _await(step, holds, supervisor, data, clock, begin)
-            yield Progress(step, clock.monotonic() - begin)
-    except BaseException:
-        stop(data, clock, pid=supervisor.pid)
-        raise
-
-
 def _see_logs(data: Path) -> str:
     return f"; see {data / 'logs'}"
-
-
-def _last_words(data: Path) -> str:
-    """Returns the last line of each process's log, for an error whose log folder is removed."""
-    last_lines = []
-    for name in ("cluster", "apiserver", "supervisor"):
-        with suppress(OSError):
-            lines = (data / "logs" / f"{name}.log").read_text(errors="replace").split("\n")
-            last = next((line for line in reversed(lines) if line.strip()), "")
-            last_lines += [f"\n  {name}: {last[:_LONGEST_WORDS]}"] if last else []
-    return "".join(last_lines)
 
 
 def _undo_start(data: Path, *, keep: bool) -> None:
@@ -241,15 +235,6 @@ def _launch_supervisor(data: Path) -> subprocess.Popen[bytes]:
 def _write_pid(data: Path) -> None:
     with suppress(OSError):  # the supervisor writes it again and reports the error
         write_atomically(data / settings.PID, str(os.getpid()).encode())
-
-
-def _steps(data: Path, start_settings: Settings) -> list[tuple[str, Callable[[], bool]]]:
-    """Returns the steps of a start, each with the question whether it is done."""
-    previous_start = _modified_ns(data / settings.READY)
-    return [
-        ("API server", lambda: settings.port_taken(start_settings.api_port) and (data / KUBECONFIG).is_file()),
-        ("cluster", lambda: _modified_ns(data / settings.READY) > previous_start),
-    ]
 
 
 def _await(

@@ -187,7 +187,16 @@ def load(folder: Path) -> Scenario:
     """Reads a scenario's folder; raises ScenarioError naming the file and what is wrong with it."""
     content = _read_scenario_file(folder / FILE)
     folders = (*_base_folders(folder, content), folder)
-    values = _values(content)
+    cluster = content.cluster
+    running = next((release for release in content.releases if release.version == cluster.version), None)
+    kubernetes = cluster.kubernetes or (running.kubernetes if running else "")
+    values = {
+        "version": cluster.version,
+        "kubernetes": kubernetes,
+        "channel": cluster.channel,
+        "namespace": cluster.namespace,
+        **content.values,
+    }
     layers = [objects_under(layer / "cluster", values=values) for layer in folders]
     scenario = Scenario(
         name=folder.name,
@@ -254,20 +263,6 @@ def _base_folders(folder: Path, scenario_file: _ScenarioFile) -> tuple[Path, ...
     if not base.is_dir():
         raise ScenarioError(f"{folder / FILE}: there is no base folder {scenario_file.base!r}", reason="BadScenario")
     return (base,)
-
-
-def _values(scenario_file: _ScenarioFile) -> dict[str, str]:
-    """Returns the values that the scenario's files may use as `${name}`."""
-    cluster = scenario_file.cluster
-    running = next((release for release in scenario_file.releases if release.version == cluster.version), None)
-    kubernetes = cluster.kubernetes or (running.kubernetes if running else "")
-    return {
-        "version": cluster.version,
-        "kubernetes": kubernetes,
-        "channel": cluster.channel,
-        "namespace": cluster.namespace,
-        **scenario_file.values,
-    }
 
 
 def _check(scenario: Scenario, file: Path) -> None:

@@ -7,7 +7,6 @@ operator only (the scenario's notes say so). Everything else is the dump's, or a
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 
 from kubekit.lang import version as versions
@@ -88,11 +87,7 @@ def current_image(cluster_version: JSON) -> str:
 def time_of(dump: Dump) -> str:
     """Returns the dump's own time in RFC 3339, at which the cluster's clock starts; empty if it has none."""
     now = time_of_dump(dump)
-    return _rfc3339(now) if now else ""
-
-
-def _rfc3339(moment: datetime) -> str:
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return now.strftime("%Y-%m-%dT%H:%M:%S.%fZ") if now else ""
 
 
 def enabled_gates(gate: JSON | None, version: str) -> tuple[str, ...]:
@@ -191,7 +186,11 @@ def _notes(dump: Dump) -> list[str]:
         notes.append(f"the dump's ClusterVersion has no channel: {CHANNEL} was set, so that versions can be found")
     if now := time_of(dump):
         notes.append(f"the cluster's time starts at {now[:19]}Z, the dump's own, and runs on from there")
-    absent = [kind for kind, resource in _LISTED.items() if not _is_in_dump(dump, resource)]
+    absent = [
+        kind
+        for kind, resource in _LISTED.items()
+        if not (resource in dump.collected.whole or resource in dump.collected.partly)
+    ]
     if absent:
         notes.append(f"the dump has no {', '.join(absent)}: what depends on them is unknown")
     partly = [kind for kind, resource in _LISTED.items() if resource in dump.collected.partly]
@@ -203,7 +202,3 @@ def _notes(dump: Dump) -> list[str]:
     if more := len(dump.problems) - MAX_PROBLEMS:
         notes += [f"{more} more such lines were left out"] if more > 0 else []
     return notes
-
-
-def _is_in_dump(dump: Dump, resource: tuple[str, str]) -> bool:
-    return resource in dump.collected.whole or resource in dump.collected.partly

@@ -78,7 +78,16 @@ def objects(scenario: Scenario, now: datetime) -> list[JSON]:
         return []
     authority = certs.new_ca(now)
     serving = certs.issue_server(authority, now, (f"{FOLDER}.{NAMESPACE}.svc",))
-    module_objects = [_certificate(serving), *_manifests_of_deploy()]
+    module_objects = [
+        {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "type": "kubernetes.io/tls",
+            "metadata": {"name": f"{FOLDER}-serving-cert", "namespace": NAMESPACE},
+            "data": {"tls.crt": _b64(serving.cert), "tls.key": _b64(serving.key)},
+        },
+        *_manifests_of_deploy(),
+    ]
     port = _free_port()
     for obj in module_objects:
         if obj["kind"] == DEFINITION and "conversion" in obj["spec"]:
@@ -109,17 +118,6 @@ def _fit_deployment(spec: JSON, port: int) -> None:
     for variable in container["env"]:
         if variable["name"].startswith("RELATED_IMAGE_"):
             variable["value"] = f"${{kernelModules}}:{BUILDER_TAG}"
-
-
-def _certificate(serving: certs.KeyPair) -> JSON:
-    """Returns the Secret with the serving certificate of the webhook."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "type": "kubernetes.io/tls",
-        "metadata": {"name": f"{FOLDER}-serving-cert", "namespace": NAMESPACE},
-        "data": {"tls.crt": _b64(serving.cert), "tls.key": _b64(serving.key)},
-    }
 
 
 def _free_port() -> int:

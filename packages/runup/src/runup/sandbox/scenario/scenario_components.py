@@ -7,7 +7,7 @@ cores can run it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from kubekit.oci import images
 from kubekit.oci.images import Execution
 from kubesandbox.sandbox_error import SandboxError
 from runup.release.control.image_build import BuiltImage, build_image, layer_of
-from runup.sandbox.component import behaviour
+from runup.sandbox.component import component_process as behaviour
 from runup.sandbox.scenario.folder import ReleaseSpec
 
 JSON = dict[str, Any]
@@ -123,7 +123,14 @@ def _manifest_files(component: Component, spec: ReleaseSpec, image: str) -> Iter
     yield "02_rbac", [*_rights(component)]
     yield "10_deployment", [_deployment(component, spec, image)]
     for name in component.operators:
-        yield f"20_clusteroperator-{name}", [_operator(component, name, spec)]
+        versions = [{"name": "operator", "version": spec.version}]
+        versions += [{"name": name, "version": version} for of, version in _operands(spec).items() if of == name]
+        related = [{"group": "", "resource": "namespaces", "name": component.namespace}]
+        status = {"versions": versions, "relatedObjects": related}
+        yield (
+            f"20_clusteroperator-{name}",
+            [_object("config.openshift.io/v1", "ClusterOperator", name, spec={}, status=status)],
+        )
 
 
 def _rights(component: Component) -> Iterator[JSON]:
@@ -155,7 +162,10 @@ def _deployment(component: Component, spec: ReleaseSpec, image: str) -> JSON:
     """Returns the Deployment of a component, with the release's version and the behaviour that it is to show."""
     labels = {"k8s-app": component.name}
     arguments = [f"--name={component.name}", f"--namespace={component.namespace}", f"--release={spec.version}"]
-    arguments += [_with_behaviour(name, spec.components) for name in component.operators]
+    arguments += [
+        f"--operator={name}={spec.components[name]}" if name in spec.components else f"--operator={name}"
+        for name in component.operators
+    ]
     arguments += [
         f"--operand={name}={version}" for name, version in _operands(spec).items() if name in component.operators
     ]
@@ -190,22 +200,9 @@ def _deployment(component: Component, spec: ReleaseSpec, image: str) -> JSON:
     )
 
 
-def _with_behaviour(name: str, behaviours: Mapping[str, str]) -> str:
-    return f"--operator={name}={behaviours[name]}" if name in behaviours else f"--operator={name}"
-
-
 def _operands(spec: ReleaseSpec) -> dict[str, str]:
     """Returns the versions that operators report for their operands, besides their own."""
     return {"kube-apiserver": spec.kubernetes} if spec.kubernetes else {}
-
-
-def _operator(component: Component, name: str, spec: ReleaseSpec) -> JSON:
-    """Returns the ClusterOperator of a component, as the release's manifests have it."""
-    versions = [{"name": "operator", "version": spec.version}]
-    versions += [{"name": name, "version": version} for of, version in _operands(spec).items() if of == name]
-    related = [{"group": "", "resource": "namespaces", "name": component.namespace}]
-    status = {"versions": versions, "relatedObjects": related}
-    return _object("config.openshift.io/v1", "ClusterOperator", name, spec={}, status=status)
 
 
 def _object(api_version: str, kind: str, name: str, namespace: str = "", **other_fields: Any) -> JSON:

@@ -1,18 +1,21 @@
 """Builds a scenario's releases as signed images in a layout, and the graph that the update service serves.
 
 Files that every release has (the operator's manifests, the CustomResourceDefinitions, the key that verifies others)
-come from here; a release's own files are in the scenario's folder. The same input gives the same digest.
+come from here; a release's own files are in the scenario's folder. The same input gives the same digest. Manifests of
+the release's own workloads are adapted to this machine (addresses, update service, leases): because the change is part
+of the release, the operator that applies it leaves it as it is.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from kubekit.api import codec
+from kubekit.lang import yaml as kyaml
 from kubekit.lang.version import Version
 from kubekit.oci import images
 from kubekit.oci.images import Execution
@@ -25,10 +28,76 @@ from runup.packaged_files import packaged_files
 from runup.release.control.image_build import THIN_OPERATOR, BuiltImage, build_image, build_release, layer_of
 from runup.report import documentation
 from runup.sandbox import crds
-from runup.sandbox.scenario import kernelmodules, local_manifests, scenario_components
-from runup.sandbox.scenario.folder import Graph, ReleaseSpec, Scenario
+from runup.sandbox.scenario import kernelmodules, scenario_components
+from runup.sandbox.scenario.folder import ClusterSpec, ReleaseSpec, Scenario
 
 JSON = dict[str, Any]
+HOSTNAME = "kubernetes.io/hostname"
+# The node of the sandbox's own workloads in a cluster that was made from a dump.
+OWN_NODE = "runup-sandbox"
+# Duration, renew deadline and retry period of the lease, in seconds. Shorter than in a cluster, because a killed
+# operator does not release its lease and the next one waits for its end; long enough that a busy machine does not lose
+# it: processes that share two cores with twenty others stand still for seconds.
+_LEASE = "--lease=20,15,0.5"
+
+
+def fit_files(files: Mapping[str, bytes], cluster: ClusterSpec, update_service: str) -> dict[str, bytes]:
+    """Returns the files of a release, with adapted Deployments of its own workloads."""
+    return {
+        name: _fit_file(data, cluster, update_service)
+        if name.startswith("manifests/") and name.endswith("_deployment.yaml")
+        else data
+        for name, data in files.items()
+    }
+
+
+def _fit_file(data: bytes, cluster: ClusterSpec, update_service: str) -> bytes:
+    """Returns a file of manifests in which the Deployments of runup's own components fit this machine."""
+    objects = [obj for obj in kyaml.load_all(data) if obj]
+    for obj in objects:
+        if obj["kind"] == "Deployment" and (fit := _FIT_BY_DEPLOYMENT.get(obj["metadata"]["name"])):
+            fit(obj, cluster, update_service)
+    return kyaml.dump_all(objects).encode()
+
+
+def _fit_operator(deployment: JSON, cluster: ClusterSpec, update_service: str) -> None:
+    """Sets the update service, a free port, and a lease for which a restart need not wait."""
+    gates = (f"--open-gates={','.join(cluster.operator_gates)}",) if cluster.operator_gates else ()
+    # An imported cluster is shown as it was: no manifests of a release are applied to it.
+    # The images of scenarios have no programs that a Pod could copy with.
+    applying = ("--record-only",) if cluster.imported else ("--release-source=registry",)
+    served = ("--listen=127.0.0.1:0", f"--update-service={update_service}", _LEASE)
+    own_arguments = (*served, *applying, *gates, *cluster.operator_args)
+    # No operator signs serving certificates here, and there is no monitoring unless the scenario names one.
+    _set_arguments(deployment, cluster, own_arguments, without=("--listen=", "--serving-", "--prometheus-"))
+
+
+def _fit_update_status(deployment: JSON, cluster: ClusterSpec, _update_service: str) -> None:
+    """Removes alerts and metrics, which the sandbox does not have, and sets the dump's time as now."""
+    now = (f"--mock-now={cluster.now}",) if cluster.now else ()
+    _set_arguments(deployment, cluster, (_LEASE, *now), without=("--alerts-", "--listen=", "--serving-"))
+
+
+def _set_arguments(
+    deployment: JSON, cluster: ClusterSpec, own_arguments: Iterable[str], *, without: tuple[str, ...]
+) -> None:
+    """Sets the container's arguments: `own_arguments` at the end, without those that begin with a text in `without`."""
+    pod = deployment["spec"]["template"]["spec"]
+    if cluster.imported:
+        pod["nodeSelector"] = {HOSTNAME: OWN_NODE}
+    container = pod["containers"][0]
+    without = (*without, "--health-listen=")
+    container["args"] = [*(arg for arg in container.get("args") or () if not arg.startswith(without)), *own_arguments]
+    # Every pod has this machine's ports: two sandboxes would share the one that is probed.
+    container.pop("livenessProbe", None)
+
+
+_FIT_BY_DEPLOYMENT: dict[str, Callable[[JSON, ClusterSpec, str], None]] = {
+    "cluster-version-operator": _fit_operator,
+    "update-status-controller": _fit_update_status,
+}
+
+
 REPOSITORY = "runup/release"
 GATE = "ClusterUpdatePreflight"
 FOLDERS = ("manifests", "release-manifests", "preflight-checks")
@@ -71,15 +140,24 @@ def build(scenario: Scenario, data: Path, *, registry: str, update_service: str 
         built = build_release(
             data / "registry",
             version=spec.version,
-            files=local_manifests.fit_files(files, scenario.cluster, update_service),
+            files=fit_files(files, scenario.cluster, update_service),
             image_references=references,
-            previous=[source for source, target in _edges(scenario.graph) if target == spec.version],
+            previous=[
+                source
+                for source, target in [
+                    *scenario.graph.edges,
+                    *((edge.from_, edge.to) for edge in scenario.graph.conditional_edges),
+                ]
+                if target == spec.version
+            ],
             metadata=_release_metadata(spec) | {documentation.KEY: f"http://{registry}/docs"},
-            operator=_operator(scenario, spec),
+            operator=_read_entry(scenario, spec, spec.entry) if spec.entry else THIN_OPERATOR,
         )
         release = Release(spec, built.pullspec(f"{registry}/{REPOSITORY}"), built)
         if spec.signed:
-            _sign(release, key, data / "signatures")
+            file = (data / "signatures") / release.built.digest.replace(":", "=") / "signature-1"
+            if not file.is_file():
+                write_atomically(file, key.sign(release.built.digest, release.image))
         releases.append(release)
     return tuple(releases)
 
@@ -92,7 +170,12 @@ def payload(scenario: Scenario, spec: ReleaseSpec) -> dict[str, bytes]:
     for layer in scenario.folders:
         names = ["release", *(f"releases/{v}" for v in (spec.like, spec.version) if v), spec.folder]
         for folder in (layer / name for name in names if name):
-            files |= _files_of_release(folder)
+            files |= {
+                str(file.relative_to(folder)): file.read_bytes()
+                for name in FOLDERS
+                for file in sorted((folder / name).rglob("*"))
+                if file.is_file()
+            }
     return rights_file_of_release.with_rights_file(files, own_rights())
 
 
@@ -151,24 +234,6 @@ def signing_key(data: Path) -> SigningKey:
     return key
 
 
-def _edges(update_graph: Graph) -> list[tuple[str, str]]:
-    return [*update_graph.edges, *((edge.from_, edge.to) for edge in update_graph.conditional_edges)]
-
-
-def _files_of_release(folder: Path) -> dict[str, bytes]:
-    """Returns the content of the release's files by their paths."""
-    return {
-        str(file.relative_to(folder)): file.read_bytes()
-        for name in FOLDERS
-        for file in sorted((folder / name).rglob("*"))
-        if file.is_file()
-    }
-
-
-def _operator(scenario: Scenario, spec: ReleaseSpec) -> bytes:
-    return _read_entry(scenario, spec, spec.entry) if spec.entry else THIN_OPERATOR
-
-
 def _read_entry(scenario: Scenario, spec: ReleaseSpec, name: str) -> bytes:
     for layer in reversed(scenario.folders):
         if (layer / "entries" / name).is_file():
@@ -222,9 +287,3 @@ def _verifier(key: SigningKey, registry: str) -> bytes:
         },
     }
     return json.dumps(document, indent=2).encode()
-
-
-def _sign(release: Release, key: SigningKey, store: Path) -> None:
-    file = store / release.built.digest.replace(":", "=") / "signature-1"
-    if not file.is_file():
-        write_atomically(file, key.sign(release.built.digest, release.image))

@@ -1,20 +1,25 @@
 """Creates the objects of a scenario's cluster once, in an order that a real server accepts.
 
 First the CustomResourceDefinitions, from the current release's payload by the same inclusion rules that the operator
-uses; then the scenario's objects with their status; the operator last.
+uses; then the scenario's objects with their status; the operator last. The objects of a cluster that was made from a
+dump (docs/decisions/0030) are labelled, so that they are stored as they were and no controller touches them. The
+sandbox's own workloads run on a separate node then, and the API server is told which kinds the dump does not have.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import structlog
 
 from kubekit.api import codec
+from kubekit.api.meta_v1 import ObjectMeta
 from kubekit.api.scheme import Resource
+from kubekit.api.whole_v1 import WholeNode
 from kubekit.kube import calls
 from kubekit.kube.api_errors import AlreadyExists, ApiError, NotFound
 from kubekit.kube.client import Client
@@ -22,6 +27,15 @@ from kubekit.kube.clock import Clock
 from kubekit.lang.version import Version
 from kubekit.oci.layers import open_image, read_folders
 from kubekit.oci.layout import Layout
+from kubesandbox.apiserver.access.collected import (
+    COMPLETE_NAMESPACES,
+    EXEMPT_USERS,
+    NAMESPACE,
+    NOT_COLLECTED,
+    OWN_NAMESPACES,
+    PARTLY_COLLECTED,
+)
+from kubesandbox.apiserver.metadata import IMPORTED
 from kubesandbox.controllers.owner_graph import discover_kinds
 from runup.api.config_v1 import CapabilitiesSpec
 from runup.dump.documents import JSON, identity
@@ -31,8 +45,100 @@ from runup.release.decide.inclusion import Filters
 from runup.release.decide.payload import FOLDERS, MANIFESTS, included_in, load_payload
 from runup.sandbox.scenario import kernelmodules
 from runup.sandbox.scenario.folder import ClusterSpec, Scenario
-from runup.sandbox.scenario.scenario_releases import Release, operator_manifests
-from runup.sandbox.setup import imports
+from runup.sandbox.scenario.scenario_releases import HOSTNAME, OWN_NODE, Release, operator_manifests
+
+# Kinds that the cluster itself needs and that no check reads: they are created as usual, without the label.
+_UNMARKED = frozenset({"CustomResourceDefinition", "Namespace", "APIService"})
+# API groups that are the sandbox's own, or that are not read from a dump.
+_OURS = frozenset({"update.openshift.io", "coordination.k8s.io", "events.k8s.io"})
+# The update report shows pods that block the update. oc's own examples have no pods, which must not be an error.
+_REPORTS = {
+    "system:serviceaccount:openshift-update-status-controller:update-status-controller": [
+        "pods",
+        "deployments.apps",
+        "poddisruptionbudgets.policy",
+    ]
+}
+_NEVER = frozenset({"events", "secrets", "endpoints", "endpointslices", "controllerrevisions"})
+
+
+def own_node() -> WholeNode:
+    """Returns the node of the sandbox's own workloads: the scheduler knows it, the API does not have it.
+
+    A dump's nodes may all be gone, cordoned or without a role; one more node in the API would be checked like them.
+    """
+    roles = {f"node-role.kubernetes.io/{role}": "" for role in ("control-plane", "master")}
+    labels = {HOSTNAME: OWN_NODE, "kubernetes.io/os": "linux", **roles}
+    return WholeNode(metadata=ObjectMeta(name=OWN_NODE, labels=labels))
+
+
+def mark_imported(obj: JSON) -> JSON:
+    """Returns the object with the label that says that it was imported."""
+    if obj["kind"] in _UNMARKED:
+        return obj
+    metadata = obj["metadata"]
+    labels = metadata.get("labels")
+    return {**obj, "metadata": {**metadata, "labels": {**(labels if isinstance(labels, dict) else {}), IMPORTED: ""}}}
+
+
+def reduced_objects(obj: JSON) -> Iterator[JSON]:
+    """Yields what to try if a server refuses an imported object: it without status, without spec too, its name alone.
+
+    Yields nothing for an object that was not imported.
+    """
+    labels = (obj.get("metadata") or {}).get("labels") or {}
+    if IMPORTED not in labels:
+        return
+    yield {key: value for key, value in obj.items() if key != "status"}
+    yield {key: value for key, value in obj.items() if key not in {"status", "spec"}}
+    names = {key: value for key, value in obj["metadata"].items() if key in {"name", "namespace"}}
+    yield {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": {**names, "labels": {IMPORTED: ""}}}
+
+
+def own_namespaces(from_payload: Iterable[JSON]) -> frozenset[str]:
+    """Returns the namespaces of the sandbox's own workloads."""
+    return frozenset(identity(obj)[2] for obj in from_payload if obj["kind"] == "Deployment")
+
+
+def known_state(
+    scenario: Scenario,
+    served: Iterable[Resource],
+    objects: Sequence[JSON],
+    refused: Sequence[str],
+    from_payload: Iterable[JSON],
+) -> list[JSON]:
+    """Returns the two ConfigMaps that tell the API server which kinds it does not hold in full."""
+    kinds_in_dump = {identity(obj)[:2] for obj in objects}
+    refused_kinds = {identity(obj)[:2] for obj, why in zip(objects, refused, strict=True) if why}
+    absent: dict[str, str] = {}
+    partly: dict[str, str] = {}
+    within: dict[str, list[str]] = {}
+    for resource in served:
+        if resource.group in _OURS or resource.plural in _NEVER:
+            continue
+        name = f"{resource.plural}.{resource.group}" if resource.group else resource.plural
+        key, kind = (resource.group, resource.plural), (resource.group, resource.kind)
+        if key in scenario.collected.whole and kind not in refused_kinds:
+            continue
+        if kind in kinds_in_dump or key in scenario.collected.partly:
+            partly[name] = scenario.collected.why_partly(key)
+            if kind not in refused_kinds:
+                within[name] = sorted(scenario.collected.namespaces.get(key, ()))
+        elif kind not in kinds_in_dump:
+            absent[name] = f"the dump has no {resource.plural}: whether there were any is not known"
+    namespaces_text = " ".join(sorted(own_namespaces(from_payload)))
+    annotations = {
+        OWN_NAMESPACES: namespaces_text,
+        EXEMPT_USERS: json.dumps(_REPORTS),
+        COMPLETE_NAMESPACES: json.dumps(within),
+    }
+    return [_map(NOT_COLLECTED, absent, annotations), _map(PARTLY_COLLECTED, partly, annotations)]
+
+
+def _map(name: str, data: dict[str, str], annotations: dict[str, str]) -> JSON:
+    metadata = {"name": name, "namespace": NAMESPACE, "annotations": annotations}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+
 
 CRDS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
 NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
@@ -73,13 +179,16 @@ async def set_up(
     deployments_of_release = {identity(obj) for obj in from_payload if obj["kind"] == "Deployment"}
     objects = [obj for obj in with_defaults(scenario, running) if identity(obj) not in deployments_of_release]
     served_resources = await _await_served(
-        client, clock, _kinds_of(definitions) & {identity(obj)[:2] for obj in objects}
+        client,
+        clock,
+        {(definition["spec"]["group"], definition["spec"]["names"]["kind"]) for definition in definitions}
+        & {identity(obj)[:2] for obj in objects},
     )
     for namespace in sorted(_namespaces([*objects, *from_payload])):
         await _create(client, NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
     refused = [await _create_known(client, served_resources, obj) for obj in objects]
     if scenario.cluster.imported:
-        for obj in imports.known_state(scenario, served_resources.values(), objects, refused, from_payload):
+        for obj in known_state(scenario, served_resources.values(), objects, refused, from_payload):
             await _create(client, CONFIG_MAPS, obj)
     # The operator comes last, so that it finds a complete cluster.
     for obj in sorted(from_payload, key=lambda obj: _FIRST.get(obj["kind"], 3)):
@@ -95,15 +204,21 @@ def release_objects(scenario: Scenario, running: Release) -> list[JSON]:
     gets only what an installer creates: the CRDs and the operator.
     """
     cluster = scenario.cluster
+    image = open_image(Layout.open(running.built.layout), running.built.digest)
     loaded = load_payload(
-        _files_of(running), source=running.image, release_image=running.image, profile=cluster.profile
+        read_folders(image, FOLDERS), source=running.image, release_image=running.image, profile=cluster.profile
     )
+    # None means all.
+    cluster_version_object = next((obj for obj in scenario.objects if identity(obj)[1] == "ClusterVersion"), {})
+    capabilities_object = (cluster_version_object.get("spec") or {}).get("capabilities")
     filters = Filters(
         feature_set=cluster.feature_set,
         gates=frozenset((*cluster.gates, *cluster.operator_gates)),
         major=Version(cluster.version).major,
         profile=cluster.profile,
-        capabilities=capabilities.enabled_capabilities(_capabilities_of(scenario), cluster.gates),
+        capabilities=capabilities.enabled_capabilities(
+            codec.convert(CapabilitiesSpec, capabilities_object) if capabilities_object else None, cluster.gates
+        ),
     )
     operator_files = {f"{MANIFESTS}/{file.name}" for file in operator_manifests()}
     objects = [
@@ -118,7 +233,7 @@ def release_objects(scenario: Scenario, running: Release) -> list[JSON]:
 
 def own_first(scenario: Scenario, from_payload: Iterable[JSON]) -> Scenario:
     """Returns the scenario without a dump's objects in our own workloads' namespaces, where they would conflict."""
-    release_namespaces = imports.own_namespaces(from_payload)
+    release_namespaces = own_namespaces(from_payload)
     release_identities = {identity(obj) for obj in from_payload}
     if not scenario.cluster.imported:
         return scenario
@@ -130,13 +245,6 @@ def own_first(scenario: Scenario, from_payload: Iterable[JSON]) -> Scenario:
     return replace(scenario, objects=kept_objects)
 
 
-def _capabilities_of(scenario: Scenario) -> CapabilitiesSpec | None:
-    """Returns the capabilities that the scenario's ClusterVersion requests; None means all."""
-    cluster_version_object = next((obj for obj in scenario.objects if identity(obj)[1] == "ClusterVersion"), {})
-    capabilities_object = (cluster_version_object.get("spec") or {}).get("capabilities")
-    return codec.convert(CapabilitiesSpec, capabilities_object) if capabilities_object else None
-
-
 def with_defaults(scenario: Scenario, running: Release) -> list[JSON]:
     """Returns the scenario's objects, plus the ClusterVersion and the FeatureGate that every cluster has."""
     cluster = scenario.cluster
@@ -144,7 +252,7 @@ def with_defaults(scenario: Scenario, running: Release) -> list[JSON]:
     if not cluster.installed:
         objects = [obj for obj in objects if obj["kind"] not in _OF_THE_RELEASE]
     if cluster.imported:
-        objects = [imports.mark_imported(obj) for obj in objects]
+        objects = [mark_imported(obj) for obj in objects]
     kinds = {identity(obj)[:2] for obj in objects}
     # A dump without a FeatureGate does not say which feature set the cluster had, so none is invented.
     if ("config.openshift.io", "FeatureGate") not in kinds and not cluster.imported:
@@ -254,15 +362,6 @@ def _permissive_definition(group: str, version: str, kind: str, *, namespaced: b
     }
 
 
-def _files_of(running: Release) -> dict[str, bytes]:
-    image = open_image(Layout.open(running.built.layout), running.built.digest)
-    return read_folders(image, FOLDERS)
-
-
-def _kinds_of(definitions: Iterable[JSON]) -> set[tuple[str, str]]:
-    return {(definition["spec"]["group"], definition["spec"]["names"]["kind"]) for definition in definitions}
-
-
 async def _await_served(
     client: Client, clock: Clock, wanted_kinds: set[tuple[str, str]]
 ) -> dict[tuple[str, str], Resource]:
@@ -310,7 +409,7 @@ async def _create_known(client: Client, served_resources: dict[tuple[str, str], 
         log.warning("left out", kind=kind, name=name, why=f"the API server does not serve {kind} of group {group!r}")
         return f"{object_text}: the API server does not serve this kind"
     why = ""
-    for attempt in (obj, *imports.reduced_objects(obj)):
+    for attempt in (obj, *reduced_objects(obj)):
         try:
             await _create(client, resource, {**attempt, "apiVersion": resource.api_version})
         except ApiError as error:

@@ -1,10 +1,10 @@
-"""A registry that serves one OCI layout, from which the sandbox's node agent, skopeo or a user pulls releases.
+"""The servers beside a sandbox's cluster: a registry that serves one OCI layout, and the update service.
 
-It speaks the OCI distribution protocol (pull, push, tags) over plain HTTP on loopback; every repository name shows the
-same layout. It also serves signatures, as a signature store does: `/signatures/<algo>=<hash>/signature-<n>`, and the
-documentation of risks (`/docs/checks/<name>`), to which the sandbox's releases link. Everybody on the machine may read,
-and only `writers` may write, by Basic authentication; without writers, nobody. With `users` it requires one of them for
-everything but signatures.
+The registry speaks the OCI distribution protocol (pull, push, tags) over plain HTTP on loopback; every repository name
+shows the same layout. It also serves signatures, as a signature store does: `/signatures/<algo>=<hash>/signature-<n>`,
+and the documentation of risks (`/docs/checks/<name>`), to which the sandbox's releases link. Everybody on the machine
+may read, and only `writers` may write, by Basic authentication; without writers, nobody. With `users` it requires one
+of them for everything but signatures. The update service serves the scenario's graph as a Cincinnati server does.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import json
 import os
 import re
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -97,7 +97,9 @@ class Registry:
             return await handler(request)
         authorization = request.headers.get("Authorization", "")
         reads = request.method in _READS
-        if _is_one(authorization, self._writers) or (reads and not self._readers):
+        if any(
+            hmac.compare_digest(authorization.encode("utf-8", "replace"), login.encode()) for login in self._writers
+        ) or (reads and not self._readers):
             response = await handler(request)
         else:
             refusal = "authentication required" if reads else "pushing wants the writer's password"
@@ -287,10 +289,6 @@ def _logins(users: Mapping[str, str] | None) -> list[str]:
     return [encode_basic_auth(user, password) for user, password in (users or {}).items()]
 
 
-def _is_one(credential: str, credentials: Iterable[str]) -> bool:
-    return any(hmac.compare_digest(credential.encode("utf-8", "replace"), login.encode()) for login in credentials)
-
-
 class _Upload:
     """A blob that is being uploaded; it is discarded unless its writer was committed."""
 
@@ -317,3 +315,65 @@ def _children(data: bytes, media_type: str) -> list[str]:
 
 def _error(status: int, code: str, message: str, detail: dict[str, Any]) -> web.Response:
     return web.json_response({"errors": [{"code": code, "message": message, "detail": detail}]}, status=status)
+
+
+JSON = dict[str, Any]
+CHANNELS = "io.openshift.upgrades.graph.release.channels"
+
+
+class UpdateService:
+    """A server of `graph()` at /graph on 127.0.0.1; an async context manager. `port` 0 takes a free one."""
+
+    def __init__(self, graph: Callable[[], JSON], *, port: int = 0) -> None:
+        self._graph = graph
+        self._port = port
+        self._runner: web.AppRunner | None = None
+
+    @property
+    def url(self) -> str:
+        """The URL for `--update-service`."""
+        return f"http://127.0.0.1:{self._port}/graph"
+
+    async def __aenter__(self) -> Self:
+        app = web.Application()
+        app.add_routes([web.get("/graph", self._answer_request)])
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.5)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, "127.0.0.1", self._port).start()
+        self._port = self._runner.addresses[0][1]
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    async def _answer_request(self, request: web.Request) -> web.Response:
+        if "channel" not in request.query:
+            body = {"kind": "missing_params", "value": "mandatory client parameters missing: channel"}
+            return web.json_response(body, status=400)
+        return web.json_response(graph_of_channel(self._graph(), request.query["channel"]))
+
+
+def graph_of_channel(graph: JSON, channel: str) -> JSON:
+    """Returns the part of `graph` whose releases are in `channel`; a release without channels is in all of them."""
+    kept_nodes = [number for number, node in enumerate(graph["nodes"]) if _in_channel(node, channel)]
+    renumbered = {old: new for new, old in enumerate(kept_nodes)}
+    versions = {graph["nodes"][number]["version"] for number in kept_nodes}
+    conditional = []
+    for group in graph["conditionalEdges"]:
+        edges = [edge for edge in group["edges"] if edge["from"] in versions and edge["to"] in versions]
+        if edges:
+            conditional.append({**group, "edges": edges})
+    return {
+        "version": graph["version"],
+        "nodes": [graph["nodes"][number] for number in kept_nodes],
+        "edges": [[renumbered[a], renumbered[b]] for a, b in graph["edges"] if a in renumbered and b in renumbered],
+        "conditionalEdges": conditional,
+    }
+
+
+def _in_channel(node: JSON, channel: str) -> bool:
+    channels_text = node["metadata"].get(CHANNELS)
+    return not channels_text or channel in channels_text.split(",")
