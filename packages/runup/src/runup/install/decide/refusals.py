@@ -93,8 +93,8 @@ def _refusals(cluster: Cluster, component: Component, options: Options, *, take_
                 yield f"{workload} was not made by `runup install`; to keep it with runup from now on, add --take-over"
         if component == KERNEL_MODULES and cluster.owners.get(VALIDATIONS, own_set) != own_set:
             yield (
-                "the cluster has PreflightValidationOCPs of somebody else: KMM's operator has a controller for them, and "
-                "two would write the same statuses. Scale that one down, then add --take-over"
+                "the cluster has PreflightValidationOCPs of somebody else: KMM's operator has a controller for them, "
+                "and two would write the same statuses. Scale that one down, then add --take-over"
             )
 
 
