@@ -23,8 +23,7 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import SystemClock
 from kubekit.kube.config import ClusterConfig
 from runup.cli.console.pages import ConsolePages
-from runup.cli.console.render.frame import CSS
-from runup.cli.console.render.script import SCRIPT
+from runup.cli.console.render.frame import CSS, SCRIPT
 from runup.console.control.cluster_actions import ClusterActions
 from runup.console.control.judging_process import JudgingProcess
 from runup.console.control.login import Logins

@@ -16,7 +16,7 @@ from tests.cli.updatestatus.render.test_html import NOW, USUAL
 from runup.cli.fleet.render.fleet_page import page as fleet_page
 from runup.cli.preflight.render.preflight_page import page
 from runup.cli.updatestatus.render.html import page as status_page
-from runup.evaluation.cluster_result import ClusterResult
+from runup.evaluation.results import ClusterResult
 from runup.fleet.decide.matrix import matrix
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240), pytest.mark.xdist_group("browser")]

@@ -30,8 +30,8 @@ from runup.advice.control.prometheus import Prometheus
 from runup.advice.control.update_service import UpdateService
 from runup.advice.decide import promql
 from runup.advice.decide.service import Query
-from runup.facts import catalogs
-from runup.facts.catalogs import CatalogSelection, read_catalog
+from runup.facts import catalog_images as catalogs
+from runup.facts.catalog_images import CatalogSelection, read_catalog
 from runup.preflight.control.report_reader import ReportReader, read_file, read_up_to
 from runup.preflight.decide.deployment_steps import Trust
 from runup.preflight.decide.outcome import BadReportSeen

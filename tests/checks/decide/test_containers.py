@@ -21,7 +21,7 @@ from kubekit.api.meta_v1 import Condition, ObjectMeta
 from kubekit.lang.version import Version
 from runup.checks.decide.declarative import declared_check
 from runup.checks.decide.model import Applies, Context
-from runup.target.container_outcome import has_ended, outcome, why_it_waits, without_log
+from runup.target.container_checks import has_ended, outcome, why_it_waits, without_log
 
 DOCUMENT = {
     "apiVersion": "preflight.runup.dev/v1alpha1",

@@ -22,8 +22,7 @@ from kubekit.kube import calls
 from kubekit.kube.api_errors import NotFound
 from runup.checks.catalogue import CHECKS
 from runup.dump import load
-from runup.facts.listers import ProgramLister, Refused
-from runup.facts.wanted_kinds import kinds_read_by
+from runup.facts.listers import ProgramLister, Refused, kinds_read_by
 
 JSON = dict[str, Any]
 BUDGETS, MAPS = resource_of(PodDisruptionBudget), Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)

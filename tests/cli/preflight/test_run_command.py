@@ -26,7 +26,8 @@ from runup.checks.catalogue import CHECKS
 from runup.checks.decide.cluster_kinds import ClusterKind, checks_for_cluster
 from runup.cli.preflight.outputs import PREFLIGHT_FORMS
 from runup.cli.preflight.render import output_formats as forms
-from runup.evaluation import missing_kinds, suppressions
+from runup.evaluation import missing as missing_kinds
+from runup.evaluation import suppressions
 from runup.facts.of_dump import dumps_in
 from runup.facts.target_release import release_in
 from runup.preflight.decide import stored_reports

@@ -32,6 +32,7 @@ from runup.checks.decide.target_catalogs import TargetCatalog
 from runup.facts.catalog_images import (
     AGAIN_S,
     FIRST_S,
+    MAX_FILE_BYTES,
     READING,
     RETRY_S,
     SOURCES,
@@ -41,7 +42,6 @@ from runup.facts.catalog_images import (
     KnownCatalog,
     add_notes,
 )
-from runup.facts.catalogs import MAX_FILE_BYTES
 from runup.facts.target_release import TargetRelease
 from runup.kernelmodules.control.registries import GivenRegistries
 from runup.process.read_only_client import ReadOnlyClient

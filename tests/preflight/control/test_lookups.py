@@ -15,7 +15,7 @@ from kubekit.kube.clock import ManualClock, SystemClock
 from kubekit.kube.config import ClusterConfig
 from runup.api.olm_v1alpha1 import Subscription
 from runup.checks.catalogue.olm.shared.installed_operators import PACKAGES
-from runup.facts import polled_objects
+from runup.facts import watched_kinds as polled_objects
 from runup.facts.watched_kinds import WatchedKinds
 from runup.process.read_only_client import ReadOnlyClient
 

@@ -43,10 +43,9 @@ from runup.checks.decide.engine import CheckOutcome
 from runup.checks.decide.model import Check, Context, Finding, Snapshot
 from runup.checks.decide.target_manifests import manifests_of_files
 from runup.evaluation.request import Request
-from runup.facts import polled_objects
-from runup.facts.polled_objects import Lookups
+from runup.facts import watched_kinds as polled_objects
 from runup.facts.target_release import TargetRelease
-from runup.facts.watched_kinds import WatchedKinds
+from runup.facts.watched_kinds import Lookups, WatchedKinds
 from runup.preflight.decide import container_check_pods
 from runup.process.read_only_client import ReadOnlyClient
 from runup.report.report import FORMAT, Report, ReportedCheck, read

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runup.checks import risk_pages
-from runup.evaluation import missing, unsupported
+from runup.evaluation import missing
+from runup.evaluation import missing as unsupported
 from runup.report import causes
 from runup.report.causes import RULES, group_by_cause
 from runup.report.report import ReportedResource, ReportedRisk

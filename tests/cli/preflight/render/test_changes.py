@@ -9,7 +9,7 @@ from tests.cli.preflight.render.samples import risk
 from kubekit.api.meta_v1 import Condition
 from runup.cli.preflight.render.report_changes import markdown
 from runup.evaluation.baseline import Baseline
-from runup.evaluation.cluster_result import ClusterResult
+from runup.evaluation.results import ClusterResult
 from runup.preflight.decide.findings import Findings, Risk
 from runup.preflight.decide.preflight_conditions import COMPLETED, FAILED
 from runup.report.report import ReportedCheck

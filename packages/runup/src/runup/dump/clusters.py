@@ -5,10 +5,19 @@ A cluster is identified by the id in its ClusterVersion, or by the uid of its na
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
-JSON = dict[str, Any]
+from kubekit.lang import yaml as kyaml
+from kubekit.lang.files import MIB, read_limited
+from kubekit.lang.version import leading_numbers
+from runup.dump.documents import JSON, identity
+from runup.dump.dump_files import COLLECTED, Layout
+
 MAX_NAMED = 10
 
 
@@ -75,3 +84,112 @@ def _describe_cluster(obj: JSON) -> str:
 def _mapping(obj: JSON, key: str) -> JSON:
     value = obj.get(key)
     return value if isinstance(value, dict) else {}
+
+
+# `kubectl version -o json` in a folder, sonobuoy's and troubleshoot's files, the record of `runup dump collect`.
+_FILES = ("version.json", "version.yaml", "version.yml", "serverversion.json", COLLECTED)
+_TROUBLESHOOT = "cluster-info/cluster_version.json"
+_KEYS = ("gitVersion", "kubernetesVersion")
+_ABOVE = ("serverVersion", "info")
+_TAG = re.compile(r"/kube-apiserver(?:-[a-z0-9]+)?:v(\d+\.\d+\.\d+[^@]*)")
+_OPENSHIFT_GROUPS = ("config.openshift.io", "machineconfiguration.openshift.io", "operator.openshift.io")
+_OPENSHIFT_SYSTEM = "Red Hat Enterprise Linux CoreOS"
+
+
+@dataclass(frozen=True, slots=True)
+class KubernetesVersion:
+    """The version of the API server, empty if it is not known. `notes` say where it is less than certain."""
+
+    version: str = ""
+    notes: tuple[str, ...] = ()
+
+
+def version_in(layout: Layout, objects: Iterable[JSON]) -> KubernetesVersion:
+    """Returns the version that the dump's cluster runs."""
+    objects = tuple(objects)
+    if answered := next(_answered_versions(layout), ""):
+        return KubernetesVersion(answered)
+    if running := max(_of_pods(objects), key=_age_order, default=""):
+        return KubernetesVersion(running)
+    newest = max(_of_kubelets(objects), key=_age_order, default="")
+    if not newest:
+        return KubernetesVersion()
+    note = f"the API server's version is not in the dump; taken to be that of the newest kubelet, {newest}"
+    return KubernetesVersion(newest, (f"{note} (another: --from VERSION)",))
+
+
+def is_version_file(file: Path) -> bool:
+    """Returns whether the file holds what a server answered to `/version`, and no object."""
+    return file.name in _FILES and bool(_of_file(file))
+
+
+def evidence_of_openshift(objects: Iterable[JSON]) -> str:
+    """Returns what shows that the cluster is one of OpenShift, in words, or an empty string."""
+    for obj in objects:
+        group, kind, _namespace, name = identity(obj)
+        if group in _OPENSHIFT_GROUPS:
+            return f"{kind} {name}"
+        if kind == "Node" and str(_info(obj).get("osImage") or "").startswith(_OPENSHIFT_SYSTEM):
+            return f"the system of Node {name}"
+    return ""
+
+
+def _answered_versions(layout: Layout) -> Iterator[str]:
+    for name in (*_FILES, _TROUBLESHOOT):
+        if version := _of_file(layout.root / name):
+            yield version
+
+
+def _of_file(file: Path) -> str:
+    """Returns the version of Kubernetes that a file of answers names, empty if it cannot be read or names none."""
+    if not file.is_file():
+        return ""
+    try:
+        data = read_limited(file, MIB)
+        document: Any = json.loads(data) if file.suffix == ".json" else kyaml.load(data, name=file.name)
+    except (OSError, ValueError, RecursionError):
+        return ""
+    return _version_in(document)
+
+
+def _version_in(document: Any) -> str:
+    """Returns the Kubernetes version that a document says, or an empty string."""
+    if not isinstance(document, dict):
+        return ""
+    for above in _ABOVE:
+        if isinstance(document.get(above), dict):
+            return _version_in(document[above])
+    version_text = next((str(document[key]) for key in _KEYS if document.get(key)), "")
+    return version_text if leading_numbers(version_text) else ""
+
+
+def _of_pods(objects: Iterable[JSON]) -> Iterator[str]:
+    """Yields the versions in the image tags of the API server's pods."""
+    for obj in objects:
+        _group, kind, namespace, name = identity(obj)
+        if kind != "Pod" or namespace != "kube-system" or not name.startswith("kube-apiserver"):
+            continue
+        spec = obj.get("spec")
+        for container in (spec.get("containers") if isinstance(spec, dict) else None) or ():
+            image = str(container.get("image") or "") if isinstance(container, dict) else ""
+            if match := _TAG.search(image):
+                yield match[1]
+
+
+def _of_kubelets(objects: Iterable[JSON]) -> Iterator[str]:
+    """Yields the version of each kubelet."""
+    for obj in objects:
+        if identity(obj)[:2] == ("", "Node"):
+            version = str(_info(obj).get("kubeletVersion") or "")
+            if leading_numbers(version):
+                yield version
+
+
+def _info(node: JSON) -> JSON:
+    status = node.get("status")
+    info = status.get("nodeInfo") if isinstance(status, dict) else None
+    return info if isinstance(info, dict) else {}
+
+
+def _age_order(version: str) -> tuple[int, ...]:
+    return leading_numbers(version) or ()

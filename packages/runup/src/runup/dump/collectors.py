@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kubekit.lang.files import read_limited
-from runup.dump import bundles
-from runup.dump.documents import JSON, identity
+from runup.dump import dump_files as bundles
+from runup.dump.documents import JSON, Resource, identity
 from runup.dump.dump_files import COLLECTED, Layout
 from runup.dump.dump_time import read_text, timestamps
-from runup.dump.file_names import Resource
 
 # Stands for every namespace, and for the cluster.
 ALL = "*"

@@ -17,11 +17,9 @@ from pathlib import Path
 
 from runup.api.kinds import RESOURCES
 from runup.dump.collectors import ALL, has_namespaces, place_of, proven_by_tool, read_record, resource_collected
-from runup.dump.documents import JSON, identity
+from runup.dump.documents import JSON, Resource, guess_plural, identity, resource_named
 from runup.dump.dump_files import Layout
 from runup.dump.dump_objects import Listed
-from runup.dump.file_names import Resource, resource_named
-from runup.dump.plurals import guess_plural
 
 MAX_NAMED = 5
 # The layouts in which files were collected together, as far as anyone knows.

@@ -6,6 +6,7 @@ in the cluster.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -75,3 +76,50 @@ def _items_of(document: Any, path: Path) -> Iterator[JSON]:
     if not isinstance(document.get("metadata"), dict) or not document["metadata"].get("name"):
         raise BadManifest(f"{path}: a {document['kind']} has no metadata.name", reason="BadManifest")
     yield document
+
+
+def guess_plural(kind: str) -> str:
+    """Returns the most likely plural of a kind (the rule of apimachinery's UnsafeGuess)."""
+    lower = kind.lower()
+    if lower.endswith("s"):
+        return lower + "es"
+    if lower.endswith("y"):
+        return lower[:-1] + "ies"
+    return lower + "s"
+
+
+Resource = tuple[str, str]  # group, plural
+_CORE_KINDS = """configmaps endpoints events limitranges namespaces nodes persistentvolumeclaims persistentvolumes pods
+podtemplates replicationcontrollers resourcequotas secrets serviceaccounts services"""
+_STEMS: dict[str, Resource] = {
+    plural: (group, plural)
+    for group, plurals in {
+        "config.openshift.io": ("clusterversions", "clusteroperators", "featuregates", "infrastructures", "networks"),
+        "machineconfiguration.openshift.io": ("machineconfigpools", "machineconfigs"),
+        "policy": ("poddisruptionbudgets",),
+        "apps": ("deployments",),
+        "": _CORE_KINDS.split(),
+    }.items()
+    for plural in plurals
+}
+_PLURAL = re.compile("[a-z][a-z0-9]*")
+# Short names of kubectl by which files are named, too.
+_SHORT = {
+    "node": "nodes",
+    "co": "clusteroperators",
+    "mcp": "machineconfigpools",
+    "mc": "machineconfigs",
+    "pdb": "poddisruptionbudgets",
+    "pdbs": "poddisruptionbudgets",
+}
+
+
+def resource_named(file: Path) -> Resource | None:
+    """Returns the resource that a file is named after, or None."""
+    for word in (file.stem, file.stem.rpartition("-")[2]):
+        plural, _, group = word.lower().partition(".")
+        plural = _SHORT.get(plural, plural)
+        if plural in _STEMS and group in ("", _STEMS[plural][0]):
+            return _STEMS[plural]
+    plural, _, group = file.stem.partition(".")
+    return (group, plural) if group and _PLURAL.fullmatch(plural) else None

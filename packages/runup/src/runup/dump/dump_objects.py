@@ -15,7 +15,8 @@ from typing import Any
 
 from kubekit.lang import yaml as kyaml
 from kubekit.lang.files import read_limited
-from runup.dump import bundles, large_lists
+from runup.dump import dump_files as bundles
+from runup.dump import large_lists
 from runup.dump.documents import JSON, identity
 from runup.dump.dump_limits import MAX_FILE_BYTES, TooMuchToDecode, read_dump_file, text_of
 

@@ -16,15 +16,20 @@ from pathlib import Path
 from kubekit.lang.text import printable
 from runup.dump import archive, dump_time
 from runup.dump import dump_objects as objects
-from runup.dump.clusters import Sighting, why_several
+from runup.dump.clusters import (
+    KubernetesVersion,
+    Sighting,
+    evidence_of_openshift,
+    is_version_file,
+    version_in,
+    why_several,
+)
 from runup.dump.completeness import CompleteKinds, complete_kinds
-from runup.dump.documents import JSON, identity
+from runup.dump.documents import JSON, guess_plural, identity
 from runup.dump.dump_files import BadDump, Layout, find
 from runup.dump.dump_limits import Memory
 from runup.dump.dump_objects import Listed
 from runup.dump.normalize import mend_object
-from runup.dump.plain_clusters import KubernetesVersion, evidence_of_openshift, is_version_file, version_in
-from runup.dump.plurals import guess_plural
 
 # Kinds that a cluster has by the thousand and that do not concern an update, or that must not be copied.
 SKIPPED_KINDS = frozenset(

@@ -21,7 +21,7 @@ from runup.checks.decide.target_catalogs import NONE_READ, SWITCHED_OFF, Catalog
 from runup.dump.dump_files import BadDump, name_of
 from runup.dump.load import Dump, time_of_dump
 from runup.dump.load import read as read_dump
-from runup.evaluation import missing_kinds
+from runup.evaluation import missing as missing_kinds
 from runup.evaluation.evaluate import EvaluatedCluster, evaluate
 from runup.evaluation.request import (
     RequestedUpdate,
@@ -97,7 +97,7 @@ def _catalogs(requested: RequestedUpdate, snapshot: Snapshot, context: Context) 
     if not (requested.catalogs or requested.reads_catalogs):
         return Catalogs(why=SWITCHED_OFF)
     # The only part of a dump's evaluation that talks to anyone, and loads what that takes.
-    from runup.facts import target_catalogs
+    from runup.facts import catalog_images as target_catalogs
 
     return target_catalogs.read(requested.catalogs, snapshot, context, requested.access, reads=requested.reads_catalogs)
 

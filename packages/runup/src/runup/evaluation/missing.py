@@ -6,13 +6,16 @@ A kind that is not known here is its own subject (docs/decisions/0072 D38).
 from __future__ import annotations
 
 import re
+import shlex
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
 from typing import Generic
 
 import msgspec
 
-from runup.report.causes import R
+from runup.report.causes import R, family_of
+from runup.report.report import Report
 
 
 class Missing(msgspec.Struct, Generic[R], frozen=True):
@@ -112,3 +115,49 @@ _SUBJECT_OF_KIND = {
     "services": "admission",
 }
 _ORDER_OF_SUBJECTS = {one: place for place, one in enumerate(dict.fromkeys(_SUBJECT_OF_GROUP.values()))}
+
+
+_ENDINGS = (".tar.gz", ".tgz", ".tar", ".yaml", ".yml", ".json")
+_HERE = "runup dump collect collected"
+
+
+def kinds(report: Report, absent: Collection[tuple[str, str]] = ()) -> tuple[str, ...]:
+    """Returns the kinds, as `PLURAL.GROUP`, whose lists would make Unknown checks decidable, sorted by name.
+
+    Kinds that are known to be `absent`, as (group, plural), cannot be collected.
+    """
+    lacking = {kind for risk in report.risks for kind in risk.lacking}
+    return tuple(sorted(lacking - {f"{plural}.{group}".rstrip(".") for group, plural in absent}))
+
+
+def command(dump: Path, lacking: Sequence[str]) -> str:
+    """Returns the command that collects a dump with all kinds that checks read, beside `dump`; empty if none lacks."""
+    if not lacking:
+        return ""
+    name = next((dump.name.removesuffix(end) for end in _ENDINGS if dump.name.endswith(end)), dump.name)
+    return f"runup dump collect {shlex.quote(str(dump.parent / f'{name}-collected'))}" if name else _HERE
+
+
+# The family of a risk -> what becomes of an update with it, each from the page of the risk in docs/checks.
+WHY = {
+    "ArchitecturesMixed": "the other nodes cannot take it",
+    "CRDStoredVersionDropped": "it stops at that definition",
+    "CgroupV1": "the nodes do not come back",
+    "ContainerRuntimeTooOld": "the nodes may not come back",
+    "EtcdMembersUnhealthy": "another member less is the API's outage",
+    "FeatureSetForbidsUpdates": "the feature set excludes it",
+    "KubeletSkew": "such kubelets may not be used with its API server",
+    "MaxUnavailableUnsafe": "etcd may lose its quorum",
+    "NetworkTypeRemoved": "the target does not have that network",
+    "PackageBasedNodes": "the target does not have such nodes",
+    "RemovedAdmissionPlugin": "the API server may not start",
+    "RemovedComponentSetting": "the component does not start",
+    "RemovedFeatureGate": "the component may not start",
+    "RemovedFlag": "the component may not start",
+    "RemovedVolumePlugin": "the target cannot mount these volumes",
+}
+
+
+def why_not_acceptable(risk: str) -> str:
+    """Returns what would happen to an update with the risk, or an empty string if it may sensibly be accepted."""
+    return WHY.get(family_of(risk), "")

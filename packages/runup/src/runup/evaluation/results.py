@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from dataclasses import replace as dataclass_replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -18,11 +19,11 @@ from runup.clusterversion.decide import preconditions
 from runup.evaluation import baseline as baselines
 from runup.evaluation import suppressions as suppress
 from runup.evaluation.baseline import Baseline
-from runup.evaluation.cluster_result import ClusterResult
 from runup.evaluation.evaluate import EvaluatedCluster
+from runup.facts.dump_places import Place
 from runup.preflight.decide.findings import Findings, Risk, risk_of_refusal, risk_of_report, worst_first
 from runup.preflight.decide.preflight_conditions import COMPLETED, FAILED
-from runup.report.report import Report
+from runup.report.report import Report, ReportedResource
 
 if TYPE_CHECKING:
     from runup.preflight.control.stores import Store
@@ -171,3 +172,27 @@ def _preflight_conditions(report: Report) -> tuple[Condition, ...]:
     if report.execution_status == "completed":
         return (Condition(type=COMPLETED, status="True", reason="ChecksCompleted"),)
     return (Condition(type=FAILED, status="True", reason="NotJudged", message=report.message),)
+
+
+_NEVER = datetime.min.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterResult:
+    """The findings about one cluster; `name` stands in tables.
+
+    For a dump, `lacking` are the kinds that it does not have in full, `collect` is the command that collects them, and
+    `places` says where the objects are by their text; the empty text is the dump itself. `tried` is when the command
+    ran: what could not be evaluated was not observed at any time.
+    """
+
+    name: str
+    findings: Findings
+    lacking: tuple[str, ...] = ()
+    collect: str = ""
+    places: Mapping[str, Place] = field(default_factory=dict)
+    tried: datetime = _NEVER
+
+    def place(self, item: ReportedResource | None = None) -> Place | None:
+        """Returns where an object is, or where the dump is if that is not known or no object is given."""
+        return self.places.get(item.text if item else "") or self.places.get("")

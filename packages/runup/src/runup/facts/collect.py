@@ -23,8 +23,7 @@ from kubekit.error_types import InputError
 from runup import __version__
 from runup.checks.decide.reads import type_of
 from runup.dump.dump_files import COLLECTED
-from runup.facts.listers import Lister, Refused
-from runup.facts.wanted_kinds import WantedKind
+from runup.facts.listers import Lister, Refused, WantedKind
 
 JSON = dict[str, Any]
 COMPLETE, PARTLY, FORBIDDEN, ABSENT, FAILED = "complete", "partly", "forbidden", "absent", "failed"

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from kubekit.api import codec
 from kubekit.kube import calls
+from kubekit.kube.api_errors import ApiError
 from kubekit.kube.client import Client
+from runup.checks.decide.model import Check
+from runup.checks.decide.requested_apis import metrics_check, requested_versions
 
 
 async def server_version(client: Client) -> str:
@@ -15,3 +18,12 @@ async def server_version(client: Client) -> str:
 def git_version(answer: bytes) -> str:
     """Returns the version in the answer to `/version`; an empty string if it has none. Raises DecodeError."""
     return str(codec.decode(dict, answer).get("gitVersion") or "")
+
+
+async def read_metrics_check(client: Client) -> Check:
+    """Returns the check of what this server was asked for; behind a load balancer others may have been asked, too."""
+    try:
+        answer = await client.send(calls.get_path("/metrics"))
+    except ApiError as error:
+        return metrics_check((), f"the API server's metrics: {error.message}")
+    return metrics_check(requested_versions(answer.decode(errors="replace")))

@@ -17,8 +17,7 @@ from runup.checks.decide.stored_manifests import helm_check
 from runup.evaluation.evaluate import EvaluatedCluster
 from runup.evaluation.request import RequestedUpdate, requested_kubernetes_update, target_version
 from runup.facts.manifest_texts import read_helm_manifests
-from runup.facts.server_metrics import read_metrics_check
-from runup.facts.server_version import server_version
+from runup.facts.server_version import read_metrics_check, server_version
 from runup.facts.target_release import TargetRelease, python_checks, with_kubernetes
 from runup.kernelmodules.control.registries import ClusterRegistries, with_registries_of
 from runup.process.clusterversion_client import ACCEPTED

@@ -12,17 +12,16 @@ from runup.cli.console.render import (
     frame,
     graph_page,
     history_pages,
-    login_pages,
     update_page,
 )
-from runup.cli.console.render.script import SCRIPT
+from runup.cli.console.render import frame as login_pages
+from runup.cli.console.render.frame import SCRIPT
 from runup.cli.render.html.markup import Markup
 from runup.console.control.statuses import ClusterStatus
 from runup.console.decide.asked_actions import ActionResult, RequestedAction
 from runup.console.decide.graph_ways import Graph, UpdateWay, find_way
 from runup.console.decide.judgement import Board, findings_now
-from runup.evaluation.cluster_result import ClusterResult
-from runup.evaluation.results import with_accepted
+from runup.evaluation.results import ClusterResult, with_accepted
 from runup.evaluation.suppressions import Suppression
 from runup.updatestatus.control.status_reading import StatusReading
 

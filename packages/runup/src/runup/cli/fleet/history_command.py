@@ -13,7 +13,7 @@ from kubekit.lang.text import one_line, timestamp
 from runup.cli.errors import CommandError
 from runup.cli.fleet.fleet_members import warnings
 from runup.cli.fleet.render import fleet_text
-from runup.cli.fleet.render.history_text import gone_risks_text, names_with_counts, new_risks_text
+from runup.cli.fleet.render.fleet_text import gone_risks_text, names_with_counts, new_risks_text
 from runup.cli.output import screen_of, write
 from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
 from runup.cli.render.table import Column, Row, Table, draw_table, wrap_text

@@ -9,7 +9,7 @@ from typing import Any
 
 from runup.cli.errors import CommandError
 from runup.cli.preflight.outputs import STDOUT, Shown, Target
-from runup.evaluation.cluster_result import ClusterResult
+from runup.evaluation.results import ClusterResult
 from runup.extras import missing_package
 
 FORM = "parquet"

@@ -27,12 +27,18 @@ from runup.cli.preflight import outputs, run_command
 from runup.cli.preflight.render import output_formats as forms
 from runup.cli.render.text import out
 from runup.evaluation import dumps
-from runup.evaluation.cluster_result import ClusterResult
 from runup.evaluation.evaluate import EvaluatedCluster
 from runup.evaluation.request import RequestedUpdate
-from runup.evaluation.results import baseline_in, findings_of, store_reports, suppressions_in, with_accepted
+from runup.evaluation.results import (
+    ClusterResult,
+    baseline_in,
+    findings_of,
+    store_reports,
+    suppressions_in,
+    with_accepted,
+)
+from runup.facts.catalog_images import images_of
 from runup.facts.dump_places import Place
-from runup.facts.target_catalogs import images_of
 from runup.facts.target_release import release_of
 from runup.fleet.control.cluster_sources import connection_to
 from runup.fleet.decide.matrix import matrix

@@ -14,7 +14,7 @@ from runup.process.connection import Connection
 
 if TYPE_CHECKING:
     from runup.facts.collect import CollectedKind
-    from runup.facts.wanted_kinds import WantedKind
+    from runup.facts.listers import WantedKind
 
 _EVERY = 10
 
@@ -58,9 +58,8 @@ def collect(ctx: click.Context, name: str, archive: bool, redact: tuple[str, ...
     from runup.checks.catalogue import CHECKS
     from runup.cli.errors import CommandError
     from runup.facts import collect as collection
-    from runup.facts.listers import ClientLister, ProgramLister
+    from runup.facts.listers import ClientLister, ProgramLister, kinds_read_by
     from runup.facts.target_release import python_checks
-    from runup.facts.wanted_kinds import kinds_read_by
     from runup.process.operator_namespace import operator_namespace
 
     if not all(redact):

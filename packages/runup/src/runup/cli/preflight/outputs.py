@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from runup.evaluation.baseline import Baseline
-    from runup.evaluation.cluster_result import ClusterResult
+    from runup.evaluation.results import ClusterResult
     from runup.fleet.decide.matrix import Matrix
 
 F = TypeVar("F", bound=Callable[..., Any])

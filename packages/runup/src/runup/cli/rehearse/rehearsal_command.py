@@ -28,9 +28,8 @@ from runup.cli.rehearse.render.plan_page import plan_section
 from runup.cli.render.text import err, machine, out
 from runup.dump.dump_files import BadDump
 from runup.dump.large_lists import unpacked
-from runup.evaluation.cluster_result import ClusterResult
 from runup.evaluation.evaluate import EvaluatedCluster
-from runup.evaluation.results import results_of, suppressions_in
+from runup.evaluation.results import ClusterResult, results_of, suppressions_in
 from runup.preflight.decide.findings import Findings, exit_code
 from runup.rehearse.control import cluster_source, releases
 from runup.rehearse.control.cancel_on_signal import run_until_signal

@@ -38,8 +38,7 @@ from kubesandbox.apiserver.access.collected import (
 from kubesandbox.apiserver.metadata import IMPORTED
 from kubesandbox.controllers.owner_graph import discover_kinds
 from runup.api.config_v1 import CapabilitiesSpec
-from runup.dump.documents import JSON, identity
-from runup.dump.plurals import guess_plural
+from runup.dump.documents import JSON, guess_plural, identity
 from runup.release.decide import capabilities
 from runup.release.decide.inclusion import Filters
 from runup.release.decide.payload import FOLDERS, MANIFESTS, included_in, load_payload

@@ -10,7 +10,7 @@ from runup.cli.fleet.render import fleet_page
 from runup.cli.render.html.markup import Markup, el, join
 from runup.cli.render.html.parts import BAD, BUSY, GOOD, WARN, badge, grid
 from runup.console.decide.judgement import Board, BoardEntry, is_to_come
-from runup.evaluation.cluster_result import ClusterResult
+from runup.evaluation.results import ClusterResult
 from runup.fleet.decide.matrix import RESULTS, matrix
 from runup.preflight.decide.findings import APPLY, COULD_NOT_RUN, EXIT_CLEAR, UNKNOWN, Findings, count_risks
 

@@ -11,7 +11,7 @@ from runup.cli.preflight.outputs import Shown
 from runup.cli.preflight.render import output_formats as forms
 from runup.cli.preflight.render import report_changes
 from runup.cli.render.text import machine, plain
-from runup.evaluation.cluster_result import ClusterResult
+from runup.evaluation.results import ClusterResult
 from runup.fleet.decide.matrix import RESULTS, Matrix, RiskRow
 
 # Characters of a line of Markdown in which clusters are named.

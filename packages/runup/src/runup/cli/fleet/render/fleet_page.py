@@ -11,7 +11,7 @@ from runup.cli.render.html.document import document
 from runup.cli.render.html.markup import Child, Markup, el, join
 from runup.cli.render.html.parts import BAD, GOOD, IDLE, WARN, badge, bar, grid
 from runup.cli.render.html.prose import prose
-from runup.evaluation.cluster_result import ClusterResult
+from runup.evaluation.results import ClusterResult
 from runup.fleet.decide.matrix import RESULTS, Group, Matrix, RiskRow
 from runup.preflight.decide.findings import APPLY, COULD_NOT_RUN, EXIT_CLEAR, UNKNOWN, count_risks
 

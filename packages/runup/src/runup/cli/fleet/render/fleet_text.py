@@ -8,6 +8,7 @@ from kubekit.lang.text import one_line
 from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
 from runup.cli.render.table import Column, Row, Table, cells, draw_table, wrap_text
 from runup.fleet.decide.matrix import RESULTS, Group, Matrix, RiskRow
+from runup.fleet.decide.trend import Change, ReportStep
 from runup.preflight.decide.findings import APPLY, COULD_NOT_RUN, EXIT_CLEAR, UNKNOWN
 
 # The width that text has where none is known.
@@ -117,3 +118,39 @@ def _shared_risks(group: Group, *, whole: bool) -> str:
             first_risks = ", ".join(risks[:_NAMED_RISKS])
             texts.append(f"{first_risks} and {len(risks) - _NAMED_RISKS} more {verb}")
     return "; ".join(texts) or RESULTS[group.result]
+
+
+# As many objects as are named of a risk.
+_OBJECTS = 3
+
+
+def names_with_counts(pairs: Sequence[tuple[str, int]]) -> str:
+    """Returns risks with the number of their clusters, where that is not 1."""
+    return ", ".join(name if number == 1 else f"{name} ({number} clusters)" for name, number in pairs)
+
+
+def new_risks_text(step: ReportStep) -> str:
+    """Returns what is new in a report, or why that is not known."""
+    if not step.completed:
+        return "could not be judged"
+    return "first report" if step.first else _changes_text(step.came, "now also")
+
+
+def gone_risks_text(step: ReportStep) -> str:
+    """Returns what is gone in a report."""
+    return _changes_text(step.went, "no longer")
+
+
+def _changes_text(changes: Sequence[Change], verb: str) -> str:
+    """Returns which risks came or went, and which objects they were about."""
+    return "; ".join(
+        f"{change.risk}{f' ({_objects_text(change.objects)})' if change.objects else ''}"
+        if change.whole
+        else f"{change.risk}: {verb} {_objects_text(change.objects)}"
+        for change in changes
+    )
+
+
+def _objects_text(objects: Sequence[str]) -> str:
+    omitted = len(objects) - _OBJECTS
+    return ", ".join(objects[:_OBJECTS]) + (f" and {omitted} more" if omitted > 0 else "")

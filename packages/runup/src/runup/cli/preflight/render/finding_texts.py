@@ -14,7 +14,7 @@ from runup.cli.preflight.render import cause_texts
 from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
 from runup.cli.render.table import Column, Row, Table, draw_table, wrap_text
 from runup.cli.render.text import Output, age, out
-from runup.evaluation.unsupported import why_not_acceptable
+from runup.evaluation.missing import why_not_acceptable
 from runup.preflight.decide.findings import APPLY, COULD_NOT_RUN, UNKNOWN, Findings, Risk, count_risks
 from runup.report.causes import Cause
 from runup.report.report import ReportedCheck, ReportedResource, ReportedStep

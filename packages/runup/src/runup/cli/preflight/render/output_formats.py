@@ -13,7 +13,7 @@ from runup.cli.preflight.render.sarif import sarif
 from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
 from runup.cli.render.table import Column, Row, Table, draw_table, wrap_text
 from runup.cli.render.text import machine, plain
-from runup.evaluation.cluster_result import ClusterResult
+from runup.evaluation.results import ClusterResult
 from runup.preflight.decide.findings import COULD_NOT_RUN, Risk, count_risks
 from runup.report.causes import Cause
 

@@ -26,7 +26,7 @@ from runup.cli.render.html.document import document
 from runup.cli.render.html.markup import Child, Markup, el, join, link
 from runup.cli.render.html.parts import BAD, BUSY, GOOD, IDLE, WARN, badge, facts, grid, minute_text
 from runup.cli.render.html.prose import markdown, prose
-from runup.evaluation.unsupported import why_not_acceptable
+from runup.evaluation.missing import why_not_acceptable
 from runup.preflight.decide.findings import APPLY, COULD_NOT_RUN, EXIT_CLEAR, UNKNOWN, Findings, Risk, count_risks
 from runup.report import documentation
 from runup.report.causes import Cause

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from runup.cli.render.text import plain
 from runup.evaluation import baseline as baselines
 from runup.evaluation.baseline import Baseline
-from runup.evaluation.cluster_result import ClusterResult
+from runup.evaluation.results import ClusterResult
 from runup.preflight.decide.findings import COULD_NOT_RUN, Risk
 from runup.report.untold import is_untold
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from runup.cli.preflight.render import finding_texts
-from runup.evaluation.cluster_result import ClusterResult
+from runup.evaluation.results import ClusterResult
 from runup.preflight.decide.findings import Findings, Risk
 from runup.report.report import CONTROL_PLANE, ReportedStep
 
