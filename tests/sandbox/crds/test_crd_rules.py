@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 from tests.documents import document, documents
 
-from kubesandbox.apiserver.schema import Schema, compile_crd
 from kubesandbox.apiserver.schema.builtin import Definitions
+from kubesandbox.apiserver.schema.crd import compile_crd
+from kubesandbox.apiserver.schema.object_schema import Schema
 from runup.sandbox import crds
 
 JSON = dict[str, Any]

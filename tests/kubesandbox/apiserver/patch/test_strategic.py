@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kubesandbox.apiserver.patch.strategic import strategic_merge
-from kubesandbox.apiserver.schema import builtin_schema
+from kubesandbox.apiserver.schema.builtin import builtin_schema
 from kubesandbox.apiserver.status_errors import ApiError
 
 JSON = dict[str, Any]

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kubesandbox.apiserver.schema import compile_schema, strict_errors, validate_crd
+from kubesandbox.apiserver.schema.crd import validate_crd
+from kubesandbox.apiserver.schema.object_schema import compile_schema, strict_errors
 
 JSON = dict[str, Any]
 

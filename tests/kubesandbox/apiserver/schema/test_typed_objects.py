@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from kubesandbox.apiserver.schema import DecodeError, builtin_schema
-from kubesandbox.apiserver.schema.builtin import BuiltinSchema, Definitions
+from kubesandbox.apiserver.schema.builtin import BuiltinSchema, Definitions, builtin_schema
 from kubesandbox.apiserver.schema.builtin_table import full_name
-from kubesandbox.apiserver.schema.typed import shape_of
+from kubesandbox.apiserver.schema.typed import DecodeError, shape_of
 from kubesandbox.apiserver.served_kinds import BUILTIN
 
 JSON = dict[str, Any]

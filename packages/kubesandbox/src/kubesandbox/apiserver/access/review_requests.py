@@ -8,8 +8,7 @@ from kubesandbox.apiserver.access.authn import AUDIENCE, Authenticator
 from kubesandbox.apiserver.access.authz import Authorizer
 from kubesandbox.apiserver.http.body import read_object
 from kubesandbox.apiserver.http.messages import Request, Response, Target, User, json_response
-from kubesandbox.apiserver.schema import Fault, FieldError, Verbatim
-from kubesandbox.apiserver.schema.field_errors import go_json
+from kubesandbox.apiserver.schema.field_errors import Fault, FieldError, Verbatim, go_json
 from kubesandbox.apiserver.served_kinds import Kind
 from kubesandbox.apiserver.status_errors import JSON, bad_request, invalid
 

@@ -17,7 +17,8 @@ from kubesandbox.apiserver.http.query_parameters import WriteOptions
 from kubesandbox.apiserver.metadata import JSON, meta
 from kubesandbox.apiserver.objects.schemas import Schemas
 from kubesandbox.apiserver.patch.apply import why_invalid
-from kubesandbox.apiserver.schema import DecodeError, Fault, FieldError
+from kubesandbox.apiserver.schema.field_errors import Fault, FieldError
+from kubesandbox.apiserver.schema.typed import DecodeError
 from kubesandbox.apiserver.served_kinds import BUILTIN, Kind
 from kubesandbox.apiserver.status_errors import ApiError
 

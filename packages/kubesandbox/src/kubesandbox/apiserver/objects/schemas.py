@@ -15,7 +15,9 @@ from typing import TypeVar, cast
 
 from kubesandbox.apiserver.metadata import JSON, drop_empty_meta, encoder_of
 from kubesandbox.apiserver.objects import strategies
-from kubesandbox.apiserver.schema import Schema, SchemaNode, builtin_schema, compile_schema
+from kubesandbox.apiserver.schema.builtin import builtin_schema
+from kubesandbox.apiserver.schema.object_schema import Schema, compile_schema
+from kubesandbox.apiserver.schema.structural import SchemaNode
 from kubesandbox.apiserver.served_kinds import Kind
 from kubesandbox.apiserver.status_errors import ApiError, FieldFault
 from kubesandbox.apiserver.store import Entry

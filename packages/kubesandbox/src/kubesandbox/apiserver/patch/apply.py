@@ -29,9 +29,8 @@ from kubesandbox.apiserver.patch.field_sets import (
     without_paths,
 )
 from kubesandbox.apiserver.patch.managed_fields import Manager, Ownership
-from kubesandbox.apiserver.schema import SchemaNode
 from kubesandbox.apiserver.schema.field_errors import go_plain
-from kubesandbox.apiserver.schema.structural import RESOURCE_FIELDS
+from kubesandbox.apiserver.schema.structural import RESOURCE_FIELDS, SchemaNode
 from kubesandbox.apiserver.served_kinds import Kind
 from kubesandbox.apiserver.status_errors import ApiError, Cause, apply_conflict
 

@@ -16,8 +16,7 @@ from typing import Any, cast
 import orjson
 
 from kubesandbox.apiserver.json_copy import copy_json
-from kubesandbox.apiserver.schema import SchemaNode
-from kubesandbox.apiserver.schema.structural import RESOURCE_FIELDS
+from kubesandbox.apiserver.schema.structural import RESOURCE_FIELDS, SchemaNode
 
 JSON = dict[str, Any]
 _ABSENT: Any = object()

@@ -21,7 +21,7 @@ from kubesandbox.apiserver.patch.field_sets import (
     to_fields_v1,
     typed_root,
 )
-from kubesandbox.apiserver.schema import SchemaNode
+from kubesandbox.apiserver.schema.structural import SchemaNode
 from kubesandbox.apiserver.served_kinds import Kind
 
 JSON = dict[str, Any]

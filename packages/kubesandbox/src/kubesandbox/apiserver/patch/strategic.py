@@ -10,8 +10,8 @@ from typing import Any
 
 from kubesandbox.apiserver.json_copy import copy_json
 from kubesandbox.apiserver.patch.field_sets import child_node, typed_root
-from kubesandbox.apiserver.schema import SchemaNode
 from kubesandbox.apiserver.schema.field_errors import go_plain
+from kubesandbox.apiserver.schema.structural import SchemaNode
 from kubesandbox.apiserver.status_errors import ApiError, bad_request
 
 JSON = dict[str, Any]

@@ -11,7 +11,6 @@ from typing import Any
 
 from kubekit.lang.cel import CelError
 from kubekit.lang.cel_types import DYN, CelType, type_faults
-from kubesandbox.apiserver.schema import SchemaNode
 from kubesandbox.apiserver.schema.cel_declarations import (
     AUTHORIZER,
     NAMESPACE,
@@ -20,6 +19,7 @@ from kubesandbox.apiserver.schema.cel_declarations import (
     type_or_dyn,
     variables_type,
 )
+from kubesandbox.apiserver.schema.structural import SchemaNode
 from kubesandbox.apiserver.served_kinds import Kind
 
 JSON = dict[str, Any]

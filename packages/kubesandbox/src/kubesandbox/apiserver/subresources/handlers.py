@@ -21,7 +21,7 @@ from kubesandbox.apiserver.metadata import JSON, meta, rfc3339
 from kubesandbox.apiserver.objects.rest import Handler, Rest
 from kubesandbox.apiserver.objects.views import from_stored
 from kubesandbox.apiserver.patch.json import apply_json_patch, merge_patch
-from kubesandbox.apiserver.schema import Fault, FieldError
+from kubesandbox.apiserver.schema.field_errors import Fault, FieldError
 from kubesandbox.apiserver.served_kinds import BINDING_KIND, SCALE_KIND, TOKEN_KIND, Kind
 from kubesandbox.apiserver.subresources.pods import Evictions, PodLogs
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from kubesandbox.apiserver.schema import validate_crd, validate_crd_update
+from kubesandbox.apiserver.schema.crd import validate_crd, validate_crd_update
 from kubesandbox.apiserver.schema.field_errors import FieldError
 from kubesandbox.apiserver.served_kinds import Kind
 from kubesandbox.apiserver.validation import common, core, networking, pods, policies, storage, workloads

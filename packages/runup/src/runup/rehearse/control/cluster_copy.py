@@ -22,8 +22,8 @@ from kubekit.lang.files import remove_tree
 from kubesandbox.apiserver.custom import custom_kinds
 from kubesandbox.apiserver.metadata import encoder_of, stamp_restored
 from kubesandbox.apiserver.objects.views import to_stored
-from kubesandbox.apiserver.schema import DecodeError
 from kubesandbox.apiserver.schema.cel_declarations import AUTHORIZER
+from kubesandbox.apiserver.schema.typed import DecodeError
 from kubesandbox.apiserver.served_kinds import Kind
 from kubesandbox.apiserver.server import ApiServer
 from kubesandbox.apiserver.status_errors import ApiError

@@ -14,7 +14,9 @@ from typing import Any
 
 from kubekit.lang.version import parse
 from kubesandbox.apiserver.custom import custom_kinds
-from kubesandbox.apiserver.schema import DecodeError, Schema, SchemaError, compile_schema
+from kubesandbox.apiserver.schema.object_schema import Schema, compile_schema
+from kubesandbox.apiserver.schema.structural import SchemaError
+from kubesandbox.apiserver.schema.typed import DecodeError
 from kubesandbox.apiserver.store import Entry
 from runup.rehearse.decide.rehearsal_outcome import DefinitionOutcome, StoredObject
 from runup.release.decide.manifest import Identity
