@@ -1,4 +1,4 @@
-"""`python -m bench [NAME...] [--COUNT N ...]`: run the benchmarks, print JSON on stdout and progress on stderr."""
+"""`python -m bench [NAME...] [--COUNT N ...]`: runs benchmarks, prints JSON on stdout and progress on stderr."""
 
 from __future__ import annotations
 
@@ -7,40 +7,51 @@ import importlib
 import json
 import platform
 import sys
+from types import ModuleType
 from typing import Any
 
-NAMES = (
-    "startup",
-    "cold_start",
-    "checks",
-    "api",
-    "preflight",
-    "registry_client",
-    "update_status",
-    "update_advice",
-    "applying",
-    "hostile",
-    "kernel_modules",
-    "live",
-    "peers",
-    "any_kubernetes",
-    "drains",
-    "fleet",
-)
-# Those that are run by name alone: they need programs that are built once, a quarter of an hour, or run others.
-BY_NAME = (
-    "aims",
-    "day",
-    "growth",
-    "memory",
-    "memory_in_image",
-    "placements",
-    "real_drains",
-    "real_preflight",
-    "real_releases",
-    "rehearsals",
-)
-# What can be told to a benchmark, and to which: numbers.
+# By name: the module below `bench`.
+NAMES = {
+    "startup": "speed.startup",
+    "cold_start": "speed.cold_start",
+    "checks": "speed.checks",
+    "api": "speed.api",
+    "preflight": "speed.preflight",
+    "registry_client": "speed.registry_client",
+    "update_status": "speed.update_status",
+    "update_advice": "speed.update_advice",
+    "applying": "speed.applying",
+    "hostile": "hostile.every_part",
+    "kernel_modules": "speed.kernel_modules",
+    "live": "speed.live",
+    "peers": "real.peers",
+    "any_kubernetes": "speed.any_kubernetes",
+    "drains": "speed.drains",
+    "fleet": "speed.fleet",
+}
+# These run only by name: they need programs that are built once, take a quarter of an hour, or run others.
+BY_NAME = {
+    "aims": "aims",
+    "day": "speed.day",
+    "growth": "speed.growth",
+    "memory": "speed.memory",
+    "memory_in_image": "speed.memory_in_image",
+    "placements": "real.placements",
+    "real_drains": "real.drains",
+    "real_preflight": "real.preflight",
+    "real_releases": "real.releases",
+    "rehearsals": "real.rehearsals",
+}
+# These have flags of their own, and run alone.
+PROGRAMS = {
+    "fuzz": "fuzz.__main__",
+    "kubernetes_e2e": "real.kubernetes_e2e",
+    "mutants": "mutants.__main__",
+    "random_operations": "real.random_operations",
+    "turns": "turns",
+    "unstable": "unstable",
+}
+# Flags that take a number: by flag, the benchmark and the meaning.
 COUNTS = {
     "reports": ("hostile", "mutated reports, besides those at the limits"),
     "faults": ("hostile", "seconds of trouble with the API server"),
@@ -70,8 +81,13 @@ COUNTS = {
 
 
 def main(argv: list[str]) -> int:
-    """Run the named benchmarks, all of them by default."""
-    parser = argparse.ArgumentParser(prog="python -m bench")
+    """Runs the named benchmarks, by default all that do not run only by name."""
+    if argv and argv[0] in PROGRAMS:
+        code: int = importlib.import_module(f"bench.{PROGRAMS[argv[0]]}").main(argv[1:])
+        return code
+    parser = argparse.ArgumentParser(
+        prog="python -m bench", epilog=f"With flags of their own (NAME --help): {', '.join(PROGRAMS)}."
+    )
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join((*NAMES, *BY_NAME)))
     for count, (name, what) in COUNTS.items():
         parser.add_argument(f"--{count}", type=int, metavar="N", help=f"{name}: {what}")
@@ -88,9 +104,14 @@ def main(argv: list[str]) -> int:
         print(f"bench: {name}", file=sys.stderr)
         told = {count: given[count] for count in COUNTS if COUNTS[count][0] == name and given[count] is not None}
         told |= {"engine": engine} if engine and name == "fleet" else {}
-        results[name] = importlib.import_module(f"bench.{name}").run(**told)
+        results[name] = module_of(name).run(**told)
     print(json.dumps(results, indent=2))
     return 0
+
+
+def module_of(name: str) -> ModuleType:
+    """Returns the module of a benchmark in NAMES or BY_NAME."""
+    return importlib.import_module(f"bench.{(NAMES | BY_NAME)[name]}")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ its figures are.
 
 from __future__ import annotations
 
-import importlib
 import json
 import math
 import os
@@ -23,8 +22,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from bench.checks import WHY
+from bench.__main__ import module_of
 from bench.measure import pace
+from bench.speed.checks import WHY
 
 HOLDS, MISSED, NOT_MEASURED = "holds", "missed", "not measured"
 
@@ -146,7 +146,7 @@ def run() -> dict[str, Any]:
     for name in dict.fromkeys(aim.bench for aim in AIMS):
         print(f"bench: {name}", file=sys.stderr, flush=True)
         try:
-            results[name] = importlib.import_module(f"bench.{name}").run()
+            results[name] = module_of(name).run()
         except Exception as error:  # noqa: BLE001
             # A quarter of an hour of the others' figures is not lost with it.
             print(f"bench: {name} failed: {error!r}"[:1000], file=sys.stderr, flush=True)

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import release_payload
-from bench.api import api_server_in
+from bench.speed.api import api_server_in
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.kube import calls, config
 from kubekit.kube.api_errors import AlreadyExists, KubeError, NotFound

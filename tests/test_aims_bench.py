@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import asdict
 from typing import Any
 
 import pytest
 from bench import aims, turns
+from bench.__main__ import module_of
 
 STARTUP = {"times_a_bare_interpreter": {"version": {"wall": 2.2}, "upgrade, sandbox": {"wall": 5.6}}}
 API = {"gets": {"gets_per_second": 8000}, "creates": {"creates_per_second": 3999}}
@@ -164,6 +164,4 @@ def test_the_page_of_real_nodes() -> None:
 
 def test_every_aim_names_a_benchmark() -> None:
     """That can be run."""
-    assert {
-        aim.bench for aim in aims.AIMS if not hasattr(importlib.import_module(f"bench.{aim.bench}"), "run")
-    } == set()
+    assert {aim.bench for aim in aims.AIMS if not hasattr(module_of(aim.bench), "run")} == set()

@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench import fuzz, fuzz_worker
-from bench.fuzz_outcomes import Wrong
-from bench.fuzz_readers import READERS, Reader
+from bench.fuzz import __main__ as fuzz
+from bench.fuzz import worker as fuzz_worker
+from bench.fuzz.changes import drawn
+from bench.fuzz.outcomes import Wrong
+from bench.fuzz.readers import READERS, Reader
 
 ROOT = Path(__file__).parents[1]
 
@@ -22,8 +24,8 @@ def test_some_inputs(name: str) -> None:
     """Each is accepted or refused; the same seed and index make the same input."""
     reader = READERS[name]
     for index in range(40):
-        data = reader.make(fuzz.drawn(name, 7, index))
-        assert data == reader.make(fuzz.drawn(name, 7, index))
+        data = reader.make(drawn(name, 7, index))
+        assert data == reader.make(drawn(name, 7, index))
         assert reader.read(data) in ("accepted", "refused"), index
 
 
@@ -38,7 +40,7 @@ def test_the_command(tmp_path: Path) -> None:
     told = json.loads(done.stdout)
     assert (told["cases"], told["first"], told["faults"], told["told"]) == (5, 3, 0, [])
     assert told["base_mib"] > 10 and 0 <= told["beyond_base_mib"] < fuzz.MOST_MIB
-    assert (tmp_path / "input").read_bytes() == READERS["headers"].make(fuzz.drawn("headers", 7, 3))
+    assert (tmp_path / "input").read_bytes() == READERS["headers"].make(drawn("headers", 7, 3))
 
 
 def test_a_reader_that_nobody_has(capsys: pytest.CaptureFixture[str]) -> None:
@@ -107,7 +109,7 @@ def test_what_counts_as_a_fault(line: dict[str, Any], faults: list[str]) -> None
 def test_what_ends_an_input(does: str, hang_s: float, ends: bool) -> None:
     """A processor's time, as all that is measured here; on a busy machine an input of a second took a minute."""
     text = (
-        f"import time\nfrom bench.fuzz_watchdog import watched\nwith watched({hang_s}):\n  {does}\nprint('behind it')"
+        f"import time\nfrom bench.fuzz.watchdog import watched\nwith watched({hang_s}):\n  {does}\nprint('behind it')"
     )
     done = subprocess.run([sys.executable, "-c", text], cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode != 0, "most recent call first" in done.stderr) == (ends, ends)
@@ -132,8 +134,8 @@ for index in range(first, first + int(sys.argv[4])):
 
 def test_an_input_that_ends_the_process_or_never_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is named, with what the process said, and the others are read by another process."""
-    (tmp_path / "bench").mkdir()
-    (tmp_path / "bench" / "fuzz_worker.py").write_text(WORKER)
+    (tmp_path / "bench" / "fuzz").mkdir(parents=True)
+    (tmp_path / "bench" / "fuzz" / "worker.py").write_text(WORKER)
     monkeypatch.setattr(fuzz, "ROOT", tmp_path)
     monkeypatch.setitem(os.environ, "PYTHONPATH", str(tmp_path))
     survey = fuzz.surveyed("it", 1, 0, 6, 0.0)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from bench import mutants
-from bench.mutants_made import Mutant
+from bench.mutants import __main__ as mutants
+from bench.mutants.made import Mutant
 
 
 @pytest.mark.parametrize(

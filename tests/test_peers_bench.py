@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.peers import GOOD_PRACTICE, codes_of, of_rules, told_of
+from bench.real.peers import GOOD_PRACTICE, codes_of, of_rules, told_of
 
 
 def test_every_rule_of_theirs_is_ours_or_explained() -> None:

@@ -17,7 +17,7 @@ SEQUENCES = 150
 @pytest.mark.e2e
 @pytest.mark.timeout(600)
 def test_both_servers_answer_alike(sandbox_server: Path, real_server: ControlPlane) -> None:
-    """`python -m bench.random_operations` runs ten thousand."""
+    """`python -m bench random_operations` runs ten thousand."""
     servers = [Api("kube-apiserver", str(real_server.kubeconfig)), Api("sandbox", str(sandbox_server))]
     for api in servers:
         define_widgets(api)

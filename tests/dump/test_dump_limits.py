@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from bench.hostile_images import header
+from bench.hostile.images import header
 from tests.cli.commands import Run
 from tests.cli.commands import run as run
 

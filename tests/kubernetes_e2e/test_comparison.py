@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bench.kubernetes_e2e import REAL, SANDBOX, Outcome, compared, outcome_of
+from bench.real.kubernetes_e2e import REAL, SANDBOX, Outcome, compared, outcome_of
 
 GOOD, BAD = Outcome(True, "", 1.0), Outcome(False, "gone", 2.0)
 

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench import hostile, hostile_limits, hostile_reports
-from bench.hostile_images import IMAGES
+from bench.hostile import every_part as hostile
+from bench.hostile import limits as hostile_limits
+from bench.hostile import reports as hostile_reports
+from bench.hostile.images import IMAGES
 
 from runup.report import report
 

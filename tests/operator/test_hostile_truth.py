@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from bench.hostile_truth import OPERATOR, STATUS_CONTROLLER, TARGET, Placed, Revision, Write, problems
+from bench.hostile.truth import OPERATOR, STATUS_CONTROLLER, TARGET, Placed, Revision, Write, problems
 from msgspec.structs import replace
 
 from kubekit.api import codec

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from bench.faults import FaultyApi, faulty_api
+from bench.hostile.faulty_api import FaultyApi, faulty_api
 from tests.operator.operator_world import NAMESPACE, OWN, Cluster, cluster
 
 from kubekit.api.scheme import resource_of

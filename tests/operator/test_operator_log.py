@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import structlog
-from bench.faults import faulty_api, truncated
+from bench.hostile.faulty_api import faulty_api, truncated
 from tests.operator.operator_world import cluster
 from tests.operator.test_operator_ends import leading, operator, told
 

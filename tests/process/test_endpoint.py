@@ -14,7 +14,7 @@ from typing import Any
 import aiohttp
 import pytest
 import structlog
-from bench.faults import FaultyApi, faulty_api
+from bench.hostile.faulty_api import FaultyApi, faulty_api
 from tests.process.tls_world import answered, create_api_server, define_api_servers
 
 from kubekit.api.core_v1 import Node, ServiceAccount

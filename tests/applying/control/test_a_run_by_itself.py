@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench.faults import faulty_api
+from bench.hostile.faulty_api import faulty_api
 from tests.applying.control.applied_world import CONFIG_MAPS, eventually, exists
 from tests.applying.control.release_folders import NAMESPACE, config_map, namespace, operator
 from tests.operator.operator_world import Cluster, cluster

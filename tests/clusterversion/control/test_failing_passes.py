@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from aiohttp import web
-from bench import faults
-from bench.faults import FaultyApi, faulty_api
+from bench.hostile import faulty_api as faults
+from bench.hostile.faulty_api import FaultyApi, faulty_api
 from tests.applying.control.applied_world import completed, message, state
 from tests.applying.control.release_folders import namespace, write_release
 from tests.clusterversion.control.test_long_trouble import pass_time

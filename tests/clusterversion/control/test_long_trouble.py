@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import structlog
-from bench.faults import FaultyApi, faulty_api
+from bench.hostile.faulty_api import FaultyApi, faulty_api
 from tests.operator.operator_world import NAMESPACE, TARGET, Cluster, cluster
 
 from kubekit.api.conditions import find

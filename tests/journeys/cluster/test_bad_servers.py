@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from bench import faults
-from bench.faults import FaultyApi, faulty_api
+from bench.hostile import faulty_api as faults
+from bench.hostile.faulty_api import FaultyApi, faulty_api
 from bench.releases_world import Operator, World, world
 from tests.controlplane.build import Unavailable
 from tests.controlplane.rows import SERVERS

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from bench import kernel_modules
+from bench.speed import kernel_modules
 
 
 @pytest.mark.slow

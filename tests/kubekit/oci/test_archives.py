@@ -7,7 +7,7 @@ import re
 import tarfile
 
 import pytest
-from bench.hostile_images import header
+from bench.hostile.images import header
 
 from kubekit.oci.tar import Archive, BadTar, Entry
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from bench.hostile_images import HARMLESS, IMAGES
+from bench.hostile.images import HARMLESS, IMAGES
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("hostile-images")]
 
@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("hostile-images")]
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, str, str | int]]:
     """What a process of its own says that read all of them, one after the other."""
-    command = [sys.executable, "-m", "bench.hostile_images", str(tmp_path_factory.mktemp("hostile"))]
+    command = [sys.executable, "-m", "bench.hostile.images", str(tmp_path_factory.mktemp("hostile"))]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return [tuple(json.loads(line)) for line in done.stdout.splitlines()]

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 import zstandard
-from bench.hostile_images import header
+from bench.hostile.images import header
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.kubekit.oci.layered import PLAIN, Made, hardlink, symlink, tar

@@ -18,9 +18,9 @@ from typing import Any
 
 import pysequoia
 import pytest
-from bench import hostile_signatures
-from bench.hostile_signatures import Hostile
-from bench.openpgp import RETIRED, Certificate, Key, packet
+from bench.hostile import signatures as hostile_signatures
+from bench.hostile.openpgp import RETIRED, Certificate, Key, packet
+from bench.hostile.signatures import Hostile
 
 from kubekit.oci.openpgp import openpgp_error_text, usable_keys
 from kubekit.oci.registry_errors import BadImage, CannotWrite, Unverified

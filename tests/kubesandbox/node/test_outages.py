@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from bench.faults import Fault, FaultyApi, faulty_api, server_error, truncated
+from bench.hostile.faulty_api import Fault, FaultyApi, faulty_api, server_error, truncated
 from tests.kubesandbox.node.conftest import World, container, ended, runs, state, waits, world_with
 
 from kubekit.kube.client import Client

@@ -1,0 +1,1 @@
+"""Small changes of the code, and which of them no test notices."""

@@ -1,0 +1,1 @@
+"""Speed and memory of commands, servers, controllers and checks."""
