@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from runup.checks.decide import engine
+
 # Servers and the command in this process, for the tests of every feature's commands; `--rerun-alone`; who runs what;
 # for tests of these.
 pytest_plugins = ("tests.cli.commands", "tests.unstable", "tests.spread", "pytester")
@@ -32,6 +34,12 @@ SLOW = tuple(Path(__file__).parent / name for name in ("browser", "journeys", "o
 
 # Of a test that starts a sandbox and waits for several things: none of its own guards may end it later than this.
 SLOW_LIMIT_S = 900
+
+
+@pytest.fixture(autouse=True)
+def reraises_bugs_of_checks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A check that raises fails its test with its traceback, unless the test is marked `failing_checks`."""
+    monkeypatch.setattr(engine, "reraise_bugs", request.node.get_closest_marker("failing_checks") is None)
 
 
 @pytest.fixture

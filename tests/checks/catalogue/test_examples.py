@@ -1052,7 +1052,7 @@ ROWS = (
     Row(
         "room: pods of DaemonSets stay",
         "HeadroomShort",
-        (("namespace: shop}", "namespace: shop, ownerReferences: [{kind: DaemonSet, name: d}]}"),),
+        (("namespace: shop}", "namespace: shop, ownerReferences: [{kind: DaemonSet, name: d, controller: true}]}"),),
     ),
     Row("room: pods that ended take none", "HeadroomShort", (("phase: Running", "phase: Succeeded"),)),
     Row(
@@ -1420,7 +1420,11 @@ ROWS = (
     ),
     Row("going: a pod on no node", "StuckTerminating", (("kind: Namespace", "kind: Pod"),)),
     Row("grace: an hour", "LongTerminationGrace", (("7200", "3600"),)),
-    Row("grace: of a DaemonSet's pod", "LongTerminationGrace", (("kind: StatefulSet", "kind: DaemonSet"),)),
+    Row(
+        "grace: of a DaemonSet's pod",
+        "LongTerminationGrace",
+        (("kind: StatefulSet", "kind: DaemonSet, controller: true"),),
+    ),
     Row("one node: they are on two", "SpreadOnOneNode", (("worker-0, hostname", "worker-1, hostname"),)),
     Row("one node: one waits for a node", "SpreadOnOneNode", (("nodeName: worker-0, hostname", "hostname"),)),
     Row("one node: a budget takes them one by one", "SpreadOnOneNode", (("\napiVersion", budget("shop")),)),
@@ -1788,7 +1792,11 @@ ROWS = (
         "PodSecurityViolated",
         ((", ownerReferences: [{kind: ReplicaSet, name: agent}]", ""),),
     ),
-    Row("pod security: no drain moves it", "PodSecurityViolated", (("kind: ReplicaSet", "kind: DaemonSet"),)),
+    Row(
+        "pod security: no drain moves it",
+        "PodSecurityViolated",
+        (("kind: ReplicaSet", "kind: DaemonSet, controller: true"),),
+    ),
     Row("pod security: it has ended", "PodSecurityViolated", (("phase: Running", "phase: Succeeded"),)),
     Row(
         "not made: it succeeds now",
@@ -2087,7 +2095,11 @@ ROWS = (
         (("name: data, namespace", "name: other, namespace"),),
         ("VolumeClaimLost",),
     ),
-    Row("claim: of a pod that no drain moves", "VolumeClaimLost", (("kind: StatefulSet", "kind: DaemonSet"),)),
+    Row(
+        "claim: of a pod that no drain moves",
+        "VolumeClaimLost",
+        (("kind: StatefulSet", "kind: DaemonSet, controller: true"),),
+    ),
     Row("claim: of a pod that has ended", "VolumeClaimLost", (("phase: Running", "phase: Succeeded"),)),
     Row("no node: has the driver", "VolumeOnNoNode", (("name: ebs.csi.aws.com", "name: csi.example.com"),)),
     Row(

@@ -42,6 +42,7 @@ from runup.checks.catalogue.workloads import budget_pods, drain_blocked
 from runup.checks.decide import results
 from runup.checks.decide.engine import run_check
 from runup.checks.decide.model import Check, Finding
+from runup.rules import machine_config
 
 VERSION, ETCD, POOLS, PODS = cluster_version_health.CHECK, etcd_members.CHECK, node_pools.CHECK, budget_pods.CHECK
 NO_ETCD, BAD_ETCD = (Etcd,), ("EtcdMembersUnhealthy",)
@@ -282,12 +283,12 @@ def test_how_grave_it_is_counts_how_long_it_lasts(check: Check, make: Any, patie
 
 ANNOTATED = {
     "hand": {},
-    "drain": {node_health.DESIRED_DRAIN: "drain-1", node_health.APPLIED_DRAIN: "drain-1"},
-    "reboot": {node_health.STATE: "Rebooting"},
-    "release": {node_health.DESIRED_DRAIN: "uncordon-1", node_health.APPLIED_DRAIN: "drain-1"},
-    "overtaken": {node_health.DESIRED_DRAIN: "uncordon-1", node_health.APPLIED_DRAIN: "uncordon-2"},
-    "released": {node_health.DESIRED_DRAIN: "uncordon-1", node_health.APPLIED_DRAIN: "uncordon-1"},
-    "stuck": {node_health.STATE: "Degraded", node_health.DESIRED_DRAIN: "drain-1"},
+    "drain": {machine_config.DESIRED_DRAIN: "drain-1", machine_config.APPLIED_DRAIN: "drain-1"},
+    "reboot": {machine_config.STATE: "Rebooting"},
+    "release": {machine_config.DESIRED_DRAIN: "uncordon-1", machine_config.APPLIED_DRAIN: "drain-1"},
+    "overtaken": {machine_config.DESIRED_DRAIN: "uncordon-1", machine_config.APPLIED_DRAIN: "uncordon-2"},
+    "released": {machine_config.DESIRED_DRAIN: "uncordon-1", machine_config.APPLIED_DRAIN: "uncordon-1"},
+    "stuck": {machine_config.STATE: "Degraded", machine_config.DESIRED_DRAIN: "drain-1"},
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from tests.factories import context, node, snapshot
@@ -12,6 +13,8 @@ from kubekit.api.core_v1 import Node, Pod
 from kubekit.api.meta_v1 import Object
 from kubekit.api.scheme import resource_of
 from runup.api.config_v1 import ClusterVersion
+from runup.checks.control.logged_checks import run_logged
+from runup.checks.decide import engine
 from runup.checks.decide.engine import PARTIAL, evaluate, run_check
 from runup.checks.decide.model import Applies, Check, CheckFunction, Context, Finding, Snapshot
 
@@ -50,6 +53,10 @@ def _finds_then_crashes(_snapshot: Snapshot, _context: Context) -> Iterator[Find
     raise RuntimeError("first line\nsecond line")
 
 
+def _crashes(_snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    yield from (Finding("Example", f"{number}") for number in (1 / 0,))
+
+
 def _reads_what_it_did_not_name(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     yield from (Finding("Example", pod.metadata.name) for pod in snapshot.all(Pod))
 
@@ -68,6 +75,9 @@ def _bad_url(_snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
 
 def _not_a_finding(_snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     yield "Example"  # type: ignore[misc]
+
+
+pytestmark = pytest.mark.failing_checks
 
 
 @pytest.mark.parametrize(
@@ -89,7 +99,7 @@ def _not_a_finding(_snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
             "the check failed: RuntimeError: first line.",
         ),
         (
-            lambda _snapshot, _context: 1 / 0,
+            _crashes,
             "Unknown",
             [("Example", Applies.UNKNOWN)],
             "the check failed: ZeroDivisionError: division by zero.",
@@ -145,7 +155,28 @@ def test_outcomes(run: CheckFunction, result: str, risks: list[tuple[str, Applie
     outcome = run_check(check(run), only_nodes, context())
     assert result == outcome.result
     assert risks == [(finding.name, finding.applies) for finding in outcome.findings]
-    assert message == outcome.message
+    line = run.__code__.co_firstlineno + (2 if run is _finds_then_crashes else 1)
+    place = f" (decide/{Path(__file__).name}, line {line})"
+    is_bug = "the check failed" in message and "BadFinding" not in message
+    assert outcome.message == (f"{message[:-1]}{place}." if is_bug else message)
+    assert ("Traceback (most recent call last)" in outcome.traceback) is is_bug
+
+
+def test_logs_the_traceback_of_a_check_that_raises(caplog: pytest.LogCaptureFixture) -> None:
+    """Whoever debugs a check sees where it failed; the others' tracebacks are not mixed with it."""
+    outcomes = [run_logged(check(run, name), snapshot(), context()) for run, name in ((_clear, "A"), (_crashes, "B"))]
+    assert [outcome.result for outcome in outcomes] == ["Clear", "Unknown"]
+    (record,) = caplog.records
+    assert (record.name, record.levelname) == ("checks", "ERROR")
+    assert record.getMessage().startswith("check B failed:\nTraceback (most recent call last)")
+    assert record.getMessage().endswith("ZeroDivisionError: division by zero")
+
+
+def test_raises_what_a_check_raised_where_bugs_are_to_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in all other tests: a check that fails is a bug, and its traceback says where."""
+    monkeypatch.setattr(engine, "reraise_bugs", True)
+    with pytest.raises(ZeroDivisionError):
+        run_check(check(_crashes), snapshot(), context())
 
 
 def test_what_could_not_be_read_is_named() -> None:

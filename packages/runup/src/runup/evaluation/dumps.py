@@ -16,6 +16,7 @@ from runup.advice.decide.acceptance import Accepted, accepted
 from runup.api.cluster_settings_v1 import FeatureGate
 from runup.api.config_v1 import ClusterVersion
 from runup.checks.catalogue import CHECKS
+from runup.checks.control.logged_checks import run_logged
 from runup.checks.decide.model import Check, Context, Snapshot
 from runup.checks.decide.target_catalogs import NONE_READ, SWITCHED_OFF, Catalogs
 from runup.dump.dump_files import BadDump, name_of
@@ -79,7 +80,7 @@ def _evaluate_openshift(
     )
     facts = Facts(snapshot=snapshot_of_dump(dump, reads_of(request, checks)))
     facts = replace(facts, catalogs=_catalogs(requested, facts.snapshot, request.context(facts, now)))
-    report = evaluate(facts, request, checks, now)
+    report = evaluate(facts, request, checks, now, outcome_of=run_logged)
     return EvaluatedCluster(
         dump.name,
         report,
@@ -115,7 +116,9 @@ def _evaluate_kubernetes(
         namespace=operator_namespace(),
         engine_version=__version__,
     )
-    report = evaluate(Facts(snapshot=snapshot_of_dump(dump, reads_of(request, checks))), request, checks, now)
+    report = evaluate(
+        Facts(snapshot=snapshot_of_dump(dump, reads_of(request, checks))), request, checks, now, outcome_of=run_logged
+    )
     return EvaluatedCluster(
         dump.name,
         report,

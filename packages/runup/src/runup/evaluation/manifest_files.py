@@ -9,6 +9,7 @@ from pathlib import Path
 from kubekit.error_types import InputError
 from kubekit.lang.version import Version, VersionError
 from runup import __version__
+from runup.checks.control.logged_checks import run_logged
 from runup.checks.decide.cluster_kinds import ClusterKind
 from runup.checks.decide.kubernetes_path import is_kubernetes, version_of
 from runup.checks.decide.model import Snapshot
@@ -37,7 +38,7 @@ def evaluate_manifests(typed: Sequence[str], to: str, now: datetime) -> tuple[Ev
         kubernetes=kubernetes,
         engine_version=__version__,
     )
-    report = evaluate(Facts(snapshot=Snapshot()), request, (file_check(manifests),), now)
+    report = evaluate(Facts(snapshot=Snapshot()), request, (file_check(manifests),), now, outcome_of=run_logged)
     return EvaluatedCluster(", ".join(typed), report), _places_of_objects(manifests)
 
 

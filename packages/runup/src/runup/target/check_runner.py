@@ -19,7 +19,8 @@ from msgspec.structs import replace
 
 from kubekit.api.scheme import Resource
 from kubekit.kube.clock import Clock
-from runup.checks.decide.engine import CheckOutcome, could_not_tell, run_check
+from runup.checks.control.logged_checks import run_logged
+from runup.checks.decide.engine import CheckOutcome, could_not_tell
 from runup.checks.decide.model import Check, Context, Snapshot
 
 LIMIT_S = 10.0
@@ -81,7 +82,7 @@ class Runner:
             return could_not_tell(check, f"did not finish in {self._limit_s:g} s, and still runs")
         started = self._clock.monotonic()
         future: asyncio.Future[CheckOutcome] = asyncio.get_running_loop().create_future()
-        self._start_thread(check, lambda: run_check(check, snapshot, context), future)
+        self._start_thread(check, lambda: run_logged(check, snapshot, context), future)
         finished, _ = await asyncio.wait({future}, timeout=self._limit_s)
         took_s = self._clock.monotonic() - started
         if not finished:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from runup.checks.decide.declarative import DeclarativeError, declared_check
-from runup.checks.decide.model import Check, Context, Finding, Snapshot
+from runup.checks.decide.model import Check, CheckFailure, Context, Finding, Snapshot
 from runup.release.decide.inclusion import INCLUDE_PREFIX, Excluded, Filters, include
 from runup.release.decide.manifest import Manifest, parse_manifests
 from runup.release.decide.payload import is_cases
@@ -21,7 +21,7 @@ _FOR_NO_PROFILE = (
 )
 
 
-class UnusableCheck(Exception):
+class UnusableCheck(CheckFailure):
     """Error raised by a check of the release that cannot be run."""
 
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import PurePath
+from traceback import extract_tb, format_exception
 
 import msgspec
 from msgspec.structs import replace as with_fields
@@ -17,17 +19,29 @@ from msgspec.structs import replace as with_fields
 from kubekit.api.codec import Undecodable
 from kubekit.api.scheme import Resource
 from runup.checks.decide.lacking_kinds import with_lacking_kinds
-from runup.checks.decide.model import Applies, Check, Context, Finding, Snapshot, Unreadable, UnreadableObject
+from runup.checks.decide.model import (
+    Applies,
+    Check,
+    CheckFailure,
+    Context,
+    Finding,
+    Snapshot,
+    Unreadable,
+    UnreadableObject,
+)
 from runup.checks.decide.wording import MAX_NAMED
 from runup.report.report import MAX_NAME, NAME, CheckResult, ReportedResource, is_url
 
 PARTIAL = "PreflightPartial"
+# Set by tests: a check that raises raises out of `run_check`, too. Elsewhere one bad check must not stop the others.
+reraise_bugs = False
 
 
 class CheckOutcome(msgspec.Struct, frozen=True):
     """The result of one check. `duration_seconds` is wall time, measured by the caller.
 
     `asked` holds the kinds that the check looked at: as long as none of them changes, the outcome stays the same.
+    `traceback` is that of a check that raised something unexpected; the caller logs it.
     """
 
     check: Check
@@ -36,9 +50,10 @@ class CheckOutcome(msgspec.Struct, frozen=True):
     message: str = ""
     duration_seconds: float = 0.0
     asked: frozenset[Resource] = frozenset()
+    traceback: str = ""
 
 
-class BadFinding(ValueError):
+class BadFinding(CheckFailure):
     """Error raised if a check reports a risk that ClusterVersion could not carry."""
 
 
@@ -48,38 +63,48 @@ def evaluate(checks: Iterable[Check], snapshot: Snapshot, context: Context) -> t
 
 
 def run_check(check: Check, snapshot: Snapshot, context: Context) -> CheckOutcome:
-    """Runs one check and returns its outcome; never raises what the check raised.
+    """Runs one check and returns its outcome; never raises what the check raised, unless `reraise_bugs` is set.
 
     Findings that a check yielded before it failed are kept: a risk that was found does not go away.
     """
     # A set of its own, because each outcome records only the kinds that its own check requested.
     snapshot = replace(snapshot, asked=set())
-    outcome = _run_check(check, snapshot, context)
-    findings = with_lacking_kinds(outcome.findings, unknown_risk(check), check.reads, snapshot)
-    return with_fields(outcome, findings=findings, asked=frozenset(snapshot.asked))
-
-
-def _run_check(check: Check, snapshot: Snapshot, context: Context) -> CheckOutcome:
-    """Runs one check and returns its outcome, with `asked` left empty."""
     findings: list[Finding] = []
+    lacking_object: UnreadableObject | None = None
     try:
-        if not check.applies_to(context):
-            return CheckOutcome(
-                check, "Skipped", message=f"Not for an update from {context.source} to {context.target}."
-            )
-        findings.extend(_require_valid(finding) for finding in check.run(snapshot, context))
+        if check.applies_to(context):
+            findings.extend(_require_valid(finding) for finding in check.run(snapshot, context))
+            outcome = None
+        else:
+            why = f"Not for an update from {context.source} to {context.target}."
+            outcome = CheckOutcome(check, "Skipped", message=why)
     # Before Unreadable, of which it is a case: one unreadable object leaves the other findings standing.
     except UnreadableObject as lacking:
-        return _finished_outcome(
-            check, (*findings, *_undecoded_findings(check, snapshot, lacking), *_incomplete_findings(check, snapshot))
-        )
+        lacking_object, outcome = lacking, None
     except Unreadable as lacking:
-        return could_not_tell(check, str(lacking), tuple(findings))
-    except Exception as error:  # noqa: BLE001 - isolating a check is what this function is for
-        return could_not_tell(check, f"the check failed: {one_line(error)}", tuple(findings))
-    return _finished_outcome(
-        check, (*findings, *_undecoded_findings(check, snapshot), *_incomplete_findings(check, snapshot))
-    )
+        outcome = could_not_tell(check, str(lacking), tuple(findings))
+    except CheckFailure as failure:
+        outcome = could_not_tell(check, f"the check failed: {one_line(failure)}", tuple(findings))
+    except Exception as error:
+        if reraise_bugs:
+            raise
+        outcome = could_not_tell(check, f"the check failed: {one_line(error)}{_place(error)}", tuple(findings))
+        outcome = with_fields(outcome, traceback="".join(format_exception(error)))
+    if outcome is None:
+        findings += _undecoded_findings(check, snapshot, lacking_object)
+        outcome = _finished_outcome(check, (*findings, *_incomplete_findings(check, snapshot)))
+    with_kinds = with_lacking_kinds(outcome.findings, unknown_risk(check), check.reads, snapshot)
+    return with_fields(outcome, findings=with_kinds, asked=frozenset(snapshot.asked))
+
+
+def _place(error: Exception) -> str:
+    """Returns in words the file and the line of the check that raised the error; empty if that is not known."""
+    # The first frame is the engine's own.
+    frames = [frame for frame in extract_tb(error.__traceback__) if frame.filename != __file__]
+    if not frames:
+        return ""
+    file = PurePath(frames[-1].filename)
+    return f" ({'/'.join(file.parts[-2:])}, line {frames[-1].lineno})"
 
 
 def could_not_tell(check: Check, why: str, findings: tuple[Finding, ...] = ()) -> CheckOutcome:

@@ -70,6 +70,10 @@ class UnreadableObject(Unreadable):
         self.bad = undecodable
 
 
+class CheckFailure(Exception):
+    """Error raised by a check that cannot answer, for a reason that is no bug of it: it is reported without a place."""
+
+
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """The objects that checks may look at: all those of the requested kinds, or why a kind could not be read.

@@ -63,6 +63,15 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     if not nodes:
         return
     silent = [node for node in nodes if not (node.status.node_info.kubelet_version or is_windows(node.metadata.labels))]
+    # Before the pools, of which one may be unreadable.
+    if silent:
+        yield unknown_finding(
+            NAME,
+            f"{count(len(silent), 'node')} ({names([node.metadata.name for node in silent])}) report no kubelet "
+            "version",
+            silent,
+            fix="See whether the kubelet runs there: `oc describe node NAME`.",
+        )
     if context.cluster is ClusterKind.KUBERNETES:
         for group, members in sorted(nodes_by_group(nodes).items()):
             yield from _judge_members(
@@ -78,14 +87,6 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
                     f"Let the pool finish first: `oc get mcp {pool}`, and `oc describe node NAME` for what holds it up."
                 )
                 yield from _judge_members(f"machine config pool {pool}", pool, members, fix)
-    if silent:
-        yield unknown_finding(
-            NAME,
-            f"{count(len(silent), 'node')} ({names([node.metadata.name for node in silent])}) report no kubelet "
-            "version",
-            silent,
-            fix="See whether the kubelet runs there: `oc describe node NAME`.",
-        )
 
 
 def _judge_members(owner: str, name: str, nodes: Sequence[Node], fix: str) -> Iterator[Finding]:
