@@ -13,7 +13,8 @@ from kubekit.api.meta_v1 import ObjectMeta
 from runup.advice.decide import acceptance
 from runup.advice.decide.acceptance import Acceptance, accepted, growth
 from runup.api.config_v1 import AcceptRisk, Update
-from runup.cli.preflight.render.finding_texts import grown_warnings, verdict
+from runup.cli.preflight.render.finding_texts import verdict
+from runup.clusterversion.decide.upgrade_target import grown_warnings
 from runup.preflight.decide import stored_reports
 from runup.preflight.decide.findings import current_findings, findings_of_target, objects_of
 from runup.report.report import ReportedResource, ReportedRisk

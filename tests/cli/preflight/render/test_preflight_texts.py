@@ -23,7 +23,6 @@ from runup.cli.preflight.render.finding_texts import (
     HEALING,
     as_data,
     brief_table,
-    cleared_text,
     counted_risks,
     ended_preflight_lines,
     resource,
@@ -39,6 +38,7 @@ from runup.cli.preflight.render.finding_texts import (
 )
 from runup.cli.render.screen import Screen
 from runup.cli.render.table import draw_table, plain_table
+from runup.clusterversion.decide.upgrade_request import end_preflight
 from runup.preflight.decide.findings import Findings, Risk
 from runup.preflight.decide.stored_reports import History
 from runup.report.causes import group_by_cause
@@ -253,14 +253,15 @@ def test_an_object_is_named_as_people_do(item: ReportedResource, said: str) -> N
 def test_what_ending_a_preflight_prints() -> None:
     """What it was, and what stays."""
 
-    def before(**wish: Any) -> ClusterVersion:
-        return ClusterVersion(spec=ClusterVersionSpec(desired_update=Update(**wish)))
+    def cleared_text(update: Update | None) -> str:
+        cluster = ClusterVersion(spec=ClusterVersionSpec(desired_update=update))
+        return "".join(text for _, text in end_preflight(cluster, None, None).said)
 
     names = (AcceptRisk(name="A"), AcceptRisk(name="B"))
     assert cleared_text(None) == "info: No preflight is requested\n"
-    assert cleared_text(before(version="5.2.0", image="i")) == "Ended the preflight of 5.2.0\n"
+    assert cleared_text(Update(mode="Preflight", version="5.2.0", image="i")) == "Ended the preflight of 5.2.0\n"
     kept = "Ended the preflight of i; accepted risks are kept: A, B\n"
-    assert cleared_text(before(image="i", accept_risks=names)) == kept
+    assert cleared_text(Update(mode="Preflight", image="i", accept_risks=names)) == kept
 
 
 def test_the_machine_form_of_a_risk_and_of_a_preflight() -> None:

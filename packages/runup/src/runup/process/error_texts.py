@@ -31,29 +31,26 @@ def kube_text(error: Exception) -> str | None:
     if isinstance(error, kube.Unauthorized):
         return with_prefix(f"You must be logged in to the server ({error.message})")
     if isinstance(error, kube.Invalid):
-        return _invalid_text(error)
+        from kubekit.kube.api_errors import Invalid
+
+        assert isinstance(error, Invalid)
+        details = error.status.details
+        causes = (
+            [] if details is None else [f"{c.field}: {c.message}" if c.field else c.message for c in details.causes]
+        )
+        # kubectl prints each cause once (k8s.io/kubectl pkg/cmd/util, statusCausesToAggrError).
+        causes = list(dict.fromkeys(causes))
+        if details is None or not (details.kind or details.name):
+            head = "The request is invalid"
+            if not causes:
+                return f"{head}: {error.message}\n"
+        else:
+            head = f"The {details.kind} {quote_go(details.name)} is invalid"
+        if not causes:
+            return f"{head}\n"
+        if len(causes) == 1:
+            return f"{head}: {causes[0]}\n"
+        return "".join([f"{head}: \n", *(f"* {cause}\n" for cause in causes)])
     if isinstance(error, kube.ApiError):
         return f"Error from server ({error.reason}): {error.message}\n"
     return with_prefix(error.message)
-
-
-def _invalid_text(error: Exception) -> str:
-    """Returns kubectl's text for a 422: one cause on the same line, several on lines below (pkg/cmd/util checkErr)."""
-    from kubekit.kube.api_errors import Invalid
-
-    assert isinstance(error, Invalid)
-    details = error.status.details
-    causes = [] if details is None else [f"{c.field}: {c.message}" if c.field else c.message for c in details.causes]
-    # kubectl prints each cause once (k8s.io/kubectl pkg/cmd/util, statusCausesToAggrError).
-    causes = list(dict.fromkeys(causes))
-    if details is None or not (details.kind or details.name):
-        head = "The request is invalid"
-        if not causes:
-            return f"{head}: {error.message}\n"
-    else:
-        head = f"The {details.kind} {quote_go(details.name)} is invalid"
-    if not causes:
-        return f"{head}\n"
-    if len(causes) == 1:
-        return f"{head}: {causes[0]}\n"
-    return "".join([f"{head}: \n", *(f"* {cause}\n" for cause in causes)])

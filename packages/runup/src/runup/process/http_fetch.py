@@ -108,18 +108,16 @@ async def _fetch_once(
     ):
         location = response.headers.get("Location", "")
         if response.status in _REDIRECTS and location:
-            return _redirect_target(url, location)
+            target = urljoin(url, location)
+            if urlsplit(target).scheme not in ("http", "https"):
+                raise aiohttp.ClientPayloadError(
+                    f"a redirect to {target[:_SHOWN]}, which is not an http or https address"
+                )
+            return target
         try:
             return Page(response.status, await response.content.readexactly(limit + 1))
         except asyncio.IncompleteReadError as error:
             return Page(response.status, error.partial)
-
-
-def _redirect_target(url: str, location: str) -> str:
-    target = urljoin(url, location)
-    if urlsplit(target).scheme not in ("http", "https"):
-        raise aiohttp.ClientPayloadError(f"a redirect to {target[:_SHOWN]}, which is not an http or https address")
-    return target
 
 
 def _factory(reach: AddressPolicy) -> Any:

@@ -58,12 +58,42 @@ def load(
     if path.is_file():
         if releases or images:
             raise InputError("a graph that was built has its releases; --releases and --image are for graph data")
-        return _read_built_graph(path)
+        body = read_limited(path)
+        try:
+            parse_graph(body)
+        except BadGraph as error:
+            raise InputError(f"{path}: {error.message}") from error
+        try:
+            additions = msgspec.json.decode(body, type=_Ours)
+            # A null is an absent member, as for the graph above.
+            decoded = codec.without_nulls(msgspec.json.decode(body))
+        # Of a member that is none of a graph, which `parse_graph` skips: no UTF-8, or nested too deep.
+        except (msgspec.ValidationError, UnicodeDecodeError, RecursionError) as error:
+            raise InputError(f"{path}: {error}; build it anew with `runup graph build`") from error
+        removed = {(edge.old, edge.new): edge.files for edge in additions.blocked}
+        document = {key: value for key, value in decoded.items() if key not in ("blockedEdges", "notes")}
+        whole = {"version": 1, "nodes": [], "edges": [], "conditionalEdges": [], **document}
+        for node in whole["nodes"]:
+            node.setdefault("metadata", {})
+        return Source(whole, removed, additions.notes)
     if not path.is_dir():
         raise InputError(f"there is no {source}; give a folder of graph data, or a graph that was built")
     known_releases = [*_read_release_list(releases), *_read_images(images, access)] if releases or images else None
     try:
-        built = build_graph.build(_read_graph_data(path), known_releases, architecture)
+        schema = path / "version"
+        if not schema.is_file():
+            raise InputError(f"{path} has no file `version`, so it is not a folder of graph data")
+        raw = path / "raw" / "metadata.json"
+        built = build_graph.build(
+            graph_data.read(
+                schema.read_text(),
+                _documents(path / "channels"),
+                _documents(path / "blocked-edges"),
+                _parse_yaml_file(raw) if raw.is_file() else {},
+            ),
+            known_releases,
+            architecture,
+        )
     except Terminal as error:
         raise InputError(f"{source}: {error.message}") from error
     notes = (*built.notes, _ASSUMED) if built.assumed else built.notes
@@ -96,28 +126,6 @@ def nearest_hint(name: str, known_names: Iterable[str]) -> str:
     return f"; nearest: {', '.join(matches)}" if matches else ""
 
 
-def _read_built_graph(path: Path) -> Source:
-    """Returns the graph in a file that `write` made. Raises InputError if it is not a graph."""
-    body = read_limited(path)
-    try:
-        parse_graph(body)
-    except BadGraph as error:
-        raise InputError(f"{path}: {error.message}") from error
-    try:
-        additions = msgspec.json.decode(body, type=_Ours)
-        # A null is an absent member, as for the graph above.
-        decoded = codec.without_nulls(msgspec.json.decode(body))
-    # Of a member that is none of a graph, which `parse_graph` skips: no UTF-8, or nested too deep.
-    except (msgspec.ValidationError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"{path}: {error}; build it anew with `runup graph build`") from error
-    removed = {(edge.old, edge.new): edge.files for edge in additions.blocked}
-    document = {key: value for key, value in decoded.items() if key not in ("blockedEdges", "notes")}
-    whole = {"version": 1, "nodes": [], "edges": [], "conditionalEdges": [], **document}
-    for node in whole["nodes"]:
-        node.setdefault("metadata", {})
-    return Source(whole, removed, additions.notes)
-
-
 class _Blocked(msgspec.Struct, frozen=True):
     old: str = msgspec.field(name="from")
     new: str = msgspec.field(name="to")
@@ -129,20 +137,6 @@ class _Ours(msgspec.Struct, frozen=True):
 
     blocked: tuple[_Blocked, ...] = msgspec.field(default=(), name="blockedEdges")
     notes: tuple[str, ...] = ()
-
-
-def _read_graph_data(folder: Path) -> graph_data.GraphData:
-    """Reads a checkout of graph data. Raises InputError if `folder` is not one."""
-    schema = folder / "version"
-    if not schema.is_file():
-        raise InputError(f"{folder} has no file `version`, so it is not a folder of graph data")
-    raw = folder / "raw" / "metadata.json"
-    return graph_data.read(
-        schema.read_text(),
-        _documents(folder / "channels"),
-        _documents(folder / "blocked-edges"),
-        _parse_yaml_file(raw) if raw.is_file() else {},
-    )
 
 
 def _documents(folder: Path) -> dict[str, Any]:

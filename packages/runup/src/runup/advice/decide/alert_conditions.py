@@ -96,20 +96,16 @@ def _kind(name: str, labels: Mapping[str, Any]) -> int | None:
 def _alert_condition(alert: Mapping[str, Any], name: str, kind: int, number: int) -> Condition:
     """Returns the condition for an alert; texts and order are those of `oc`."""
     labels, state = mapping(alert, "labels"), text(alert, "state")
-    details = _alert_details(name, mapping(alert, "annotations"))
-    if kind == _BUDGET or (kind == _CRITICAL and name == _LIMIT):
-        budget = f"Namespace={text(labels, 'namespace')}, PodDisruptionBudget={text(labels, 'poddisruptionbudget')}. "
-        details = budget + details
-    message = f"{text(labels, 'severity')} alert {name} {state}, {_PHRASES[kind]} {details}"
-    return Condition(f"{_TYPES[kind]}/{name}/{number}", "False", f"Alert:{state}", message)
-
-
-def _alert_details(name: str, annotations: Mapping[str, Any]) -> str:
-    """Returns summary and description of an alert in one line, as `oc` prints them."""
+    annotations = mapping(alert, "annotations")
     summary = text(annotations, "summary") or name
     summary = summary if summary.endswith(".") else f"{summary}."
     descriptions = [part for part in (text(annotations, "description"), text(annotations, "message")) if part]
     described = (
         f" The alert description is: {' | '.join(descriptions)}" if descriptions else " The alert has no description."
     )
-    return f"{summary}{described} {text(annotations, 'runbook_url') or _NO_RUNBOOK}"
+    details = f"{summary}{described} {text(annotations, 'runbook_url') or _NO_RUNBOOK}"
+    if kind == _BUDGET or (kind == _CRITICAL and name == _LIMIT):
+        budget = f"Namespace={text(labels, 'namespace')}, PodDisruptionBudget={text(labels, 'poddisruptionbudget')}. "
+        details = budget + details
+    message = f"{text(labels, 'severity')} alert {name} {state}, {_PHRASES[kind]} {details}"
+    return Condition(f"{_TYPES[kind]}/{name}/{number}", "False", f"Alert:{state}", message)

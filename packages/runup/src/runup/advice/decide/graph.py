@@ -191,19 +191,16 @@ def _compute_advice(graph: Graph, current: Version, channel: str, migrating: boo
 def reachable(graph: Graph, current: Version) -> tuple[Release, ...]:
     """Returns every release that some path from `current` reaches, regardless of risks; `current` is not included."""
     if current.text not in graph.reached:
-        graph.reached[current.text] = _find_reachable(graph, current)
+        start = {index for index, version in enumerate(graph.versions) if version == current}
+        visited, queue = set(start), list(start)
+        while queue:
+            unvisited = graph.hops.get(queue.pop(), set()) - visited
+            visited |= unvisited
+            queue.extend(unvisited)
+        graph.reached[current.text] = tuple(
+            graph.releases[index] for index in graph.order if index in visited and index not in start
+        )
     return graph.reached[current.text]
-
-
-def _find_reachable(graph: Graph, current: Version) -> tuple[Release, ...]:
-    """Returns the releases that one or several hops lead to from `current`, with or without known risks."""
-    start = {index for index, version in enumerate(graph.versions) if version == current}
-    visited, queue = set(start), list(start)
-    while queue:
-        unvisited = graph.hops.get(queue.pop(), set()) - visited
-        visited |= unvisited
-        queue.extend(unvisited)
-    return tuple(graph.releases[index] for index in graph.order if index in visited and index not in start)
 
 
 def newest_first(releases: Iterable[Release]) -> tuple[Release, ...]:

@@ -128,11 +128,7 @@ def read(body: bytes) -> bool:
         raise _bad_answer(f"the answer cannot be read: {error}") from error
     if len(samples) != 1:
         raise _bad_answer(f"invalid PromQL result length must be one, but is {len(samples)}")
-    return _verdict(samples[0].value[1])
-
-
-def _verdict(text: str) -> bool:
-    """Returns the result of a query as a Boolean. Raises BadAnswer unless it is exactly 0 or 1."""
+    text = samples[0].value[1]
     try:
         value = float(text)
     except ValueError as error:

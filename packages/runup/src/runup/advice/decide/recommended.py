@@ -52,7 +52,8 @@ def recommended_condition(candidate: Candidate, accepted: Collection[str]) -> Co
     for risk in _merge_alike(candidate.risks, accepted):
         part = _part_of_risk(risk, accepted)
         if part is not None:
-            total = _fold(total, part)
+            status = max(total.status, part.status, key=lambda value: _RANK[value])
+            total = _PartialCondition(status, _combined_reason(total.reason, part.reason), _messages(total, part))
     message = join_within(total.messages, "\n\n", _MAX_MESSAGE)
     return Condition(type=RECOMMENDED, status=total.status, reason=total.reason, message=message)
 
@@ -101,12 +102,6 @@ def _part_of_risk(risk: JudgedRisk, accepted: Collection[str]) -> _PartialCondit
         reason = risk.name if _REASON.fullmatch(risk.name) else EXPOSED
         return _PartialCondition("False", reason, (f"{risk.risk.message} {risk.risk.url}",))
     return _PartialCondition("Unknown", risk.applies.reason or EVALUATION_FAILED, (risk.applies.message,))
-
-
-def _fold(total: _PartialCondition, new: _PartialCondition) -> _PartialCondition:
-    """Returns the condition so far combined with another contribution."""
-    status = max(total.status, new.status, key=lambda value: _RANK[value])
-    return _PartialCondition(status, _combined_reason(total.reason, new.reason), _messages(total, new))
 
 
 def _combined_reason(old: str, new: str) -> str:

@@ -52,7 +52,10 @@ def _text_lines(paths: UpdatePaths, channel: str) -> Iterator[str]:
         rows = [("  VERSION", "RISKS"), *((f"  {step.to}", ", ".join(step.risks) or "-") for step in paths.updates)]
         yield from ("", "Updates:", *columns(rows).splitlines())
     if paths.blocked:
-        rows = [("  VERSION", "BLOCKED BY"), *((f"  {to}", ", ".join(paths.blocked[to])) for to in _newest(paths))]
+        rows = [
+            ("  VERSION", "BLOCKED BY"),
+            *((f"  {to}", ", ".join(paths.blocked[to])) for to in sorted(paths.blocked, key=Version, reverse=True)),
+        ]
         yield from ("", "Blocked:", *columns(rows).splitlines())
     yield ""
     yield from _way_lines(paths)
@@ -62,10 +65,6 @@ def _text_lines(paths: UpdatePaths, channel: str) -> Iterator[str]:
         yield from (f"  {name}: {indent_lines(risk['message'])}".replace("\n", "\n    ").split("\n"))
         yield f"    {risk['url']}"
         yield from (f"    {line}" for rule in risk["matchingRules"] for line in _rule_lines(rule))
-
-
-def _newest(paths: UpdatePaths) -> list[str]:
-    return sorted(paths.blocked, key=Version, reverse=True)
 
 
 def _way_lines(paths: UpdatePaths) -> Iterator[str]:

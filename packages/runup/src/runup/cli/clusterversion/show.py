@@ -77,18 +77,15 @@ def show_document(document: JSON, config_maps: OperatorConfigMaps, now: datetime
         preflights = more.data if more else {"preflight": None, "endedPreflights": []}
         sys.stdout.write(machine(overview.as_data(document_facts) | preflights, options.output))
         return
-    _write_parts(overview.overview(document_facts, include_not_recommended=options.include_not_recommended))
-    if more:
-        from runup.cli.output import write
-
-        write(more.lines(now or facts.newest_transition(document), wide=options.output == "wide"))
-
-
-def _write_parts(output: Iterator[Output]) -> None:
+    output = overview.overview(document_facts, include_not_recommended=options.include_not_recommended)
     for stream, part in output:
         target = sys.stdout if stream == "out" else sys.stderr
         target.write(part)
         target.flush()
+    if more:
+        from runup.cli.output import write
+
+        write(more.lines(now or facts.newest_transition(document), wide=options.output == "wide"))
 
 
 def has_extra_output(document: JSON) -> bool:

@@ -66,30 +66,25 @@ def operator() -> None:
 def main(args: Sequence[str] | None = None) -> int:
     """Runs a command and returns its exit code. An error is one line on stderr; a bug of ours keeps its traceback."""
     with printable_streams():
-        return _run_command(args)
+        from kubekit.error_types import RunupError
+        from runup.cli.errors import describe
 
-
-def _run_command(args: Sequence[str] | None) -> int:
-    """Runs one command line of the operator and returns the exit code; errors become texts on stderr."""
-    from kubekit.error_types import RunupError
-    from runup.cli.errors import describe
-
-    arguments = list(sys.argv[1:] if args is None else args)
-    try:
-        result = operator.main(arguments, prog_name=PROGRAM, standalone_mode=False)
-    except UnknownCommand as error:
-        return _fail(f'error: unknown command "{error}" for "{PROGRAM}"')
-    except RunupError as error:
-        return _fail(f"error: {error.message}")
-    except (click.Abort, KeyboardInterrupt):
-        return 130
-    except Exception as error:
-        failure = describe(error)
-        if failure is None:
-            raise
-        sys.stderr.write(failure.text)
-        return failure.code
-    return result if isinstance(result, int) else 0
+        arguments = list(sys.argv[1:] if args is None else args)
+        try:
+            result = operator.main(arguments, prog_name=PROGRAM, standalone_mode=False)
+        except UnknownCommand as error:
+            return _fail(f'error: unknown command "{error}" for "{PROGRAM}"')
+        except RunupError as error:
+            return _fail(f"error: {error.message}")
+        except (click.Abort, KeyboardInterrupt):
+            return 130
+        except Exception as error:
+            failure = describe(error)
+            if failure is None:
+                raise
+            sys.stderr.write(failure.text)
+            return failure.code
+        return result if isinstance(result, int) else 0
 
 
 def _fail(text: str) -> int:

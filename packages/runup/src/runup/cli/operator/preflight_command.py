@@ -135,32 +135,23 @@ def preflight(format_: str, reads: bool, **flags: Any) -> int:
     Exit code 4: with the kept reports as destination, the report names risks that none before it does.
     """
     if reads:
-        sys.stdout.buffer.write(_content_of_reads())
+        from runup.checks.catalogue.own_rights import own_rights
+        from runup.checks.decide import rights
+        from runup.facts.target_release import python_checks
+
+        sys.stdout.buffer.write(rights.to_file(own_rights(), rights.rights_of_checks(python_checks())))
         return 0
     # A managing operator of a later release may ask for a format that this one does not know.
     if format_ != FORMAT:
         raise CommandError(f'unknown format "{format_}"; this release writes {FORMAT}')
-    _check_folder(flags["release_dir"])
-    import asyncio
-
-    return asyncio.run(_run_checks(flags))
-
-
-def _check_folder(folder: Path) -> None:
-    """Raises CommandError for a typed folder that is not a release's: a typo would silently leave its checks out."""
+    folder = flags["release_dir"]
     source = click.get_current_context().get_parameter_source("release_dir")
     typed = source is click.core.ParameterSource.COMMANDLINE
     if typed and not any((folder / name).is_dir() for name in ("preflight-checks", "release-manifests")):
         raise CommandError(f"--release-dir {folder} holds neither a folder preflight-checks nor release-manifests")
+    import asyncio
 
-
-def _content_of_reads() -> bytes:
-    """Returns the content that an image's builder stores as `preflight-checks/reads`."""
-    from runup.checks.catalogue.own_rights import own_rights
-    from runup.checks.decide import rights
-    from runup.facts.target_release import python_checks
-
-    return rights.to_file(own_rights(), rights.rights_of_checks(python_checks()))
+    return asyncio.run(_run_checks(flags))
 
 
 async def _run_checks(flags: Mapping[str, Any]) -> int:
@@ -199,7 +190,14 @@ async def _run_checks(flags: Mapping[str, Any]) -> int:
         running = asyncio.ensure_future(target.run(once=flags["once"]))
         # A check that hangs in a thread must not hold up the end of its pod.
         await run_until_told(_until_cancelled(running), running.cancel)
-    return _code(sink)
+    from runup.preflight.control.kept_reports import HistorySink
+
+    if isinstance(sink, HistorySink) and sink.not_in_series:
+        _logger().warning("the report is not among all reports", reason=sink.not_in_series)
+    if not isinstance(sink, HistorySink) or sink.last is None or not sink.last.new:
+        return 0
+    _logger().warning("risks that no report before has", risks=list(sink.last.new))
+    return FOUND_NEWS
 
 
 def _rehearsal_of(flags: Mapping[str, Any], request: TargetRequest, documentation_base: str) -> RehearsalOrder | None:
@@ -235,18 +233,6 @@ async def _with_newest(client: Client, request: TargetRequest, channel: str) -> 
         cluster = None
     release = newest(cluster, channel)
     return replace(request, target_version=release.version, target_image=release.image)
-
-
-def _code(sink: Sink) -> int:
-    """Returns the exit code, and logs the risks that are new."""
-    from runup.preflight.control.kept_reports import HistorySink
-
-    if isinstance(sink, HistorySink) and sink.not_in_series:
-        _logger().warning("the report is not among all reports", reason=sink.not_in_series)
-    if not isinstance(sink, HistorySink) or sink.last is None or not sink.last.new:
-        return 0
-    _logger().warning("risks that no report before has", risks=list(sink.last.new))
-    return FOUND_NEWS
 
 
 async def _until_cancelled(running: asyncio.Future[None]) -> None:

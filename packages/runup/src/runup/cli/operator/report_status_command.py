@@ -37,7 +37,19 @@ def report_status(kubeconfig: str | None, context: str | None) -> int:
 
     with SyncClient(load(kubeconfig, context), user_agent=AGENT) as client:
         status = read_status(client)
-        _put(client, status)
+        from kubekit.kube import calls
+        from kubekit.kube.api_errors import NotFound
+        from runup.fleet.decide import newest_status
+        from runup.preflight.decide.cluster_run import CONFIG_MAP, FIELD_MANAGER, NAMESPACE
+
+        patch = newest_status.with_status(status)
+        try:
+            client.send(
+                calls.merge_patch(CONFIG_MAP, newest_status.NAME, patch, NAMESPACE, field_manager=FIELD_MANAGER)
+            )
+        except NotFound as error:
+            where = f"ConfigMap {NAMESPACE}/{newest_status.NAME}"
+            raise CommandError(f"{where}: {error}; the add-on of `runup fleet addon` creates it") from error
     for problem in (status.status_problem, status.advice_problem):
         if problem:
             sys.stderr.write(f"could not be read, which is told to the hub: {problem}\n")
@@ -100,18 +112,3 @@ def _read_advice(client: SyncClient) -> dict[str, Any]:
         "prechecks": tuple(prechecks),
         "precheck_problem": advice.problem,
     }
-
-
-def _put(client: SyncClient, status: NewestStatus) -> None:
-    """Puts a status in place of the one before. Raises CommandError, and KubeError."""
-    from kubekit.kube import calls
-    from kubekit.kube.api_errors import NotFound
-    from runup.fleet.decide import newest_status
-    from runup.preflight.decide.cluster_run import CONFIG_MAP, FIELD_MANAGER, NAMESPACE
-
-    patch = newest_status.with_status(status)
-    try:
-        client.send(calls.merge_patch(CONFIG_MAP, newest_status.NAME, patch, NAMESPACE, field_manager=FIELD_MANAGER))
-    except NotFound as error:
-        where = f"ConfigMap {NAMESPACE}/{newest_status.NAME}"
-        raise CommandError(f"{where}: {error}; the add-on of `runup fleet addon` creates it") from error

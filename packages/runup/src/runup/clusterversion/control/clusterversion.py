@@ -62,7 +62,6 @@ from runup.preflight.decide import preflight_settings as settings
 from runup.preflight.decide.outcome import ReportSeen
 from runup.preflight.decide.preflight_deployment import PodSettings
 from runup.process.ca_file import Authorities
-from runup.process.plan import Plan
 from runup.process.plan_executor import Executor, NotApplied, StatusRefused
 
 log = structlog.get_logger("clusterversion")
@@ -309,7 +308,10 @@ class ClusterVersionController:
         if preflight_log.has_no_report_writer(observed, plan):
             self._reader.clear()
         if plan.actions:
-            log.info("reconciled", actions=_action_names(plan))
+            log.info(
+                "reconciled",
+                actions=[f"{type(action).__name__} {getattr(action, 'resource', '')}" for action in plan.actions],
+            )
         if plan.requeue_after_s is not None:
             self._queue.add_after(key, plan.requeue_after_s)
 
@@ -448,7 +450,3 @@ def _sorted_operators(cache: Cache[ClusterOperator]) -> tuple[ClusterOperator, .
 
 def _failing_reason(error: KubeError | DecodeError) -> str:
     return error.reason if isinstance(error, KubeError) else "UnreadableAnswer"
-
-
-def _action_names(plan: Plan[object]) -> list[str]:
-    return [f"{type(action).__name__} {getattr(action, 'resource', '')}" for action in plan.actions]

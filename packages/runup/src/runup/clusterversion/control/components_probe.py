@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from kubekit.api.conditions import find
 from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.scheme import Resource
@@ -33,12 +31,10 @@ def installed(client: SyncClient) -> tuple[Installed, ...]:
     return tuple(
         _read_installed(client, component, deployment)
         for component in COMPONENTS.values()
-        for deployment in _component_deployments(client, component)
+        for deployment in client.send(
+            calls.list_page(Deployment, field_selector=f"metadata.name={component.deployment}")
+        ).items
     )
-
-
-def _component_deployments(client: SyncClient, component: Component) -> Sequence[Deployment]:
-    return client.send(calls.list_page(Deployment, field_selector=f"metadata.name={component.deployment}")).items
 
 
 def _read_installed(client: SyncClient, component: Component, deployment: Deployment) -> Installed:

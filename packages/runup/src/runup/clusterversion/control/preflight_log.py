@@ -114,20 +114,6 @@ def _applies_deployment(plan: Plan[object]) -> bool:
     return any(isinstance(action, Apply) and action.resource.kind == "Deployment" for action in plan.actions)
 
 
-def _removes_deployment(plan: Plan[object]) -> bool:
-    return any(isinstance(action, Delete) and action.resource.kind == "Deployment" for action in plan.actions)
-
-
-def _is_waived(observed: Observed, plan: Plan[object]) -> bool:
-    """Returns whether the target runs, or is about to, although its signature was waived."""
-    applied = [a.object for a in plan.actions if isinstance(a, Apply) and a.resource.kind == "Deployment"]
-    annotations = applied[-1]["metadata"].get("annotations", {}) if applied else {}
-    deployment = observed.deployment
-    return preflight_deployment.WAIVED in annotations or (
-        deployment is not None and preflight_deployment.was_waived(deployment)
-    )
-
-
 class PreflightLogger:
     """A log of each step once; after a start of the operator it logs the preflight's current step."""
 
@@ -138,7 +124,12 @@ class PreflightLogger:
         """Logs what `plan`, which was carried out, changed."""
         current = state_after(observed, plan)
         log_fields = {"target": current.target or self._last.target, "id": current.id or self._last.id}
-        if _is_waived(observed, plan):
+        applied = [a.object for a in plan.actions if isinstance(a, Apply) and a.resource.kind == "Deployment"]
+        annotations = applied[-1]["metadata"].get("annotations", {}) if applied else {}
+        deployment = observed.deployment
+        if preflight_deployment.WAIVED in annotations or (
+            deployment is not None and preflight_deployment.was_waived(deployment)
+        ):
             log_fields["signature"] = "waived"
         if _applies_deployment(plan):
             log.info(
@@ -146,7 +137,7 @@ class PreflightLogger:
                 **log_fields,
                 reason="Start" if starts_preflight(observed, plan) else "Changed",
             )
-        if _removes_deployment(plan):
+        if any(isinstance(action, Delete) and action.resource.kind == "Deployment" for action in plan.actions):
             log.info("preflight workload removed", **log_fields, reason=current.reason or "Cleared")
         if _key(current) != _key(self._last):
             self._log_step(current, log_fields)

@@ -50,7 +50,7 @@ def planned_update(flags: Flags, client: SyncClient, say: Say) -> tuple[Target, 
         history = cluster_records.read_history(client, namespace())
         accepted = cluster_records.read_accepted(client, cluster)
         findings = findings_of_target(cluster, history, target.version, target.image, accepted=accepted)
-        say(*(err(f"warning: {risk.name} was {risk.grown.text}\n") for risk in findings.risks if risk.grown))
+        say(*upgrade_target.grown_warnings(findings))
     if flags.force:
         say(err(upgrade_target.FORCE_WARNING))
     # Guards would refuse to end the very update that makes the cluster progress.

@@ -7,7 +7,6 @@ manifests the cluster gets. Any change of that is another request. Progress that
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from msgspec.structs import replace
@@ -110,7 +109,34 @@ def status_from_progress(
         # An empty hash means that no payload is loaded yet: the status keeps the last one.
         version_hash=(progress.version_hash if _is_current(view, progress) else "") or status.version_hash,
     )
-    reported = (*_conditions_of_run(view, status, progress, invalid=invalid), _implicit_condition(known_capabilities))
+    current = _is_current(view, progress)
+    problems = _problems_to_report(view, progress)
+    summary = summarize(problems)
+    verdict = judge_problem(summary.problem, now=view.now) if summary is not None else None
+    newest = status.history[0] if status.history else None
+    is_done = newest is not None and newest.state == "Completed" and is_same_image(newest.image, view.current.image)
+    reconciling = progress.state is ApplyReason.RECONCILING if current else is_done
+    version = view.current.version or view.current.image
+    available = find(status.conditions, "Available")
+    conditions: list[Condition] = []
+    # Available says that the payload was applied once; it stays True while another release is applied.
+    if current and progress.completed:
+        conditions.append(Condition(type="Available", status="True", message=f"Done applying {version}"))
+    elif available is None:
+        conditions.append(Condition(type="Available", status="False"))
+    conditions.append(_failing_condition(summary, verdict, view.now, reconciling=reconciling))
+    if reconciling:
+        waits = summarize(problem for problem in problems if problem.effect is Effect.NONE and not problem.names)
+        conditions.append(
+            _progressing_while_at(
+                version, summary, verdict, (waits.problem if waits is not None else None), invalid=invalid
+            )
+        )
+    else:
+        conditions.append(
+            _progressing_towards(version, progress if current else None, summary, verdict, invalid=invalid)
+        )
+    reported = (*conditions, _implicit_condition(known_capabilities))
     return status, reported
 
 
@@ -182,33 +208,6 @@ def _problems_to_report(view: View, progress: Progress) -> tuple[Problem, ...]:
     return (Problem(RETRIEVAL, f"Unable to download and prepare the update: {load.error}"),)
 
 
-def _conditions_of_run(view: View, status: ClusterVersionStatus, progress: Progress, *, invalid: bool) -> Conditions:
-    """Returns the conditions about the run: Available, Failing and Progressing."""
-    current = _is_current(view, progress)
-    problems = _problems_to_report(view, progress)
-    summary = summarize(problems)
-    verdict = judge_problem(summary.problem, now=view.now) if summary is not None else None
-    newest = status.history[0] if status.history else None
-    is_done = newest is not None and newest.state == "Completed" and is_same_image(newest.image, view.current.image)
-    reconciling = progress.state is ApplyReason.RECONCILING if current else is_done
-    version = view.current.version or view.current.image
-    available = find(status.conditions, "Available")
-    conditions: list[Condition] = []
-    # Available says that the payload was applied once; it stays True while another release is applied.
-    if current and progress.completed:
-        conditions.append(Condition(type="Available", status="True", message=f"Done applying {version}"))
-    elif available is None:
-        conditions.append(Condition(type="Available", status="False"))
-    conditions.append(_failing_condition(summary, verdict, view.now, reconciling=reconciling))
-    if reconciling:
-        conditions.append(_progressing_while_at(version, summary, verdict, _objects_awaited(problems), invalid=invalid))
-    else:
-        conditions.append(
-            _progressing_towards(version, progress if current else None, summary, verdict, invalid=invalid)
-        )
-    return tuple(conditions)
-
-
 def _failing_condition(
     summary: Summary | None, verdict: Verdict | None, now: datetime, *, reconciling: bool
 ) -> Condition:
@@ -229,15 +228,6 @@ def _failing_condition(
     if verdict.slow:
         return Condition(type="Failing", status="Unknown", reason=SLOW, message=verdict.text)
     return no
-
-
-def _objects_awaited(problems: Iterable[Problem]) -> Problem | None:
-    """Returns what an applied release still waits for: for example an unfinished Job after a new feature set.
-
-    ClusterOperators are not included: their conditions change without the release, and are reported separately.
-    """
-    waits = summarize(problem for problem in problems if problem.effect is Effect.NONE and not problem.names)
-    return waits.problem if waits is not None else None
 
 
 def _progressing_while_at(

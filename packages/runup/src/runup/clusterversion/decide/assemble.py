@@ -13,7 +13,6 @@ from runup.advice.decide import preflight_reasons
 from runup.advice.decide.candidates import Candidate, JudgedRisk, add_risks, by_name, newest_first
 from runup.advice.decide.risks import alert_risks, risks_in_cluster
 from runup.advice.decide.risks.risk_source import Cluster, SourceRisk
-from runup.api.config_v1 import Release
 from runup.clusterversion.decide import repair, size_limits, update_refusals
 from runup.clusterversion.decide.observed import Observed
 from runup.clusterversion.decide.view import View
@@ -83,7 +82,7 @@ def _assemble(view: View, checked: Sequence[CheckedTarget], risks: Sequence[Sour
     """Returns all candidates, advised and checked, each with the risks that were found."""
     assembled = list(view.advised.candidates)
     for target in checked:
-        index = _index_of_release(assembled, target.release)
+        index = next((i for i, c in enumerate(assembled) if is_same_image(c.release.image, target.release.image)), None)
         if index is None:
             assembled.append(_unlisted_candidate(view, target))
             index = len(assembled) - 1
@@ -123,10 +122,6 @@ def _link_documentation(view: View, candidate: Candidate) -> Candidate:
     base = facts.place.documentation_base or facts.documentation_base
     linked = published_risks.with_links(candidate.risks, (documentation.BUILT_IN,), base)
     return candidate if linked == candidate.risks else replace(candidate, risks=linked)
-
-
-def _index_of_release(given_candidates: Sequence[Candidate], release: Release) -> int | None:
-    return next((i for i, c in enumerate(given_candidates) if is_same_image(c.release.image, release.image)), None)
 
 
 def _unlisted_candidate(view: View, target: CheckedTarget) -> Candidate:

@@ -45,7 +45,9 @@ def begin_entry(
         accepted_risks=accepted_risks,
     )
     # Only the newest entry may be without a completionTime.
-    return prune((new, *_close_newest(entries, now)))
+    if entries and entries[0].completion_time is None:
+        entries = (replace(entries[0], completion_time=now), *entries[1:])
+    return prune((new, *entries))
 
 
 def prune(entries: Entries) -> Entries:
@@ -65,12 +67,6 @@ def _is_same_release(entry: UpdateHistory, release: Release) -> bool:
     if entry.image and entry.image == release.image:
         return not entry.version or not release.version or entry.version == release.version
     return bool(entry.version) and entry.version == release.version and not entry.image
-
-
-def _close_newest(entries: Entries, now: datetime) -> Entries:
-    if not entries or entries[0].completion_time is not None:
-        return entries
-    return (replace(entries[0], completion_time=now), *entries[1:])
 
 
 def _pruning_rank(entries: Entries, index: int, latest_completed: int) -> float:

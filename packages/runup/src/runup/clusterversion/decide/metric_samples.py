@@ -12,7 +12,7 @@ from datetime import datetime
 
 from kubekit.api.conditions import find
 from kubekit.api.meta_v1 import Condition
-from runup.api.config_v1 import ClusterOperator, ClusterVersion, UpdateHistory
+from runup.api.config_v1 import ClusterOperator, ClusterVersion
 from runup.clusterversion.decide import gates
 from runup.clusterversion.decide import update_request as requests
 from runup.clusterversion.decide.observed import Observed
@@ -71,7 +71,11 @@ def samples(observed: Observed, created: datetime | None) -> Iterator[Sample]:
     """Yields all samples of the cluster; `created` is when the operator's own release was made."""
     version = observed.cluster_version
     yield from _version_samples(observed, created)
-    yield from _available_update_samples(version)
+    spec, updates = version.spec, version.status.available_updates or ()
+    retrieved = find(version.status.conditions, "RetrievedUpdates")
+    # Without any of these the number of updates is not known, which 0 would not say.
+    if spec.upstream or updates or (retrieved is not None and retrieved.status == "True"):
+        yield Sample(UPDATES, (spec.upstream or "<default>", spec.channel), len(updates))
     capabilities = version.status.capabilities
     for name in capabilities.known_capabilities:
         yield Sample(CAPABILITY, (name,), float(name in capabilities.enabled_capabilities))
@@ -125,7 +129,7 @@ def _version_samples(observed: Observed, created: datetime | None) -> Iterator[S
     yield _version_sample("cluster", release.version, release.image, origin, installed)
     if completed:
         before, newest = completed[1].version if len(completed) > 1 else "", completed[0]
-        yield _version_sample("completed", newest.version, newest.image, before, _completion_s(newest))
+        yield _version_sample("completed", newest.version, newest.image, before, _timestamp_s(newest.completion_time))
     if history and history[0].state == "Partial":
         entry = history[0]
         yield _version_sample("updating", entry.version, entry.image, last, _timestamp_s(entry.started_time))
@@ -157,15 +161,6 @@ def _requested_version(observed: Observed, last: str) -> Iterator[Sample]:
     yield _version_sample("desired", update.version, update.image, last, _timestamp_s(max(times, default=None)))
 
 
-def _available_update_samples(version: ClusterVersion) -> Iterator[Sample]:
-    """Yields the number of updates that are offered; nothing while that is not known."""
-    spec, updates = version.spec, version.status.available_updates or ()
-    retrieved = find(version.status.conditions, "RetrievedUpdates")
-    # Without any of these the number of updates is not known, which 0 would not say.
-    if spec.upstream or updates or (retrieved is not None and retrieved.status == "True"):
-        yield Sample(UPDATES, (spec.upstream or "<default>", spec.channel), len(updates))
-
-
 def _operator_samples(observed: Observed) -> Iterator[Sample]:
     version = observed.cluster_version
     completed = next((entry.version for entry in version.status.history if entry.state == "Completed"), "")
@@ -175,7 +170,11 @@ def _operator_samples(observed: Observed) -> Iterator[Sample]:
 
 def _component_samples(operators: Iterable[ClusterOperator]) -> Iterator[Sample]:
     for operator in operators:
-        yield from _samples_of_operator(operator.metadata.name, _own_version(operator), operator.status.conditions)
+        yield from _samples_of_operator(
+            operator.metadata.name,
+            next((operand.version for operand in operator.status.versions if operand.name == "operator"), ""),
+            operator.status.conditions,
+        )
 
 
 def _samples_of_operator(name: str, version: str, conditions: tuple[Condition, ...]) -> Iterator[Sample]:
@@ -195,16 +194,8 @@ def _risk_samples(version: ClusterVersion) -> Iterator[Sample]:
             yield Sample(RISK, (condition.type, risk.name, condition.reason), _VALUES.get(condition.status, -1.0))
 
 
-def _own_version(operator: ClusterOperator) -> str:
-    return next((operand.version for operand in operator.status.versions if operand.name == "operator"), "")
-
-
 def _version_sample(kind: str, version: str, image: str, origin: str, value: float) -> Sample:
     return Sample(RELEASE, (kind, version, image, origin), value)
-
-
-def _completion_s(entry: UpdateHistory) -> float:
-    return _timestamp_s(entry.completion_time)
 
 
 def _timestamp_s(moment: datetime | None) -> float:

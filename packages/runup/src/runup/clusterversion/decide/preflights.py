@@ -79,7 +79,17 @@ def _decide(view: View) -> Preflight:
         unwanted = _plan_unwanted(view, conditions.refused_conditions(error.reason, _refusal_text(view, error)))
         return replace(unwanted, **retry_unreadable(view, request.update, error))
     except Waiting as error:
-        return _await_target(view, error)
+        assert isinstance(view.request, PreflightRequest)
+        update = view.request.update
+        subject = conditions.Subject(update.version or update.image, view.current.version)
+        work = look_work(view, update)
+        return Preflight(
+            conditions.preparing_conditions(subject, error.reason, error.message),
+            kept_targets(view, view.history, None),
+            view.history,
+            work=work,
+            requeue_after_s=error.retry_after_s,
+        )
     return _plan_wanted(view, request.update, target)
 
 
@@ -156,34 +166,15 @@ def _during_update_request(view: View, update: Update) -> Preflight:
         view, history=histories.with_attempt(view.history, with_fields(attempt, became_update=True))
     )
     if attempt.making_way:
-        return _make_way_for_update(case_of(updating_view, update, target))
+        case = case_of(updating_view, update, target)
+        deployed = deployed_state(case.view, case.attempt)
+        actions = stop_workload(case.view) if deployed in (Deployed.OURS, Deployed.OTHER) else ()
+        # Findings of an older attempt, or of a target that hung, inform and do not hold an update up
+        # (docs/decisions/0024-what-is-live-and-what-is-dated.md).
+        ended = case.last_good_is_older or case.attempt.silent
+        checked = CheckedTarget(case.target, case.attempt.source_version, case.last_good, ended=ended)
+        return Preflight((), with_kept_targets(case, checked), case.view.history, actions)
     return _plan_wanted(updating_view, update, target)
-
-
-def _make_way_for_update(case: PreflightCase) -> Preflight:
-    """Plans the removal of the workload when the update is ready; the last report counts until that is accepted."""
-    deployed = deployed_state(case.view, case.attempt)
-    actions = stop_workload(case.view) if deployed in (Deployed.OURS, Deployed.OTHER) else ()
-    # Findings of an older attempt, or of a target that hung, inform and do not hold an update up
-    # (docs/decisions/0024-what-is-live-and-what-is-dated.md).
-    ended = case.last_good_is_older or case.attempt.silent
-    checked = CheckedTarget(case.target, case.attempt.source_version, case.last_good, ended=ended)
-    return Preflight((), with_kept_targets(case, checked), case.view.history, actions)
-
-
-def _await_target(view: View, error: Waiting) -> Preflight:
-    """Plans nothing but lookups until it is known which release is requested: nothing is started or stopped."""
-    assert isinstance(view.request, PreflightRequest)
-    update = view.request.update
-    subject = conditions.Subject(update.version or update.image, view.current.version)
-    work = look_work(view, update)
-    return Preflight(
-        conditions.preparing_conditions(subject, error.reason, error.message),
-        kept_targets(view, view.history, None),
-        view.history,
-        work=work,
-        requeue_after_s=error.retry_after_s,
-    )
 
 
 def _plan_wanted(view: View, update: Update, target: Release) -> Preflight:

@@ -102,10 +102,16 @@ def _decide(observed: Observed, now: datetime) -> _Decided:
         current_view, candidates, workload_gone=preflight_workload.workload_gone(current_view)
     )
     preflight = preflights.end_unless_waited_for(
-        current_view, preflight, update_waits=update.held, refused=_is_refused(update)
+        current_view,
+        preflight,
+        update_waits=update.held,
+        refused=bool(update.invalid) or (update.condition is not None and update.condition.status == "False"),
     )
     spec = observed.cluster_version.spec
-    problems = [*validation.errors(spec, current_view.gates), *filter(None, (_mode_problem(current_view),))]
+    problems = [
+        *validation.errors(spec, current_view.gates),
+        *filter(None, ((current_view.request.invalid if isinstance(current_view.request, Refused) else ""),)),
+    ]
     if update.invalid and not any(problem.startswith(validation.DESIRED_UPDATE) for problem in problems):
         problems.append(update.invalid)  # of desiredUpdate the first problem counts
     status, applied = applying.status_from_progress(current_view, _settle_status(current_view), invalid=bool(problems))
@@ -132,10 +138,6 @@ def _decide(observed: Observed, now: datetime) -> _Decided:
     ]
     conditions = statuses.with_conditions(status.conditions, new_conditions, (*_OURS, *_LEGACY_CONDITIONS), now=now)
     return _Decided(current_view, preflight, update, size_limits.status(with_fields(lists, conditions=conditions)))
-
-
-def _is_refused(update: Decision) -> bool:
-    return bool(update.invalid) or (update.condition is not None and update.condition.status == "False")
 
 
 def _settle_status(observed_view: View) -> ClusterVersionStatus:
@@ -171,10 +173,6 @@ def _settle_status(observed_view: View) -> ClusterVersionStatus:
 
 def _is_ours(progressing: Condition | None, version: str) -> bool:
     return progressing is not None and progressing.message == f"Working towards {version}"
-
-
-def _mode_problem(observed_view: View) -> str:
-    return observed_view.request.invalid if isinstance(observed_view.request, Refused) else ""
 
 
 def _plan(observed: Observed, decided: _Decided, first: tuple[Event, ...]) -> Plan[Work]:

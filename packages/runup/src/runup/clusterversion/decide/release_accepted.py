@@ -99,9 +99,13 @@ def decide(view: View, candidates: Sequence[Candidate], *, workload_gone: bool) 
             condition = _another_version(Release(version=update.version, image=update.image), error.found)
             return Decision(condition, held=False)
         return replace(Decision(_failed(update, error.message), held=False), **retry_unreadable(view, update, error))
-    if target is None or _is_current(view, target):
+    if target is None or is_same_image(target.image, view.current.image):
         return Decision(_loaded_condition(view))
-    if _installs(view) and not is_same_image(target.image, view.observed.facts.release.image):
+    # An incomplete installation cannot be updated from.
+    installs = view.observed.progress is not None and not any(
+        entry.state == "Completed" for entry in view.status.history
+    )
+    if installs and not is_same_image(target.image, view.observed.facts.release.image):
         text = f"Waiting for the installation of {view.current.version} to complete before the update to "
         return Decision(
             _unknown_condition(f"{text}{target.version or target.image} is looked at.", reason="Installing")
@@ -136,9 +140,13 @@ def _guard(view: View, update: Update, target: Release, candidates: Sequence[Can
     candidate = _candidate_of(candidates, target)
     exposed = unaccepted_names(candidate, view.accepted) if candidate else ()
     if not update.force and preflight_reasons.IN_PROGRESS in exposed and (len(exposed) == 1 or not view.accepts_risks):
-        return Decision(
-            _unknown_condition(_unfinished_text(view, candidate, target), reason=preflight_reasons.RUNNING), held=True
+        name = preflight_reasons.IN_PROGRESS
+        messages = [risk.applies.message for risk in candidate.risks if risk.name == name] if candidate else []
+        text = (
+            f"Waiting for the preflight of {target.version} to finish{_until_text(view)}: {''.join(messages[:1])} Not "
+            f"to wait for it, accept {name} (`runup upgrade accept {name}`); {_WITHOUT_PREFLIGHT}."
         )
+        return Decision(_unknown_condition(text, reason=preflight_reasons.RUNNING), held=True)
     if exposed and view.accepts_risks and not update.force:
         is_blocked = _is_held(candidate, view.accepted)
         text = _unaccepted_text(view, target, exposed, candidate, is_held=is_blocked)
@@ -153,33 +161,28 @@ def _guard(view: View, update: Update, target: Release, candidates: Sequence[Can
     if check.version and parse(check.version) != parse(target.version):
         return Decision(_another_version(target, check.version))
     if view.observed.progress is not None:
-        return _load(view, update, target, candidate, check)
+        load = view.observed.loads.get(target.image)
+        work = applying.load_work(target, load, view.now)
+        target_text = f'version="{target.version}" image="{target.image}"'
+        if load is None or load.payload is None:
+            if load is None or not load.error:
+                return Decision(_unknown_condition(_retrieving_text(target)), work=work)
+            step = "Loading" if load.reason == "LoadPayload" else "Retrieving"
+            condition = _refused_condition(load.reason, f"{step} payload failed {target_text} failure={load.error}")
+            return Decision(condition, work=work, requeue_after_s=applying.LOAD_RETRY_AFTER.total_seconds())
+        metadata = load.payload.metadata
+        # The graph, or the user, may have named an image of another release.
+        if target.version and parse(metadata.version) != parse(target.version):
+            return Decision(_another_version(target, metadata.version))
+        loaded = with_fields(
+            target,
+            version=target.version or metadata.version,
+            url=target.url or metadata.url,
+            architecture=target.architecture or metadata.architecture,
+            channels=target.channels or metadata.channels,
+        )
+        return _check_preconditions(view, update, loaded, candidate, check)
     return _check_preconditions(view, update, target, candidate, check)
-
-
-def _load(view: View, update: Update, target: Release, candidate: Candidate | None, check: ReleaseCheck) -> Decision:
-    """Loads the target's payload before it is accepted, while the running release goes on."""
-    load = view.observed.loads.get(target.image)
-    work = applying.load_work(target, load, view.now)
-    target_text = f'version="{target.version}" image="{target.image}"'
-    if load is None or load.payload is None:
-        if load is None or not load.error:
-            return Decision(_unknown_condition(_retrieving_text(target)), work=work)
-        step = "Loading" if load.reason == "LoadPayload" else "Retrieving"
-        condition = _refused_condition(load.reason, f"{step} payload failed {target_text} failure={load.error}")
-        return Decision(condition, work=work, requeue_after_s=applying.LOAD_RETRY_AFTER.total_seconds())
-    metadata = load.payload.metadata
-    # The graph, or the user, may have named an image of another release.
-    if target.version and parse(metadata.version) != parse(target.version):
-        return Decision(_another_version(target, metadata.version))
-    loaded = with_fields(
-        target,
-        version=target.version or metadata.version,
-        url=target.url or metadata.url,
-        architecture=target.architecture or metadata.architecture,
-        channels=target.channels or metadata.channels,
-    )
-    return _check_preconditions(view, update, loaded, candidate, check)
 
 
 def _check_preconditions(
@@ -227,7 +230,9 @@ def _target(view: View, update: Update, candidates: Sequence[Candidate]) -> Rele
         known_releases = (*(c.release for c in candidates), *view.advised.nodes)
         return _with_texts(targets.release_by_image(update, known_releases, view.observed.releases), view)
     version = update.version or view.current.version
-    if parse(version) == parse(view.current.version) and not _migrates(view, update):
+    if parse(version) == parse(view.current.version) and not (
+        bool(update.architecture) and update.architecture != view.current.architecture
+    ):
         return view.current
     # A preflight lists its target whether or not it is offered, and does not make it a version to ask for.
     offered = [
@@ -262,20 +267,6 @@ def _by_version(candidate: Candidate) -> Candidate:
 
 def _with_texts(release: Release, view: View) -> Release:
     return with_fields(release, architecture=release.architecture or view.current.architecture)
-
-
-def _migrates(view: View, update: Update) -> bool:
-    return bool(update.architecture) and update.architecture != view.current.architecture
-
-
-def _installs(view: View) -> bool:
-    """Returns whether the first release is still being applied: an incomplete installation cannot be updated from."""
-    applies = view.observed.progress is not None
-    return applies and not any(entry.state == "Completed" for entry in view.status.history)
-
-
-def _is_current(view: View, target: Release) -> bool:
-    return is_same_image(target.image, view.current.image)
 
 
 def _is_held(candidate: Candidate | None, accepted: AbstractSet[str]) -> bool:
@@ -356,20 +347,6 @@ def _lapsed_text(view: View, exposed: Sequence[str]) -> str:
     records = (view.acceptances[name] for name in exposed if name in view.acceptances)
     texts = [r.problem or f"The acceptance of {r.name} ended at {acceptance.stamp(r.until)}" for r in records]
     return f" {join_within(texts, '; ', _MAX_NAMES)}." if texts else ""
-
-
-def _unfinished_text(view: View, candidate: Candidate | None, target: Release) -> str:
-    """Returns the message for an update that waits for its preflight, with the way not to wait."""
-    message = (
-        next((r.applies.message for r in candidate.risks if r.name == preflight_reasons.IN_PROGRESS), "")
-        if candidate
-        else ""
-    )
-    name = preflight_reasons.IN_PROGRESS
-    return (
-        f"Waiting for the preflight of {target.version} to finish{_until_text(view)}: {message} Not to wait for it, "
-        f"accept {name} (`runup upgrade accept {name}`); {_WITHOUT_PREFLIGHT}."
-    )
 
 
 def _until_text(view: View) -> str:

@@ -87,7 +87,15 @@ def watch_attempt(case: PreflightCase) -> Preflight:
     # Nothing waits for a waived signature, but what an update without `force` would come to depends on it.
     verify = check_work(case.target.image, case.check, case.view.now) if waived else ()
     work = (*work, *image_work, *verify)
-    return replace(preflight, actions=actions, work=work, requeue_after_s=_until_next_look(scene, result))
+    waits = []
+    again = start_failures.look_again_s(scene.deployment, scene.pods, scene.now)
+    if again is not None:
+        waits.append(again)
+    if result.state is not AttemptState.COMPLETED and scene.deadline is not None:
+        waits.append(max((scene.deadline - scene.now).total_seconds(), 1.0))
+    if scene.report is not None or scene.bad is not None:
+        waits.append(scene.until_stale_s)
+    return replace(preflight, actions=actions, work=work, requeue_after_s=min(waits, default=None))
 
 
 def _finish_attempt(case: PreflightCase, attempt_outcome: AttemptOutcome, report: Report | None) -> Preflight:
@@ -156,16 +164,3 @@ def _with_steady_clock(view: View) -> View:
     created = view.observed.deployment.metadata.creation_timestamp if view.observed.deployment else None
     age_s = view.observed.deployment_age_s
     return view if created is None or age_s is None else replace(view, now=created + timedelta(seconds=age_s))
-
-
-def _until_next_look(scene: Observations, attempt_outcome: AttemptOutcome) -> float | None:
-    """Returns the seconds until the deadline, or until a wait or an unchanged report is reported; None if neither."""
-    waits = []
-    again = start_failures.look_again_s(scene.deployment, scene.pods, scene.now)
-    if again is not None:
-        waits.append(again)
-    if attempt_outcome.state is not AttemptState.COMPLETED and scene.deadline is not None:
-        waits.append(max((scene.deadline - scene.now).total_seconds(), 1.0))
-    if scene.report is not None or scene.bad is not None:
-        waits.append(scene.until_stale_s)
-    return min(waits, default=None)

@@ -72,7 +72,15 @@ def candidates(candidates_given: Iterable[Candidate]) -> tuple[Candidate, ...]:
     many risks keeps the gravest and one that stands for the others. If all updates together are too many, the oldest
     that no preflight has checked are left out.
     """
-    usable = [_with_valid_names(candidate) for candidate in candidates_given if _is_usable(candidate.release)]
+    usable = [
+        _with_valid_names(candidate)
+        for candidate in candidates_given
+        if (
+            bool(_IMAGE.fullmatch(candidate.release.image))
+            and bool(candidate.release.version)
+            and len(candidate.release.version) <= MAX_NAME
+        )
+    ]
     # Fewer risks an update first: leaving out whole updates is the last resort.
     for limit in _RISK_LIMITS:
         fitting = [_limit_risks(candidate, limit) for candidate in usable]
@@ -107,7 +115,9 @@ def status(status_given: ClusterVersionStatus) -> ClusterVersionStatus:
         history=_history(status_given.history),
     )
     for limit in TEXT_LIMITS:
-        lists = _lists(fitting, limit)
+        updates = tuple(_update(update, limit) for update in fitting.conditional_updates)
+        risks = tuple(_risk(risk, limit) for risk in fitting.conditional_update_risks)
+        lists = replace(fitting, conditional_updates=updates, conditional_update_risks=risks)
         if _stored_size((lists.conditional_updates, lists.conditional_update_risks)) <= MAX_LISTS:
             break
     return lists
@@ -119,15 +129,6 @@ def left_out(condition: Condition | None, number: int) -> Condition | None:
         return condition
     text = f"{number} {'update is' if number == 1 else 'updates are'} not listed: the status has no room for more."
     return replace(condition, message=f"{condition.message} {text}".strip())
-
-
-def _is_usable(release_given: Release) -> bool:
-    """Reports whether the release has a pullable image and a version of allowed length."""
-    return (
-        bool(_IMAGE.fullmatch(release_given.image))
-        and bool(release_given.version)
-        and len(release_given.version) <= MAX_NAME
-    )
 
 
 def _with_valid_names(candidate: Candidate) -> Candidate:
@@ -149,7 +150,13 @@ def _valid_risk(judged_risk: JudgedRisk) -> JudgedRisk:
         message=printable(risk.message) if risk.message.strip() else f"Nothing is said about risk {name}.",
         # The name comes from other people: it is quoted before it becomes part of a URL.
         url=risk.url if link else documentation.page(quote(name)),
-        matching_rules=_rules(risk.matching_rules),
+        # A truncated query would be another query.
+        matching_rules=(
+            ALWAYS
+            if not risk.matching_rules
+            or any(rule.promql and stored_bytes(rule.promql.promql) > _MAX_QUERY for rule in risk.matching_rules)
+            else tuple(_valid_rule(rule) for rule in risk.matching_rules[:_MAX_RULES])
+        ),
     )
     return replace(judged_risk, risk=fitting, applies=_condition(judged_risk.applies, MAX_MESSAGE))
 
@@ -160,13 +167,6 @@ def _fitted_name(name: str) -> str:
     if len(valid_name) <= MAX_NAME:
         return valid_name
     return f"{valid_name[:200]}...{hashlib.sha256(valid_name.encode()).hexdigest()[:16]}"
-
-
-def _rules(rules: Sequence[MatchingRule]) -> tuple[MatchingRule, ...]:
-    """Returns the rules, or "Always" if a query is too long: truncated, it would be another query."""
-    if not rules or any(rule.promql and stored_bytes(rule.promql.promql) > _MAX_QUERY for rule in rules):
-        return ALWAYS
-    return tuple(_valid_rule(rule) for rule in rules[:_MAX_RULES])
 
 
 def _valid_rule(rule: MatchingRule) -> MatchingRule:
@@ -241,12 +241,6 @@ def _without_oldest(candidates_given: Sequence[Candidate]) -> list[Candidate]:
     number = max(len(unchecked) // 10, 1)
     dropped = set(unchecked[-number:] if unchecked else range(len(candidates_given) - 1, len(candidates_given)))
     return [candidate for i, candidate in enumerate(candidates_given) if i not in dropped]
-
-
-def _lists(status_given: ClusterVersionStatus, limit: int) -> ClusterVersionStatus:
-    updates = tuple(_update(update, limit) for update in status_given.conditional_updates)
-    risks = tuple(_risk(risk, limit) for risk in status_given.conditional_update_risks)
-    return replace(status_given, conditional_updates=updates, conditional_update_risks=risks)
 
 
 def _update(update: ConditionalUpdate, limit: int) -> ConditionalUpdate:

@@ -21,7 +21,6 @@ from runup.api.config_v1 import (
     ClusterVersionStatus,
     ConditionalUpdate,
     ConditionalUpdateRisk,
-    Release,
     UpdateHistory,
 )
 
@@ -119,7 +118,11 @@ def patch(
     if new_status.conditions != old_status.conditions:
         changed["conditions"] = [codec.to_dict(condition) for condition in new_status.conditions]
     if new_status.available_updates != old_status.available_updates or fresh:
-        changed["availableUpdates"] = _releases(new_status.available_updates)
+        changed["availableUpdates"] = (
+            None
+            if new_status.available_updates is None
+            else [codec.to_dict(release) for release in new_status.available_updates]
+        )
     if new_status.conditional_updates != old_status.conditional_updates:
         changed["conditionalUpdates"] = [_conditional(update) for update in new_status.conditional_updates]
     if new_status.conditional_update_risks != old_status.conditional_update_risks:
@@ -136,11 +139,6 @@ def changed_condition(old_conditions: Conditions, new_conditions: Conditions, ty
         return None
     same = before is not None and (before.status, before.reason) == (after.status, after.reason)
     return None if same else after
-
-
-def _releases(releases: tuple[Release, ...] | None) -> list[JSON] | None:
-    """Returns the releases for JSON. Null means "not known", as opposed to none."""
-    return None if releases is None else [codec.to_dict(release) for release in releases]
 
 
 def _history(entry: UpdateHistory) -> JSON:

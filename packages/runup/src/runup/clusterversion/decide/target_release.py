@@ -35,7 +35,12 @@ def goal(
             return _fill_gaps(desired, Release(architecture=own_release.architecture))
         is_own = same_release(desired, own_release) if applied is not None else desired.version == own_release.version
         return _fill_gaps(desired, own_release) if is_own else own_release
-    if _taken_back(request, status, own_release):
+    # If both releases have the same version, only an image tells which one is meant.
+    if (
+        False
+        if not isinstance(request, UpdateRequest) or not asks_for(request.update, own_release)
+        else bool(request.update.image) or status.desired.version != own_release.version
+    ):
         return own_release
     return _fill_gaps(desired, Release(architecture=own_release.architecture))
 
@@ -76,13 +81,6 @@ def _moves_to_own(request: Request, status: ClusterVersionStatus, own_release: R
         return False
     asks_for_own = isinstance(request, UpdateRequest) and asks_for(request.update, own_release)
     return asks_for_own or not any(is_same_image(entry.image, own_release.image) for entry in status.history)
-
-
-def _taken_back(request: Request, status: ClusterVersionStatus, own_release: Release) -> bool:
-    if not isinstance(request, UpdateRequest) or not asks_for(request.update, own_release):
-        return False
-    # If both releases have the same version, only an image tells which one is meant.
-    return bool(request.update.image) or status.desired.version != own_release.version
 
 
 def _fill_gaps(release: Release, gaps: Release) -> Release:

@@ -219,7 +219,7 @@ def check_distance(source: str, target: str, *, another_image: bool) -> None:
         )
     if target_version < source_version:
         raise Downgrade(source, target)
-    if _majors(source_version, target_version) > MAX_MAJORS:
+    if (target_version.major - source_version.major) > MAX_MAJORS:
         raise Terminal(
             f"{target} is more than {MAX_MAJORS} major versions away from {source}; check a nearer release first",
             reason="TargetTooFar",
@@ -232,7 +232,3 @@ def _is_another_image(update: Update, current: Release, target: Release) -> bool
         return update.architecture == MULTI
     current_digest, target_digest = digest_of(current.image), digest_of(target.image)
     return bool(current_digest and target_digest) and current_digest != target_digest
-
-
-def _majors(current: Version, target: Version) -> int:
-    return target.major - current.major

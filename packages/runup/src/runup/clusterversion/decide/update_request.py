@@ -55,7 +55,11 @@ def read(
         return Nothing()
     # A later API's mode must not start an update (docs/decisions/0016-a-preflight-request-cannot-become-an-update.md).
     if desired.mode not in ("", PREFLIGHT):
-        return _unknown_mode(desired.mode)
+        return Refused(
+            "UnknownMode",
+            f"Nothing was started: mode {desired.mode!r} is not known; use {PREFLIGHT!r}, or clear the request.",
+            f'spec.desiredUpdate.mode: Unsupported value: "{desired.mode}": supported values: "{PREFLIGHT}"',
+        )
     if desired.mode == PREFLIGHT and gates.PREFLIGHT not in open_gates:
         why = gates.why_closed(feature_gate, version, gates.PREFLIGHT)
         return Refused(
@@ -63,7 +67,12 @@ def read(
             f"Nothing was started: {why}. Enable it, or clear the request (`runup upgrade --clear-preflight`).",
         )
     if desired.mode == PREFLIGHT:
-        return _preflight(desired)
+        if desired.version or desired.image:
+            return PreflightRequest(desired)
+        message = "A preflight needs a target: set version or image beside mode, or clear the request."
+        return Refused(
+            "TargetMissing", message, "spec.desiredUpdate: must specify version or image when mode is Preflight"
+        )
     # Accepted risks may be given without a target.
     if not (desired.version or desired.image or desired.architecture):
         return Nothing()
@@ -75,19 +84,3 @@ def accepted_names(desired: Update | None, open_gates: AbstractSet[str]) -> froz
     if desired is None or gates.ACCEPT_RISKS not in open_gates:
         return frozenset()
     return frozenset(risk.name for risk in desired.accept_risks)
-
-
-def _preflight(desired: Update) -> Request:
-    if desired.version or desired.image:
-        return PreflightRequest(desired)
-    message = "A preflight needs a target: set version or image beside mode, or clear the request."
-    return Refused("TargetMissing", message, "spec.desiredUpdate: must specify version or image when mode is Preflight")
-
-
-def _unknown_mode(mode: str) -> Refused:
-    """Returns the refusal of a mode that the operator does not know."""
-    return Refused(
-        "UnknownMode",
-        f"Nothing was started: mode {mode!r} is not known; use {PREFLIGHT!r}, or clear the request.",
-        f'spec.desiredUpdate.mode: Unsupported value: "{mode}": supported values: "{PREFLIGHT}"',
-    )

@@ -6,6 +6,7 @@ the lists, its order and its texts are those of `oc adm upgrade` (docs/cli.md).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from typing import Any
 
@@ -20,7 +21,7 @@ from kubekit.lang.oc_version import check_version, newest_first
 from runup.advice.decide import lifting, preflight_reasons
 from runup.advice.decide.acceptance import accepted_names
 from runup.api.config_v1 import ClusterVersion, ConditionalUpdate, Release, Update
-from runup.preflight.decide.findings import not_recommended
+from runup.preflight.decide.findings import Findings, not_recommended
 from runup.process.messages import Output, err, out, reason_and_message
 
 FORCE_WARNING = (
@@ -310,6 +311,13 @@ def guards(cluster: ClusterVersion) -> str:
         f"{heads[condition.type]}\n\n{reason_and_message(condition.reason, condition.message)}"
         for condition in lifting.guard_conditions(cluster.status.conditions)
     )
+
+
+def grown_warnings(findings: Findings) -> Iterator[Output]:
+    """Yields a warning for each accepted risk that covers more than when it was accepted."""
+    for risk in findings.risks:
+        if risk.grown:
+            yield err(f"warning: {risk.name} was {risk.grown.text}\n")
 
 
 def check_guards(cluster: ClusterVersion, *, allow_with_warnings: bool) -> tuple[Output, ...]:

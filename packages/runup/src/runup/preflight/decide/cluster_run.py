@@ -128,7 +128,11 @@ def namespace_object() -> Apply:
 
 def objects(run: Run) -> tuple[Apply, ...]:
     """Returns the objects of a run in the order in which they are applied: the account and its rights, then the Job."""
-    marks = _labels_and_annotations(run)
+    expires = run.started.astimezone(UTC) + timedelta(seconds=run.timeout_s + LEFT_AFTER_S)
+    marks = {
+        "labels": PART_OF | {RUN_LABEL: run.id},
+        "annotations": {ID_ANNOTATION: run.id, EXPIRES_ANNOTATION: f"{expires:%Y-%m-%dT%H:%M:%SZ}"},
+    }
     access = account_objects(run.name, run.rights, (report_map(run.id),), ("get", "create", "patch"), marks)
     return (*access, Apply(JOB, _with_marks(job(run), marks)))
 
@@ -297,15 +301,6 @@ def _environment(checking: Checking) -> dict[str, str]:
         "PREFLIGHT_INNER_REGISTRIES": " ".join(checking.inner_registries),
     }
     return {name: value for name, value in values.items() if value}
-
-
-def _labels_and_annotations(run: Run) -> JSON:
-    """Returns the labels and annotations of every object of a run, with the time it expires."""
-    expires = run.started.astimezone(UTC) + timedelta(seconds=run.timeout_s + LEFT_AFTER_S)
-    return {
-        "labels": PART_OF | {RUN_LABEL: run.id},
-        "annotations": {ID_ANNOTATION: run.id, EXPIRES_ANNOTATION: f"{expires:%Y-%m-%dT%H:%M:%SZ}"},
-    }
 
 
 def _with_marks(obj: JSON, marks: JSON) -> JSON:

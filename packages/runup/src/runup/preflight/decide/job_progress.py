@@ -81,7 +81,15 @@ class Progress(msgspec.Struct, frozen=True):
 def progress(observed: Observed) -> Progress:
     """Returns the progress of the Job of a run that was started."""
     if observed.report is not None:
-        return _progress_from_report(observed.report, observed.id)
+        report = observed.report
+        if isinstance(report, BadReport):
+            return Progress("failed", report.message, _OWN_CHECKS)
+        if report.preflight_id != observed.id:
+            ids = f"preflightID {report.preflight_id!r} instead of {observed.id!r}"
+            text = f"the report belongs to another preflight: {ids}"
+            return Progress("failed", text, _OWN_CHECKS)
+        # A target of another release may write its progress too.
+        return Progress("running" if report.execution_status == "running" else "reported", report=report)
     job = observed.job
     if job is None:
         return Progress("failed", "its Job was deleted by somebody else", "start it again")
@@ -109,17 +117,6 @@ def timed_out(limit_s: int | None, waited_for: str) -> Progress:
     limit = f" within {limit_s} s" if limit_s is not None else " in time"
     waited_text = f"; before that: {waited_for}" if waited_for else ""
     return Progress("failed", f"it was not done{limit}{waited_text}", "raise --timeout, and start it again")
-
-
-def _progress_from_report(report: Report | BadReport, run_id: str) -> Progress:
-    """Returns the progress by a Job's report: failed if it is another run's or cannot be read."""
-    if isinstance(report, BadReport):
-        return Progress("failed", report.message, _OWN_CHECKS)
-    if report.preflight_id != run_id:
-        text = f"the report belongs to another preflight: preflightID {report.preflight_id!r} instead of {run_id!r}"
-        return Progress("failed", text, _OWN_CHECKS)
-    # A target of another release may write its progress too.
-    return Progress("running" if report.execution_status == "running" else "reported", report=report)
 
 
 def _ended_without_report(observed: Observed, job: Job) -> Progress | None:

@@ -129,7 +129,7 @@ def deployment(attempt: Attempt, settings: PodSettings, *, waived: bool = False,
         "template": template,
     }
     # A hash, because the API server adds defaults to the spec, so that it cannot be compared as a whole.
-    annotations = {ID_ANNOTATION: attempt.id, SPEC_HASH: _spec_hash(spec)}
+    annotations = {ID_ANNOTATION: attempt.id, SPEC_HASH: hashlib.sha256(codec.encode(spec)).hexdigest()[:16]}
     annotations |= {WAIVED: "true"} if waived else {}
     annotations |= {ROLES: ",".join(sorted(roles))} if roles else {}
     return {
@@ -224,6 +224,7 @@ def _node_affinity(settings: PodSettings) -> JSON:
 def _container(attempt: Attempt, settings: PodSettings, mounts: list[JSON]) -> JSON:
     """Returns the container that runs the target's checks."""
     quantities = settings.quantities
+    # The kubelet creates the host folder as root, and SELinux denies ordinary containers access to it.
     return {
         "name": NAME,
         "image": attempt.target_image,
@@ -239,18 +240,15 @@ def _container(attempt: Attempt, settings: PodSettings, mounts: list[JSON]) -> J
             "allowPrivilegeEscalation": False,
             "capabilities": {"drop": ["ALL"]},
         }
-        | _security_context(settings),
+        | (
+            {"runAsNonRoot": True, "runAsUser": NOBODY}
+            if settings.report_sink == "configmap"
+            else {"runAsUser": 0, "seLinuxOptions": {"type": "spc_t"}}
+        ),
         # A release without the `preflight` command fails with a usage text, which then appears in the status.
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": mounts,
     }
-
-
-def _security_context(settings: PodSettings) -> JSON:
-    if settings.report_sink == "configmap":
-        return {"runAsNonRoot": True, "runAsUser": NOBODY}
-    # The kubelet creates the host folder as root, and SELinux denies ordinary containers access to it.
-    return {"runAsUser": 0, "seLinuxOptions": {"type": "spc_t"}}
 
 
 def _environment(attempt: Attempt, settings: PodSettings) -> dict[str, str]:
@@ -290,7 +288,3 @@ def _rehearsal_limits(settings: PodSettings) -> dict[str, str]:
 def _pod_annotations(attempt: Attempt, settings: PodSettings) -> dict[str, str]:
     constraints = {"openshift.io/required-scc": settings.security_context_constraints}
     return {ID_ANNOTATION: attempt.id} | constraints | _MANAGEMENT
-
-
-def _spec_hash(spec: JSON) -> str:
-    return hashlib.sha256(codec.encode(spec)).hexdigest()[:16]

@@ -70,7 +70,16 @@ def read(config_map: ConfigMap | None, defaults: PodSettings) -> Settings:
         except Unusable as error:
             unusable.append(f"{key} {_quote(text.strip())} {error}; the default is used")
     unusable += [f"{_quote(key)} is binary data; every setting is text" for key in sorted(config_map.binary_data)]
-    pods, too_small = _with_requests_within_limits(pods, defaults)
+    problems = []
+    quantities = pods.quantities
+    for name in ("cpu", "memory"):
+        request, limit = getattr(quantities, f"{name}_request"), getattr(quantities, f"{name}_limit")
+        if _quantity_value(request) > _quantity_value(limit):
+            problems.append(f"{name}Request {request} is more than {name}Limit {limit}; the defaults are used")
+            own_quantities = defaults.quantities
+            fields = {field: getattr(own_quantities, field) for field in (f"{name}_request", f"{name}_limit")}
+            quantities = replace(quantities, **fields)
+    pods, too_small = replace(pods, quantities=quantities), tuple(problems)
     return Settings(pods, (*unusable, *too_small))
 
 
@@ -184,27 +193,22 @@ def _set_affinity(settings: PodSettings, text: str) -> PodSettings:
     ):
         raise Unusable("has a term without matchExpressions, which selects no node")
     for requirement in (expression for term in terms for expression in term.match_expressions):
-        _check_requirement(requirement)
+        if not _LABEL_KEY.fullmatch(requirement.key):
+            raise Unusable(f"has the key {_quote(requirement.key)}, which is not valid for a label")
+        wrong = next((value for value in requirement.values if not _LABEL_VALUE.fullmatch(value)), None)
+        if wrong is not None:
+            raise Unusable(f"has the value {_quote(wrong)}, which is not valid for a label")
+        if requirement.operator in ("In", "NotIn") and not requirement.values:
+            raise Unusable(f"has operator {requirement.operator} without values, for {requirement.key}")
+        if requirement.operator in ("Exists", "DoesNotExist") and requirement.values:
+            raise Unusable(f"has values beside operator {requirement.operator}, for {requirement.key}")
+        number = len(requirement.values) == 1 and re.fullmatch(r"\d{1,18}", requirement.values[0])
+        if requirement.operator in ("Gt", "Lt") and not number:
+            raise Unusable(f"has operator {requirement.operator} without one whole number, for {requirement.key}")
     # The API server's own limits for preferred scheduling terms.
     if any(not 1 <= preference.weight <= 100 for preference in affinity.preferred):
         raise Unusable("has a weight that is not between 1 and 100")
     return replace(settings, node_affinity=codec.to_dict(affinity))
-
-
-def _check_requirement(requirement: _Requirement) -> None:
-    """Raises Unusable if the API server would refuse the requirement (k8s.io/apimachinery, pkg/labels)."""
-    if not _LABEL_KEY.fullmatch(requirement.key):
-        raise Unusable(f"has the key {_quote(requirement.key)}, which is not valid for a label")
-    wrong = next((value for value in requirement.values if not _LABEL_VALUE.fullmatch(value)), None)
-    if wrong is not None:
-        raise Unusable(f"has the value {_quote(wrong)}, which is not valid for a label")
-    if requirement.operator in ("In", "NotIn") and not requirement.values:
-        raise Unusable(f"has operator {requirement.operator} without values, for {requirement.key}")
-    if requirement.operator in ("Exists", "DoesNotExist") and requirement.values:
-        raise Unusable(f"has values beside operator {requirement.operator}, for {requirement.key}")
-    number = len(requirement.values) == 1 and re.fullmatch(r"\d{1,18}", requirement.values[0])
-    if requirement.operator in ("Gt", "Lt") and not number:
-        raise Unusable(f"has operator {requirement.operator} without one whole number, for {requirement.key}")
 
 
 def _parse_yaml(text: str, kind: Any, description: str) -> Any:
@@ -290,23 +294,6 @@ KEYS: Mapping[str, Callable[[PodSettings, str], PodSettings]] = {
     "innerRegistries": _set_inner_registries,
     "plainHttpRegistries": _set_plain_http_registries,
 }
-
-
-def _with_requests_within_limits(settings: PodSettings, defaults: PodSettings) -> tuple[PodSettings, tuple[str, ...]]:
-    """Returns the settings with the default quantities wherever a request exceeds its limit, and a sentence for each.
-
-    The API server rejects a request above its limit.
-    """
-    problems = []
-    quantities = settings.quantities
-    for name in ("cpu", "memory"):
-        request, limit = getattr(quantities, f"{name}_request"), getattr(quantities, f"{name}_limit")
-        if _quantity_value(request) > _quantity_value(limit):
-            problems.append(f"{name}Request {request} is more than {name}Limit {limit}; the defaults are used")
-            own_quantities = defaults.quantities
-            fields = {field: getattr(own_quantities, field) for field in (f"{name}_request", f"{name}_limit")}
-            quantities = replace(quantities, **fields)
-    return replace(settings, quantities=quantities), tuple(problems)
 
 
 def _quantity_value(text: str) -> Decimal:

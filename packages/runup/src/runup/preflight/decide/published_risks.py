@@ -70,11 +70,12 @@ def as_information_only(risks: Iterable[JudgedRisk], failure: str) -> tuple[Judg
 
     Source: docs/decisions/0076.
     """
-    return tuple(_as_informing(risk, failure) if _describes_failure(risk) else risk for risk in risks)
-
-
-def _describes_failure(risk: JudgedRisk) -> bool:
-    return risk.from_preflight and risk.holds_up and failure_findings.describes_failure(risk.name)
+    return tuple(
+        _as_informing(risk, failure)
+        if (risk.from_preflight and risk.holds_up and failure_findings.describes_failure(risk.name))
+        else risk
+        for risk in risks
+    )
 
 
 def _as_informing(risk: JudgedRisk, failure: str) -> JudgedRisk:

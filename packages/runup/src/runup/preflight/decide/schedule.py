@@ -161,30 +161,28 @@ def cron_job_object(metadata: JSON, cron: str, spec: JSON, *, start_deadline_s: 
 
 def _alerting_rules(schedule: Schedule, marks: JSON) -> JSON:
     metadata = {"name": NAME, "namespace": NAMESPACE, "labels": marks["labels"]}
-    rules = [_alert_on_news(), _alert_of_missed_runs(schedule)]
-    return {"metadata": metadata, "spec": {"groups": [{"name": "runup-preflight", "rules": rules}]}}
-
-
-def _alert_on_news() -> JSON:
-    """Returns the alert that the newest scheduled preflight failed: it found a new risk, or did not run."""
     jobs, cron = f'namespace="{NAMESPACE}",job_name=~"{NAME}-.*"', _cron_job_labels()
     started, failed = f"kube_job_status_start_time{{{jobs}}}", f'kube_job_failed{{{jobs},condition="true"}}'
     failed_at = f"max({started} * on(namespace, job_name) {failed})"
     succeeded_at = f"max(kube_cronjob_status_last_successful_time{cron})"
-    return {
-        "alert": "PreflightFoundNews",
-        # The failed Job is kept until another one fails, so it counts only while no later one succeeded.
-        "expr": f"{failed_at} > ({succeeded_at} or vector(0))",
-        "labels": {"severity": "warning"},
-        "annotations": {
-            "summary": "The scheduled preflight found a new risk of the next update, or could not be made.",
-            "description": (
-                f"The newest Job of CronJob {NAME} in namespace {NAMESPACE} failed: a risk appeared that no earlier "
-                "report has, or the checks did not run. `runup preflight schedule` says which, `runup preflight show "
-                "--in-cluster` shows the risks."
-            ),
+    rules = [
+        {
+            "alert": "PreflightFoundNews",
+            # The failed Job is kept until another one fails, so it counts only while no later one succeeded.
+            "expr": f"{failed_at} > ({succeeded_at} or vector(0))",
+            "labels": {"severity": "warning"},
+            "annotations": {
+                "summary": "The scheduled preflight found a new risk of the next update, or could not be made.",
+                "description": (
+                    f"The newest Job of CronJob {NAME} in namespace {NAMESPACE} failed: a risk appeared that no "
+                    "earlier report has, or the checks did not run. `runup preflight schedule` says which, "
+                    "`runup preflight show --in-cluster` shows the risks."
+                ),
+            },
         },
-    }
+        _alert_of_missed_runs(schedule),
+    ]
+    return {"metadata": metadata, "spec": {"groups": [{"name": "runup-preflight", "rules": rules}]}}
 
 
 def _alert_of_missed_runs(schedule: Schedule) -> JSON:

@@ -70,7 +70,16 @@ def trouble_of_job(job: Job, pods: Sequence[Pod], events: Iterable[Event], *, no
         return (
             _failed_on_node(pods)
             or _stuck_terminating(pods, now)
-            or _trouble_without_pods(job, pods, _refusals_of_job(job, events), now)
+            or _trouble_without_pods(
+                job,
+                pods,
+                [
+                    event
+                    for event in events
+                    if event.involved_object.uid == job.metadata.uid and event.reason == FAILED_CREATE
+                ],
+                now,
+            )
         )
     if _has_begun(pod):
         return None
@@ -202,13 +211,6 @@ def _refusals(deployment: Deployment, events: Iterable[Event], name: str) -> lis
         and event.involved_object.name.startswith(f"{name}-")
         # Events of an earlier Deployment of the same name are kept for an hour; they do not count.
         and _is_since(event, deployment)
-    ]
-
-
-def _refusals_of_job(job: Job, events: Iterable[Event]) -> list[Event]:
-    """Returns the events of `job` whose pod could not be created."""
-    return [
-        event for event in events if event.involved_object.uid == job.metadata.uid and event.reason == FAILED_CREATE
     ]
 
 

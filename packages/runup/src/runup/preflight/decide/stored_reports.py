@@ -61,20 +61,6 @@ def with_report(history: History, new: Report, *, even_if_only_newer: bool = Fal
     A report that differs only in its times is not written, except as the last one of its preflight.
     """
     earlier_report = next((old for old in history.reports if _same_subject(old, new)), None)
-    new = _with_since(new, earlier_report)
-    other_reports = [old for old in history.reports if not _same_subject(old, new)]
-    fitted = _fit_reports([new, *other_reports])
-    # Compared as it would be stored: a report that was cut to fit is not a change each time it is read.
-    as_stored = next((report for report in fitted if _same_subject(report, new)), new)
-    if not even_if_only_newer and any(
-        _same_subject(old, as_stored) and same_findings(old, as_stored) for old in history.reports
-    ):
-        return history
-    return replace(history, reports=fitted)
-
-
-def _with_since(new: Report, earlier_report: Report | None) -> Report:
-    """Returns `new` with the time at which each object was first named; what `earlier_report` named keeps its time."""
     earlier_times = {
         (risk.name, _without_time(item)): item.since or earlier_report.observed_time
         for risk in (earlier_report.risks if earlier_report else ())
@@ -91,7 +77,16 @@ def _with_since(new: Report, earlier_report: Report | None) -> Report:
         )
         for risk in new.risks
     )
-    return replace(new, risks=risks)
+    new = replace(new, risks=risks)
+    other_reports = [old for old in history.reports if not _same_subject(old, new)]
+    fitted = _fit_reports([new, *other_reports])
+    # Compared as it would be stored: a report that was cut to fit is not a change each time it is read.
+    as_stored = next((report for report in fitted if _same_subject(report, new)), new)
+    if not even_if_only_newer and any(
+        _same_subject(old, as_stored) and same_findings(old, as_stored) for old in history.reports
+    ):
+        return history
+    return replace(history, reports=fitted)
 
 
 def _without_time(item: ReportedResource) -> ReportedResource:
