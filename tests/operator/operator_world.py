@@ -33,7 +33,7 @@ from kubekit.kube.config import ClusterConfig
 from kubekit.oci.signatures import generate_key
 from kubesandbox.apiserver.server import ApiServer
 from runup.api.config_v1 import ClusterVersion
-from runup.applying.control.payloads import ReleaseLoader
+from runup.applying.control.loading import ReleaseLoader
 from runup.operator.manager import Manager, Options
 from runup.preflight.decide import preflight_deployment
 from runup.preflight.decide.preflight_deployment import PodSettings

@@ -29,7 +29,7 @@ from tests.rehearse.rehearsed_world import CLUSTER_VERSION, TARGET, World, defin
 
 from kubekit.kube import calls
 from runup.applying.control.kind_resolver import ResourceDiscovery
-from runup.applying.control.payloads import read_folder
+from runup.applying.control.loading import read_folder
 from runup.applying.decide.rendering import ClusterValues, render
 from runup.applying.decide.task import Task, tasks_of
 from runup.rehearse.decide import differences

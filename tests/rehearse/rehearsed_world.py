@@ -21,7 +21,7 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import SystemClock
 from kubekit.kube.config import load as load_kubeconfig
 from kubesandbox.apiserver.server import ApiServer
-from runup.applying.control.payloads import read_folder
+from runup.applying.control.loading import read_folder
 from runup.applying.decide.rendering import ClusterValues, render
 from runup.applying.decide.task import tasks_of
 from runup.dump.documents import identity

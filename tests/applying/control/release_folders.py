@@ -8,7 +8,7 @@ from typing import Any
 
 from kubekit.lang import yaml as kyaml
 from runup.api.config_v1 import Release
-from runup.applying.control.payloads import NotLoaded, read_folder
+from runup.applying.control.loading import NotLoaded, read_folder
 from runup.release.decide.payload import Payload, load_payload
 
 JSON = dict[str, Any]

@@ -16,9 +16,8 @@ from kubekit.error_types import Terminal
 from kubekit.kube.clock import ManualClock
 from kubekit.lang.text import stored_bytes
 from runup.api.config_v1 import Release
-from runup.applying.control.fetching.payload_parsing import MAX_ERROR, payload_of
-from runup.applying.control.loading import ReleaseLoads
-from runup.applying.control.payloads import NotLoaded, read_folder
+from runup.applying.control.loading import NotLoaded, ReleaseLoads, read_folder
+from runup.applying.control.release_source import MAX_ERROR, payload_of
 from runup.release.decide.payload import Payload
 
 OWN = "own"

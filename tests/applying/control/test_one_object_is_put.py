@@ -28,7 +28,6 @@ from kubesandbox.apiserver.server import ApiServer
 from runup.api.config_v1 import ClusterOperator
 from runup.api.owned_v1 import ManagedFields, Owned, OwnedMeta, OwnedWorkload, WorkloadStatus
 from runup.applying.control import object_requests
-from runup.applying.control.deleting import ObjectDeleter
 from runup.applying.control.kind_resolver import ResourceDiscovery
 from runup.applying.control.notice_events import Notices
 from runup.applying.control.object_applier import (
@@ -36,12 +35,13 @@ from runup.applying.control.object_applier import (
     AppliedState,
     Memory,
     ObjectApplier,
+    ObjectDeleter,
     digests_of,
     short_digest,
 )
 from runup.applying.control.object_watches import ObjectWatches
 from runup.applying.control.task_errors import KindMissing
-from runup.applying.decide.ownership import MANAGER
+from runup.applying.decide.merging import MANAGER
 from runup.applying.decide.rendering import LABEL, ClusterValues
 from runup.applying.decide.task import Task
 

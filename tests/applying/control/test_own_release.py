@@ -10,7 +10,7 @@ from tests.factories import feature_gate
 from kubekit.oci.registry_errors import Unverified
 from kubekit.oci.signatures import generate_key
 from runup.api.cluster_settings_v1 import FeatureGate
-from runup.applying.control.own_release import OwnRelease
+from runup.applying.control.loading import OwnRelease
 from runup.release.decide.payload import load_payload
 
 PROFILE = "include.release.openshift.io/self-managed-high-availability"

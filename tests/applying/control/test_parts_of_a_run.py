@@ -35,17 +35,14 @@ from kubekit.kube.config import ClusterConfig
 from kubekit.kube.request import Request
 from runup.api.config_v1 import ClusterOperator
 from runup.api.owned_v1 import Owned, OwnedMeta
-from runup.applying.control.contention import Contention
-from runup.applying.control.drift_repair import DriftRepairer
-from runup.applying.control.health_checker import HealthChecker
+from runup.applying.control.health_checker import Contention, HealthChecker
 from runup.applying.control.notice_events import Notices
 from runup.applying.control.object_applier import Memory
 from runup.applying.control.object_watches import ObjectWatches
-from runup.applying.control.retry import TaskRetrier
-from runup.applying.control.run_progress import RunProgress
-from runup.applying.decide.notices import contested_notice, dropped_notice
-from runup.applying.decide.problems import Effect, Problem
-from runup.applying.decide.progress import ApplyReason
+from runup.applying.control.release_run import DriftRepairer
+from runup.applying.control.retry import RunProgress, TaskRetrier
+from runup.applying.decide.contesting_writers import contested_notice, dropped_notice
+from runup.applying.decide.progress import ApplyReason, Effect, Problem
 from runup.applying.decide.rendering import LABEL
 from runup.applying.decide.task import Task
 from runup.process.leader_election import cancel

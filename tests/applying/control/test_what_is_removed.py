@@ -18,7 +18,7 @@ from kubekit.api.scheme import Resource
 from kubekit.kube.client import Client
 from kubekit.kube.clock import ManualClock
 from kubekit.kube.config import ClusterConfig
-from runup.applying.control.deleting import ObjectDeleter
+from runup.applying.control.object_applier import ObjectDeleter
 from runup.applying.control.object_watches import ObjectWatches
 from runup.applying.decide.rendering import LABEL
 from runup.release.decide.manifest import Identity

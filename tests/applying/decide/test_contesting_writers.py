@@ -10,7 +10,7 @@ from tests.applying.control.release_folders import NAMESPACE, deployment, manife
 from runup.api.owned_v1 import ManagedFields, OwnedMeta
 from runup.applying.decide.contesting_writers import contesting_writer
 from runup.applying.decide.merge_rules import MERGER
-from runup.applying.decide.ownership import MANAGER
+from runup.applying.decide.merging import MANAGER
 
 DEPLOYMENT, WIDGET = ("apps", "Deployment"), ("example.org", "Widget")
 OURS = {"f:spec": {"f:selector": {}, "f:template": {"f:spec": {"f:containers": {'k:{"name":"a"}': {"f:name": {}}}}}}}

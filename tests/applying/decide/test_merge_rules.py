@@ -8,7 +8,7 @@ import pytest
 
 from runup.api.owned_v1 import ManagedFields, OwnedMeta
 from runup.applying.decide.merge_rules import MERGER, merge_objects, writes_of_others
-from runup.applying.decide.ownership import MANAGER
+from runup.applying.decide.merging import MANAGER
 
 DEPLOYMENT = ("apps", "Deployment")
 WEBHOOKS = ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration")

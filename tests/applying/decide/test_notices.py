@@ -6,7 +6,7 @@ import pytest
 from tests.applying.decide.tasks import task
 
 from kubekit.lang.text import stored_bytes
-from runup.applying.decide.notices import MAX_MESSAGE_BYTES, contested_notice, dropped_notice
+from runup.applying.decide.contesting_writers import MAX_MESSAGE_BYTES, contested_notice, dropped_notice
 
 TASK = task("0000_50_a_x.yaml", "Deployment", "apps", "x")
 

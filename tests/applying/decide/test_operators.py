@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from runup.api.config_v1 import OperandVersion
-from runup.applying.decide.operators import wants_versions
+from runup.applying.decide.health import wants_versions
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from runup.applying.decide.ownership import MANAGER, adopted_entries, owns_all_of
+from runup.applying.decide.merging import MANAGER, adopted_entries, owns_all_of
 
 OBJECT = {
     "apiVersion": "apps/v1",

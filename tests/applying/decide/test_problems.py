@@ -8,11 +8,9 @@ import pytest
 
 from kubekit.api.meta_v1 import Condition
 from runup.api.config_v1 import ClusterOperator, ClusterOperatorStatus, OperandVersion
-from runup.applying.decide.failure_summary import Verdict, judge_problem, summarize, without_progress
-from runup.applying.decide.operators import problem_of
-from runup.applying.decide.problems import Effect, Problem
-from runup.applying.decide.progress import ApplyReason
-from runup.applying.decide.progressing_message import summary_of
+from runup.applying.decide.failure_summary import Verdict, judge_problem, summarize, summary_of, without_progress
+from runup.applying.decide.health import operator_problem
+from runup.applying.decide.progress import ApplyReason, Effect, Problem
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 WANTED = (OperandVersion(name="operator", version="2"),)
@@ -73,13 +71,13 @@ def test_whether_an_operator_is_ready(
     found: ClusterOperator | None, state: ApplyReason, expected: tuple[str, Effect] | None
 ) -> None:
     """In the order of the table in docs/upstream-behaviour.md 4.6."""
-    problem = problem_of("a", WANTED, found, state, NOW - timedelta(hours=1), NOW)
+    problem = operator_problem("a", WANTED, found, state, NOW - timedelta(hours=1), NOW)
     assert (problem and (problem.reason, problem.effect)) == expected
 
 
 def test_an_operator_without_versions_is_a_fault_of_the_release() -> None:
     """Nothing could ever say that it is there."""
-    problem = problem_of("a", (), operator(**WELL), U, NOW, NOW)
+    problem = operator_problem("a", (), operator(**WELL), U, NOW, NOW)
     assert problem is not None
     assert problem.message == "Cluster operator a does not declare expected versions"
 
@@ -94,7 +92,7 @@ def test_an_operator_without_versions_is_a_fault_of_the_release() -> None:
 )
 def test_an_operator_is_given_a_moment(state: ApplyReason, seconds: int, effect: Effect) -> None:
     """An installation does not fail because its first operator is not there in the first second."""
-    problem = problem_of("a", WANTED, None, state, NOW - timedelta(seconds=seconds), NOW)
+    problem = operator_problem("a", WANTED, None, state, NOW - timedelta(seconds=seconds), NOW)
     assert problem is not None
     assert problem.effect is effect
 
@@ -102,7 +100,7 @@ def test_an_operator_is_given_a_moment(state: ApplyReason, seconds: int, effect:
 def waiting(name: str, minutes: float) -> Problem:
     """Operator `name`, waited for since so long."""
     since = NOW - timedelta(minutes=minutes)
-    found = problem_of(name, WANTED, operator("1", **WELL), U, since, NOW)
+    found = operator_problem(name, WANTED, operator("1", **WELL), U, since, NOW)
     assert found is not None
     return found
 
@@ -110,7 +108,7 @@ def waiting(name: str, minutes: float) -> Problem:
 def degraded(name: str, minutes: float) -> Problem:
     """Operator `name`, degraded since so long."""
     since = NOW - timedelta(minutes=minutes)
-    found = problem_of(name, WANTED, operator(Available="True", Degraded="True"), U, since, NOW)
+    found = operator_problem(name, WANTED, operator(Available="True", Degraded="True"), U, since, NOW)
     assert found is not None
     return found
 

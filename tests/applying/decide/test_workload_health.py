@@ -11,9 +11,8 @@ from tests.factories import NOW, condition
 
 from kubekit.api.meta_v1 import Condition, ObjectMeta
 from runup.api.owned_v1 import OwnedWorkload, WorkloadSpec, WorkloadStatus
-from runup.applying.decide import workload_health
-from runup.applying.decide.problems import Effect, Problem
-from runup.applying.decide.progress import ApplyReason
+from runup.applying.decide import health
+from runup.applying.decide.progress import ApplyReason, Effect, Problem
 
 DEPLOYMENT, DAEMON_SET, JOB = ("apps", "Deployment"), ("apps", "DaemonSet"), ("batch", "Job")
 DEFINITION, CONFIG_MAP = ("apiextensions.k8s.io", "CustomResourceDefinition"), ("", "ConfigMap")
@@ -39,7 +38,7 @@ def problem(
         metadata=ObjectMeta(name="x", namespace="ns", **{"generation": 2, **(meta or {})}),
         status=WorkloadStatus(conditions=conditions, **{"observed_generation": 2, **status}),
     )
-    return lambda: workload_health.problem_of(task("0000_50_a_x.yaml", kind[1], kind[0], "x"), found, state)
+    return lambda: health.problem_of(task("0000_50_a_x.yaml", kind[1], kind[0], "x"), found, state)
 
 
 STUCK = (said("Available", "False"), said("Progressing", "False"))
@@ -164,8 +163,8 @@ def test_what_nobody_has_seen_yet(kind: tuple[str, str]) -> None:
     """No object, and one without a status: nothing can be said."""
     asked = task("0000_50_a_x.yaml", kind[1], kind[0], "x")
     bare = OwnedWorkload(metadata=ObjectMeta(name="x", namespace="ns", deletion_timestamp=NOW), status=None)
-    assert workload_health.problem_of(asked, None, ApplyReason.UPDATING) is None
-    assert workload_health.problem_of(asked, bare, ApplyReason.UPDATING) is None
+    assert health.problem_of(asked, None, ApplyReason.UPDATING) is None
+    assert health.problem_of(asked, bare, ApplyReason.UPDATING) is None
 
 
 Unfinished = Callable[[], str | None]
@@ -188,7 +187,7 @@ def rollout(
     )
     metadata = {"annotations": annotations or {}}
     asked = task("0000_50_a_x.yaml", kind[1], kind[0], "x", metadata=metadata, spec=wants or {})
-    return lambda: _words(workload_health.unfinished_rollout(asked, found))
+    return lambda: _words(health.unfinished_rollout(asked, found))
 
 
 def _words(problem: Problem | None) -> str | None:
@@ -256,6 +255,6 @@ def test_a_workload_that_nobody_has_seen_is_not_rolled_out() -> None:
     """Neither is one without a status."""
     asked = task("0000_50_a_x.yaml", "Deployment", "apps", "x", spec={})
     bare = OwnedWorkload(metadata=ObjectMeta(name="x", namespace="ns", generation=1), status=None)
-    assert _words(workload_health.unfinished_rollout(asked, bare)) == NOBODY_LOOKED
-    said = _words(workload_health.unfinished_rollout(asked, None))
+    assert _words(health.unfinished_rollout(asked, bare)) == NOBODY_LOOKED
+    said = _words(health.unfinished_rollout(asked, None))
     assert said == "None waiting on deployment ns/x, which is not seen yet"

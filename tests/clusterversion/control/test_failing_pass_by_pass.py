@@ -30,9 +30,7 @@ from kubekit.kube.workqueue import WorkQueue
 from runup.advice.control.prometheus import Prometheus
 from runup.advice.control.update_service import UpdateService
 from runup.api.config_v1 import Release
-from runup.applying.control.loading import ReleaseLoads
-from runup.applying.control.own_release import OwnRelease
-from runup.applying.control.payloads import NotLoaded
+from runup.applying.control.loading import NotLoaded, OwnRelease, ReleaseLoads
 from runup.applying.control.worker import Worker
 from runup.applying.decide.progress import ApplyReason, Loading, WantedRelease
 from runup.clusterversion.control.clusterversion import (

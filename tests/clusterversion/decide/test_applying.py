@@ -12,8 +12,7 @@ from tests.clusterversion.decide.world import World, image
 from tests.factories import NOW
 
 from runup.api.config_v1 import CapabilitiesSpec, ComponentOverride, Release, Update
-from runup.applying.decide.problems import Effect, Problem
-from runup.applying.decide.progress import ApplyReason, Loading
+from runup.applying.decide.progress import ApplyReason, Effect, Loading, Problem
 from runup.clusterversion.decide.applying import load_work
 from runup.clusterversion.decide.work import ApplyRelease, LoadRelease
 

@@ -14,7 +14,7 @@ from tests.clusterversion.decide.world import GRAPH, OWN, World, image, risk
 from tests.factories import SINCE, cluster_operator
 
 from runup.api.config_v1 import AcceptRisk, Update, UpdateHistory
-from runup.applying.decide.problems import Effect, Problem
+from runup.applying.decide.progress import Effect, Problem
 
 
 def test_an_available_update_is_accepted_in_full() -> None:

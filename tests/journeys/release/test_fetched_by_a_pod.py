@@ -22,7 +22,7 @@ from kubekit.oci.layout import Layout
 from kubekit.oci.reference import parse
 from kubekit.oci.registry import RegistryClient
 from runup.api.config_v1 import Release
-from runup.applying.control.fetching.version_pod import PODS, FromPod
+from runup.applying.control.release_source import PODS, FromPod
 from runup.applying.decide import retrieval_pod
 from runup.release.control.image_build import build_image, layer_of, release_metadata
 from runup.release.decide.payload import Payload

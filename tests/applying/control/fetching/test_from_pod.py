@@ -16,8 +16,8 @@ from kubekit.api.scheme import Resource
 from kubekit.kube import calls
 from kubekit.kube.client import Client
 from runup.api.config_v1 import Release
-from runup.applying.control.fetching.version_pod import JOBS, PODS, FromPod
-from runup.applying.control.payloads import NotLoaded
+from runup.applying.control.loading import NotLoaded
+from runup.applying.control.release_source import JOBS, PODS, FromPod
 from runup.applying.decide import retrieval_pod
 
 IMAGE = "registry.example/release@sha256:" + "52" * 32

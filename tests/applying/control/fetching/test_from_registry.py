@@ -18,8 +18,8 @@ from kubekit.oci.layout import Layout
 from kubekit.oci.reference import parse
 from kubekit.oci.registry import RegistryClient
 from runup.api.config_v1 import Release
-from runup.applying.control.fetching.registry_fetching import FromRegistry
-from runup.applying.control.payloads import NotLoaded
+from runup.applying.control.loading import NotLoaded
+from runup.applying.control.release_source import FromRegistry
 from runup.release.control.image_build import build_image, build_release, layer_of
 from runup.release.control.release_images import ReleaseImages
 

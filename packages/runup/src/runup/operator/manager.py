@@ -25,10 +25,8 @@ from runup import __version__
 from runup.advice.control.prometheus import Prometheus
 from runup.advice.control.update_service import UpdateService
 from runup.api.config_v1 import Release, SignatureStore
-from runup.applying.control.fetching.release_source import Source, fetching
-from runup.applying.control.loading import ReleaseLoads
-from runup.applying.control.own_release import OwnRelease
-from runup.applying.control.payloads import ReleaseLoader, read_folder
+from runup.applying.control.loading import OwnRelease, ReleaseLoader, ReleaseLoads, read_folder
+from runup.applying.control.release_source import Source, fetching
 from runup.applying.control.worker import Worker
 from runup.applying.decide import retrieval_pod
 from runup.clusterversion.control.clusterversion import KEY, Caches, ClusterVersionController, reflectors

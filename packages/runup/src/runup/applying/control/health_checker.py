@@ -1,23 +1,56 @@
-"""Judges the health of applied objects from the watches, and waits until they are healthy."""
+"""Reapplies objects that another writer keeps changing, with growing delays, and reports them in events."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 
+import structlog
+
+from kubekit.kube.clock import Clock
 from runup.api.owned_v1 import OwnedWorkload
-from runup.applying.control.contention import Contention
-from runup.applying.control.retry import TaskRetrier
-from runup.applying.control.run_progress import RunProgress
-from runup.applying.decide import operators, workload_health
-from runup.applying.decide.operators import KIND as CLUSTER_OPERATOR
-from runup.applying.decide.operators import wants_versions
-from runup.applying.decide.problems import Effect, Problem
+from runup.applying.control.retry import RunProgress, TaskRetrier
+from runup.applying.decide import health
+from runup.applying.decide.health import CLUSTER_OPERATOR, wants_versions
+from runup.applying.decide.progress import Effect, Problem
 from runup.applying.decide.task import Task
 from runup.release.decide.manifest import Identity
+
+log = structlog.get_logger("payload")
+MAX_REPAIR_DELAY_S = 60.0
+REPAIR_RESET_S = 120.0
+# The pause from which on somebody insists: an object was put back five times in a quarter of a minute then.
+CONTESTED_PAUSE_S = 8.0
+Told = Callable[[Task], Awaitable[None]]
+
+
+class Contention:
+    """The objects that were put back, and when. `contested` is called with the task of each that is changed on."""
+
+    def __init__(self, clock: Clock, contested: Told) -> None:
+        self._clock = clock
+        self._contested = contested
+        self._repaired: dict[Identity, tuple[float, float]] = {}
+
+    async def wait(self, task: Task) -> None:
+        """Waits until the object of `task` is to be put back: at once the first time, then ever later, up to 60 s."""
+        again, pause = self.next_pause(task.identity, self._clock.monotonic())
+        log.info("put back", task=str(task), again=again)
+        if pause >= CONTESTED_PAUSE_S:
+            await self._contested(task)
+        if pause:
+            await self._clock.sleep(pause)
+
+    def next_pause(self, identity: Identity, now: float) -> tuple[bool, float]:
+        """Returns whether the object was put back shortly before, and the seconds to wait this time."""
+        repaired_at, pause = self._repaired.get(identity, (-REPAIR_RESET_S, 0.0))
+        again = now - repaired_at < REPAIR_RESET_S + pause
+        pause = min(max(pause * 2, 1.0), MAX_REPAIR_DELAY_S) if again else 0.0
+        self._repaired[identity] = (now, pause)
+        return again, pause
 
 
 class HealthChecker:
@@ -58,14 +91,14 @@ class HealthChecker:
                     self._applier.record_healthy(task)
                     return
                 # Time alone changes the verdict: an operator counts as unavailable only after operators.GRACE.
-                await self._progress.within(operators.UNAVAILABLE_GRACE.total_seconds(), event)
+                await self._progress.within(health.UNAVAILABLE_GRACE.total_seconds(), event)
 
     async def wait_until_rolled_out(self, task: Task) -> None:
         """Waits until the workload of `task`, which is applied, is healthy and runs what the release wants."""
         with self.changes(task.identity) as event:
             while True:
                 event.clear()
-                problem = self.health(task) or workload_health.unfinished_rollout(task, self._workload(task))
+                problem = self.health(task) or health.unfinished_rollout(task, self._workload(task))
                 self._progress.tell(task, problem)
                 if problem is None:
                     return
@@ -77,7 +110,7 @@ class HealthChecker:
             return None
         if task.kind == CLUSTER_OPERATOR:
             return self._operator(task)
-        return workload_health.problem_of(task, self._workload(task), self._progress.state)
+        return health.problem_of(task, self._workload(task), self._progress.state)
 
     def _workload(self, task: Task) -> OwnedWorkload | None:
         latest = self._applier.latest(task)
@@ -93,7 +126,7 @@ class HealthChecker:
         now = self._progress.clock.now()
         since = self._since.setdefault(name, now)
         operator = self._applier.operator(name)
-        problem = operators.problem_of(name, self._versions[task.index], operator, self._progress.state, since, now)
+        problem = health.operator_problem(name, self._versions[task.index], operator, self._progress.state, since, now)
         if problem is None:
             self._since.pop(name, None)
         return problem

@@ -14,7 +14,7 @@ from kubekit.api.scheme import Resource
 from kubekit.kube import calls
 from kubekit.kube.api_errors import NotFound
 from kubekit.kube.client import Client
-from runup.applying.decide.workload_health import DEFINITION
+from runup.applying.decide.health import DEFINITION
 from runup.release.decide.manifest import Manifest
 
 Known = dict[tuple[str, str, str], Resource]

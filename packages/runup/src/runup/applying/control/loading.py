@@ -1,21 +1,108 @@
-"""Loads the requested releases in the background, and holds them beside the operator's own release.
-
-The reconcile observes the state of each load. Only few releases are kept: a loaded release takes megabytes.
-"""
+"""Loads releases: the operator's own from its image, others by a `ReleaseLoader` before an update is accepted."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, Protocol
 
 import structlog
 
+from kubekit.error_types import Terminal
 from kubekit.kube.clock import Clock
+from kubekit.oci.signatures import Verifier, verifier_from_config_map
+from runup.api.cluster_settings_v1 import FeatureGate
 from runup.api.config_v1 import Release
-from runup.applying.control.payloads import NotLoaded, ReleaseLoader
 from runup.applying.decide.progress import Loading
 from runup.process.leader_election import cancel
-from runup.release.decide.payload import Payload
+from runup.release.decide import payload as payloads
+from runup.release.decide.capabilities import KNOWN, Capabilities
+from runup.release.decide.inclusion import DEFAULT_PROFILE, Filters, feature_set_and_gates
+from runup.release.decide.manifest import Manifest
+from runup.release.decide.payload import Payload, included_in, verification_of, version_hash
+
+Step = Literal["RetrievePayload", "LoadPayload"]
+
+
+class NotLoaded(Exception):
+    """Raised if a release cannot be fetched (`RetrievePayload`) or read (`LoadPayload`); `message` names the fix."""
+
+    def __init__(self, message: str, *, reason: Step) -> None:
+        super().__init__(message)
+        self.message = message
+        self.reason: Step = reason
+
+
+class ReleaseLoader(Protocol):
+    """Fetches releases. Several calls may run at once; a call that is no longer needed is cancelled."""
+
+    async def load(self, release: Release) -> Payload:
+        """Returns the payload of `release.image`, whose version may be unknown; raises NotLoaded."""
+        ...
+
+
+def read_folder(root: Path) -> dict[str, bytes]:
+    """Returns the files of the payload's folders, path in the image to bytes; raises Terminal if there are none."""
+    files = {
+        str(path.relative_to(root)): path.read_bytes()
+        for folder in payloads.FOLDERS
+        for path in sorted((root / folder).rglob("*"))
+        if path.is_file()
+    }
+    if not files:
+        text = f"no release payload in {root}; set PAYLOAD_OVERRIDE to a folder with release-manifests/"
+        raise Terminal(text, reason="PayloadMissing")
+    return files
+
+
+Key = tuple[str, frozenset[str]]
+
+
+@dataclass
+class OwnRelease:
+    """The operator's own `payload`, filtered for `profile` and by `exclude` (EXCLUDE_MANIFESTS)."""
+
+    payload: Payload
+    profile: str = DEFAULT_PROFILE
+    exclude: str | None = None
+    _hashes: dict[Key, str] = field(default_factory=dict)
+
+    def manifests(self, gate: FeatureGate | None) -> tuple[Manifest, ...]:
+        """Returns the manifests that the cluster gets."""
+        return self._included_manifests(feature_set_and_gates(gate, self.payload.version))
+
+    def version_hash(self, gate: FeatureGate | None) -> str:
+        """Returns the value of `status.versionHash`, cached for the last FeatureGate because it takes a second."""
+        key = feature_set_and_gates(gate, self.payload.version)
+        if key not in self._hashes:
+            self._hashes = {key: version_hash(self._included_manifests(key))}
+        return self._hashes[key]
+
+    def verifier(self, gate: FeatureGate | None) -> Verifier | None:
+        """Returns the verifier of other releases, None if the release has no verification ConfigMap.
+
+        Raises Unverified if the ConfigMap is broken.
+        """
+        config_map = verification_of(self.manifests(gate))
+        return verifier_from_config_map(config_map.object) if config_map is not None else None
+
+    def _included_manifests(self, key: Key) -> tuple[Manifest, ...]:
+        """Returns the manifests of the operator's own release that a cluster with these feature gates gets."""
+        feature_set, gates = key
+        # Manifests with an unknown capability are left out. Which capabilities are enabled counts only when applying.
+        known_capabilities = frozenset(KNOWN)
+        filters = Filters(
+            exclude_identifier=self.exclude,
+            feature_set=feature_set,
+            gates=gates,
+            major=self.payload.metadata.semver.major,
+            profile=self.profile,
+            capabilities=Capabilities(known_capabilities, known_capabilities),
+        )
+        return included_in(self.payload.manifests, filters)
+
 
 log = structlog.get_logger("payload")
 # Besides the operator's own: the release that is being applied, and one that is requested.

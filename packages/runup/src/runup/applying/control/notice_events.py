@@ -11,7 +11,7 @@ from kubekit.kube.api_errors import KubeError
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
 from runup.api.config_v1 import ClusterVersion
-from runup.applying.decide.notices import Notice
+from runup.applying.decide.contesting_writers import Notice
 from runup.process.plan import Event, Plan
 from runup.process.plan_executor import Executor
 from runup.release.decide.manifest import Identity

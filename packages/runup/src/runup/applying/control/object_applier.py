@@ -1,9 +1,4 @@
-"""Applies the object of one task with as few requests as possible, and reports whether it is in place or has drifted.
-
-An object that is in place is not written: the watched metadata says which content was applied last (our label), and
-whether every field of it is still ours (managedFields; docs/decisions/0045). `Memory` outlives a run, so that another
-run of the same release, or a new release, begins where the last one stopped.
-"""
+"""Deletes the objects that a release removes: sends one request for each, and watches until the object is gone."""
 
 from __future__ import annotations
 
@@ -13,33 +8,106 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import structlog
 
 from kubekit.api.codec import DecodeError
-from kubekit.api.meta_v1 import NamespacedName
+from kubekit.api.meta_v1 import NamespacedName, Object
 from kubekit.api.scheme import Resource
 from kubekit.error_types import Terminal
 from kubekit.kube.api_errors import KubeError, NotFound
 from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client
+from kubekit.kube.clock import Clock
+from kubekit.kube.watch import Reflector
 from runup.api.config_v1 import ClusterOperator
 from runup.api.owned_v1 import Owned, OwnedWorkload
 from runup.applying.control import object_requests
-from runup.applying.control.deleting import ObjectDeleter
 from runup.applying.control.kind_resolver import ResourceDiscovery
 from runup.applying.control.notice_events import Notices
 from runup.applying.control.object_watches import ObjectWatches
 from runup.applying.control.task_errors import KindMissing
-from runup.applying.decide import ownership
-from runup.applying.decide.notices import CONTESTED, contested_notice, dropped_notice
-from runup.applying.decide.operators import KIND as CLUSTER_OPERATOR
+from runup.applying.decide import merging
+from runup.applying.decide.contesting_writers import CONTESTED, contested_notice, dropped_notice
+from runup.applying.decide.health import CLUSTER_OPERATOR, DEFINITION, JOB, KINDS
 from runup.applying.decide.rendering import LABEL, ClusterValues, Rendered, render
 from runup.applying.decide.task import Task
-from runup.applying.decide.workload_health import DEFINITION, JOB, KINDS
+from runup.process.leader_election import cancel
 from runup.release.decide.manifest import Identity
 
 log = structlog.get_logger("payload")
+
+
+class ObjectDeleter:
+    """The deletions of a release that are under way.
+
+    `on_change` is called with True when a deletion was requested, and again when the object is gone.
+    """
+
+    def __init__(self, client: Client, clock: Clock, on_change: Callable[[bool], None]) -> None:
+        self._client = client
+        self._clock = clock
+        self._on_change = on_change
+        self._pending: dict[Identity, asyncio.Task[None]] = {}
+        self._requested: set[Identity] = set()
+
+    @property
+    def pending(self) -> tuple[str, ...]:
+        """The objects whose deletion was requested and that still exist, as sorted text."""
+        return tuple(sorted(str(identity) for identity in self._pending))
+
+    async def delete(self, task: Task, resource: Resource | None) -> None:
+        """Requests the object's deletion, once. Does nothing if the object or its kind (`resource` None) is absent."""
+        identity = task.identity
+        if resource is None or identity in self._requested:
+            return
+        if await object_requests.delete(self._client, resource, identity.name, identity.namespace):
+            log.info("deleted", task=str(task))
+            self._pending[identity] = asyncio.create_task(self._until_gone(identity, resource))
+            self._on_change(True)
+        # Only after the request, so that a retry repeats one that failed.
+        self._requested.add(identity)
+
+    def forget(self) -> None:
+        """Forgets which deletions were requested, so that the next release requests its own again."""
+        self._requested.clear()
+
+    async def close(self) -> None:
+        """Stops all watches."""
+        await cancel(list(self._pending.values()))
+        self._pending.clear()
+
+    async def _until_gone(self, identity: Identity, resource: Resource) -> None:
+        """Waits until the object is not there any more, by a watch of its own.
+
+        Waits for ever if a finalizer never goes.
+        """
+        cache: Cache[Object] = Cache(Object)
+        changed = asyncio.Event()
+        cache.add_listener(lambda *_: changed.set())
+        cache.add_state_listener(changed.set)
+        key = NamespacedName(identity.namespace, identity.name)
+        reflector: Reflector[Any] = Reflector(
+            self._client,
+            Object,
+            cache,
+            namespace=identity.namespace,
+            field_selector=f"metadata.name={identity.name}",
+            clock=self._clock,
+            resource=resource,
+        )
+        watch = asyncio.create_task(reflector.run())
+        try:
+            while not cache.synced or cache.get(key) is not None:
+                changed.clear()
+                await changed.wait()
+        finally:
+            await cancel([watch])
+        del self._pending[identity]
+        self._on_change(True)
+
+
 # The most requests at a time. A task that waits for something else holds none of these slots.
 MAX_CONCURRENT_REQUESTS = 16
 NAMESPACE = ("", "Namespace")
@@ -171,7 +239,7 @@ class ObjectApplier:
         if watched.metadata.labels.get(LABEL) != digest or not watched.owned or watched.others:
             return False
         # The label is right, but this process has no record of these fields, for example after a restart.
-        if not ownership.owns_all_of(json.loads(watched.owned), self._render_task(task).object):
+        if not merging.owns_all_of(json.loads(watched.owned), self._render_task(task).object):
             return False
         self._memory.applied[task.identity] = _applied_state(digest, watched)
         return True

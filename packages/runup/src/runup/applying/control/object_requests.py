@@ -22,12 +22,12 @@ from kubekit.kube.api_errors import AlreadyExists, ApiError, Invalid, NotFound, 
 from kubekit.kube.client import Client, Warned
 from kubekit.kube.list_pages import texts_of
 from kubekit.kube.request import Call, Request
-from runup.api.owned_v1 import ManagedFields, Owned, OwnedWorkload, without_others
-from runup.applying.decide import contesting_writers, ownership
+from runup.api.owned_v1 import Owned, OwnedWorkload, without_others
+from runup.applying.decide import contesting_writers, merging
+from runup.applying.decide.health import KINDS
 from runup.applying.decide.merge_rules import MERGER, merge_objects, writes_of_others
-from runup.applying.decide.ownership import MANAGER
+from runup.applying.decide.merging import MANAGER
 from runup.applying.decide.rendering import LABEL
-from runup.applying.decide.workload_health import KINDS
 
 JSON = dict[str, Any]
 log = structlog.get_logger("payload")
@@ -51,7 +51,11 @@ async def apply(client: Client, resource: Resource, obj: JSON, *, earlier_writes
         if isinstance(error, ServerError) and _NO_LIVE not in error.message:
             raise
         # What others added may exclude what the manifest says: another handler of a probe, a port of the same name.
-        answer = await _apply_after_merge(client, resource, obj, error)
+        try:
+            await _merge(client, resource, obj, manager=MERGER)
+        except NotFound:
+            raise error from None
+        answer = await _apply_forced(client, resource, obj)
     object_written = reduce_for_memory(answer, _kind_of(resource))
     if not object_written.owned or object_written.others in (b"", earlier_writes):
         return object_written
@@ -137,41 +141,23 @@ async def _apply_forced(client: Client, resource: Resource, obj: JSON) -> Owned:
     call = _narrow_answer(calls.apply(resource, obj, field_manager=MANAGER, force=True), resource)
     answer = await client.send(call)
     if any(
-        ownership.is_earlier(manager_entry.manager, manager_entry.operation, manager_entry.subresource)
-        for manager_entry in _managers(answer)
+        merging.is_earlier(manager_entry.manager, manager_entry.operation, manager_entry.subresource)
+        for manager_entry in answer.metadata.managed_fields
     ):
-        await _adopt_fields(client, resource, answer)
+        metadata = answer.metadata
+        current = (await client.send(calls.get_raw(resource, metadata.name, metadata.namespace)))["metadata"]
+        patch = [
+            {
+                "op": "replace",
+                "path": "/metadata/managedFields",
+                "value": merging.adopted_entries(current["managedFields"]),
+            },
+            # The API server answers Conflict if the object has changed since this version was read.
+            {"op": "replace", "path": "/metadata/resourceVersion", "value": current.get("resourceVersion", "")},
+        ]
+        await client.send(calls.json_patch(resource, metadata.name, patch, metadata.namespace, field_manager=MANAGER))
         answer = await client.send(call)
     return answer
-
-
-async def _apply_after_merge(client: Client, resource: Resource, obj: JSON, refused: ApiError) -> Owned:
-    """Merges `obj` into the object in the cluster, then applies it; raises `refused` if there is no such object."""
-    try:
-        await _merge(client, resource, obj, manager=MERGER)
-    except NotFound:
-        raise refused from None
-    return await _apply_forced(client, resource, obj)
-
-
-async def _adopt_fields(client: Client, resource: Resource, answer: Owned) -> None:
-    """Takes over the fields that earlier writers of manifests own; raises Conflict if the object changes meanwhile."""
-    metadata = answer.metadata
-    current = (await client.send(calls.get_raw(resource, metadata.name, metadata.namespace)))["metadata"]
-    patch = [
-        {
-            "op": "replace",
-            "path": "/metadata/managedFields",
-            "value": ownership.adopted_entries(current["managedFields"]),
-        },
-        # The API server answers Conflict if the object has changed since this version was read.
-        {"op": "replace", "path": "/metadata/resourceVersion", "value": current.get("resourceVersion", "")},
-    ]
-    await client.send(calls.json_patch(resource, metadata.name, patch, metadata.namespace, field_manager=MANAGER))
-
-
-def _managers(answer: Owned) -> tuple[ManagedFields, ...]:
-    return answer.metadata.managed_fields
 
 
 def _kind_of(resource: Resource) -> tuple[str, str]:

@@ -22,8 +22,8 @@ from kubekit.kube.clock import Clock
 from kubekit.kube.watch import Reflector
 from runup.api.owned_v1 import Owned, OwnedWorkload
 from runup.applying.control import object_requests
+from runup.applying.decide.health import DEFINITION, KINDS
 from runup.applying.decide.rendering import LABEL
-from runup.applying.decide.workload_health import DEFINITION, KINDS
 from runup.process.leader_election import cancel, restart_on_error
 from runup.release.decide.manifest import Identity
 

@@ -1,37 +1,96 @@
-"""Applies one release and then keeps it applied. The worker starts a run, and cancels it for another release.
+"""Returns memory that was needed to read a release to the system, with glibc's malloc_trim(3).
 
-Every node of the task graph is an asyncio task, and each object is applied once: a task that waits (for a
-CustomResourceDefinition, a namespace, a workload, an operator) waits on the watch and continues from there. A task that
-fails is retried in its place with back-off, while the others continue. Once all are done, the same watches report
-drift, and drifted objects are applied again (docs/decisions/0046-one-run-that-waits-in-place.md).
+glibc keeps the memory that libyaml and JSON have freed: a tenth of the operator's memory, which is not needed again for
+an hour.
 """
 
 from __future__ import annotations
 
 import asyncio
+import ctypes
+import gc
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
 import structlog
 
 from kubekit.kube.clock import Clock
-from runup.applying.control.contention import Contention
-from runup.applying.control.drift_repair import DriftRepairer
-from runup.applying.control.free_memory import trim
-from runup.applying.control.health_checker import HealthChecker
+from runup.applying.control.health_checker import Contention, HealthChecker
 from runup.applying.control.object_applier import ObjectApplier
-from runup.applying.control.retry import FAILURES, TaskRetrier
-from runup.applying.control.run_progress import RunProgress
+from runup.applying.control.retry import FAILURES, RunProgress, TaskRetrier
 from runup.applying.control.task_errors import error_message
-from runup.applying.decide.operators import KIND as CLUSTER_OPERATOR
-from runup.applying.decide.problems import Effect, Problem
-from runup.applying.decide.progress import ApplyReason
+from runup.applying.decide.health import CLUSTER_OPERATOR, DEFINITION, ROLLED_OUT
+from runup.applying.decide.progress import ApplyReason, Effect, Problem
 from runup.applying.decide.task import Task
 from runup.applying.decide.task_graph import Node, after_definitions
-from runup.applying.decide.workload_health import DEFINITION, ROLLED_OUT
 from runup.release.decide.manifest import Identity
 
+
+def trim() -> None:
+    """Returns free memory to the system; does nothing if the C library has no `malloc_trim`."""
+    gc.collect()
+    try:
+        ctypes.CDLL(None).malloc_trim(0)
+    except (AttributeError, OSError):
+        return
+
+
 log = structlog.get_logger("payload")
+# Every object is applied again once in this time, one by one, for changes that no watch reports.
+REAPPLY_INTERVAL_S = 24 * 3600.0
+
+
+class DriftRepairer:
+    """The upkeep of one run's objects."""
+
+    def __init__(
+        self, progress: RunProgress, retrier: TaskRetrier, health_checker: HealthChecker, contention: Contention
+    ) -> None:
+        self._progress = progress
+        self._applier = progress.applier
+        self._retrier = retrier
+        self._health_checker = health_checker
+        self._contention = contention
+        self.repairing: set[Identity] = set()
+
+    def look_after(self, task: Task) -> None:
+        """Judges the health of `task` again, if the release is completed and the task is not being repaired."""
+        if self._progress.completed and task.identity not in self.repairing:
+            self._progress.tell(task, self._health_checker.health(task))
+
+    def must_repair(self, task: Task) -> bool:
+        """Returns whether `task` has drifted and is not being repaired; the caller must then repair it."""
+        if task.identity in self.repairing or not self._applier.drifted(task):
+            return False
+        self.repairing.add(task.identity)
+        return True
+
+    async def repair(self, task: Task) -> None:
+        """Applies a drifted object again, after a growing pause (up to 60 s) if it was repaired shortly before."""
+        try:
+            await self._contention.wait(task)
+            await self._retrier.apply_until_done(task)
+            await self._health_checker.wait_until_healthy(task)
+        finally:
+            self.repairing.discard(task.identity)
+
+    async def reapply_daily(self) -> None:
+        """Reapplies one object after the other, each of them once in 24 hours, until cancelled."""
+        tasks = list(self._progress.tasks.values())
+        while True:
+            if not tasks:  # nothing of the release is meant for this cluster
+                await self._progress.clock.sleep(REAPPLY_INTERVAL_S)
+            for task in tasks:
+                # Spread evenly over the day, so that the API server has no peak of requests.
+                await self._progress.clock.sleep(REAPPLY_INTERVAL_S / len(tasks))
+                if task.deletes or task.identity in self.repairing:
+                    continue
+                try:
+                    await self._applier.apply_or_delete(task, anew=True)
+                except FAILURES as error:
+                    log.warning("could not be applied anew", task=str(task), error=error_message(error))
+
+
 # Once the operator's own Deployment has the new image, the run pauses this long for the new operator to take over.
 HANDOVER_S = 120.0
 

@@ -20,7 +20,7 @@ from kubekit.kube.api_errors import (
     Transient,
     Unauthorized,
 )
-from runup.applying.decide.problems import Problem
+from runup.applying.decide.progress import Problem
 from runup.applying.decide.task import Task
 
 FAILED = "UpdatePayloadFailed"

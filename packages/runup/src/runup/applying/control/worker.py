@@ -23,16 +23,14 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
 from runup.api.config_v1 import ClusterOperator
 from runup.applying.control.cluster_values import ClusterValuesWatcher
-from runup.applying.control.deleting import ObjectDeleter
-from runup.applying.control.free_memory import trim
 from runup.applying.control.kind_resolver import ResourceDiscovery
 from runup.applying.control.notice_events import Notices
-from runup.applying.control.object_applier import Memory, ObjectApplier, digests_of
+from runup.applying.control.object_applier import Memory, ObjectApplier, ObjectDeleter, digests_of
 from runup.applying.control.object_watches import ObjectWatches
-from runup.applying.control.release_run import Run
+from runup.applying.control.release_run import Run, trim
+from runup.applying.decide.health import DEFINITION
 from runup.applying.decide.progress import ApplyReason, Progress, WantedRelease
 from runup.applying.decide.task import Task, tasks_of
-from runup.applying.decide.workload_health import DEFINITION
 from runup.process.leader_election import cancel
 from runup.process.threads import in_thread
 from runup.release.decide.capabilities import KNOWN, Capabilities

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from kubekit.lang.text import join_within
-from runup.applying.decide.problems import Effect, Problem
+from runup.applying.decide.progress import Effect, Problem
 
 MULTIPLE = "MultipleErrors"
 # Bytes of a message about several problems: half of what a condition may have, so that none is cut in the middle.
@@ -70,7 +70,18 @@ def without_progress(summary: Summary) -> Summary | None:
 def judge_problem(problem: Problem, *, now: datetime) -> Verdict:
     """Decides whether `problem` still counts as progress at `now`, and in which words."""
     if problem.effect is Effect.NONE:
-        return _judge_waiting(problem, now)
+        if not problem.names:
+            return Verdict(True, problem.message)
+        slow = [name for name in problem.names if problem.waited_longer(name, _patience_for(name), now)]
+        then = _next_overdue(problem, _patience_for, now)
+        if not slow:
+            return Verdict(True, f"waiting on {', '.join(problem.names)}", next_look=then)
+        other_names = ", ".join(name for name in slow if name != MACHINE_CONFIG)
+        waits = [f"{other_names} over 30 minutes"] if other_names else []
+        waits += [f"{MACHINE_CONFIG} over 90 minutes"] if MACHINE_CONFIG in slow else []
+        return Verdict(
+            True, f"waiting on {' and '.join(waits)} which is longer than expected", slow=True, next_look=then
+        )
     if problem.effect is not Effect.FAIL_AFTER_INTERVAL:
         return Verdict(False)
     late = [name for name in problem.names if problem.waited_longer(name, INTERVAL, now)]
@@ -78,20 +89,6 @@ def judge_problem(problem: Problem, *, now: datetime) -> Verdict:
         return Verdict(False, f"wait has exceeded 40 minutes for these operators: {', '.join(late)}")
     text = f"waiting up to 40 minutes on {', '.join(problem.names)}"
     return Verdict(True, text, next_look=_next_overdue(problem, lambda _: INTERVAL, now))
-
-
-def _judge_waiting(problem: Problem, now: datetime) -> Verdict:
-    """Decides on operators that are being waited for: slow ones are named once their time is over."""
-    if not problem.names:
-        return Verdict(True, problem.message)
-    slow = [name for name in problem.names if problem.waited_longer(name, _patience_for(name), now)]
-    then = _next_overdue(problem, _patience_for, now)
-    if not slow:
-        return Verdict(True, f"waiting on {', '.join(problem.names)}", next_look=then)
-    other_names = ", ".join(name for name in slow if name != MACHINE_CONFIG)
-    waits = [f"{other_names} over 30 minutes"] if other_names else []
-    waits += [f"{MACHINE_CONFIG} over 90 minutes"] if MACHINE_CONFIG in slow else []
-    return Verdict(True, f"waiting on {' and '.join(waits)} which is longer than expected", slow=True, next_look=then)
 
 
 def _patience_for(name: str) -> timedelta:
@@ -126,7 +123,18 @@ def _as_one(problems: Sequence[Problem]) -> Problem:
     if len(problems) == 1:
         return problems[0]
     if problems[0].plural:
-        return _merged_problem(problems)
+        names = tuple(sorted({name for problem in problems for name in problem.names}))
+        since = tuple(sorted({pair for problem in problems for pair in problem.since}))
+        first_problem = problems[0]
+        return Problem(
+            first_problem.plural,
+            f"Cluster operators {', '.join(names)} {first_problem.told}",
+            _worst_effect(problems),
+            names,
+            first_problem.plural,
+            first_problem.told,
+            since,
+        )
     return _several_waits(problems) if _is_wait(problems[0]) else problems[0]
 
 
@@ -137,21 +145,49 @@ def _several_waits(problems: Sequence[Problem]) -> Problem:
     return Problem(problems[0].reason, "; ".join(texts), Effect.NONE)
 
 
-def _merged_problem(problems: Sequence[Problem]) -> Problem:
-    """Returns one problem that stands for the same problem of several operators."""
-    names = tuple(sorted({name for problem in problems for name in problem.names}))
-    since = tuple(sorted({pair for problem in problems for pair in problem.since}))
-    first_problem = problems[0]
-    return Problem(
-        first_problem.plural,
-        f"Cluster operators {', '.join(names)} {first_problem.told}",
-        _worst_effect(problems),
-        names,
-        first_problem.plural,
-        first_problem.told,
-        since,
-    )
-
-
 def _worst_effect(problems: Iterable[Problem]) -> Effect:
     return max((problem.effect for problem in problems), key=_ORDER.index)
+
+
+_FIXED = {
+    "UpdatePayloadResourceNotFound": "some resources could not be updated",
+    "UpdatePayloadResourceConflict": "some resources could not be updated",
+    "UpdatePayloadClusterDown": "the control plane is down or not responding",
+    "UpdatePayloadClusterError": "the control plane is reporting an internal error",
+    "UpdatePayloadClusterOverloaded": "the control plane is overloaded and is not accepting updates",
+    "UpdatePayloadClusterUnauthorized": "could not authenticate to the server",
+    "UpdatePayloadRetrievalFailed": "could not download the update",
+    "UpdatePayloadResourceForbidden": "the server is rejecting updates",
+    "UpdatePayloadResourceTypeMissing": "a required extension is not available to update",
+    "UpdatePayloadResourceInvalid": "some cluster configuration is invalid",
+    "UpdatePayloadIntegrity": "the contents of the update are invalid",
+    "ImageVerificationFailed": "the image may not be safe to use",
+    "UpgradePreconditionCheckFailed": "it may not be safe to apply this update",
+    "ClusterOperatorsDegraded": "some cluster operators are degraded",
+    "ClusterOperatorsNotAvailable": "some cluster operators are not available",
+    "ClusterOperatorsNoVersions": "some cluster operators do not declare expected versions",
+    "ClusterOperatorsUpdating": "some cluster operators are updating versions",
+}
+_NAMED = {
+    "ClusterOperatorDegraded": ("cluster operator", "is degraded"),
+    "ClusterOperatorNotAvailable": ("cluster operator", "is not available"),
+    "ClusterOperatorNoVersions": ("cluster operator", "does not declare expected versions"),
+    "ClusterOperatorUpdating": ("cluster operator", "is updating versions"),
+    "WorkloadNotAvailable": ("workload", "has not yet successfully rolled out"),
+    "WorkloadNotProgressing": ("workload", "cannot roll out"),
+}
+
+
+def summary_of(problem: Problem) -> str:
+    """Returns a short text for `problem`, without its details."""
+    if problem.reason in _FIXED:
+        return _FIXED[problem.reason]
+    name = problem.names[0] if problem.names else ""
+    if problem.reason in _NAMED:
+        noun, words = _NAMED[problem.reason]
+        return f"the {noun} {name} {words}" if name else f"a {noun} {words}"
+    if problem.reason.startswith("UpdatePayload"):
+        return "the update could not be applied"
+    if not problem.reason:
+        return "an error occurred"
+    return f"{name or 'an unknown error has occurred'}{' has an unknown error' if name else ''}: {problem.reason}"

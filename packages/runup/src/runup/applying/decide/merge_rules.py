@@ -14,6 +14,7 @@ from kubekit.api import codec
 from runup.api.owned_v1 import ManagedFields, OwnedMeta, applied_by
 from runup.applying.decide.merging import (
     JSON,
+    MANAGER,
     Exact,
     Fixed,
     GoesWhole,
@@ -25,7 +26,6 @@ from runup.applying.decide.merging import (
     Then,
     only_others,
 )
-from runup.applying.decide.ownership import MANAGER
 from runup.applying.decide.rendering import CLUSTER_ROLE, INJECT_CA, client_configs
 
 Kind = tuple[str, str]

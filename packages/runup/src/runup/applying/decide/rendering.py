@@ -78,11 +78,25 @@ def render(task: Task, cluster: ClusterValues) -> Rendered:
         obj.pop("rules", None)
     annotations = task.manifest.annotations or {}
     if INJECT_PROXY in annotations:
-        _set_proxy_variables(task, obj, annotations[INJECT_PROXY].split(","), cluster.proxy)
+        containers = {container.get("name"): container for container in _containers(obj)}
+        pairs = (
+            ("HTTP_PROXY", cluster.proxy.http),
+            ("HTTPS_PROXY", cluster.proxy.https),
+            ("NO_PROXY", cluster.proxy.no_proxy),
+        )
+        for name in annotations[INJECT_PROXY].split(","):
+            if name not in containers:
+                text = f"{task}: {INJECT_PROXY} names container {name!r}, which it does not have"
+                raise Terminal(text, reason=INVALID)
+            _set_env(containers[name], {key: value for key, value in pairs if value})
     if annotations.get(INJECT_TLS) == "true" and task.kind == ("", "ConfigMap"):
         obj["data"] = tls.inject_profile(obj.get("data") or {}, cluster.tls)
     if annotations.get(INJECT_CA) == "true":
-        _without_ca(obj)
+        # The service CA operator injects `caBundle` and owns it: applying ours would undo its own.
+        for _, config in client_configs(obj):
+            config.pop("caBundle", None)
+        if obj.get("kind") == "APIService":
+            _spec(obj).pop("caBundle", None)
     if (task.identity.namespace, task.identity.name) == cluster.operator and cluster.internal_host:
         _with_internal_address(obj, cluster)
     # Sorted keys, so that the digest does not depend on the order in the file; 24 digits are unlikely to collide.
@@ -117,17 +131,6 @@ def _containers(obj: JSON) -> list[JSON]:
     return [container for container in containers if isinstance(container, dict)]
 
 
-def _set_proxy_variables(task: Task, obj: JSON, names: list[str], proxy: Proxy) -> None:
-    """Sets the proxy's variables in the named containers. Raises Terminal for a container that is not there."""
-    containers = {container.get("name"): container for container in _containers(obj)}
-    pairs = (("HTTP_PROXY", proxy.http), ("HTTPS_PROXY", proxy.https), ("NO_PROXY", proxy.no_proxy))
-    for name in names:
-        if name not in containers:
-            text = f"{task}: {INJECT_PROXY} names container {name!r}, which it does not have"
-            raise Terminal(text, reason=INVALID)
-        _set_env(containers[name], {key: value for key, value in pairs if value})
-
-
 def _set_env(container: JSON, values: dict[str, str]) -> None:
     """Sets environment variables of a container in place."""
     # The cluster's value replaces one in the manifest.
@@ -149,14 +152,6 @@ def client_configs(obj: JSON) -> list[tuple[str, JSON]]:
     webhooks = [(webhook.get("name", ""), webhook.get("clientConfig")) for webhook in obj.get("webhooks") or ()]
     conversion = (_spec(obj).get("conversion") or {}).get("webhook") or {}
     return [(name, config) for name, config in (*webhooks, ("", conversion.get("clientConfig"))) if config]
-
-
-def _without_ca(obj: JSON) -> None:
-    """Removes `caBundle` fields: the service CA operator injects and owns them, so applying ours would undo its own."""
-    for _, config in client_configs(obj):
-        config.pop("caBundle", None)
-    if obj.get("kind") == "APIService":
-        _spec(obj).pop("caBundle", None)
 
 
 def _spec(obj: JSON) -> JSON:

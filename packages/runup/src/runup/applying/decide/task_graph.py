@@ -12,10 +12,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from runup.applying.decide.operators import KIND as CLUSTER_OPERATOR
+from runup.applying.decide.health import CLUSTER_OPERATOR, DAEMON_SET, DEPLOYMENT, JOB
 from runup.applying.decide.progress import ApplyReason
 from runup.applying.decide.task import Task
-from runup.applying.decide.workload_health import DAEMON_SET, DEPLOYMENT, JOB
 from runup.release.decide.manifest import FileName, file_name
 
 

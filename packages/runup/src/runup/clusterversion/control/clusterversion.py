@@ -30,8 +30,7 @@ from runup.advice.decide.promql import NOTHING
 from runup.advice.decide.risks import admin_acks
 from runup.api.cluster_settings_v1 import FeatureGate
 from runup.api.config_v1 import ClusterOperator, ClusterVersion, Release
-from runup.applying.control.loading import ReleaseLoads
-from runup.applying.control.own_release import OwnRelease
+from runup.applying.control.loading import OwnRelease, ReleaseLoads
 from runup.applying.control.worker import Work as ReleaseWork
 from runup.applying.control.worker import Worker
 from runup.clusterversion.control import preflight_log

@@ -16,11 +16,16 @@ from kubekit.api.meta_v1 import Condition
 from kubekit.lang.pullspec import is_same_image
 from kubekit.lang.version import parse
 from runup.api.config_v1 import CapabilitiesStatus, ClusterVersionStatus, Release, UpdateHistory
-from runup.applying.decide.failure_summary import Summary, Verdict, judge_problem, summarize, without_progress
+from runup.applying.decide.failure_summary import (
+    Summary,
+    Verdict,
+    judge_problem,
+    summarize,
+    summary_of,
+    without_progress,
+)
 from runup.applying.decide.implicit_capabilities import implicit_capabilities_of
-from runup.applying.decide.problems import Effect, Problem
-from runup.applying.decide.progress import ApplyReason, Loading, Progress, WantedRelease
-from runup.applying.decide.progressing_message import summary_of
+from runup.applying.decide.progress import ApplyReason, Effect, Loading, Problem, Progress, WantedRelease
 from runup.clusterversion.decide.view import View
 from runup.clusterversion.decide.work import ApplyRelease, LoadRelease, Work
 from runup.release.decide import capabilities

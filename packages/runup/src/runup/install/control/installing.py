@@ -30,7 +30,7 @@ from kubekit.kube.api_errors import Forbidden, KubeError
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.clock import Clock
 from runup.api.owned_v1 import OwnedWorkload
-from runup.applying.decide import workload_health
+from runup.applying.decide import health
 from runup.applying.decide.progress import ApplyReason
 from runup.applying.decide.task import Task
 from runup.install.control.sets import Done, InstallError, ObjectSets, Outcome, Told
@@ -208,7 +208,7 @@ def wait(client: SyncClient, sets: ObjectSets, clock: Clock, objects: Objects, *
     """
     deadline = clock.monotonic() + timeout_s
     tasks = [Task(Manifest.of("", identity_of(obj), obj), index, len(objects)) for index, obj in enumerate(objects, 1)]
-    waiting = [task for task in tasks if task.kind in workload_health.KINDS]
+    waiting = [task for task in tasks if task.kind in health.KINDS]
     while waiting:
         problems = {task: problem for task in waiting if (problem := _why_unhealthy(sets, task))}
         if not problems:
@@ -224,12 +224,10 @@ def _why_unhealthy(sets: ObjectSets, task: Task) -> str:
     """Returns what a workload of the set still waits for, empty if nothing."""
     stored_object = sets.read(task.identity)
     owned = codec.convert(OwnedWorkload, stored_object) if stored_object is not None else None
-    problem = workload_health.problem_of(task, owned, ApplyReason.UPDATING) or workload_health.unfinished_rollout(
-        task, owned
-    )
+    problem = health.problem_of(task, owned, ApplyReason.UPDATING) or health.unfinished_rollout(task, owned)
     if problem is not None:
         return problem.message
-    if task.kind == workload_health.DEPLOYMENT and owned is not None and owned.status is not None:
+    if task.kind == health.DEPLOYMENT and owned is not None and owned.status is not None:
         # A release goes on while a pod starts; who types --wait wants it ready.
         available = find(owned.status.conditions, "Available")
         if available is None or available.status != "True":
@@ -239,7 +237,7 @@ def _why_unhealthy(sets: ObjectSets, task: Task) -> str:
 
 def _pods(client: SyncClient, task: Task) -> str:
     """Returns what the pods of a Deployment that does not become available say, to go on from."""
-    if task.kind != workload_health.DEPLOYMENT:
+    if task.kind != health.DEPLOYMENT:
         return ""
     labels = task.manifest.object["spec"]["selector"]["matchLabels"]
     selector = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))

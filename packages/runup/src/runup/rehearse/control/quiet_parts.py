@@ -19,7 +19,7 @@ from kubekit.kube.clock import Clock
 from runup.api.owned_v1 import Owned
 from runup.applying.control.notice_events import Notices
 from runup.applying.control.object_watches import ObjectWatches
-from runup.applying.decide.notices import Notice
+from runup.applying.decide.contesting_writers import Notice
 from runup.release.decide.manifest import Identity
 
 

@@ -22,17 +22,14 @@ from kubesandbox.apiserver.store import Entry
 from runup.api.config_v1 import ClusterOperator
 from runup.api.owned_v1 import OwnedWorkload
 from runup.applying.control.cluster_values import ClusterValuesWatcher
-from runup.applying.control.deleting import ObjectDeleter
 from runup.applying.control.kind_resolver import ResourceDiscovery
-from runup.applying.control.object_applier import Memory, ObjectApplier, digests_of
+from runup.applying.control.object_applier import Memory, ObjectApplier, ObjectDeleter, digests_of
 from runup.applying.control.task_errors import KindMissing, error_message
-from runup.applying.decide import operators, workload_health
-from runup.applying.decide.operators import KIND as CLUSTER_OPERATOR
-from runup.applying.decide.operators import wants_versions
+from runup.applying.decide import health
+from runup.applying.decide.health import CLUSTER_OPERATOR, KINDS, wants_versions
 from runup.applying.decide.progress import ApplyReason
 from runup.applying.decide.task import Task
 from runup.applying.decide.task_graph import Graph, everything_before, graph_of
-from runup.applying.decide.workload_health import KINDS
 from runup.rehearse.control.cluster_copy import DEFINITION, ClusterCopy
 from runup.rehearse.control.quiet_parts import KeptNotices, UnwatchedObjects
 from runup.rehearse.control.stand_ins import StandIns
@@ -195,12 +192,12 @@ class ReleaseRun:
         if task.kind == CLUSTER_OPERATOR:
             operator = codec.convert(ClusterOperator, obj) if obj is not None else None
             target_versions = wants_versions(task.manifest.object)
-            problem = operators.problem_of(
+            problem = health.operator_problem(
                 task.identity.name, target_versions, operator, ApplyReason.UPDATING, now, now
             )
         elif task.kind in KINDS and obj is not None:
             workload = codec.convert(OwnedWorkload, obj)
-            problem = workload_health.problem_of(task, workload, ApplyReason.UPDATING)
+            problem = health.problem_of(task, workload, ApplyReason.UPDATING)
         if problem is not None:
             result.waits.append(Wait(task.identity, task.index, problem.message, count_behind(self._graph, task)))
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from kubekit.error_types import InputError
 from kubekit.lang.version import parse
-from runup.applying.control.payloads import read_folder
+from runup.applying.control.loading import read_folder
 from runup.facts.target_release import release_in
 from runup.process.operator_namespace import operator_namespace
 from runup.rehearse.control.rehearsal import RehearsalTarget, cluster_version_of

@@ -14,10 +14,8 @@ from kubekit.kube import calls
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
 from kubesandbox.apiserver.metadata import rfc3339
-from runup.applying.decide.operators import KIND as CLUSTER_OPERATOR
-from runup.applying.decide.operators import wants_versions
+from runup.applying.decide.health import CLUSTER_OPERATOR, DAEMON_SET, DEPLOYMENT, JOB, wants_versions
 from runup.applying.decide.task import Task
-from runup.applying.decide.workload_health import DAEMON_SET, DEPLOYMENT, JOB
 from runup.rehearse.control.cluster_copy import ClusterCopy
 
 JSON = dict[str, Any]

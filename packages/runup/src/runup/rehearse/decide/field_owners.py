@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from runup.applying.decide.ownership import EARLIER, MANAGER
+from runup.applying.decide.merging import EARLIER, MANAGER
 
 JSON = dict[str, Any]
 Path = tuple[str, ...]

@@ -1,15 +1,13 @@
-"""Fetches releases by a `version-*` Pod that copies them into a folder of the operator's node, and reads them there.
-
-A fetch that succeeds leaves the complete folder and no Pod. A fetch that fails leaves its Pod, whose status says why,
-until the next fetch. The folder holds one release: the next Pod empties it first.
-"""
+"""Fetches the payload of another release than the operator's own: from its registry, or by a pod that copies it."""
 
 from __future__ import annotations
 
 import asyncio
 import secrets
 import string
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Literal
 
 import structlog
 
@@ -19,23 +17,69 @@ from kubekit.kube import calls
 from kubekit.kube.api_errors import ApiError, KubeError, NotFound, Transient
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
+from kubekit.lang.text import cut
 from kubekit.oci.image_locations import read_folder_files
 from kubekit.oci.registry_errors import OciError
 from runup.api.config_v1 import Release
-from runup.applying.control.fetching.payload_parsing import payload_of
-from runup.applying.control.payloads import NotLoaded
+from runup.applying.control.loading import NotLoaded, ReleaseLoader
 from runup.applying.decide import retrieval_pod
+from runup.preflight.decide.preflight_deployment import PodSettings
 from runup.process.threads import in_thread
+from runup.release.control.release_images import ReleaseImages, ReleaseUnreadable
 from runup.release.decide import listing as likely_mistakes
 from runup.release.decide.inclusion import DEFAULT_PROFILE
-from runup.release.decide.payload import MANIFESTS, RELEASE_MANIFESTS, Payload
+from runup.release.decide.payload import FOLDERS, MANIFESTS, RELEASE_MANIFESTS, Payload, load_payload
 
 log = structlog.get_logger("payload")
+# Bytes of the error: a condition's message has at most 32 KiB, and a release may have hundreds of broken files.
+MAX_ERROR = 8192
+_MAX_TOLD = 20
+
+
+def payload_of(files: Mapping[str, bytes], release: Release, profile: str) -> Payload:
+    """Returns the payload in `files`, which maps paths in the image to bytes; raises NotLoaded."""
+    try:
+        likely_mistakes.check(files, release.image)
+        payload = load_payload(files, source=release.image, release_image=release.image, profile=profile)
+    except Terminal as error:
+        raise NotLoaded(cut(error.message, MAX_ERROR), reason="LoadPayload") from error
+    oddities = (*payload.warnings, *payload.metadata.problems, *likely_mistakes.likely_mistakes(payload))
+    for warning in oddities[:_MAX_TOLD]:
+        log.warning("release: odd", image=release.image, what=warning)
+    if len(oddities) > _MAX_TOLD:
+        log.warning("release: odd", image=release.image, what=f"and {len(oddities) - _MAX_TOLD} more")
+    return payload
+
+
+# The same limit as for a Pod (docs/upstream-behaviour.md 1.4): layers of some hundred megabytes may have to be read.
+WITHIN_S = 240.0
+
+
+class FromRegistry:
+    """A `Payloads` that reads the image's layers from the registry."""
+
+    def __init__(self, images: ReleaseImages, *, profile: str = DEFAULT_PROFILE, within_s: float = WITHIN_S) -> None:
+        self._images = images
+        self._profile = profile
+        self._within_s = within_s
+
+    async def load(self, release: Release) -> Payload:
+        """Returns the payload of `release.image`; raises NotLoaded."""
+        if not release.image:
+            raise NotLoaded("no payload image has been specified", reason="RetrievePayload")
+        try:
+            files = await self._images.folders(release.image, FOLDERS, within_s=self._within_s)
+        except ReleaseUnreadable as error:
+            text = f"Unable to download and prepare the update: {error.message}"
+            raise NotLoaded(text, reason="RetrievePayload") from error
+        # Parsing some megabytes of YAML takes seconds, which would block the event loop.
+        return await in_thread(lambda: payload_of(files, release, self._profile), f"load {release.image}")
+
+
 PODS = Resource("", "v1", "Pod", "pods", namespaced=True)
 JOBS = Resource("batch", "v1", "Job", "jobs", namespaced=True)
 # The limit of a retrieval once the signature is verified (docs/upstream-behaviour.md 1.4); the Pod's own deadline is
 # shorter.
-WITHIN_S = 240.0
 POLL_S = 1.0
 _LETTERS = string.ascii_lowercase + string.digits
 # The Pod copies no checks, because only preflights need them, and those read them out of the image.
@@ -156,3 +200,22 @@ def _missing_parts(folder: Path) -> str:
         return f"the pod ended and {folder} is not there; does this operator see the node's {retrieval_pod.PAYLOADS}?"
     paths = (path.relative_to(folder).as_posix() for name in _FOLDERS for path in (folder / name).rglob("*"))
     return "; ".join(likely_mistakes.missing_parts(paths))
+
+
+Source = Literal["pod", "registry"]
+
+
+def fetching(
+    source: Source,
+    client: Client,
+    clock: Clock,
+    *,
+    images: ReleaseImages,
+    settings: PodSettings,
+    folder: Path,
+    profile: str,
+) -> ReleaseLoader:
+    """Returns the loader for `source`: a Pod that copies to `folder` on the operator's node, or the registry."""
+    if source == "registry":
+        return FromRegistry(images, profile=profile)
+    return FromPod(client, clock, namespace=settings.namespace, node=settings.node_name, folder=folder, profile=profile)

@@ -1,0 +1,156 @@
+"""Judges whether applied objects are healthy: ClusterOperators, and workloads, Jobs and definitions. Pure."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from kubekit.api.conditions import find, status_of
+from kubekit.api.meta_v1 import Condition
+from runup.api.config_v1 import ClusterOperator, OperandVersion
+from runup.api.owned_v1 import OwnedWorkload
+from runup.applying.decide.progress import ApplyReason, Effect, Problem
+from runup.applying.decide.task import Task
+
+CLUSTER_OPERATOR = ("config.openshift.io", "ClusterOperator")
+# While a release is being applied, an operator that was first waited for less than this ago is progress, not failure.
+UNAVAILABLE_GRACE = timedelta(seconds=30)
+
+
+def wants_versions(manifest: dict[str, object]) -> tuple[OperandVersion, ...]:
+    """Returns the versions that a ClusterOperator's manifest declares."""
+    status = manifest.get("status")
+    versions = status.get("versions") if isinstance(status, dict) else None
+    return tuple(
+        OperandVersion(name=str(version.get("name", "")), version=str(version.get("version", "")))
+        for version in (versions if isinstance(versions, list) else ())
+        if isinstance(version, dict)
+    )
+
+
+def operator_problem(
+    name: str,
+    wanted_versions: tuple[OperandVersion, ...],
+    operator: ClusterOperator | None,
+    state: ApplyReason,
+    since: datetime,
+    now: datetime,
+) -> Problem | None:
+    """Returns why operator `name` is not ready, None if it is; `since` is when it was first waited for."""
+    times = ((name, since),)
+    if not wanted_versions:
+        wording = "do not declare expected versions"
+        message = f"Cluster operator {name} does not declare expected versions"
+        reasons = ("ClusterOperatorNoVersions", "ClusterOperatorsNoVersions")
+        return Problem(reasons[0], message, Effect.FAIL, (name,), reasons[1], wording, times)
+    if operator is None or status_of(operator.status.conditions, "Available") != "True":
+        early = state is not ApplyReason.RECONCILING and now - since < UNAVAILABLE_GRACE
+        return _operator_problem(name, "NotAvailable", "not available", Effect.NONE if early else Effect.FAIL, since)
+    # A missing Degraded condition counts as degraded.
+    if status_of(operator.status.conditions, "Degraded") != "False":
+        effect = Effect.REPORT if state is ApplyReason.INITIALIZING else Effect.FAIL_AFTER_INTERVAL
+        return _operator_problem(name, "Degraded", "degraded", effect, since)
+    if state is not ApplyReason.INITIALIZING and _lags_behind(wanted_versions, operator):
+        return _operator_problem(name, "Updating", "updating versions", Effect.NONE, since)
+    return None
+
+
+def _lags_behind(wanted_versions: tuple[OperandVersion, ...], operator: ClusterOperator) -> bool:
+    reported_versions = {version.name: version.version for version in operator.status.versions}
+    # Versions that only the operator reports are ignored: the manifest says which ones count.
+    return any(reported_versions.get(version.name) != version.version for version in wanted_versions)
+
+
+def _operator_problem(name: str, state_name: str, text: str, effect: Effect, since: datetime) -> Problem:
+    reasons = (f"ClusterOperator{state_name}", f"ClusterOperators{state_name}")
+    message = f"Cluster operator {name} is {text}"
+    return Problem(reasons[0], message, effect, (name,), reasons[1], f"are {text}", ((name, since),))
+
+
+DEPLOYMENT, DAEMON_SET, JOB = ("apps", "Deployment"), ("apps", "DaemonSet"), ("batch", "Job")
+DEFINITION = ("apiextensions.k8s.io", "CustomResourceDefinition")
+KINDS = (DEPLOYMENT, DAEMON_SET, JOB, DEFINITION)
+# A roll-out is waited for before a release counts as applied.
+ROLLED_OUT = (DEPLOYMENT, DAEMON_SET)
+_NOT_AVAILABLE, _NOT_PROGRESSING = "WorkloadNotAvailable", "WorkloadNotProgressing"
+
+
+def problem_of(task: Task, workload: OwnedWorkload | None, state: ApplyReason) -> Problem | None:
+    """Returns why the object of `task` is not healthy; None if it is, or if its kind is not waited for.
+
+    During an installation only Jobs, which order the tasks, and CustomResourceDefinitions are waited for.
+    """
+    if task.kind not in KINDS or workload is None or workload.status is None:
+        return None
+    name = _task_name(task)
+    if task.kind == JOB:
+        if workload.status.succeeded > 0 or status_of(workload.status.conditions, "Complete") == "True":
+            return None
+        failed = find(workload.status.conditions, "Failed")
+        if failed is not None and failed.status == "True":
+            words = "deadline exceeded" if failed.reason == "DeadlineExceeded" else "failed"
+            text = f'{_task_name(task)}: {words}, reason: "{failed.reason}", message: "{failed.message}"'
+            return Problem("WorkloadNotProgressing", text)
+        return _waiting_problem(f"{_task_name(task)} has not finished yet")
+    if task.kind == DEFINITION:
+        established = status_of(workload.status.conditions, "Established") == "True"
+        return None if established else _waiting_problem(f"{name} is not established yet")
+    if state is ApplyReason.INITIALIZING:
+        return None
+    if workload.metadata.deletion_timestamp is not None:
+        return Problem(_NOT_AVAILABLE, f"{name} is being deleted")
+    # Until the controller has observed the new spec, the conditions are about the old one.
+    if task.kind != DEPLOYMENT or workload.status.observed_generation < workload.metadata.generation:
+        return None
+    available = find(workload.status.conditions, "Available")
+    progressing = find(workload.status.conditions, "Progressing")
+    failing = find(workload.status.conditions, "ReplicaFailure")
+    if failing is not None and failing.status == "True":
+        return Problem(_NOT_PROGRESSING, f"{name} has some pods failing; {_condition_text(failing)}")
+    if available is not None and available.status == "False" and progressing and progressing.status == "False":
+        states = f"is not available {_condition_text(available)} and not progressing {_condition_text(progressing)}"
+        return Problem(_NOT_AVAILABLE, f"{name} {states}")
+    if progressing and progressing.status == "False" and progressing.reason == "ProgressDeadlineExceeded":
+        return Problem(_NOT_PROGRESSING, f"{name} is {progressing.reason}={progressing.status}: {progressing.message}")
+    return None
+
+
+def unfinished_rollout(task: Task, workload: OwnedWorkload | None) -> Problem | None:
+    """Returns why the object of `task` does not run what the release wants; None if it does, or if it is no workload.
+
+    Until its controller has observed the spec as it is, its status is of an earlier one. 0 is the generation of an
+    object that no controller has observed yet. A release that itself pauses a Deployment is taken at its word, and one
+    that only creates an object leaves the rest to others.
+    """
+    if task.kind not in ROLLED_OUT or task.create_only or task.deletes:
+        return None
+    name = _task_name(task)
+    if workload is None:
+        return _waiting_problem(f"{name}, which is not seen yet")
+    status, generation = workload.status, workload.metadata.generation
+    spec = task.manifest.object.get("spec") or {}
+    if workload.spec.paused and not spec.get("paused"):
+        return _waiting_problem(f"{name}, which is paused")
+    observed = status.observed_generation if status is not None else 0
+    if task.kind == DAEMON_SET and not observed:
+        return None  # a cluster may lack the controller: docs/decisions/0079
+    if status is None or observed < generation:
+        return _waiting_problem(f"{name}, whose controller has observed generation {observed} of {generation}")
+    if task.kind == DEPLOYMENT:
+        without_pod = spec.get("replicas", 1) != 0 and not status.replicas
+    else:
+        without_pod = bool(status.desired_number_scheduled) and not status.current_number_scheduled
+    return _waiting_problem(f"{name}, which has no pod yet") if without_pod else None
+
+
+def _waiting_problem(message: str) -> Problem:
+    return Problem("WaitingForObject", f"waiting on {message}", Effect.NONE)
+
+
+def _task_name(task: Task) -> str:
+    identity = task.identity
+    name = f"{identity.namespace}/{identity.name}" if identity.namespace else identity.name
+    return f"{identity.kind.lower()} {name}"
+
+
+def _condition_text(condition: Condition) -> str:
+    return f"({condition.reason}: {condition.message})"
