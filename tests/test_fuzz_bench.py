@@ -1,11 +1,8 @@
-"""`python -m bench.fuzz`: each reader stands some inputs, and whatever a reader does wrong is noticed."""
+"""`python -m bench fuzz`: each reader reads some inputs, and every fault of a reader is noticed."""
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +13,6 @@ from bench.fuzz.changes import drawn
 from bench.fuzz.outcomes import Wrong
 from bench.fuzz.readers import READERS, Reader
 
-ROOT = Path(__file__).parents[1]
-
 
 @pytest.mark.parametrize("name", READERS)
 def test_some_inputs(name: str) -> None:
@@ -27,26 +22,6 @@ def test_some_inputs(name: str) -> None:
         data = reader.make(drawn(name, 7, index))
         assert data == reader.make(drawn(name, 7, index))
         assert reader.read(data) in ("accepted", "refused"), index
-
-
-@pytest.mark.slow
-def test_the_command(tmp_path: Path) -> None:
-    """It says as JSON what came of so many inputs, and keeps one."""
-    words = ["headers", "--seed=7", "--first=3", "--count=5", f"--write={tmp_path / 'input'}"]
-    done = subprocess.run(
-        [sys.executable, "-m", "bench.fuzz", *words], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert (told["cases"], told["first"], told["faults"], told["told"]) == (5, 3, 0, [])
-    assert told["base_mib"] > 10 and 0 <= told["beyond_base_mib"] < fuzz.MOST_MIB
-    assert (tmp_path / "input").read_bytes() == READERS["headers"].make(drawn("headers", 7, 3))
-
-
-def test_a_reader_that_nobody_has(capsys: pytest.CaptureFixture[str]) -> None:
-    """Those that there are, are named."""
-    assert fuzz.main(["nothing"]) == 2
-    assert capsys.readouterr().err == f"error: no reader nothing; there are {', '.join(READERS)}\n"
 
 
 class Panic(BaseException):
@@ -95,25 +70,6 @@ def test_what_counts_as_a_fault(line: dict[str, Any], faults: list[str]) -> None
     assert survey.faults == [{"index": 9, "fault": fault} for fault in faults]
     survey.take(whole | {"index": 10, "outcome": "refused", "seconds": 0.1, "said": ""})
     assert len(survey.faults) == len(faults)
-
-
-@pytest.mark.parametrize(
-    ("does", "hang_s", "ends"),
-    [
-        pytest.param("while True: pass", 0.2, True, id="busy for ever"),
-        pytest.param("import re; re.match('(a*)*b', 'a' * 99)", 0.2, True, id="busy without letting go"),
-        pytest.param("time.sleep(9999)", 0.02, True, id="asleep for ever"),
-        pytest.param("time.sleep(3)", 2, False, id="slow by the clock alone"),
-    ],
-)
-def test_what_ends_an_input(does: str, hang_s: float, ends: bool) -> None:
-    """A processor's time, as all that is measured here; on a busy machine an input of a second took a minute."""
-    text = (
-        f"import time\nfrom bench.fuzz.watchdog import watched\nwith watched({hang_s}):\n  {does}\nprint('behind it')"
-    )
-    done = subprocess.run([sys.executable, "-c", text], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert (done.returncode != 0, "most recent call first" in done.stderr) == (ends, ends)
-    assert done.stdout == ("" if ends else "behind it\n")
 
 
 WORKER = """
