@@ -16,35 +16,34 @@ def kinds_of(crd: JSON) -> tuple[Kind, ...]:
     spec, conditions = crd["spec"], (crd.get("status") or {}).get("conditions") or ()
     if not any(c["type"] == "Established" and c["status"] == "True" for c in conditions):
         return ()
-    return tuple(_kind_of_version(crd, version) for version in spec["versions"] if version.get("served"))
-
-
-def _kind_of_version(crd: JSON, version: JSON) -> Kind:
-    """Returns the kind that one version of a definition makes the server serve."""
-    spec = crd["spec"]
-    names = spec["names"]
-    declared = version.get("subresources") or {}
-    subresources = [STATUS] if "status" in declared else []
-    if "scale" in declared:
-        subresources.append(Subresource("scale", group="autoscaling", version="v1", kind="Scale"))
-    return Kind(
-        group=spec["group"],
-        version=version["name"],
-        kind=names["kind"],
-        plural=names["plural"],
-        namespaced=spec.get("scope") == "Namespaced",
-        short_names=tuple(names.get("shortNames") or ()),
-        categories=tuple(names.get("categories") or ()),
-        singular=names.get("singular") or names["kind"].lower(),
-        list_kind=names.get("listKind") or f"{names['kind']}List",
-        subresources=tuple(subresources),
-        generation=True,
-        fields=tuple(field["jsonPath"].lstrip(".") for field in version.get("selectableFields") or ()),
-        crd=crd,
-        scale_paths=declared.get("scale"),
-        columns=tuple(version.get("additionalPrinterColumns") or ()),
-        deprecation=_deprecation_warning(spec, version),
-    )
+    names, kinds = spec["names"], []
+    for version in spec["versions"]:
+        if not version.get("served"):
+            continue
+        declared = version.get("subresources") or {}
+        subresources = [STATUS] if "status" in declared else []
+        if "scale" in declared:
+            subresources.append(Subresource("scale", group="autoscaling", version="v1", kind="Scale"))
+        kind = Kind(
+            group=spec["group"],
+            version=version["name"],
+            kind=names["kind"],
+            plural=names["plural"],
+            namespaced=spec.get("scope") == "Namespaced",
+            short_names=tuple(names.get("shortNames") or ()),
+            categories=tuple(names.get("categories") or ()),
+            singular=names.get("singular") or names["kind"].lower(),
+            list_kind=names.get("listKind") or f"{names['kind']}List",
+            subresources=tuple(subresources),
+            generation=True,
+            fields=tuple(field["jsonPath"].lstrip(".") for field in version.get("selectableFields") or ()),
+            crd=crd,
+            scale_paths=declared.get("scale"),
+            columns=tuple(version.get("additionalPrinterColumns") or ()),
+            deprecation=_deprecation_warning(spec, version),
+        )
+        kinds.append(kind)
+    return tuple(kinds)
 
 
 def _deprecation_warning(spec: JSON, version: JSON) -> str:

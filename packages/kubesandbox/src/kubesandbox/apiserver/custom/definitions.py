@@ -43,30 +43,26 @@ class Definitions:
         """Serves a definition that was created or changed, and stops serving one that was deleted."""
         crd = event.entry.load()
         if event.type == "DELETED":
-            self._end_watches(meta(crd)["name"], {})
-            self._forget_schemas(meta(crd)["name"])
-            self._kinds.set_custom(meta(crd)["name"], ())
+            self._replace_kinds(meta(crd)["name"], {}, ())
         else:
             self._serve_definition(crd)
 
     def _serve_definition(self, crd: JSON) -> None:
         """Serves the kinds of a definition; starts the clean-up if it is being deleted."""
         name = meta(crd)["name"]
-        self._end_watches(name, crd["spec"])
-        self._forget_schemas(name)
-        self._kinds.set_custom(name, crds.kinds_of(crd))
+        self._replace_kinds(name, crd["spec"], crds.kinds_of(crd))
         if meta(crd).get("deletionTimestamp") and name not in self._tasks:
             self._tasks[name] = asyncio.get_running_loop().create_task(self._delete_objects(name))
 
-    def _end_watches(self, name: str, spec: JSON) -> None:
+    def _replace_kinds(self, name: str, spec: JSON, kinds: tuple[Kind, ...]) -> None:
+        """Serves `kinds` instead of the present ones of a definition; ends their watches if its spec changed."""
+        present = self._kinds.custom().get(name, ())
         # A real server replaces the storage whenever the spec changes (crdHandler.updateCustomResourceDefinition).
-        for kind in self._kinds.custom().get(name, ())[:1]:
-            if kind.crd is not None and kind.crd["spec"] != spec:
-                self._rest.reading.end_watches(kind.storage)
-
-    def _forget_schemas(self, name: str) -> None:
-        for kind in self._kinds.custom().get(name, ()):
+        if present and present[0].crd is not None and present[0].crd["spec"] != spec:
+            self._rest.reading.end_watches(present[0].storage)
+        for kind in present:
             self._schemas.forget(kind)
+        self._kinds.set_custom(name, kinds)
 
     async def _delete_objects(self, name: str) -> None:
         """Deletes all objects of a definition that is being deleted, and then lets the definition go."""

@@ -153,28 +153,21 @@ def on_update(
         me = Manager(manager, "Update", kind.api_version, subresource)
         before = managers.get(me)
         managers[me] = Ownership(updated_fields | before.paths if before else updated_fields, rfc3339(now))
-    write_managers(new, _merge_oldest_updaters(managers))
+    updaters = sorted((m for m in managers if not m.applies), key=lambda m: managers[m].time)
+    if len(updaters) > _MAX_UPDATERS:
+        # The oldest are merged into one; one more than the surplus, since the merged entry takes a place itself.
+        oldest = updaters[: len(updaters) - _MAX_UPDATERS + 1]
+        paths = frozenset[FieldPath]().union(*(managers[m].paths for m in oldest))
+        ancient = Manager(_ANCIENT, "Update", oldest[0].version)
+        merged = Ownership(paths, managers[oldest[-1]].time)
+        managers = {m: owned for m, owned in managers.items() if m not in oldest} | {ancient: merged}
+    write_managers(new, managers)
 
 
 def release_paths(managers: Managers, paths: set[FieldPath]) -> Managers:
     """Returns `managers` without `paths`, and without managers that own nothing any more."""
     remaining = {manager: replace(owned, paths=owned.paths - paths) for manager, owned in managers.items()}
     return {manager: owned for manager, owned in remaining.items() if owned.paths}
-
-
-def _merge_oldest_updaters(managers: Managers) -> Managers:
-    """Merges the oldest updaters into one, `ancient-changes`, where there are more than ten."""
-    updaters = sorted((m for m in managers if not m.applies), key=lambda m: managers[m].time)
-    surplus = updaters[: max(0, len(updaters) - _MAX_UPDATERS)]
-    if not surplus:
-        return managers
-    # One more, since the merged entry takes a place itself.
-    surplus = updaters[: len(surplus) + 1]
-    remaining_managers = {manager: owned for manager, owned in managers.items() if manager not in surplus}
-    ancient = Manager(_ANCIENT, "Update", surplus[0].version)
-    paths = frozenset[FieldPath]().union(*(managers[m].paths for m in surplus))
-    remaining_managers[ancient] = Ownership(paths, managers[surplus[-1]].time)
-    return remaining_managers
 
 
 def owner_of_everything(kind: Kind, paths: Iterable[FieldPath], *, subresource: str, now: datetime) -> Managers:

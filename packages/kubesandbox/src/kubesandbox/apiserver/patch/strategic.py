@@ -40,7 +40,7 @@ def _merge_map(node: SchemaNode | None, original: JSON, patch: JSON) -> JSON:
         case None | "merge":
             pass
         case other:
-            raise _invalid_patch(f"unknown patch type: {other} in map: {go_plain(patch)}")
+            raise ApiError(500, "", f"unknown patch type: {other} in map: {go_plain(patch)}")
     result = original
     if "$retainKeys" in patch:
         result = {key: value for key, value in result.items() if key in patch["$retainKeys"]}
@@ -80,7 +80,7 @@ def _merge_member(node: SchemaNode | None, result: JSON, key: str, value: Any, *
             in_order = iter([_item_identity(item, merge_key) for item in order])
             if not all(_item_identity(item, merge_key) in in_order for item in kept_items):
                 lists = f"{go_plain(value)}\n doesn't match $setElementOrder list:\n{go_plain(order)}"
-                raise _invalid_patch(f"The order in patch list:\n{lists}\n")
+                raise ApiError(500, "", f"The order in patch list:\n{lists}\n")
             result[key] = _order_items(result[key], order, before, merge_key)
     else:
         result[key] = value
@@ -109,7 +109,7 @@ def _merge_list(key: str, node: SchemaNode | None, original: list[Any], patch: l
     result, item_node = list(original), node.items if node else None
     for item in patch:
         if not isinstance(item, dict) or merge_key not in item:
-            raise _invalid_patch(f"map: {go_plain(item)} does not contain declared merge key: {merge_key}")
+            raise ApiError(500, "", f"map: {go_plain(item)} does not contain declared merge key: {merge_key}")
         identities = (_item_identity(old, merge_key) for old in result)
         at = next((index for index, identity in enumerate(identities) if identity == item[merge_key]), None)
         if item.get("$patch") == "delete":
@@ -121,10 +121,6 @@ def _merge_list(key: str, node: SchemaNode | None, original: list[Any], patch: l
             result[at] = _merge_map(item_node, result[at], item)
     kept_items = [item for item in patch if item.get("$patch") != "delete"]
     return _order_items(result, kept_items, original, merge_key)
-
-
-def _invalid_patch(why: str) -> ApiError:
-    return ApiError(500, "", why)
 
 
 # -- the order of lists ------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ be accepted.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
@@ -115,7 +115,16 @@ def _common_faults(crd: JSON, old: JSON | None) -> Errors:
     yield from _version_faults(spec)
     # A new definition may come without status; the server sets storedVersions.
     if "status" in crd:
-        yield from _stored_version_faults((crd["status"] or {}).get("storedVersions") or [], spec.get("versions") or ())
+        path, stored = "status.storedVersions", (crd["status"] or {}).get("storedVersions") or []
+        names = [version.get("name") for version in spec.get("versions") or ()]
+        if not stored:
+            yield invalid(path, None, "must have at least one stored version")
+        for version in (spec.get("versions") or ()) if stored else ():
+            if version.get("storage") and version.get("name") not in stored:
+                yield invalid(path, stored, f"must have the storage version {version['name']}")
+        for index, name in enumerate(stored):
+            if name not in names:
+                yield invalid(f"{path}[{index}]", name, _STILL_STORED.format(name))
     if f".{group}".endswith((".k8s.io", ".kubernetes.io")):
         yield from _approval_faults(crd, old)
 
@@ -176,21 +185,6 @@ def _conversion_faults(conversion: JSON) -> Errors:
         yield required(versions_path)
     elif not {"v1", "v1beta1"} & {*reviews}:
         yield invalid(versions_path, reviews, "must include at least one of v1, v1beta1")
-
-
-def _stored_version_faults(stored: list[str], versions: Sequence[JSON]) -> Errors:
-    """Yields a fault for each stored version that the spec no longer has, and if the storage version is not listed."""
-    path = "status.storedVersions"
-    if not stored:
-        yield invalid(path, None, "must have at least one stored version")
-        return
-    for version in versions:
-        if version.get("storage") and version.get("name") not in stored:
-            yield invalid(path, stored, f"must have the storage version {version['name']}")
-    names = {version.get("name") for version in versions}
-    for index, name in enumerate(stored):
-        if name not in names:
-            yield invalid(f"{path}[{index}]", name, _STILL_STORED.format(name))
 
 
 # -- Versions ----------------------------------------------------------------------------------------------------------

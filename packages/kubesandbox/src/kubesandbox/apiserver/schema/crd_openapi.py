@@ -186,7 +186,19 @@ def _shape_faults(schema: JSON, path: str, level: str) -> Errors:
             yield invalid(f"{path}.{key}", True, f"must be false if {_INT_OR_STRING} is true")
     yield from _alternative_faults(schema, path)
     yield from _node_type_faults(schema, path, level)
-    yield from _metadata_faults(schema, path, level)
+    # A schema may repeat apiVersion, kind and metadata, and restrict metadata's name.
+    properties = schema.get("properties") or {}
+    names = (("kind", "string"), ("apiVersion", "string"), ("metadata", "object"))
+    for name, expected_type in names if level == "root" or schema.get(_EMBEDDED) else ():
+        if name in properties and properties[name].get("type") != expected_type:
+            actual = properties[name].get("type") or ""
+            yield invalid(f"{path}.properties[{name}].type", actual, f"must be {expected_type}")
+    metadata = properties.get("metadata") or {}
+    if level == "root":
+        others = {key for key, value in metadata.items() if value} - {"type", "default", "properties"}
+        if others or set(metadata.get("properties") or ()) - {"name", "generateName"}:
+            detail = "must not specify anything other than name and generateName, but metadata is implicitly specified"
+            yield forbidden(f"{path}.properties[metadata]", detail)
 
 
 def _node_type_faults(schema: JSON, path: str, level: str) -> Errors:
@@ -203,23 +215,6 @@ def _node_type_faults(schema: JSON, path: str, level: str) -> Errors:
         yield invalid(type_path, kind, "must be object at the root")
     if schema.get(_EMBEDDED) and not schema.get(_PRESERVE) and not schema.get("properties"):
         yield required(f"{path}.properties", f"must not be empty if {_EMBEDDED} is true without {_PRESERVE}")
-
-
-def _metadata_faults(schema: JSON, path: str, level: str) -> Errors:
-    """Yields the faults of apiVersion, kind and metadata: a schema may repeat them, and restrict metadata's name."""
-    if level != "root" and not schema.get(_EMBEDDED):
-        return
-    properties = schema.get("properties") or {}
-    for name, expected_type in (("kind", "string"), ("apiVersion", "string"), ("metadata", "object")):
-        if name in properties and properties[name].get("type") != expected_type:
-            type_path = f"{path}.properties[{name}].type"
-            yield invalid(type_path, properties[name].get("type") or "", f"must be {expected_type}")
-    metadata = properties.get("metadata") or {}
-    others = {key for key, value in metadata.items() if value} - {"type", "default", "properties"}
-    others |= set(metadata.get("properties") or ()) - {"name", "generateName"}
-    if level == "root" and others:
-        detail = "must not specify anything other than name and generateName, but metadata is implicitly specified"
-        yield forbidden(f"{path}.properties[metadata]", detail)
 
 
 # -- alternatives ------------------------------------------------------------------------------------------------------

@@ -13,11 +13,6 @@ from kubesandbox.apiserver.validation.common import Faults, changed_paths, value
 
 JSON = dict[str, Any]
 
-_ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
-_RECLAIM_POLICIES = ("Delete", "Recycle", "Retain")
-_CLAIM_RULE = (
-    "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
-)
 # The members of a PersistentVolume's source, in the order in which a second one is refused.
 _SOURCES = (
     *("hostPath", "gcePersistentDisk", "awsElasticBlockStore", "glusterfs", "nfs", "rbd", "quobyte", "cephfs", "iscsi"),
@@ -33,7 +28,8 @@ def claim_faults(obj: JSON, old: JSON | None) -> Faults:
     if old is None and not value_at(spec, "resources.requests.storage"):
         yield required("spec.resources[storage]")
     if old is not None and _fixed_claim_spec(spec, old) != _fixed_claim_spec(old.get("spec") or {}, old):
-        yield forbidden("spec", _CLAIM_RULE)
+        rule = "spec is immutable after creation except resources.requests and volumeAttributesClassName"
+        yield forbidden("spec", f"{rule} for bound claims")
     if old is not None:
         yield from _mode_faults(obj, old)
 
@@ -55,7 +51,8 @@ def _access_mode_faults(spec: JSON) -> Faults:
     if not modes:
         yield required("spec.accessModes", "at least 1 access mode is required")
     for mode in modes:
-        yield from one_of("spec.accessModes", mode, _ACCESS_MODES)
+        supported = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+        yield from one_of("spec.accessModes", mode, supported)
 
 
 def _mode_faults(obj: JSON, old: JSON) -> Faults:
@@ -81,9 +78,8 @@ def volume_faults(obj: JSON, old: JSON | None) -> Faults:
                 yield required(f"spec.nfs.{name}")
         if nfs.get("path") and not str(nfs["path"]).startswith("/"):
             yield invalid("spec.nfs.path", nfs["path"], "must be an absolute path")
-    policy = spec.get("persistentVolumeReclaimPolicy")
-    if policy:
-        yield from one_of("spec.persistentVolumeReclaimPolicy", policy, _RECLAIM_POLICIES)
+    if policy := spec.get("persistentVolumeReclaimPolicy"):
+        yield from one_of("spec.persistentVolumeReclaimPolicy", policy, ("Delete", "Recycle", "Retain"))
     if old is not None:
         former = old.get("spec") or {}
         if {name: spec.get(name) for name in _SOURCES} != {name: former.get(name) for name in _SOURCES}:
@@ -103,8 +99,7 @@ def class_faults(obj: JSON, old: JSON | None) -> Faults:
     for index, topology in enumerate(obj.get("allowedTopologies") or ()):
         for number, term in enumerate(topology.get("matchLabelExpressions") or ()):
             if not term.get("values"):
-                path = f"allowedTopologies[{index}].matchLabelExpressions[{number}].values"
-                yield required(path)
+                yield required(f"allowedTopologies[{index}].matchLabelExpressions[{number}].values")
 
 
 def driver_faults(obj: JSON, old: JSON | None) -> Faults:
