@@ -10,29 +10,17 @@ import re
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from enum import Enum
-from typing import TypeVar
 
-from kubekit.api.meta_v1 import OwnerReference
-from kubekit.api.pod_parts import PodOwner
 from kubekit.api.workloads_v1 import PodDisruptionBudget
+from kubekit.rules.owners import Owner, controller_of
 
 MIRROR = "kubernetes.io/config.mirror"
 ENDED = ("Succeeded", "Failed")
 # MaxDisruptedPodSize in eviction.go.
 _MOST_DISRUPTED = 2000
 _STAYING = ("DaemonSet", "Node")
-Owner = TypeVar("Owner", OwnerReference, PodOwner)
 # No share that a server stores has more digits.
 _SHARE = re.compile(r"[+-]?[0-9]{1,9}%")
-
-
-def controller_of(owners: Iterable[Owner]) -> Owner | None:
-    """Returns the owner that controls an object and replaces it, or None (metav1.GetControllerOf)."""
-    # Called for hundreds of thousands of pods: a loop takes a third of the time of `next` with a generator.
-    for owner in owners:
-        if owner.controller:
-            return owner
-    return None
 
 
 def stays_on_node(owners: Iterable[Owner], annotations: Container[str] = ()) -> bool:

@@ -15,6 +15,7 @@ from kubekit.kube.api_errors import ApiError, KubeError
 from kubekit.kube.cache import Cache
 from kubekit.kube.clock import Clock
 from kubekit.kube.request import Call
+from kubekit.rules.owners import is_controlled_by
 from kubesandbox.controllers.controller_loop import Attempt
 
 JSON = dict[str, Any]
@@ -33,7 +34,7 @@ def controlled_by(owner: Object, cache: Cache[Any]) -> list[Any]:
         obj
         for obj in cache.all()
         if obj.metadata.namespace == owner.metadata.namespace
-        and any(ref.uid == owner.metadata.uid and ref.controller for ref in obj.metadata.owner_references)
+        and is_controlled_by(obj.metadata.owner_references, owner.metadata.uid)
     ]
     return sorted(controlled, key=lambda obj: obj.metadata.name)
 

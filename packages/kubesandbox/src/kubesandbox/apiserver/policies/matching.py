@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from kubekit.rules.webhooks import is_in_scope, is_named, is_resource_named
 from kubesandbox.apiserver.http.messages import User
 from kubesandbox.apiserver.served_kinds import Kind
 
@@ -90,14 +91,13 @@ def _matches_rule(rule: JSON, write: Write, *, equivalent: bool) -> bool:
     names = rule.get("resourceNames") or ()
     if names and write.name not in names:
         return False
-    scope = rule.get("scope") or "*"
-    if scope != "*" and scope != ("Namespaced" if kind.namespaced and kind.resource != "namespaces" else "Cluster"):
+    if not is_in_scope(rule.get("scope") or "*", namespaced=kind.namespaced and kind.resource != "namespaces"):
         return False
     fields = [("operations", write.operation), ("apiGroups", kind.group)]
     # Another version of the same resource is the same object, unless the policy says Exact.
     if not equivalent:
         fields.append(("apiVersions", kind.version))
-    if any(not {"*", value} & set(rule.get(key) or ()) for key, value in fields):
+    if not all(is_named(value, rule.get(key) or ()) for key, value in fields):
         return False
-    patterns = (pattern.partition("/") for pattern in rule.get("resources") or ())
-    return any(name in ("*", kind.plural) and part in ("*", write.subresource) for name, _, part in patterns)
+    resource = f"{kind.plural}/{write.subresource}" if write.subresource else kind.plural
+    return is_resource_named(resource, rule.get("resources") or ())

@@ -15,6 +15,7 @@ from kubekit.kube.cache import Cache, Change, differs_beyond_version
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
 from kubekit.kube.watch import Reflector
+from kubekit.rules.owners import controller_of
 from runup.api.build_v1 import Build
 from runup.api.kmm_v1beta1 import Module
 from runup.api.kmm_v1beta2 import PreflightValidation, PreflightValidationOCP
@@ -95,7 +96,7 @@ class Caches:
         """
 
         def request(_change: Change, old: Object | None, new: Object | None) -> None:
-            if new is None or any(owner.controller for owner in new.metadata.owner_references):
+            if new is None or controller_of(new.metadata.owner_references):
                 return  # a controller created or edited it, as part of an earlier request
             if old is None or _asks_for(old) != _asks_for(new):
                 requested()

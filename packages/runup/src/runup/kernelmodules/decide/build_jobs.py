@@ -15,6 +15,7 @@ from kubekit.api.conditions import find
 from kubekit.api.meta_v1 import key_of
 from kubekit.api.scheme import Resource
 from kubekit.api.whole_v1 import WholeJob, WholePod
+from kubekit.rules.owners import controller_of
 from runup.kernelmodules.decide import runs
 from runup.kernelmodules.decide.runs import Run, Runner, RunState, WantedRun
 
@@ -91,7 +92,7 @@ def job(wanted_run: WantedRun, builder: Builder, owner: JSON) -> JSON:
 
 def run_of(job: WholeJob, pods: Iterable[WholePod]) -> Run | None:
     """Returns the run that a Job represents, None if the Job has no controlling owner. `pods` may be of any Job."""
-    owner = next((owner for owner in job.metadata.owner_references if owner.controller), None)
+    owner = controller_of(job.metadata.owner_references)
     if owner is None:
         return None
     complete, failed = (find(job.status.conditions, kind) for kind in ("Complete", "Failed"))

@@ -6,6 +6,7 @@ from typing import Any
 
 from kubekit.api.meta_v1 import key_of
 from kubekit.api.scheme import resource_of
+from kubekit.rules.owners import controller_of
 from runup.api.build_v1 import Build
 from runup.kernelmodules.decide import runs
 from runup.kernelmodules.decide.runs import Run, Runner, RunState, WantedRun
@@ -64,7 +65,7 @@ def build(wanted_run: WantedRun, owner: JSON, deadline_s: int) -> JSON:
 
 def run_of(build: Build) -> Run | None:
     """Returns the run that a Build represents, None if the Build has no controlling owner."""
-    owner = next((owner for owner in build.metadata.owner_references if owner.controller), None)
+    owner = controller_of(build.metadata.owner_references)
     if owner is None:
         return None
     status = build.status

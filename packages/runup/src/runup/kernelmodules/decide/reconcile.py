@@ -13,6 +13,7 @@ from datetime import datetime
 
 from kubekit.api.meta_v1 import NamespacedName, key_of
 from kubekit.api.scheme import resource_of
+from kubekit.rules.owners import is_controlled_by
 from runup.api.kmm_v1beta1 import Module, ValidatedKernel
 from runup.api.kmm_v1beta2 import ModuleStatus, PreflightValidation
 from runup.kernelmodules.decide import build_jobs, builds, release_validations, runs, stages, validation_status
@@ -160,9 +161,9 @@ def _toolkit(observed: Observed, validation: PreflightValidation) -> str:
     if validation.spec.dtk_image:
         return validation.spec.dtk_image
     kernel = validation.spec.kernel_version
-    owners = {owner.uid for owner in validation.metadata.owner_references if owner.controller}
+    owners = validation.metadata.owner_references
     # False sorts before True: the own parent comes first.
-    parents = sorted(observed.parents.values(), key=lambda parent: parent.metadata.uid not in owners)
+    parents = sorted(observed.parents.values(), key=lambda parent: not is_controlled_by(owners, parent.metadata.uid))
     kernels = (known_kernel for parent in parents for known_kernel in parent.status.kernels)
     return next(
         (

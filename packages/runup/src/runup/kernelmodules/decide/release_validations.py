@@ -18,6 +18,7 @@ from kubekit.api.conditions import find
 from kubekit.api.core_v1 import Node
 from kubekit.api.meta_v1 import Condition, NamespacedName, key_of
 from kubekit.api.scheme import resource_of
+from kubekit.rules.owners import is_controlled_by
 from runup.api.kmm_v1beta1 import ValidatedKernel
 from runup.api.kmm_v1beta2 import ModuleStatus, PreflightValidation, PreflightValidationOCP
 from runup.kernelmodules.decide import stages, validation_status
@@ -159,7 +160,7 @@ def _child_name(ocp: PreflightValidationOCP, at: int, kernel: ValidatedKernel) -
 
 def is_child(validation: PreflightValidation, ocp: PreflightValidationOCP) -> bool:
     """Returns whether `validation` was created by `ocp`."""
-    return any(owner.controller and owner.uid == ocp.metadata.uid for owner in validation.metadata.owner_references)
+    return is_controlled_by(validation.metadata.owner_references, ocp.metadata.uid)
 
 
 def _child(observed: Observed, ocp: PreflightValidationOCP, name: str, kernel: ValidatedKernel) -> Iterable[Action]:

@@ -11,8 +11,10 @@ from datetime import datetime, timedelta
 
 from kubekit.api.conditions import find
 from kubekit.api.core_v1 import ContainerStatus, Pod
+from kubekit.rules.owners import controller_of
 from runup.api.config_v1 import ClusterVersion
 from runup.api.update_v1alpha1 import AwaitedOperator, ResourceRef
+from runup.rules.platform_namespaces import is_system
 from runup.updatestatus.decide.control_plane import MACHINE_CONFIG, OperatorState
 from runup.updatestatus.decide.finding import (
     DOCS,
@@ -42,7 +44,6 @@ _FATAL_WAITS = frozenset(
         "CreateContainerError", "RunContainerError",
     }
 )  # fmt: skip
-_PLATFORM_NAMESPACES = ("openshift-", "kube-")
 _MAX_PODS_NAMED = 12
 
 
@@ -105,7 +106,7 @@ def pending_pod_findings(pods: Sequence[Pod], started: datetime | None, now: dat
     for pod in pods:
         created = pod.metadata.creation_timestamp
         namespace = pod.metadata.namespace
-        if pod.status.phase != "Pending" or created is None or not namespace.startswith(_PLATFORM_NAMESPACES):
+        if pod.status.phase != "Pending" or created is None or not is_system(namespace):
             continue
         if now - created > POD_PATIENCE and (started is None or created >= started):
             groups.setdefault((namespace, _owner(pod), _why_waiting(pod)[0]), []).append(pod)
@@ -142,7 +143,7 @@ def _pending_finding(namespace: str, owner: str, reason: str, pods: Sequence[Pod
 
 
 def _owner(pod: Pod) -> str:
-    owner = next((owner for owner in pod.metadata.owner_references if owner.controller), None)
+    owner = controller_of(pod.metadata.owner_references)
     if owner is None:
         return qualified(pod.metadata.namespace, pod.metadata.name)
     return f"{owner.kind} {qualified(pod.metadata.namespace, owner.name)}"

@@ -22,11 +22,11 @@ from collections.abc import Iterator
 from kubekit.api.conditions import find
 from kubekit.api.meta_v1 import Condition, Object, Wire
 from runup.checks.catalogue.declaring import declared, namespaced_name, risk
-from runup.checks.catalogue.shared.platform_namespaces import is_system
 from runup.checks.catalogue.shared.pods import PODS, is_drained, pods_by_namespace
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.reads import Slim
 from runup.checks.decide.wording import count, names
+from runup.rules.platform_namespaces import is_system
 
 NAME = "JobLostByDrain"
 EXAMPLE = """

@@ -25,13 +25,13 @@ from kubekit.api.workloads_v1 import PodDisruptionBudget
 from kubekit.rules.eviction_rules import ENDED, selects
 from runup.api.config_v1 import Infrastructure
 from runup.checks.catalogue.declaring import declared, namespaced_name, risk
-from runup.checks.catalogue.shared.platform_namespaces import is_system
 from runup.checks.catalogue.shared.pods import PODS, pods_by_namespace
 from runup.checks.catalogue.shared.result_cache import cache_groups
 from runup.checks.catalogue.shared.topology import control_plane
 from runup.checks.decide.cluster_kinds import BOTH
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import count, names
+from runup.rules.platform_namespaces import is_system
 
 NAME = "SpreadOnOneNode"
 WORKLOADS = ("ReplicaSet", "StatefulSet")

@@ -26,7 +26,6 @@ from kubekit.api.scheme import resource_of
 from runup.api.config_v1 import Infrastructure
 from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.shared.node_fit import Homes, project_selector
-from runup.checks.catalogue.shared.platform_namespaces import is_system
 from runup.checks.catalogue.shared.pods import PODS
 from runup.checks.catalogue.shared.presence import yield_from_all
 from runup.checks.catalogue.shared.topology import control_plane
@@ -35,6 +34,7 @@ from runup.checks.decide.cluster_kinds import BOTH
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.reads import Slim
 from runup.checks.decide.wording import count, names
+from runup.rules.platform_namespaces import is_system
 
 NAME = "PodsPinnedToNode"
 EXAMPLE = """

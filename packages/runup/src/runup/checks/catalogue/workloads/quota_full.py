@@ -27,12 +27,12 @@ from decimal import Decimal
 from kubekit.api.meta_v1 import Object, Wire
 from kubekit.api.pod_parts import PlacedPod
 from runup.checks.catalogue.declaring import declared, namespaced_name, risk
-from runup.checks.catalogue.shared.platform_namespaces import is_system
 from runup.checks.catalogue.shared.pods import PODS, is_drained, pods_by_namespace, quantity_or_none
 from runup.checks.catalogue.shared.workload_reads import DEPLOYMENTS, needs_surge
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.reads import Slim
 from runup.checks.decide.wording import count, names
+from runup.rules.platform_namespaces import is_system
 
 NAME = "QuotaFull"
 # The label that virt-controller gives the pods in which virtual machines run.

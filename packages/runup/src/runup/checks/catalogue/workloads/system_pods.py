@@ -22,10 +22,10 @@ from collections.abc import Iterator
 
 from kubekit.rules.eviction_rules import ENDED
 from runup.checks.catalogue.declaring import declared, namespaced_name, risk
-from runup.checks.catalogue.shared.platform_namespaces import is_system
 from runup.checks.catalogue.shared.pods import PODS, select_pods
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import DOWN_PATIENCE, count, names
+from runup.rules.platform_namespaces import is_system
 
 NAME = "SystemPodsFailing"
 EXAMPLE = """

@@ -24,10 +24,10 @@ from datetime import datetime, timedelta
 from kubekit.api.core_v1 import Namespace
 from kubekit.api.pod_parts import PlacedPod
 from runup.checks.catalogue.declaring import declared, namespaced_name, risk
-from runup.checks.catalogue.shared.platform_namespaces import is_system
 from runup.checks.catalogue.shared.pods import PODS, is_drained, pods_by_namespace, select_pods
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import count, names, since_text
+from runup.rules.platform_namespaces import is_system
 
 NAME = "StuckTerminating"
 PATIENCE = timedelta(hours=1)

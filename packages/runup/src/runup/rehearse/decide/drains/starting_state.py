@@ -11,15 +11,9 @@ from datetime import datetime
 from kubekit.api.conditions import find, status_of
 from kubekit.api.meta_v1 import OwnerReference
 from kubekit.api.scheduling import SchedulingPod
-from kubekit.rules.eviction_rules import (
-    ENDED,
-    controller_of,
-    is_evicted_without_budget,
-    is_of_virtual_machine,
-    selects,
-    stays_on_node,
-)
+from kubekit.rules.eviction_rules import ENDED, is_evicted_without_budget, is_of_virtual_machine, selects, stays_on_node
 from kubekit.rules.node_rules import is_ready
+from kubekit.rules.owners import controller_of
 from runup.rehearse.decide.drains.budget_state import BudgetState
 from runup.rehearse.decide.drains.claim_rules import ClaimRules
 from runup.rehearse.decide.drains.cluster_state import PENDING, RUNNING, TERMINATING, NodeRoom, PodState, Workload

@@ -13,10 +13,10 @@ from collections.abc import Iterable
 
 from runup.api.apiserver_v1 import APIRequestCount, PerUserAPIRequestCount
 from runup.api.config_v1 import ClusterOperator
-from runup.checks.catalogue.shared.platform_namespaces import is_system
 from runup.checks.catalogue.shared.presence import all_or_none
 from runup.checks.decide.model import Snapshot
 from runup.checks.decide.removal_tables import document, removed_resource
+from runup.rules.platform_namespaces import is_system
 
 _ACCOUNT = "system:serviceaccount:"
 

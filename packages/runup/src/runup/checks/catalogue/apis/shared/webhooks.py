@@ -20,11 +20,12 @@ from kubekit.api.extension_v1 import (
     Webhook,
 )
 from kubekit.api.scheme import Resource, resource_of
-from runup.checks.catalogue.shared.platform_namespaces import is_system
+from kubekit.rules.webhooks import is_in_scope, is_named, is_resource_named
 from runup.checks.catalogue.shared.presence import yield_from_all
 from runup.checks.decide.model import Snapshot, Unreadable
 from runup.checks.decide.removal_tables import removed_resource, removed_versions
 from runup.checks.decide.wording import names
+from runup.rules.platform_namespaces import is_system
 
 Configuration = ValidatingWebhookConfiguration | MutatingWebhookConfiguration
 READS: tuple[Resource, ...] = (
@@ -223,21 +224,11 @@ def _matching_names(webhook: Webhook, listed_namespaces: Namespaces) -> list[str
 
 def _matches_write(rule: RuleWithOperations, writes: Sequence[_Written], scope: str) -> bool:
     """Returns whether a rule matches one of the writes, all of which are to resources of `scope`."""
-    if rule.scope not in ("", "*", scope):
+    if not is_in_scope(rule.scope, namespaced=scope == "Namespaced"):
         return False
     return any(
-        ("*" in rule.operations or operations & set(rule.operations))
-        and ("*" in rule.api_groups or group in rule.api_groups)
-        and any(_names_resource(rule.resources, resource) for resource in resources)
+        any(is_named(operation, rule.operations) for operation in operations)
+        and is_named(group, rule.api_groups)
+        and any(is_resource_named(resource, rule.resources) for resource in resources)
         for group, resources, operations in writes
     )
-
-
-def _names_resource(resource_names: Iterable[str], resource: str) -> bool:
-    """Returns whether a list of a rule names the resource; `*` is of no subresource, `*/*` is of all."""
-    main, _, sub = resource.partition("/")
-    for resource_name in resource_names:
-        its_main, _, its_sub = resource_name.partition("/")
-        if its_main in ("*", main) and its_sub in ("*", sub):
-            return True
-    return False
