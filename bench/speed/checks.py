@@ -150,9 +150,8 @@ def evaluate(folder: Path) -> dict[str, Any]:
     from runup.checks.decide.cluster_kinds import ClusterKind, checks_for_cluster
     from runup.checks.decide.declarative import declared_check
     from runup.checks.decide.model import Context, Snapshot
-    from runup.checks.decide.reads import Read, shape
+    from runup.checks.decide.reads import Read, shape, share_node
     from runup.checks.decide.results import risks
-    from runup.checks.decide.shared_nodes import share_node
     from runup.process.garbage import collect_rarely
 
     collect_rarely()

@@ -11,8 +11,7 @@ import pytest
 
 from runup.checks import catalogue
 from runup.checks.catalogue import CHECKS, network
-from runup.checks.catalogue.declaring import LAST_RANK, CatalogueCheck
-from runup.checks.catalogue.file_discovery import BadCatalogue, find_checks
+from runup.checks.catalogue.declaring import LAST_RANK, BadCatalogue, CatalogueCheck, find_checks
 
 # The names of checks as they were when the catalogue began to find them by itself. A new check need not be in it.
 ORDER = Path(__file__).with_name("order.txt")

@@ -14,7 +14,7 @@ from runup.api.olm_v1alpha1 import Subscription
 from runup.api.platform_v1 import VolumeAttachment
 from runup.checks.catalogue.nodes.kernel_module_validations import OCP_RESOURCES
 from runup.checks.catalogue.olm.shared.installed_operators import CSVS
-from runup.checks.catalogue.shared.config_maps import CONFIG, MANAGED
+from runup.checks.catalogue.shared.certificate_bundles import CONFIG, MANAGED
 from runup.checks.catalogue.shared.presence import all_or_none, list_first_served
 from runup.checks.decide import target_manifests
 from runup.checks.decide.model import Snapshot, Unreadable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from runup.checks.decide.yaml_lines import line_of
+from runup.checks.decide.declarative import line_of
 
 TEXT = """\
 kind: A

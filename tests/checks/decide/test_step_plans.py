@@ -9,9 +9,9 @@ from tests.factories import node, pod, snapshot
 from kubekit.api.pod_parts import PlacedPod, PodDemands, PodOwner
 from kubekit.lang.version import Version
 from runup.checks.decide.addon_images import is_addon
+from runup.checks.decide.kubernetes_path import step_plans
 from runup.checks.decide.model import Snapshot
 from runup.checks.decide.removal_tables import document
-from runup.checks.decide.step_plans import step_plans
 from runup.report.report import CONTROL_PLANE, MAX_LINES, NODES, ReportedStep
 
 MINOR = Version("1.35.0")

@@ -8,7 +8,7 @@ from tests.factories import context, node, snapshot
 
 from kubekit.api.core_v1 import Node
 from runup.checks.catalogue import CHECKS
-from runup.checks.catalogue.nodes.shared.groups import nodes_by_group
+from runup.checks.catalogue.shared.topology import nodes_by_group
 from runup.checks.decide.cluster_kinds import ClusterKind
 from runup.checks.decide.engine import run_check
 from runup.checks.decide.model import Finding

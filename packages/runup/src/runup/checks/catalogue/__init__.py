@@ -16,7 +16,7 @@ A file in an area's folder has a docstring (the check's page), an EXAMPLE, a fun
 
 from __future__ import annotations
 
-from runup.checks.catalogue.file_discovery import find_checks
+from runup.checks.catalogue.declaring import find_checks
 from runup.checks.decide.model import Check
 
 CHECKS: tuple[Check, ...] = find_checks(__name__, __path__)

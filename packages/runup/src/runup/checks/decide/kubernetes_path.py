@@ -8,21 +8,115 @@ no kubelet is newer than its API server.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from kubekit.api.core_v1 import Node
+from kubekit.api.pod_parts import PlacedPod
 from kubekit.error_types import Terminal
 from kubekit.lang.pattern import Pattern
 from kubekit.lang.version import Version, parse
+from runup.checks.decide.addon_images import running_addons
+from runup.checks.decide.distributions import distribution_of, service_group
 from runup.checks.decide.engine import CheckOutcome
 from runup.checks.decide.model import Context, Snapshot, Unreadable
+from runup.checks.decide.removal_tables import document
 from runup.checks.decide.results import risks
-from runup.checks.decide.step_plans import step_plans, with_risks
 from runup.report import causes
-from runup.report.report import CONTROL_PLANE, NODES, Part, ReportedRisk, ReportedStep
+from runup.report.report import CONTROL_PLANE, MAX_LINES, NODES, Part, ReportedRisk, ReportedStep
+
+BACK_NODES = "replace the nodes with such of {minor}, before the control plane: a kubelet is never taken back in place"
+_OWNERS = ("ReplicaSet", "DaemonSet", "StatefulSet")
+# Names that the API server accepts. A dump may contain any text, and users type these names into a shell.
+_GROUP = Pattern(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
+_NAME = Pattern(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
+
+
+def step_plans(
+    snapshot: Snapshot, planned: Sequence[PlannedStep], *, is_back: bool = False
+) -> tuple[ReportedStep, ...]:
+    """Returns the steps without their risks. With `is_back` they lead back to the minor version before."""
+    nodes = _known_nodes(snapshot)
+    distribution = distribution_of(nodes)
+    groups = sorted({group for node in nodes if _GROUP.fullmatch(group := service_group(node))}) or ["GROUP"]
+    pauses = tuple(_addons_to_pause(snapshot))
+    steps = []
+    for number, (part, version) in enumerate(planned):
+        of_nodes = part == NODES
+        first, last = number == 0, number == len(planned) - 1
+        # Distributions say how a control plane is taken back, but a kubelet never is: its node is replaced.
+        text = BACK_NODES if of_nodes else distribution.back
+        if not is_back:
+            text = distribution.nodes if of_nodes else distribution.control_plane
+        words = {"minor": f"{version.major}.{version.minor}", "patch": str(version)}
+        # An add-on is paused during the whole update, or during each step of nodes.
+        during_all_steps = [row["during"] == "all" for row in pauses]
+        steps.append(
+            ReportedStep(
+                part=part,
+                version=words["minor"],
+                how=tuple(dict.fromkeys(text.format(group=group, **words) for group in groups))[:MAX_LINES],
+                before=tuple(
+                    f"Pause {row['name']}: {row['why']}. {row['before']} ({row['source']})"
+                    for row, whole in zip(pauses, during_all_steps, strict=True)
+                    if (first if whole else of_nodes)
+                )[:MAX_LINES],
+                after=tuple(
+                    f"Let {row['name']} go on: {row['after']}"
+                    for row, whole in zip(pauses, during_all_steps, strict=True)
+                    if (last if whole else of_nodes)
+                )[:MAX_LINES],
+                back="" if of_nodes or is_back else distribution.back,
+            )
+        )
+    return tuple(steps)
+
+
+def with_risks(step: ReportedStep, names: Sequence[str]) -> ReportedStep:
+    """Returns the step with the names of the risks that it is the first to meet."""
+    return replace(step, risks=tuple(names))
+
+
+def _known_nodes(snapshot: Snapshot) -> tuple[Node, ...]:
+    try:
+        return snapshot.all(Node)
+    except Unreadable:
+        return ()
+
+
+def _addons_to_pause(snapshot: Snapshot) -> Iterator[Mapping[str, Any]]:
+    """Yields the table's rows of the add-ons that run and work against an update, with their names in this cluster."""
+    pods = [
+        pod for objects in snapshot.objects.values() if objects and isinstance(objects[0], PlacedPod) for pod in objects
+    ]
+    seen_names: set[str] = set()
+    for addon in running_addons(pods, document("addons")["pauses"]):
+        if addon.row["name"] not in seen_names:
+            seen_names.add(addon.row["name"])
+            pod: PlacedPod = addon.pods[0]
+            owner = next((owner for owner in pod.metadata.owner_references if owner.kind in _OWNERS), None)
+            name = owner.name if owner else ""
+            if owner and owner.kind == "ReplicaSet":
+                # A Deployment names its ReplicaSets after itself (kubernetes, pkg/controller/deployment/sync.go).
+                name = name.rpartition("-")[0]
+            namespace = pod.metadata.namespace
+            words = {
+                "{namespace}": namespace if _NAME.fullmatch(namespace) else "NAMESPACE",
+                "{workload}": name if _NAME.fullmatch(name) else "NAME",
+                "{replicas}": str(len(addon.pods)),
+            }
+            yield {**addon.row, **{key: _fill_placeholders(addon.row[key], words) for key in ("before", "after")}}
+
+
+def _fill_placeholders(text: str, words: Mapping[str, str]) -> str:
+    # Not str.format: a patch in JSON has braces of its own.
+    for placeholder, word in words.items():
+        text = text.replace(placeholder, word)
+    return text
+
 
 # How many minor versions a kubelet may be behind the API server; a kubelet older than 1.25 only two
 # (https://kubernetes.io/releases/version-skew-policy/#kubelet).
@@ -34,7 +128,7 @@ MAX_MINORS = 20
 _BEFORE_NODES = frozenset({"AddonIncompatible", "KubeProxySkew", "KubeletSkew", "RemovedComponentSetting"})
 _VERSION = Pattern(r"v?(\d+)\.(\d+)(?:\.(\d+))?(?=$|[-+.])")
 Outcomes = Sequence[CheckOutcome]
-Planned = tuple[Part, Version]
+PlannedStep = tuple[Part, Version]
 
 
 class UpdateOfKubernetes(msgspec.Struct, frozen=True):
@@ -146,7 +240,7 @@ def oldest_kubelet(snapshot: Snapshot) -> Version | None:
     )
 
 
-def _planned_steps(context: Context, kubelet: Version | None) -> Iterator[Planned]:
+def _planned_steps(context: Context, kubelet: Version | None) -> Iterator[PlannedStep]:
     """Yields the steps: which part of the cluster goes to which version."""
     # On the way back the nodes go first: a kubelet must never be newer than the API server.
     if context.target < context.source:
@@ -169,7 +263,7 @@ def allowed_skew(kubelet_minor: int) -> int:
     return KUBELET_SKEW_BEFORE_1_25 if kubelet_minor < 25 else KUBELET_SKEW
 
 
-def _step_number(planned: Sequence[Planned], hop: Version, risk: ReportedRisk) -> int:
+def _step_number(planned: Sequence[PlannedStep], hop: Version, risk: ReportedRisk) -> int:
     """Returns the number of the step that meets a risk which the way to `hop` is the first to have."""
     control_plane = planned.index((CONTROL_PLANE, hop))
     if causes.stage_of(risk) != causes.NODES or causes.family_of(risk.name) in _BEFORE_NODES:

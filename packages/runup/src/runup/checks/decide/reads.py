@@ -8,16 +8,47 @@ CEL needs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, cast
 
 import msgspec
+from msgspec.structs import replace
 
-from kubekit.api.core_v1 import Node
-from kubekit.api.meta_v1 import Object, Wire
+from kubekit.api.core_v1 import Node, NodeStatus, NodeSystemInfo
+from kubekit.api.meta_v1 import Condition, Object, Wire, shared_texts, with_shared_texts
 from kubekit.api.scheme import Resource, resource_of
 from runup.api.kinds import resources_by_type
-from runup.checks.decide.shared_nodes import share_node
+
+
+def share_node(node: Node) -> Node:
+    """Returns an equal node, whose parts are those of the nodes before it where they are equal."""
+    metadata, status = node.metadata, node.status
+    return replace(
+        node,
+        metadata=replace(metadata, labels=shared_texts(metadata.labels)),
+        status=NodeStatus(
+            conditions=tuple(_shared_condition(condition) for condition in status.conditions),
+            node_info=_shared_info(status.node_info),
+            allocatable=_shared_quantities(tuple(status.allocatable.items())),
+        ),
+    )
+
+
+# By value: conditions of many nodes became true in the same second, when they were made or updated together.
+@lru_cache(4096)
+def _shared_condition(condition: Condition) -> Condition:
+    return with_shared_texts(condition)
+
+
+@lru_cache(256)
+def _shared_info(info: NodeSystemInfo) -> NodeSystemInfo:
+    return info
+
+
+@lru_cache(1024)
+def _shared_quantities(items: tuple[tuple[str, str], ...]) -> dict[str, str]:
+    return dict(items)
+
 
 # Marks a field that was absent from the text, so that CEL's `has()` can say so.
 UNSET = msgspec.UNSET

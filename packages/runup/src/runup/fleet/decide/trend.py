@@ -8,8 +8,7 @@ from datetime import date, datetime, timedelta
 
 import msgspec
 
-from runup.report.report import Report, ReportedRisk
-from runup.report.untold import may_be_untold
+from runup.report.report import Report, ReportedRisk, may_be_untold
 
 
 class ReportStep(msgspec.Struct, frozen=True):

@@ -25,7 +25,7 @@ from kubekit.api.scheme import Resource
 from kubekit.api.workloads_v1 import PodDisruptionBudget
 from runup.api.machineconfig_v1 import MachineConfigPool
 from runup.checks.catalogue.nodes.node_pools import nodes_by_pool
-from runup.checks.catalogue.nodes.shared.groups import CONTROL_PLANE, nodes_by_group
+from runup.checks.catalogue.shared.topology import CONTROL_PLANE, nodes_by_group
 from runup.rehearse.decide.drains.drained_cluster import DrainedCluster, Pool
 from runup.rules.machine_config import allowed_unavailable
 

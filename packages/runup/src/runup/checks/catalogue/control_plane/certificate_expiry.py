@@ -24,8 +24,7 @@ from datetime import timedelta
 
 from kubekit.api.core_v1 import ConfigMap
 from runup.checks.catalogue.declaring import declared, namespaced_name, risk, unknown_finding
-from runup.checks.catalogue.shared.certificate_bundles import BadBundle, is_late, validities
-from runup.checks.catalogue.shared.config_maps import BUNDLE, MANAGED
+from runup.checks.catalogue.shared.certificate_bundles import BUNDLE, MANAGED, BadBundle, is_late, validities
 from runup.checks.decide.cluster_kinds import OPENSHIFT
 from runup.checks.decide.model import Context, Finding, Snapshot
 

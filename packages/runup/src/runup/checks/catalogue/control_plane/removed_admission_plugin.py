@@ -16,8 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from runup.checks.catalogue.control_plane.shared.component_settings import CONTROL_PLANE, admission_plugins
-from runup.checks.catalogue.control_plane.shared.removed_settings import removed_findings
+from runup.checks.catalogue.control_plane.shared.component_settings import (
+    CONTROL_PLANE,
+    admission_plugins,
+    removed_findings,
+)
 from runup.checks.catalogue.declaring import declared
 from runup.checks.decide.model import Context, Finding, Snapshot
 

@@ -17,8 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from runup.checks.catalogue.control_plane.shared.component_settings import GATES, explicit_gates
-from runup.checks.catalogue.control_plane.shared.removed_settings import removed_findings
+from runup.checks.catalogue.control_plane.shared.component_settings import GATES, explicit_gates, removed_findings
 from runup.checks.catalogue.declaring import declared
 from runup.checks.decide.model import Context, Finding, Snapshot
 

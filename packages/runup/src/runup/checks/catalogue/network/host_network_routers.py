@@ -28,9 +28,8 @@ from kubekit.rules.node_rules import takes_pods
 from runup.api.config_v1 import Infrastructure
 from runup.api.operator_v1 import IngressController
 from runup.checks.catalogue.declaring import declared, namespaced_name, risk
-from runup.checks.catalogue.shared.placement import repelling_taints
 from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
-from runup.checks.catalogue.shared.topology import control_plane
+from runup.checks.catalogue.shared.topology import control_plane, repelling_taints
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import count
 

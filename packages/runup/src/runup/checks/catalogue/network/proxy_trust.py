@@ -22,8 +22,7 @@ from datetime import timedelta
 from kubekit.api.core_v1 import ConfigMap
 from runup.api.cluster_settings_v1 import Proxy
 from runup.checks.catalogue.declaring import declared, risk
-from runup.checks.catalogue.shared.certificate_bundles import BadBundle, expiry_times
-from runup.checks.catalogue.shared.config_maps import BUNDLE, CONFIG
+from runup.checks.catalogue.shared.certificate_bundles import BUNDLE, CONFIG, BadBundle, expiry_times
 from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
 from runup.checks.decide.model import Context, Finding, Snapshot
 

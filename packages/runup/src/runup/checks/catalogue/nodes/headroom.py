@@ -33,12 +33,16 @@ from kubekit.rules.node_rules import is_windows, takes_pods
 from runup.api.machineconfig_v1 import MachineConfigPool
 from runup.checks.catalogue.declaring import declared, risk, unknown_finding
 from runup.checks.catalogue.nodes.node_pools import nodes_by_pool
-from runup.checks.catalogue.nodes.shared.groups import nodes_by_group
 from runup.checks.catalogue.nodes.shared.pools import READS, all_pools
-from runup.checks.catalogue.shared.placement import Repelling, repelling_taints
 from runup.checks.catalogue.shared.pods import PODS, is_drained, pods_by_node
 from runup.checks.catalogue.shared.result_cache import cache_each, cache_groups
-from runup.checks.catalogue.shared.topology import control_plane, control_plane_first
+from runup.checks.catalogue.shared.topology import (
+    Repelling,
+    control_plane,
+    control_plane_first,
+    nodes_by_group,
+    repelling_taints,
+)
 from runup.checks.decide.cluster_kinds import BOTH, ClusterKind
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import count, names

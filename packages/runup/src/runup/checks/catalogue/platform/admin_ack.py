@@ -23,7 +23,7 @@ import re
 from collections.abc import Iterator
 
 from runup.checks.catalogue.declaring import MINOR, declared, risk, unknown_finding
-from runup.checks.catalogue.shared.config_maps import ACKS, CONFIG, GATES, MANAGED
+from runup.checks.catalogue.shared.certificate_bundles import ACKS, CONFIG, GATES, MANAGED
 from runup.checks.decide.cluster_kinds import OPENSHIFT
 from runup.checks.decide.model import Context, Finding, Snapshot
 

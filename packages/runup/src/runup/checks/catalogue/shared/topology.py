@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable
 from operator import attrgetter
 
 from kubekit.api.core_v1 import Node
+from kubekit.rules.node_rules import REPELLING
 from runup.api.config_v1 import Infrastructure
 from runup.checks.catalogue.shared.result_cache import cache_last
+from runup.checks.decide.distributions import service_group
 from runup.checks.decide.model import Snapshot, Unreadable
 
 TODAYS_ROLE, OLDER_ROLE = "node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"
@@ -39,3 +43,34 @@ def control_plane(snapshot: Snapshot) -> str:
     except Unreadable:
         return ""
     return infrastructure.status.control_plane_topology if infrastructure else ""
+
+
+# Key, value and effect of a taint that keeps new pods away unless they tolerate it.
+Repelling = frozenset[tuple[str, str, str]]
+_NO_TAINTS: Repelling = frozenset()
+
+
+def repelling_taints(node: Node) -> Repelling:
+    """Returns the taints that keep new pods away.
+
+    Pods that run on a node are assumed to tolerate its taints, and so to fit on any node without further taints.
+    """
+    if not node.spec.taints:
+        return _NO_TAINTS
+    return frozenset((taint.key, taint.value, taint.effect) for taint in node.spec.taints if taint.effect in REPELLING)
+
+
+CONTROL_PLANE, WORKERS = "control-plane", "workers"
+
+
+def nodes_by_group(nodes: Iterable[Node]) -> dict[str, list[Node]]:
+    """Returns the nodes of each group, in their order."""
+    groups: dict[str, list[Node]] = defaultdict(list)
+    for node in nodes:
+        groups[group_of(node)].append(node)
+    return groups
+
+
+def group_of(node: Node) -> str:
+    """Returns the name of the node's group."""
+    return service_group(node) or (CONTROL_PLANE if is_control_plane(node) else WORKERS)

@@ -30,7 +30,7 @@ from kubekit.api.scheme import resource_of
 from kubekit.rules.node_rules import takes_pods
 from runup.api.platform_v1 import PersistentVolume, VolumeAttachment
 from runup.checks.catalogue.declaring import declared, risk
-from runup.checks.catalogue.shared.placement import repelling_taints
+from runup.checks.catalogue.shared.topology import repelling_taints
 from runup.checks.catalogue.storage.shared.volumes import AFFINITY, VOLUMES
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import count, names

@@ -26,9 +26,8 @@ from kubekit.api.pod_parts import PlacedPod
 from kubekit.api.workloads_v1 import PodDisruptionBudget
 from kubekit.rules.eviction_rules import covering_budgets, is_of_virtual_machine
 from runup.checks.catalogue.declaring import declared, namespaced_name, risk
-from runup.checks.catalogue.nodes.shared.groups import nodes_by_group
 from runup.checks.catalogue.shared.pods import PODS, is_drained, pods_by_node
-from runup.checks.catalogue.shared.topology import control_plane_first
+from runup.checks.catalogue.shared.topology import control_plane_first, nodes_by_group
 from runup.checks.catalogue.workloads.drain_blocked import never_allows
 from runup.checks.catalogue.workloads.shared.budgets import sorted_budgets
 from runup.checks.decide.cluster_kinds import KUBERNETES

@@ -17,8 +17,7 @@ from runup.cli.render.table import Column, Row, Table, draw_table, wrap_text
 from runup.cli.render.text import age
 from runup.preflight.decide.findings import Risk, sort_key
 from runup.preflight.decide.stored_reports import History
-from runup.report.report import Report, ReportedRisk, is_of
-from runup.report.untold import may_be_untold
+from runup.report.report import Report, ReportedRisk, is_of, may_be_untold
 
 NONE = "No preflight has reported on this cluster. Ask for one: runup upgrade --mode=preflight --to=VERSION --wait"
 # Objects that came or went, as many as a line names.

@@ -10,7 +10,7 @@ from runup.evaluation import baseline as baselines
 from runup.evaluation.baseline import Baseline
 from runup.evaluation.results import ClusterResult
 from runup.preflight.decide.findings import COULD_NOT_RUN, Risk
-from runup.report.untold import is_untold
+from runup.report.report import is_untold
 
 # The number of clusters that a line names.
 _MAX_NAMED_CLUSTERS = 5
