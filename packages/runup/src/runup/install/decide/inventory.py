@@ -100,25 +100,24 @@ def read_parent(parent: JSON) -> Inventory:
         metadata["name"],
         metadata["namespace"],
         (metadata.get("labels") or {}).get(COMPONENT, ""),
-        frozenset(_parse_kind(text) for text in annotations.get(KINDS, "").split(",") if text),
+        # A text is KIND.GROUP, or KIND for the core group.
+        frozenset(
+            (group, kind)
+            for text in annotations.get(KINDS, "").split(",")
+            if text
+            for kind, _, group in (text.partition("."),)
+        ),
         frozenset(text for text in annotations.get(NAMESPACES, "").split(",") if text),
         parent.get("data") or {},
     )
 
 
-def _parse_kind(text: str) -> tuple[str, str]:
-    kind, _, group = text.partition(".")
-    return group, kind
-
-
 def label_objects(objects: Objects, inventory: Inventory) -> Objects:
     """Returns `objects` with the label of the set."""
-    return tuple(_with_label(obj, inventory.id) for obj in objects)
-
-
-def _with_label(obj: JSON, part_of: str) -> JSON:
-    metadata = obj["metadata"]
-    return {**obj, "metadata": {**metadata, "labels": {**metadata.get("labels", {}), PART_OF: part_of}}}
+    return tuple(
+        {**obj, "metadata": {**obj["metadata"], "labels": {**obj["metadata"].get("labels", {}), PART_OF: inventory.id}}}
+        for obj in objects
+    )
 
 
 def members_to_remove(existing: Iterable[Identity], wanted_objects: Objects) -> tuple[Identity, ...]:
@@ -139,13 +138,8 @@ _AT_LAST = ("ServiceAccount", "Namespace")
 def removal_order(members: Iterable[Identity], *, definitions: bool) -> tuple[Identity, ...]:
     """Returns the members that an uninstallation removes, in order; definitions only if they are asked for."""
     chosen_members = [member for member in members if definitions or member.kind != "CustomResourceDefinition"]
-    return tuple(sorted(chosen_members, key=lambda member: (_order_of_kind(member.kind), member)))
-
-
-def _order_of_kind(kind: str) -> int:
-    if kind in _ORDER:
-        return _ORDER.index(kind)
-    return len(_ORDER) + (1 + _AT_LAST.index(kind) if kind in _AT_LAST else 0)
+    order = {kind: index for index, kind in enumerate((*_ORDER, "", *_AT_LAST))}
+    return tuple(sorted(chosen_members, key=lambda member: (order.get(member.kind, len(_ORDER)), member)))
 
 
 def without_those_of_others(

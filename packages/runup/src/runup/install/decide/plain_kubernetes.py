@@ -44,7 +44,13 @@ def adapt_to_plain_kubernetes(objects: Objects, component: Component, options: O
     )
     kept_objects = [obj for obj in fitting if obj["kind"] != "Service" or serves]
     empty = {(obj["kind"], obj["metadata"]["name"]) for obj in kept_objects if obj.get("rules") == []}
-    return tuple(obj for obj in kept_objects if not _role_of(obj) & empty)
+    # The role that an object is or binds.
+    return tuple(
+        obj
+        for obj in kept_objects
+        for role in (obj.get("roleRef") or {"kind": obj["kind"], "name": obj["metadata"]["name"]},)
+        if (role["kind"], role["name"]) not in empty
+    )
 
 
 def _has_a_place(obj: JSON, component: Component) -> bool:
@@ -52,12 +58,6 @@ def _has_a_place(obj: JSON, component: Component) -> bool:
     if namespace.startswith("openshift-") and namespace != component.namespace:
         return False
     return obj.get("roleRef", {}).get("name") not in _LACKING_ROLES
-
-
-def _role_of(obj: JSON) -> set[tuple[str, str]]:
-    """Returns the kind and name of the role that `obj` is or binds."""
-    reference = obj.get("roleRef", {"kind": obj["kind"], "name": obj["metadata"]["name"]})
-    return {(reference["kind"], reference["name"])}
 
 
 def _without_openshift(obj: JSON, component: Component, options: Options, *, serves: bool) -> JSON:
@@ -80,14 +80,12 @@ def _without_openshift(obj: JSON, component: Component, options: Options, *, ser
 def _without_marks(obj: JSON) -> JSON:
     """Returns `obj` without the annotations and labels that OpenShift alone reads."""
     metadata = {
-        key: _without_openshift_keys(value) if key in ("annotations", "labels") else value
+        key: {name: mark for name, mark in value.items() if not name.partition("/")[0].endswith("openshift.io")}
+        if key in ("annotations", "labels")
+        else value
         for key, value in obj["metadata"].items()
     }
     return {**obj, "metadata": {key: value for key, value in metadata.items() if value}}
-
-
-def _without_openshift_keys(values: JSON) -> JSON:
-    return {key: value for key, value in values.items() if not key.partition("/")[0].endswith("openshift.io")}
 
 
 def _pod(pod: JSON, component: Component, *, serves: bool) -> JSON:
@@ -100,24 +98,15 @@ def _pod(pod: JSON, component: Component, *, serves: bool) -> JSON:
             lambda container: {**container, "ports": [port for port in container["ports"] if port["name"] == "health"]},
         )
     if component == OPERATOR:
-        pod = _operator(pod)
+        # It reads releases from registries, for which no pod needs a priority class.
+        pod = without_arguments(without_volumes(pod, "update-payloads"), "--release-source=")
+        pod = with_arguments(pod, "--release-source=registry", _GATES)
     pod = {key: value for key, value in pod.items() if value not in _LACKING_PRIORITIES}
-    return _on_any_node(_with_user(pod))
-
-
-def _operator(pod: JSON) -> JSON:
-    """Returns the operator's pod: it reads releases from registries, for which no pod needs a priority class."""
-    pod = without_arguments(without_volumes(pod, "update-payloads"), "--release-source=")
-    return with_arguments(pod, "--release-source=registry", _GATES)
-
-
-def _with_user(pod: JSON) -> JSON:
-    """Returns the pod spec with a user's ID where it only says runAsNonRoot."""
     security = pod["securityContext"]
     if security.get("runAsNonRoot") and "runAsUser" not in security:
         # OpenShift gives each namespace a user; elsewhere the image would have to name one.
-        return {**pod, "securityContext": {**security, "runAsUser": NOBODY}}
-    return pod
+        pod = {**pod, "securityContext": {**security, "runAsUser": NOBODY}}
+    return _on_any_node(pod)
 
 
 def _on_any_node(pod: JSON) -> JSON:
@@ -137,18 +126,15 @@ def _on_any_node(pod: JSON) -> JSON:
 def _policy(obj: JSON, options: Options, *, serves: bool) -> JSON:
     """Returns the NetworkPolicy for a cluster without OpenShift's own services."""
     spec = obj["spec"]
-    egress = [rule for policy_rule in spec.get("egress", ()) for rule in _egress_rules(policy_rule, options.api_ports)]
+    egress = []
+    for rule in spec.get("egress", ()):
+        ports = {port.get("port") for port in rule.get("ports", ())}
+        if ports == {443, 6443}:
+            api_ports = sorted({443, *options.api_ports})
+            egress.append({"ports": [{"protocol": "TCP", "port": port} for port in api_ports]})
+        elif 9091 not in ports:  # OpenShift's Thanos
+            # Where name servers run, and under which labels, is the cluster's own matter.
+            egress.append({key: value for key, value in rule.items() if key != "to"})
     ingress = list(spec.get("ingress", ())) if serves else []
     rules = {name: rules for name, rules in (("ingress", ingress), ("egress", egress)) if rules}
     return {**obj, "spec": {key: value for key, value in spec.items() if key not in ("ingress", "egress")} | rules}
-
-
-def _egress_rules(rule: JSON, api_ports: tuple[int, ...]) -> list[JSON]:
-    """Returns the egress rules that a rule for OpenShift becomes elsewhere."""
-    ports = {port.get("port") for port in rule.get("ports", ())}
-    if ports == {443, 6443}:
-        return [{"ports": [{"protocol": "TCP", "port": port} for port in sorted({443, *api_ports})]}]
-    if 9091 in ports:
-        return []  # OpenShift's Thanos
-    # Where name servers run, and under which labels, is the cluster's own matter.
-    return [{key: value for key, value in rule.items() if key != "to"}]
