@@ -1,12 +1,12 @@
-"""Parses and orders semantic versions as `oc`'s library does, with its error texts (blang/semver 4, strict).
-
-There is no library behind it, to keep the start fast: every command that lists updates orders some hundred of them.
-"""
+"""Parses and orders semantic versions, with the error texts of `oc`'s library (blang/semver 4, strict)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import TypeVar
+
+from kubekit.lang.gotext import quote_go
+from kubekit.lang.version import Version, parse
 
 T = TypeVar("T")
 
@@ -14,8 +14,27 @@ _ALPHANUMERIC = frozenset("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopq
 _DIGITS = frozenset("0123456789")
 
 
-def check_version(text: str) -> None:
-    """Raises ValueError with blang/semver's text if `text` is not a semantic version."""
+def parse_as_oc(text: str) -> Version:
+    """Returns the version in `text`. Raises ValueError with blang/semver's text if it is not a semantic version."""
+    version = parse(text)
+    if version is None:
+        _check_version(text)
+        # Valid for oc, and longer than what `Version` accepts.
+        return Version(text)
+    return version
+
+
+def newest_first(items: Iterable[T], version: Callable[[T], str]) -> list[T]:
+    """Returns `items` by version, descending; those that do not parse come last, in descending order of their text."""
+
+    def key(item: T) -> tuple[bool, Version | str]:
+        parsed = parse(version(item))
+        return (False, version(item)) if parsed is None else (True, parsed)
+
+    return sorted(items, key=key, reverse=True)
+
+
+def _check_version(text: str) -> None:
     if not text:
         raise ValueError("Version string empty")
     # The checks, their order and their texts are those of blang/semver's Parse, which oc prints.
@@ -33,15 +52,15 @@ def check_version(text: str) -> None:
         if not piece:
             raise ValueError("Build meta data is empty")
         if not _ALPHANUMERIC.issuperset(piece):
-            raise ValueError(f"Invalid character(s) found in build meta data {_quote(piece)}")
+            raise ValueError(f"Invalid character(s) found in build meta data {quote_go(piece)}")
 
 
 def _check_number(text: str, upper: str, lower: str) -> None:
     """Raises ValueError with the text of Go's semver if `text` is not the number of a version."""
     if not _DIGITS.issuperset(text):
-        raise ValueError(f"Invalid character(s) found in {lower} number {_quote(text)}")
+        raise ValueError(f"Invalid character(s) found in {lower} number {quote_go(text)}")
     if len(text) > 1 and text[0] == "0":
-        raise ValueError(f"{upper} number must not contain leading zeroes {_quote(text)}")
+        raise ValueError(f"{upper} number must not contain leading zeroes {quote_go(text)}")
     if not text:
         raise ValueError('strconv.ParseUint: parsing "": invalid syntax')
 
@@ -52,35 +71,6 @@ def _check_prerelease(piece: str) -> None:
         raise ValueError("Prerelease is empty")
     if _DIGITS.issuperset(piece):
         if len(piece) > 1 and piece[0] == "0":
-            raise ValueError(f"Numeric PreRelease version must not contain leading zeroes {_quote(piece)}")
+            raise ValueError(f"Numeric PreRelease version must not contain leading zeroes {quote_go(piece)}")
     elif not _ALPHANUMERIC.issuperset(piece):
-        raise ValueError(f"Invalid character(s) found in prerelease {_quote(piece)}")
-
-
-def numbers(text: str) -> tuple[int, int, int]:
-    """Returns major, minor and patch of a version that `check_version` accepts."""
-    major, minor, patch_part = text.split(".", 2)
-    return int(major), int(minor), int(patch_part.partition("+")[0].partition("-")[0])
-
-
-def newest_first(items: Iterable[T], version: Callable[[T], str]) -> list[T]:
-    """Returns `items` by version, descending; those that do not parse come last, in descending order of their text."""
-    return sorted(items, key=lambda item: order(version(item)), reverse=True)
-
-
-def order(text: str) -> tuple[Any, ...]:
-    """Returns a key that sorts versions ascending by SemVer 2.0.0 section 11; texts that are no versions come first."""
-    try:
-        check_version(text)
-    except ValueError:
-        return (False, text)
-    prerelease = text.partition("+")[0].partition("-")[2]
-    # SemVer section 11: numeric identifiers come before others; a version without a prerelease comes after those with.
-    pieces = tuple((0, int(piece), "") if piece.isdecimal() else (1, 0, piece) for piece in prerelease.split("."))
-    return (True, *numbers(text), not prerelease, pieces)
-
-
-def _quote(text: str) -> str:
-    from kubekit.lang.gotext import quote_go  # compiles what only an error needs
-
-    return quote_go(text)
+        raise ValueError(f"Invalid character(s) found in prerelease {quote_go(piece)}")

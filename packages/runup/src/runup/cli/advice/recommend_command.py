@@ -10,7 +10,7 @@ import sys
 import click
 
 from kubekit.lang.gotext import quote_go
-from kubekit.lang.oc_version import check_version
+from kubekit.lang.oc_version import parse_as_oc
 from runup.advice.control import recommend_input
 from runup.api import clusterversion_json as facts
 from runup.cli import static_completion
@@ -88,6 +88,6 @@ def reject_bad_flags(target: str, *, quiet: bool, outdated: bool) -> None:
         raise CommandError("when --version is set, --show-outdated-releases is unnecessary")
     if target:
         try:
-            check_version(target)
+            parse_as_oc(target)
         except ValueError as error:
             raise CommandError(f"cannot parse SemVer target {quote_go(target)}: {error}") from error

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from kubekit.lang.oc_version import check_version, newest_first, numbers
+from kubekit.lang.oc_version import newest_first, parse_as_oc
 from runup.advice.control.recommend_input import RecommendInput
 from runup.advice.decide.alert_conditions import Check
 from runup.api.clusterversion_json import Condition, Facts, Risk, Update, mapping
@@ -217,8 +217,7 @@ class Buckets(msgspec.Struct, frozen=True):
 
 def minor_of(version: str) -> Minor:
     """Returns major and minor version. Raises ValueError with oc's message."""
-    check_version(version)
-    return numbers(version)[:2]
+    return parse_as_oc(version).minor_version
 
 
 def issue(update: Update) -> Condition | None:

@@ -12,8 +12,9 @@ import msgspec
 from kubekit.api.conditions import find
 from kubekit.error_types import InputError
 from kubekit.lang.oc_pull_spec import pull_spec
-from kubekit.lang.oc_version import check_version, numbers, order
+from kubekit.lang.oc_version import parse_as_oc
 from kubekit.lang.pullspec import is_same_image
+from kubekit.lang.version import same_minor
 from runup.advice.decide.update_in_progress import UpdateInProgress, update_in_progress
 from runup.api import clusterversion_json
 from runup.api.clusterversion_json import mapping, text
@@ -216,7 +217,7 @@ def plan_rollback(facts: clusterversion_json.Facts) -> Rollback:
     """
     now = facts.desired
     try:
-        check_version(now.version)
+        current_version = parse_as_oc(now.version)
     except ValueError as error:
         raise InputError(f"invalid ClusterVersion status.desired.version: {error}") from error
     before = next((r for r in facts.history if (r.version, r.image) != (now.version, now.image)), None)
@@ -224,14 +225,14 @@ def plan_rollback(facts: clusterversion_json.Facts) -> Rollback:
         current = f"{now.version} ({now.image})"
         raise InputError(f"no previous version found in ClusterVersion's status.history besides the current {current}.")
     try:
-        check_version(before.version)
+        previous_version = parse_as_oc(before.version)
     except ValueError as error:
         raise InputError(f'previous version "{before.version}" invalid SemVer: {error}') from error
-    if order(before.version) >= order(now.version):
+    if previous_version >= current_version:
         versions_text = f"{before.version} ({before.image}) is greater than or equal to current version {now.version}"
         way_out = "Use 'oc adm upgrade ...' to update, and not this rollback command."
         raise InputError(f"previous version {versions_text} ({now.image}).  {way_out}")
-    if numbers(before.version)[:2] != numbers(now.version)[:2]:
+    if not same_minor(previous_version, current_version):
         raise InputError(
             f"{before.version} is less than the current target {now.version} and matches the cluster's previous "
             "version, but rollbacks that change major or minor versions are not recommended."

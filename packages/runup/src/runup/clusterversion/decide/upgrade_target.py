@@ -17,7 +17,7 @@ from kubekit.api.meta_v1 import Condition
 from kubekit.error_types import InputError
 from kubekit.lang.gotext import quote_go
 from kubekit.lang.oc_pull_spec import pull_spec
-from kubekit.lang.oc_version import check_version, newest_first
+from kubekit.lang.oc_version import newest_first, parse_as_oc
 from runup.advice.decide import lifting, preflight_reasons
 from runup.advice.decide.acceptance import accepted_names
 from runup.api.config_v1 import ClusterVersion, ConditionalUpdate, Release, Update
@@ -109,7 +109,7 @@ def check_flags(flags: Flags) -> tuple[Output, ...]:
         raise InputError("only one of --to or --to-image may be provided")
     if flags.to:
         try:
-            check_version(flags.to)
+            parse_as_oc(flags.to)
         except ValueError as error:
             raise InputError(
                 f"--to must be a semantic version (e.g. 4.0.1 or 4.1.0-nightly-20181104): {error}"
