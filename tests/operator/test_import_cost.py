@@ -27,7 +27,7 @@ FOR_IMAGES = ("runup.kernelmodules.decide.verdict", "runup.kernelmodules.control
         ),
         pytest.param(
             "runup.checks.catalogue",
-            (*HEAVY, "kubekit.lang.cel", "runup.kernelmodules.decide.verdict", "hashlib"),
+            (*HEAVY, "kubekit.lang.cel", "runup.kernelmodules.decide.verdict"),
             id="checks of a dump",
         ),
         pytest.param("runup.cli.operator.update_status, runup.updatestatus.control.process", HEAVY, id="the keeper"),

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import gc
 import importlib.util
-import marshal
 import os
-import py_compile
 import sys
 from collections.abc import Callable, Iterator
-from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
 
 import click
-import msgspec
 import pytest
 from tests.cli.commands import Ran, Run
 
-import kubekit
 from runup.cli import main
 from runup.cli.errors import CommandError
 from runup.cli.startup import lazy_imports, start
@@ -36,174 +31,38 @@ def fresh(name: str) -> ModuleType:
 
 def test_a_module_is_read_when_something_is_asked_of_it() -> None:
     """Not before, and once; it knows where it came from, and then is a module like others."""
-    module = fresh("fnmatch")
+    module = fresh("inspect")
     assert lazy_imports.is_unread(module)
     assert module.__spec__ is not None
     assert module.__spec__.loader is module.__loader__
-    assert module.__spec__.origin == importlib.util.find_spec("fnmatch").origin  # type: ignore[union-attr]
+    assert module.__spec__.origin == importlib.util.find_spec("inspect").origin  # type: ignore[union-attr]
     assert lazy_imports.is_unread(module)
-    assert module.fnmatch("a.py", "*.py")
+    assert module.cleandoc(" a") == "a"
     assert not lazy_imports.is_unread(module)
     assert "__getattr__" not in vars(module)
-    assert module.__file__.endswith("fnmatch.py")
+    assert module.__file__.endswith("inspect.py")
 
 
 def test_what_it_does_not_have_is_missing() -> None:
     """In Python's words, of a module that was read for it; it is no package."""
-    module = fresh("fnmatch")
+    module = fresh("inspect")
     with pytest.raises(AttributeError, match="__path__"):
         _ = module.__path__
     assert lazy_imports.is_unread(module)
     asked = vars(module)["__getattr__"]
-    with pytest.raises(AttributeError, match=r"^module 'fnmatch' has no attribute 'nothing'$"):
+    with pytest.raises(AttributeError, match=r"^module 'inspect' has no attribute 'nothing'$"):
         _ = module.nothing
     assert not lazy_imports.is_unread(module)
     # Whoever got hold of it before still has its answer, and reads nothing again.
-    module.fnmatch = "changed"
-    assert asked("fnmatch") == "changed"
-
-
-def test_what_can_be_told_without_reading() -> None:
-    """click's own translations, which are none, and the system's name."""
-    gettext, platform, fnmatch = fresh("gettext"), fresh("platform"), fresh("fnmatch")
-    assert gettext.gettext("a") == "a"
-    assert [gettext.ngettext("one", "many", number) for number in (0, 1, 2)] == ["many", "one", "many"]
-    assert platform.system() == "Linux"
-    assert lazy_imports.is_unread(gettext)
-    assert lazy_imports.is_unread(platform)
-    assert platform.machine()
-    assert not lazy_imports.is_unread(platform)
-    assert not hasattr(fnmatch, "system")
+    module.cleandoc = "changed"
+    assert asked("cleandoc") == "changed"
 
 
 def test_only_some_modules_are_found_so() -> None:
     """What is no module of the list is left to others, and one that is not there is not found."""
     assert lazy_imports.Finder.find_spec("json") is None
-    assert lazy_imports.Finder.find_spec("fnmatch", path=[]) is None
+    assert lazy_imports.Finder.find_spec("inspect", path=[]) is None
     assert not lazy_imports.is_unread(sys)
-
-
-def test_modules_of_source_are_where_others_find_them() -> None:
-    """A module, a package, one that is not there, and one that is compiled, which the next finder finds."""
-    for name in ("kubekit.lang.yaml", "runup.cli", "click.core"):
-        package = importlib.import_module(name.rpartition(".")[0]).__path__
-        mine, theirs = lazy_imports.Finder.find_spec(name, package), PathFinder.find_spec(name, package)
-        assert mine is not None
-        assert theirs is not None
-        assert (mine.origin, mine.cached, mine.submodule_search_locations, mine.has_location) == (
-            theirs.origin,
-            theirs.cached,
-            theirs.submodule_search_locations,
-            True,
-        )
-        assert isinstance(mine.loader, type(theirs.loader))
-    assert lazy_imports.Finder.find_spec("kubekit.nothing", kubekit.__path__) is None
-    assert lazy_imports.Finder.find_spec("msgspec._core", msgspec.__path__) is None
-
-
-def _edited(source: Path, cached: Path) -> None:
-    source.write_text("ANSWER = 'edited'\n")
-
-
-def _of_same_size_later(source: Path, cached: Path) -> None:
-    source.write_text("ANSWER = 'other'\n")
-    os.utime(source, (2e9, 2e9))
-
-
-def _truncated(source: Path, cached: Path) -> None:
-    cached.write_bytes(cached.read_bytes()[:10])
-
-
-def _cut_in_the_code(source: Path, cached: Path) -> None:
-    cached.write_bytes(cached.read_bytes()[:30])
-
-
-def _of_another_python(source: Path, cached: Path) -> None:
-    cached.write_bytes(b"\x00\x01\r\n" + cached.read_bytes()[4:])
-
-
-def _no_code(source: Path, cached: Path) -> None:
-    cached.write_bytes(cached.read_bytes()[:16] + marshal.dumps("ANSWER"))
-
-
-def _without_byte_code(source: Path, cached: Path) -> None:
-    cached.unlink()
-
-
-def _compiled_elsewhere(source: Path, cached: Path) -> None:
-    py_compile.compile(str(source), cfile=str(cached), dfile="elsewhere/module.py")
-
-
-def _checked_by_hash(source: Path, cached: Path) -> None:
-    py_compile.compile(str(source), cfile=str(cached), invalidation_mode=py_compile.PycInvalidationMode.CHECKED_HASH)
-    _of_same_size_later(source, cached)
-
-
-def _taken_whatever_the_source_is(source: Path, cached: Path) -> None:
-    py_compile.compile(str(source), cfile=str(cached), invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
-    source.write_text("ANSWER = 'edited'\n")
-
-
-@pytest.mark.parametrize(
-    ("change", "answer"),
-    [
-        (lambda *_: None, "first"),
-        (_edited, "edited"),
-        (_of_same_size_later, "other"),
-        (_truncated, "first"),
-        (_of_another_python, "first"),
-        (_no_code, ImportError),
-        (_cut_in_the_code, EOFError),
-        (_without_byte_code, "first"),
-        (_compiled_elsewhere, "first"),
-        (_checked_by_hash, "other"),
-        (_taken_whatever_the_source_is, "first"),
-    ],
-)
-def test_byte_code_is_taken_as_python_takes_it(
-    change: Callable[..., None], answer: str | type[Exception], tmp_path: Path
-) -> None:
-    """What is loaded is the source as it is now, and what Python's own loader loads of the same two files."""
-    source = tmp_path / "module.py"
-    source.write_text("ANSWER = 'first'\n")
-    cached = Path(py_compile.compile(str(source), doraise=True) or "")
-    change(source, cached)
-    mine = lazy_imports.Finder.find_spec("click.module", [str(tmp_path)])
-    theirs = importlib.util.spec_from_file_location("click.module", source)
-    assert mine is not None
-    assert mine.cached == str(cached)
-    # The two write the byte code that is missing or old; mine is asked first.
-    for spec in (mine, theirs):
-        if isinstance(answer, str):
-            assert _loaded(spec) == (answer, str(source))
-        else:
-            with pytest.raises(answer):
-                _loaded(spec)
-
-
-def _loaded(spec: ModuleSpec | None) -> tuple[str, str]:
-    """`ANSWER` of the module, and the file that its code names."""
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    code = spec.loader.get_code(spec.name)  # type: ignore[attr-defined]
-    return module.ANSWER, code.co_filename
-
-
-@pytest.mark.parametrize("name", sorted(lazy_imports.OF_SOURCE))
-def test_no_module_of_source_has_another_of_its_name_beside_it(name: str) -> None:
-    """Other finders prefer a package or a compiled module; this one asks for source alone, so there must be no such."""
-    folder = Path(importlib.import_module(name.rstrip(".")).__path__[0])
-    modules = [file for file in folder.rglob("*.py") if file.stem != "__init__"]
-    assert len(modules) > 5
-    beside = [
-        other
-        for module in modules
-        for other in (module.with_suffix(""), *(module.with_name(module.stem + end) for end in EXTENSION_SUFFIXES))
-        if other.exists()
-    ]
-    assert beside == []
 
 
 def test_msgspec_does_without_typing_extensions(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,7 +36,8 @@ def test_structlog_does_without_rich(code: str, printed: str | None) -> None:
 
 def test_the_operators_program_begins_with_it() -> None:
     """Its first import installs the finder, and the command that it runs then has no rich."""
-    code = "import sys; from runup.operator import entry; sys.argv = ['x', 'version']; entry.main(); import structlog; "
+    begin = "import sys; from runup.cli.operator import entry; sys.argv = ['x', 'version']; entry.main()"
+    code = f"{begin}; import structlog; "
     done = subprocess.run(
         [sys.executable, "-c", code + "print('rich' in sys.modules)"], capture_output=True, text=True, check=True
     )

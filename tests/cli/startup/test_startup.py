@@ -1,4 +1,4 @@
-"""Start-up is a feature: what commands may import, and that no command's help needs a cluster."""
+"""How commands start and end, and that no command's help needs a cluster."""
 
 from __future__ import annotations
 
@@ -15,40 +15,11 @@ from tests.cli.commands import Run
 import runup
 from runup.cli.main import COMMANDS, SUMMARIES
 
-# Everything else of ours, and every library but click, is for commands that talk to a cluster.
-OURS = {"runup", "kubekit", "kubesandbox"}
-ALLOWED = {
-    "kubekit",
-    "runup",
-    "runup.__main__",
-    "runup.cli",
-    "runup.build_info",
-    "runup.cli.static_completion",
-    "runup.cli.connection",
-    "runup.cli.startup",
-    "runup.cli.startup.lazy_imports",
-    "runup.cli.lazy",
-    "runup.cli.main",
-    "runup.cli.options",
-    "runup.cli.output",
-    "runup.cli.startup.start",
-    "runup.cli.version_command",
-    "kubekit.lang",
-    "kubekit.lang.text",
+# Every command starts without these; a command that needs one imports it in its own module.
+HEAVY = {
+    *("aiohttp", "asyncio", "cel_expr_python", "cryptography", "jsonschema_rs", "kubesandbox", "pydantic", "rich"),
+    *("inspect", "structlog", "typing_extensions"),
 }
-HEAVY = (
-    "aiohttp",
-    "asyncio",
-    "cel_expr_python",
-    "cryptography",
-    "jsonschema_rs",
-    "msgspec",
-    "pydantic",
-    "rich",
-    "ssl",
-    "structlog",
-    "yaml",
-)
 
 
 _LISTED = """
@@ -66,13 +37,6 @@ def _imported(*words: str) -> set[str]:
     code = f"import sys; sys.argv = {['runup', *words]!r}\n{_LISTED}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return set(done.stderr.rpartition("READ ")[2].split())
-
-
-def test_what_every_command_imports() -> None:
-    """Nothing of ours beyond the table of commands, nothing heavy of others."""
-    modules = _imported("version", "--help")
-    assert {name for name in modules if name.split(".")[0] in OURS} <= ALLOWED
-    assert not modules.intersection(HEAVY)
 
 
 def test_the_version_alone_needs_no_command(run: Run) -> None:
@@ -97,34 +61,6 @@ def test_streams_that_the_caller_has_closed(words: str, code: int, to: str, clos
     assert "Traceback" not in done.stderr
 
 
-# What takes long and no command needs that is over at once: each of them was on the way of one before.
-_NOT_TO_START = {"dataclasses", "yaml", "tempfile", "click.shell_completion", "aiohttp", "asyncio", "cel_expr_python"}
-_NOT_TO_START |= {"inspect", "typing_extensions", "msgspec.inspect", "argparse", "random", "shutil", "encodings.idna"}
-_NOT_TO_START |= {"cryptography", "jsonschema_rs", "pydantic", "rich", "structlog", "runup.sandbox"}
-_NOT_TO_START |= {"gettext", "datetime"}
-# `email` reads headers for `http.client`, and takes as long as half an interpreter.
-_NOT_TO_TALK = {"http", "http.client", "email", "email.message", "email.utils"}
-# Accepting a risk reads reports, which name pages and have digests.
-_NOT_TO_LOOK = {"base64", "struct", "urllib.parse", "kubekit.api.core_v1", "runup.preflight.decide.stored_reports"}
-_NOT_TO_LOOK |= {"runup.updatestatus.decide.snapshot", "runup.api.machineconfig_v1", "kubekit.api.workloads_v1"}
-_NOT_TO_TALK |= {
-    "pathlib",
-    "encodings.utf_8_sig",
-    "kubekit.kube.list_pages",
-    "kubekit.kube.auth",
-    "runup.api.owned_v1",
-}
-_NOT_FOR_FILES = _NOT_TO_TALK | {
-    "urllib.parse",
-    "ipaddress",
-    "runup.api.platform_v1",
-    "httptools",
-    "ssl",
-    "socket",
-    "kubekit.kube.client_sync",
-    "kubekit.kube.config",
-}
-
 _KUBECONFIG = """\
 apiVersion: v1
 kind: Config
@@ -143,8 +79,10 @@ users:
   user:
     token: abc
 """
-_CASE = {
-    "cv": """\
+_STATUS = """\
+apiVersion: v1
+kind: List
+items:
 - apiVersion: config.openshift.io/v1
   kind: ClusterVersion
   metadata:
@@ -157,67 +95,32 @@ _CASE = {
       type: Progressing
     desired:
       version: 5.0.0
-    history:
-    - completionTime: "2026-11-20T12:00:00Z"
-      startedTime: "2026-11-20T11:00:00Z"
-      state: Completed
-      version: 5.0.0
-""",
-    "co": """\
-- apiVersion: config.openshift.io/v1
-  kind: ClusterOperator
-  metadata:
-    name: etcd
-""",
-    "mcp": "",
-    "mc": "",
-    "node": "",
-}
-
-
-def test_a_report_of_files_imports_what_it_reads_them_with(tmp_path: Path) -> None:
-    """No client, no libyaml, nothing of the sandbox."""
-    for name, items in _CASE.items():
-        text = f"apiVersion: v1\nkind: List\nitems:{' []' if not items else chr(10) + items.rstrip()}\n"
-        (tmp_path / f"case-{name}.yaml").write_text(text)
-    modules = _imported("upgrade", "status", "--mock-clusterversion", str(tmp_path / "case-cv.yaml"))
-    assert "runup.updatestatus.decide.report_rows" in modules
-    assert not modules.intersection(_NOT_TO_START | _NOT_FOR_FILES)
-
-
-@pytest.mark.parametrize("words", [("upgrade",), ("upgrade", "recommend"), ("upgrade", "channel")], ids=" ".join)
-def test_advice_out_of_files_needs_no_decoder(words: tuple[str, ...], tmp_path: Path) -> None:
-    """ClusterVersion's JSON is read as it is."""
-    cluster = tmp_path / "case-cv.yaml"
-    cluster.write_text(f"apiVersion: v1\nkind: List\nitems:\n{_CASE['cv']}")
-    modules = _imported(*words, "--dump", str(cluster))
-    assert "runup.api.clusterversion_json" in modules
-    assert not modules.intersection(
-        _NOT_TO_START | _NOT_FOR_FILES | {"runup.api.config_v1", "runup.process.clusterversion_client"}
-    )
+"""
 
 
 @pytest.mark.parametrize(
-    "words",
-    [
-        ("upgrade",),
-        ("upgrade", "status"),
-        ("upgrade", "recommend"),
-        ("upgrade", "channel", "stable-5.2"),
-        ("upgrade", "accept", "SomeRisk"),
-    ],
-    ids=" ".join,
+    "words", [("upgrade",), ("upgrade", "recommend"), ("upgrade", "channel"), ("upgrade", "status")], ids=" ".join
 )
-def test_a_command_that_talks_imports_no_async_stack(words: tuple[str, ...], tmp_path: Path) -> None:
-    """The path to a request stays free of what takes long to import."""
+def test_a_command_over_files_loads_neither_a_client_nor_libyaml(words: tuple[str, ...], tmp_path: Path) -> None:
+    """`kubekit.lang.yaml_plain` reads the layout that cluster tools write."""
+    cluster = tmp_path / "case-cv.yaml"
+    cluster.write_text(_STATUS)
+    for kind in ("co", "mcp", "mc", "node"):
+        (tmp_path / f"case-{kind}.yaml").write_text("apiVersion: v1\nkind: List\nitems: []\n")
+    flag = "--mock-clusterversion" if "status" in words else "--dump"
+    assert not _imported(*words, flag, str(cluster)) & (HEAVY | {"yaml", "ssl", "kubekit.kube.client_sync"})
+
+
+@pytest.mark.parametrize("words", [("upgrade",), ("upgrade", "status"), ("upgrade", "recommend")], ids=" ".join)
+def test_a_command_over_a_cluster_loads_no_event_loop(words: tuple[str, ...], tmp_path: Path) -> None:
+    """The client of commands blocks."""
     with socket.socket() as nobody:  # bound and not listening: refused at once
         nobody.bind(("127.0.0.1", 0))
         kubeconfig = tmp_path / "kubeconfig"
         kubeconfig.write_text(_KUBECONFIG.format(port=nobody.getsockname()[1]))
         modules = _imported(*words, "--kubeconfig", str(kubeconfig))
     assert "ssl" in modules
-    assert not modules.intersection(_NOT_TO_START | _NOT_TO_TALK)
-    assert "accept" in words or not modules.intersection(_NOT_TO_LOOK)
+    assert not modules & (HEAVY | {"yaml"})
 
 
 def test_scripts_leave_the_collector_alone() -> None:

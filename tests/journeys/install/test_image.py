@@ -103,27 +103,6 @@ def test_its_programs_start(run: Run) -> None:
     assert run("runup", "preflight", "run", "--help").returncode == 0
 
 
-_LEFT_TO_PYTHON = """
-from importlib.machinery import SourceFileLoader
-from runup.cli.startup import lazy_imports
-
-lazy_imports.install()
-own = lazy_imports._Source
-left = []
-SourceFileLoader.get_code = lambda self, name, found=SourceFileLoader.get_code: (
-    left.append(name) if isinstance(self, own) else None, found(self, name))[1]
-from runup.cli import main
-
-print(type(main.__loader__) is own, left)
-"""
-
-
-def test_its_byte_code_is_taken_as_it_lies(run: Run) -> None:
-    """It names the folder in which it is, so that none of our modules is read a second time."""
-    ran = run("/opt/runup/bin/python", "-c", _LEFT_TO_PYTHON)
-    assert (ran.stdout, ran.stderr) == ("True []\n", "")
-
-
 def test_every_module_of_it_can_be_imported(run: Run) -> None:
     """Also those of the sandbox, on which a rehearsal stands; every library finds what it is linked to.
 

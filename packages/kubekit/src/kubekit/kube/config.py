@@ -10,6 +10,7 @@ import binascii
 import os
 from collections.abc import Iterable, Mapping
 from typing import Any
+from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 from msgspec.structs import replace
@@ -18,7 +19,6 @@ from kubekit.api import codec
 from kubekit.api.meta_v1 import Wire
 from kubekit.kube import auth as credentials
 from kubekit.kube.api_errors import ConfigError
-from kubekit.kube.request import ServerURL, server_url
 from kubekit.lang.files import read_limited
 
 Place = str | os.PathLike[str]
@@ -195,9 +195,9 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True):
         return f"ClusterConfig(server={self.server!r}, context={self.context!r})"
 
     @property
-    def url(self) -> ServerURL:
+    def url(self) -> SplitResult:
         """The server's URL in parts, without a trailing slash."""
-        return server_url(self.server)
+        return urlsplit(self.server)
 
     @property
     def address(self) -> str:
@@ -307,7 +307,7 @@ def _server_address(server: str, name: str, *, tls: bool) -> str:
     # client-go's rule for a bare host:port.
     url = server if "://" in server else f"{'https' if tls else 'http'}://{server}"
     try:
-        parts = server_url(url)
+        parts = urlsplit(url)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
     except ValueError:
         usable = False

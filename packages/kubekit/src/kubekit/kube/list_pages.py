@@ -10,6 +10,7 @@ as `299 - "text"` (RFC 7234 5.5), most of them about deprecated versions (docs/d
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Any, Generic, Literal, TypeVar, cast
 
@@ -21,13 +22,12 @@ from kubekit.api.meta_v1 import Object, Status, Wire
 from kubekit.api.scheme import Resource
 from kubekit.kube.api_errors import Transient, error_of_status
 from kubekit.kube.request import Request
-from kubekit.lang.pattern import Pattern
 
 INCOMPLETE = "incomplete: "
 # Maximum length of a reason: it is for people, and several end up in one message.
 MAX_REASON = 400
-_WARNING = Pattern(r'299 \S+ "((?:[^"\\]|\\.)*)"')
-_ESCAPED = Pattern(r"\\(.)")
+_WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
+_ESCAPED = re.compile(r"\\(.)")
 
 
 def reasons_incomplete(headers: Iterable[str]) -> tuple[str, ...]:

@@ -38,7 +38,6 @@ from typing import Any
 from kubekit.lang import cel_ast, cel_cost
 from kubekit.lang.cel_cost import Budget as Budget
 from kubekit.lang.cel_functions import GLOBAL_FUNCTIONS, MEMBER_FUNCTIONS
-from kubekit.lang.pattern import Pattern
 from kubekit.lang.text import cut
 
 # The type of each variable: dyn, bool, int, double, string, bytes, list, map, timestamp, duration or optional.
@@ -228,8 +227,8 @@ def _with_costs(call: Callable[..., Any]) -> Callable[..., Any]:
 
 # Bytes of the engine's text that are told; each line of an expression of a check or a rule has a hundred or two.
 _LONGEST_MESSAGE = 4096
-_STATUS = Pattern(r"^[A-Z_]+: ")
-_MISSING_KEY = Pattern(r'Key not found in map : "(.*)"', re.DOTALL)
+_STATUS = re.compile(r"^[A-Z_]+: ")
+_MISSING_KEY = re.compile(r'Key not found in map : "(.*)"', re.DOTALL)
 
 
 def tidy_message(text: str) -> str:

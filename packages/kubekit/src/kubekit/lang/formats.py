@@ -18,17 +18,15 @@ from urllib.parse import unquote
 
 import msgspec
 
-from kubekit.lang.pattern import Pattern
-
-_SCHEME = Pattern(r"[a-zA-Z][a-zA-Z0-9+.\-]*:")
-_BAD_ESCAPE = Pattern(r"%(?![0-9a-fA-F]{2})")
-_CONTROL = Pattern(r"[\x00-\x1f\x7f]")
-_HOST = Pattern(r"[A-Za-z0-9\-._~!$&'()*+,;=:\[\]<>\"%\u0080-\U0010ffff]*")
+_SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.\-]*:")
+_BAD_ESCAPE = re.compile(r"%(?![0-9a-fA-F]{2})")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_HOST = re.compile(r"[A-Za-z0-9\-._~!$&'()*+,;=:\[\]<>\"%\u0080-\U0010ffff]*")
 # In a host, only non-ASCII bytes and the per cent sign of an address's zone may be escaped.
-_BAD_HOST_ESCAPE = Pattern(r"%(?!25|[89a-fA-F][0-9a-fA-F])")
-_ZONE_ESCAPE = Pattern(r"%([0-9a-fA-F]{2})")
-_USER = Pattern(r"[A-Za-z0-9\-._~!$&'()*+,;=:%@]*")
-_PORT = Pattern(r"(:[0-9]*)?")
+_BAD_HOST_ESCAPE = re.compile(r"%(?!25|[89a-fA-F][0-9a-fA-F])")
+_ZONE_ESCAPE = re.compile(r"%([0-9a-fA-F]{2})")
+_USER = re.compile(r"[A-Za-z0-9\-._~!$&'()*+,;=:%@]*")
+_PORT = re.compile(r"(:[0-9]*)?")
 
 
 class URLError(ValueError):
@@ -129,13 +127,13 @@ def _check_port(port: str) -> None:
         raise URLError(f"invalid port {port!r} after host")
 
 
-_TIME = Pattern(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(?:.[0-9]+)?(?:z|[+-][0-9]{2}:[0-9]{2})")
-_HOSTNAME = Pattern(r"(?=.{1,255}\Z)[a-zA-Z0-9_](?:[a-zA-Z0-9\-_]{0,62}[a-zA-Z0-9_])?(?:\.[a-zA-Z0-9\-_]{1,63})*\.?")
-_EMAIL = Pattern(r"[^@\s]+@[^@\s]+")
-_MAC = Pattern(r"[0-9A-Fa-f]{2}([:-])(?:[0-9A-Fa-f]{2}\1){4}[0-9A-Fa-f]{2}")
-_UUID = Pattern(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}", re.IGNORECASE)
-_GO_DURATION = Pattern(r"[+-]?(?:0|(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:ns|us|µs|ms|s|m|h))+")
-_WORD_DURATION = Pattern(
+_TIME = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(?:.[0-9]+)?(?:z|[+-][0-9]{2}:[0-9]{2})")
+_HOSTNAME = re.compile(r"(?=.{1,255}\Z)[a-zA-Z0-9_](?:[a-zA-Z0-9\-_]{0,62}[a-zA-Z0-9_])?(?:\.[a-zA-Z0-9\-_]{1,63})*\.?")
+_EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
+_MAC = re.compile(r"[0-9A-Fa-f]{2}([:-])(?:[0-9A-Fa-f]{2}\1){4}[0-9A-Fa-f]{2}")
+_UUID = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}", re.IGNORECASE)
+_GO_DURATION = re.compile(r"[+-]?(?:0|(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:ns|us|µs|ms|s|m|h))+")
+_WORD_DURATION = re.compile(
     r"\s*[0-9]+\s*(?:ns|us|µs|ms|s|m|h|d|w|nano\w*|micro\w*|milli\w*|sec\w*|min\w*|hour\w*|day\w*|week\w*)"
 )
 
@@ -169,7 +167,7 @@ def is_uri(text: str) -> bool:
     return is_accepted(parse_request_uri, text)
 
 
-def _full_match(*patterns: Pattern) -> Callable[[str], bool]:
+def _full_match(*patterns: re.Pattern[str]) -> Callable[[str], bool]:
     return lambda text: any(pattern.fullmatch(text) is not None for pattern in patterns)
 
 

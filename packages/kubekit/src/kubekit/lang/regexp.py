@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any
 
-from kubekit.lang.pattern import Pattern
-
 # Bytes that one expression may use for its automata. The library keeps up to 128 expressions.
 _MEMORY = 1024 * 1024
 # RE2's words for what is wrong with a pattern, and Go's, which users of Kubernetes know.
@@ -28,7 +26,7 @@ _GO_WORDS = {
     "pattern too large - compile failed": "expression too large",
 }
 # Any one byte, which Go does not have: half of a character is no text.
-_SINGLE_BYTE = Pattern(r"(?:\\Q.*?(?:\\E|\Z)|\\[^CQ]|[^\\])*?\\C", re.DOTALL)
+_SINGLE_BYTE = re.compile(r"(?:\\Q.*?(?:\\E|\Z)|\\[^CQ]|[^\\])*?\\C", re.DOTALL)
 
 
 class RegexpError(ValueError):

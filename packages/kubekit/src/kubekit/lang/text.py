@@ -12,32 +12,24 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from functools import cache
 from typing import Any
 
 _ESCAPE = r"\\(?:x[0-9a-f]{2}|u[0-9a-f]{4}|[nr])"
 _LONGEST_ESCAPE = 6
 
 
-@cache
-def _unprintable_pattern() -> re.Pattern[str]:
-    """Compiles the pattern of the characters to escape at its first use, since few texts need it."""
-    # C0 but tab and newline, DEL and C1; marks and overrides of writing direction; line and paragraph separators; the
-    # byte order mark, annotations and non-characters, which YAML refuses; halves of surrogate pairs, which UTF-8 cannot
-    # carry.
-    return re.compile(
-        "[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069"
-        "\\ufeff\\ufff9-\\ufffb\\ufffe\\uffff\\ud800-\\udfff]"
-    )
+# The characters that are escaped: C0 but tab and newline, DEL and C1; marks and overrides of writing direction; line
+# and paragraph separators; the byte order mark, annotations and non-characters, which YAML refuses; halves of surrogate
+# pairs, which UTF-8 cannot carry.
+_UNPRINTABLE = re.compile(
+    "[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069"
+    "\\ufeff\\ufff9-\\ufffb\\ufffe\\uffff\\ud800-\\udfff]"
+)
 
 
 def printable(text: str) -> str:
     """Returns `text` with control and direction characters escaped. Doing it twice changes nothing."""
-    # str.isprintable is false for all of the pattern's characters, so it decides most texts without compiling the
-    # pattern, which would take longer than the text itself.
-    if text.replace("\n", "").replace("\t", "").isprintable():
-        return text
-    return _unprintable_pattern().sub(_visible_escape, text)
+    return _UNPRINTABLE.sub(_visible_escape, text)
 
 
 def _visible_escape(match: re.Match[str]) -> str:
@@ -56,7 +48,7 @@ def escape_in_json(text: str) -> str:
     """Returns JSON text (or YAML with double-quoted strings) of the same value without such characters in it."""
     if text.isascii() and "\x7f" not in text:
         return text
-    return _unprintable_pattern().sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    return _UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def as_json(value: Any) -> str:
@@ -68,7 +60,7 @@ def as_json(value: Any) -> str:
 
 def is_hazardous(text: str) -> bool:
     """Returns whether `text` has a character that `printable` would escape."""
-    return _unprintable_pattern().search(text) is not None
+    return _UNPRINTABLE.search(text) is not None
 
 
 def printable_value(value: Any) -> Any:

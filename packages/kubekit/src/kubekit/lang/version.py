@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache, total_ordering
 
-from kubekit.lang.pattern import Pattern
-
 # The regular expression of https://semver.org, for version 2.0.0.
-_SEMVER = Pattern(
+_SEMVER = re.compile(
     r"(?P<major>0|[1-9][0-9]*)\.(?P<minor>0|[1-9][0-9]*)\.(?P<patch>0|[1-9][0-9]*)"
     r"(?:-(?P<prerelease>(?:0|[1-9][0-9]*|[0-9]*[a-zA-Z-][0-9a-zA-Z-]*)"
     r"(?:\.(?:0|[1-9][0-9]*|[0-9]*[a-zA-Z-][0-9a-zA-Z-]*))*))?"
@@ -15,7 +14,7 @@ _SEMVER = Pattern(
 )
 
 # The numbers of a server, kubelet or tool, which may have a `v` before them and anything behind them.
-_NUMBERS = Pattern(r"v?(\d+)\.(\d+)\.(\d+)")
+_NUMBERS = re.compile(r"v?(\d+)\.(\d+)\.(\d+)")
 # Longer texts are refused: `int` refuses numbers of more than 4300 digits.
 MAX_LENGTH = 4096
 

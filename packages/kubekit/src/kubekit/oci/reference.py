@@ -7,20 +7,20 @@ two pull specs count as the same update if their text is the same.
 from __future__ import annotations
 
 import hashlib
+import re
 
 import msgspec
 from msgspec.structs import replace
 
-from kubekit.lang.pattern import Pattern
 from kubekit.oci.registry_errors import InvalidReference
 
 DOCKER_HUB = "docker.io"
 
 # The form of a digest in a pull spec (docs/upstream-behaviour.md 8.2).
-_DIGEST = Pattern(r"[a-z0-9]+(?:[.+_-][a-z0-9]+)*:[a-zA-Z0-9=_-]+\Z")
-_TAG = Pattern(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}\Z")
-_COMPONENT = Pattern(r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*\Z")
-_HOST = Pattern(
+_DIGEST = re.compile(r"[a-z0-9]+(?:[.+_-][a-z0-9]+)*:[a-zA-Z0-9=_-]+\Z")
+_TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}\Z")
+_COMPONENT = re.compile(r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*\Z")
+_HOST = re.compile(
     r"(?:(?:[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?)(?:\.[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?)*"
     r"|\[[0-9a-fA-F:]+\])(?::[0-9]+)?\Z"
 )

@@ -7,12 +7,12 @@ read only here, and only to group what is shown: no risk is dropped, renamed, ac
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-from kubekit.lang.pattern import Pattern
 from runup.report.report import ReportedResource
 
 SEVERITIES: Mapping[str, int] = {"critical": 0, "warning": 1, "": 1, "info": 2}
@@ -209,18 +209,18 @@ _STAGES = {
     "VolumeAttachment": NODES,
 }
 
-_NODE = Pattern(r'node "([^"]+)" not ready')
-_WHY = Pattern(r" since [^()]*? because (\w+) \((.*?)\)(?=, node |[.] The master |[.]$| \(since | \w+: |$)")
+_NODE = re.compile(r'node "([^"]+)" not ready')
+_WHY = re.compile(r" since [^()]*? because (\w+) \((.*?)\)(?=, node |[.] The master |[.]$| \(since | \w+: |$)")
 # How a kubelet prints a condition of its runtime (pkg/kubelet/container, RuntimeCondition): the message says it all.
-_RUNTIME = Pattern(r"\w+=false reason:\w+ message:")
-_UNHEALTHY = Pattern(r"(\S+) is unhealthy")
-_OPERATORS = Pattern(r"[Cc]luster operators? ([a-z0-9.-]+(?:, [a-z0-9.-]+)*) (?:is|are) ")
-_WAITED_FOR = Pattern(
+_RUNTIME = re.compile(r"\w+=false reason:\w+ message:")
+_UNHEALTHY = re.compile(r"(\S+) is unhealthy")
+_OPERATORS = re.compile(r"[Cc]luster operators? ([a-z0-9.-]+(?:, [a-z0-9.-]+)*) (?:is|are) ")
+_WAITED_FOR = re.compile(
     r"(?:for these operators:|waiting on|waiting up to \d+ minutes on) ([a-z0-9.-]+(?:, [a-z0-9.-]+)*)"
 )
-_NOT_UPGRADEABLE = Pattern(r"Cluster operator (\S+) should not be upgraded")
-_OWN_REASON = Pattern(r": [A-Z][A-Za-z0-9_:]+: ")
-_SINCE = Pattern(r" \(since [^()]*\)\.?$")
+_NOT_UPGRADEABLE = re.compile(r"Cluster operator (\S+) should not be upgraded")
+_OWN_REASON = re.compile(r": [A-Z][A-Za-z0-9_:]+: ")
+_SINCE = re.compile(r" \(since [^()]*\)\.?$")
 
 
 def _named_nodes(risk: Groupable) -> Iterator[tuple[str, str]]:
@@ -352,7 +352,7 @@ def _parent_by_same_objects(risk: Groupable, all_risks: _AllRisks) -> _Parent | 
 
 _OPERATOR_HEALTH = ("ClusterOperatorNotAvailable", "ClusterOperatorDegraded")
 # How Upgradeable=False begins where it has several reasons.
-_SUMMARY = Pattern(r"for multiple reasons:|^(?:\w+: )?Multiple cluster operators should not be upgraded")
+_SUMMARY = re.compile(r"for multiple reasons:|^(?:\w+: )?Multiple cluster operators should not be upgraded")
 # Words of Upgradeable=False, and the risk that they are about.
 _SUMMED_UP = {
     "Disabling ownership": "ClusterVersionOverrides",

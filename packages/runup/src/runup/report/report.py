@@ -7,6 +7,7 @@ from the history. The format changes by additions only: unknown fields are ignor
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Literal
@@ -17,7 +18,6 @@ from kubekit.api import codec
 from kubekit.api.meta_v1 import Wire
 from kubekit.error_types import Terminal
 from kubekit.lang.formats import is_uri
-from kubekit.lang.pattern import Pattern
 from kubekit.lang.text import cut, escape_in_json, printable
 from runup.report import documentation
 
@@ -39,19 +39,19 @@ MAX_STEPS = 100
 # Lines of one part of a step's plan, and the characters of each.
 MAX_LINES = 50
 MAX_LINE = 1024
-NAME = Pattern(r"[A-Z][A-Za-z0-9.-]*")
-URL = Pattern(r"https?://[!-~]+")
+NAME = re.compile(r"[A-Z][A-Za-z0-9.-]*")
+URL = re.compile(r"https?://[!-~]+")
 # A preflight's ID is used as a folder's name and a ConfigMap's key; an image is a pull spec.
-ID = Pattern(r"[A-Za-z0-9._-]{0,200}")
-VERSION = Pattern(r"[!-~]{0,256}")
-IMAGE = Pattern(r"[!-~]{0,1024}")
+ID = re.compile(r"[A-Za-z0-9._-]{0,200}")
+VERSION = re.compile(r"[!-~]{0,256}")
+IMAGE = re.compile(r"[!-~]{0,1024}")
 # The name of a check, and that of an image in image-references.
-TAG = Pattern(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
+TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
 _TIMES = ("started_time", "completion_time", "observed_time", "heartbeat_time")
 # Characters of untrusted text that an error message quotes.
 _MAX_ECHO = 100
 # A host that all URL parsers read alike: a name, an IPv4 address, or an IPv6 address in brackets.
-_HOST = Pattern(r"https?://(?:[^/?#@]*@)?(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?(?:[/?#]|$)")
+_HOST = re.compile(r"https?://(?:[^/?#@]*@)?(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?(?:[/?#]|$)")
 
 CheckResult = Literal["Clear", "Applies", "Unknown", "Skipped"]
 RiskApplies = Literal["True", "Unknown"]

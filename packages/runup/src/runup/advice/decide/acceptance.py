@@ -7,11 +7,11 @@ acceptance: once its time is over, or if it cannot be read, the name does not co
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from kubekit.lang.pattern import Pattern
 from runup.api.config_v1 import ClusterVersion
 
 NAME = "accepted-risks"
@@ -22,7 +22,7 @@ MAX_REASON = 1024
 MAX_OBJECTS = 100
 # How many objects a message names.
 _MAX_SHOWN_OBJECTS = 5
-_KEY = Pattern(r"[A-Za-z0-9._-]{1,253}")
+_KEY = re.compile(r"[A-Za-z0-9._-]{1,253}")
 # How similar a known name must be to be suggested in place of an unknown one (difflib's ratio).
 _MIN_SIMILARITY = 0.6
 

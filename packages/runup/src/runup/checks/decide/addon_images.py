@@ -5,6 +5,7 @@ The version that runs counts, not the version that a chart or an add-on's own ob
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
 from typing import Any
@@ -12,11 +13,10 @@ from typing import Any
 import msgspec
 
 from kubekit.api.pod_parts import PlacedPod
-from kubekit.lang.pattern import Pattern
 from runup.checks.decide.removal_tables import document
 
 KUBE_PROXY = "/kube-proxy"
-_VERSION = Pattern(r"v?(\d+)\.(\d+)(?:\.(\d+))?(?![\d.])")
+_VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?(?![\d.])")
 Number = tuple[int, ...]
 
 

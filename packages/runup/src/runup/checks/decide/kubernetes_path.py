@@ -8,6 +8,7 @@ no kubelet is newer than its API server.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -17,7 +18,6 @@ from msgspec.structs import replace
 from kubekit.api.core_v1 import Node
 from kubekit.api.pod_parts import PlacedPod
 from kubekit.error_types import Terminal
-from kubekit.lang.pattern import Pattern
 from kubekit.lang.version import Version, parse
 from runup.checks.decide.addon_images import running_addons
 from runup.checks.decide.distributions import distribution_of, service_group
@@ -31,8 +31,8 @@ from runup.report.report import CONTROL_PLANE, MAX_LINES, NODES, Part, ReportedR
 BACK_NODES = "replace the nodes with such of {minor}, before the control plane: a kubelet is never taken back in place"
 _OWNERS = ("ReplicaSet", "DaemonSet", "StatefulSet")
 # Names that the API server accepts. A dump may contain any text, and users type these names into a shell.
-_GROUP = Pattern(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
-_NAME = Pattern(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
+_GROUP = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
+_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 
 
 def step_plans(
@@ -126,7 +126,7 @@ KUBELET_SKEW_BEFORE_1_25 = 2
 MAX_MINORS = 20
 # Risks about nodes and pods that stand in the way of the control plane, not of the nodes themselves.
 _BEFORE_NODES = frozenset({"AddonIncompatible", "KubeProxySkew", "KubeletSkew", "RemovedComponentSetting"})
-_VERSION = Pattern(r"v?(\d+)\.(\d+)(?:\.(\d+))?(?=$|[-+.])")
+_VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?(?=$|[-+.])")
 Outcomes = Sequence[CheckOutcome]
 PlannedStep = tuple[Part, Version]
 

@@ -8,23 +8,21 @@ from __future__ import annotations
 
 import re
 
-from kubekit.lang.pattern import Pattern
-
 # Words of a sentence that is about OpenShift, or about what only it has.
-OPENSHIFT_WORDS = Pattern(
+OPENSHIFT_WORDS = re.compile(
     r"openshift|\boc\b|cluster-?version|cluster-?operators?\b|cluster operators?\b|machine-?config|machine config"
     r"|\bMCO\b|must-gather|\bOLM\b|control plane's topology|infrastructures\.config|\brelease's?\b.*\boperators?\b",
     re.IGNORECASE,
 )
-_QUOTED = Pattern(r"`[^`]*`")
-_COMMAND = Pattern(r"\boc (?:adm )?(?=[a-z-])")
+_QUOTED = re.compile(r"`[^`]*`")
+_COMMAND = re.compile(r"\boc (?:adm )?(?=[a-z-])")
 # What is said of acceptance: without a ClusterVersion there is nothing that could carry it.
 _ACCEPT = (("accept the risk by name", "suppress the risk by name (--suppressions)"),)
-_SENTENCE = Pattern(r"(?<=\.)\s+(?=[A-Z`(\[])")
-_CLAUSE = Pattern(r"(?<=;)\s+")
+_SENTENCE = re.compile(r"(?<=\.)\s+(?=[A-Z`(\[])")
+_CLAUSE = re.compile(r"(?<=;)\s+")
 # A kind in the list of what a check reads (`check_page`).
-_KIND = Pattern(r"`[a-z.0-9-]+`(?: of namespace `[^`]+`)?")
-_LEAD = Pattern(r"\*\*[A-Z][^*]*\*\*")
+_KIND = re.compile(r"`[a-z.0-9-]+`(?: of namespace `[^`]+`)?")
+_LEAD = re.compile(r"\*\*[A-Z][^*]*\*\*")
 # The releases of the examples on pages, and the Kubernetes that they ship.
 _EXAMPLE = ((", before an update from 5.0.0 to 5.2.0", ""), ("5.2.0", "1.38.1"))
 

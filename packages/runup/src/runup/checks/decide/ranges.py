@@ -7,15 +7,15 @@ is that of SemVer, so 5.2.0-rc.1 is below 5.2.0: write `>=5.2.0-0` to include re
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable
 
 import msgspec
 
-from kubekit.lang.pattern import Pattern
 from kubekit.lang.version import Version, VersionError
 
-_COMPARATOR = Pattern(r"\s*(>=|<=|>|<|=)?\s*([^\s,<>=|]+)[\s,]*")
-_SHORT = Pattern(r"\d+\.\d+")
+_COMPARATOR = re.compile(r"\s*(>=|<=|>|<|=)?\s*([^\s,<>=|]+)[\s,]*")
+_SHORT = re.compile(r"\d+\.\d+")
 _OPERATORS: dict[str, Callable[[Version, Version], bool]] = {
     ">=": operator.ge,
     ">": operator.gt,

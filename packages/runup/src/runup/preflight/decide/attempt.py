@@ -7,15 +7,15 @@ reads there which attempt runs, and that a failed attempt is not to be started a
 from __future__ import annotations
 
 import hashlib
+import re
 from datetime import datetime
 
 from kubekit.api.meta_v1 import Wire
-from kubekit.lang.pattern import Pattern
 from runup.api.config_v1 import Release
 
 # On ClusterVersion: the ID of the attempt that is to end although an update waits for it (docs/decisions/0076).
 END_ANNOTATION = "preflight.runup.dev/end"
-_ID = Pattern(r"preflight-[0-9]+-[0-9a-f]{10}")
+_ID = re.compile(r"preflight-[0-9]+-[0-9a-f]{10}")
 
 
 class Attempt(Wire, frozen=True):

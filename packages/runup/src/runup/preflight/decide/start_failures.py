@@ -11,6 +11,7 @@ of the container, which `outcome` and `job_progress` read.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
@@ -19,12 +20,11 @@ import msgspec
 from kubekit.api.conditions import find
 from kubekit.api.core_v1 import Event, Pod
 from kubekit.api.workloads_v1 import Deployment, Job
-from kubekit.lang.pattern import Pattern
 from kubekit.lang.text import shorten
 
 # Seconds: mounts and sandboxes often succeed at the second try, so only longer waits are reported.
 REPORT_AFTER_S = 5.0
-REASON = Pattern(r"[A-Za-z]([A-Za-z0-9_]{0,99})")
+REASON = re.compile(r"[A-Za-z]([A-Za-z0-9_]{0,99})")
 # Seconds after its grace period in which the kubelet of a working node confirms a pod's end.
 ENDED_WITHIN_S = 60.0
 PENDING, FAILED_CREATE, UNSCHEDULABLE, POD_FAILED = "TargetPending", "FailedCreate", "Unschedulable", "PodFailed"

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from kubekit.error_types import Terminal
-from kubekit.lang.pattern import Pattern
 from runup.release.decide.inclusion import DEFAULT_PROFILE, Filters, Included, include
 from runup.release.decide.manifest import Manifest, parse_manifests
 from runup.release.decide.release_metadata import (
@@ -41,10 +40,10 @@ class Values(msgspec.Struct, frozen=True):
 
 _TEXT = r'"(?:[^"\\\n]|\\.)*"|`[^`]*`'
 # Text literals come first: braces inside a literal do not close the action.
-_ACTION = Pattern(rf"\{{\{{(-\s)?((?:{_TEXT}|[^\"`{{}}])*?)(\s-)?\}}\}}", re.DOTALL)
-_FIELD = Pattern(r"\.([A-Za-z_][A-Za-z0-9_]*)(?:\.([A-Za-z_][A-Za-z0-9_]*))?\Z")
-_INDEX = Pattern(rf"index\s+\.Images\s+({_TEXT})\Z")
-_LITERAL = Pattern(rf"(?:{_TEXT})\Z")
+_ACTION = re.compile(rf"\{{\{{(-\s)?((?:{_TEXT}|[^\"`{{}}])*?)(\s-)?\}}\}}", re.DOTALL)
+_FIELD = re.compile(r"\.([A-Za-z_][A-Za-z0-9_]*)(?:\.([A-Za-z_][A-Za-z0-9_]*))?\Z")
+_INDEX = re.compile(rf"index\s+\.Images\s+({_TEXT})\Z")
+_LITERAL = re.compile(rf"(?:{_TEXT})\Z")
 
 
 def render(text: str, values: Values) -> str:

@@ -6,6 +6,7 @@ controller's own object cannot be shown differently.
 
 from __future__ import annotations
 
+import re
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,6 @@ import msgspec
 
 from kubekit.error_types import InputError
 from kubekit.lang.gotext import nanoseconds
-from kubekit.lang.pattern import Pattern
 
 if TYPE_CHECKING:
     from runup.updatestatus.decide.report_rows import Report
@@ -52,7 +52,7 @@ def alerts_note(why: str) -> str:
     return f"Unable to fetch alerts, ignoring alerts in 'Update Health':  {why}\n"
 
 
-_RFC3339 = Pattern(r"(\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2})(?:\.(\d{1,9}))?([Zz]|[+-]\d{2}:\d{2})")
+_RFC3339 = re.compile(r"(\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2})(?:\.(\d{1,9}))?([Zz]|[+-]\d{2}:\d{2})")
 
 
 def parse_moment(text: str) -> int:

@@ -6,6 +6,7 @@ annotations: others have no version to reach.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -14,7 +15,6 @@ import msgspec
 from kubekit.api.conditions import find, status_of
 from kubekit.api.meta_v1 import Condition
 from kubekit.api.workloads_v1 import Deployment
-from kubekit.lang.pattern import Pattern
 from runup.api.config_v1 import ClusterOperator, ClusterVersion
 from runup.updatestatus.decide.estimate import Estimate, baseline_s, estimate
 
@@ -22,7 +22,7 @@ _OF_PAYLOAD = ("include.release.openshift.io/", "exclude.release.openshift.io/")
 MACHINE_CONFIG = "machine-config"
 MACHINE_CONFIG_OPERATOR = "machine-config-operator"
 # "..., waiting on etcd, kube-apiserver" and "waiting up to 40 minutes on machine-config", as the operator writes it.
-_WAITING = Pattern(r"waiting (?:up to \d+ minutes )?on ([a-z0-9-]+(?:, [a-z0-9-]+)*)")
+_WAITING = re.compile(r"waiting (?:up to \d+ minutes )?on ([a-z0-9-]+(?:, [a-z0-9-]+)*)")
 
 
 class OperatorState(msgspec.Struct, frozen=True):

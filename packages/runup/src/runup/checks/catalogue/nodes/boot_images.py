@@ -27,7 +27,6 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from kubekit.api.scheme import resource_of
-from kubekit.lang.pattern import Pattern
 from kubekit.lang.version import Version, VersionError
 from runup.api.operator_v1 import BootImageVersion, MachineConfiguration
 from runup.api.platform_v1 import MachineSet
@@ -52,8 +51,8 @@ spec:
           disks: [{boot: true, image: projects/rhcos-cloud/global/images/rhcos-412-86-202212081411-0-gcp-x86-64}]
 """
 # `rhcos-412-86-202212081411-0`, `rhcos-412.86.202212081411-0`, and `412.86.20221208` of Azure's gallery.
-_IMAGE = Pattern(r"(?:^|[/_-])rhcos[-_]?(\d)(\d{1,2})[-.](\d{2,3})[-.]\d{8,12}")
-_VERSION = Pattern(r"^(\d)(\d{1,2})\.(\d{2,3})\.\d{8,12}")
+_IMAGE = re.compile(r"(?:^|[/_-])rhcos[-_]?(\d)(\d{1,2})[-.](\d{2,3})[-.]\d{8,12}")
+_VERSION = re.compile(r"^(\d)(\d{1,2})\.(\d{2,3})\.\d{8,12}")
 
 
 def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:

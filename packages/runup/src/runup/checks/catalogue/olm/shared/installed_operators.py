@@ -5,13 +5,13 @@ OLM copies a ClusterServiceVersion into every namespace that its operator watche
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from kubekit.api.meta_v1 import ObjectMeta
 from kubekit.api.scheme import Resource, resource_of
-from kubekit.lang.pattern import Pattern
 from kubekit.lang.version import Version
 from runup.api.olm_v1alpha1 import (
     ClusterServiceVersion,
@@ -31,7 +31,7 @@ PROPERTIES = "operatorframework.io/properties"
 # The same as authors write it in a version and as a catalog shows it: a list without the object around it.
 HEAD_PROPERTIES = "olm.properties"
 MAX_OPENSHIFT = "olm.maxOpenShiftVersion"
-_VERSION = Pattern(r"v?(\d+)(?:\.(\d+))?(?:\.\d+)?(?:[-+].*)?")
+_VERSION = re.compile(r"v?(\d+)(?:\.(\d+))?(?:\.\d+)?(?:[-+].*)?")
 
 
 def _slim_version(csv: ClusterServiceVersion) -> ClusterServiceVersion:

@@ -7,6 +7,7 @@ whose tags are its minor version) and `pkg/defaults` (the annotation by which it
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -14,7 +15,6 @@ import msgspec
 
 from kubekit.api.meta_v1 import NamespacedName, key_of
 from kubekit.api.scheme import resource_of
-from kubekit.lang.pattern import Pattern
 from runup.api.olm_v1alpha1 import CatalogSource, Subscription
 from runup.checks.decide.model import Context
 
@@ -27,8 +27,8 @@ DEFAULTS = frozenset(
     for name in ("certified-operators", "community-operators", "redhat-marketplace", "redhat-operators")
 )
 _VARIABLES = ("{kube_major_version}", "{kube_minor_version}", "{kube_patch_version}")
-_KUBERNETES = Pattern(r"v?(\d+)\.(\d+)\.(\d+)(?:[-+].*)?")
-_RELEASE_TAGGED_IMAGE = Pattern(r"(?P<repository>[^@]+):v\d+\.\d+")
+_KUBERNETES = re.compile(r"v?(\d+)\.(\d+)\.(\d+)(?:[-+].*)?")
+_RELEASE_TAGGED_IMAGE = re.compile(r"(?P<repository>[^@]+):v\d+\.\d+")
 
 
 class Expected(msgspec.Struct, frozen=True):
