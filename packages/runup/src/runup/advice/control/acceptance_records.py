@@ -7,19 +7,22 @@ no longer accepted.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.error_types import InputError
 from kubekit.kube import calls
 from kubekit.kube.api_errors import AlreadyExists, KubeError, NotFound, message_of
-from kubekit.kube.client_sync import SyncClient
 from runup.advice.decide import acceptance
 from runup.advice.decide.acceptance import Acceptance
 from runup.advice.decide.acceptance_change import Data, parse_until, plan_records, removal_data
 from runup.api.clusterversion_json import texts
 from runup.process import clusterversion_client as clusters
 from runup.process.messages import Say, err
+
+if TYPE_CHECKING:
+    from kubekit.kube.client_sync import SyncClient
 
 _REVIEWS = Resource("authentication.k8s.io", "v1", "SelfSubjectReview", "selfsubjectreviews", namespaced=False)
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from kubekit.kube.client_sync import SyncClient
 from runup.advice.decide import alert_conditions
 from runup.advice.decide.alert_conditions import Check
 from runup.dump import clusterversion_files
 from runup.process import clusterversion_client as clusters
 from runup.process.connection import Connection
-from runup.updatestatus.control.thanos import alerts as ask_alerts
 from runup.updatestatus.decide.unreadable import Unreadable
+
+if TYPE_CHECKING:
+    from kubekit.kube.client_sync import SyncClient
 
 
 class RecommendInput(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,6 +64,9 @@ def read(
 
 def read_cluster(client: SyncClient, *, with_records: bool = True) -> RecommendInput:
     """Reads the input of `recommend` by a client; `with_records` also the operator's ConfigMaps."""
+    # Reading files needs neither TLS nor the client, whose import takes an eighth of the whole command.
+    from runup.updatestatus.control.thanos import alerts as ask_alerts
+
     cluster = clusters.read_raw(client)
     alerts_or_error = ask_alerts(client, client.now())
     checks: tuple[Check, ...] = ()

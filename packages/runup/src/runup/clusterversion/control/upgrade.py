@@ -6,12 +6,13 @@ one patch. Messages go to `say` as soon as they are known, so that a user reads 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 
 from kubekit.error_types import InputError
 from kubekit.kube import calls
 from kubekit.kube.api_errors import BadRequest, Invalid, KubeError, message_of
-from kubekit.kube.client_sync import SyncClient
 from runup.advice.decide.update_in_progress import update_in_progress
 from runup.api import clusterversion_json
 from runup.api.cluster_settings_v1 import FeatureGate
@@ -23,6 +24,9 @@ from runup.preflight.decide.findings import findings_of_target, requested_prefli
 from runup.process import clusterversion_client as clusters
 from runup.process.clusterversion_client import Patch, namespace
 from runup.process.messages import Say, err, out
+
+if TYPE_CHECKING:
+    from kubekit.kube.client_sync import SyncClient
 
 
 class Sent(msgspec.Struct, frozen=True):
