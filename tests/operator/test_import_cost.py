@@ -11,7 +11,7 @@ HEAVY = ("cel_expr_python", "cryptography", "sqlite3", "rich", "pygments")
 # What a preflight, a ConfigMap with a TLS profile, or the reading of a release needs: not before there is one.
 LATER = ("pysequoia", "yaml", "kubekit.lang.cel", "runup.checks.catalogue", "runup.kernelmodules")
 # What reads catalogs and modules' images: an administrator waits for the target's start, and many clusters have none.
-FOR_IMAGES = ("runup.kernelmodules.decide.verdict", "runup.kernelmodules.control.image_stage", "kubekit.oci.registry")
+FOR_IMAGES = ("runup.kernelmodules.decide.verdict", "runup.kernelmodules.control.image_stage")
 
 
 @pytest.mark.parametrize(
