@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -102,20 +102,19 @@ def _workloads(client: SyncClient, component: Component) -> tuple[tuple[Workload
         if component == OPERATOR:
             return (), False
         raise
-    return tuple(_workload(item) for item in listed if item["metadata"]["name"] == component.deployment), True
-
-
-def _workload(obj: JSON) -> Workload:
-    """Returns what is known of a Deployment or DaemonSet: its image, replicas and the set that it belongs to."""
-    metadata, spec = obj["metadata"], obj["spec"]
-    containers = spec["template"]["spec"]["containers"]
-    return Workload(
-        metadata["namespace"],
-        metadata["name"],
-        str(containers[0].get("image", "")),
-        int(spec.get("replicas", 1)),
-        (metadata.get("labels") or {}).get(PART_OF, ""),
-    )
+    workloads = []
+    for item in listed:
+        metadata, spec = item["metadata"], item["spec"]
+        if metadata["name"] == component.deployment:
+            workload = Workload(
+                namespace=metadata["namespace"],
+                name=metadata["name"],
+                image=str(spec["template"]["spec"]["containers"][0].get("image", "")),
+                replicas=int(spec.get("replicas", 1)),
+                part_of=(metadata.get("labels") or {}).get(PART_OF, ""),
+            )
+            workloads.append(workload)
+    return tuple(workloads), True
 
 
 VALID_FOR = timedelta(days=3650)
@@ -215,7 +214,13 @@ def wait(client: SyncClient, sets: ObjectSets, clock: Clock, objects: Objects, *
             return
         if clock.monotonic() >= deadline:
             first, problem = next(iter(problems.items()))
-            raise InstallError(f"after {timeout_s:g} s: {problem}{_pods(client, first)}")
+            lines = [f"after {timeout_s:g} s: {problem}"]
+            if first.kind == health.DEPLOYMENT:
+                labels = first.manifest.object["spec"]["selector"]["matchLabels"]
+                selector = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
+                pods = client.listing_raw(POD, first.identity.namespace, label_selector=selector).items
+                lines += [f"pod {pod['metadata']['name']}: {why}" for pod in pods if (why := _reason_of_pod(pod))]
+            raise InstallError("\n".join(lines))
         waiting = list(problems)
         clock.pause(POLL_S)
 
@@ -233,16 +238,6 @@ def _why_unhealthy(sets: ObjectSets, task: Task) -> str:
         if available is None or available.status != "True":
             return f"waiting on {task.identity}, which is not available"
     return ""
-
-
-def _pods(client: SyncClient, task: Task) -> str:
-    """Returns what the pods of a Deployment that does not become available say, to go on from."""
-    if task.kind != health.DEPLOYMENT:
-        return ""
-    labels = task.manifest.object["spec"]["selector"]["matchLabels"]
-    selector = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
-    pods = client.listing_raw(POD, task.identity.namespace, label_selector=selector).items
-    return "".join(f"\npod {pod['metadata']['name']}: {words}" for pod in pods if (words := _reason_of_pod(pod)))
 
 
 def _reason_of_pod(pod: JSON) -> str:
@@ -325,7 +320,9 @@ def uninstall(
     inventory = _installed(sets, component, namespace, definitions=definitions)
 
     def left_behind() -> Iterable[Identity]:
-        return _left_by_preflights(sets) if component == OPERATOR else ()
+        kinds = ("ClusterRoleBinding", "ClusterRole", "RoleBinding", "Role") if component == OPERATOR else ()
+        for kind in kinds:
+            yield from sets.named(_RBAC, kind, _OF_PREFLIGHTS)
 
     sets.remove_set(inventory, tell, definitions=definitions, dry_run=dry_run, besides=left_behind)
 
@@ -349,11 +346,6 @@ def _installed(sets: ObjectSets, component: Component, namespace: str | None, *,
     raise InstallError(
         f"{component.name} is not installed by `runup install`: no namespace has a ConfigMap {inventory.name}"
     )
-
-
-def _left_by_preflights(sets: ObjectSets) -> Iterator[Identity]:
-    for kind in ("ClusterRoleBinding", "ClusterRole", "RoleBinding", "Role"):
-        yield from sets.named(_RBAC, kind, _OF_PREFLIGHTS)
 
 
 def _with_certificate(

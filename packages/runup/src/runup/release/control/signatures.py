@@ -108,22 +108,22 @@ async def fetch_signature(url: str, context: ssl.SSLContext | None) -> bytes | N
     """Returns the signature at `url`, None if there is none; raises ClientError, OSError, TimeoutError."""
     if url.startswith("file:"):
         path = Path(unquote(urlsplit(url).path))
-        return await in_thread(lambda: _read_signature(path), f"read {url}")
+
+        def read() -> bytes | None:
+            """Returns the file's bytes, one more than allowed at most; None if there is no such file."""
+            try:
+                with path.open("rb") as file:
+                    return file.read(MAX_SIGNATURE_BYTES + 1)
+            except FileNotFoundError:
+                return None
+
+        return await in_thread(read, f"read {url}")
     page = await http_fetch.fetch(url, within_s=TIMEOUT_S, limit=MAX_SIGNATURE_BYTES, context=context)
     if page.status == 404:
         return None
     if page.status >= 400:
         raise aiohttp.ClientPayloadError(f"unexpected HTTP status: {page.status}")
     return page.body
-
-
-def _read_signature(path: Path) -> bytes | None:
-    """Returns the file's bytes, one more than allowed at most; None if there is no such file."""
-    try:
-        with path.open("rb") as file:
-            return file.read(MAX_SIGNATURE_BYTES + 1)
-    except FileNotFoundError:
-        return None
 
 
 log = structlog.get_logger("releases")

@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 import signal
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -75,70 +75,38 @@ def status(now: JSON, expected: Expected, *, running_s: float, operand_ready: bo
     operator that is at its version and well is not touched, so that what a scenario sets (Upgradeable, messages) stays.
     """
     behaviour = expected.behaviour
-    at_version = now.get("versions") == expected.versions
+    before = list(now.get("conditions") or ())
+    versions = now.get("versions") or []
+    at_version = versions == expected.versions
     is_done = at_version or (running_s >= behaviour.seconds and operand_ready and behaviour.kind != "stuck")
-    new_conditions = [
-        _available(now, expected, is_done=is_done),
-        _progressing_condition(expected, is_done=is_done),
-        _degraded_condition(expected, is_done=is_done),
-    ]
-    conditions = _merge_conditions(now.get("conditions") or (), new_conditions, at)
-    new_status = {"versions": expected.versions if is_done else now.get("versions") or [], "conditions": conditions}
-    unchanged = new_status["versions"] == (now.get("versions") or []) and conditions == list(
-        now.get("conditions") or ()
-    )
-    return None if unchanged else new_status
-
-
-def _available(now: JSON, expected: Expected, *, is_done: bool) -> JSON:
-    """Returns condition Available: a new cluster's component is not available yet, and its release waits for it."""
-    version = (
-        expected.version
-        if is_done
-        else next(
-            (str(version["version"]) for version in now.get("versions") or () if version["name"] == "operator"), ""
-        )
-    )
+    own_version = next((str(version["version"]) for version in versions if version["name"] == "operator"), "")
+    version = expected.version if is_done else own_version
+    available = _condition("Available", "True", "AsExpected", f"Available at {version}")
     if not version:
-        return _condition("Available", "False", "Installing", f"{expected.version} is being installed")
-    return _condition("Available", "True", "AsExpected", f"Available at {version}")
-
-
-def _progressing_condition(expected: Expected, *, is_done: bool) -> JSON:
+        # A new cluster's component is not available yet, and its release waits for it.
+        available = _condition("Available", "False", "Installing", f"{expected.version} is being installed")
+    progressing = _condition("Progressing", "True", "Updating", f"Working towards {expected.version}")
     if is_done:
-        return _condition("Progressing", "False", "AsExpected", "")
-    return _condition("Progressing", "True", "Updating", f"Working towards {expected.version}")
-
-
-def _degraded_condition(expected: Expected, *, is_done: bool) -> JSON:
-    if is_done and expected.behaviour.kind == "degraded":
-        return _condition("Degraded", "True", "OperandFailing", "The operand fails its health checks since the update.")
-    return _condition("Degraded", "False", "AsExpected", "")
+        progressing = _condition("Progressing", "False", "AsExpected", "")
+    degraded = _condition("Degraded", "False", "AsExpected", "")
+    if is_done and behaviour.kind == "degraded":
+        message = "The operand fails its health checks since the update."
+        degraded = _condition("Degraded", "True", "OperandFailing", message)
+    conditions = {str(condition["type"]): condition for condition in before}
+    stamp = at.strftime("%Y-%m-%dT%H:%M:%SZ")
+    for condition in (available, progressing, degraded):
+        current = conditions.get(condition["type"]) or {}
+        if current.get("status") != condition["status"]:
+            conditions[condition["type"]] = condition | {"lastTransitionTime": stamp}
+        # An unchanged status with a reason other than AsExpected gets the new message.
+        elif condition["reason"] != "AsExpected" and current.get("message") != condition.get("message"):
+            conditions[condition["type"]] = condition | {"lastTransitionTime": current.get("lastTransitionTime", stamp)}
+    new_status = {"versions": expected.versions if is_done else versions, "conditions": list(conditions.values())}
+    return None if new_status == {"versions": versions, "conditions": before} else new_status
 
 
 def _condition(kind: str, value: str, reason: str, message: str) -> JSON:
     return {"type": kind, "status": value, "reason": reason} | ({"message": message} if message else {})
-
-
-def _merge_conditions(before: Iterable[JSON], new_conditions: list[JSON], at: datetime) -> list[JSON]:
-    """Returns the conditions with `new_conditions` in them; other types stay, and so does one of unchanged status.
-
-    An unchanged status with a reason other than AsExpected gets the new message.
-    """
-    conditions = {str(condition["type"]): condition for condition in before}
-    stamp = at.strftime("%Y-%m-%dT%H:%M:%SZ")
-    for condition in new_conditions:
-        current = conditions.get(condition["type"])
-        same = current is not None and current.get("status") == condition["status"]
-        if not same:
-            conditions[condition["type"]] = condition | {"lastTransitionTime": stamp}
-        elif (
-            current is not None
-            and condition["reason"] != "AsExpected"
-            and current.get("message") != condition.get("message")
-        ):
-            conditions[condition["type"]] = condition | {"lastTransitionTime": current.get("lastTransitionTime", stamp)}
-    return list(conditions.values())
 
 
 OPERATORS = resource_of(ClusterOperator)

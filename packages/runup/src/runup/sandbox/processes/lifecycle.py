@@ -61,7 +61,12 @@ def start(data: Path, requested: Settings, clock: Clock) -> Iterator[Progress]:
     is_new, was_there = settings.load(data) is None, data.is_dir()
     start_settings = _settings_to_use(data, requested)
     try:
-        _make_folder(data)
+        try:
+            (data / "logs").mkdir(parents=True, exist_ok=True)
+            data.chmod(0o700)
+        except OSError as error:
+            text = f"{data} cannot be written ({error.strerror}); give another folder with --data"
+            raise SandboxError(text, reason="DataNotWritable") from error
         settings.save(data, start_settings)
         supervisor = _launch_supervisor(data)
         try:
@@ -85,7 +90,14 @@ def start(data: Path, requested: Settings, clock: Clock) -> Iterator[Progress]:
                 last = next((line for line in reversed(lines) if line.strip()), "")
                 last_lines += [f"\n  {name}: {last[:_LONGEST_WORDS]}"] if last else []
         words = "".join(last_lines)
-        _undo_start(data, keep=was_there)
+        # The folder was empty or absent before.
+        for path in data.iterdir() if was_there else ():
+            if path.is_dir():
+                remove_tree(path)
+            else:
+                path.unlink(missing_ok=True)
+        if not was_there:
+            remove_tree(data)
         if isinstance(error, Terminal):
             raise SandboxError(error.message.replace(_see_logs(data), words), reason=error.reason) from error
         raise
@@ -93,18 +105,6 @@ def start(data: Path, requested: Settings, clock: Clock) -> Iterator[Progress]:
 
 def _see_logs(data: Path) -> str:
     return f"; see {data / 'logs'}"
-
-
-def _undo_start(data: Path, *, keep: bool) -> None:
-    """Removes what a start put into `data`, which was empty or absent before; `keep` leaves the folder itself."""
-    if not keep:
-        remove_tree(data)
-        return
-    for path in data.iterdir():
-        if path.is_dir():
-            remove_tree(path)
-        else:
-            path.unlink(missing_ok=True)
 
 
 def reset(data: Path, clock: Clock) -> Iterator[Progress]:
@@ -162,7 +162,7 @@ def _settings_to_use(data: Path, wanted_settings: Settings) -> Settings:
                 f"{data} is not empty, but does not contain a sandbox; give another folder with --data",
                 reason="DataNotEmpty",
             )
-        scenario = _check(wanted_settings)
+        now = _check(wanted_settings).cluster.now
         api, registry, updates = settings.free_ports(3)
         return Settings(
             scenario=wanted_settings.scenario,
@@ -171,7 +171,8 @@ def _settings_to_use(data: Path, wanted_settings: Settings) -> Settings:
             api_port=_port(wanted_settings.api_port) or api,
             registry_port=registry,
             update_port=updates,
-            clock_offset_s=_offset_s(scenario.cluster.now),
+            # The cluster's clock starts at the scenario's time.
+            clock_offset_s=(datetime.fromisoformat(now) - machine_now()).total_seconds() if now else 0.0,
         )
     for name, requested in (("scenario", wanted_settings.scenario), ("import", wanted_settings.source)):
         earlier_source = before.scenario if name == "scenario" else before.source
@@ -193,28 +194,10 @@ def _check(requested: Settings) -> Scenario:
     return read_scenario(requested)
 
 
-def _offset_s(now: str) -> float:
-    """Returns by how many seconds the cluster's clock is ahead of the machine's, so that it starts at `now`."""
-    if not now:
-        return 0.0
-    started = datetime.fromisoformat(now)
-    return (started - machine_now()).total_seconds()
-
-
 def _port(port: int) -> int:
     if port and settings.port_taken(port):
         raise SandboxError(f"port {port} is in use; give another with --port, or end what uses it", reason="PortInUse")
     return port
-
-
-def _make_folder(data: Path) -> None:
-    """Creates the sandbox's folder for its owner alone. Raises SandboxError."""
-    try:
-        (data / "logs").mkdir(parents=True, exist_ok=True)
-        data.chmod(0o700)
-    except OSError as error:
-        text = f"{data} cannot be written ({error.strerror}); give another folder with --data"
-        raise SandboxError(text, reason="DataNotWritable") from error
 
 
 def _launch_supervisor(data: Path) -> subprocess.Popen[bytes]:
@@ -293,17 +276,12 @@ def _is_alive(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    return not _is_zombie(pid)
-
-
-def _is_zombie(pid: int) -> bool:
-    """Returns whether the process has ended, and its parent has not asked for its exit code."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_bytes()
     except OSError:
-        return False  # reaped in the meantime, or a system without /proc: kill() tells
+        return True  # reaped in the meantime, or a system without /proc: kill() tells
     # The command's name, which comes first, is in parentheses and may hold any character.
-    return stat.rpartition(b")")[2].split()[0] in (b"Z", b"X")
+    return stat.rpartition(b")")[2].split()[0] not in (b"Z", b"X")
 
 
 def state(data: Path) -> tuple[int, Settings | None, Ready | None]:

@@ -50,6 +50,16 @@ def scenario_of(dump: Dump, *, base: Path) -> Scenario:
     gate = dump.one("config.openshift.io", "FeatureGate", "cluster")
     feature_set = str(((gate or {}).get("spec") or {}).get("featureSet") or "")
     kubernetes = kubernetes_version(dump)
+    objects = []
+    for obj in dump.objects:
+        if obj["kind"] in _VIEWS:
+            continue
+        # A server writes `managedFields` itself.
+        metadata = {key: value for key, value in obj["metadata"].items() if key != "managedFields"}
+        obj = {**obj, "metadata": metadata}
+        if obj["kind"] == "ClusterVersion" and not (obj.get("spec") or {}).get("channel"):
+            obj["spec"] = {**(obj.get("spec") or {}), "channel": CHANNEL}
+        objects.append(obj)
     return Scenario(
         name=dump.name,
         title=f"Imported from {dump.name}",
@@ -73,7 +83,7 @@ def scenario_of(dump: Dump, *, base: Path) -> Scenario:
         # Pods of a dump show the past; no pod is declared ready that was not ready in the cluster.
         workloads=Workloads(other_images="pending"),
         folders=(base,),
-        objects=tuple(_with_channel(_without_managed_fields(obj)) for obj in dump.objects if obj["kind"] not in _VIEWS),
+        objects=tuple(objects),
         collected=replace(dump.collected, whole=dump.collected.whole | {_CLUSTER_VERSION}),
         notes=tuple(_notes(dump)),
     )
@@ -97,19 +107,6 @@ def enabled_gates(gate: JSON | None, version: str) -> tuple[str, ...]:
             gate_names = [gate.get("name") for gate in details.get("enabled") or () if isinstance(gate, dict)]
             return tuple(str(name) for name in gate_names if name)
     return ()
-
-
-def _without_managed_fields(obj: JSON) -> JSON:
-    """Returns the object without `managedFields`, which a server writes itself."""
-    if "managedFields" not in obj["metadata"]:
-        return obj
-    return {**obj, "metadata": {key: value for key, value in obj["metadata"].items() if key != "managedFields"}}
-
-
-def _with_channel(obj: JSON) -> JSON:
-    if obj["kind"] != "ClusterVersion" or (obj.get("spec") or {}).get("channel"):
-        return obj
-    return {**obj, "spec": {**(obj.get("spec") or {}), "channel": CHANNEL}}
 
 
 def current_version(cluster_version: JSON) -> str:

@@ -218,7 +218,18 @@ def graph(scenario: Scenario, releases: Sequence[Release]) -> JSON:
         group["edges"].append({"from": edge.from_, "to": edge.to})
     return {
         "version": 1,
-        "nodes": [_node(release) for release in releases],
+        "nodes": [
+            {
+                "version": release.version,
+                "payload": release.image,
+                "metadata": {
+                    key: value
+                    for key, value in _release_metadata(release.spec).items()
+                    if key != "io.openshift.build.versions"
+                },
+            }
+            for release in releases
+        ],
         "edges": [[index[source], index[target]] for source, target in scenario.graph.edges if releases],
         "conditionalEdges": list(conditional.values()),
     }
@@ -258,13 +269,6 @@ def _release_metadata(spec: ReleaseSpec) -> JSON:
     if spec.kubernetes:
         metadata["io.openshift.build.versions"] = f"kubernetes={spec.kubernetes}"
     return metadata
-
-
-def _node(release: Release) -> JSON:
-    metadata = {
-        key: value for key, value in _release_metadata(release.spec).items() if key != "io.openshift.build.versions"
-    }
-    return {"version": release.version, "payload": release.image, "metadata": metadata}
 
 
 def _verifier(key: SigningKey, registry: str) -> bytes:
