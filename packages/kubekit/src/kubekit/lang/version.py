@@ -5,13 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache, total_ordering
 
-# The regular expression of https://semver.org, for version 2.0.0.
-_SEMVER = re.compile(
-    r"(?P<major>0|[1-9][0-9]*)\.(?P<minor>0|[1-9][0-9]*)\.(?P<patch>0|[1-9][0-9]*)"
-    r"(?:-(?P<prerelease>(?:0|[1-9][0-9]*|[0-9]*[a-zA-Z-][0-9a-zA-Z-]*)"
-    r"(?:\.(?:0|[1-9][0-9]*|[0-9]*[a-zA-Z-][0-9a-zA-Z-]*))*))?"
-    r"(?:\+[0-9a-zA-Z-]+(?:\.[0-9a-zA-Z-]+)*)?"
-)
+import semver
 
 # The numbers of a server, kubelet or tool, which may have a `v` before them and anything behind them.
 _NUMBERS = re.compile(r"v?(\d+)\.(\d+)\.(\d+)")
@@ -27,20 +21,19 @@ class VersionError(ValueError):
 class Version:
     """A semantic version that keeps its original text."""
 
-    __slots__ = ("_key", "major", "minor", "patch", "prerelease", "text")
+    __slots__ = ("_parsed", "major", "minor", "patch", "prerelease", "text")
 
     def __init__(self, text: str) -> None:
-        match = _SEMVER.fullmatch(text) if isinstance(text, str) and len(text) <= MAX_LENGTH else None
-        if match is None:
-            raise VersionError(f"{text!r} is not a semantic version such as 5.2.0 or 5.2.0-rc.1")
-        self.major, self.minor, self.patch = (int(match[number]) for number in (1, 2, 3))
+        try:
+            if len(text) > MAX_LENGTH:
+                raise ValueError("too long for a version")
+            self._parsed = semver.Version.parse(text)
+        except (ValueError, TypeError) as error:
+            raise VersionError(f"{text!r} is not a semantic version such as 5.2.0 or 5.2.0-rc.1") from error
+        self.major, self.minor, self.patch = self._parsed.major, self._parsed.minor, self._parsed.patch
         self.text = text
-        self.prerelease = match["prerelease"] or ""
+        self.prerelease = self._parsed.prerelease or ""
         """The part between `-` and `+`, or an empty string."""
-        # SemVer section 11: a prerelease comes before its release, and numeric identifiers come before others.
-        parts = self.prerelease.split(".")
-        identifiers = tuple((0, int(part), "") if part.isdigit() else (1, 0, part) for part in parts)
-        self._key = (self.major, self.minor, self.patch, not self.prerelease, identifiers)
 
     @property
     def minor_version(self) -> tuple[int, int]:
@@ -48,14 +41,14 @@ class Version:
         return self.major, self.minor
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Version) and self._key == other._key
+        return isinstance(other, Version) and self._parsed == other._parsed
 
     def __lt__(self, other: Version) -> bool:
-        return self._key < other._key
+        return self._parsed < other._parsed
 
     # Equal versions may differ in build metadata, so that is not part of the hash.
     def __hash__(self) -> int:
-        return hash(self._key)
+        return hash((self.major, self.minor, self.patch, self.prerelease))
 
     def __str__(self) -> str:
         return self.text
