@@ -3,8 +3,8 @@
 An administrator waits for the first risks, and the process that finds them spends most of that time on its imports. In
 millions of instructions, where a bare interpreter has 41 and all imports of the process had 2345: aiohttp reads the
 machine's certificate authorities twice (470), and the garbage collector walks what has been imported again and again
-(80). What else was done is in docs/decisions/0110-the-first-risks-soon.md; structlog's rich (160) is left out by
-`plain_logs`.
+(80). Without both, the imports take 60 % longer (docs/decisions/0114-start-up-in-proportion.md). structlog's rich (160)
+is left out by `plain_logs`.
 """
 
 from __future__ import annotations
