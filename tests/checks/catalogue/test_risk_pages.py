@@ -100,11 +100,38 @@ def test_page_of_a_check(name: str) -> None:
     assert risk_pages.find(name).startswith(f"# {name}\n")
 
 
+# Checks whose findings are risks with names of their own; the risks are listed instead.
+FAMILIES = (
+    "ClusterOperatorHealth",
+    "ClusterVersionHealth",
+    "MachineConfigPoolHealth",
+    "NodeHealth",
+    "NodePools",
+    "PodDisruptionBudgetPods",
+)
+
+
 def test_every_page_is_listed() -> None:
     """The list of the risks leads to each page, and to none that is not there (`make docs` sees to that)."""
     text = (PAGES / "README.md").read_text()
-    checks = {check.name for check in CHECKS}
-    assert [name for name in risk_pages.names() if f"({name}.md)" not in text and name not in checks] == []
+    assert [name for name in risk_pages.names() if f"({name}.md)" not in text and name not in FAMILIES] == []
+
+
+@pytest.mark.parametrize("name", sorted({check.name for check in CHECKS} - {*FAMILIES}))
+def test_each_check_has_its_row(name: str) -> None:
+    """The row says for which updates the check is; `runup checks list` prints the same."""
+    (check,) = (each for each in CHECKS if each.name == name)
+    text = (PAGES / "README.md").read_text()
+    (row,) = (line for line in text.splitlines() if line.startswith(f"| [{name}]({name}.md)"))
+    _, _, severities, updates, _ = row.split("|")
+    assert check.severity in severities
+    assert updates.strip().removesuffix(", without a ClusterVersion") == check.updates
+
+
+@pytest.mark.parametrize("page", sorted(PAGES.parent.glob("*.md")), ids=lambda path: path.name)
+def test_counts_of_all_checks_in_prose_are_current(page: Path) -> None:
+    """A new check is one more wherever "all N checks" is written."""
+    assert {int(number) for number in re.findall(r"all (\d+) checks", page.read_text())} <= {len(CHECKS)}
 
 
 def test_the_walk_finds_what_is_known() -> None:
