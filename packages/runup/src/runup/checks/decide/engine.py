@@ -8,10 +8,9 @@ objects that were not listed, these are.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from pathlib import PurePath
-from traceback import extract_tb, format_exception
 
 import msgspec
 from msgspec.structs import replace as with_fields
@@ -88,6 +87,9 @@ def run_check(check: Check, snapshot: Snapshot, context: Context) -> CheckOutcom
     except Exception as error:
         if reraise_bugs:
             raise
+        # Imported here: a check that raises is rare, and every command that evaluates pays for an import.
+        from traceback import format_exception
+
         outcome = could_not_tell(check, f"the check failed: {one_line(error)}{_place(error)}", tuple(findings))
         outcome = with_fields(outcome, traceback="".join(format_exception(error)))
     if outcome is None:
@@ -99,12 +101,13 @@ def run_check(check: Check, snapshot: Snapshot, context: Context) -> CheckOutcom
 
 def _place(error: Exception) -> str:
     """Returns in words the file and the line of the check that raised the error; empty if that is not known."""
+    from traceback import extract_tb
+
     # The first frame is the engine's own.
     frames = [frame for frame in extract_tb(error.__traceback__) if frame.filename != __file__]
     if not frames:
         return ""
-    file = PurePath(frames[-1].filename)
-    return f" ({'/'.join(file.parts[-2:])}, line {frames[-1].lineno})"
+    return f" ({'/'.join(frames[-1].filename.replace(os.sep, '/').split('/')[-2:])}, line {frames[-1].lineno})"
 
 
 def could_not_tell(check: Check, why: str, findings: tuple[Finding, ...] = ()) -> CheckOutcome:
