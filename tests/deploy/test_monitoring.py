@@ -15,7 +15,7 @@ import yaml
 
 from runup.clusterversion.control.metrics import Metrics
 from runup.kernelmodules.control.metrics import Metrics as KernelModuleMetrics
-from runup.updatestatus.control.metrics import Metrics as UpdateStatusMetrics
+from runup.updatestatus.control.controller import Metrics as UpdateStatusMetrics
 
 ROOT = Path(__file__).parents[2]
 DASHBOARDS = sorted((ROOT / "deploy" / "grafana").glob("*.json"))

@@ -16,7 +16,7 @@ from runup.clusterversion.decide.prerequisite_facts import Right
 from runup.kernelmodules.control import module_readiness
 from runup.preflight.decide.preflight_deployment import Quantities
 from runup.report import report
-from runup.updatestatus.decide import limits
+from runup.updatestatus.decide import finding as limits
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "packages" / "runup" / "src" / "runup"

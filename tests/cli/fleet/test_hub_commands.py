@@ -32,8 +32,7 @@ from runup.checks.catalogue.own_rights import own_rights
 from runup.checks.decide.cluster_kinds import ClusterKind
 from runup.fleet.decide.newest_status import FORMAT, NewestStatus, Precheck
 from runup.report.report import ReportedRisk
-from runup.updatestatus.control.compute_status import complete_status
-from runup.updatestatus.control.status_reading import EPOCH
+from runup.updatestatus.control.status_reading import EPOCH, complete_status
 
 pytestmark = pytest.mark.xdist_group("hub-commands")
 

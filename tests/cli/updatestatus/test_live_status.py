@@ -34,13 +34,14 @@ from runup.api.update_v1alpha1 import UpdateStatus
 from runup.cli.updatestatus import watch_command as status_watch
 from runup.dump.documents import objects_in
 from runup.sandbox import crds
-from runup.updatestatus.control import compute_status, read_cluster
+from runup.updatestatus.control import live_status as read_cluster
 from runup.updatestatus.control import live_status as status_live
+from runup.updatestatus.control import status_reading as compute_status
 from runup.updatestatus.control.status_files import mock
 from runup.updatestatus.control.status_reading import parse_moment
 from runup.updatestatus.decide.freshness import CONFIRMED_AT, LEASE, NAMESPACE
 from runup.updatestatus.decide.read_status import report as read_report
-from runup.updatestatus.decide.unreadable import Unreadable
+from runup.updatestatus.decide.snapshot import Unreadable
 
 JSON = dict[str, Any]
 CORPUS = Path(__file__).parents[4] / "shared" / "corpus" / "oc-status"

@@ -8,8 +8,7 @@ from tests.updatestatus.decide import builders as b
 from runup.cli.updatestatus.watch_command import Log, Poll
 from runup.updatestatus.control.status_reading import StatusReading
 from runup.updatestatus.decide.assess import assess
-from runup.updatestatus.decide.read_status import report_of_status
-from runup.updatestatus.decide.report_rows import Report
+from runup.updatestatus.decide.read_status import Report, report_of_status
 
 IDLE = report_of_status(
     assess(

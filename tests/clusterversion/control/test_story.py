@@ -29,7 +29,7 @@ from runup.clusterversion.decide.work import Work
 from runup.kernelmodules.control.metrics import Metrics as KernelModuleMetrics
 from runup.process.plan import Plan
 from runup.report.report import ReportedCheck
-from runup.updatestatus.control.metrics import Metrics as UpdateStatusMetrics
+from runup.updatestatus.control.controller import Metrics as UpdateStatusMetrics
 
 ROOT = Path(__file__).parents[3]
 NO_COMMAND = 'error: unknown command "preflight" for "cluster-version-operator"'

@@ -25,7 +25,8 @@ from kubekit.kube.request import Call
 from runup.applying.control import object_requests
 from runup.applying.decide.rendering import ClusterValues, render
 from runup.applying.decide.task import tasks_of
-from runup.rehearse.decide import differences, server_refusals
+from runup.rehearse.decide import differences
+from runup.rehearse.decide import served_versions as server_refusals
 from runup.rehearse.decide.rehearsal_outcome import Action
 from runup.release.decide.manifest import Identity
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from runup.rehearse.decide import field_owners
+from runup.rehearse.decide import differences as field_owners
 from runup.rehearse.decide.differences import HIDDEN, changes
 from runup.rehearse.decide.rehearsal_findings import value_change
 from runup.rehearse.decide.rehearsal_outcome import FieldChange, Weight

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from runup.rehearse.decide import rights_changes
+from runup.rehearse.decide import served_versions as rights_changes
 from runup.release.decide.manifest import Identity
 
 JSON = dict[str, Any]

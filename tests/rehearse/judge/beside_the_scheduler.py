@@ -23,7 +23,7 @@ from kubekit.kube.client_sync import SyncClient
 from kubekit.rules.eviction_rules import refusal_of
 from runup.rehearse.control.drain_source import read_cluster_objects
 from runup.rehearse.decide.drain_inputs import drained_cluster
-from runup.rehearse.decide.drains import preemption
+from runup.rehearse.decide.drains import placement_filters as preemption
 from runup.rehearse.decide.drains.cluster_state import RUNNING, PodState
 from runup.rehearse.decide.drains.drained_cluster import DrainSettings
 from runup.rehearse.decide.drains.starting_state import StartingState, starting_state

@@ -14,7 +14,7 @@ from tests.updatestatus.control.world import JSON, SINCE, STATUSES, World, world
 from kubekit.kube import calls
 from kubekit.kube.api_errors import Conflict, Invalid
 from runup.api.update_v1alpha1 import NAME
-from runup.updatestatus.decide.insight_names import INFORMER
+from runup.updatestatus.decide.finding import INFORMER
 
 THEIRS = "mco-informer"
 

@@ -12,7 +12,7 @@ from kubekit.api.core_v1 import Container, PodSpec
 from kubekit.api.workloads_v1 import Deployment, DeploymentSpec, PodTemplate
 from runup.api.config_v1 import ClusterOperator, UpdateHistory
 from runup.updatestatus.decide import control_plane as cp
-from runup.updatestatus.decide.estimate import assessment_of, baseline_s, estimate, share_of_time, to_precision
+from runup.updatestatus.decide.control_plane import assessment_of, baseline_s, estimate, share_of_time, to_precision
 
 IMAGE = "example.com/mco@sha256:" + "2" * 64
 

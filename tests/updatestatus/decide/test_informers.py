@@ -10,10 +10,9 @@ from tests.updatestatus.decide import builders as b
 from tests.updatestatus.decide.test_limits import LATER, cluster, faults
 
 from kubekit.api import codec
-from runup.updatestatus.decide import limits
-from runup.updatestatus.decide.assess import assess
-from runup.updatestatus.decide.informers import merge_informers, others_of, own_status, room_beside
-from runup.updatestatus.decide.insight_names import INFORMER
+from runup.updatestatus.decide import finding as limits
+from runup.updatestatus.decide.assess import assess, merge_informers, others_of, own_status, room_beside
+from runup.updatestatus.decide.finding import INFORMER
 from runup.updatestatus.decide.read_status import report
 
 JSON = dict[str, Any]

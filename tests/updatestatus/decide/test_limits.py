@@ -14,7 +14,7 @@ from kubekit.api import codec
 from kubekit.api.conditions import find
 from runup.api.update_v1alpha1 import UpdateStatusStatus
 from runup.cli.updatestatus.render import status_text as rendered
-from runup.updatestatus.decide import limits
+from runup.updatestatus.decide import finding as limits
 from runup.updatestatus.decide.assess import assess
 from runup.updatestatus.decide.read_status import report_of_status
 from runup.updatestatus.decide.snapshot import Snapshot

@@ -14,8 +14,8 @@ from tests.updatestatus.decide import builders as b
 
 from kubekit.api.meta_v1 import Condition, LabelSelector, LabelSelectorRequirement
 from runup.updatestatus.decide import nodes
+from runup.updatestatus.decide.insights import pool_completion, pool_updating
 from runup.updatestatus.decide.nodes import NodeState, PoolState, Target
-from runup.updatestatus.decide.pool_insights import pool_completion, pool_updating
 
 VERSIONS = nodes.versions_of(b.configs())
 TO_NEW = Target(b.NEW)

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from runup.updatestatus.decide.read_status import report
-from runup.updatestatus.decide.report_rows import PoolReport
+from runup.updatestatus.decide.read_status import PoolReport, report
 
 JSON = dict[str, Any]
 TIME = "2026-03-01T10:00:00Z"

@@ -17,8 +17,7 @@ from kubekit.api import codec
 from runup.cli.updatestatus.render import status_text as rendered
 from runup.updatestatus.decide.assess import assess
 from runup.updatestatus.decide.decode import decode, with_unknown
-from runup.updatestatus.decide.read_status import report, report_of_status
-from runup.updatestatus.decide.report_rows import HealthRow
+from runup.updatestatus.decide.read_status import HealthRow, report, report_of_status
 
 JSON = dict[str, Any]
 NOW = rendered.to_ns(b.NOW)

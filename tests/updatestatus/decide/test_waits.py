@@ -25,12 +25,11 @@ from runup.api.config_v1 import Update
 from runup.api.update_v1alpha1 import UpdateStatusStatus
 from runup.rules.machine_config import is_drain_wanted
 from runup.updatestatus.decide.assess import assess
-from runup.updatestatus.decide.drains import drain_findings, held_up_nodes
 from runup.updatestatus.decide.memory import PreviousStatus
 from runup.updatestatus.decide.nodes import Target, assess_pools
-from runup.updatestatus.decide.read_status import report_of_status
-from runup.updatestatus.decide.report_rows import HealthRow
+from runup.updatestatus.decide.read_status import HealthRow, report_of_status
 from runup.updatestatus.decide.snapshot import Snapshot
+from runup.updatestatus.decide.waiting import drain_findings, held_up_nodes
 
 DRAINING = {"desired": "new", "state": "Working", "desiredDrain": "drain-new", "lastAppliedDrain": "uncordon-old"}
 WEB = {"app": "web"}

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from tests.updatestatus.decide import builders as b
 
 from runup.cli.updatestatus.render import status_text as rendered
-from runup.cli.updatestatus.render.changes import changes, summary
+from runup.cli.updatestatus.render.status_text import changes, summary
 from runup.updatestatus.decide.assess import assess
 from runup.updatestatus.decide.read_status import report_of_status
 from runup.updatestatus.decide.snapshot import Snapshot

@@ -20,8 +20,8 @@ from runup.advice.decide import promql
 from runup.advice.decide.promql import AlertState, Answer, BadAnswer, PrometheusState
 from runup.process.monitoring import FAILURES, Monitoring
 from runup.process.threads import in_thread
-from runup.updatestatus.decide.alerts import PATH as ALERTS
-from runup.updatestatus.decide.alerts import read_alerts
+from runup.updatestatus.decide.snapshot import PATH as ALERTS
+from runup.updatestatus.decide.snapshot import read_alerts
 
 AT_ONCE = 8
 TIMEOUT_S = 30.0

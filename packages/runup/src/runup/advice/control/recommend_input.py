@@ -13,7 +13,7 @@ from runup.advice.decide.alert_conditions import Check
 from runup.dump import clusterversion_files
 from runup.process import clusterversion_client as clusters
 from runup.process.connection import Connection
-from runup.updatestatus.decide.unreadable import Unreadable
+from runup.updatestatus.decide.snapshot import Unreadable
 
 if TYPE_CHECKING:
     from kubekit.kube.client_sync import SyncClient

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from runup.fleet.decide.newest_status import NewestStatus
     from runup.process.connection import Connection
     from runup.updatestatus.control.status_reading import StatusReading
-    from runup.updatestatus.decide.report_rows import Report
+    from runup.updatestatus.decide.read_status import Report
 
 _UPDATING = ("Unknown", "True", "False")
 

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from runup.evaluation.options import Flags
     from runup.fleet.decide.members import Member
     from runup.process.connection import Connection
-    from runup.rehearse.control.cluster_source import ClusterSource
     from runup.rehearse.control.rehearsal import RehearsalTarget
 
 
@@ -181,10 +180,16 @@ async def _judge_async(
     from runup.cli.rehearse.rehearsal_command import forbid_acceptance
     from runup.evaluation.evaluate import EvaluatedCluster
     from runup.evaluation.results import findings_of
-    from runup.rehearse.control import rehearsal, releases
+    from runup.fleet.control.cluster_sources import connection_to
+    from runup.rehearse.control import cluster_source, rehearsal, releases
     from runup.rehearse.decide.rehearsal_findings import report_of
 
-    source = await _source(member, connection, max_objects)
+    if member.dump:
+        source = cluster_source.read_dump_source(Path(member.dump), max_objects=max_objects)
+    else:
+        source = await cluster_source.read_cluster_source(
+            connection_to(member, connection).config(), max_objects=max_objects
+        )
     version = releases.version_of(source)
     rehearsed = await rehearsal.rehearse(source, release, SystemClock())
     report = report_of(rehearsed, now=source.now or now, engine_version=__version__)
@@ -192,13 +197,3 @@ async def _judge_async(
     return JudgedMember(
         forbid_acceptance(findings), report, notes=rehearsed.account.notes, cluster_id=version.spec.cluster_id
     )
-
-
-async def _source(member: Member, connection: Connection, max_objects: int) -> ClusterSource:
-    """Returns the objects of a dump or a live cluster. Raises Terminal beyond `max_objects`."""
-    from runup.fleet.control.cluster_sources import connection_to
-    from runup.rehearse.control import cluster_source
-
-    if member.dump:
-        return cluster_source.read_dump_source(Path(member.dump), max_objects=max_objects)
-    return await cluster_source.read_cluster_source(connection_to(member, connection).config(), max_objects=max_objects)

@@ -24,7 +24,7 @@ from runup.cli.preflight import outputs
 from runup.cli.preflight.render import output_formats as forms
 from runup.cli.preflight.render import preflight_page
 from runup.cli.rehearse.render import plan_text
-from runup.cli.rehearse.render.plan_page import plan_section
+from runup.cli.rehearse.render.plan_text import plan_section
 from runup.cli.render.text import err, machine, out
 from runup.dump.dump_files import BadDump
 from runup.dump.large_lists import unpacked
@@ -32,8 +32,8 @@ from runup.evaluation.evaluate import EvaluatedCluster
 from runup.evaluation.results import ClusterResult, results_of, suppressions_in
 from runup.preflight.decide.findings import Findings, exit_code
 from runup.rehearse.control import cluster_source, releases
-from runup.rehearse.control.cancel_on_signal import run_until_signal
 from runup.rehearse.control.cluster_source import ClusterSource
+from runup.rehearse.control.ordered_rehearsal import run_until_signal
 from runup.rehearse.control.rehearsal import account_of, cluster_version_of, rehearse, rehearse_kubernetes
 from runup.rehearse.decide import served_versions
 from runup.rehearse.decide.rehearsal_findings import report_of

@@ -19,7 +19,7 @@ from runup.cli.options import option
 if TYPE_CHECKING:
     from runup.process.connection import Connection
     from runup.updatestatus.control.status_reading import StatusReading
-    from runup.updatestatus.decide.report_rows import Report
+    from runup.updatestatus.decide.read_status import Report
 
 
 def _details(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
@@ -93,7 +93,16 @@ def status(
     reading = _read_status(
         connection_of(ctx), dump, mock_clusterversion, mock_now, whole=whole, has_files=output == "html"
     )
-    _print(reading, details, output)
+    from runup.cli.render.text import machine
+
+    if output == "html":
+        text = html_page(reading)
+    elif output:
+        text = machine(reading.obj, output)
+    else:
+        text = as_text(reading, details)
+    sys.stderr.write("".join(reading.notes))
+    sys.stdout.write(text)
 
 
 def _read_status(
@@ -120,20 +129,6 @@ def _read_status(
 
             reading = replace(reading, cluster=name_of(client))
     return reading if fixed is None else replace(reading, now_ns=fixed)
-
-
-def _print(reading: StatusReading, details: str, output: str | None) -> None:
-    """Prints the status as text, JSON, YAML or a page; notes go to stderr."""
-    from runup.cli.render.text import machine
-
-    if output == "html":
-        text = html_page(reading)
-    elif output:
-        text = machine(reading.obj, output)
-    else:
-        text = as_text(reading, details)
-    sys.stderr.write("".join(reading.notes))
-    sys.stdout.write(text)
 
 
 def as_text(reading: StatusReading, details: str) -> str:

@@ -20,12 +20,12 @@ from kubekit.lang.text import printable, sentence_case
 from runup.cli.errors import CommandError
 from runup.cli.output import screen_of, without_printable
 from runup.cli.updatestatus.render import status_text as rendered
-from runup.cli.updatestatus.render.changes import changes, summary
+from runup.cli.updatestatus.render.status_text import changes, summary
 from runup.clusterversion.control.upgrade_wait import SERVER_AWAY_LIMIT_S
 from runup.updatestatus.control import live_status as status_live
 from runup.updatestatus.control.status_reading import StatusReading
 from runup.updatestatus.decide import read_status
-from runup.updatestatus.decide.report_rows import Report
+from runup.updatestatus.decide.read_status import Report
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -146,7 +146,19 @@ class ClusterCopy:
         await self._store_all(
             [*definitions, *(_with_established_status(each, self.server.clock) for each in stand_ins)]
         )
-        await self._store_all(_undeclared_namespaces(objects))
+        declared = {identity(obj)[3] for obj in objects if identity(obj)[:2] == ("", "Namespace")}
+        named_namespaces = {identity(obj)[2] for obj in objects} - declared - {""}
+        undeclared_namespaces = [
+            {
+                "apiVersion": "v1",
+                "kind": "Namespace",
+                "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
+                "spec": {"finalizers": ["kubernetes"]},
+                "status": {"phase": "Active"},
+            }
+            for name in sorted(named_namespaces)
+        ]
+        await self._store_all(undeclared_namespaces)
         await self._store_all(obj for obj in objects if identity(obj)[:2] != DEFINITION and self._is_evaluated(obj))
 
     def _is_evaluated(self, obj: JSON) -> bool:
@@ -332,19 +344,3 @@ def _with_established_status(definition: JSON, clock: Clock) -> JSON:
     if not conditions and isinstance(definition.get("spec"), dict):
         custom_kinds.complete_definition(definition, clock.now())
     return definition
-
-
-def _undeclared_namespaces(objects: Iterable[JSON]) -> list[JSON]:
-    """Returns the namespaces that objects lie in and that the source does not have as objects."""
-    declared = {identity(obj)[3] for obj in objects if identity(obj)[:2] == ("", "Namespace")}
-    named_namespaces = {identity(obj)[2] for obj in objects} - declared - {""}
-    return [
-        {
-            "apiVersion": "v1",
-            "kind": "Namespace",
-            "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
-            "spec": {"finalizers": ["kubernetes"]},
-            "status": {"phase": "Active"},
-        }
-        for name in sorted(named_namespaces)
-    ]

@@ -174,7 +174,15 @@ class _LiveReader:
         while True:
             call = calls.list_raw(resource, limit=500, continue_=token)
             if key == _SECRETS:
-                call = Call(_request_metadata(call.request), call.decode)
+                headers = tuple(header for header in call.request.headers if header[0].lower() != "accept")
+                request_metadata = Request(
+                    method=call.request.method,
+                    path=call.request.path,
+                    query=call.request.query,
+                    headers=(*headers, ("Accept", _METADATA)),
+                    body=call.request.body,
+                )
+                call = Call(request_metadata, call.decode)
             self.requests += 1
             page = await self._client.send(call)
             several = bool(token or page.continue_)
@@ -217,17 +225,6 @@ class _LiveReader:
         self.requests += 1
         answer: bytes = await self._client.send(calls.get_path(path))
         return codec.decode(dict[str, Any], answer)
-
-
-def _request_metadata(request: Request) -> Request:
-    headers = tuple(header for header in request.headers if header[0].lower() != "accept")
-    return Request(
-        method=request.method,
-        path=request.path,
-        query=request.query,
-        headers=(*headers, ("Accept", _METADATA)),
-        body=request.body,
-    )
 
 
 def _drop_contents(resource: Resource, item: JSON) -> JSON:

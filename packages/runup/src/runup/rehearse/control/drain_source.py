@@ -78,7 +78,10 @@ def read_dump_objects(path: Path) -> DrainSource:
     kinds = {(kind.resource.group, kind.resource.kind): kind for kind in KINDS}
     for obj in dump.objects:
         if obj["kind"] == VERSION and obj["apiVersion"].startswith("config.openshift.io/"):
-            _set_cluster_version(source, obj)
+            try:
+                source.cluster_version = codec.convert(ClusterVersion, obj)
+            except codec.DecodeError as error:
+                source.why_no_version = f"it cannot be read: {error}"
         kind = kinds.get((obj["apiVersion"].rpartition("/")[0], obj["kind"]))
         if kind is not None:
             _add_object(source, kind, obj)
@@ -86,13 +89,6 @@ def read_dump_objects(path: Path) -> DrainSource:
         if kind.resource.kind != OPENSHIFT or source.openshift:
             _note_incomplete(source, kind, dump)
     return source
-
-
-def _set_cluster_version(source: DrainSource, obj: Mapping[str, Any]) -> None:
-    try:
-        source.cluster_version = codec.convert(ClusterVersion, obj)
-    except codec.DecodeError as error:
-        source.why_no_version = f"it cannot be read: {error}"
 
 
 def _add_object(source: DrainSource, kind: Kind, obj: Mapping[str, Any]) -> None:

@@ -1,16 +1,18 @@
 """The process that a preflight in a cluster starts to rehearse its update: an order on stdin, outcomes on stdout.
 
 `python -m runup.rehearse.control.ordered_rehearsal`. The process runs at low priority, and with no more memory than the
-order allows: a process that the kernel ends for its memory would take the whole container with it.
-"""
+order allows: a process that the kernel ends for its memory would take the whole container with it."""
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
 import resource
+import signal
 import sys
-from typing import BinaryIO
+from collections.abc import Coroutine
+from typing import Any, BinaryIO, TypeVar
 
 import msgspec
 
@@ -18,7 +20,39 @@ from kubekit.api.codec import DecodeError
 from kubekit.error_types import InputError, RunupError
 from kubekit.kube.api_errors import KubeError
 from kubekit.lang.text import one_line
+from runup.process.ending_signals import ending_signals
 from runup.target.rehearsal_process import TOO_LARGE, RehearsalOrder
+
+T = TypeVar("T")
+
+
+def run_until_signal(work: Coroutine[Any, Any, T]) -> T:
+    """Returns the result of `work`. A signal that ends the command cancels it, so that it can clean up.
+
+    Raises KeyboardInterrupt after SIGINT, SystemExit with 128 and the number of the signal after another one.
+    """
+    ended: list[int] = []
+
+    async def guarded() -> T:
+        """Returns the result of `work`; the signals cancel it."""
+        loop = asyncio.get_running_loop()
+        task = asyncio.ensure_future(work)
+
+        def end(number: int) -> None:
+            ended.append(number)
+            task.cancel()
+
+        for number in ending_signals():
+            loop.add_signal_handler(number, end, number)
+        return await task
+
+    try:
+        return asyncio.run(guarded())
+    except asyncio.CancelledError:
+        if signal.SIGINT in ended:
+            raise KeyboardInterrupt from None
+        raise SystemExit(128 + (ended or [signal.SIGTERM])[0]) from None
+
 
 _NICE = 10
 
@@ -78,7 +112,6 @@ def _rehearsed(order: RehearsalOrder) -> bytes:
     from kubekit.oci.access import Access
     from runup.checks.decide.rehearsed_outcomes import PAGE, encode_outcomes
     from runup.rehearse.control import releases
-    from runup.rehearse.control.cancel_on_signal import run_until_signal
     from runup.rehearse.control.cluster_source import read_cluster_source
     from runup.rehearse.control.rehearsal import rehearse
     from runup.rehearse.decide.rehearsal_findings import outcomes_of

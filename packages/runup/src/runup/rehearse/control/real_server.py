@@ -74,19 +74,14 @@ def find_programs(folder: str, environ: Mapping[str, str] = os.environ) -> Serve
         text = f"--server real needs {' and '.join(PROGRAMS)}: there is no {' and no '.join(missing)} {searched}"
         raise ProgramsMissing(f"{text}; name the folder that has them by --server-binaries")
     server, etcd = (Path(str(program_paths[name])).absolute() for name in PROGRAMS)
-    return ServerPrograms(server, etcd, _version_of(server))
-
-
-def _version_of(program: Path) -> str:
-    """Returns the version that the program prints. Raises ProgramsMissing if it does not run or prints none."""
     try:
-        ran = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=_VERSION_S, check=False)
+        ran = subprocess.run([server, "--version"], capture_output=True, text=True, timeout=_VERSION_S, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise ProgramsMissing(f"{program} does not run: {error}") from error
+        raise ProgramsMissing(f"{server} does not run: {error}") from error
     version = _VERSION.search(ran.stdout)
     if version is None:
-        raise ProgramsMissing(f"{program} --version does not say which version of Kubernetes it is")
-    return version[1]
+        raise ProgramsMissing(f"{server} --version does not say which version of Kubernetes it is")
+    return ServerPrograms(server, etcd, version[1])
 
 
 class RealServer:
@@ -122,7 +117,21 @@ class RealServer:
             await self._until(client, Call(Request(method="GET", path="/health"), lambda data: data), deadline)
             rows = iter(objects)
             while batch := list(islice(rows, _WRITES_AT_ONCE)):
-                await client.send(_put_transaction(batch))
+                puts = [
+                    {"requestPut": {"key": _base64_text(key.encode()), "value": _base64_text(raw)}}
+                    for key, raw in batch
+                ]
+                put_transaction = Call(
+                    Request(
+                        method="POST",
+                        path="/v3/kv/txn",
+                        query=(),
+                        headers=(),
+                        body=json.dumps({"success": puts}).encode(),
+                    ),
+                    lambda data: data,
+                )
+                await client.send(put_transaction)
         self.url = f"https://127.0.0.1:{port}"
         admin = self.kubeconfig_for("admin", "kubernetes-admin", ("system:masters",))
         await self._run(self._programs.kube_apiserver, *self._server_flags(etcd, port))
@@ -286,15 +295,6 @@ async def real_server(
             return
         finally:
             await server.stop()
-
-
-def _put_transaction(batch: Sequence[tuple[str, bytes]]) -> Call[bytes]:
-    """Returns the request that puts objects by their keys (gRPC gateway of etcd, https://etcd.io/docs/v3.6/dev-guide/api_grpc_gateway/)."""
-    puts = [{"requestPut": {"key": _base64_text(key.encode()), "value": _base64_text(raw)}} for key, raw in batch]
-    return Call(
-        Request(method="POST", path="/v3/kv/txn", query=(), headers=(), body=json.dumps({"success": puts}).encode()),
-        lambda data: data,
-    )
 
 
 def _base64_text(data: bytes) -> str:

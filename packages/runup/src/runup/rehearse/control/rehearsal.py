@@ -35,10 +35,10 @@ from runup.checks.decide.kubernetes_path import version_of
 from runup.dump.documents import identity
 from runup.dump.large_lists import unpacked
 from runup.evaluation.request import filters_of
-from runup.rehearse.control import stored_objects, webhook_scope
+from runup.rehearse.control import stored_objects
+from runup.rehearse.control import stored_objects as webhook_scope
 from runup.rehearse.control.cluster_copy import DEFINITION, ClusterCopy, is_conversion_refusal, open_copy
 from runup.rehearse.control.cluster_source import ClusterSource, numbers
-from runup.rehearse.control.quiet_parts import silence_logs
 from runup.rehearse.control.real_copy import RealCopy, open_real_copy
 from runup.rehearse.control.real_server import ServerPrograms
 from runup.rehearse.control.rehearsal_run import (
@@ -47,11 +47,14 @@ from runup.rehearse.control.rehearsal_run import (
     Failure,
     ReleaseRun,
     RunResult,
+    StandIns,
     count_behind,
+    silence_logs,
 )
-from runup.rehearse.control.stand_ins import StandIns
 from runup.rehearse.control.stored_objects import Definition
-from runup.rehearse.decide import differences, rights_changes, served_versions, server_refusals
+from runup.rehearse.decide import differences, served_versions
+from runup.rehearse.decide import served_versions as rights_changes
+from runup.rehearse.decide import served_versions as server_refusals
 from runup.rehearse.decide.rehearsal_outcome import (
     Action,
     CopyAccount,
@@ -164,7 +167,24 @@ async def _rehearse_on_copy(source: ClusterSource, release: RehearsalTarget, clo
     deadline = clock.monotonic() + release.limit_s
     account = account_of(source)
     version = cluster_version_of(source) or ClusterVersion()
-    tasks = tasks_of(_manifests_for_cluster(source, release, version))
+    gate = _read_config_object(source, FeatureGate, "cluster")
+    running = Version(version.status.desired.version)
+    namespace = release.account[0]
+    key = ("apps", "Deployment", namespace, OPERATOR)
+    deployment = next((unpacked(obj) for obj in source.objects if identity(obj) == key), {})
+    profile = profile_in(environment_of(deployment))
+    filters = filters_of(release.target, running, version, gate, profile=profile)
+    if filters.capabilities is not None:
+        of_source = filters.capabilities
+        newly_enabled = _enabled_capabilities(source, release, with_fields(filters, major=running.major))
+        of_target = with_fields(
+            of_source, known=of_source.known | newly_enabled, enabled=of_source.enabled | newly_enabled
+        )
+        filters = with_fields(filters, capabilities=of_target)
+    manifests = included_in(release.payload.manifests, filters)
+    last_manifests = {manifest.identity: manifest for manifest in manifests}
+    manifests_for_cluster = tuple(manifest for manifest in manifests if last_manifests[manifest.identity] is manifest)
+    tasks = tasks_of(manifests_for_cluster)
     async with _open_copy_for(source, release, clock) as copy_:
         account = replace(account, left_out=(*account.left_out, *copy_.left_out))
         source = replace(source, damaged=frozenset(copy_.damaged))
@@ -247,13 +267,6 @@ async def _judge_by_server(copy_: RealCopy, outcome: DefinitionOutcome) -> Defin
     return replace(outcome, objects=tuple(judged))
 
 
-def _profile_of(source: ClusterSource, namespace: str) -> str:
-    """Returns the cluster profile that the operator's Deployment in `namespace` names, the default where it is not."""
-    key = ("apps", "Deployment", namespace, OPERATOR)
-    deployment = next((unpacked(obj) for obj in source.objects if identity(obj) == key), {})
-    return profile_in(environment_of(deployment))
-
-
 def kubernetes_version_of(source: ClusterSource) -> Version:
     """Returns the version of Kubernetes that a cluster runs, with or without a patch version. Raises Terminal."""
     version = version_of(source.kubernetes)
@@ -287,24 +300,6 @@ def account_of(source: ClusterSource) -> CopyAccount:
     return CopyAccount(
         source.name, len(source.objects), numbers(source.objects), source.left_out, source.requests, source.notes
     )
-
-
-def _manifests_for_cluster(source: ClusterSource, release: RehearsalTarget, version: ClusterVersion) -> Sequence[Any]:
-    """Returns the manifests of the release that are included in this cluster; the last one if an object has several."""
-    gate = _read_config_object(source, FeatureGate, "cluster")
-    running = Version(version.status.desired.version)
-    profile = _profile_of(source, release.account[0])
-    filters = filters_of(release.target, running, version, gate, profile=profile)
-    if filters.capabilities is not None:
-        of_source = filters.capabilities
-        newly_enabled = _enabled_capabilities(source, release, with_fields(filters, major=running.major))
-        of_target = with_fields(
-            of_source, known=of_source.known | newly_enabled, enabled=of_source.enabled | newly_enabled
-        )
-        filters = with_fields(filters, capabilities=of_target)
-    manifests = included_in(release.payload.manifests, filters)
-    last_manifests = {manifest.identity: manifest for manifest in manifests}
-    return tuple(manifest for manifest in manifests if last_manifests[manifest.identity] is manifest)
 
 
 def _enabled_capabilities(source: ClusterSource, release: RehearsalTarget, filters: Filters) -> frozenset[str]:
@@ -423,18 +418,22 @@ def _refusal_of(source: ClusterSource, copy_: ClusterCopy, failure: Failure, wai
     task, message = failure.task, failure.message
     kind, policy = server_refusals.kind_of(message)
     if isinstance(failure.error, KindMissing):
-        kind = RefusalKind.NOT_SERVED if _would_serve_group(source, task.identity.group) else RefusalKind.NOT_KNOWN
+        kind = (
+            RefusalKind.NOT_SERVED
+            if (has_definitions(task.identity.group) and source.knows(*DEFINITION))
+            else RefusalKind.NOT_KNOWN
+        )
     lost_namespace = f'namespaces "{task.identity.namespace}" not found'
     unknown_namespace = lost_namespace in message and not source.knows(*_NAMESPACE)
-    if is_conversion_refusal(message) or unknown_namespace or failure.by_copy or _is_invented(copy_, task):
+    if (
+        is_conversion_refusal(message)
+        or unknown_namespace
+        or failure.by_copy
+        or (task.kind in copy_.invented or _is_stand_in(copy_, task))
+    ):
         kind = RefusalKind.NOT_KNOWN
     message = f"the copy failed: {message}" if failure.by_copy else message
     return Refusal(task.identity, task.index, kind, message, waiting, policy)
-
-
-def _is_invented(copy_: ClusterCopy, task: Task) -> bool:
-    """Returns whether the copy has the definition of the task's object, or the object itself, only as a stand-in."""
-    return task.kind in copy_.invented or _is_stand_in(copy_, task)
 
 
 def _is_stand_in(copy_: ClusterCopy, task: Task) -> bool:
@@ -444,11 +443,6 @@ def _is_stand_in(copy_: ClusterCopy, task: Task) -> bool:
         return False
     names = spec.get("names")
     return isinstance(names, dict) and (str(spec.get("group")), str(names.get("kind"))) in copy_.invented
-
-
-def _would_serve_group(source: ClusterSource, group: str) -> bool:
-    """Returns whether the copy would serve the kinds of a group if the cluster did."""
-    return has_definitions(group) and source.knows(*DEFINITION)
 
 
 def _rights_changes(copy_: ClusterCopy, tasks: Sequence[Task], pairs: Sequence[Pair]) -> Iterator[RightsChange]:
@@ -486,13 +480,9 @@ def _definition_outcomes(
                 task.manifest.object,
                 copy_.stored_entries(group, names["kind"], names["plural"]),
                 kubernetes=release.kubernetes,
-                complete=source.knows(group, names["kind"]) or not _may_have_objects(source, before, task),
+                complete=source.knows(group, names["kind"])
+                or not (task.identity.name in before.definitions or not source.knows(*DEFINITION)),
             )
-
-
-def _may_have_objects(source: ClusterSource, before: _ObjectsBefore, task: Task) -> bool:
-    """Returns whether the cluster may have objects of a definition: not if it is known not to have the definition."""
-    return task.identity.name in before.definitions or not source.knows(*DEFINITION)
 
 
 def _unknown_kinds(

@@ -1,40 +1,172 @@
-"""Applies a release to a copy of the cluster: the operator's own tasks, in its order, by its own requests.
-
-In: the copy and the release's tasks. Out: a `RunResult`: what failed, and where an operator would wait. An operator
-retries a refused task for as long as it takes. A rehearsal asks once, notes the answer and goes on, so that one run
-finds everything that is in the way; how many tasks an operator would never reach is counted by its graph. What fails
-because something later in the release is missing is tried again at the end, as an operator does.
-"""
+"""Applies a release to the copy, with stand-ins for what a copy lacks, and keeps what would be reported."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import logging
+import sys
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
+
+import structlog
 
 from kubekit.api import codec
 from kubekit.api.codec import DecodeError
+from kubekit.api.scheme import Resource
 from kubekit.error_types import Terminal
+from kubekit.kube import calls
 from kubekit.kube.api_errors import KubeError, NotFound, ServerError, Unreachable
 from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
+from kubesandbox.apiserver.metadata import rfc3339
 from kubesandbox.apiserver.store import Entry
 from runup.api.config_v1 import ClusterOperator
-from runup.api.owned_v1 import OwnedWorkload
+from runup.api.owned_v1 import Owned, OwnedWorkload
 from runup.applying.control.cluster_values import ClusterValuesWatcher
 from runup.applying.control.kind_resolver import ResourceDiscovery
+from runup.applying.control.notice_events import Notices
 from runup.applying.control.object_applier import Memory, ObjectApplier, ObjectDeleter, digests_of
+from runup.applying.control.object_watches import ObjectWatches
 from runup.applying.control.task_errors import KindMissing, error_message
 from runup.applying.decide import health
-from runup.applying.decide.health import CLUSTER_OPERATOR, KINDS, wants_versions
+from runup.applying.decide.contesting_writers import Notice
+from runup.applying.decide.health import CLUSTER_OPERATOR, DAEMON_SET, DEPLOYMENT, JOB, KINDS, wants_versions
 from runup.applying.decide.progress import ApplyReason
 from runup.applying.decide.task import Task
 from runup.applying.decide.task_graph import Graph, everything_before, graph_of
 from runup.rehearse.control.cluster_copy import DEFINITION, ClusterCopy
-from runup.rehearse.control.quiet_parts import KeptNotices, UnwatchedObjects
-from runup.rehearse.control.stand_ins import StandIns
 from runup.rehearse.decide.rehearsal_outcome import Wait
 from runup.release.decide.manifest import Identity
+
+
+class UnwatchedObjects(ObjectWatches):
+    """A stand-in for watches that knows no object, so that every object of the release is written."""
+
+    def __init__(self, client: Client, clock: Clock) -> None:
+        super().__init__(client, clock, lambda _identity: None)
+
+    def follow(self, resource: Resource) -> Cache[Owned]:
+        """Returns an empty cache; see `ObjectWatches.follow`."""
+        del resource
+        return Cache(Owned)
+
+    async def follow_single(self, resource: Resource, identity: Identity) -> None:
+        """Does nothing; see `ObjectWatches.follow_single`."""
+
+
+class KeptNotices(Notices):
+    """Keeps what would be events on ClusterVersion: the messages by object."""
+
+    def __init__(self, client: Client, clock: Clock) -> None:
+        super().__init__(client, clock)
+        self.messages: dict[Identity, str] = {}
+
+    async def tell(self, notice: Notice) -> None:
+        """Keeps the notice; see `Notices.tell`."""
+        self.messages[notice.task.identity] = notice.message
+
+
+@contextmanager
+def silence_logs() -> Iterator[None]:
+    """Discards within the block what an operator logs while it applies a release; critical messages go to stderr.
+
+    The result of the command is on stdout, where structlog logs by default.
+    """
+    configured, previous_config = structlog.is_configured(), structlog.get_config()
+    structlog.configure(
+        wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=False,
+    )
+    try:
+        yield
+    finally:
+        if configured:
+            structlog.configure(**previous_config)
+        else:
+            structlog.reset_defaults()
+
+
+JSON = dict[str, Any]
+MANAGER = "runup-rehearse"
+STUCK = "stuck:"
+
+
+class StandIns:
+    """The stand-ins of one rehearsal; `stuck` are the ClusterOperators that report nothing new."""
+
+    def __init__(self, copied: ClusterCopy, client: Client, clock: Clock, stuck: Collection[str]) -> None:
+        self._copied, self._client, self._clock = copied, client, clock
+        self._stuck = frozenset(stuck)
+
+    def is_stuck(self, task: Task) -> bool:
+        """Returns whether the object of `task` was declared stuck."""
+        return task.kind == CLUSTER_OPERATOR and task.identity.name in self._stuck
+
+    async def write_status_for(self, task: Task) -> None:
+        """Writes the status that the object's component would write once the update has reached it. Raises KubeError.
+
+        Does nothing for objects that were declared stuck, and for kinds without a status to wait for.
+        """
+        obj = self._copied.get(task.identity)
+        kind = self._copied.kind_of(*task.kind)
+        if obj is None or kind is None or self.is_stuck(task):
+            return
+        status = self._status_when_done(task, obj)
+        if status is None:
+            return
+        resource = Resource(kind.group, kind.version, kind.kind, kind.plural, kind.namespaced)
+        name, namespace = task.identity.name, task.identity.namespace
+        patch = {"status": status}
+        await self._client.send(
+            calls.merge_patch(resource, name, patch, namespace, subresource="status", field_manager=MANAGER)
+        )
+
+    def _status_when_done(self, task: Task, obj: JSON) -> JSON | None:
+        """Returns the status, as a merge patch; None for a kind that no operator waits for."""
+        now = rfc3339(self._clock.now())
+        generation = (obj.get("metadata") or {}).get("generation", 1)
+        if task.kind == CLUSTER_OPERATOR:
+            versions = [
+                {"name": operand.name, "version": operand.version} for operand in wants_versions(task.manifest.object)
+            ]
+            states = {"Available": "True", "Progressing": "False", "Degraded": "False", "Upgradeable": "True"}
+            return {"versions": versions, "conditions": _conditions(states, now)}
+        if task.kind == DEPLOYMENT:
+            replicas = (obj.get("spec") or {}).get("replicas", 1)
+            numbers = dict.fromkeys(("replicas", "updatedReplicas", "readyReplicas", "availableReplicas"), replicas)
+            conditions = _conditions({"Available": "True", "Progressing": "True"}, now)
+            return {"observedGeneration": generation, **numbers, "conditions": conditions}
+        if task.kind == DAEMON_SET:
+            status = obj.get("status") or {}
+            replicas = status.get("desiredNumberScheduled", 0)
+            names = ("currentNumberScheduled", "numberReady", "updatedNumberScheduled", "numberAvailable")
+            return {"observedGeneration": generation, **dict.fromkeys(names, replicas), "numberUnavailable": 0}
+        if task.kind == JOB:
+            # A server from 1.31 on takes no Job as complete without its times and the condition before.
+            conditions = _conditions({"SuccessCriteriaMet": "True", "Complete": "True"}, now)
+            return {"succeeded": 1, "startTime": now, "completionTime": now, "conditions": conditions}
+        return None
+
+
+def _conditions(states: dict[str, str], now: str) -> list[JSON]:
+    return [
+        {"type": type_, "status": status, "reason": "AsExpected", "message": "", "lastTransitionTime": now}
+        for type_, status in states.items()
+    ]
+
+
+def stuck_operators(declared: Collection[str]) -> tuple[str, ...]:
+    """Returns the names in `stuck:NAME` words. Raises ValueError for another word."""
+    names = []
+    for text in declared:
+        if not text.startswith(STUCK) or not text.removeprefix(STUCK):
+            raise ValueError(text)
+        names.append(text.removeprefix(STUCK))
+    return tuple(names)
+
 
 FAILURES = (KubeError, DecodeError, Terminal, KindMissing)
 # In the words of the copy's server: what it lacks memory for, and what its disk does not take.
@@ -179,7 +311,11 @@ class ReleaseRun:
     async def _retry_failed(self, applier: ObjectApplier, result: RunResult) -> None:
         """Retries the tasks that lacked an object which a later task may have created, for as long as that helps."""
         while not result.too_late:
-            missing = [failure.task for failure in result.failures.values() if _lacks_something(failure.error)]
+            missing = [
+                failure.task
+                for failure in result.failures.values()
+                if isinstance(failure.error, KindMissing | NotFound)
+            ]
             await self._apply_each(applier, missing, result)
             if all(task.index in result.failures for task in missing):
                 return
@@ -212,11 +348,6 @@ def _raise_if_copy_ended(error: Exception) -> None:
     """Raises the error again if the next request will fare no better: no server, no room, no memory."""
     if isinstance(error, Unreachable) or (_is_copy_failure(error) and any(sign in str(error) for sign in _ENDS_COPY)):
         raise error
-
-
-def _lacks_something(error: Exception) -> bool:
-    """Returns whether the error says that a kind or an object is missing, which a later task may create."""
-    return isinstance(error, KindMissing | NotFound)
 
 
 def count_behind(graph: Graph, task: Task) -> int:

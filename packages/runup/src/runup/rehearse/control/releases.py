@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,8 +12,8 @@ from runup.applying.control.loading import read_folder
 from runup.facts.target_release import release_in
 from runup.process.operator_namespace import operator_namespace
 from runup.rehearse.control.rehearsal import RehearsalTarget, cluster_version_of
-from runup.rehearse.control.stand_ins import stuck_operators
-from runup.release.decide.payload import FOLDERS, Payload, load_payload
+from runup.rehearse.control.rehearsal_run import stuck_operators
+from runup.release.decide.payload import FOLDERS, load_payload
 
 if TYPE_CHECKING:
     from kubekit.oci.access import Access
@@ -61,11 +61,21 @@ def load_target(
 
     Raises InputError.
     """
-    files = _release_files(release_dir, image, access)
+    if release_dir:
+        if not Path(release_dir).is_dir():
+            raise InputError(f"--release-dir {release_dir}: there is no such folder")
+        files = read_folder(Path(release_dir))
+    else:
+        from kubekit.oci.image_locations import parse_location, read_image_files
+
+        files = read_image_files(parse_location(image), FOLDERS, access().of_administrators())[0]
     payload = load_payload(files, source=image or release_dir, release_image=image)
     if to and to != payload.version:
         raise InputError(f"--to {to}: the release is {payload.version}; leave out --to, or name another release")
-    missing = sorted(set(declared) - _known_operators(payload))
+    missing = sorted(
+        set(declared)
+        - {manifest.identity.name for manifest in payload.manifests if manifest.identity.kind == "ClusterOperator"}
+    )
     if missing:
         text = f"--operators stuck:{missing[0]}: the release {payload.version} has no ClusterOperator {missing[0]}"
         raise InputError(text)
@@ -78,18 +88,3 @@ def load_target(
         account=(operator_namespace(), "default"),
         limit_s=limit_s,
     )
-
-
-def _release_files(release_dir: str, image: str, access: Callable[[], Access]) -> Mapping[str, bytes]:
-    """Returns the release's files by path, from a folder or an image. Raises InputError or OciError."""
-    if release_dir:
-        if not Path(release_dir).is_dir():
-            raise InputError(f"--release-dir {release_dir}: there is no such folder")
-        return read_folder(Path(release_dir))
-    from kubekit.oci.image_locations import parse_location, read_image_files
-
-    return read_image_files(parse_location(image), FOLDERS, access().of_administrators())[0]
-
-
-def _known_operators(payload: Payload) -> set[str]:
-    return {manifest.identity.name for manifest in payload.manifests if manifest.identity.kind == "ClusterOperator"}

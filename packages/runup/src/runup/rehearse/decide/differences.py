@@ -1,20 +1,87 @@
-"""Computes the fields in which an object differs before and after a release was applied, the gravest first.
-
-Lists are compared by the field that names their items, where all items have it (containers by name, ports by number),
-else as a whole, as server-side apply does with atomic lists.
-"""
+"""Compares objects as a rehearsal left them with the objects that were stored, and who owns their fields."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from runup.rehearse.decide import field_owners
-from runup.rehearse.decide.field_owners import Path
+from runup.applying.decide.merging import EARLIER, MANAGER
 from runup.rehearse.decide.rehearsal_outcome import WEIGHTS, FieldChange, Weight
 from runup.release.decide.manifest import Identity
 
 JSON = dict[str, Any]
+Path = tuple[str, ...]
+# Manager, and the tree of its fields.
+Owners = Sequence[tuple[str, Mapping[str, Any]]]
+# Writers of releases, and what the API server itself notes for objects without a record.
+_OF_RELEASES = EARLIER | {MANAGER, "before-first-apply"}
+
+
+def item(name: str, value: str | int) -> str:
+    """Returns the segment of the list item in which the field `name` has that value."""
+    return "k:" + json.dumps({name: value}, separators=(",", ":"))
+
+
+def item_shown(segment: str) -> str:
+    """Returns the segment of a list item as people write it."""
+    ((name, value),) = json.loads(segment.removeprefix("k:")).items()
+    return f"[{name}={value}]"
+
+
+def owners_of(obj: JSON) -> Owners:
+    """Returns who owns which fields of the object, without those of its status."""
+    entries = (obj.get("metadata") or {}).get("managedFields")
+    return [
+        (str(entry.get("manager") or ""), fields)
+        for entry in (entries if isinstance(entries, list) else ())
+        if isinstance(entry, dict)
+        and not entry.get("subresource")
+        and isinstance(fields := entry.get("fieldsV1"), dict)
+    ]
+
+
+def others(owners: Owners, path: Path) -> tuple[str, ...]:
+    """Returns the managers that owned the field, if no writer of releases was among them."""
+    names = [name for name, fields in owners if _owns_field(fields, path)]
+    return () if any(name in _OF_RELEASES for name in names) else tuple(dict.fromkeys(sorted(names)))
+
+
+def _owns_field(fields: Mapping[str, Any], path: Path) -> bool:
+    """Reports whether a tree of managedFields (fieldsV1) has the path."""
+    at: Any = fields
+    for segment in path:
+        if not isinstance(at, Mapping):
+            return False
+        member = _member_of_fields(at, segment)
+        if member is None:
+            # An empty tree owns all that is below it.
+            return not at
+        at = member
+    return True
+
+
+def _member_of_fields(fields: Mapping[str, Any], segment: str) -> Any:
+    """Returns the subtree of one path segment, None if there is none."""
+    if segment in fields or not segment.startswith("k:"):
+        return fields.get(segment)
+    keys = json.loads(segment.removeprefix("k:")).items()
+    for key, below in fields.items():
+        # Items may be told apart by more than one field: a port by its number and protocol.
+        if key.startswith("k:") and keys <= _item_keys(key).items():
+            return below
+    return None
+
+
+def _item_keys(segment: str) -> Mapping[str, Any]:
+    """Returns the fields that identify an item (`k:{...}`); none if the text is not JSON."""
+    try:
+        keys = json.loads(segment.removeprefix("k:"))
+    except (ValueError, RecursionError):
+        return {}
+    return keys if isinstance(keys, dict) else {}
+
+
 # What the API server keeps itself, and the label by which the operator knows its objects again.
 _SERVERS = frozenset(
     {"managedFields", "resourceVersion", "uid", "creationTimestamp", "generation", "selfLink", "deletionTimestamp"}
@@ -65,7 +132,7 @@ def without_server_fields(obj: JSON) -> JSON:
 
 def changes(identity: Identity, before: JSON, after: JSON) -> tuple[FieldChange, ...]:
     """Returns the fields in which the object differs, the gravest first, with who owned the lost values."""
-    owners = field_owners.owners_of(before)
+    owners = owners_of(before)
     hides = (identity.group, identity.kind) == _SECRET
     field_changes = [
         FieldChange(
@@ -73,7 +140,7 @@ def changes(identity: Identity, before: JSON, after: JSON) -> tuple[FieldChange,
             before=HIDDEN if hides and old is not None else old,
             after=HIDDEN if hides and new is not None else new,
             weight=weight_of_field(identity, path),
-            others=field_owners.others(owners, path) if old is not None else (),
+            others=others(owners, path) if old is not None else (),
         )
         for path, old, new in _differing_values(without_server_fields(before), without_server_fields(after), ())
     ]
@@ -94,7 +161,7 @@ def _differing_values(before: Any, after: Any, path: Path) -> Iterator[tuple[Pat
     if isinstance(before, list) and isinstance(after, list) and (name := _key_field(before, after)):
         old, new = ({item[name]: item for item in items} for items in (before, after))
         for key in (*old, *(key for key in new if key not in old)):
-            yield from _differing_values(old.get(key), new.get(key), (*path, field_owners.item(name, key)))
+            yield from _differing_values(old.get(key), new.get(key), (*path, item(name, key)))
         return
     yield path, before, after
 
@@ -141,5 +208,5 @@ def path_text(path: Path) -> str:
             key = segment.removeprefix("f:")
             text += f"[{key}]" if "." in key or "/" in key else f".{key}" if text else key
         else:
-            text += field_owners.item_shown(segment)
+            text += item_shown(segment)
     return text

@@ -1,7 +1,4 @@
-"""Makes the report of a rehearsal: findings with the ids `Rehearsal*`, in the report that every preflight writes.
-
-One check stands for each part of the rehearsal. What the copy cannot know is Unknown by name (docs/decisions/0091).
-"""
+"""Finds in a rehearsal's outcome what an update would break."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ from runup.checks.decide.model import Applies, Check, Context, Finding, Snapshot
 from runup.checks.decide.results import Header, completed_report
 from runup.checks.decide.wording import count, names
 from runup.rehearse.decide import real_server_findings
-from runup.rehearse.decide.names_in_findings import namespaced_name, risk_name, shortened
+from runup.rehearse.decide.real_server_findings import namespaced_name, risk_name, shortened
 from runup.rehearse.decide.rehearsal_outcome import (
     Action,
     DefinitionOutcome,
@@ -273,15 +270,10 @@ def value_change(field: FieldChange) -> str:
             return f"{field.path}: in another order, or as often"
         before, after = (items[0] if len(removed) == len(added) == 1 else items or None for items in (removed, added))
     if isinstance(before, str) and isinstance(after, str):
-        before, after = _cut_shared_start(before, after)
+        shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False)))
+        keep = max(shared - _SHARED, 0)
+        before, after = (before, after) if shared <= _LONG_START else (f"...{before[keep:]}", f"...{after[keep:]}")
     return f"{field.path}: {value(before)} -> {value(after)}"
-
-
-def _cut_shared_start(before: str, after: str) -> tuple[str, str]:
-    """Returns both texts without a long beginning that they share."""
-    shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False)))
-    keep = max(shared - _SHARED, 0)
-    return (before, after) if shared <= _LONG_START else (f"...{before[keep:]}", f"...{after[keep:]}")
 
 
 def value(of: object, longest: int = 60) -> str:

@@ -184,7 +184,22 @@ def forecast(
         why_open.append("pool master is paused: the update does not end before it is resumed")
     if slow.unknown:
         why_open.append(_NOT_ALL_IS_KNOWN)
-    control_plane = _control_plane(history, parts.pop(MASTER, None), why_open)
+    # `why_open` are reasons why it has no known upper end, whatever earlier updates took.
+    master = parts.pop(MASTER, None)
+    updates = earlier_updates(history)
+    if not updates:
+        low = master.range.low_s if master is not None else 0
+        no_update_text = "no earlier update is in the history of ClusterVersion"
+        of_nodes = master.sources if master is not None else ()
+        control_plane = ForecastPart(
+            CONTROL_PLANE, Range(low, None), tuple(dict.fromkeys((no_update_text, *of_nodes, *why_open)))
+        )
+    else:
+        took = range_of([seconds for _, seconds in updates])
+        sources = (_sentence_of_updates(updates),)
+        of_master = master.sources[1:] if master is not None and master.range.high_s is None else ()
+        blocks = tuple(dict.fromkeys((*of_master, *why_open)))
+        control_plane = ForecastPart(CONTROL_PLANE, Range(took.low_s, None) if blocks else took, (*sources, *blocks))
     return _total_of_control_plane_and_pools(control_plane, tuple(parts.values()), unknown)
 
 
@@ -223,28 +238,6 @@ def _total_of_control_plane_and_pools(
     return Forecast(Range(max(lows), high), parts, unknown, any(part.guessed for part in parts))
 
 
-def _control_plane(
-    history: Sequence[UpdateHistory], master: ForecastPart | None, why_open: Sequence[str]
-) -> ForecastPart:
-    """Returns the control plane's part: what earlier updates took, its nodes included.
-
-    `why_open` are reasons why it has no known upper end, whatever earlier updates took.
-    """
-    updates = earlier_updates(history)
-    if not updates:
-        low = master.range.low_s if master is not None else 0
-        no_update_text = "no earlier update is in the history of ClusterVersion"
-        of_nodes = master.sources if master is not None else ()
-        return ForecastPart(
-            CONTROL_PLANE, Range(low, None), tuple(dict.fromkeys((no_update_text, *of_nodes, *why_open)))
-        )
-    took = range_of([seconds for _, seconds in updates])
-    sources = (_sentence_of_updates(updates),)
-    of_master = master.sources[1:] if master is not None and master.range.high_s is None else ()
-    blocks = tuple(dict.fromkeys((*of_master, *why_open)))
-    return ForecastPart(CONTROL_PLANE, Range(took.low_s, None) if blocks else took, (*sources, *blocks))
-
-
 def _sentence_of_updates(updates: Sequence[tuple[str, int]]) -> str:
     times = [f"{_minutes(seconds)} ({version})" for version, seconds in updates]
     if len(times) == 1:
@@ -280,7 +273,16 @@ def _pool_part(
         times = "guessed" if guessed else "as given"
         count = "1 node" if len(pool.nodes) == 1 else f"{len(pool.nodes)} nodes, {pool.at_once} at a time"
         source = f"simulated drains of {count}; the time of a node is {times}"
-    blocks = _why_without_end(slow_pool, slow)
+    names = {node.node for node in slow_pool.nodes}
+    stuck = [
+        f"pod {blocked.pod} of node {node.node} cannot be evicted: {blocked.why}"
+        for node in slow.nodes
+        if node.node in names
+        for blocked in node.blocked
+        if blocked.to_s is None
+    ]
+    not_all = [_NOT_ALL_IS_KNOWN] if slow.unknown else []
+    blocks = (*((slow_pool.held,) if slow_pool.held else ()), *stuck[:3], *not_all)
     if blocks:
         time_s = Range(time_s.low_s, None)
     return ForecastPart(pool.name, time_s, (source, *blocks), guessed and rolled is None)
@@ -292,20 +294,6 @@ def _pool_s(pool: PoolTimeline) -> int:
         return 0
     ends = [node.drained_s if node.back_s is None else node.back_s for node in pool.nodes]
     return max(ends) - min(node.from_s for node in pool.nodes)
-
-
-def _why_without_end(pool: PoolTimeline, result: DrainResult) -> tuple[str, ...]:
-    """Returns why the pool's time has no known upper end; nothing if all of its drains end."""
-    names = {node.node for node in pool.nodes}
-    stuck = [
-        f"pod {blocked.pod} of node {node.node} cannot be evicted: {blocked.why}"
-        for node in result.nodes
-        if node.node in names
-        for blocked in node.blocked
-        if blocked.to_s is None
-    ]
-    not_all = [_NOT_ALL_IS_KNOWN] if result.unknown else []
-    return (*((pool.held,) if pool.held else ()), *stuck[:3], *not_all)
 
 
 def next_window(opens: time, closes: time, zone: tzinfo, now: datetime) -> tuple[datetime, datetime]:

@@ -7,14 +7,14 @@ notifies no listener. So a heartbeat of one of 5,000 nodes costs the decoding of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from msgspec.structs import replace
 
 from kubekit.api.core_v1 import Node, NodeSpec, NodeStatus, Pod
-from kubekit.api.meta_v1 import Condition, Object, ObjectMeta, shared_texts, with_shared_texts
+from kubekit.api.meta_v1 import Object, ObjectMeta, shared_texts, with_shared_texts
 from kubekit.api.scheme import resource_of
 from kubekit.api.workloads_v1 import Deployment, PodDisruptionBudget
 from kubekit.kube.cache import Cache, Change, differs_beyond_version
@@ -39,13 +39,22 @@ def trim_node(node: Node) -> Node:
     """
     return Node(
         metadata=_reduced_metadata(
-            node.metadata, labels=node.metadata.labels, annotations=_machine_config_annotations(node.metadata)
+            node.metadata,
+            labels=node.metadata.labels,
+            annotations={key: value for key, value in node.metadata.annotations.items() if key.startswith(PREFIX)},
         ),
         spec=NodeSpec(
             unschedulable=node.spec.unschedulable,
             taints=tuple(taint for taint in node.spec.taints if taint.key == CORDON.key),
         ),
-        status=NodeStatus(conditions=tuple(map(with_shared_texts, _used_conditions(node.status.conditions)))),
+        status=NodeStatus(
+            conditions=tuple(
+                map(
+                    with_shared_texts,
+                    (condition for condition in node.status.conditions if condition.type in _NODE_CONDITIONS),
+                )
+            )
+        ),
     )
 
 
@@ -168,12 +177,3 @@ def _reduced_metadata(
         labels=shared_texts(labels or {}),
         annotations=shared_texts(annotations or {}),
     )
-
-
-def _machine_config_annotations(metadata: ObjectMeta) -> dict[str, str]:
-    """Returns the annotations of the machine-config daemon."""
-    return {key: value for key, value in metadata.annotations.items() if key.startswith(PREFIX)}
-
-
-def _used_conditions(conditions: Iterable[Condition]) -> Iterable[Condition]:
-    return (condition for condition in conditions if condition.type in _NODE_CONDITIONS)

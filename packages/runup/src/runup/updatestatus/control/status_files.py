@@ -26,16 +26,15 @@ from runup.api.update_v1alpha1 import UpdateStatus
 from runup.dump.clusterversion_files import NO_FILE, document
 from runup.process.cluster_name import cluster_name
 from runup.rules.machine_config import CONTROL_PLANE_POOL, is_drain_wanted, machines_behind
-from runup.updatestatus.control.compute_status import complete_status
-from runup.updatestatus.control.status_reading import EPOCH, StatusReading, alerts_note
+from runup.updatestatus.control.status_reading import EPOCH, StatusReading, alerts_note, complete_status
 from runup.updatestatus.control.status_reading import datetime_of_ns as moment_of_ns
-from runup.updatestatus.decide.alerts import read_alerts
 from runup.updatestatus.decide.control_plane import MACHINE_CONFIG, MACHINE_CONFIG_OPERATOR, is_progressing
 from runup.updatestatus.decide.snapshot import (
     LISTED,
     Alert,
     Snapshot,
     Unreadable,
+    read_alerts,
     readable,
     sort_pools,
 )
@@ -182,22 +181,17 @@ def dump(path: str, real_now: datetime, now_ns: int | None) -> StatusReading:
             dump_content = load.load(location, only=_KINDS)
     except dump_files.BadDump as error:
         raise InputError(error.message) from error
-    return _read_dump_status(dump_content, now_ns)
-
-
-def _read_dump_status(loaded_dump: Dump, now_ns: int | None) -> StatusReading:
-    """Returns the status computed from a dump, at the dump's own time."""
     from runup.dump.load import time_of_dump
 
-    notes = [f"warning: {problem}\n" for problem in loaded_dump.problems]
-    objects = _Objects(loaded_dump, notes)
+    notes = [f"warning: {problem}\n" for problem in dump_content.problems]
+    objects = _Objects(dump_content, notes)
     cluster = next(
         cluster_version for cluster_version in objects.of(ClusterVersion) if cluster_version.metadata.name == "version"
     )
-    moment = time_of_dump(loaded_dump)
+    moment = time_of_dump(dump_content)
     now = now_ns or (nanoseconds(moment - EPOCH) if moment else 0)
     stored_status = next(
-        (obj for obj in loaded_dump.objects if obj["kind"] == "UpdateStatus" and obj.get("status")), None
+        (obj for obj in dump_content.objects if obj["kind"] == "UpdateStatus" and obj.get("status")), None
     )
     infrastructure = next(
         (infrastructure.status for infrastructure in objects.of(Infrastructure)), InfrastructureStatus()
@@ -205,7 +199,7 @@ def _read_dump_status(loaded_dump: Dump, now_ns: int | None) -> StatusReading:
     name = cluster_name(infrastructure, cluster)
     if stored_status is not None:
         # Imported here because it brings a client's errors; most dumps have no such object.
-        from runup.updatestatus.control.report_age import age_sentence, with_current_condition
+        from runup.updatestatus.control.status_reading import age_sentence, with_current_condition
         from runup.updatestatus.decide.freshness import UNKNOWN, Freshness
 
         age = Freshness(UNKNOWN, None, "Leases, which tell it, are not read from a dump")
@@ -265,24 +259,25 @@ def _snapshot(cluster: ClusterVersion, objects: _Objects) -> Snapshot:
     operators, nodes, pools = objects.known(ClusterOperator), objects.known(Node), objects.known(MachineConfigPool)
     deployments, pods, budgets = objects.known(Deployment), objects.known(Pod), objects.known(PodDisruptionBudget)
     draining = {node.metadata.name for node in readable(nodes) if is_drain_wanted(node)}
-    updating = _is_updating(cluster, pools)
+    moving = (machines_behind(pool) > 0 for pool in readable(pools))
+    updating = is_progressing(cluster) or any(moving)
+    # Returns None for a cluster that has neither the Deployment nor its ClusterOperator.
+    matching = (
+        deployment for deployment in readable(deployments) if deployment.metadata.name == MACHINE_CONFIG_OPERATOR
+    )
+    expected = updating and any(operator.metadata.name == MACHINE_CONFIG for operator in readable(operators))
     return Snapshot(
         cluster_version=cluster,
         cluster_operators=_by_name(operators),
         machine_config_pools=sort_pools(pools) if isinstance(pools, tuple) else pools,
         nodes=_by_name(nodes),
         machine_configs=objects.known(MachineConfig),
-        machine_config_operator=_operator_of_machines(operators, deployments, matters=updating),
+        machine_config_operator=next(matching, Unreadable(_ABSENT) if expected else None),
         pending_pods=_select_known(pods, lambda pod: pod.status.phase == "Pending", matters=updating),
         draining_pods=_select_known(pods, lambda pod: pod.spec.node_name in draining, matters=bool(draining)),
         pod_disruption_budgets=_select_known(budgets, lambda _: True, matters=bool(draining)),
         incomplete=objects.incomplete(),
     )
-
-
-def _is_updating(cluster: ClusterVersion, pools: tuple[MachineConfigPool, ...] | Unreadable) -> bool:
-    moving = (machines_behind(pool) > 0 for pool in readable(pools))
-    return is_progressing(cluster) or any(moving)
 
 
 def _select_known(
@@ -292,23 +287,6 @@ def _select_known(
     if isinstance(objects, Unreadable):
         return objects if matters else ()
     return tuple(obj for obj in objects if is_wanted(obj))
-
-
-def _operator_of_machines(
-    operators: tuple[ClusterOperator, ...] | Unreadable,
-    deployments: tuple[Deployment, ...] | Unreadable,
-    *,
-    matters: bool,
-) -> Deployment | Unreadable | None:
-    """Returns the Deployment of the machine-config operator, whose image tells whether it is updated.
-
-    Returns None for a cluster that has neither the Deployment nor its ClusterOperator.
-    """
-    matching = (
-        deployment for deployment in readable(deployments) if deployment.metadata.name == MACHINE_CONFIG_OPERATOR
-    )
-    expected = matters and any(operator.metadata.name == MACHINE_CONFIG for operator in readable(operators))
-    return next(matching, Unreadable(_ABSENT) if expected else None)
 
 
 def _by_name(objects: tuple[K, ...] | Unreadable) -> tuple[K, ...] | Unreadable:

@@ -1,22 +1,41 @@
-"""The result that every source of `runup upgrade status` returns: an UpdateStatus object and a time.
-
-Every source builds an UpdateStatus object, and only the object is printed, so that files, a live cluster and the
-controller's own object cannot be shown differently.
-"""
+"""The status that a command shows: computes an UpdateStatus from a snapshot, and says how old one is."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
+from kubekit.api import codec
+from kubekit.api.conditions import find
+from kubekit.api.scheme import resource_of
 from kubekit.error_types import InputError
+from kubekit.kube import calls
+from kubekit.kube.api_errors import ApiError, NotFound
+from kubekit.kube.client_sync import SyncClient
 from kubekit.lang.gotext import nanoseconds
-
-if TYPE_CHECKING:
-    from runup.updatestatus.decide.report_rows import Report
+from kubekit.lang.text import sentence_case, timestamp
+from runup.api.kinds import RESOURCES
+from runup.api.update_v1alpha1 import NAME, UpdateStatus, UpdateStatusStatus
+from runup.updatestatus.decide.assess import assess
+from runup.updatestatus.decide.draft import started_at
+from runup.updatestatus.decide.freshness import (
+    CURRENT,
+    LEASE,
+    NAMESPACE,
+    OLD,
+    UNKNOWN,
+    Freshness,
+    LeaseRecord,
+    freshness,
+    no_lease,
+)
+from runup.updatestatus.decide.memory import insights_of
+from runup.updatestatus.decide.read_status import Report
+from runup.updatestatus.decide.snapshot import Snapshot, Unreadable
 
 JSON = dict[str, Any]
 
@@ -66,3 +85,150 @@ def parse_moment(text: str) -> int:
     except ValueError as error:
         raise InputError(f"--mock-now {text}: {error}") from error
     return nanoseconds(seconds - EPOCH) + int((fraction or "").ljust(9, "0"))
+
+
+_LEASES = RESOURCES["kubekit.api.workloads_v1.Lease"]
+
+_STATUS = {CURRENT: "True", OLD: "False", UNKNOWN: "Unknown"}
+_REASON = {CURRENT: "AsExpected", OLD: "NotConfirmed", UNKNOWN: "CannotDetermine"}
+
+
+def age_of(client: SyncClient, clock: Callable[[], datetime], refused: tuple[type[ApiError], ...]) -> Freshness:
+    """Returns how old the report is; UNKNOWN if the Lease is refused with one of `refused` or cannot be decoded."""
+    try:
+        lease = codec.convert(LeaseRecord, client.send(calls.get_raw(_LEASES, LEASE, NAMESPACE)))
+    except NotFound:
+        return no_lease()
+    except refused as error:
+        return Freshness(UNKNOWN, None, f"Lease {NAMESPACE}/{LEASE} could not be read: {error.message}")
+    except codec.DecodeError as error:
+        return Freshness(UNKNOWN, None, f"Lease {NAMESPACE}/{LEASE} could not be read: {error}")
+    return freshness(lease, clock())
+
+
+def age_sentence(age: Freshness) -> str:
+    """Returns a sentence about an old report or an unknown age, without a full stop; "" if the report is current.
+
+    It names the time of the last confirmation instead of an age, so that it stays the same from reading to reading.
+    """
+    if age.state == CURRENT:
+        return ""
+    if age.state == UNKNOWN:
+        return f"how old the update status controller's report is could not be told: {age.why}"
+    if age.confirmed_at is None:
+        return f"the update status controller's report may be old: {age.why}"
+    return f"the update status controller's report was last confirmed at {timestamp(age.confirmed_at)}: {age.why}"
+
+
+def with_current_condition(obj: JSON, age: Freshness, now: datetime) -> JSON:
+    """Returns the UpdateStatus `obj` with condition Current, which says whether the controller still confirms it.
+
+    If it is old, condition Available becomes Unknown as well: the controller does not confirm that one either.
+    """
+    status = obj.get("status") or {}
+    conditions = [condition for condition in status.get("conditions") or () if isinstance(condition, dict)]
+    conditions = [condition for condition in conditions if condition.get("type") != "Current"]
+    if age.state == OLD:
+        conditions = [
+            {**condition, "status": "Unknown", "reason": "NotConfirmed", "message": "See condition Current."}
+            if condition.get("type") == "Available"
+            else condition
+            for condition in conditions
+        ]
+    current = _current_condition(_STATUS[age.state], _REASON[age.state], _message(age, now), age.confirmed_at or now)
+    return {**obj, "status": {**status, "conditions": [*conditions, current]}}
+
+
+def read_instead(obj: JSON, doubt: str, age: Freshness, now: datetime) -> JSON:
+    """Returns `obj`, computed just now in place of the controller's report, with condition Current that says so.
+
+    `doubt` is the `age_sentence` on why the report was not used.
+    """
+    current = _current_condition("True", "ReadFromCluster", f"{sentence_case(with_ago(doubt, age, now))}.", now)
+    return {**obj, "status": {**obj["status"], "conditions": [*obj["status"]["conditions"], current]}}
+
+
+def _current_condition(status: str, reason: str, message: str, since: datetime) -> JSON:
+    """Returns the condition Current as JSON: whether the report is kept up to date."""
+    return {
+        "type": "Current",
+        "status": status,
+        "reason": reason,
+        "message": message,
+        "lastTransitionTime": timestamp(since),
+    }
+
+
+def _message(age: Freshness, now: datetime) -> str:
+    """Returns the message of condition Current."""
+    if age.state == CURRENT and age.confirmed_at is not None:
+        return f"Confirmed at {timestamp(age.confirmed_at)}, {_span(now - age.confirmed_at)} before it was read."
+    return f"{sentence_case(with_ago(age_sentence(age), age, now))}."
+
+
+def with_ago(doubt: str, age: Freshness, now: datetime) -> str:
+    """Returns the sentence `doubt`, with how long ago it was after the time of the last confirmation."""
+    if age.confirmed_at is None:
+        return doubt
+    at = timestamp(age.confirmed_at)
+    return doubt.replace(at, f"{at} ({_span(now - age.confirmed_at)} ago)", 1)
+
+
+def _span(span: timedelta) -> str:
+    """Returns a length of time in seconds, minutes, or hours and minutes; a negative one as 0 s."""
+    seconds = max(0, int(span.total_seconds()))
+    if seconds < 120:
+        return f"{seconds} s"
+    minutes = seconds // 60
+    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
+
+
+NO_OPERATORS = "no cluster operator information available - you must be connected to an OpenShift version 4 server"
+NO_PROGRESSING = "no current Progressing info, see `oc describe clusterversion` for more details.\n"
+
+
+def complete_status(
+    snapshot: Snapshot, now_ns: int, *, node_now: datetime | None = None, stored_status: JSON | None = None
+) -> JSON:
+    """Returns the complete UpdateStatus object for `snapshot`; raises InputError where `oc` ends with an error.
+
+    `stored_status` is an earlier object of the controller. If it is about the same update, the times at which states
+    and findings began are taken from it.
+    """
+    refuse_unreadable(snapshot)
+    previous = _of_same_update(snapshot, stored_status) if stored_status else None
+    status = assess(snapshot, previous, datetime_of_ns(now_ns), node_now=node_now, max_bytes=None, watched=False)
+    resource = resource_of(UpdateStatus)
+    return {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "metadata": {"name": NAME},
+        "spec": {},
+        "status": codec.to_dict(status),
+    }
+
+
+def _of_same_update(snapshot: Snapshot, stored_status: JSON) -> UpdateStatusStatus | None:
+    """Returns the controller's entries; None if they are about another update, in which nodes were drained before."""
+    # Imported here because it brings dataclasses, which a first look does not need.
+    from runup.updatestatus.decide.assess import own_status
+
+    previous, cluster = own_status(stored_status.get("status") or {}), snapshot.cluster_version
+    if previous is None or isinstance(cluster, Unreadable):
+        return None
+    begun = [insight.cluster_version.started_at for insight in insights_of(previous) if insight.cluster_version]
+    return previous if begun == [started_at(cluster)] else None
+
+
+def refuse_unreadable(snapshot: Snapshot) -> None:
+    """Raises InputError if the snapshot holds too little for any report."""
+    cluster = snapshot.cluster_version
+    if isinstance(cluster, Unreadable):
+        # Imported here because it brings a client, which reading files does not need.
+        from runup.process.clusterversion_client import NO_CLUSTER_VERSION
+
+        raise InputError(NO_CLUSTER_VERSION.format(no="no", server="version 4 "))
+    if snapshot.cluster_operators == ():
+        raise InputError(NO_OPERATORS)
+    if find(cluster.status.conditions, "Progressing") is None:
+        raise InputError(NO_PROGRESSING)

@@ -25,7 +25,7 @@ from kubekit.kube.clock import Clock
 from kubekit.kube.request import Call
 from kubekit.kube.watch import Reflector
 from runup.api.update_v1alpha1 import NAME, UpdateStatus, UpdateStatusStatus
-from runup.updatestatus.decide.informers import (
+from runup.updatestatus.decide.assess import (
     OtherInformers,
     Room,
     merge_informers,

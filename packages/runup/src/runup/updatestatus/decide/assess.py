@@ -1,26 +1,369 @@
-"""Computes the whole status of UpdateStatus from one snapshot of the cluster.
-
-Every insight is computed anew from the snapshot; from the previous status (`memory`) come times, and the findings of a
-drain whose pods are not listed yet. So nothing has to be withdrawn when an object vanishes, and the same snapshot gives
-the same status: the writer compares the two.
-"""
+"""Assesses a snapshot: an UpdateStatus within the limits of the API, beside the insights of other informers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
 from kubekit.api import codec
-from runup.api.update_v1alpha1 import UpdateStatusStatus
-from runup.updatestatus.decide import health, limits, waiting
+from kubekit.api.conditions import without_condition
+from kubekit.api.meta_v1 import Condition
+from runup.api.update_v1alpha1 import ControlPlane, Informer, Insight, Omitted, UpdateStatusStatus, WorkerPool
+from runup.rules.machine_config import CONTROL_PLANE_POOL
+from runup.updatestatus.decide import finding as limits
+from runup.updatestatus.decide import health, insights, waiting
+from runup.updatestatus.decide import insights as pool_insights
+from runup.updatestatus.decide import insights as version_insight
 from runup.updatestatus.decide import nodes as states
 from runup.updatestatus.decide.control_plane import is_progressing
-from runup.updatestatus.decide.draft import Draft, draft
-from runup.updatestatus.decide.memory import PreviousStatus
+from runup.updatestatus.decide.draft import INPUTS, Draft, draft
+from runup.updatestatus.decide.finding import (
+    DOCS,
+    INFORMER,
+    LEVELS,
+    SCOPE_CONTROL_PLANE,
+    SCOPE_WORKER_POOL,
+    UNKNOWN,
+    UNKNOWN_IMPACT,
+    UPDATING,
+    Finding,
+    cluster_version_ref,
+    cut,
+    pool_ref,
+)
+from runup.updatestatus.decide.memory import CONTROL_PLANE, ConditionValues, PreviousStatus
+from runup.updatestatus.decide.nodes import PoolState
 from runup.updatestatus.decide.snapshot import Snapshot, Unreadable, readable
-from runup.updatestatus.decide.status_layers import status_of
+
+JSON = dict[str, Any]
+# Informers a layer may have, by the API.
+MAX_INFORMERS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class OtherInformers:
+    """The contributions of other informers.
+
+    Each pool holds others' informers only; a pool that has none of ours is kept whole.
+    """
+
+    control_plane: tuple[JSON, ...] = ()
+    pools: dict[str, JSON] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.control_plane or self.pools)
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """The room that other informers leave in bytes of JSON, and the names of the worker pools with their entries.
+
+    `full` are the layers, CONTROL_PLANE or the name of a worker pool, in which they have taken every place.
+    """
+
+    bytes: int = limits.MAX_BYTES
+    pools: frozenset[str] = frozenset()
+    full: frozenset[str] = frozenset()
+
+
+def others_of(status: JSON | None) -> OtherInformers:
+    """Returns the entries in `status` that are not ours; a value that is not a list of objects is ignored."""
+    status = status or {}
+    pools = {}
+    for pool in _objects(status.get("workerPools")):
+        if (other_informers := _informers_of_others(pool)) and isinstance(pool.get("name"), str):
+            pools[pool["name"]] = _keep_others(pool, other_informers)
+    return OtherInformers(_informers_of_others(status.get("controlPlane")), pools)
+
+
+def own_status(status: JSON) -> UpdateStatusStatus | None:
+    """Returns the status without others' entries; None if it cannot be decoded, so that it is computed anew."""
+    control_plane, pools = status.get("controlPlane"), _objects(status.get("workerPools"))
+    own_document = {**status, "workerPools": [_with_own_informer(pool) for pool in pools if _is_ours(pool)]}
+    if isinstance(control_plane, dict):
+        own_document["controlPlane"] = _with_own_informer(control_plane)
+    try:
+        return codec.convert(UpdateStatusStatus, own_document)
+    except codec.DecodeError:
+        return None
+
+
+def room_beside(other_informers: OtherInformers) -> Room:
+    """Returns the room for our status within the limits, never less than a report needs."""
+    if not other_informers:
+        return Room()
+    taken_bytes = len(codec.encode([other_informers.control_plane, *other_informers.pools.values()]))
+    layers = {CONTROL_PLANE: other_informers.control_plane} | {
+        name: tuple(_informers(pool)) for name, pool in other_informers.pools.items()
+    }
+    return Room(
+        max(limits.LEAST_BYTES, limits.MAX_BYTES - taken_bytes),
+        frozenset(other_informers.pools),
+        frozenset(name for name, informers in layers.items() if len(informers) >= MAX_INFORMERS),
+    )
+
+
+def merge_informers(own_status: UpdateStatusStatus, other_informers: OtherInformers) -> JSON:
+    """Returns the JSON of `own_status` with others' entries after ours, unchanged.
+
+    `own_status` has no informer in the layers that `room_beside` calls full.
+    """
+    status: JSON = codec.to_dict(own_status)
+    if not other_informers:
+        return status
+    if other_informers.control_plane:
+        status["controlPlane"] = _with_informers(status.get("controlPlane") or {}, other_informers.control_plane)
+    our_pools = [
+        _with_informers(pool, _informers_of_others(other_informers.pools.get(pool["name"])))
+        for pool in status.get("workerPools") or ()
+    ]
+    our_names = {pool["name"] for pool in our_pools}
+    status["workerPools"] = [
+        *our_pools,
+        *(pool for name, pool in other_informers.pools.items() if name not in our_names),
+    ]
+    return status
+
+
+def _objects(value: Any) -> list[JSON]:
+    # JSON that was built from our own types has tuples, decoded JSON has lists.
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list | tuple) else []
+
+
+def _informers(layer: Any) -> list[JSON]:
+    return _objects(layer.get("informers")) if isinstance(layer, dict) else []
+
+
+def _informers_of_others(layer: Any) -> tuple[JSON, ...]:
+    return tuple(informer for informer in _informers(layer) if informer.get("name") != INFORMER)
+
+
+def _is_ours(layer: JSON) -> bool:
+    """Reports whether this controller has reported the pool, and not only other informers."""
+    return not _informers_of_others(layer) or any(informer.get("name") == INFORMER for informer in _informers(layer))
+
+
+def _with_own_informer(layer: JSON) -> JSON:
+    return {**layer, "informers": [informer for informer in _informers(layer) if informer.get("name") == INFORMER]}
+
+
+def _keep_others(pool: JSON, other_informers: Iterable[JSON]) -> JSON:
+    """Returns a pool with others' entries only. Its own fields are ours, unless the whole pool is theirs."""
+    if not _is_ours(pool):
+        return pool
+    return {**{key: pool[key] for key in ("name", "resource") if key in pool}, "informers": list(other_informers)}
+
+
+def _with_informers(layer: JSON, other_informers: tuple[JSON, ...]) -> JSON:
+    """Returns the layer with others' informers after ours."""
+    return {**layer, "informers": [*_informers(layer), *other_informers]}
+
+
+MORE = "InsightsOmitted"
+Layer = TypeVar("Layer", ControlPlane, WorkerPool)
+
+
+def status_of(
+    drafted: Draft, caps: limits.Limits, memory: PreviousStatus, full: frozenset[str] = frozenset()
+) -> UpdateStatusStatus:
+    """Returns the status with as much content as `caps` allow, and without insights in the layers that are `full`."""
+    workers = [pool for pool in drafted.pools if not pool.is_control_plane]
+    if len(workers) <= caps.pools:
+        kept_pools = list(workers)
+    else:
+        ranked = sorted(range(len(workers)), key=lambda i: (workers[i].is_complete, not workers[i].total))
+        chosen_pools = set(ranked[: caps.pools])
+        kept_pools = [pool for i, pool in enumerate(workers) if i in chosen_pools]
+    control_plane = _control_plane_layer(drafted, caps, memory, len(workers) - len(kept_pools))
+    pools = tuple(_worker_pool(pool, drafted, caps, memory) for pool in kept_pools)
+    full_layers = [name for name in (CONTROL_PLANE, *(pool.name for pool in pools)) if name in full]
+    if CONTROL_PLANE in full:
+        control_plane = _without_insights(control_plane)
+    pools = tuple(_without_insights(pool) if pool.name in full else pool for pool in pools)
+    omitted = [control_plane.omitted, *(pool.omitted for pool in pools)]
+    missing = Omitted(
+        nodes=sum(omission.nodes for omission in omitted), health=sum(omission.health for omission in omitted)
+    )
+    return UpdateStatusStatus(
+        control_plane=control_plane,
+        worker_pools=pools,
+        omitted_worker_pools=len(workers) - len(kept_pools),
+        conditions=_own_conditions(drafted, missing, len(workers) - len(kept_pools), full_layers, memory),
+    )
+
+
+def _without_insights(layer: Layer) -> Layer:
+    """Returns a layer without our informer; the nodes and the health insights that it had count as omitted."""
+    kinds = [insight.type for informer in layer.informers for insight in informer.insights]
+    return replace(
+        layer,
+        informers=(),
+        omitted=Omitted(
+            nodes=layer.omitted.nodes + kinds.count("Node"),
+            health=layer.omitted.health + kinds.count("Health"),
+        ),
+    )
+
+
+def _control_plane_layer(
+    drafted: Draft, caps: limits.Limits, memory: PreviousStatus, omitted_pools: int
+) -> ControlPlane:
+    """Returns the control plane's layer, with as many insights as `caps` allow."""
+    cluster, state = drafted.cluster, drafted.control_plane
+    pool = next((pool for pool in drafted.pools if pool.is_control_plane), None)
+    head: list[Insight] = []
+    if cluster is not None:
+        head.append(version_insight.cluster_version(cluster, state, drafted.waiting, memory, caps.text))
+    head += [insights.cluster_operator(operator, memory, caps.text) for operator in (state.operators if state else ())]
+    findings = [finding for finding in drafted.findings if finding.pool == CONTROL_PLANE]
+    if omitted_pools:
+        findings.append(
+            Finding(
+                check=MORE,
+                level=UNKNOWN,
+                impact=UNKNOWN_IMPACT,
+                summary=f"{omitted_pools} worker pools are left out, those that are done first",
+                description=f"The report holds at most {limits.MAX_POOLS} worker pools.",
+                reference=DOCS + "insightsomitted",
+                identity="pools",
+            )
+        )
+    layer_insights, omitted = _layer(
+        head, pool, drafted, findings, caps, memory, min(limits.MAX_CONTROL_PLANE, caps.nodes), limits.MAX_CONTROL_PLANE
+    )
+    updating = version_insight.control_plane_updating(cluster) if cluster is not None else _unknown_update(drafted)
+    return ControlPlane(
+        resource=cluster_version_ref(cluster.metadata.name) if cluster is not None else None,
+        pool_resource=pool_ref(CONTROL_PLANE_POOL) if pool is not None else None,
+        informers=(Informer(name=INFORMER, insights=layer_insights),),
+        omitted=omitted,
+        conditions=memory.conditions(memory.conditions_of("control_plane"), updating),
+    )
+
+
+def _unknown_update(drafted: Draft) -> ConditionValues:
+    why = next((why for input_name, why in drafted.unreadable if input_name == INPUTS["cluster_version"]), "")
+    return (UPDATING, "Unknown", "CannotDetermineUpdating", f"ClusterVersion could not be read: {why}")
+
+
+def _worker_pool(pool: PoolState, drafted: Draft, caps: limits.Limits, memory: PreviousStatus) -> WorkerPool:
+    """Returns a worker pool's layer, with as many insights as `caps` allow."""
+    findings = [finding for finding in drafted.findings if finding.pool == pool.name]
+    pool_layer_insights, omitted = _layer([], pool, drafted, findings, caps, memory, caps.nodes, limits.MAX_POOL)
+    return WorkerPool(
+        name=pool.name,
+        resource=pool_ref(pool.name),
+        informers=(Informer(name=INFORMER, insights=pool_layer_insights),),
+        omitted=omitted,
+        conditions=memory.conditions(memory.pool_conditions(pool.name), pool_insights.pool_updating(pool)),
+    )
+
+
+def _layer(
+    head: list[Insight],
+    pool: PoolState | None,
+    drafted: Draft,
+    findings: Sequence[Finding],
+    caps: limits.Limits,
+    memory: PreviousStatus,
+    max_nodes: int,
+    max_insights: int,
+) -> tuple[tuple[Insight, ...], Omitted]:
+    """Returns the insights of one layer in order (`head`, the pool, its nodes, health), and the counts of others."""
+    bounded = caps != limits.UNBOUNDED
+    if len(findings) <= caps.health:
+        kept_findings, omitted_findings = list(findings), []
+    else:
+        ranked = sorted(range(len(findings)), key=lambda i: -LEVELS.index(findings[i].level))
+        chosen_findings = set(ranked[: caps.health])
+        kept_findings, omitted_findings = (
+            [finding for i, finding in enumerate(findings) if i in chosen_findings],
+            [finding for i, finding in enumerate(findings) if i not in chosen_findings],
+        )
+    layer_insights = list(head)
+    omitted_nodes = 0
+    if pool is not None:
+        layer_insights.append(pool_insights.machine_config_pool(pool, memory))
+        rows = drafted.rows[pool.name]
+        room = (
+            max(0, max_insights - len(layer_insights) - len(kept_findings) - bool(omitted_findings))
+            if bounded
+            else len(rows)
+        )
+        rows = rows[: min(room, max_nodes)] if bounded else rows
+        layer_insights += [pool_insights.node(row, pool, memory, caps.text) for row in rows]
+        # Of all nodes of the pool, not only of those that were drafted.
+        omitted_nodes = pool.total - len(rows)
+    layer_insights += [insights.health(finding, memory, caps.text) for finding in kept_findings]
+    if omitted_findings:
+        counts = {level: sum(finding.level == level for finding in omitted_findings) for level in reversed(LEVELS)}
+        listed = ", ".join(f"{count} {level}" for level, count in counts.items() if count)
+        worker = pool is not None and not pool.is_control_plane
+        of_pool = f" of pool '{pool.name}'" if pool is not None and worker else ""
+        findings_omitted = Finding(
+            check=MORE,
+            level=max((finding.level for finding in omitted_findings), key=LEVELS.index),
+            impact=UNKNOWN_IMPACT,
+            summary=f"{len(omitted_findings)} more insights{of_pool} are left out ({listed})",
+            description="The report is limited in size; the first of those left out: "
+            + "; ".join(finding.summary for finding in omitted_findings[:5]),
+            reference=DOCS + "insightsomitted",
+            scope=SCOPE_WORKER_POOL if worker else SCOPE_CONTROL_PLANE,
+            identity="health",
+            pool=pool.name if pool is not None and worker else CONTROL_PLANE,
+        )
+        layer_insights.append(insights.health(findings_omitted, memory, caps.text))
+    return tuple(layer_insights), Omitted(nodes=omitted_nodes, health=len(omitted_findings))
+
+
+def _own_conditions(
+    drafted: Draft, missing: Omitted, pools: int, full_layers: Sequence[str], memory: PreviousStatus
+) -> tuple[Condition, ...]:
+    """Returns the conditions of the report itself; conditions that other clients set are kept."""
+    own_values: list[ConditionValues] = [
+        _available(drafted),
+        _alerts(drafted),
+        _completeness_values(missing, pools, full_layers),
+    ]
+    old = memory.conditions_of()
+    other_conditions = without_condition(old, *(values[0] for values in own_values))
+    return (*memory.conditions(old, *own_values), *other_conditions)
+
+
+def _available(drafted: Draft) -> ConditionValues:
+    if not drafted.unreadable:
+        return ("Available", "True", "AsExpected", "")
+    message = "; ".join(f"{input_name} could not be read: {why}" for input_name, why in drafted.unreadable)
+    return ("Available", "False", "CannotWatch", cut(message, 4096))
+
+
+def _alerts(drafted: Draft) -> ConditionValues:
+    """Returns the condition AlertsReachable."""
+    if drafted.alerts_unreadable is not None:
+        return ("AlertsReachable", "False", "CannotReadAlerts", cut(drafted.alerts_unreadable, 4096))
+    if not drafted.alerts_asked:
+        return ("AlertsReachable", "Unknown", "NotAsked", "Alerts were not asked for")
+    return ("AlertsReachable", "True", "AsExpected", "")
+
+
+def _completeness_values(missing: Omitted, pools: int, full_layers: Sequence[str]) -> ConditionValues:
+    """Returns the values of the condition Complete: what was left out, because of its size or of other informers."""
+    parts = [f"{missing.nodes} nodes"] if missing.nodes else []
+    parts += [f"{missing.health} health insights"] if missing.health else []
+    parts += [f"{pools} worker pools"] if pools else []
+    if full_layers:
+        names = ", ".join(f"pool '{name}'" if name else "the control plane" for name in full_layers)
+        message = f"Other informers have taken every place of {names}"
+        message += f"; left out in all: {', '.join(parts)}" if parts else ""
+        return ("Complete", "False", "InsightsOmitted", cut(message, 4096))
+    if not parts:
+        return ("Complete", "True", "AsExpected", "")
+    return ("Complete", "False", "InsightsOmitted", f"Left out to keep the object small: {', '.join(parts)}")
+
 
 # How often an estimate is computed again while nothing happens.
 ESTIMATE_PERIOD_S = 30.0
@@ -49,27 +392,17 @@ def assess(
     findings = draft(snapshot, memory, now, node_now or now)
     if max_bytes is None:
         return status_of(findings, limits.UNBOUNDED, memory)
-    return _fit_draft(findings, memory, max_bytes, _pools_left(findings, others_pools), full)
-
-
-def _pools_left(drafted: Draft, others_pools: frozenset[str]) -> int:
-    """Returns how many worker pools this controller may report, so that with others' pools the API's limit holds."""
-    if len({pool.name for pool in drafted.pools if not pool.is_control_plane} | others_pools) <= limits.MAX_POOLS:
-        return limits.MAX_POOLS
-    return max(0, limits.MAX_POOLS - len(others_pools))
-
-
-def _fit_draft(
-    drafted: Draft, memory: PreviousStatus, max_bytes: int, pools: int, full: frozenset[str]
-) -> UpdateStatusStatus:
-    """Returns the status with as much content as `max_bytes` allow, by the rules of `limits`."""
-    sizes = [pool.total for pool in drafted.pools]
+    if len({pool.name for pool in findings.pools if not pool.is_control_plane} | others_pools) <= limits.MAX_POOLS:
+        pools = limits.MAX_POOLS
+    else:
+        pools = max(0, limits.MAX_POOLS - len(others_pools))
+    sizes = [pool.total for pool in findings.pools]
     if limits.node_step(sizes, max_bytes, limits.LEAST_NODE_BYTES) == limits.LARGEST.nodes:
-        status = status_of(drafted, replace(limits.LARGEST, pools=pools), memory, full)
+        status = status_of(findings, replace(limits.LARGEST, pools=pools), memory, full)
         if len(codec.encode(status)) <= max_bytes:
             return status
-    for caps in (*_limits_to_try(drafted, memory, max_bytes, sizes), *limits.SMALLEST):
-        status = status_of(drafted, replace(caps, pools=pools), memory, full)
+    for caps in (*_limits_to_try(findings, memory, max_bytes, sizes), *limits.SMALLEST):
+        status = status_of(findings, replace(caps, pools=pools), memory, full)
         if len(codec.encode(status)) <= max_bytes:
             break
     return status

@@ -11,7 +11,8 @@ from kubekit.api.conditions import find
 from runup.api.config_v1 import ClusterVersion
 from runup.api.update_v1alpha1 import AwaitedOperator
 from runup.rules.machine_config import is_drain_wanted
-from runup.updatestatus.decide import drains, health, uids
+from runup.updatestatus.decide import finding as uids
+from runup.updatestatus.decide import health
 from runup.updatestatus.decide import nodes as states
 from runup.updatestatus.decide import waiting as waits
 from runup.updatestatus.decide.control_plane import (
@@ -59,7 +60,14 @@ def draft(snapshot: Snapshot, memory: PreviousStatus, now: datetime, node_now: d
     """Returns everything that the snapshot shows at `now`."""
     cluster = None if isinstance(snapshot.cluster_version, Unreadable) else snapshot.cluster_version
     pools = _pools(snapshot, cluster)
-    state = _control_plane_state(snapshot, cluster, now)
+    state: ControlPlaneState | None
+    operators = snapshot.cluster_operators
+    if cluster is None or isinstance(operators, Unreadable):
+        state = None
+    else:
+        deployment = snapshot.machine_config_operator
+        image = None if isinstance(deployment, Unreadable) else operator_image(deployment)
+        state = assess_control_plane(cluster, assess_operators(operators, cluster.status.desired.version, image), now)
     waiting: tuple[AwaitedOperator, ...] = ()
     if cluster is not None and state is not None:
         waiting_since = memory.operators_awaited(uids.uid_of_object("cv", cluster.metadata.name))
@@ -68,7 +76,7 @@ def draft(snapshot: Snapshot, memory: PreviousStatus, now: datetime, node_now: d
     findings = [
         *health.pool_findings(pools, node_now),
         *(_of_cluster(snapshot, cluster, state, waiting, now) if cluster is not None else ()),
-        *drains.drain_findings(
+        *waits.drain_findings(
             pools,
             readable(snapshot.draining_pods),
             readable(snapshot.pod_disruption_budgets),
@@ -121,16 +129,6 @@ def _pools(snapshot: Snapshot, cluster: ClusterVersion | None) -> tuple[PoolStat
     if isinstance(configs, Unreadable):
         return ()
     return states.assess_pools(pools, nodes, states.versions_of(configs), states.target_of(cluster))
-
-
-def _control_plane_state(snapshot: Snapshot, cluster: ClusterVersion | None, now: datetime) -> ControlPlaneState | None:
-    """Returns the state of the control plane, None if what it takes could not be read."""
-    operators = snapshot.cluster_operators
-    if cluster is None or isinstance(operators, Unreadable):
-        return None
-    deployment = snapshot.machine_config_operator
-    image = None if isinstance(deployment, Unreadable) else operator_image(deployment)
-    return assess_control_plane(cluster, assess_operators(operators, cluster.status.desired.version, image), now)
 
 
 def _of_cluster(

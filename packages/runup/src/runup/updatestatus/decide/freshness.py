@@ -80,7 +80,12 @@ def freshness(lease: LeaseRecord, now: datetime) -> Freshness:
         return Freshness(UNKNOWN, None, f"Lease {NAMESPACE}/{LEASE} says no renewTime")
     confirmed = _confirmed_at(lease) or renewed
     # The server's clock and the controller's may differ; what lies between two times of one clock does not.
-    renewed_at = _written_at(lease) or renewed
+    times = [
+        entry.time
+        for entry in lease.metadata.managed_fields
+        if entry.time is not None and "f:renewTime" in (entry.fields_v1.get("f:spec") or {})
+    ]
+    renewed_at = max(times, default=None) or renewed
     confirmed_at = renewed_at - max(renewed - confirmed, timedelta(0))
     is_held = bool(lease.spec.holder_identity)
     promised = timedelta(seconds=lease.spec.lease_duration_seconds)
@@ -114,16 +119,6 @@ def _confirmed_at(lease: LeaseRecord) -> datetime | None:
     except ValueError:
         return None
     return moment if moment.tzinfo else None
-
-
-def _written_at(lease: LeaseRecord) -> datetime | None:
-    """Returns when the server took the last renewal, by its own clock, if it keeps managed fields of the Lease."""
-    times = [
-        entry.time
-        for entry in lease.metadata.managed_fields
-        if entry.time is not None and "f:renewTime" in (entry.fields_v1.get("f:spec") or {})
-    ]
-    return max(times, default=None)
 
 
 def _time_text(moment: datetime) -> str:

@@ -98,17 +98,25 @@ def pool_findings(pools: Sequence[PoolState], now: datetime) -> Iterator[Finding
     for pool in pools:
         for node in pool.nodes:
             if node.unavailable and not node.updating and node.is_serious(now):
-                yield _finding_of_unavailable(node, pool)
+                summary = " | ".join(_summary_text(node.name, trouble) for trouble in node.troubles)
+                # As in oc, the description of a node that is also degraded is the machine-config daemon's reason.
+                description = (
+                    node.reason
+                    if node.degraded
+                    else " | ".join(_trouble_description(trouble) for trouble in node.troubles)
+                )
+                times = [trouble.since for trouble in node.troubles if trouble.since]
+                since = min(times, default=None)
+                finding_of_unavailable = _node_finding(
+                    NODE_UNAVAILABLE, WARNING, UPDATE_SPEED, summary, description, node, pool, since
+                )
+                yield finding_of_unavailable
             if node.degraded:
                 yield _node_finding(
                     NODE_DEGRADED, ERROR, UPDATE_STALLED, f"Node {node.name} is degraded", node.reason, node, pool
                 )
         if pool.excluded and pool.paused:
             yield _paused_finding(pool)
-
-
-def _scope(pool: PoolState) -> str:
-    return SCOPE_CONTROL_PLANE if pool.is_control_plane else SCOPE_WORKER_POOL
 
 
 def _layer(pool: PoolState) -> str:
@@ -134,22 +142,10 @@ def _node_finding(
         description=description,
         reference=_MACHINE_CONFIG_DOCS,
         since=since,
-        scope=_scope(pool),
+        scope=SCOPE_CONTROL_PLANE if pool.is_control_plane else SCOPE_WORKER_POOL,
         resources=(node_ref(node.name),),
         pool=_layer(pool),
     )
-
-
-def _finding_of_unavailable(node: NodeState, pool: PoolState) -> Finding:
-    """Returns the finding about a node that is not available, with the texts of `oc`."""
-    summary = " | ".join(_summary_text(node.name, trouble) for trouble in node.troubles)
-    # As in oc, the description of a node that is also degraded is the machine-config daemon's reason.
-    description = (
-        node.reason if node.degraded else " | ".join(_trouble_description(trouble) for trouble in node.troubles)
-    )
-    times = [trouble.since for trouble in node.troubles if trouble.since]
-    since = min(times, default=None)
-    return _node_finding(NODE_UNAVAILABLE, WARNING, UPDATE_SPEED, summary, description, node, pool, since)
 
 
 def _summary_text(name: str, trouble: UnavailableReason) -> str:
@@ -194,12 +190,14 @@ def alert_findings(alerts: Sequence[Alert], started: datetime | None) -> Iterato
             continue
         labels = "\0".join(f"{key}={value}" for key, value in sorted(alert.labels.items()))
         label_counts[labels] = label_counts.get(labels, 0) + 1
+        parts = [text for key in ("description", "message") if (text := alert.annotations.get(key))]
+        alert_text = f" The alert description is: {' | '.join(parts)}" if parts else " The alert has no description."
         yield Finding(
             check=ALERT_FIRING,
             level=level,
             impact=UNKNOWN_IMPACT,
             summary=f"Alert is firing: {alert.annotations.get('summary') or name}",
-            description=_firing_text(is_known=is_known, during=during) + _alert_text(alert),
+            description=_firing_text(is_known=is_known, during=during) + alert_text,
             reference=alert.annotations.get("runbook_url") or NO_RUNBOOK,
             since=alert.active_at,
             scope=SCOPE_CLUSTER,
@@ -218,12 +216,6 @@ def _firing_text(*, is_known: bool, during: bool) -> str:
         return "Alert started firing during the update."
     timing = "started firing during the update" if during else "has been firing since before the update started"
     return f"Alert known to affect updates {timing}."
-
-
-def _alert_text(alert: Alert) -> str:
-    """Returns the alert's own description, with a space before it."""
-    parts = [text for key in ("description", "message") if (text := alert.annotations.get(key))]
-    return f" The alert description is: {' | '.join(parts)}" if parts else " The alert has no description."
 
 
 def cluster_version_findings(cluster: ClusterVersion, now: datetime) -> Iterator[Finding]:

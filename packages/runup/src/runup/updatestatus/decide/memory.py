@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from kubekit.api.conditions import find
 from kubekit.api.meta_v1 import Condition, ConditionStatus
 from runup.api.update_v1alpha1 import ClusterVersionInsight, HealthInsight, Insight, UpdateStatusStatus
-from runup.updatestatus.decide.insight_names import UPDATING
+from runup.updatestatus.decide.finding import UPDATING
 
 # An estimate that moved by less counts as unchanged: otherwise the object would be written in every pass.
 SAME_ESTIMATE = timedelta(seconds=30)

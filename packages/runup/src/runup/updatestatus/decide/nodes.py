@@ -50,9 +50,6 @@ DRAINING, UPDATING, REBOOTING, PAUSED, PENDING, UPDATED = (
 PHASES = (DRAINING, UPDATING, REBOOTING, PAUSED, PENDING, UPDATED)
 """In the order in which rows of one assessment are printed."""
 
-_ASSESSMENT_RANK = {name: rank for rank, name in enumerate(ASSESSMENTS)}
-_PHASE_RANK = {name: rank for rank, name in enumerate(PHASES)}
-
 _BY_PHASE: dict[str, tuple[str, int | None]] = {
     PAUSED: (EXCLUDED, 0),
     PENDING: (OUTDATED, None),
@@ -80,55 +77,61 @@ class Target(msgspec.Struct, frozen=True):
     migrating: bool = False
 
 
-class NodeState(msgspec.Struct, frozen=True):
-    """The state of a node. `estimate_s` is None if unknown and 0 if nothing remains; `version` is empty if unknown.
-
-    `drain_begun` is when the node was cordoned for this update, None if the cluster does not tell.
-    """
+class NodeSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """The part of a node's state that a report shows; `version` is empty if unknown."""
 
     name: str
     version: str
     phase: str
     assessment: str
-    estimate_s: int | None
     message: str
     updated: bool
-    updating: bool
     unavailable: bool
     degraded: bool
-    reason: str
-    troubles: tuple[UnavailableReason, ...]
-    drain_begun: datetime | None = None
 
     @property
     def order(self) -> tuple[int, int, str]:
-        """The sort key of the node's row in the table of its pool."""
-        return _ASSESSMENT_RANK[self.assessment], _PHASE_RANK[self.phase], self.name
+        """The sort key of the node's row in the table of its pool; unknown words come first."""
+        return _rank(ASSESSMENTS, self.assessment), _rank(PHASES, self.phase), self.name
+
+
+def _rank(order: tuple[str, ...], value: str) -> int:
+    return order.index(value) if value in order else -1
+
+
+class NodeState(NodeSummary, frozen=True, kw_only=True):
+    """The state of a node. `estimate_s` is None if unknown and 0 if nothing remains.
+
+    `drain_begun` is when the node was cordoned for this update, None if the cluster does not tell.
+    """
+
+    estimate_s: int | None
+    updating: bool
+    reason: str
+    troubles: tuple[UnavailableReason, ...]
+    drain_begun: datetime | None = None
 
     def is_serious(self, now: datetime) -> bool:
         """Reports whether one of its troubles has lasted longer than such troubles usually do."""
         return any(_is_serious(trouble, now) for trouble in self.troubles)
 
 
-class PoolState(msgspec.Struct, frozen=True):
-    """A pool with its nodes in the given order, and their counts."""
+class Counts(msgspec.Struct, frozen=True, kw_only=True):
+    """Numbers of a pool's nodes by state; `updated` counts nodes that have the target version."""
 
-    name: str
-    paused: bool
-    nodes: tuple[NodeState, ...]
-    total: int
-    available: int
-    progressing: int
-    outdated: int
-    draining: int
-    excluded: int
-    degraded: int
-    pending: int
+    total: int = 0
+    updated: int = 0
+    available: int = 0
+    progressing: int = 0
+    outdated: int = 0
+    draining: int = 0
+    excluded: int = 0
+    degraded: int = 0
+    pending: int = 0
 
-    @property
-    def is_control_plane(self) -> bool:
-        """True for the control plane's pool."""
-        return self.name == CONTROL_PLANE_POOL
+    def without(self, other: Counts) -> Counts:
+        """Returns these counts minus `other`, never below zero."""
+        return Counts(**{name: max(0, getattr(self, name) - getattr(other, name)) for name in self.__struct_fields__})
 
     @property
     def done(self) -> int:
@@ -139,6 +142,35 @@ class PoolState(msgspec.Struct, frozen=True):
     def is_complete(self) -> bool:
         """True if no node is outdated, also if the pool is empty."""
         return self.outdated == 0
+
+
+def count(nodes: Sequence[NodeSummary]) -> Counts:
+    """Returns the counts of the nodes of a pool."""
+    active = (DRAINING, UPDATING, REBOOTING)
+    return Counts(
+        total=len(nodes),
+        updated=sum(node.updated for node in nodes),
+        available=sum(not node.unavailable for node in nodes),
+        progressing=sum(node.phase in active and not node.degraded for node in nodes),
+        outdated=sum(node.phase != UPDATED for node in nodes),
+        draining=sum(node.phase == DRAINING for node in nodes),
+        excluded=sum(node.phase == PAUSED for node in nodes),
+        degraded=sum(node.degraded for node in nodes),
+        pending=sum(node.phase == PENDING for node in nodes),
+    )
+
+
+class PoolState(Counts, frozen=True, kw_only=True):
+    """A pool with its nodes in the given order, and their counts."""
+
+    name: str
+    paused: bool
+    nodes: tuple[NodeState, ...]
+
+    @property
+    def is_control_plane(self) -> bool:
+        """True for the control plane's pool."""
+        return self.name == CONTROL_PLANE_POOL
 
     @property
     def assessment(self) -> str:
@@ -205,19 +237,8 @@ def assess_pools(
 
 def pool_state(pool: MachineConfigPool, nodes: tuple[NodeState, ...]) -> PoolState:
     """Returns the pool's nodes and their counts."""
-    active = (DRAINING, UPDATING, REBOOTING)
     return PoolState(
-        name=pool.metadata.name,
-        paused=pool.spec.paused,
-        nodes=nodes,
-        total=len(nodes),
-        available=sum(not node.unavailable for node in nodes),
-        progressing=sum(node.phase in active and not node.degraded for node in nodes),
-        outdated=sum(node.phase != UPDATED for node in nodes),
-        draining=sum(node.phase == DRAINING for node in nodes),
-        excluded=sum(node.phase == PAUSED for node in nodes),
-        degraded=sum(node.degraded for node in nodes),
-        pending=sum(node.phase == PENDING for node in nodes),
+        name=pool.metadata.name, paused=pool.spec.paused, nodes=nodes, **msgspec.structs.asdict(count(nodes))
     )
 
 

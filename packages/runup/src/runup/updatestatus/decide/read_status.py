@@ -3,8 +3,7 @@
 In: an UpdateStatus as JSON, or decoded. Out: a `Report`, or DecodeError if it is not an UpdateStatus at all. The object
 may have been written by the release before or after this one, so nothing unknown is dropped: values of enumerations are
 kept as text, an unknown level is sorted before all others, and an insight that could not be decoded becomes a finding
-that says so.
-"""
+that says so."""
 
 from __future__ import annotations
 
@@ -12,17 +11,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
+from msgspec.structs import replace
+
 from kubekit.api.conditions import find
 from kubekit.api.meta_v1 import Condition
 from kubekit.lang.gotext import parse_duration
 from runup.api.update_v1alpha1 import (
+    NO_VERSION,
     ClusterOperatorInsight,
+    ClusterVersionInsight,
     HealthInsight,
     Informer,
     Insight,
     MachineConfigPoolInsight,
     NodeInsight,
     OperatorProgress,
+    ResourceRef,
     UpdateStatusStatus,
 )
 from runup.rules.machine_config import CONTROL_PLANE_POOL
@@ -30,15 +35,152 @@ from runup.updatestatus.decide import nodes as states
 from runup.updatestatus.decide.decode import decode, unknown_insights
 from runup.updatestatus.decide.finding import (
     ALERT_FIRING,
+    ARCHITECTURE,
+    AVAILABLE,
+    DEGRADED,
+    HEALTHY,
+    INCOMPLETE,
+    INFORMER,
+    INSTALLATION,
     LEVELS,
     NO_RUNBOOK,
     NODE_DEGRADED,
     NODE_UNAVAILABLE,
+    PARTIAL,
     POOL_PAUSED,
     UNKNOWN,
+    UNKNOWN_VERSION,
+    UNREADABLE,
+    UPDATING,
 )
-from runup.updatestatus.decide.insight_names import AVAILABLE, DEGRADED, HEALTHY, INFORMER, UPDATING
-from runup.updatestatus.decide.report_rows import Counts, HealthRow, NodeRow, OperatorRow, PoolReport, Report
+from runup.updatestatus.decide.nodes import Counts, count
+
+# Which objects a finding about input is about, its summary alone says: a kind in the plural, or one object of a kind.
+_OF_POOLS = ("MachineConfig", "Node")
+
+
+class OperatorRow(msgspec.Struct, frozen=True):
+    """An operator's row; an operator that is not updated, updating or waiting is in an unknown state."""
+
+    name: str
+    updated: bool
+    updating: bool
+    waiting: bool
+    unavailable: bool
+    degraded: bool
+    progressing: OperatorProgress | None
+
+
+class NodeRow(states.NodeSummary, frozen=True, kw_only=True):
+    """A node's row in the table; `estimate_ns` is None if unknown."""
+
+    estimate_ns: int | None
+
+    @property
+    def needs_attention(self) -> bool:
+        """True if the row is always shown, however many there are."""
+        return self.degraded or self.assessment == states.UNAVAILABLE
+
+
+class PoolReport(msgspec.Struct, frozen=True, kw_only=True):
+    """A pool: counts of all its nodes, and rows of those that the object holds, in the order of the table.
+
+    `completion` is a percentage, None if the object does not describe the pool.
+    """
+
+    name: str
+    assessment: str
+    completion: int | None
+    counts: Counts
+    rows: tuple[NodeRow, ...]
+
+    @property
+    def done(self) -> int:
+        """The number of nodes in phase Updated."""
+        return self.counts.done
+
+    @property
+    def is_complete(self) -> bool:
+        """True if no node remains to be updated."""
+        return self.counts.is_complete
+
+
+class HealthRow(msgspec.Struct, frozen=True):
+    """A problem that needs attention; `since` is None if unknown."""
+
+    level: str
+    impact: str
+    summary: str
+    description: str = ""
+    reference: str = ""
+    since: datetime | None = None
+    first_observed: datetime | None = None
+    resources: tuple[ResourceRef, ...] = ()
+    check: str = ""
+
+
+class Report(msgspec.Struct, frozen=True):
+    """An UpdateStatus for display. `updating` is condition Updating of the control plane, None if there is none."""
+
+    updating: Condition | None
+    cluster_version: ClusterVersionInsight | None
+    operators: tuple[OperatorRow, ...]
+    control_plane_pool: PoolReport | None
+    worker_pools: tuple[PoolReport, ...]
+    omitted_worker_pools: int
+    health: tuple[HealthRow, ...]
+    conditions: tuple[Condition, ...]
+
+    @property
+    def is_updating(self) -> bool:
+        """True if the control plane or a worker pool is still updating."""
+        return (self.updating is not None and self.updating.status == "True") or any(
+            not pool.is_complete for pool in self.worker_pools
+        )
+
+    @property
+    def has_unknown_pools(self) -> bool:
+        """True if a pool, one of its nodes or their configuration could not be read, and so may lack in the report."""
+        available = find(self.conditions, AVAILABLE)
+        is_incomplete = available is not None and available.status == "False"
+        if is_incomplete and self.control_plane_pool is None and not self.worker_pools:
+            return True
+        return any(row.check in (UNREADABLE, INCOMPLETE) and row.summary.startswith(_OF_POOLS) for row in self.health)
+
+    @property
+    def control_plane_done(self) -> bool:
+        """True if every operator has the target's version."""
+        if not self.operators:
+            return self.cluster_version is not None and self.cluster_version.assessment == "Completed"
+        return all(operator.updated for operator in self.operators)
+
+    @property
+    def target(self) -> str:
+        """The target version of the control plane, or `unknown`."""
+        versions = self.cluster_version.versions if self.cluster_version else None
+        return versions.target.version if versions else UNKNOWN_VERSION
+
+    @property
+    def target_text(self) -> str:
+        """The target version and the version before it, as the report prints them."""
+        versions = self.cluster_version.versions if self.cluster_version else None
+        if versions is None:
+            return f"{UNKNOWN_VERSION} (from {UNKNOWN_VERSION})"
+        previous, target = versions.previous.version, versions.target.version
+        before = {entry.key for entry in versions.previous.metadata}
+        marks = {entry.key for entry in versions.target.metadata}
+        if previous == NO_VERSION or INSTALLATION in before | marks:
+            return f"{target} (a new install)"
+        if PARTIAL in before:
+            return f"{target} (from incomplete {previous})"
+        return f"{target} to Multi-Architecture" if ARCHITECTURE in marks else f"{target} (from {previous})"
+
+    @property
+    def changes_architecture(self) -> bool:
+        """True if the version stays the same and the image changes."""
+        versions = self.cluster_version.versions if self.cluster_version else None
+        return versions is not None and any(entry.key == ARCHITECTURE for entry in versions.target.metadata)
+
 
 JSON = dict[str, Any]
 
@@ -71,14 +213,15 @@ def report_of_status(
     of_workers: list[list[HealthInsight]] = []
     for pool in status.worker_pools:
         pool_layer = merged_insights(pool.informers)
-        pools.append(_pool(pool.name, pool_layer, pool.omitted.nodes))
+        pools.append(pool_report(pool.name, pool_layer, pool.omitted.nodes))
         of_workers.append([insight.health for insight in pool_layer if insight.health])
     master = [insight for insight in control_plane if insight.node or insight.machine_config_pool]
+    omitted = layer.omitted.nodes if layer else 0
     return Report(
         updating=find(layer.conditions, UPDATING) if layer else None,
         cluster_version=cluster_version,
         operators=tuple(_operator(insight.cluster_operator) for insight in control_plane if insight.cluster_operator),
-        control_plane_pool=_pool(CONTROL_PLANE_POOL, master, layer.omitted.nodes if layer else 0) if master else None,
+        control_plane_pool=pool_report(CONTROL_PLANE_POOL, master, omitted) if master else None,
         worker_pools=tuple(pools),
         omitted_worker_pools=status.omitted_worker_pools,
         health=_health(health, of_workers, unknown, worker_pools_before_master),
@@ -128,7 +271,7 @@ def _progress(updating: Condition | None) -> OperatorProgress | None:
 _NODE_ASSESSMENTS = {"Paused": states.EXCLUDED, "Pending": states.OUTDATED, "Completed": states.COMPLETED}
 
 
-def _node(insight: NodeInsight) -> NodeRow:
+def node_row(insight: NodeInsight) -> NodeRow:
     """Returns a Node's row: what oc shows, from the Node's conditions."""
     updating, degraded = find(insight.conditions, UPDATING), find(insight.conditions, DEGRADED)
     available = find(insight.conditions, AVAILABLE)
@@ -154,29 +297,22 @@ def _node(insight: NodeInsight) -> NodeRow:
     )
 
 
-def _rank(order: tuple[str, ...], value: str) -> int:
-    """Returns the position of a value in an order; -1, before all others, if it is unknown."""
-    return order.index(value) if value in order else -1
-
-
-def _row_order(row: NodeRow) -> tuple[int, int, str]:
-    return _rank(states.ASSESSMENTS, row.assessment), _rank(states.PHASES, row.phase), row.name
-
-
-def _pool(name: str, insights: Iterable[Insight], omitted: int) -> PoolReport:
+def pool_report(name: str, insights: Iterable[Insight], omitted: int) -> PoolReport:
     """Returns a pool's report; without an insight of the pool, it is counted from the Nodes' rows."""
     insights = list(insights)
-    rows = tuple(sorted((_node(insight.node) for insight in insights if insight.node), key=_row_order))
+    rows = tuple(sorted((node_row(insight.node) for insight in insights if insight.node), key=lambda row: row.order))
     pool = next((insight.machine_config_pool for insight in insights if insight.machine_config_pool), None)
     counts = _counts_of(pool, rows) if pool else count(rows)
     if pool is None and omitted:
         # Nodes that are omitted and not counted are taken as not updated.
-        counts = Counts(**{**_as_dict(counts), "total": counts.total + omitted, "outdated": counts.outdated + omitted})
-    return PoolReport(name, pool.assessment if pool else _pool_assessment(counts), counts, rows)
-
-
-def _as_dict(counts: Counts) -> dict[str, int]:
-    return {name: getattr(counts, name) for name in Counts.__struct_fields__}
+        counts = replace(counts, total=counts.total + omitted, outdated=counts.outdated + omitted)
+    return PoolReport(
+        name=name,
+        assessment=pool.assessment if pool else _pool_assessment(counts),
+        completion=pool.completion if pool else None,
+        counts=counts,
+        rows=rows,
+    )
 
 
 def _counts_of(insight: MachineConfigPoolInsight, rows: tuple[NodeRow, ...]) -> Counts:
@@ -194,22 +330,6 @@ def _counts_of(insight: MachineConfigPoolInsight, rows: tuple[NodeRow, ...]) -> 
         draining=summaries.get("Draining", 0),
         excluded=summaries.get("Excluded", 0),
         degraded=summaries.get("Degraded", 0),
-    )
-
-
-def count(rows: Iterable[NodeRow]) -> Counts:
-    """Returns the counts of `rows` alone, by the rules of pools."""
-    rows = list(rows)
-    active = (states.DRAINING, states.UPDATING, states.REBOOTING)
-    return Counts(
-        total=len(rows),
-        updated=sum(row.updated for row in rows),
-        available=sum(not row.unavailable for row in rows),
-        progressing=sum(row.phase in active and not row.degraded for row in rows),
-        outdated=sum(row.phase != states.UPDATED for row in rows),
-        draining=sum(row.phase == states.DRAINING for row in rows),
-        excluded=sum(row.phase == states.PAUSED for row in rows),
-        degraded=sum(row.degraded for row in rows),
     )
 
 

@@ -1,32 +1,48 @@
-"""Finds what an update waits for, beyond what `oc` reports: operators, pods, and the release itself.
+"""Finds what an update waits for: drains that budgets block, pods that do not end or start, and operators.
 
-Reports operators that take longer than the cluster-version operator allows them, pods that do not start, and releases
-that cannot be fetched. Each finding names the objects, so that the next command is obvious.
-"""
+The rules of drains are those of the API server's eviction (`kubekit.rules.eviction_rules`)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
-from kubekit.api.conditions import find
+from kubekit.api.conditions import find, status_of
 from kubekit.api.core_v1 import ContainerStatus, Pod
+from kubekit.api.workloads_v1 import PodDisruptionBudget
+from kubekit.rules.eviction_rules import (
+    budget_now,
+    covering_budgets,
+    is_current,
+    is_evicted_without_budget,
+    needs_eviction,
+    refusal_of,
+    rule_of_budget,
+)
 from kubekit.rules.owners import controller_of
 from runup.api.config_v1 import ClusterVersion
-from runup.api.update_v1alpha1 import AwaitedOperator, ResourceRef
+from runup.api.update_v1alpha1 import AwaitedOperator, HealthInsight, ResourceRef, UpdateStatusStatus
 from runup.rules.platform_namespaces import is_system
+from runup.updatestatus.decide import finding as uids
 from runup.updatestatus.decide.control_plane import MACHINE_CONFIG, OperatorState
 from runup.updatestatus.decide.finding import (
     DOCS,
     ERROR,
+    SCOPE_CONTROL_PLANE,
+    SCOPE_WORKER_POOL,
     UPDATE_SPEED,
     UPDATE_STALLED,
     WARNING,
     Finding,
     cluster_version_ref,
+    name_or_number,
+    node_ref,
     operator_ref,
+    qualified,
 )
-from runup.updatestatus.decide.insight_names import qualified
+from runup.updatestatus.decide.insights import layer_of
+from runup.updatestatus.decide.memory import PreviousStatus
+from runup.updatestatus.decide.nodes import PoolState
 
 OPERATOR_SLOW = "UpdateWaitsForOperator"
 POD_NOT_CREATED, RELEASE_NOT_LOADED = "PodStuckCreating", "ReleaseNotLoaded"
@@ -111,35 +127,32 @@ def pending_pod_findings(pods: Sequence[Pod], started: datetime | None, now: dat
         if now - created > POD_PATIENCE and (started is None or created >= started):
             groups.setdefault((namespace, _owner(pod), _why_waiting(pod)[0]), []).append(pod)
     for (namespace, owner, reason), stuck in sorted(groups.items()):
-        yield _pending_finding(namespace, owner, reason, stuck)
-
-
-def _pending_finding(namespace: str, owner: str, reason: str, pods: Sequence[Pod]) -> Finding:
-    """Returns the finding about pods of one owner that do not start for one reason."""
-    fatal = reason in _FATAL_WAITS
-    since = min(pod.metadata.creation_timestamp for pod in pods if pod.metadata.creation_timestamp)
-    first_pod = pods[0]
-    messages = list(dict.fromkeys(text for pod in pods if (text := _why_waiting(pod)[1])))
-    node_names = sorted({pod.spec.node_name for pod in pods if pod.spec.node_name})
-    who = (
-        f"Pod {qualified(namespace, first_pod.metadata.name)} has"
-        if len(pods) == 1
-        else f"{len(pods)} pods of {owner} have"
-    )
-    return Finding(
-        check=POD_NOT_CREATED,
-        level=ERROR if fatal else WARNING,
-        impact=UPDATE_STALLED if fatal else UPDATE_SPEED,
-        summary=f"{who} not started ({reason or 'Pending'})",
-        description=(f"On {', '.join(node_names[:5])}. " if node_names else "On no node yet. ")
-        + (" | ".join(messages[:3]) or "The kubelet does not say why."),
-        reference=DOCS + "podstuckcreating",
-        since=since,
-        resources=tuple(
-            ResourceRef(resource="pods", name=pod.metadata.name, namespace=namespace) for pod in pods[:_MAX_PODS_NAMED]
-        ),
-        identity=f"{namespace}\0{owner}\0{reason}",
-    )
+        fatal = reason in _FATAL_WAITS
+        since = min(pod.metadata.creation_timestamp for pod in stuck if pod.metadata.creation_timestamp)
+        first_pod = stuck[0]
+        messages = list(dict.fromkeys(text for pod in stuck if (text := _why_waiting(pod)[1])))
+        node_names = sorted({pod.spec.node_name for pod in stuck if pod.spec.node_name})
+        who = (
+            f"Pod {qualified(namespace, first_pod.metadata.name)} has"
+            if len(stuck) == 1
+            else f"{len(stuck)} pods of {owner} have"
+        )
+        pending_finding = Finding(
+            check=POD_NOT_CREATED,
+            level=ERROR if fatal else WARNING,
+            impact=UPDATE_STALLED if fatal else UPDATE_SPEED,
+            summary=f"{who} not started ({reason or 'Pending'})",
+            description=(f"On {', '.join(node_names[:5])}. " if node_names else "On no node yet. ")
+            + (" | ".join(messages[:3]) or "The kubelet does not say why."),
+            reference=DOCS + "podstuckcreating",
+            since=since,
+            resources=tuple(
+                ResourceRef(resource="pods", name=pod.metadata.name, namespace=namespace)
+                for pod in stuck[:_MAX_PODS_NAMED]
+            ),
+            identity=f"{namespace}\0{owner}\0{reason}",
+        )
+        yield pending_finding
 
 
 def _owner(pod: Pod) -> str:
@@ -185,3 +198,205 @@ def release_findings(cluster: ClusterVersion) -> Iterator[Finding]:
         since=accepted.last_transition_time,
         resources=(cluster_version_ref(cluster.metadata.name),),
     )
+
+
+DRAIN_BLOCKED, POD_NOT_ENDED = "DrainBlocked", "PodStuckTerminating"
+_OF_DRAINS = frozenset({DRAIN_BLOCKED, POD_NOT_ENDED})
+
+# The usual duration of a drain: the estimate of the phase Draining.
+DRAIN_PATIENCE = timedelta(minutes=10)
+# The time that the kubelet may need beyond a pod's own grace period.
+TERMINATION_PATIENCE = timedelta(minutes=5)
+_ANY_TIME = datetime(1970, 1, 1, tzinfo=UTC)
+# The condition by which the disruption controller says whether evictions are allowed.
+_DISRUPTION_ALLOWED = "DisruptionAllowed"
+
+
+def drain_findings(
+    pools: Sequence[PoolState],
+    pods: Sequence[Pod],
+    budgets: Sequence[PodDisruptionBudget],
+    memory: PreviousStatus,
+    now: datetime,
+    read_nodes: frozenset[str] | None = None,
+) -> Iterator[Finding]:
+    """Yields a finding for each node whose drain a budget blocks, and for each pod that does not end.
+
+    They count from the beginning of the drain, which neither a restart of the controller nor a pod that goes changes:
+    the time since a budget is exhausted is not the age of the drain. The findings of a node that is not in
+    `read_nodes` (None: all are) are kept until its pods are listed again: not known yet is not over.
+    """
+    blocked_since, earlier_findings = memory.findings(DRAIN_BLOCKED), memory.findings_of(_OF_DRAINS)
+    by_namespace = _by_namespace(budgets)
+    by_node: dict[str, list[Pod]] = {}
+    for pod in pods:
+        if needs_eviction(pod.status.phase, pod.metadata.owner_references, pod.metadata.annotations):
+            by_node.setdefault(pod.spec.node_name, []).append(pod)
+    for pool in pools:
+        for node in pool.nodes:
+            if node.phase != "Draining":
+                continue
+            if read_nodes is not None and node.name not in read_nodes:
+                yield from (_keep_finding(old, node.name, pool, now) for old in earlier_findings.get(node.name, ()))
+                continue
+            # The drain has no pod left to evict.
+            if node.name not in by_node:
+                continue
+            blocked = [
+                (pod, budget)
+                for pod in by_node[node.name]
+                for budget in _refusing_budgets(pod, by_namespace.get(pod.metadata.namespace, ()))
+            ]
+            if blocked:
+                # Without any of them it is now if the cluster was watched before, and not known at a first look.
+                finding_time = blocked_since.get(node.name)
+                updating = memory.node_updating_since(layer_of(pool), uids.uid_of_object("node", node.name))
+                moments = [moment for moment in (node.drain_begun, finding_time, updating) if moment is not None]
+                drain_began_at = min(moments, default=memory.stamp if memory.was_watched else None)
+                yield _drain_finding(node.name, pool, blocked, drain_began_at, now)
+            yield from _never_ending(by_node[node.name], pool, now)
+
+
+def _keep_finding(old: HealthInsight, node: str, pool: PoolState, now: datetime) -> Finding:
+    """Returns the finding that `old` was made of; a blocked drain goes on to age."""
+    since = old.started_at or old.first_observed_at
+    long = old.check == DRAIN_BLOCKED and since is not None and now - since > DRAIN_PATIENCE
+    return Finding(
+        check=old.check,
+        level=ERROR if long else old.impact.level,
+        impact=UPDATE_STALLED if long else old.impact.type,
+        summary=old.impact.summary,
+        description=old.impact.description,
+        reference=old.remediation.reference,
+        since=old.started_at,
+        scope=old.scope.type,
+        resources=old.scope.resources,
+        identity=node if old.check == DRAIN_BLOCKED else "",
+        pool=layer_of(pool),
+    )
+
+
+def held_up_nodes(previous: UpdateStatusStatus | None) -> frozenset[str]:
+    """Returns the nodes whose drains are held up according to `previous`: they are examined first."""
+    return frozenset(PreviousStatus(previous, _ANY_TIME).findings_of(_OF_DRAINS))
+
+
+def _refusing_budgets(pod: Pod, budgets: Sequence[PodDisruptionBudget]) -> list[PodDisruptionBudget]:
+    """Returns the budgets that refuse the eviction of `pod` (pkg/registry/core/pod/storage/eviction.go)."""
+    if is_evicted_without_budget(pod.status.phase, deleted=pod.metadata.deletion_timestamp is not None):
+        return []
+    covering = covering_budgets(budgets, pod.metadata.namespace, pod.metadata.labels)
+    if len(covering) > 1:
+        return covering
+    ready = status_of(pod.status.conditions, "Ready") == "True"
+    return [budget for budget in covering if refusal_of(budget_now(budget), ready=ready) is not None]
+
+
+def _never_ending(pods: Sequence[Pod], pool: PoolState, now: datetime) -> Iterator[Finding]:
+    """Yields a finding for each pod that is still terminating long after its grace period: the drain waits for it."""
+    for pod in pods:
+        due = pod.metadata.deletion_timestamp
+        if due is None or now - due <= TERMINATION_PATIENCE:
+            continue
+        finalizers = ", ".join(pod.metadata.finalizers)
+        yield Finding(
+            check=POD_NOT_ENDED,
+            level=ERROR,
+            impact=UPDATE_STALLED,
+            summary=f"Node {pod.spec.node_name} cannot be drained: pod "
+            f"{qualified(pod.metadata.namespace, pod.metadata.name)} does not end",
+            description=f"It should have ended at {due:%Y-%m-%dT%H:%M:%SZ}, its grace period included. "
+            + (
+                f"It has finalizers that somebody has to remove: {finalizers}."
+                if finalizers
+                else "See on the node whether its container or a volume hangs."
+            ),
+            reference=DOCS + "podstuckterminating",
+            since=due,
+            scope=SCOPE_CONTROL_PLANE if pool.is_control_plane else SCOPE_WORKER_POOL,
+            resources=(
+                node_ref(pod.spec.node_name),
+                ResourceRef(resource="pods", name=pod.metadata.name, namespace=pod.metadata.namespace),
+            ),
+            pool="" if pool.is_control_plane else pool.name,
+        )
+
+
+def _by_namespace(budgets: Sequence[PodDisruptionBudget]) -> dict[str, list[PodDisruptionBudget]]:
+    budgets_by_namespace: dict[str, list[PodDisruptionBudget]] = {}
+    for budget in budgets:
+        budgets_by_namespace.setdefault(budget.metadata.namespace, []).append(budget)
+    return budgets_by_namespace
+
+
+def _drain_finding(
+    node: str,
+    pool: PoolState,
+    held_pods: Sequence[tuple[Pod, PodDisruptionBudget]],
+    since: datetime | None,
+    now: datetime,
+) -> Finding:
+    """Returns the finding that budgets hold up the drain of a Node; `since` is when the drain began."""
+    long = since is not None and now - since > DRAIN_PATIENCE
+    budgets = {qualified(budget.metadata.namespace, budget.metadata.name): budget for _, budget in held_pods}
+    pods = {qualified(pod.metadata.namespace, pod.metadata.name): pod for pod, _ in held_pods}
+    described = "; ".join(
+        f"pod {qualified(pod.metadata.namespace, pod.metadata.name)} is covered by PodDisruptionBudget "
+        f"{budget.metadata.name} ({rule_of_budget(budget)}, {budget.status.current_healthy} of "
+        f"{budget.status.expected_pods} pods healthy, {budget.status.desired_healthy} demanded"
+        f"{_exhausted_clause(budget)})"
+        for pod, budget in held_pods[:_MAX_PODS_NAMED]
+    )
+    return Finding(
+        check=DRAIN_BLOCKED,
+        level=ERROR if long else WARNING,
+        impact=UPDATE_STALLED if long else UPDATE_SPEED,
+        summary=f"Node {node} cannot be drained: {_blocking_clause(list(budgets.values()), list(budgets), list(pods))}",
+        description="The machine-config daemon waits until these pods may be evicted: "
+        f"{described}{_more_text(held_pods)}. "
+        "Run more replicas or bring those that are not healthy back, relax the budget for the time of the update, or "
+        "delete the pods that may be interrupted.",
+        reference=DOCS + "drainblocked",
+        since=since,
+        scope=SCOPE_CONTROL_PLANE if pool.is_control_plane else SCOPE_WORKER_POOL,
+        resources=(
+            node_ref(node),
+            *(
+                ResourceRef(resource="pods", name=p.metadata.name, namespace=p.metadata.namespace)
+                for p in pods.values()
+            ),
+            *(
+                ResourceRef(
+                    group="policy",
+                    resource="poddisruptionbudgets",
+                    name=budget.metadata.name,
+                    namespace=budget.metadata.namespace,
+                )
+                for budget in budgets.values()
+            ),
+        ),
+        identity=node,
+        pool="" if pool.is_control_plane else pool.name,
+    )
+
+
+def _blocking_clause(budgets: Sequence[PodDisruptionBudget], names: Sequence[str], pods: Sequence[str]) -> str:
+    """Returns how the budgets block the pods, as a clause."""
+    who, whom = name_or_number("PodDisruptionBudget", names), name_or_number("pod", pods)
+    if all(refusal_of(budget_now(budget), ready=True) is None for budget in budgets):
+        return f"{who} cover {whom}, and no pod is evicted that more than one covers"
+    return f"{who} {'allows' if len(names) == 1 else 'allow'} no eviction of {whom}"
+
+
+def _exhausted_clause(budget: PodDisruptionBudget) -> str:
+    """Returns since when the budget has allowed no disruption, as a clause, or an empty string if it does not say."""
+    if not is_current(budget):
+        return ", its status older than its spec"
+    allowed = find(budget.status.conditions, _DISRUPTION_ALLOWED)
+    if allowed is None or allowed.status != "False" or allowed.last_transition_time is None:
+        return ""
+    return f", no eviction allowed since {allowed.last_transition_time:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _more_text(items: Sequence[object]) -> str:
+    return f", and {len(items) - _MAX_PODS_NAMED} more" if len(items) > _MAX_PODS_NAMED else ""

@@ -14,7 +14,6 @@ from runup.rehearse.decide.drains.drain_result import (
     Blocked,
     DrainResult,
     NodeDrain,
-    Outage,
     PathStep,
     PoolTimeline,
     Unplaced,
@@ -31,9 +30,17 @@ _MAX_RIVALS = 3
 def drain_text(result: DrainResult, *, whole: bool = False) -> str:
     """Returns the text: timeline by pool, what blocks, what finds no place, outages, critical path, what is unknown."""
     most = 10**9 if whole else _MAX_ROWS
+    rows = [("POOL", "NODES", "AT ONCE", "TAKES", "")]
+    rows += [_pool_row(pool, result.duration_s) for pool in result.pools]
+    widths = [max(len(row[column]) for row in rows) for column in range(4)]
+    lines = [
+        "  ".join((*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[4])) for row in rows
+    ]
+    held_pools = [_wrapped_text(f"{pool.name}: {pool.held}.", "  ") for pool in result.pools if pool.held]
+    pool_timelines = "".join(line.rstrip() + "\n" for line in lines) + "".join(held_pools)
     sections = [
         _headline(result),
-        _pool_timelines(result),
+        pool_timelines,
         _titled_list(
             "Cannot be evicted; somebody has to delete them",
             [_stuck_pod_text(*stuck_pod) for stuck_pod in result.stuck],
@@ -46,7 +53,13 @@ def drain_text(result: DrainResult, *, whole: bool = False) -> str:
             most,
         ),
         _titled_list(
-            "Wait for a place", [_late_placement_text(each) for each in result.unplaced if _is_late(each)], most
+            "Wait for a place",
+            [
+                _late_placement_text(each)
+                for each in result.unplaced
+                if (not each.before and each.to_s is not None and each.to_s > each.from_s)
+            ],
+            most,
         ),
         _titled_list(
             "Had no place before", [_unplaced_before_text(each) for each in result.unplaced if each.before], most
@@ -57,7 +70,14 @@ def drain_text(result: DrainResult, *, whole: bool = False) -> str:
             most,
         ),
         _titled_list("Are lost, since nothing makes them again", list(_lost_pods(result)), most),
-        _titled_list("Are down: no pod ready", [_outage_text(each) for each in result.outages], most),
+        _titled_list(
+            "Are down: no pod ready",
+            [
+                f"{each.workload} for {duration_text(each.seconds)}, {_moment_text(each.from_s)}: {each.why}"
+                for each in result.outages
+            ],
+            most,
+        ),
         _titled_list("Decides how long it takes", [_step_text(each) for each in result.path], most),
         _titled_list("Not known", list(result.unknown), most),
         _titled_list("Taken for granted", list(result.assumed), most),
@@ -90,15 +110,16 @@ def duration_text(seconds: int | None) -> str:
 def _as_data(value: Any) -> Any:
     """Returns a dataclass as JSON data: field names in camelCase, times as timestamps."""
     if is_dataclass(value):
-        return {_camel_case(member.name): _as_data(getattr(value, member.name)) for member in fields(value)}
+        # Seconds keep their unit: `from_s` is fromSeconds.
+        return {
+            re.sub("_([a-z])", lambda match: match[1].upper(), re.sub("_s$", "_seconds", member.name)): _as_data(
+                getattr(value, member.name)
+            )
+            for member in fields(value)
+        }
     if isinstance(value, tuple):
         return [_as_data(each) for each in value]
     return timestamp(value) if isinstance(value, datetime) else value
-
-
-def _camel_case(name: str) -> str:
-    # Seconds keep their unit: `from_s` is fromSeconds.
-    return re.sub("_([a-z])", lambda match: match[1].upper(), re.sub("_s$", "_seconds", name))
 
 
 def _headline(result: DrainResult) -> str:
@@ -116,31 +137,16 @@ def _headline(result: DrainResult) -> str:
     )
 
 
-def _pool_timelines(result: DrainResult) -> str:
-    """Returns the table of pools, one line each with a bar of when its nodes are drained."""
-    rows = [("POOL", "NODES", "AT ONCE", "TAKES", "")]
-    rows += [_pool_row(pool, result.duration_s) for pool in result.pools]
-    widths = [max(len(row[column]) for row in rows) for column in range(4)]
-    lines = [
-        "  ".join((*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[4])) for row in rows
-    ]
-    held_pools = [_wrapped_text(f"{pool.name}: {pool.held}.", "  ") for pool in result.pools if pool.held]
-    return "".join(line.rstrip() + "\n" for line in lines) + "".join(held_pools)
-
-
 def _pool_row(pool: PoolTimeline, total_s: int) -> tuple[str, str, str, str, str]:
     """Returns one pool's row: name, nodes, nodes at once, duration and bar."""
     at_once = f"{pool.at_once} more" if pool.surge else str(pool.at_once)
     if pool.paused or pool.held or not pool.nodes:
         return pool.name, str(pool.node_count), at_once, "-", "paused" if pool.paused else "does not begin"
     begin, end = min(node.from_s for node in pool.nodes), max(map(_end_s, pool.nodes))
-    return pool.name, str(pool.node_count), at_once, duration_text(end - begin), _timeline_bar(begin, end, total_s)
-
-
-def _timeline_bar(begin: int, end: int, total_s: int) -> str:
     first_cell = begin * _BAR_WIDTH // max(total_s, 1)
     end_cell = max(first_cell + 1, -(-end * _BAR_WIDTH // max(total_s, 1)))
-    return "." * first_cell + "#" * (end_cell - first_cell) + "." * (_BAR_WIDTH - end_cell)
+    timeline_bar = "." * first_cell + "#" * (end_cell - first_cell) + "." * (_BAR_WIDTH - end_cell)
+    return pool.name, str(pool.node_count), at_once, duration_text(end - begin), timeline_bar
 
 
 def _end_s(node: NodeDrain) -> int:
@@ -192,10 +198,6 @@ def _lost_pods(result: DrainResult) -> Iterator[str]:
             yield f"pod {pod} of {node.node}"
 
 
-def _is_late(unplaced: Unplaced) -> bool:
-    return not unplaced.before and unplaced.to_s is not None and unplaced.to_s > unplaced.from_s
-
-
 def _pod_count(number: int) -> str:
     return "1 pod" if number == 1 else f"{number} pods"
 
@@ -218,10 +220,6 @@ def _rivals_text(unplaced: Unplaced) -> str:
     shown, more = unplaced.rivals[:_MAX_RIVALS], len(unplaced.rivals) - _MAX_RIVALS
     named = " or ".join(shown) + (f" or {more} more" if more > 0 else "")
     return f" Or {named} waits instead: which of them gets the room is not known."
-
-
-def _outage_text(outage: Outage) -> str:
-    return f"{outage.workload} for {duration_text(outage.seconds)}, {_moment_text(outage.from_s)}: {outage.why}"
 
 
 def _moment_text(seconds: int) -> str:

@@ -1,4 +1,4 @@
-"""Renders what a rehearsal copied and what the release changes, by object, the gravest first. Pure."""
+"""Renders the plan of a rehearsal as text and as a page."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any
 
 from kubekit.lang.text import printable
 from runup.checks.decide.wording import count, names
+from runup.cli.render.html.markup import Markup, el
+from runup.cli.render.html.parts import grid
 from runup.rehearse.decide.rehearsal_findings import value, value_change
 from runup.rehearse.decide.rehearsal_outcome import (
     WEIGHTS,
@@ -62,7 +64,18 @@ def plan(rehearsed: Rehearsal, *, whole: bool = False) -> str:
     lines = [f"Plan of {rehearsed.source} to {rehearsed.target}: {counts_text}{aside}, {refused}."]
     lines += [f"  ! {refusal.identity}: refused ({refusal.kind})" for refusal in rehearsed.refusals]
     rights = {change.identity: change for change in rehearsed.rights}
-    shown_changes = changed if whole else [change for change in changed if _is_worth_showing(change)][:_MAX_OBJECTS]
+    shown_changes = (
+        changed
+        if whole
+        else [
+            change
+            for change in changed
+            if (
+                change.action is Action.DELETE
+                or (change.action is Action.UPDATE and change.weight is not Weight.METADATA)
+            )
+        ][:_MAX_OBJECTS]
+    )
     for change in shown_changes:
         lines += _object_lines(change, rights.get(change.identity), whole=whole)
     if (more_changes := len(changed) - len(shown_changes)) > 0:
@@ -74,10 +87,6 @@ def ordered(rehearsed: Rehearsal) -> list[ObjectChange]:
     """Returns the objects that change: deletions, then updates with the gravest fields first, then creations."""
     changed = [change for change in rehearsed.changes if change.action is not Action.NOTHING]
     return sorted(changed, key=lambda each: (_ORDER[each.action], WEIGHTS.index(each.weight), str(each.identity)))
-
-
-def _is_worth_showing(change: ObjectChange) -> bool:
-    return change.action is Action.DELETE or (change.action is Action.UPDATE and change.weight is not Weight.METADATA)
 
 
 def _object_lines(change: ObjectChange, rights: RightsChange | None, *, whole: bool) -> Iterator[str]:
@@ -211,3 +220,57 @@ def _change_data(change: ObjectChange) -> dict[str, Any]:
         for field_change in change.fields
     ]
     return {"object": str(change.identity), "action": str(change.action), "known": change.known, "fields": fields}
+
+
+# How many objects, and fields of one, the page shows; `-o json` has all of them.
+_PAGE_OBJECTS, _PAGE_FIELDS = 500, 20
+_COLUMNS = ("Object", "Change", "Fields, the gravest first")
+
+
+def plan_section(rehearsed: Rehearsal) -> Markup | None:
+    """Returns the section with the plan and with what the copy lacks; None if no release was applied."""
+    if rehearsed.kubernetes:
+        return None
+    changed = ordered(rehearsed)
+    rows = [
+        *(_plan_row(str(refusal.identity), "refused", [refusal.message]) for refusal in rehearsed.refusals),
+        *(_change_row(each) for each in changed[:_PAGE_OBJECTS]),
+    ]
+    more_changes = len(changed) - _PAGE_OBJECTS
+    account = rehearsed.account
+    copied_rows = [_copy_row(kind, str(number), "") for kind, number in account.kinds]
+    copy_rows = [
+        *copied_rows,
+        *(_copy_row(left_out.kind, str(left_out.count or ""), left_out.why) for left_out in account.left_out),
+    ]
+    return el(
+        "section",
+        el("h2", "Plan of changes"),
+        el("div", grid("What the release does to each object", _COLUMNS, rows), class_="card long"),
+        el("p", f"{count(more_changes, 'object')} more: -o json", class_="faint") if more_changes > 0 else None,
+        el("h2", "The copy"),
+        el("div", grid("What was copied, and what was not", ("Kind", "Objects", "Left out"), copy_rows)),
+    )
+
+
+def _change_row(change: ObjectChange) -> Markup:
+    """Returns one object's row: its action and the first of its changed fields."""
+    lines = [
+        f"{field_text(field)}{f' (set by {names(field.others)}: lost)' if field.others else ''}"
+        for field in change.fields[:_PAGE_FIELDS]
+    ]
+    more_fields = len(change.fields) - _PAGE_FIELDS
+    notes = [] if change.known else ["Whether it is there already is not known."]
+    return _plan_row(
+        str(change.identity),
+        str(change.action),
+        [*notes, *lines, *([f"and {count(more_fields, 'field')} more"] if more_fields > 0 else [])],
+    )
+
+
+def _plan_row(name: str, action: str, lines: Iterable[str]) -> Markup:
+    return el("tr", el("th", name, scope="row"), el("td", action), el("td", *(el("p", line) for line in lines)))
+
+
+def _copy_row(kind: str, number: str, reason: str) -> Markup:
+    return el("tr", el("th", kind, scope="row"), el("td", number), el("td", reason, class_="wide"))

@@ -1,12 +1,11 @@
 """Renders a Report as the text of `oc adm upgrade status`, byte for byte. Pure.
 
 Times are integers of nanoseconds since the epoch: oc's output depends on fractions of a second in two places (see
-`gotext.short_duration`).
-"""
+`gotext.short_duration`)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
 import msgspec
@@ -15,10 +14,10 @@ from kubekit.lang.gotext import MINUTE, SECOND, nanoseconds, round_duration, sho
 from kubekit.lang.text import shorten, timestamp
 from runup.api.update_v1alpha1 import ResourceRef
 from runup.cli.render.text import columns
-from runup.updatestatus.decide.estimate import assessment_of, to_precision
+from runup.updatestatus.decide.control_plane import assessment_of, to_precision
 from runup.updatestatus.decide.finding import INFO, NO_IMPACT, UNKNOWN
-from runup.updatestatus.decide.read_status import count
-from runup.updatestatus.decide.report_rows import HealthRow, NodeRow, PoolReport, Report
+from runup.updatestatus.decide.nodes import count
+from runup.updatestatus.decide.read_status import HealthRow, NodeRow, PoolReport, Report
 
 NOT_UPDATING = "The cluster is not updating.\n"
 DETAILS = ("none", "all", "nodes", "health", "operators")
@@ -101,24 +100,21 @@ class _Times(msgspec.Struct, frozen=True):
         return round_duration(self.elapsed, MINUTE if self.elapsed > 10 * MINUTE else SECOND)
 
 
-def _times(report: Report, now: int) -> _Times:
-    """Returns start, duration and estimated end of the update in nanoseconds, computed as `oc` does."""
-    insight = report.cluster_version
-    if insight is None:
-        return _Times(0, None, now)
-    end = to_ns(insight.completed_at) if insight.completed_at else now
-    # Without history there is no start: oc takes 0 as the elapsed time, so that its estimate is the whole baseline.
-    elapsed = end - to_ns(insight.started_at) if insight.started_at and insight.versions else 0
-    estimated = insight.estimated_completed_at
-    if estimated is None:
-        return _Times(elapsed, None, end)
-    seconds = round_duration(to_ns(estimated) - end, SECOND) // SECOND
-    return _Times(elapsed, to_precision(seconds) * SECOND, end)
-
-
 def _control_plane(report: Report, now: int, shown_details: Details) -> str:
     """Returns the section of the control plane, as `oc` prints it."""
-    times = _times(report, now)
+    insight = report.cluster_version
+    if insight is None:
+        times = _Times(0, None, now)
+    else:
+        end = to_ns(insight.completed_at) if insight.completed_at else now
+        # Without history there is no start: oc takes 0 as the elapsed time, so that its estimate is the whole baseline.
+        elapsed = end - to_ns(insight.started_at) if insight.started_at and insight.versions else 0
+        estimated = insight.estimated_completed_at
+        if estimated is None:
+            times = _Times(elapsed, None, end)
+        else:
+            seconds = round_duration(to_ns(estimated) - end, SECOND) // SECOND
+            times = _Times(elapsed, to_precision(seconds) * SECOND, end)
     head = "= Control Plane =\n"
     if report.control_plane_done:
         moment = timestamp(_EPOCH + _delta(times.end))
@@ -155,14 +151,14 @@ def _completion_text(report: Report) -> str:
     """Returns the share of updated operators in percent, and their numbers."""
     operators = report.operators
     updated = sum(operator.updated for operator in operators)
-    percent = f"{100 * (updated / len(operators)):.0f}" if operators else _stated_completion(report)
+    percent = (
+        f"{100 * (updated / len(operators)):.0f}"
+        if operators
+        else (str(report.cluster_version.completion) if report.cluster_version else "?")
+    )
     updating = sum(operator.updating for operator in operators)
     waiting = sum(operator.waiting for operator in operators)
     return f"{percent}% ({updated} operators updated, {updating} updating, {waiting} waiting)"
-
-
-def _stated_completion(report: Report) -> str:
-    return str(report.cluster_version.completion) if report.cluster_version else "?"
 
 
 def _remaining(report: Report, times: _Times) -> str:
@@ -345,3 +341,91 @@ def _table(rows: Iterable[Sequence[str]]) -> str:
     """Returns `rows` in columns; a newline or tab inside a cell affects the table as in Go's tabwriter."""
     lines = [line.split("\t") for row in rows for line in "\t".join(row).split("\n")]
     return columns(lines)
+
+
+# More nodes than these in one step are counted instead of named.
+_NAMED = 20
+
+
+def summary(report: Report) -> str:
+    """Returns the progress of the update in one line."""
+    if not report.is_updating:
+        return "The cluster is not updating."
+    updated = sum(operator.updated for operator in report.operators)
+    parts = [f"control plane {updated} of {len(report.operators)} operators updated"]
+    pools = [report.control_plane_pool] if report.control_plane_pool else []
+    parts += [_progress(pool) for pool in (*pools, *report.worker_pools) if pool.counts.total]
+    return f"Update to {report.target_text}: {', '.join(parts)}"
+
+
+def _progress(pool: PoolReport) -> str:
+    return f"pool {pool.name} {pool.done} of {pool.counts.total} nodes"
+
+
+def changes(old: Report, new: Report) -> Iterator[str]:
+    """Yields a line for each change in `new`, most general first; nothing if only time has passed."""
+    if old.is_updating != new.is_updating or old.target_text != new.target_text:
+        yield summary(new)
+    yield from _changed_operators(old, new)
+    if new.control_plane_done and not old.control_plane_done and new.is_updating:
+        yield f"Control plane is updated to {new.target}"
+    before = {pool.name: pool for pool in _pools(old)}
+    for pool in _pools(new):
+        yield from _changed_pool(before.get(pool.name), pool)
+    yield from _changed_health(old, new)
+
+
+def _pools(report: Report) -> list[PoolReport]:
+    first = [report.control_plane_pool] if report.control_plane_pool else []
+    return [*first, *report.worker_pools]
+
+
+def _changed_operators(old: Report, new: Report) -> Iterator[str]:
+    """Yields a line for each operator that is updated or began to be updated."""
+    before = {operator.name: operator for operator in old.operators}
+    for operator in new.operators:
+        was = before.get(operator.name)
+        if was is None:
+            continue
+        if operator.updated and not was.updated:
+            updated = sum(operator.updated for operator in new.operators)
+            yield f"Cluster Operator {operator.name} is updated ({updated} of {len(new.operators)})"
+        elif operator.updating and not was.updating:
+            message = operator.progressing.message.partition("\n")[0] if operator.progressing else ""
+            yield f"Cluster Operator {operator.name} is updating{f': {message}' if message else ''}"
+
+
+def _changed_pool(old: PoolReport | None, new: PoolReport) -> Iterator[str]:
+    """Yields the lines about one pool: Nodes whose state changed, and how many are updated."""
+    if old is None:
+        yield f"Pool {new.name} has appeared: {_progress(new)}"
+        return
+    before = {row.name: row for row in old.rows}
+    moved = [(was, row) for row in new.rows if (was := before.get(row.name)) and _state_of(was) != _state_of(row)]
+    for was, row in moved[:_NAMED]:
+        yield f"Node {row.name}: {_state_of(was)} -> {_state_of(row)}{f' ({row.message})' if row.message else ''}"
+    if len(moved) > _NAMED:
+        yield f"Pool {new.name}: {len(moved) - _NAMED} more nodes changed"
+    if old.done != new.done:
+        yield f"Pool {new.name}: {new.done} of {new.counts.total} nodes are updated"
+
+
+def _state_of(row: NodeRow) -> str:
+    return row.phase if not row.needs_attention else f"{row.assessment} ({row.phase})"
+
+
+def _changed_health(old: Report, new: Report) -> Iterator[str]:
+    """Yields a line for each health insight that appeared, changed its level or is over."""
+    before = {_key(row): row for row in old.health}
+    after = {_key(row): row for row in new.health}
+    for key, row in after.items():
+        if key not in before or before[key].level != row.level:
+            yield f"{row.level}: {row.summary}"
+    for key, row in before.items():
+        if key not in after:
+            yield f"Over: {row.summary}"
+
+
+def _key(row: HealthRow) -> Hashable:
+    # A summary contains reasons and ages, which change; the check and its resources identify the row.
+    return (row.check, row.resources) if row.check else row.summary

@@ -7,13 +7,12 @@ volumerestrictions (kubernetes, `pkg/scheduler/framework/plugins`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
 import msgspec
 
-from kubekit.api.scheduling import NodeSelectorTerm, PersistentVolumeClaim, SchedulingVolumeObject, StorageClass
+from kubekit.api.scheduling import NodeSelectorTerm, PersistentVolumeClaim, SchedulingVolumeObject
 from kubekit.rules.node_rules import matches_term
 from kubekit.rules.pod_requests import whole_number
 from runup.rehearse.decide.drains.cluster_state import NodeRoom
@@ -127,27 +126,22 @@ class ClaimRules:
             # The class is not known: no node is ruled out because of it.
             return True
         if kind.provisioner and kind.provisioner != _NO_PROVISIONER:
-            return _class_allows_node(kind, node)
+            if not kind.allowed_topologies:
+                return True
+            return any(
+                matches_term(
+                    node.labels,
+                    node.name,
+                    NodeSelectorTerm(
+                        match_expressions=tuple(expression.requirement for expression in term.match_label_expressions)
+                    ),
+                )
+                for term in kind.allowed_topologies
+            )
         return any(
             _volume_suits_claim(volume, claim) and _node_reaches_volume(node, volume)
             for volume in self._unclaimed_volumes
         )
-
-
-def _class_allows_node(kind: StorageClass, node: NodeRoom) -> bool:
-    """Returns whether a term of the class's allowedTopologies matches the node; without terms, all nodes do."""
-    if not kind.allowed_topologies:
-        return True
-    return any(
-        matches_term(
-            node.labels,
-            node.name,
-            NodeSelectorTerm(
-                match_expressions=tuple(expression.requirement for expression in term.match_label_expressions)
-            ),
-        )
-        for term in kind.allowed_topologies
-    )
 
 
 def _volume_suits_claim(volume: SchedulingVolumeObject, claim: PersistentVolumeClaim) -> bool:
@@ -169,13 +163,9 @@ def _is_in_volume_zone(node: NodeRoom, volume: SchedulingVolumeObject) -> bool:
     """Returns whether the node's zone and region are among those of the volume's labels; a node without labels is."""
     if not any(label in node.labels for label in _ZONES):
         return True
+    # Several zones of one volume are joined (kubernetes, LabelZonesToSet of k8s.io/cloud-provider/volume).
     return all(
-        (node.labels.get(label) or node.labels.get(_ZONES[label], "")) in _zone_names(value)
+        (node.labels.get(label) or node.labels.get(_ZONES[label], "")) in value.split("__")
         for label, value in volume.metadata.labels.items()
         if label in _ZONES
     )
-
-
-def _zone_names(text: str) -> Iterable[str]:
-    # Several zones of one volume are joined (kubernetes, LabelZonesToSet of k8s.io/cloud-provider/volume).
-    return text.split("__")

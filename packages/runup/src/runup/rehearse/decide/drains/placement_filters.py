@@ -1,21 +1,163 @@
-"""Decides on which nodes a pod may be placed: kube-scheduler's filters, in their order and with their words.
-
-Source: kubernetes, `pkg/scheduler/framework/plugins` and the default order in `pkg/scheduler/apis/config/v1`;
-https://kubernetes.io/docs/reference/scheduling/config/#scheduling-plugins. What is left out: devices of Dynamic
-Resource Allocation, in-tree volumes' limits, extenders and profiles of the cluster's own.
-"""
+"""Decides on which nodes a pod may run, as kube-scheduler filters them, and which pods it preempts."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
+import msgspec
+
+from kubekit.api.scheduling import PodAffinityTerm, TopologySpreadConstraint
 from kubekit.rules.node_rules import first_untolerated, is_selected
 from runup.rehearse.decide.drains import claim_rules
 from runup.rehearse.decide.drains.claim_rules import ClaimRules
 from runup.rehearse.decide.drains.cluster_state import NodeRoom, PodState
-from runup.rehearse.decide.drains.pod_counts import Counts
-from runup.rehearse.decide.drains.pod_shapes import Shape
+from runup.rehearse.decide.drains.pod_shapes import (
+    HARD,
+    AffinityCount,
+    BudgetState,
+    Count,
+    CountedNode,
+    Namespaces,
+    Pair,
+    PodSelection,
+    Shape,
+    SpreadCount,
+    with_own_labels,
+)
+
+C = TypeVar("C")
+
+
+class Counts:
+    """The counts of a cluster, all zero: created from the shapes before any pod is put on a node."""
+
+    def __init__(self, shapes: Iterable[Shape], namespaces: Namespaces) -> None:
+        self._namespaces = namespaces
+        self._counts: dict[object, Count | AffinityCount] = {}
+        self._holders: dict[object, Count] = {}
+        self._spreads: dict[object, SpreadCount] = {}
+        all_shapes = tuple(shapes)
+        for shape in all_shapes:
+            self._make_counts(shape)
+        selected = _Index((count, _lookup_keys(count)) for count in self._counts.values())
+        holding = _Index((count, _lookup_keys(count)) for count in self._holders.values())
+        spread = _Index(
+            (
+                each,
+                [(each.namespace, (next(iter(each.selector.match_labels.items()), None) if each.selector else None))],
+            )
+            for each in self._spreads.values()
+        )
+        for shape in all_shapes:
+            shape.counted = tuple(each for each in selected.candidates(shape) if each.selects(*shape.identity))
+            shape.held = tuple(each for each in holding.candidates(shape) if each.selects(*shape.identity))
+            shape.spread_counted = tuple(each for each in spread.candidates(shape) if each.selects(*shape.identity))
+
+    def look_again(self, nodes: Iterable[NodeRoom], *, taints_alone: bool = False) -> None:
+        """Counts anew after nodes were added or removed, or (`taints_alone`) after their taints changed."""
+        listed = tuple(nodes)
+        for spread_count in self._spreads.values():
+            if spread_count.honors_taints or not taints_alone:
+                spread_count.look_again(listed)
+
+    def _make_counts(self, shape: Shape) -> None:
+        """Creates the counts of the shape's required terms, or gives it those of an equal term in its namespace."""
+        affinity = shape.spec.affinity
+        beside = affinity.pod_affinity.required_during_scheduling_ignored_during_execution
+        apart = affinity.pod_anti_affinity.required_during_scheduling_ignored_during_execution
+        if beside:
+            key = (shape.namespace, msgspec.json.encode(beside, order="sorted"))
+            terms = tuple((PodSelection(term, shape.namespace, self._namespaces), term.topology_key) for term in beside)
+            count = self._counts.setdefault(("beside", key), AffinityCount(terms))
+            assert isinstance(count, AffinityCount)
+            shape.affinity_count = count
+        if apart:
+            keyed = [(shape.namespace, msgspec.json.encode(term, order="sorted"), term) for term in apart]
+            counts = [
+                self._counts.setdefault(("apart", ns, key), self._count_of_term(term, ns)) for ns, key, term in keyed
+            ]
+            shape.anti_counts = tuple(count for count in counts if isinstance(count, Count))
+            # The same terms the other way round: where are the pods that keep the selected ones away?
+            shape.holds = tuple(
+                self._holders.setdefault((ns, key), self._count_of_term(term, ns)) for ns, key, term in keyed
+            )
+        hard = [each for each in shape.spec.topology_spread_constraints if each.when_unsatisfiable == HARD]
+        if hard:
+            keys = tuple(each.topology_key for each in hard)
+            shape.spread = tuple((each, self._spread_count(each, shape, keys)) for each in hard)
+            shape.self_matches = tuple(count.selects_itself(shape.labels) for _, count in shape.spread)
+
+    def _count_of_term(self, term: PodAffinityTerm, namespace: str) -> Count:
+        return Count(PodSelection(term, namespace, self._namespaces), term.topology_key)
+
+    def _spread_count(self, constraint: TopologySpreadConstraint, shape: Shape, keys: tuple[str, ...]) -> SpreadCount:
+        """Returns the count of a constraint; `keys` are the node labels that all constraints of the shape need."""
+        selector = with_own_labels(constraint, shape.labels)
+        honors = (constraint.node_affinity_policy != "Ignore", constraint.node_taints_policy == "Honor")
+        encoded = msgspec.json.encode(selector, order="sorted")
+        node_rules_key = shape.static if any(honors) else b""
+        key = (shape.namespace, encoded, constraint.topology_key, keys, honors, node_rules_key)
+        spread_count = self._spreads.get(key)
+        if spread_count is None:
+            counts_node = _node_filter(shape, keys, *honors)
+            spread_count = SpreadCount(
+                shape.namespace, selector, constraint.topology_key, counts_node, honors_taints=honors[1]
+            )
+            self._spreads[key] = spread_count
+        return spread_count
+
+
+def _node_filter(
+    shape: Shape, keys: tuple[str, ...], honors_affinity: bool, honors_taints: bool
+) -> Callable[[CountedNode], bool]:
+    """Returns a function that says whether a spread constraint of the shape takes a node into account.
+
+    The node must have all labels of `keys`; by the constraint's policies it must also match the pod's node selector and
+    affinity, and have no taint that the pod does not tolerate.
+    """
+    spec = shape.spec
+    affinity = spec.affinity.node_affinity.required_during_scheduling_ignored_during_execution
+
+    def counts_node(node: CountedNode) -> bool:
+        """Reports whether the constraint counts the node, by its keys and its inclusion policies."""
+        if not all(key in node.labels for key in keys):
+            return False
+        if honors_affinity and not is_selected(node.labels, node.name, spec.node_selector, affinity):
+            return False
+        return not (honors_taints and first_untolerated(node.taints, spec.tolerations))
+
+    return counts_node
+
+
+def _lookup_keys(count: Count | AffinityCount) -> list[tuple[str | None, Pair]]:
+    """Returns the pairs of namespace and label under which `_Index` files a count; namespace None is every namespace.
+
+    Of several affinity terms only the first is used: a pod counts only if it matches all of them, and so this one too.
+    """
+    first_term = count.terms[0] if isinstance(count, AffinityCount) else count.selecting
+    if first_term.namespaces is None:
+        return [(None, first_term.pair)]
+    return [(namespace, first_term.pair) for namespace in first_term.namespaces]
+
+
+class _Index(Generic[C]):
+    """Counts by namespace and by one label that they demand, so that few have to be tried for each shape."""
+
+    def __init__(self, counts: Iterable[tuple[C, Iterable[tuple[str | None, Pair]]]]) -> None:
+        self._by_key: dict[tuple[str | None, Pair], list[C]] = {}
+        for count, keys in counts:
+            for key in keys:
+                self._by_key.setdefault(key, []).append(count)
+
+    def candidates(self, shape: Shape) -> Iterable[C]:
+        """Yields each count that may select the shape, once."""
+        for namespace in (shape.namespace, None):
+            for pair in (None, *shape.labels.items()):
+                yield from self._by_key.get((namespace, pair), ())
+
 
 CORDONED = "node(s) were unschedulable"
 SELECTOR = "node(s) didn't match Pod's node affinity/selector"
@@ -196,3 +338,96 @@ class Filters:
         reasons = Counter(reason for node in present for reason in why_not(shape, node))
         counted_reasons = ", ".join(sorted(f"{number} {reason}" for reason, number in reasons.items()))
         return f"0/{len(present)} nodes are available: {counted_reasons}."
+
+
+# Nodes that are looked at for one pod: the scheduler also takes a part of a large cluster, at least a hundred.
+_MOST_NODES = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A node with the pods that have to go for another to be placed there, the most important first."""
+
+    node: NodeRoom
+    victims: tuple[PodState, ...]
+    violations: int
+
+
+def preempts(shape: Shape) -> bool:
+    """Returns whether a pod of the shape may make others go."""
+    return shape.spec.preemption_policy != "Never" and not shape.spec.scheduling_gates
+
+
+def candidates(shape: Shape, filters: Filters) -> list[Candidate]:
+    """Returns the nodes on which the pod can be placed once others have gone."""
+    candidates_: list[Candidate] = []
+    if not preempts(shape) or filters.why_nowhere(shape):
+        return candidates_
+    for node in filters.admitting(shape):
+        if (
+            node.removed
+            or not any(pod.shape.spec.priority < shape.spec.priority for pod in node.pods.values())
+            or not filters.can_be_helped(shape, node)
+        ):
+            continue
+        candidate = _candidate_on_node(shape, node, filters)
+        if candidate is not None:
+            candidates_.append(candidate)
+            if len(candidates_) >= _MOST_NODES:
+                break
+    return candidates_
+
+
+def best_candidate(candidates_: Sequence[Candidate]) -> Candidate | None:
+    """Returns the candidate that does the least harm: by budgets, by the victims' priority, by their number."""
+    return min(candidates_, key=_harm_order, default=None)
+
+
+def _harm_order(candidate: Candidate) -> tuple[int, int, int, int, float]:
+    """Returns the sort key of kube-scheduler's pickOneNodeForPreemption: the least harm first."""
+    priorities = [pod.shape.spec.priority for pod in candidate.victims]
+    top = max(priorities)
+    earliest = min(pod.begun_s for pod in candidate.victims if pod.shape.spec.priority == top)
+    # Priorities may be negative; as in the scheduler, each pod counts beside its priority.
+    return candidate.violations, top, sum(priority + 2**31 for priority in priorities), len(priorities), -earliest
+
+
+def _candidate_on_node(shape: Shape, node: NodeRoom, filters: Filters) -> Candidate | None:
+    """Returns the fewest victims that make room on the node, None if even all lesser pods do not."""
+    lesser = [pod for pod in node.pods.values() if pod.shape.spec.priority < shape.spec.priority]
+    for pod in lesser:
+        filters.remove(pod, node)
+    removed_pods = list(lesser)
+    try:
+        if not filters.takes(shape, node):
+            return None
+        # The more important are spared first, and before all those whose budgets would be violated.
+        lesser.sort(key=lambda pod: (-pod.shape.spec.priority, pod.begun_s))
+        violating = _pods_violating_budgets(lesser)
+        victims: list[PodState] = []
+        violations = 0
+        for pod in sorted(lesser, key=lambda each: each.id not in violating):
+            filters.add(pod, node)
+            removed_pods.remove(pod)
+            if not filters.takes(shape, node):
+                filters.remove(pod, node)
+                removed_pods.append(pod)
+                victims.append(pod)
+                violations += pod.id in violating
+        victims.sort(key=lambda pod: (-pod.shape.spec.priority, pod.begun_s))
+        return Candidate(node, tuple(victims), violations)
+    finally:
+        for pod in removed_pods:
+            filters.add(pod, node)
+
+
+def _pods_violating_budgets(pods: Sequence[PodState]) -> set[int]:
+    """Returns the pods whose going, one after another, would violate a budget."""
+    evictions: Counter[BudgetState] = Counter()
+    violating: set[int] = set()
+    for pod in pods:
+        for budget in pod.shape.budgets:
+            evictions[budget] += 1
+            if evictions[budget] > budget.current_counts().allowed:
+                violating.add(pod.id)
+    return violating

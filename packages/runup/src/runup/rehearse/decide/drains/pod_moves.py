@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import takewhile
 
-from runup.rehearse.decide.drains import preemption
+from runup.rehearse.decide.drains import placement_filters as preemption
 from runup.rehearse.decide.drains.cluster_state import (
     GONE,
     PENDING,
@@ -17,7 +17,6 @@ from runup.rehearse.decide.drains.cluster_state import (
     TERMINATING,
     NodeRoom,
     PodState,
-    Workload,
 )
 from runup.rehearse.decide.drains.drain_result import Outage, Preempted, Unplaced
 from runup.rehearse.decide.drains.pod_shapes import Shape
@@ -137,7 +136,10 @@ class PodMoves:
         outages = [
             Outage(workload.named, begun, ended, why)
             for workload in self._state.workloads.values()
-            for begun, ended, why in (*workload.outages, *_open_outage(workload))
+            for begun, ended, why in (
+                *workload.outages,
+                *([(workload.down_since[0], None, workload.down_since[1])] if workload.down_since is not None else []),
+            )
             # A pod that guards its node is down whenever its node is.
             if ended != begun and not workload.on_node
         ]
@@ -410,10 +412,6 @@ def _free_share(free: int, of: int) -> float:
 
 def _owner_name(pod: PodState) -> str:
     return pod.workload.named if pod.workload is not None else f"Pod {pod.key}"
-
-
-def _open_outage(workload: Workload) -> Iterable[tuple[int, int | None, str]]:
-    return [(workload.down_since[0], None, workload.down_since[1])] if workload.down_since is not None else []
 
 
 def _unplaced_entry(pod: PodState, to_s: int | None, reason: str) -> Unplaced:

@@ -20,12 +20,13 @@ from datetime import datetime, timedelta
 from kubekit.api.core_v1 import Node
 from kubekit.rules.eviction_rules import refusal_of
 from kubekit.rules.node_rules import is_ready
-from runup.rehearse.decide.drains import critical_path, limits_of_knowledge
-from runup.rehearse.decide.drains.budget_state import BudgetState
+from runup.rehearse.decide.drains import drain_result as critical_path
+from runup.rehearse.decide.drains import drain_result as limits_of_knowledge
 from runup.rehearse.decide.drains.cluster_state import RUNNING, STARTING, NodeRoom, PodState
 from runup.rehearse.decide.drains.drain_result import Blocked, DrainResult, NodeDrain, PoolTimeline
 from runup.rehearse.decide.drains.drained_cluster import DrainedCluster, DrainSettings, Pool
 from runup.rehearse.decide.drains.pod_moves import EventQueue, PodMoves
+from runup.rehearse.decide.drains.pod_shapes import BudgetState
 from runup.rehearse.decide.drains.starting_state import StartingState, starting_state
 
 NO_OWNER = "no owner makes it again, and the drain is not told to force it"
@@ -177,7 +178,12 @@ class _Simulation:
 
         def add_ready_node() -> None:
             """Adds the surge node, with copies of the DaemonSets' pods, then drains the old one."""
-            new = NodeRoom(_copy_as_new_node(old.source), None, f"{old.name} (new)")
+            from msgspec.structs import replace as changed
+
+            name = f"{old.source.metadata.name} (new)"
+            labels = old.source.metadata.labels | {"kubernetes.io/hostname": name}
+            copy_as_new_node = changed(old.source, metadata=changed(old.source.metadata, name=name, labels=labels))
+            new = NodeRoom(copy_as_new_node, None, f"{old.name} (new)")
             new.cordoned = False
             new.limits = dict(old.limits)
             self._state.nodes[new.name] = new
@@ -336,12 +342,3 @@ class _Simulation:
 
 def _name_of_node(node: NodeRoom | None) -> str:
     return node.name if node is not None else "no node"
-
-
-def _copy_as_new_node(node: Node) -> Node:
-    """Returns the node as a new one of its group: its hostname label is its own."""
-    from msgspec.structs import replace as changed
-
-    name = f"{node.metadata.name} (new)"
-    labels = node.metadata.labels | {"kubernetes.io/hostname": name}
-    return changed(node, metadata=changed(node.metadata, name=name, labels=labels))

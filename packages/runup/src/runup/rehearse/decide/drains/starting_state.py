@@ -14,14 +14,19 @@ from kubekit.api.scheduling import SchedulingPod
 from kubekit.rules.eviction_rules import ENDED, is_evicted_without_budget, is_of_virtual_machine, selects, stays_on_node
 from kubekit.rules.node_rules import is_ready
 from kubekit.rules.owners import controller_of
-from runup.rehearse.decide.drains.budget_state import BudgetState
 from runup.rehearse.decide.drains.claim_rules import ClaimRules
-from runup.rehearse.decide.drains.cluster_state import PENDING, RUNNING, TERMINATING, NodeRoom, PodState, Workload
+from runup.rehearse.decide.drains.cluster_state import (
+    PENDING,
+    RUNNING,
+    TERMINATING,
+    NodeRoom,
+    PodState,
+    Quotas,
+    Workload,
+)
 from runup.rehearse.decide.drains.drained_cluster import DrainedCluster, DrainSettings
-from runup.rehearse.decide.drains.placement_filters import Filters
-from runup.rehearse.decide.drains.pod_counts import Counts
-from runup.rehearse.decide.drains.pod_shapes import Shape, Shapes
-from runup.rehearse.decide.drains.quota_state import Quotas
+from runup.rehearse.decide.drains.placement_filters import Counts, Filters
+from runup.rehearse.decide.drains.pod_shapes import BudgetState, Shape, Shapes
 
 # A longer time to become ready was no normal start, but for example a pod that failed and recovered much later.
 _LONGEST_START_S = 3600

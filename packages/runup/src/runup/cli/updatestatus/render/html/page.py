@@ -7,7 +7,7 @@ the place where a reader would otherwise see that all is well.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from kubekit.api.conditions import find, status_of
@@ -23,16 +23,16 @@ from runup.api.update_v1alpha1 import (
 from runup.cli.render.html.document import document
 from runup.cli.render.html.markup import Child, Markup, el, join, link, text
 from runup.cli.render.html.parts import BUSY, GOOD, IDLE, WARN, age, badge, bar, facts, minute_text
-from runup.cli.updatestatus.render.html.pool_card import pool_card
-from runup.cli.updatestatus.render.html.timeline import timeline
-from runup.cli.updatestatus.render.html.words import (
+from runup.cli.updatestatus.render.html.pool_card import (
     LEVELS,
     all_insights,
     insights_of,
     parts_of,
+    pool_card,
     tone_of_assessment,
     tone_of_level,
 )
+from runup.cli.updatestatus.render.html.timeline import timeline
 
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -44,28 +44,43 @@ def page(status: UpdateStatusStatus | None, now: datetime, *, cluster: str = "")
 
 def page_body(status: UpdateStatusStatus | None, now: datetime) -> Markup:
     """Returns the body of the page."""
-    return _empty_page() if status is None else _body_of_status(status, now)
-
-
-def _empty_page() -> Markup:
-    """Returns the page of an UpdateStatus without content."""
-    return el(
-        "section",
-        el("h1", "No status yet"),
-        el("p", "The object UpdateStatus has no content: the update status controller has not written it."),
-        class_="card",
+    return (
+        el(
+            "section",
+            el("h1", "No status yet"),
+            el("p", "The object UpdateStatus has no content: the update status controller has not written it."),
+            class_="card",
+        )
+        if status is None
+        else _body_of_status(status, now)
     )
 
 
 def _body_of_status(status: UpdateStatusStatus, now: datetime) -> Markup:
     """Returns the sections of the page, in the order in which they are read."""
     control_plane = status.control_plane or ControlPlane()
+    health_insights = health_of(status)
+    omitted = sum(part.omitted.health for part in parts_of(status))
+    cards = [_issue(insight, now) for insight in health_insights]
+    if omitted:
+        cards.append(el("p", f"{omitted} more were left out to keep the object small.", class_="faint"))
+    if not cards:
+        all_known = status_of(status.conditions, "Available") == "True" and not _doubtful_conditions(status)
+        message = "Nothing needs attention." if all_known else "Nothing was found, but not everything could be read."
+        cards = [el("p", message, class_="card")]
+    attention_section = el(
+        "section",
+        el("h2", f"Needs attention ({len(health_insights) + omitted})" if health_insights else "Needs attention"),
+        *cards,
+    )
+    card = pool_card(control_plane, "Control plane nodes")
+    control_plane_nodes = card and el("section", el("h2", "Nodes"), card)
     return join(
         _head(status, control_plane, now),
         _doubts_section(status),
-        _attention_section(status, now),
+        attention_section,
         _timeline(status, now),
-        _control_plane_nodes(control_plane),
+        control_plane_nodes,
         _workers(status),
         _unknown_types(status),
     )
@@ -88,12 +103,25 @@ def _head(status: UpdateStatusStatus, control_plane: ControlPlane, now: datetime
             class_="card",
         )
     busy = is_updating(status)
+    health = [find(i.cluster_operator.conditions, "Healthy") for i in insights_of(control_plane) if i.cluster_operator]
+    good = sum(condition is not None and condition.status == "True" for condition in health)
+    pairs: list[tuple[str, Child]] = [("Control plane", f"{insight.completion} %")]
+    if insight.started_at:
+        pairs.append(("Started", minute_text(insight.started_at)))
+        pairs.append(("Duration", age((insight.completed_at or now) - insight.started_at)))
+    if insight.completed_at:
+        pairs.append(("Completed", minute_text(insight.completed_at)))
+    elif insight.estimated_completed_at:
+        pairs.append(("Expected to be done", _relative_time(insight.estimated_completed_at, now)))
+    pairs.append(("Healthy operators", f"{good} of {len(health)}"))
+    if insight.waiting_for:
+        pairs.append(("Waits for", ", ".join(operator.name for operator in insight.waiting_for)))
     return el(
         "section",
         el("div", el("h1", _page_title(insight, busy=busy)), badge(*_verdict(insight, busy=busy)), class_="head"),
         el("p", _subtitle(insight), class_="faint"),
         _control_plane_bar(insight, control_plane),
-        _facts(insight, control_plane, now),
+        facts(pairs),
         _age(status),
         class_="card",
     )
@@ -153,24 +181,6 @@ def _control_plane_bar(insight: ClusterVersionInsight, control_plane: ControlPla
     )
 
 
-def _facts(insight: ClusterVersionInsight, control_plane: ControlPlane, now: datetime) -> Markup:
-    """Returns the facts of the head: completion, start, duration, expected end and operators' health."""
-    health = [find(i.cluster_operator.conditions, "Healthy") for i in insights_of(control_plane) if i.cluster_operator]
-    good = sum(condition is not None and condition.status == "True" for condition in health)
-    pairs: list[tuple[str, Child]] = [("Control plane", f"{insight.completion} %")]
-    if insight.started_at:
-        pairs.append(("Started", minute_text(insight.started_at)))
-        pairs.append(("Duration", age((insight.completed_at or now) - insight.started_at)))
-    if insight.completed_at:
-        pairs.append(("Completed", minute_text(insight.completed_at)))
-    elif insight.estimated_completed_at:
-        pairs.append(("Expected to be done", _relative_time(insight.estimated_completed_at, now)))
-    pairs.append(("Healthy operators", f"{good} of {len(health)}"))
-    if insight.waiting_for:
-        pairs.append(("Waits for", ", ".join(operator.name for operator in insight.waiting_for)))
-    return facts(pairs)
-
-
 def _relative_time(moment: datetime, now: datetime) -> str:
     if moment < now:
         return f"{age(now - moment)} ago, by its estimate"
@@ -183,7 +193,11 @@ def _doubts_section(status: UpdateStatusStatus) -> Markup | None:
     if not doubtful:
         return None
     items = (
-        el("li", el("strong", f"{condition.type}: {_doubt_label(condition)}"), *_message_part(condition))
+        el(
+            "li",
+            el("strong", f"{condition.type}: {condition.reason or condition.status}"),
+            *((f". {condition.message}",) if condition.message else ()),
+        )
         for condition in doubtful
     )
     card = el("div", el("ul", *items, class_="refs"), class_="card issue warn")
@@ -200,38 +214,12 @@ def _doubtful_conditions(status: UpdateStatusStatus) -> list[Condition]:
     return [condition for condition in not_true if condition.reason != "NotAsked" and condition.type != "Complete"]
 
 
-def _doubt_label(condition: Condition) -> str:
-    return condition.reason or condition.status
-
-
-def _message_part(condition: Condition) -> Sequence[Child]:
-    return (f". {condition.message}",) if condition.message else ()
-
-
 def health_of(status: UpdateStatusStatus) -> list[HealthInsight]:
     """Returns all health insights: unknown levels first, then the worst first, and the newest first of equal levels."""
     health_insights = [insight.health for insight in all_insights(status) if insight.health]
     health_insights.sort(key=lambda insight: -(insight.started_at or insight.first_observed_at or _NEVER).timestamp())
     health_insights.sort(key=lambda insight: -LEVELS.get(insight.impact.level, len(LEVELS)))
     return health_insights
-
-
-def _attention_section(status: UpdateStatusStatus, now: datetime) -> Markup:
-    """Returns the section of what needs attention; "nothing" is said only if everything could be read."""
-    health_insights = health_of(status)
-    omitted = sum(part.omitted.health for part in parts_of(status))
-    cards = [_issue(insight, now) for insight in health_insights]
-    if omitted:
-        cards.append(el("p", f"{omitted} more were left out to keep the object small.", class_="faint"))
-    if not cards:
-        all_known = status_of(status.conditions, "Available") == "True" and not _doubtful_conditions(status)
-        message = "Nothing needs attention." if all_known else "Nothing was found, but not everything could be read."
-        cards = [el("p", message, class_="card")]
-    return el(
-        "section",
-        el("h2", f"Needs attention ({len(health_insights) + omitted})" if health_insights else "Needs attention"),
-        *cards,
-    )
 
 
 def _issue(insight: HealthInsight, now: datetime) -> Markup:
@@ -269,11 +257,6 @@ def _resource_name(ref: ResourceRef) -> Markup:
 def _timeline(status: UpdateStatusStatus, now: datetime) -> Markup | None:
     drawn_timeline = timeline(status, now)
     return drawn_timeline and el("section", el("h2", "Timeline (UTC)"), el("div", drawn_timeline, class_="card long"))
-
-
-def _control_plane_nodes(control_plane: ControlPlane) -> Markup | None:
-    card = pool_card(control_plane, "Control plane nodes")
-    return card and el("section", el("h2", "Nodes"), card)
 
 
 def _workers(status: UpdateStatusStatus) -> Markup | None:

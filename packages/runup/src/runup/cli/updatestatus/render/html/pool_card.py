@@ -1,92 +1,115 @@
-"""Renders a pool's card of the HTML page: node counts as a bar, then a table of nodes, those with problems first."""
+"""Draws the card of a pool: how many of its nodes are in which state, and a table of the nodes."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
-from kubekit.api.conditions import find, status_of
-from kubekit.lang.gotext import parse_duration, short_duration
-from runup.api.update_v1alpha1 import ControlPlane, MachineConfigPoolInsight, NodeInsight, WorkerPool
+from kubekit.lang.gotext import short_duration
+from runup.api.update_v1alpha1 import (
+    ControlPlane,
+    Insight,
+    UpdateStatusStatus,
+    WorkerPool,
+)
 from runup.cli.render.html.markup import Markup, el, join
 from runup.cli.render.html.parts import BAD, BUSY, GOOD, IDLE, WARN, badge, bar, grid
-from runup.cli.updatestatus.render.html.words import insights_of, tone_of_assessment
+from runup.updatestatus.decide.read_status import NodeRow, PoolReport, merged_insights, pool_report
+
+LEVELS = {"Unknown": 0, "Info": 1, "Warning": 2, "Error": 3, "Critical": 4}
+
+_TONES = {
+    "Completed": GOOD,
+    "Progressing": BUSY,
+    "Progressing - Slow": WARN,
+    "Stalled": BAD,
+    "Degraded": BAD,
+    "Unavailable": BAD,
+    "Excluded": WARN,
+    "Pending": IDLE,
+    "Outdated": IDLE,
+}
+_LEVEL_TONES = {"Info": BUSY, "Warning": WARN, "Error": BAD, "Critical": BAD}
+
+
+def tone_of_assessment(assessment: str) -> str:
+    """Returns the colour of an assessment; the colour of a warning if the assessment is not known."""
+    return _TONES.get(assessment, WARN)
+
+
+def tone_of_level(level: str) -> str:
+    """Returns the colour of an impact's level; the colour of a warning if the level is not known."""
+    return _LEVEL_TONES.get(level, WARN)
+
+
+def insights_of(part: ControlPlane | WorkerPool) -> list[Insight]:
+    """Returns the insights of a part that the text of `upgrade status` is about, too."""
+    return merged_insights(part.informers)
+
+
+def parts_of(status: UpdateStatusStatus) -> Iterator[ControlPlane | WorkerPool]:
+    """Yields the control plane if there is one, then every worker pool."""
+    if status.control_plane:
+        yield status.control_plane
+    yield from status.worker_pools
+
+
+def all_insights(status: UpdateStatusStatus) -> Iterator[Insight]:
+    """Yields the insights of the control plane, then those of every worker pool."""
+    for part in parts_of(status):
+        yield from insights_of(part)
+
 
 # More rows than this are folded away on the screen; on paper all are there.
 ROWS_SHOWN = 12
-# The order of the rows; an unknown assessment comes first.
-_ORDER = ("Degraded", "Unavailable", "Progressing", "Excluded", "Outdated", "Completed")
-_FROM_REASON = {"Paused": "Excluded", "Pending": "Outdated", "Completed": "Completed"}
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A node's row in the table."""
-
-    name: str
-    assessment: str
-    phase: str
-    version: str
-    estimate: str
-    message: str
-
-
-def row_of(node: NodeInsight) -> Row:
-    """Returns a node's row from its insight's conditions, as the text report does; `Unknown` where they do not say."""
-    updating = find(node.conditions, "Updating")
-    reason = updating.reason if updating else ""
-    return Row(
-        node.name,
-        _node_assessment(node, reason),
-        {"Completed": "Updated"}.get(reason, reason) or "Unknown",
-        node.version or "?",
-        _estimate(node.est_to_complete),
-        node.message,
-    )
-
-
-def _estimate(duration: str) -> str:
-    nanoseconds = parse_duration(duration)
-    if nanoseconds is None:
-        return "?"
-    return f"+{short_duration(nanoseconds)}" if nanoseconds else "-"
-
-
-def _node_assessment(node: NodeInsight, reason: str) -> str:
-    """Returns the word for a node: the worst of its conditions, or what its reason says."""
-    updating = status_of(node.conditions, "Updating")
-    if status_of(node.conditions, "Degraded") == "True":
-        return "Degraded"
-    if status_of(node.conditions, "Available") == "False" and updating != "True":
-        return "Unavailable"
-    return "Progressing" if updating == "True" else _FROM_REASON.get(reason, "Unknown")
-
-
-def _rank(row: Row) -> tuple[int, str, str]:
-    place = _ORDER.index(row.assessment) if row.assessment in _ORDER else -1
-    return place, row.phase, row.name
 
 
 def pool_card(part: ControlPlane | WorkerPool, title: str) -> Markup | None:
     """Returns the pool's card, or None if the part says nothing about nodes."""
-    pool = next((insight.machine_config_pool for insight in insights_of(part) if insight.machine_config_pool), None)
-    rows = sorted((row_of(insight.node) for insight in insights_of(part) if insight.node), key=_rank)
-    if pool is None and not rows:
+    pool = pool_report(title, insights_of(part), part.omitted.nodes)
+    rows = pool.rows
+    if pool.completion is None and not rows:
         return None
+    owner = "the control plane" if isinstance(part, ControlPlane) else f"pool {title}"
+    open_, folded = rows[:ROWS_SHOWN], rows[ROWS_SHOWN:]
+    more = (
+        el("details", el("summary", f"{len(folded)} more nodes"), _table(folded, f"The other nodes of {owner}"))
+        if folded
+        else None
+    )
+    omitted_note = el(
+        "p",
+        f"{part.omitted.nodes} more nodes are counted above and not listed, to keep the object small.",
+        class_="faint",
+    )
+    tables = join(
+        _table(open_, f"Nodes of {owner}") if open_ else None, more, omitted_note if part.omitted.nodes else None
+    )
     return el(
         "div",
-        join(_summary_head(pool, title) if pool else el("h3", title)),
-        _tables(rows, part.omitted.nodes, "the control plane" if isinstance(part, ControlPlane) else f"pool {title}"),
+        join(el("h3", title) if pool.completion is None else _summary_head(pool, title)),
+        tables,
         class_="card long",
     )
 
 
-def _summary_head(pool: MachineConfigPoolInsight, title: str) -> Markup:
+def _summary_head(pool: PoolReport, title: str) -> Markup:
     """Returns the head of a pool's card: assessment, bar and counts."""
-    counts = {summary.type: summary.count for summary in pool.summaries}
-    total = counts.get("Total", 0)
+    counts = pool.counts
+    total = counts.total
     if total == 0:
         return el("div", el("h3", title), badge("Empty", IDLE), class_="head")
-    parts = _parts(counts, total)
+    # Each node is counted once: the object's counts overlap, as a node can be degraded and draining.
+    updated_count, draining, degraded, paused = counts.done, counts.draining, counts.degraded, counts.excluded
+    busy = max(0, counts.progressing - draining)
+    waiting = max(0, total - updated_count - draining - busy - degraded - paused)
+    parts = [
+        ("updated", GOOD, updated_count),
+        ("updating", BUSY, busy),
+        ("draining", BUSY, draining),
+        ("degraded", BAD, min(degraded, total - updated_count)),
+        ("paused", WARN, paused),
+        ("waiting", IDLE, waiting),
+    ]
     labels = (el("span", f"{count} {label}", class_=tone) for label, tone, count in parts if count)
     return join(
         el("div", el("h3", title), badge(pool.assessment, tone_of_assessment(pool.assessment)), class_="head"),
@@ -95,41 +118,13 @@ def _summary_head(pool: MachineConfigPoolInsight, title: str) -> Markup:
     )
 
 
-def _parts(counts: dict[str, int], total: int) -> list[tuple[str, str, int]]:
-    """Returns label, colour and number of nodes of each group.
-
-    Each node is counted once: the object's counts overlap, as a node can be degraded and draining.
-    """
-    updated_count = total - counts.get("Outdated", 0)
-    draining = counts.get("Draining", 0)
-    degraded, paused = counts.get("Degraded", 0), counts.get("Excluded", 0)
-    busy = max(0, counts.get("Progressing", 0) - draining)
-    waiting = max(0, total - updated_count - draining - busy - degraded - paused)
-    return [
-        ("updated", GOOD, updated_count),
-        ("updating", BUSY, busy),
-        ("draining", BUSY, draining),
-        ("degraded", BAD, min(degraded, total - updated_count)),
-        ("paused", WARN, paused),
-        ("waiting", IDLE, waiting),
-    ]
+def _estimate_text(nanoseconds: int | None) -> str:
+    if nanoseconds is None:
+        return "?"
+    return f"+{short_duration(nanoseconds)}" if nanoseconds else "-"
 
 
-def _tables(rows: list[Row], omitted: int, owner: str) -> Markup:
-    """Returns the tables of Nodes: the first rows open, the others folded, and how many are not listed."""
-    open_, folded = rows[:ROWS_SHOWN], rows[ROWS_SHOWN:]
-    more = (
-        el("details", el("summary", f"{len(folded)} more nodes"), _table(folded, f"The other nodes of {owner}"))
-        if folded
-        else None
-    )
-    omitted_note = el(
-        "p", f"{omitted} more nodes are counted above and not listed, to keep the object small.", class_="faint"
-    )
-    return join(_table(open_, f"Nodes of {owner}") if open_ else None, more, omitted_note if omitted else None)
-
-
-def _table(rows: list[Row], caption: str) -> Markup:
+def _table(rows: Sequence[NodeRow], caption: str) -> Markup:
     """Returns the rows as a table; it has no column for messages if there are none, so that long names fit."""
     messages = any(row.message for row in rows)
     heads = ("Node", "State", "Phase", "Version", "Needs", *(("Message",) if messages else ()))
@@ -139,8 +134,8 @@ def _table(rows: list[Row], caption: str) -> Markup:
             el("th", row.name, scope="row"),
             el("td", badge(row.assessment, tone_of_assessment(row.assessment))),
             el("td", row.phase),
-            el("td", row.version),
-            el("td", row.estimate),
+            el("td", row.version or "?"),
+            el("td", _estimate_text(row.estimate_ns)),
             el("td", row.message, class_="wide") if messages else None,
         )
         for row in rows

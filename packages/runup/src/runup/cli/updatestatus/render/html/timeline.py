@@ -16,8 +16,8 @@ from kubekit.lang.text import in_utc
 from runup.api.update_v1alpha1 import ClusterOperatorInsight, ControlPlane, NodeInsight, UpdateStatusStatus, WorkerPool
 from runup.cli.render.html.markup import Markup, el, join
 from runup.cli.render.html.parts import BAD, BUSY, GOOD, IDLE, age
-from runup.cli.updatestatus.render.html.pool_card import row_of
-from runup.cli.updatestatus.render.html.words import all_insights, insights_of
+from runup.cli.updatestatus.render.html.pool_card import all_insights, insights_of
+from runup.updatestatus.decide.read_status import node_row
 
 # Maximum lanes in a group, and names in a line; the others are only counted.
 LANES = 40
@@ -161,7 +161,7 @@ def _nodes(part: ControlPlane | WorkerPool, since: UpdateTimes) -> Iterable[Lane
 
 def _node_lane(insight: NodeInsight, since: UpdateTimes) -> Lane:
     """Returns the Node's lane in the timeline: its state, its colour, and when the state began."""
-    row, updating = row_of(insight), find(insight.conditions, "Updating")
+    row, updating = node_row(insight), find(insight.conditions, "Updating")
     moved = updating.last_transition_time if updating else None
     if row.assessment in {"Degraded", "Unavailable"}:
         begun = _troubled_since(insight) or moved or since.first_look
@@ -243,7 +243,8 @@ def _axis(span: Span) -> Markup:
     length = span.end - span.start
     step = next((step for step in _STEPS if length / step <= _MARKS), _STEPS[-1])
     times = [span.start]
-    following = _ceiling(span.start, step)
+    epoch = datetime(1970, 1, 1, tzinfo=UTC)
+    following = epoch + -(-(span.start - epoch) // step) * step
     while following < span.end:
         # A mark that would overlap its neighbours is left out.
         if min(following - span.start, span.end - following) > length / (2 * _MARKS):
@@ -253,11 +254,6 @@ def _axis(span: Span) -> Markup:
     marks.append(el("span", _clock(span.end, span), class_="last", style="left:100%"))
     blank = el("div", class_="corner")
     return join(blank, el("div", *marks, class_="axis", aria_hidden="true"), blank)
-
-
-def _ceiling(moment: datetime, step: timedelta) -> datetime:
-    epoch = datetime(1970, 1, 1, tzinfo=UTC)
-    return epoch + -(-(moment - epoch) // step) * step
 
 
 def _clock(moment: datetime, span: Span) -> str:
