@@ -1,12 +1,13 @@
-"""`python -m bench aims`: the figures that a user feels, each with its aim and whether it holds.
+"""`python -m bench aims`: the figures that a user feels, each with its target and whether that holds.
 
-Runs the benchmarks that the aims name, once each. `python -m bench.aims RESULT.json...` prints a page of such runs, and
-of those of `bench.turns`, `bench real_preflight` and `bench growth`. A figure that a run lacks (a program is not there,
-a benchmark failed) is told as not measured, and does not hold.
+Runs the benchmarks that the targets name, once each. `python -m bench.aims RESULT.json...` prints a page of such runs,
+and of those of `bench turns`, `bench real_preflight` and `bench growth`. A figure that a run lacks is "not measured",
+with the program that is missing, and does not hold.
 
-Others share the machine, and it is half as fast in one minute as in another. So its pace is measured before and after
-each benchmark, and of several runs the page has each benchmark from the one in which the machine was quickest, whatever
-its figures are.
+Machines differ, and others share them. So every target is a ratio: to a bare interpreter or to the requests for the
+Lease of the same run, or to a fixed piece of work (`bench/measure.py`) that is timed before and after each benchmark.
+Of several runs the page has each benchmark from the one in which the piece of work was quickest, whatever its figures
+are.
 """
 
 from __future__ import annotations
@@ -23,16 +24,52 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bench.__main__ import module_of
-from bench.measure import pace
+from bench.measure import pace, work_mib
 from bench.speed.checks import WHY
 
 HOLDS, MISSED, NOT_MEASURED = "holds", "missed", "not measured"
 
 
-@dataclass(frozen=True, slots=True)
-class Aim:
-    """A limit of one figure: `path` leads to it in the result of `bench`.
+# What a ratio is of, by the unit of the figure.
+RATIOS = {
+    "bare interpreters": "times a bare interpreter",
+    "s": "pieces of work",
+    "a second": "in a piece of work",
+    "MiB": "times the memory of the piece of work",
+    "an hour": "of the requests for the Lease",
+}
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Peer:
+    """What figures are compared with: the piece of work, and the Lease's requests; None is not measured."""
+
+    pace: float | None
+    """Seconds that the piece of work takes."""
+    work_mib: float | None
+    lease_requests: float | None
+    """In an hour."""
+
+    def ratio(self, value: float, unit: str) -> float | None:
+        """Returns a figure in `unit` as a ratio; None if what it is compared with was not measured."""
+        if unit == "a second":
+            return None if self.pace is None else value * self.pace
+        if unit not in ("s", "MiB", "an hour"):
+            return value
+        of = {"s": self.pace, "MiB": self.work_mib, "an hour": self.lease_requests}[unit]
+        return value / of if of else None
+
+
+# The machine on which the targets were set in seconds, MiB and requests: Python 3.11.7 on 2 processors. Its Lease is
+# renewed each 26 s, by two requests.
+OF_TARGETS = Peer(pace=0.116, work_mib=46.7, lease_requests=277)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aim:
+    """The target of one figure, to which `path` leads in the result of `bench`.
+
+    `limit` is in `unit` on the machine of OF_TARGETS, from which the ratio follows: 0.6 s are 5.17 pieces of work.
     `why` is the page that says why it may be missed, as docs/limits.md links to it.
     """
 
@@ -46,19 +83,30 @@ class Aim:
 
     @property
     def figure(self) -> str:
-        """How the figure is had: its name, where `what` may be that of the figure before it."""
+        """Names the figure uniquely: `what` may be that of the figure before it."""
         return f"python -m bench {self.bench}: {' '.join(self.path)}"
 
+    @property
+    def ratio(self) -> float:
+        """The target as a ratio, to three digits."""
+        ratio = OF_TARGETS.ratio(self.limit, self.unit)
+        assert ratio is not None
+        return _three_digits(ratio)
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """An aim beside the figure of a run; `value` is None if the run has none."""
+    """A target with the figure of a run: `value` in the unit of the figure, and its `ratio`; None is not measured."""
 
     what: str
     figure: str
     value: float | None
+    unit: str
+    ratio: float | None
     aim: str
     verdict: str
+    missing: str = ""
+    """The reason why it is not measured: a program, mostly."""
     why: str = ""
 
 
@@ -77,17 +125,16 @@ class Growth:
 
 MEDIAN = "median"
 REAL = "kube-apiserver"
-# Bare interpreters. Where both were measured side by side, `oc version` took 6.5 of them and `oc adm upgrade status`
-# over files 9.3: the aims are 0.35 and 0.5 of that.
-# In the order in which a user feels them.
+# In the order in which a user feels them. Where both were measured side by side, `oc version` took 6.5 bare
+# interpreters and `oc adm upgrade status` over files 9.3: the targets are 0.35 and 0.5 of that.
 AIMS = (
     *(
         Aim(
-            f"`{name}`",
-            "startup",
-            ("times_a_bare_interpreter", name, "wall"),
-            times,
-            "times a bare interpreter",
+            what=f"`{name}`",
+            bench="startup",
+            path=("times_a_bare_interpreter", name, "wall"),
+            limit=times,
+            unit="bare interpreters",
         )
         for name, times in (
             ("version", 2.3),
@@ -98,57 +145,101 @@ AIMS = (
         )
     ),
     Aim(
-        "from request to first risks, image on the node",
-        *("preflight", ("request_to_first_risks_seconds", MEDIAN), 0.6, "s"),
+        what="from request to first risks, image on the node",
+        bench="preflight",
+        path=("request_to_first_risks_seconds", MEDIAN),
+        limit=0.6,
+        unit="s",
         why="decisions/0110-the-first-risks-soon.md",
     ),
     Aim(
-        "from something fixed to its risk gone", "preflight", ("object_changed_to_risk_gone_seconds", MEDIAN), 0.1, "s"
+        what="from something fixed to its risk gone",
+        bench="preflight",
+        path=("object_changed_to_risk_gone_seconds", MEDIAN),
+        limit=0.1,
+        unit="s",
     ),
-    Aim("first report of 10,000 nodes and 300,000 pods, live", "live", ("once", "seconds"), 5, "s"),
-    Aim("memory of that", "live", ("once", "peak_mib"), 200, "MiB"),
-    Aim("a change among them", "live", ("node_change", "seconds", MEDIAN), 0.1, "s"),
-    Aim("as many objects from files, decoded and judged", "checks", ("10000 nodes", "process_seconds", MEDIAN), 3, "s"),
-    Aim("memory of that", "checks", ("10000 nodes", "peak_mib", MEDIAN), 150, "MiB"),
     Aim(
-        "from a node's change to UpdateStatus, 5,000 nodes, p99",
-        *("update_status", ("seconds_from_node_change_to_object", "p99"), 0.5, "s"),
+        what="first report of 10,000 nodes and 300,000 pods, live",
+        bench="live",
+        path=("once", "seconds"),
+        limit=5,
+        unit="s",
     ),
-    Aim("a graph of 20,000 edges judged", "update_advice", ("large_graph", "seconds", MEDIAN), 0.2, "s"),
-    Aim("1,000 PromQL rules", "update_advice", ("rules", "1000"), 2, "s"),
-    Aim("900 manifests installed, kube-apiserver", "applying", (REAL, "install", "seconds"), 12, "s"),
+    Aim(what="memory of that", bench="live", path=("once", "peak_mib"), limit=200, unit="MiB"),
+    Aim(what="a change among them", bench="live", path=("node_change", "seconds", MEDIAN), limit=0.1, unit="s"),
     Aim(
-        "requests while nothing happens, but for the lease's",
-        *("applying", (REAL, "steady", "requests_an_hour_without_lease"), 40, "an hour"),
+        what="as many objects from files, decoded and judged",
+        bench="checks",
+        path=("10000 nodes", "process_seconds", MEDIAN),
+        limit=3,
+        unit="s",
+    ),
+    Aim(what="memory of that", bench="checks", path=("10000 nodes", "peak_mib", MEDIAN), limit=150, unit="MiB"),
+    Aim(
+        what="from a node's change to UpdateStatus, 5,000 nodes, p99",
+        bench="update_status",
+        path=("seconds_from_node_change_to_object", "p99"),
+        limit=0.5,
+        unit="s",
+    ),
+    Aim(
+        what="a graph of 20,000 edges judged",
+        bench="update_advice",
+        path=("large_graph", "seconds", MEDIAN),
+        limit=0.2,
+        unit="s",
+    ),
+    Aim(what="1,000 PromQL rules", bench="update_advice", path=("rules", "1000"), limit=2, unit="s"),
+    Aim(
+        what="900 manifests installed, kube-apiserver",
+        bench="applying",
+        path=(REAL, "install", "seconds"),
+        limit=12,
+        unit="s",
+    ),
+    Aim(
+        what="requests while nothing happens, but for the Lease's",
+        bench="applying",
+        path=(REAL, "steady", "requests_an_hour_without_lease"),
+        limit=40,
+        unit="an hour",
     ),
     Aim(
         # Files of libraries are not counted, as in a container's limit (docs/sizing.md has the cgroup after an hour).
-        "memory of the operator with 900 manifests",
-        *("applying", (REAL, "memory", "own_mib_at_the_end"), 60, "MiB"),
+        what="memory of the operator with 900 manifests",
+        bench="applying",
+        path=(REAL, "memory", "own_mib_at_the_end"),
+        limit=60,
+        unit="MiB",
         why="decisions/0109-what-an-operator-keeps-in-memory.md",
     ),
-    Aim("the sandbox's API server ready", "api", ("ready_seconds", MEDIAN), 1.5, "s"),
-    Aim("its GETs", "api", ("gets", "gets_per_second"), 8000, "a second", "at least"),
-    Aim("its creates", "api", ("creates", "creates_per_second"), 4000, "a second", "at least"),
-    Aim("its GETs beside 100,000 objects", "api", ("full", "gets", "gets_per_second"), 8000, "a second", "at least"),
-    Aim(
-        "its creates beside 100,000 objects",
-        *("api", ("full", "creates", "creates_per_second"), 4000, "a second", "at least"),
+    Aim(what="the sandbox's API server ready", bench="api", path=("ready_seconds", MEDIAN), limit=1.5, unit="s"),
+    *(
+        Aim(what=what, bench="api", path=path, limit=limit, unit="a second", bound="at least")
+        for what, path, limit in (
+            ("its GETs", ("gets", "gets_per_second"), 8000),
+            ("its creates", ("creates", "creates_per_second"), 4000),
+            ("its GETs beside 100,000 objects", ("full", "gets", "gets_per_second"), 8000),
+            ("its creates beside 100,000 objects", ("full", "creates", "creates_per_second"), 4000),
+        )
     ),
 )
 
 
 def run() -> dict[str, Any]:
-    """Runs each benchmark that has an aim, and judges all aims."""
+    """Runs each benchmark that has a target, and compares all figures with their targets."""
     results: dict[str, Any] = {}
     paces: dict[str, float] = {}
+    held = work_mib()
     before = pace()
     for name in dict.fromkeys(aim.bench for aim in AIMS):
         print(f"bench: {name}", file=sys.stderr, flush=True)
         try:
             results[name] = module_of(name).run()
         except Exception as error:  # noqa: BLE001
-            # A quarter of an hour of the others' figures is not lost with it.
+            # The figures of the other benchmarks took a quarter of an hour, and are kept.
+            results[name] = {"skipped": f"{type(error).__name__}: {error}"[:200]}
             print(f"bench: {name} failed: {error!r}"[:1000], file=sys.stderr, flush=True)
         after = pace()
         paces[name], before = round((before + after) / 2, 3), after
@@ -158,7 +249,8 @@ def run() -> dict[str, Any]:
         "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30),
         "python": platform.python_version(),
         "paces": paces,
-        **_told(results),
+        "work_mib": held,
+        **_told(results, paces, held),
     }
 
 
@@ -177,28 +269,52 @@ def quickest(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         run = min((run for run in runs if name in run["results"]), key=lambda run: run["paces"][name], default=None)
         if run is not None:
             results[name], paces[name] = run["results"][name], run["paces"][name]
-    return {**runs[0], "runs": len(runs), "paces": paces, **_told(results)}
+    return {**runs[0], "runs": len(runs), "paces": paces, **_told(results, paces, runs[0].get("work_mib"))}
 
 
-def _told(results: Mapping[str, Any]) -> dict[str, Any]:
-    judged = [asdict(each) for each in judge(results)]
+def _told(results: Mapping[str, Any], paces: Mapping[str, float], held: float | None) -> dict[str, Any]:
+    judged = [asdict(each) for each in judge(results, paces, held)]
     return {"judged": judged, "growth": [asdict(each) for each in growth(results)], "results": results}
 
 
-def judge(results: Mapping[str, Any]) -> list[Judged]:
-    """Sets each aim beside its figure in `results`, which has the result of each benchmark by its name."""
-    return [_judged(aim, figure_of(results, (aim.bench, *aim.path))) for aim in AIMS]
+def judge(results: Mapping[str, Any], paces: Mapping[str, float], held: float | None) -> list[Judged]:
+    """Compares the figures in `results`, by benchmark, with their targets; `held` are the MiB of the piece of work."""
+    steady = ("applying", REAL, "steady")
+    every = figure_of(results, (*steady, "requests_an_hour"))
+    others = figure_of(results, (*steady, "requests_an_hour_without_lease"))
+    of_lease = None if every is None or others is None else every - others
+    judged = []
+    for aim in AIMS:
+        path = (aim.bench, *aim.path)
+        peer = Peer(pace=paces.get(aim.bench), work_mib=held, lease_requests=of_lease)
+        judged.append(_judged(aim, figure_of(results, path), peer, _missing(results, path)))
+    return judged
 
 
-def _judged(aim: Aim, value: float | None) -> Judged:
-    if value is None:
+def _judged(aim: Aim, value: float | None, peer: Peer, missing: str = "") -> Judged:
+    ratio = None if value is None else peer.ratio(value, aim.unit)
+    if ratio is None:
         verdict = NOT_MEASURED
+        missing = missing if value is None else f"nothing was measured to compare it with ({RATIOS[aim.unit]})"
     elif aim.bound == "at most":
-        verdict = HOLDS if value <= aim.limit else MISSED
+        verdict = HOLDS if ratio <= aim.ratio else MISSED
     else:
-        verdict = HOLDS if value >= aim.limit else MISSED
-    why = aim.why if verdict == MISSED else ""
-    return Judged(aim.what, aim.figure, value, f"{aim.bound} {aim.limit:,g} {aim.unit}", verdict, why)
+        verdict = HOLDS if ratio >= aim.ratio else MISSED
+    return Judged(
+        what=aim.what,
+        figure=aim.figure,
+        value=value,
+        unit=aim.unit,
+        ratio=None if ratio is None else _three_digits(ratio),
+        aim=f"{aim.bound} {aim.ratio:,g} {RATIOS[aim.unit]}",
+        verdict=verdict,
+        missing=missing if ratio is None else "",
+        why=aim.why if verdict == MISSED else "",
+    )
+
+
+def _three_digits(value: float) -> float:
+    return float(f"{value:.3g}") if value < 1000 else round(value)
 
 
 def figure_of(results: Mapping[str, Any], path: Sequence[str]) -> float | None:
@@ -207,6 +323,16 @@ def figure_of(results: Mapping[str, Any], path: Sequence[str]) -> float | None:
     for step in path:
         found = found.get(step) if isinstance(found, Mapping) else None
     return float(found) if isinstance(found, int | float) else None
+
+
+def _missing(results: Mapping[str, Any], path: Sequence[str]) -> str:
+    """Returns why there is no number at `path`: a benchmark puts a text where figures would be, or `skipped`."""
+    found: Any = results
+    for step in path:
+        if not isinstance(found, Mapping):
+            break
+        found = found["skipped"] if step not in found and "skipped" in found else found.get(step)
+    return found if isinstance(found, str) else ""
 
 
 # Three sizes of each, by the sizes' names in the results, the figure within, and its unit.
@@ -246,7 +372,7 @@ def exponent(costs: Mapping[int, float]) -> float:
 def page(result: Mapping[str, Any], *others: Mapping[str, Any]) -> str:
     """Returns the page of a result of `run` or `quickest`, and of results of other benchmarks that belong to it.
 
-    `others` are of `bench.turns`, `real_preflight` and `growth`.
+    `others` are of `bench turns`, `real_preflight` and `growth`.
     """
     held = sum(each["verdict"] == HOLDS for each in result["judged"])
     in_turns = [each for each in others if "figures" in each]
@@ -254,7 +380,7 @@ def page(result: Mapping[str, Any], *others: Mapping[str, Any]) -> str:
     by_size = [each["growth"] for each in others if "growth" in each]
     commands = [
         "python -m bench aims > result.json",
-        *(["python -m bench.turns CHECKOUT NAME... > turns.json"] if in_turns else ()),
+        *(["python -m bench turns CHECKOUT NAME... > turns.json"] if in_turns else ()),
         *(["python -m bench real_preflight > nodes.json"] if on_nodes else ()),
         *(["python -m bench growth > growth.json"] if by_size else ()),
         f"python -m bench.aims result.json{' turns.json' * bool(in_turns)}{' nodes.json' * bool(on_nodes)}"
@@ -263,7 +389,7 @@ def page(result: Mapping[str, Any], *others: Mapping[str, Any]) -> str:
     lines = [
         "# How close to the limit",
         "",
-        "Figures in the order in which a user feels them, each with its aim:",
+        "Figures in the order in which a user feels them, each with its target:",
         "",
         *("```sh", *commands, "```"),
         "",
@@ -286,23 +412,27 @@ def _about_paces(result: Mapping[str, Any]) -> str:
         return ""
     told = "" if (runs := result.get("runs", 1)) == 1 else f" Of {runs} runs, each benchmark is from the quickest one."
     return (
-        " The pace is in how many seconds each processor did the same piece of work before and after "
-        f"(`bench/measure.py`): others share the machine.{told}"
+        f" Every target is a ratio, so that it means the same on another machine.{told} The pace is in how many "
+        "seconds each processor did a fixed piece of work (`bench/measure.py`) before and after the benchmark. Targets "
+        f"in pieces of work were set in seconds at a pace of {OF_TARGETS.pace}, and divided by that: others share the "
+        "machine, and it is not always as quick. Targets of memory were set in MiB where the piece of work takes "
+        f"{OF_TARGETS.work_mib}, the one of requests where the Lease takes {OF_TARGETS.lease_requests:g} an hour."
     )
 
 
 def _judged_table(result: Mapping[str, Any]) -> Iterator[str]:
-    """Yields the rows of all aims, with the machine's pace if it was measured."""
+    """Yields the rows of all targets, with the machine's pace if it was measured."""
     paces = result.get("paces", {})
     benches = {aim.figure: aim.bench for aim in AIMS}
-    columns = ["", "figure", "aim", "", *(["pace"] if paces else ())]
+    columns = ["", "figure", "ratio", "target", "", *(["pace"] if paces else ())]
     yield f"| {' | '.join(columns)} |"
     yield f"|{'---|' * len(columns)}"
     for row in (Judged(**each) for each in result["judged"]):
-        value = "" if row.value is None else f"{row.value:,g}"
-        verdict = f"{row.verdict}{f', [why]({row.why})' if row.why else ''}"
-        cells = [row.what, value, row.aim, verdict, *([f"{paces.get(benches[row.figure], '')}"] if paces else ())]
-        yield f"| {' | '.join(cells)} |"
+        value = "" if row.value is None else f"{row.value:,g} {row.unit}"
+        ratio = "" if row.ratio is None else f"{row.ratio:,g}"
+        verdict = f"{row.verdict}{f', [why]({row.why})' if row.why else ''}{f': {row.missing}' if row.missing else ''}"
+        pace = [f"{paces.get(benches[row.figure], '')}"] if paces else ()
+        yield f"| {' | '.join([row.what, value, ratio, row.aim, verdict, *pace])} |"
 
 
 def _growth_table(of_aims: Sequence[Growth], measured: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -373,9 +503,9 @@ def _dearest(results: Mapping[str, Any]) -> list[str]:
 
 
 def _in_turns(result: Mapping[str, Any], turns: Mapping[str, Any]) -> list[str]:
-    """Returns the lines about a result of `bench.turns`: what to expect, too, if `result` is of its older checkout."""
+    """Returns the lines about a result of `bench turns`: what to expect, too, if `result` is of its older checkout."""
     other, here = turns["other"], turns["here"]
-    told = f"At {other} and at {here}, medians of {turns['rounds']} runs of both in turns (`python -m bench.turns`)"
+    told = f"At {other} and at {here}, medians of {turns['rounds']} runs of both in turns (`python -m bench turns`)"
     columns, expected = ["", other, here, "of it"], other == result["commit"]
     if expected:
         columns.append("to expect")
@@ -391,11 +521,13 @@ def _in_turns(result: Mapping[str, Any], turns: Mapping[str, Any]) -> list[str]:
 def _expected(result: Mapping[str, Any], changed: Mapping[str, Any]) -> str:
     """Returns the figure of `result` times what it has changed by, and whether that holds."""
     aim = next(aim for aim in AIMS if aim.figure == changed["figure"])
-    value = next((each["value"] for each in result["judged"] if each["figure"] == aim.figure), None)
-    if value is None or changed["ratio"] is None:
+    judged = next((each for each in result["judged"] if each["figure"] == aim.figure), None)
+    if judged is None or judged["ratio"] is None or changed["ratio"] is None:
         return ""
-    expected = float(f"{value * changed['ratio']:.3g}")
-    return f"{expected:,g}, {_judged(aim, expected).verdict}"
+    expected = float(f"{judged['value'] * changed['ratio']:.3g}")
+    ratio = judged["ratio"] * changed["ratio"]
+    holds = ratio <= aim.ratio if aim.bound == "at most" else ratio >= aim.ratio
+    return f"{expected:,g}, {HOLDS if holds else MISSED}"
 
 
 def commit_of(checkout: Path) -> str:

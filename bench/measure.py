@@ -63,6 +63,11 @@ def pace() -> float:
     return round(statistics.median(seconds), 3)
 
 
+def work_mib() -> float:
+    """Returns the MiB that the fixed piece of work takes at its peak: what memory is compared with."""
+    return round(process([sys.executable, "-I", "-S", "-c", _PIECE_OF_WORK]).peak_mib, 1)
+
+
 def process(argv: Sequence[str], env: dict[str, str] | None = None) -> Run:
     """Run `argv` (its first word a path) to its end, output thrown away; raises CalledProcessError if that is none."""
     launcher = [sys.executable, "-I", "-S", "-c", _LAUNCHER, *argv]

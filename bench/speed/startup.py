@@ -40,12 +40,15 @@ def run() -> dict[str, Any]:
     """Every command in turns with the bare interpreter."""
     env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     version, floor = _in_turns([RUNUP, "version"], env)
-    ratios = {"version": _ratios(version, floor)}
+    ratios: dict[str, Any] = {"version": _ratios(version, floor)}
     for name, folder, flag in OVER_FILES:
         cases = sorted((CORPUS / folder).glob(f"*{MARK}"))
         pairs = [_in_turns([RUNUP, *name.split(), flag, str(case)], env, 7) for case in cases]
-        if pairs:
-            ratios[f"{name}, files"] = _ratios([r for a, _ in pairs for r in a], [r for _, b in pairs for r in b])
+        ratios[f"{name}, files"] = (
+            _ratios([r for a, _ in pairs for r in a], [r for _, b in pairs for r in b])
+            if pairs
+            else f"no cases in {CORPUS / folder}"
+        )
     with _sandbox(env) as live:
         for name in LIVE:
             ratios[f"{name}, sandbox"] = _ratios(*_in_turns([RUNUP, *name.split()], live))

@@ -34,9 +34,9 @@ CHANNEL, ORIGIN = "stable-4.16", "4.14.20"
 def run() -> dict[str, Any]:
     """All parts."""
     return {
-        "graph": _graph() if DATA.exists() else "no graph data",
+        "graph": _graph() if DATA.exists() else f"no {DATA}",
         "large_graph": _large_graph(),
-        "rules": _rules() if PROGRAM else "no prometheus",
+        "rules": _rules() if PROGRAM else "no prometheus on PATH (Debian: apt install prometheus)",
     }
 
 
