@@ -135,10 +135,8 @@ def _as_one(problems: Sequence[Problem]) -> Problem:
             first_problem.told,
             since,
         )
-    return _several_waits(problems) if _is_wait(problems[0]) else problems[0]
-
-
-def _several_waits(problems: Sequence[Problem]) -> Problem:
+    if not _is_wait(problems[0]):
+        return problems[0]
     messages = sorted({problem.message for problem in problems})
     more = len(messages) - MAX_WAITS
     texts = [*messages[:MAX_WAITS], *([f"and {more} more"] if more > 0 else [])]

@@ -49,15 +49,12 @@ def operator_problem(
     if status_of(operator.status.conditions, "Degraded") != "False":
         effect = Effect.REPORT if state is ApplyReason.INITIALIZING else Effect.FAIL_AFTER_INTERVAL
         return _operator_problem(name, "Degraded", "degraded", effect, since)
-    if state is not ApplyReason.INITIALIZING and _lags_behind(wanted_versions, operator):
+    # Versions that only the operator reports are ignored: the manifest says which ones count.
+    reported = {version.name: version.version for version in operator.status.versions}
+    lags_behind = any(reported.get(version.name) != version.version for version in wanted_versions)
+    if state is not ApplyReason.INITIALIZING and lags_behind:
         return _operator_problem(name, "Updating", "updating versions", Effect.NONE, since)
     return None
-
-
-def _lags_behind(wanted_versions: tuple[OperandVersion, ...], operator: ClusterOperator) -> bool:
-    reported_versions = {version.name: version.version for version in operator.status.versions}
-    # Versions that only the operator reports are ignored: the manifest says which ones count.
-    return any(reported_versions.get(version.name) != version.version for version in wanted_versions)
 
 
 def _operator_problem(name: str, state_name: str, text: str, effect: Effect, since: datetime) -> Problem:

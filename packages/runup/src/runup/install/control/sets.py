@@ -130,7 +130,9 @@ class ObjectSets:
         """
         labelled = inventories.label_objects(objects, inventory)
         merged_inventory = inventories.merge_inventories(inventory, self._parent(inventory))
-        first = _first_of_namespace(labelled, inventory.namespace)
+        # The parent comes right after its namespace, or first if that is not among the objects.
+        namespace = Identity("", "Namespace", "", inventory.namespace)
+        first = next((index + 1 for index, obj in enumerate(labelled) if identity_of(obj) == namespace), 0)
         for index, obj in enumerate(labelled):
             if index == first:
                 self._write_parent(merged_inventory, dry_run=dry_run)
@@ -271,7 +273,9 @@ class ObjectSets:
             self.kinds.forget()
         if before is None:
             return Done(identity, Outcome.CREATED)
-        return Done(identity, Outcome.UNCHANGED if _is_unchanged(before, after) else Outcome.CONFIGURED)
+        # Not by resourceVersion: the answer to a dry run has that of the object as it is, whatever would change.
+        is_unchanged = codec.encode(_content(before)) == codec.encode(_content(after))
+        return Done(identity, Outcome.UNCHANGED if is_unchanged else Outcome.CONFIGURED)
 
     def _resource(self, obj: JSON, *, wait: bool) -> Resource | None:
         """Returns the resource of the object's kind, None if it is not served; may wait `SERVED_WITHIN_S` seconds.
@@ -331,7 +335,10 @@ class ObjectSets:
             if live_object["metadata"].get("deletionTimestamp") is None:
                 return  # somebody made another one
             if self._clock.monotonic() >= deadline:
-                holders = ", ".join(live_object["metadata"].get("finalizers") or ()) or _held_by(live_object)
+                holders = ", ".join(live_object["metadata"].get("finalizers") or ())
+                conditions = (live_object.get("status") or {}).get("conditions") or ()
+                messages = [str(each.get("message")) for each in conditions if each.get("status") == "True"]
+                holders = holders or "; ".join(messages) or "the server does not say why"
                 raise InstallError(f"{identity} is being deleted and does not go: {holders}")
             self._clock.pause(POLL_S)
             self.kinds.forget()
@@ -340,25 +347,8 @@ class ObjectSets:
 GONE_WITHIN_S = 300.0
 
 
-def _held_by(obj: JSON) -> str:
-    conditions = (obj.get("status") or {}).get("conditions") or ()
-    messages = [str(condition.get("message")) for condition in conditions if condition.get("status") == "True"]
-    return "; ".join(messages) or "the server does not say why"
-
-
 def _not_served(obj: JSON) -> InstallError:
     return InstallError(f"{identity_of(obj)}: the cluster does not serve {obj['apiVersion']} {obj['kind']}")
-
-
-def _first_of_namespace(objects: Objects, namespace: str) -> int:
-    """Returns the index of the first object after the Namespace of the parent, 0 if that is not among `objects`."""
-    identity = Identity("", "Namespace", "", namespace)
-    return next((index + 1 for index, obj in enumerate(objects) if identity_of(obj) == identity), 0)
-
-
-def _is_unchanged(before: JSON, after: JSON) -> bool:
-    # Not by resourceVersion: the answer to a dry run has that of the object as it is, whatever would change.
-    return codec.encode(_content(before)) == codec.encode(_content(after))
 
 
 def _content(obj: JSON) -> JSON:

@@ -12,7 +12,7 @@ from kubekit.api.core_v1 import Node
 from runup.kernelmodules.decide import build_and_sign, texts
 from runup.kernelmodules.decide.admission import module_faults
 from runup.kernelmodules.decide.external_queries import ImageQuestion
-from runup.kernelmodules.decide.mapping import Resolved, Unmapped, resolve
+from runup.kernelmodules.decide.mapping import Unmapped, resolve
 from runup.kernelmodules.decide.module_state import ModuleState, Observed, Task, freshness, requeued_state
 from runup.kernelmodules.decide.readiness import loads_something
 
@@ -38,6 +38,12 @@ def state_of(task: Task, observed: Observed) -> ModuleState:
     except Unmapped as error:
         # Only an edit of the Module helps. Modules are watched, so there is no time to look again.
         return ModuleState(False, "Requeued", error.message)
+    # The architecture in the kernel's name, else those of the nodes that the Module selects, else those of all nodes.
+    architectures: tuple[str, ...] = (architecture_of(task.kernel),)
+    if not architectures[0]:
+        nodes = observed.nodes or ()
+        matching_nodes = nodes_selected(resolved.selector, nodes) or nodes
+        architectures = tuple(sorted({node.status.node_info.architecture for node in matching_nodes} - {""}))
     question = ImageQuestion(
         image=resolved.container_image,
         kernel=task.kernel,
@@ -46,7 +52,7 @@ def state_of(task: Task, observed: Observed) -> ModuleState:
         tls=resolved.registry_tls,
         namespace=task.module.metadata.namespace,
         secret=resolved.image_repo_secret,
-        architectures=_architectures(task.kernel, resolved, observed.nodes or ()),
+        architectures=architectures,
     )
     answer = observed.answers.of_image(question)
     if answer is None:
@@ -71,15 +77,3 @@ def nodes_selected(selector: dict[str, str], nodes: Sequence[Node]) -> tuple[Nod
     """Returns the nodes that match a Module's selector."""
     required_labels = selector.items()
     return tuple(node for node in nodes if required_labels <= node.metadata.labels.items())
-
-
-def _architectures(kernel: str, resolved: Resolved, nodes: Sequence[Node]) -> tuple[str, ...]:
-    """Returns the architecture in the kernel's name, else those of the nodes that the Module selects.
-
-    If it selects no node, the architectures of all nodes count.
-    """
-    architecture = architecture_of(kernel)
-    if architecture:
-        return (architecture,)
-    matching_nodes = nodes_selected(resolved.selector, nodes) or nodes
-    return tuple(sorted({node.status.node_info.architecture for node in matching_nodes} - {""}))
