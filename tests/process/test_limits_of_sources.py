@@ -41,7 +41,7 @@ from runup.process.monitoring import Monitoring
 from runup.release.control import signatures as signature_stores
 from runup.release.control.signatures import bytes_of, fetch_signature, reason_of
 from runup.report.report import MAX_BYTES as MAX_REPORT
-from runup.updatestatus.control import thanos as alert_queries
+from runup.updatestatus.control import alert_queries
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

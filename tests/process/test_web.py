@@ -24,7 +24,7 @@ from runup.advice.decide.service import Query
 from runup.preflight.decide.deployment_steps import Trust
 from runup.process import http_fetch
 from runup.process.monitoring import Monitoring
-from runup.updatestatus.control.thanos import Alerts
+from runup.updatestatus.control.alert_queries import Alerts
 from runup.updatestatus.decide.snapshot import Unreadable
 
 NAMES = {"store.example": "127.0.0.1", "cloud.example": "169.254.169.254"}

@@ -29,6 +29,7 @@ from kubekit.kube.config import ClusterConfig
 from kubekit.kube.workqueue import WorkQueue
 from runup.api.config_v1 import ClusterOperator, ClusterVersion
 from runup.api.update_v1alpha1 import UpdateStatusStatus
+from runup.updatestatus.control.alert_queries import Alerts
 from runup.updatestatus.control.caches import Caches, trim_operator, trim_version
 from runup.updatestatus.control.controller import (
     KEY,
@@ -42,7 +43,6 @@ from runup.updatestatus.control.controller import (
 )
 from runup.updatestatus.control.process import Options, Process
 from runup.updatestatus.control.status_store import UpdateStatusStore
-from runup.updatestatus.control.thanos import Alerts
 from runup.updatestatus.decide.snapshot import Unreadable
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -19,9 +19,9 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import ManualClock
 from kubekit.kube.config import ClusterConfig
 from runup.process import monitoring
-from runup.updatestatus.control import thanos as asking
+from runup.updatestatus.control import alert_queries as asking
+from runup.updatestatus.control.alert_queries import Alerts
 from runup.updatestatus.control.controller import NODES_AT_MOST, PATIENCE_S, REFRESH_S, DrainingPods
-from runup.updatestatus.control.thanos import Alerts
 from runup.updatestatus.decide.snapshot import Alert, Unreadable
 
 GOOD = """{"status": "success", "data": {"alerts": [

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable
-from dataclasses import dataclass
 from enum import Enum
+
+import msgspec
 
 from kubekit.api.workloads_v1 import PodDisruptionBudget
 from kubekit.rules.owners import Owner, controller_of
@@ -102,8 +103,7 @@ class Refusal(Enum):
     EXHAUSTED = "its budget allows no disruption"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BudgetNow:
+class BudgetNow(msgspec.Struct, frozen=True, kw_only=True):
     """The counts of a budget's status at one moment; `policy` is its unhealthyPodEvictionPolicy.
 
     `is_current` is false if the status is older than the spec. `disrupted` is the number of evictions that the

@@ -26,9 +26,9 @@ from kubekit.kube.workqueue import WorkQueue
 from runup.api.config_v1 import ClusterVersion
 from runup.api.update_v1alpha1 import UpdateStatusStatus
 from runup.rules.machine_config import is_drain_wanted
+from runup.updatestatus.control.alert_queries import Alerts
 from runup.updatestatus.control.caches import MCO_DEPLOYMENT, MCO_NAMESPACE, Caches
 from runup.updatestatus.control.status_store import UpdateStatusStore
-from runup.updatestatus.control.thanos import Alerts
 from runup.updatestatus.decide.assess import Room, assess, next_change_s
 from runup.updatestatus.decide.finding import LEVELS
 from runup.updatestatus.decide.memory import insights_of

@@ -21,10 +21,10 @@ from runup.process.endpoint import Endpoint
 from runup.process.leader_election import cancel, restart_on_error, run_while_leader
 from runup.process.process_server import ProcessOptions, serve_until_done
 from runup.process.shutdown import run_until_told
+from runup.updatestatus.control.alert_queries import Alerts
 from runup.updatestatus.control.caches import Caches, reflectors
 from runup.updatestatus.control.controller import DrainingPods, Metrics, Now, Timing, UpdateStatusController
 from runup.updatestatus.control.status_store import UpdateStatusStore
-from runup.updatestatus.control.thanos import Alerts
 from runup.updatestatus.decide.freshness import LEASE, NAMESPACE, confirmation
 
 log = structlog.get_logger("updatestatus")

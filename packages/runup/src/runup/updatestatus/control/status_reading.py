@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -15,7 +15,6 @@ from kubekit.api.scheme import resource_of
 from kubekit.error_types import InputError
 from kubekit.kube import calls
 from kubekit.kube.api_errors import ApiError, NotFound
-from kubekit.kube.client_sync import SyncClient
 from kubekit.lang.gotext import nanoseconds
 from kubekit.lang.text import sentence_case, timestamp
 from runup.api.kinds import RESOURCES
@@ -36,6 +35,9 @@ from runup.updatestatus.decide.freshness import (
 from runup.updatestatus.decide.memory import insights_of
 from runup.updatestatus.decide.read_status import Report
 from runup.updatestatus.decide.snapshot import Snapshot, Unreadable
+
+if TYPE_CHECKING:
+    from kubekit.kube.client_sync import SyncClient
 
 JSON = dict[str, Any]
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeVar
 
+import msgspec
 from msgspec.structs import replace
 
 from kubekit.api import codec
@@ -44,22 +44,20 @@ JSON = dict[str, Any]
 MAX_INFORMERS = 16
 
 
-@dataclass(frozen=True, slots=True)
-class OtherInformers:
+class OtherInformers(msgspec.Struct, frozen=True):
     """The contributions of other informers.
 
     Each pool holds others' informers only; a pool that has none of ours is kept whole.
     """
 
     control_plane: tuple[JSON, ...] = ()
-    pools: dict[str, JSON] = field(default_factory=dict)
+    pools: dict[str, JSON] = {}
 
     def __bool__(self) -> bool:
         return bool(self.control_plane or self.pools)
 
 
-@dataclass(frozen=True, slots=True)
-class Room:
+class Room(msgspec.Struct, frozen=True):
     """The room that other informers leave in bytes of JSON, and the names of the worker pools with their entries.
 
     `full` are the layers, CONTROL_PLANE or the name of a worker pool, in which they have taken every place.
