@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -236,3 +236,14 @@ def parse_version(text: str, role: str) -> Version:
     except VersionError as error:
         hint = "give it with --from" if role == "source" else "give it with --to"
         raise InputError(f"the {role} version is not known: {error}; {hint}") from error
+
+
+def images_of(typed: Sequence[str]) -> dict[str, str]:
+    """Returns the images as typed, by the name of their CatalogSource. Raises InputError."""
+    image_by_source: dict[str, str] = {}
+    for text in typed:
+        source, _, image = text.partition("=")
+        if not source or not image:
+            raise InputError(f"--target-catalog {text}: give SOURCE=IMAGE, SOURCE being the name of a CatalogSource")
+        image_by_source[source] = image
+    return image_by_source

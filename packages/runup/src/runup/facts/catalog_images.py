@@ -18,7 +18,6 @@ from msgspec.structs import replace
 
 from kubekit.api.codec import DecodeError
 from kubekit.api.scheme import resource_of
-from kubekit.error_types import InputError
 from kubekit.kube.clock import Clock
 from kubekit.oci.access import Access
 from kubekit.oci.image_locations import LayoutLocation
@@ -302,17 +301,6 @@ def _only_packages(
     packages_by_name: Mapping[str, file_based_catalog.Package], packages: frozenset[str]
 ) -> dict[str, file_based_catalog.Package]:
     return {name: package for name, package in packages_by_name.items() if name in packages}
-
-
-def images_of(typed: Sequence[str]) -> dict[str, str]:
-    """Returns the images as typed, by the name of their CatalogSource. Raises InputError."""
-    image_by_source: dict[str, str] = {}
-    for text in typed:
-        source, _, image = text.partition("=")
-        if not source or not image:
-            raise InputError(f"--target-catalog {text}: give SOURCE=IMAGE, SOURCE being the name of a CatalogSource")
-        image_by_source[source] = image
-    return image_by_source
 
 
 async def _read_catalogs(

@@ -28,7 +28,7 @@ from runup.cli.preflight.render import output_formats as forms
 from runup.cli.render.text import out
 from runup.evaluation import dumps
 from runup.evaluation.evaluate import EvaluatedCluster
-from runup.evaluation.request import RequestedUpdate
+from runup.evaluation.request import RequestedUpdate, images_of
 from runup.evaluation.results import (
     ClusterResult,
     baseline_in,
@@ -37,7 +37,6 @@ from runup.evaluation.results import (
     suppressions_in,
     with_accepted,
 )
-from runup.facts.catalog_images import images_of
 from runup.facts.dump_places import Place
 from runup.facts.target_release import release_of
 from runup.fleet.control.cluster_sources import connection_to

@@ -24,9 +24,8 @@ from runup.evaluation import suppressions as suppress
 from runup.evaluation.baseline import Baseline
 from runup.evaluation.dumps import evaluate_dump
 from runup.evaluation.evaluate import EvaluatedCluster
-from runup.evaluation.request import RequestedUpdate
+from runup.evaluation.request import RequestedUpdate, images_of
 from runup.evaluation.results import ClusterResult, baseline_in, results_of, store_reports, suppressions_in
-from runup.facts.catalog_images import images_of
 from runup.facts.of_dump import dumps_in
 from runup.facts.target_release import release_of
 from runup.preflight.decide.findings import COULD_NOT_RUN, exit_code, worst_code
