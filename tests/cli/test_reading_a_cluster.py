@@ -23,7 +23,7 @@ from runup.preflight.control import cluster_records
 from runup.preflight.decide.stored_reports import NAME
 from runup.process import clusterversion_client as clusters
 from runup.process.connection import Connection
-from runup.process.operator_namespace import operator_namespace
+from runup.process.names import operator_namespace
 
 VERSION = calls.path_of(resource_of(ClusterVersion), "", "version")
 CLUSTER = {"apiVersion": "config.openshift.io/v1", "kind": "ClusterVersion", "metadata": {"name": "version"}}

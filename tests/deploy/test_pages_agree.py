@@ -12,7 +12,7 @@ import yaml
 from tests.documents import documents
 
 from runup.clusterversion.control import prerequisite_probe as probe
-from runup.clusterversion.decide.prerequisite_facts import Right
+from runup.clusterversion.decide.check_prerequisites import Right
 from runup.kernelmodules.control import module_readiness
 from runup.preflight.decide.preflight_deployment import Quantities
 from runup.report import report

@@ -16,10 +16,9 @@ from kubekit.api.codec import DecodeError
 from kubekit.error_types import Terminal
 from kubekit.kube.api_errors import KubeError
 from kubekit.oci.registry_errors import OciError
-from runup.cli.operator.command_process import common, run_process
+from runup.cli.operator.command_process import common, read_election, run_process
 from runup.cli.operator.kernel_modules_command import kernel_module_preflight
 from runup.cli.operator.kernel_modules_command import options_of as options_of_kernel_modules
-from runup.cli.operator.leadership import read_election
 from runup.cli.operator.main import main
 from runup.cli.operator.start_command import options_of, start
 from runup.cli.operator.update_status import options_of as options_of_update_status

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from runup import build_info
-from runup.process.own_image import default_image
+from runup.process.names import default_image
 
 
 @pytest.mark.parametrize(

@@ -21,10 +21,11 @@ from runup.advice.decide.candidates import (
     join,
     newest_first,
     only_holding_risks,
+    recommended_condition,
+    unaccepted_names,
 )
 from runup.advice.decide.current_advice import CurrentAdvice, advise
 from runup.advice.decide.graph import Graph, GraphDocument, parse_graph
-from runup.advice.decide.recommended import recommended_condition, unaccepted_names
 from runup.advice.decide.risks.risk_source import SourceRisk
 from runup.advice.decide.service import Failure, ServiceState, query_for, usable_graph
 from runup.advice.decide.upgradeable import upgradeable

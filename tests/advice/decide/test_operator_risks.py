@@ -8,7 +8,7 @@ import pytest
 from tests.factories import cluster_operator, cluster_version
 
 from kubekit.api.codec import Undecodable
-from runup.advice.decide.risks.cluster_operators import risks
+from runup.advice.decide.risks.cluster_state import operator_risks as risks
 from runup.advice.decide.risks.risk_source import Cluster, docs_url
 
 

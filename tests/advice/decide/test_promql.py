@@ -12,8 +12,7 @@ from msgspec.structs import replace
 from kubekit.api import codec
 from kubekit.api.meta_v1 import Condition
 from runup.advice.decide import promql
-from runup.advice.decide.matching_rules import evaluate_rules
-from runup.advice.decide.promql import AlertState, Answer, BadAnswer, PrometheusState
+from runup.advice.decide.promql import AlertState, Answer, BadAnswer, PrometheusState, evaluate_rules
 from runup.advice.decide.risks import alert_risks
 from runup.api.config_v1 import ConditionalUpdateRisk, MatchingRule, PromQL
 from runup.updatestatus.decide.snapshot import Alert, read_alerts

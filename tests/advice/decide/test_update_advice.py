@@ -10,12 +10,10 @@ from tests.factories import NOW
 
 from kubekit.api.meta_v1 import Condition
 from kubekit.lang.version import Version
-from runup.advice.decide import matching_rules
-from runup.advice.decide.candidates import ALWAYS, Candidate, JudgedRisk
+from runup.advice.decide.candidates import ALWAYS, Candidate, JudgedRisk, recommended_condition
 from runup.advice.decide.graph import advice, parse_graph, reachable
 from runup.advice.decide.graph_limits import BadGraph
 from runup.advice.decide.promql import NOTHING
-from runup.advice.decide.recommended import recommended_condition
 from runup.advice.decide.service import NotAsked, query_for
 from runup.api.config_v1 import ClusterVersionSpec, ConditionalUpdateRisk, MatchingRule, PromQL, Release
 
@@ -211,9 +209,9 @@ def test_promql_is_unknown_until_something_else_decides() -> None:
     promql = MatchingRule(type="PromQL", promql=PromQL(promql="up"))
     only = ConditionalUpdateRisk(name="R", message="m", url="https://e/", matching_rules=(promql,))
     both = ConditionalUpdateRisk(name="R", message="m", url="https://e/", matching_rules=(promql, *ALWAYS))
-    found = matching_rules.evaluate_rules(only, NOTHING, NOW)
+    found = promql.evaluate_rules(only, NOTHING, NOW)
     assert (found.status, found.reason) == ("Unknown", "EvaluationFailed")
-    assert matching_rules.evaluate_rules(both, NOTHING, NOW).status == "True"
+    assert promql.evaluate_rules(both, NOTHING, NOW).status == "True"
 
 
 def judged(name: str, status: Any, reason: str = "Match") -> JudgedRisk:

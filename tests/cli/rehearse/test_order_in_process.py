@@ -17,7 +17,7 @@ from kubekit.error_types import Terminal
 from runup.checks.decide.rehearsed_outcomes import decode_outcomes
 from runup.cli.errors import CommandError
 from runup.cli.rehearse.rehearsal_command import run_on_copy
-from runup.process.exit_signals import exit_on_signal
+from runup.process.ending_signals import exit_on_signal
 from runup.rehearse.control.ordered_rehearsal import answer_order, is_want_of_memory, message_of, run_until_signal
 from runup.target.rehearsal_process import RehearsalOrder
 

@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.cli.preflight.render import samples
 
-from runup.cli.clusterversion.check_lines import text as check_lines
+from runup.cli.clusterversion.check_command import text as check_lines
 from runup.cli.preflight.render.explain import Explanation, explanation
 from runup.cli.preflight.render.finding_texts import result, risk_table
 from runup.cli.release.command import Listed as Manifests
 from runup.cli.release.command import as_listing
 from runup.cli.render.screen import PIPE, Screen
 from runup.cli.render.table import Column, Row, Table, align_lines, draw_table, plain_table, wrap_text
-from runup.clusterversion.decide.prerequisite_facts import PrerequisiteRow as CheckRow
-from runup.clusterversion.decide.prerequisite_facts import Result
+from runup.clusterversion.decide.check_prerequisites import PrerequisiteRow as CheckRow
+from runup.clusterversion.decide.check_prerequisites import Result
 from runup.preflight.decide.findings import Findings
 from runup.release.decide.inclusion import Filters
 from runup.release.decide.listing import Row as Listed

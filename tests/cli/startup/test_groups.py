@@ -12,8 +12,7 @@ from runup.cli import static_completion
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.errors import UsageProblem
 from runup.cli.lazy import Command, Group, LazyGroup
-from runup.cli.operator.leadership import leadership
-from runup.cli.operator.serving import add_serving_options
+from runup.cli.operator.command_process import add_serving_options, leadership
 from runup.cli.options import HelpOption, Option, option, with_options
 from runup.process.connection import Connection
 

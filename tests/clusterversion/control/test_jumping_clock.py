@@ -13,7 +13,7 @@ from kubekit.api.conditions import find
 from kubekit.api.meta_v1 import ObjectMeta
 from kubekit.api.workloads_v1 import Deployment
 from kubekit.kube.clock import ManualClock, SystemClock
-from runup.clusterversion.control.workload_age import WorkloadAge
+from runup.clusterversion.control.clusterversion import WorkloadAge
 from runup.report.report import FORMAT, Report, encode
 
 DAY = timedelta(days=1)

@@ -21,8 +21,7 @@ from tests.factories import cluster_operator
 
 from kubekit.kube.clock import ManualClock
 from runup.api.config_v1 import ClusterOperator, Update
-from runup.clusterversion.control.cluster_metrics import ClusterMetricsCollector
-from runup.clusterversion.control.metrics import Metrics
+from runup.clusterversion.control.metrics import ClusterMetricsCollector, Metrics
 from runup.clusterversion.control.preflight_log import PreflightLogger, has_no_report_writer
 from runup.clusterversion.decide.reconcile import reconcile
 from runup.clusterversion.decide.work import Work

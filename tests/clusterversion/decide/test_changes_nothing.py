@@ -23,7 +23,7 @@ from runup.api.config_v1 import AcceptRisk, Release, Update
 from runup.applying.decide.progress import Loading, Progress
 from runup.clusterversion.decide import reconcile, upgrade_request, view
 from runup.clusterversion.decide.observed import Observed
-from runup.clusterversion.decide.target_release import asks_for
+from runup.clusterversion.decide.targets import asks_for
 from runup.clusterversion.decide.upgrade_target import Flags, clear_patch, update_patch
 
 SEQUENCES = int(os.environ.get("RUNUP_PREFLIGHT_SEQUENCES", "120"))

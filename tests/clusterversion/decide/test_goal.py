@@ -8,7 +8,7 @@ import pytest
 from tests.factories import SINCE
 
 from runup.api.config_v1 import ClusterVersionStatus, Release, Update, UpdateHistory
-from runup.clusterversion.decide.target_release import asks_for, goal, is_update_under_way
+from runup.clusterversion.decide.targets import asks_for, goal, is_update_under_way
 from runup.clusterversion.decide.update_request import Nothing, PreflightRequest, Request, UpdateRequest
 
 HERE = Release(version="5.0.0", image="r/x@sha256:0", architecture="Multi", url="https://u", channels=("c",))

@@ -10,7 +10,7 @@ from kubekit.api.meta_v1 import Condition, ConditionStatus
 from runup.api.config_v1 import ComponentOverride, Release, UpdateHistory
 from runup.clusterversion.decide.history import MAX_ENTRIES, begin_entry, prune
 from runup.clusterversion.decide.preconditions import Objection, objections, summary
-from runup.clusterversion.decide.target_release import same_release
+from runup.clusterversion.decide.targets import same_release
 
 
 def past(*versions: str) -> tuple[UpdateHistory, ...]:

@@ -15,9 +15,9 @@ from kubekit.api.conditions import with_condition
 from runup.api.config_v1 import AcceptRisk, Update
 from runup.checks import risk_pages
 from runup.cli.preflight.render.finding_texts import counted_risks, state, verdict_parts
-from runup.clusterversion.decide import repair
+from runup.clusterversion.decide import assemble
 from runup.clusterversion.decide.upgrade_request import way_back
-from runup.preflight.decide import failure_findings, stored_reports
+from runup.preflight.decide import published_risks, stored_reports
 from runup.preflight.decide.attempt import END_ANNOTATION
 from runup.preflight.decide.findings import current_findings, findings_of_target
 
@@ -113,13 +113,13 @@ def test_a_whole_cluster_has_nothing_to_repair() -> None:
     world = checked(*FAILURE).ask(TO).settle()
     assert world.condition("ReleaseAccepted") == ("False", "UnacceptedRisks")
     running = world.version.status.desired
-    assert repair.failure(world.version.status, running, with_fields(running, version="5.0.4")) == ""
+    assert assemble.failure(world.version.status, running, with_fields(running, version="5.0.4")) == ""
 
 
 def test_every_finding_about_a_failure_is_a_documented_one() -> None:
     """A name that no check has any more would let nothing pass."""
     documented = {name.partition("-")[0].removesuffix("Unknown") for name in risk_pages.names()}
-    assert documented >= failure_findings.FAMILIES
+    assert documented >= published_risks.FAMILIES
 
 
 ENDED: dict[str, Callable[[World], World]] = {

@@ -22,7 +22,7 @@ from runup.api.config_v1 import (
     UpdateHistory,
 )
 from runup.applying.decide.progress import Progress, WantedRelease
-from runup.clusterversion.control.cluster_metrics import ClusterMetricsCollector
+from runup.clusterversion.control.metrics import ClusterMetricsCollector
 from runup.clusterversion.decide.metric_samples import samples, without_version
 from runup.clusterversion.decide.observed import Observed, OperatorFacts
 from runup.preflight.decide.preflight_deployment import PodSettings

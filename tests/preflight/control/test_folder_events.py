@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from kubekit.kube.clock import ManualClock
-from runup.preflight.control.folder_events import FolderEvents
-from runup.preflight.control.report_reader import POLL_S, ReportReader
+from runup.preflight.control.report_reader import POLL_S, FolderEvents, ReportReader
 from runup.report.report import FORMAT, Report, encode
 
 GUARD_S = 90.0

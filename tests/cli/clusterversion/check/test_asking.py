@@ -24,8 +24,8 @@ from kubekit.kube import calls
 from kubekit.kube.api_errors import NotFound
 from kubesandbox.apiserver.access.certs import issue_server, new_ca
 from runup import __version__
-from runup.clusterversion.control.components_probe import installed
-from runup.clusterversion.decide.prerequisite_facts import Installed
+from runup.clusterversion.control.prerequisite_probe import installed
+from runup.clusterversion.decide.check_prerequisites import Installed
 
 NAMESPACE = "openshift-config-managed"
 NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)

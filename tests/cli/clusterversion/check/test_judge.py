@@ -11,9 +11,16 @@ from kubekit.api import codec
 from kubekit.lang import yaml
 from runup.api.cluster_settings_v1 import FeatureGate
 from runup.api.config_v1 import ClusterVersion
-from runup.cli.clusterversion.check_lines import text
-from runup.clusterversion.decide.check_prerequisites import exit_code, rows
-from runup.clusterversion.decide.prerequisite_facts import Facts, Installed, PrerequisiteRow, Result, Right
+from runup.cli.clusterversion.check_command import text
+from runup.clusterversion.decide.check_prerequisites import (
+    Facts,
+    Installed,
+    PrerequisiteRow,
+    Result,
+    Right,
+    exit_code,
+    rows,
+)
 
 OK, PROBLEM, UNKNOWN = Result.OK, Result.PROBLEM, Result.UNKNOWN
 PATCH = Right("patch", "clusterversions.config.openshift.io", "asking for preflights")

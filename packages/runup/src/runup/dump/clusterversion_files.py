@@ -255,7 +255,7 @@ def _of_cases(folder: str) -> Read | None:
 
 def _config_maps(roots: list[str], folder: str) -> Iterator[JSON]:
     """Yields the ConfigMaps of the operator's namespace in the dump."""
-    from runup.process.operator_namespace import operator_namespace
+    from runup.process.names import operator_namespace
 
     namespace = operator_namespace()
     files = []

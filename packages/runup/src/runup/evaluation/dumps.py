@@ -38,7 +38,7 @@ from runup.facts.of_dump import acceptance_records, plurals_to_read, snapshot_of
 from runup.facts.target_release import python_checks, with_kubernetes
 from runup.preflight.decide import stored_reports
 from runup.preflight.decide.stored_reports import History
-from runup.process.operator_namespace import operator_namespace
+from runup.process.names import operator_namespace
 from runup.report.report import Report
 
 

@@ -14,7 +14,7 @@ from kubekit.error_types import InputError
 from kubekit.kube import calls
 from kubekit.kube.api_errors import Conflict, Forbidden, KubeError, NotFound
 from runup.api.kinds import RESOURCES
-from runup.process.operator_namespace import operator_namespace
+from runup.process.names import operator_namespace
 
 if TYPE_CHECKING:
     from kubekit.kube.client_sync import SyncClient

@@ -38,9 +38,8 @@ from runup.preflight.decide import cluster_run, stored_reports
 from runup.preflight.decide.cluster_run import NAMESPACE, Checking, Run
 from runup.preflight.decide.stored_reports import History
 from runup.process.clusterversion_client import ACCEPTED
-from runup.process.exit_signals import exit_on_signal
-from runup.process.operator_namespace import operator_namespace
-from runup.process.own_image import default_image
+from runup.process.ending_signals import exit_on_signal
+from runup.process.names import default_image, operator_namespace
 from runup.report.report import Report, is_of
 
 if TYPE_CHECKING:

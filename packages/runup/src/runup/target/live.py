@@ -21,7 +21,7 @@ from runup.facts.server_version import read_metrics_check, server_version
 from runup.facts.target_release import TargetRelease, python_checks, with_kubernetes
 from runup.kernelmodules.control.registries import ClusterRegistries, with_registries_of
 from runup.process.clusterversion_client import ACCEPTED
-from runup.process.operator_namespace import operator_namespace
+from runup.process.names import operator_namespace
 from runup.process.read_only_client import ReadOnlyClient
 from runup.report.report import read
 from runup.target.process import PreflightTarget, TargetRequest, Timing

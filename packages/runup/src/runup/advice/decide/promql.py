@@ -1,4 +1,7 @@
-"""The answers of Prometheus to the queries of matching rules, and how long each answer counts. Pure.
+"""Whether a risk applies, by the answers of Prometheus to its matching rules, and how long each answer counts. Pure.
+
+The rules are evaluated in order; the first that can be evaluated decides. If Prometheus has not answered, or not
+recently, the risk is Unknown with that reason, and not "does not apply".
 
 A resolved risk must not go on being shown as applying, and a new one must not be missed. So an answer "applies" counts
 for a minute, "does not apply" for ten minutes. An older answer counts as none.
@@ -21,6 +24,10 @@ from runup.api.config_v1 import ConditionalUpdateRisk
 
 if TYPE_CHECKING:
     from runup.updatestatus.decide.snapshot import Alert
+
+
+from kubekit.api.meta_v1 import Condition
+from runup.api.config_v1 import MatchingRule
 
 PATH = "/api/v1/query"
 # The time until a query is sent again, by its last answer; and the time for which an answer counts.
@@ -146,3 +153,42 @@ def _bad_answer(why: str) -> BadAnswer:
 def query_for_cluster(query: str, cluster_id: str) -> str:
     """Returns `query` for one cluster of a shared Prometheus, whose ID replaces the `_id=""` of the update service."""
     return query.replace('_id=""', f'_id="{cluster_id}"') if cluster_id else query
+
+
+APPLIES = "Applies"
+
+
+def evaluate_rules(risk: ConditionalUpdateRisk, prometheus: PrometheusState, now: datetime) -> Condition:
+    """Returns the `Applies` condition of `risk`, without a time."""
+    problems: list[str] = []
+    for rule in risk.matching_rules:
+        answer = _evaluate(rule, prometheus, now)
+        if isinstance(answer, str):
+            problems.append(answer)
+            continue
+        return match() if answer else Condition(type=APPLIES, status="False", reason="NotMatch")
+    return unevaluated_condition(risk, "; ".join(problems) or "it has no matching rule that is known")
+
+
+def match(message: str = "") -> Condition:
+    """Returns the condition of a risk that applies."""
+    return Condition(type=APPLIES, status="True", reason="Match", message=message)
+
+
+def unevaluated_condition(risk: ConditionalUpdateRisk, why: str) -> Condition:
+    """Returns the Unknown condition of a risk that could not be evaluated."""
+    message = (
+        f"Could not evaluate exposure to update risk {risk.name} ({why})\n"
+        f"  {risk.name} description: {risk.message}\n"
+        f"  {risk.name} URL: {risk.url}"
+    )
+    return Condition(type=APPLIES, status="Unknown", reason="EvaluationFailed", message=message)
+
+
+def _evaluate(rule: MatchingRule, prometheus: PrometheusState, now: datetime) -> bool | str:
+    """Returns True or False if the rule could be evaluated, else the reason why not."""
+    if rule.type == "Always":
+        return True
+    if rule.type == "PromQL" and rule.promql is not None:
+        return evaluate(rule.promql.promql, prometheus, now)
+    return f"unknown matching rule type {rule.type!r}"

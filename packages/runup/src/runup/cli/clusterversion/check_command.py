@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 import click
 
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.lazy import Command
 from runup.cli.options import option
+from runup.cli.output import screen_of, write
+from runup.cli.render import table
+from runup.cli.render.screen import PIPE, Drawn, Screen
+from runup.cli.render.text import machine
+from runup.clusterversion.control.prerequisite_probe import collect_facts
+from runup.clusterversion.decide.check_prerequisites import PrerequisiteRow, Result, exit_code, rows
 
 
 @click.command("check", cls=Command)
@@ -26,12 +33,6 @@ def check(ctx: click.Context, output: str | None) -> int:
       runup check
       runup check --context production -o json
     """
-    from runup.cli.clusterversion.check_lines import text
-    from runup.cli.output import screen_of, write
-    from runup.cli.render.text import machine
-    from runup.clusterversion.control.prerequisite_probe import collect_facts
-    from runup.clusterversion.decide.check_prerequisites import exit_code, rows
-
     checked_rows = rows(collect_facts(connection_of(ctx)))
     if output:
         data = [
@@ -39,6 +40,20 @@ def check(ctx: click.Context, output: str | None) -> int:
             for row in checked_rows
         ]
         write([("out", machine({"checks": data}, output))])
-        return exit_code(checked_rows)
-    write([("out", text(checked_rows, screen_of(sys.stdout)))])
+    else:
+        write([("out", text(checked_rows, screen_of(sys.stdout)))])
     return exit_code(checked_rows)
+
+
+_STYLES = {Result.OK.value: "green", Result.PROBLEM.value: "bold red", Result.UNKNOWN.value: "yellow"}
+_WIDEST = max(len(result.value) for result in Result)
+
+
+def text(checked_rows: Sequence[PrerequisiteRow], screen: Screen = PIPE) -> Drawn:
+    """Returns one line a row, with `ok`, `problem` or `unknown` first."""
+    columns = (table.Column("", least=_WIDEST, styles=_STYLES), table.Column("", flows=True))
+    lines = [
+        table.Row((row.result.value, f"{row.name}: {row.says}"), (row.way_out,) if row.way_out else ())
+        for row in checked_rows
+    ]
+    return table.draw_table(table.Table(columns, lines, gap=2), screen)

@@ -21,7 +21,7 @@ from runup.evaluation.workers import Lost, Pool, Retried, workers_for
 from runup.fleet.control import cluster_sources, remote_dumps
 from runup.fleet.control.cluster_sources import connection_to
 from runup.fleet.decide.members import BadFleet, Member, fleet_of, is_address, refuse_password, select_members
-from runup.process.exit_signals import exit_on_signal
+from runup.process.ending_signals import exit_on_signal
 
 if TYPE_CHECKING:
     from runup.cli.render.text import Output

@@ -22,7 +22,7 @@ from runup.install.control.sets import Done, InstallError, ObjectSets, Told
 from runup.install.decide.component import COMPONENTS, OPERATOR, Component, Options, Platform
 from runup.install.decide.component_objects import component_objects
 from runup.install.decide.objects import Objects
-from runup.process.own_image import default_image
+from runup.process.names import default_image
 
 # What to type next.
 _NEXT = {

@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from runup.cli.operator.command_process import common, run_process
-from runup.cli.operator.leadership import leadership
-from runup.cli.operator.serving import add_serving_options
+from runup.cli.operator.command_process import add_serving_options, common, leadership, run_process
 from runup.cli.startup.quick_imports import quick_imports
 
 if TYPE_CHECKING:

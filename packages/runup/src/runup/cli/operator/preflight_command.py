@@ -19,7 +19,7 @@ from runup import __version__
 from runup.cli.errors import CommandError
 from runup.cli.options import with_options
 from runup.cli.startup.quick_imports import quick_imports
-from runup.process.operator_namespace import operator_namespace
+from runup.process.names import operator_namespace
 
 if TYPE_CHECKING:
     import asyncio

@@ -60,7 +60,7 @@ def collect(ctx: click.Context, name: str, archive: bool, redact: tuple[str, ...
     from runup.facts import collect as collection
     from runup.facts.listers import ClientLister, ProgramLister, kinds_read_by
     from runup.facts.target_release import python_checks
-    from runup.process.operator_namespace import operator_namespace
+    from runup.process.names import operator_namespace
 
     if not all(redact):
         raise click.UsageError("--redact: the word is empty")

@@ -87,7 +87,7 @@ def rehearse(
     """
     from runup.cli.fleet import preflight_command
     from runup.evaluation.options import Flags
-    from runup.process.exit_signals import exit_on_signal
+    from runup.process.ending_signals import exit_on_signal
     from runup.rehearse.control.cluster_copy import SCRATCH_PREFIX
 
     if bool(to_image) == bool(release_dir):

@@ -37,7 +37,6 @@ from runup.clusterversion.control import preflight_log
 from runup.clusterversion.control.metrics import Metrics
 from runup.clusterversion.control.preflight_log import PreflightLogger
 from runup.clusterversion.control.release_verification import ReleaseChecks
-from runup.clusterversion.control.workload_age import WorkloadAge
 from runup.clusterversion.decide import sync_failure
 from runup.clusterversion.decide.observed import Observed, OperatorFacts
 from runup.clusterversion.decide.reconcile import NAME, reconcile
@@ -449,3 +448,31 @@ def _sorted_operators(cache: Cache[ClusterOperator]) -> tuple[ClusterOperator, .
 
 def _failing_reason(error: KubeError | DecodeError) -> str:
     return error.reason if isinstance(error, KubeError) else "UnreadableAnswer"
+
+
+class WorkloadAge:
+    """The age of the current workload by a monotonic clock, asked at every observation.
+
+    A machine's wall clock may be set by a day at any moment, and that must not end a preflight. So seconds are counted
+    from when this process saw the workload appear; one that existed before is as old as its creation time says.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._uid: str | None = None
+        self._born = 0.0
+
+    def of(self, deployment: Deployment | None) -> float:
+        """Returns the seconds that `deployment` has existed; 0 if there is none."""
+        # From now on a workload that appears is new, whatever its creation time says.
+        if deployment is None:
+            self._uid = ""
+            return 0.0
+        if deployment.metadata.uid != self._uid:
+            earlier_s = self._stored_s(deployment) if self._uid is None else 0.0
+            self._uid, self._born = deployment.metadata.uid, self._clock.monotonic() - earlier_s
+        return self._clock.monotonic() - self._born
+
+    def _stored_s(self, deployment: Deployment) -> float:
+        created = deployment.metadata.creation_timestamp
+        return max((self._clock.now() - created).total_seconds(), 0.0) if created is not None else 0.0

@@ -7,13 +7,15 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
+from kubekit.api.conditions import status_of
 from kubekit.lang.pullspec import is_same_image
-from kubekit.lang.version import leaves_minor
+from kubekit.lang.version import leaves_minor, parse, same_minor
 from runup.advice.decide import preflight_reasons
 from runup.advice.decide.candidates import Candidate, JudgedRisk, add_risks, by_name, newest_first
 from runup.advice.decide.risks import alert_risks, risks_in_cluster
 from runup.advice.decide.risks.risk_source import Cluster, SourceRisk
-from runup.clusterversion.decide import repair, size_limits, update_refusals
+from runup.api.config_v1 import ClusterVersionStatus, Release
+from runup.clusterversion.decide import size_limits, update_refusals
 from runup.clusterversion.decide.observed import Observed
 from runup.clusterversion.decide.view import View
 from runup.preflight.decide import published_risks
@@ -111,8 +113,8 @@ def _risks_with_links(view: View, target: CheckedTarget) -> tuple[JudgedRisk, ..
     """Returns the target's risks with links to its own documentation, or to the administrator's copy of it."""
     bases = (target.report.documentation_base,) if target.report else ()
     risks = published_risks.judged_risks(target)
-    if failure := repair.failure(view.status, view.current, target.release):
-        risks = published_risks.as_information_only(risks, failure)
+    if repaired := failure(view.status, view.current, target.release):
+        risks = published_risks.as_information_only(risks, repaired)
     return published_risks.with_links(risks, bases, view.observed.facts.place.documentation_base)
 
 
@@ -131,3 +133,17 @@ def _unlisted_candidate(view: View, target: CheckedTarget) -> Candidate:
     release = replace(release_in_graph, image=target.release.image) if release_in_graph else target.release
     risk = update_refusals.path_not_offered(view, release, target)
     return add_risks(Candidate(release, offered=False), [risk])
+
+
+def failure(status: ClusterVersionStatus, current: Release, target: Release) -> str:
+    """Returns in words the failure that an update from `current` to `target` may repair, empty if there is none."""
+    current_version, target_version = parse(current.version), parse(target.version)
+    if current_version is None or target_version is None or not same_minor(current_version, target_version):
+        return ""
+    newest = status.history[0] if status.history else None
+    # The first entry of all is the installation, which no update can repair.
+    if newest is not None and newest.state == "Partial" and len(status.history) > 1:
+        return f"the unfinished update to {newest.version or newest.image} has it"
+    if status_of(status.conditions, "Failing") == "True":
+        return f"the failing {current.version} has it"
+    return ""

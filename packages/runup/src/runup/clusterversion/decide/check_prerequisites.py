@@ -5,12 +5,88 @@ A fact that could not be read makes its row Unknown, with the reason and the way
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import Enum
+
+import msgspec
 
 from kubekit.api.conditions import find
+from runup.api.cluster_settings_v1 import FeatureGate
+from runup.api.config_v1 import ClusterVersion
 from runup.clusterversion.decide import gates
-from runup.clusterversion.decide.check_components import component_rows
-from runup.clusterversion.decide.prerequisite_facts import Facts, PrerequisiteRow, Result, Right
+from runup.install.decide.component import COMPONENTS
+
+
+class Result(Enum):
+    """The result of one row; its value is printed."""
+
+    OK = "ok"
+    PROBLEM = "problem"
+    UNKNOWN = "unknown"
+
+
+class PrerequisiteRow(msgspec.Struct, frozen=True):
+    """A line of output: what was checked, its result, what was seen, and the way out if there is something to do."""
+
+    name: str
+    result: Result
+    says: str
+    way_out: str = ""
+
+
+class Right(msgspec.Struct, frozen=True):
+    """A right that a command needs, such as `patch clusterversions.config.openshift.io`, and what it is needed for."""
+
+    verb: str
+    resource: str
+    why: str
+    needed: bool = True
+
+
+class Installed(msgspec.Struct, frozen=True):
+    """A component's Deployment, wherever it is.
+
+    `by_install`: it is of an inventory of `runup install`, which has `version`; of others `image` tells it. `why` is
+    the Deployment's own message if it is not available, `lacking` the rights that its account lacks. A text that ends
+    in `_error` says why the fact of that name is missing.
+    """
+
+    component: str
+    namespace: str
+    deployment: str
+    image: str = ""
+    by_install: bool = True
+    version: str = ""
+    version_error: str = ""
+    wanted: int = 1
+    ready: int = 1
+    rolled_out: bool = True
+    why: str = ""
+    lacking: tuple[str, ...] = ()
+    rights_error: str = ""
+
+
+class Facts(msgspec.Struct, frozen=True):
+    """The collected facts. A text in `errors` says why the fact of that name is missing.
+
+    `mode` is the result of a strict dry run of a preflight request: "" if the server would accept it, else its
+    message. `is_plain`: the cluster has no ClusterVersion, and is one of Kubernetes alone. `rights`: whether each is
+    allowed, None if the server did not say. `reached`: URL -> "" or why it was not reached. `components`: those that
+    are installed, None if that could not be read.
+    """
+
+    server: str = ""
+    kubernetes: str = ""
+    cluster: ClusterVersion | None = None
+    gates: FeatureGate | None = None
+    mode: str | None = None
+    rights: Mapping[Right, bool | None] = msgspec.field(default_factory=dict)
+    stores: tuple[str, ...] = ()
+    reached: Mapping[str, str] = msgspec.field(default_factory=dict)
+    errors: Mapping[str, str] = msgspec.field(default_factory=dict)
+    is_plain: bool = False
+    components: tuple[Installed, ...] | None = None
+
 
 OK, PROBLEM, UNKNOWN = Result.OK, Result.PROBLEM, Result.UNKNOWN
 CLUSTER = "ClusterVersion"
@@ -158,3 +234,57 @@ def _rights_rows(rights: Iterable[tuple[Right, bool | None]]) -> Iterator[Prereq
             )
     if rights and all(allowed for _, allowed in rights):
         yield PrerequisiteRow("rights", OK, "you may do everything that the commands need")
+
+
+_ROW = "components"
+
+
+def component_rows(facts: Facts) -> Iterator[PrerequisiteRow]:
+    """Yields a row for each component that is installed, and one for those that are not."""
+    if facts.components is None:
+        why = facts.errors.get(_ROW, "they were not asked for")
+        yield PrerequisiteRow(
+            _ROW, Result.UNKNOWN, f"which are installed: {why}", "ask again as somebody who may list Deployments"
+        )
+        return
+    for component in facts.components:
+        yield _component_row(component)
+    absent = [name for name in COMPONENTS if name not in {component.component for component in facts.components}]
+    if absent:
+        yield PrerequisiteRow(_ROW, Result.OK, f"not installed as a Deployment: {', '.join(absent)}")
+
+
+def _component_row(installed: Installed) -> PrerequisiteRow:
+    """Returns the row of one installed component: its version, where it runs, and how many of its pods are ready."""
+    name = f"component {installed.component}"
+    place = f"Deployment {installed.namespace}/{installed.deployment}"
+    pods = f"{installed.ready} of {installed.wanted} pods ready"
+    says = f"{_version_text(installed)} in namespace {installed.namespace}, {pods}"
+    if not installed.wanted:
+        way_out = f"kubectl -n {installed.namespace} scale deployment/{installed.deployment} --replicas=1"
+        return PrerequisiteRow(name, Result.PROBLEM, f"{says}: it is scaled to 0 replicas", f"`{way_out}`")
+    if installed.ready < installed.wanted or not installed.rolled_out:
+        why = installed.why or "its newest pods are not available yet"
+        return PrerequisiteRow(
+            name, Result.PROBLEM, f"{says}: {why}", f"see `kubectl -n {installed.namespace} describe pods`"
+        )
+    if installed.lacking:
+        text = f"{says}; its account may not {', '.join(installed.lacking)}"
+        return PrerequisiteRow(
+            name, Result.PROBLEM, text, f"`runup install {installed.component}` gives it its roles again"
+        )
+    if installed.rights_error:
+        text = f"{says}; whether its account has its rights: {installed.rights_error}"
+        return PrerequisiteRow(name, Result.UNKNOWN, text, "ask again as somebody who may create subjectaccessreviews")
+    if not installed.by_install:
+        return PrerequisiteRow(name, Result.OK, f"{says}; {place} was not made by `runup install`")
+    return PrerequisiteRow(name, Result.OK, f"{says}, its account has its rights")
+
+
+def _version_text(installed: Installed) -> str:
+    """Returns the installed component's version in words."""
+    if not installed.by_install:
+        return installed.image or "no image"
+    if installed.version:
+        return f"runup {installed.version}"
+    return f"a version that could not be read ({installed.version_error or 'its inventory names none'})"

@@ -1,4 +1,9 @@
-"""`status.history`: newest first, one entry for each release that the cluster was updated to."""
+"""`status.history`: newest first, one entry for each release that the cluster was updated to.
+
+A ClusterVersion without history is new, or was recreated. The running operator is of the release that the cluster is
+at, and the ClusterOperators alone say whether that release is fully applied. If each of them says so, the history
+begins as Completed, and the conditions say the same. Otherwise, or if they could not be read, the entry stays Partial.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +12,11 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from runup.api.config_v1 import Release, UpdateHistory
+from kubekit.api.conditions import find
+from kubekit.api.meta_v1 import Condition
+from runup.api.config_v1 import ClusterOperator, Release, UpdateHistory
+from runup.clusterversion.decide import status as statuses
+from runup.clusterversion.decide.view import View
 
 MAX_ENTRIES = 100
 Entries = tuple[UpdateHistory, ...]
@@ -102,3 +111,37 @@ def _minor_part(version: str) -> str:
     # Upstream ignores the major version here, so that 4.1 and 5.1 count as one minor.
     parts = version.split(".")
     return parts[1] if len(parts) > 1 else ""
+
+
+# The operand name under which a ClusterOperator reports the version of its release.
+_OPERATOR = "operator"
+
+
+def complete_first_entry(
+    view: View, entries: Entries, conditions: tuple[Condition, ...]
+) -> tuple[Entries, tuple[Condition, ...]]:
+    """Completes the new first entry and adds missing conditions if all ClusterOperators report the version as done."""
+    version, operators = view.current.version, view.observed.operators
+    observed = view.observed
+    # A new history claims nothing that is not known (docs/decisions/0034-ends-within-seconds-and-claims-nothing.md).
+    if not entries or not operators or observed.operators_error or observed.unread_operators:
+        return entries, conditions
+    if not all(_is_at(operator, version) for operator in operators):
+        return entries, conditions
+    complete = (replace(entries[0], state="Completed", completion_time=view.now), *entries[1:])
+    completed_conditions = (
+        Condition(type="Available", status="True", message=f"Done applying {version}"),
+        Condition(type="Progressing", status="False", message=f"Cluster version is {version}"),
+        Condition(type="Failing", status="False"),
+    )
+    missing = [condition for condition in completed_conditions if find(conditions, condition.type) is None]
+    return complete, statuses.with_conditions(conditions, missing, (), now=view.now)
+
+
+def _is_at(operator: ClusterOperator, version: str) -> bool:
+    """Returns whether the operator reports that version, is available, and is not progressing."""
+    versions = {operand.name: operand.version for operand in operator.status.versions}
+    available, progressing = (find(operator.status.conditions, name) for name in ("Available", "Progressing"))
+    well = available is not None and available.status == "True"
+    busy = progressing is None or progressing.status != "False"
+    return versions.get(_OPERATOR) == version and well and not busy

@@ -16,7 +16,6 @@ from kubekit.api.meta_v1 import Condition
 from kubekit.error_types import Terminal, Waiting
 from runup.api.config_v1 import Release, Update
 from runup.clusterversion.decide import image_checks, preconditions, targets
-from runup.clusterversion.decide.attempt_reports import kept_targets, with_kept_targets, with_last_report
 from runup.clusterversion.decide.image_checks import check_work, look_work, retry_unreadable
 from runup.clusterversion.decide.preflight_case import (
     Preflight,
@@ -36,8 +35,15 @@ from runup.clusterversion.decide.preflight_workload import (
     rights_work,
     stop_workload,
 )
-from runup.clusterversion.decide.running_attempt import from_outcome, is_silent, watch_attempt
-from runup.clusterversion.decide.target_release import asks_for, same_release
+from runup.clusterversion.decide.running_attempt import (
+    from_outcome,
+    is_silent,
+    kept_targets,
+    watch_attempt,
+    with_kept_targets,
+    with_last_report,
+)
+from runup.clusterversion.decide.targets import asks_for, same_release
 from runup.clusterversion.decide.update_request import PreflightRequest, Refused, UpdateRequest
 from runup.clusterversion.decide.view import View
 from runup.clusterversion.decide.work import Work

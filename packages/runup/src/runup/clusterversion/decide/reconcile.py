@@ -32,11 +32,11 @@ from runup.clusterversion.decide import (
     view,
 )
 from runup.clusterversion.decide import status as statuses
-from runup.clusterversion.decide.initial_history import complete_first_entry
+from runup.clusterversion.decide.history import complete_first_entry
 from runup.clusterversion.decide.observed import Observed
 from runup.clusterversion.decide.preflight_case import Preflight
 from runup.clusterversion.decide.release_accepted import Decision
-from runup.clusterversion.decide.target_release import same_release
+from runup.clusterversion.decide.targets import same_release
 from runup.clusterversion.decide.update_request import Refused
 from runup.clusterversion.decide.view import View
 from runup.clusterversion.decide.work import EvaluateRules, RetrieveUpdates, Work

@@ -21,8 +21,13 @@ from kubekit.lang.pullspec import is_same_image
 from kubekit.lang.text import join_within
 from kubekit.lang.version import parse
 from runup.advice.decide import acceptance, preflight_reasons
-from runup.advice.decide.candidates import Candidate, only_holding_risks
-from runup.advice.decide.recommended import not_acceptable, recommended_condition, unaccepted_names
+from runup.advice.decide.candidates import (
+    Candidate,
+    not_acceptable,
+    only_holding_risks,
+    recommended_condition,
+    unaccepted_names,
+)
 from runup.api.config_v1 import ClusterVersionStatus, Release, Update
 from runup.clusterversion.decide import applying, assemble, history, preconditions, targets, update_refusals
 from runup.clusterversion.decide.image_checks import RECHECK, check_work, look_work, retry_unreadable

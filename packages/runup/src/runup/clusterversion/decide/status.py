@@ -15,8 +15,7 @@ from msgspec.structs import replace
 from kubekit.api import codec
 from kubekit.api.conditions import Conditions, find, with_condition
 from kubekit.api.meta_v1 import Condition
-from runup.advice.decide.candidates import Candidate, JudgedRisk, by_name
-from runup.advice.decide.recommended import recommended_condition
+from runup.advice.decide.candidates import Candidate, JudgedRisk, by_name, recommended_condition
 from runup.api.config_v1 import (
     ClusterVersionStatus,
     ConditionalUpdate,

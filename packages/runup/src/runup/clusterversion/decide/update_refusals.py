@@ -19,7 +19,7 @@ from kubekit.lang.version import parse
 from runup.advice.decide import acceptance, preflight_reasons, update_paths, upgradeable
 from runup.advice.decide.acceptance import Growth
 from runup.advice.decide.candidates import JudgedRisk
-from runup.advice.decide.matching_rules import APPLIES
+from runup.advice.decide.promql import APPLIES
 from runup.advice.decide.risks.risk_source import SourceRisk
 from runup.api.config_v1 import ClusterVersion, Release
 from runup.clusterversion.decide import preconditions

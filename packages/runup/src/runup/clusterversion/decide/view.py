@@ -13,7 +13,7 @@ from runup.api.config_v1 import ClusterVersionStatus, Release
 from runup.clusterversion.decide import gates
 from runup.clusterversion.decide import update_request as request
 from runup.clusterversion.decide.observed import Observed
-from runup.clusterversion.decide.target_release import goal, is_update_under_way
+from runup.clusterversion.decide.targets import goal, is_update_under_way
 from runup.clusterversion.decide.update_request import Request
 from runup.preflight.decide import stored_reports as histories
 from runup.preflight.decide.stored_reports import History

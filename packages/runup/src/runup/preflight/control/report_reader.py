@@ -7,16 +7,24 @@ Each report that is taken may lead to writes of ClusterVersion and of the record
 all the time is not followed at its own pace: a few changes are taken at once, then one in `INTERVAL_S`, always the
 newest. An attempt's first report is taken at once, and so is its first complete one, after which a few changes are
 taken at once again.
+
+Python has no binding of inotify, whose three calls are made through ctypes. File systems of a network report only what
+their own machine changes, and some report nothing. So callers that wait for an event also look from time to time.
 """
 
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import errno
 import os
 import stat
+import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 from msgspec.structs import replace
 
@@ -24,7 +32,6 @@ from kubekit.api.core_v1 import ConfigMap
 from kubekit.kube.clock import Clock, run_within
 from kubekit.kube.watch import Allowance
 from kubekit.lang.files import remove_tree
-from runup.preflight.control.folder_events import FolderEvents
 from runup.preflight.decide import preflight_deployment
 from runup.preflight.decide.attempt import is_attempt_id
 from runup.preflight.decide.outcome import BadReportSeen, ReportSeen
@@ -283,3 +290,65 @@ def _file_fingerprint(path: Path) -> FileFingerprint | None:
         return None
     # The inode changes with every rename, even if time and size stay the same.
     return file_status.st_ino, file_status.st_mtime_ns, file_status.st_size, file_status.st_mode
+
+
+# <sys/inotify.h>
+_IN_MOVED_TO = 0x80
+_IN_ONLYDIR, _IN_DONT_FOLLOW = 0x01000000, 0x02000000
+_MASK = _IN_MOVED_TO | _IN_ONLYDIR | _IN_DONT_FOLLOW
+# Events that are read together; those that are left over are told at the next `wait`.
+_READ_BYTES = 1 << 16
+
+
+class FolderEvents:
+    """A context manager that watches one folder at a time, and follows no link to it."""
+
+    def __init__(self) -> None:
+        self._libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
+        self._handle = -1
+        # The watch of the folder in the kernel, negative for none.
+        self._watch = -1
+        self.has_told = False
+        """Whether there was any event in the folder that is watched."""
+
+    def __enter__(self) -> Self:
+        if self._libc is not None:
+            self._handle = self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._handle >= 0:
+            os.close(self._handle)
+        self._handle = -1
+
+    def watch(self, folder: Path | None) -> None:
+        """Watches `folder` and no other; one that does not exist yet is watched when this is called again."""
+        if self._libc is None or self._handle < 0:
+            return
+        watch = -1
+        if folder is not None:
+            # Again each time: there may be another folder of this name by now. For the same one it is the same watch.
+            watch = self._libc.inotify_add_watch(self._handle, os.fsencode(folder), _MASK)
+        if watch == self._watch:
+            return
+        if self._watch >= 0:
+            # An error if the folder is gone: then the kernel has removed the watch.
+            self._libc.inotify_rm_watch(self._handle, self._watch)
+        self._watch, self.has_told = watch, False
+
+    async def wait(self) -> None:
+        """Waits for an event in the folder; for ever where there is no inotify."""
+        happened = asyncio.Event()
+        if self._handle < 0:
+            await happened.wait()
+        loop = asyncio.get_running_loop()
+        loop.add_reader(self._handle, happened.set)
+        try:
+            await happened.wait()
+        finally:
+            loop.remove_reader(self._handle)
+        self.has_told = True
+        with suppress(BlockingIOError):
+            os.read(self._handle, _READ_BYTES)

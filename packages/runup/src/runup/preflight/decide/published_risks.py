@@ -2,6 +2,10 @@
 
 This module alone writes the prefix `Preflight=<version>: `. Nothing parses it: the candidate that carries a risk
 decides for which target the risk counts.
+
+An update within the minor version may repair a cluster that an unfinished or failing update has left broken, and the
+operator accepts one without a preflight. So risks that describe such a failure only inform (docs/decisions/0076). Risks
+about the target, users' workloads or single nodes are not among them.
 """
 
 from __future__ import annotations
@@ -13,9 +17,8 @@ import msgspec
 from msgspec.structs import replace
 
 from kubekit.api.meta_v1 import Condition, ConditionStatus
-from runup.advice.decide import matching_rules
+from runup.advice.decide import promql
 from runup.advice.decide.candidates import ALWAYS, JudgedRisk
-from runup.advice.decide.matching_rules import APPLIES
 from runup.advice.decide.preflight_reasons import (
     FAILED,
     IN_PROGRESS,
@@ -29,8 +32,8 @@ from runup.advice.decide.preflight_reasons import (
     STALE,
     VALIDATION,
 )
+from runup.advice.decide.promql import APPLIES
 from runup.api.config_v1 import ConditionalUpdateRisk, Release
-from runup.preflight.decide import failure_findings
 from runup.report import documentation
 from runup.report.report import OMITTED, Report, ReportedRisk
 
@@ -72,7 +75,7 @@ def as_information_only(risks: Iterable[JudgedRisk], failure: str) -> tuple[Judg
     """
     return tuple(
         _as_informing(risk, failure)
-        if (risk.from_preflight and risk.holds_up and failure_findings.describes_failure(risk.name))
+        if (risk.from_preflight and risk.holds_up and describes_failure(risk.name))
         else risk
         for risk in risks
     )
@@ -145,9 +148,7 @@ def omitted_risks(target: str, text: str, status: ConditionStatus, *, from_prefl
     if from_preflight:
         return JudgedRisk(_published_entry(OMITTED, text, target, ""), verdict, from_preflight=True)
     risk = ConditionalUpdateRisk(OTHERS_OMITTED, text, documentation.page(OTHERS_OMITTED), ALWAYS)
-    return JudgedRisk(
-        risk, matching_rules.match(text) if status == "True" else matching_rules.unevaluated_condition(risk, text)
-    )
+    return JudgedRisk(risk, promql.match(text) if status == "True" else promql.unevaluated_condition(risk, text))
 
 
 def _published_risk(risk: ReportedRisk, checked: CheckedTarget) -> JudgedRisk:
@@ -254,3 +255,30 @@ def line_for(message: str, target: str) -> str:
     # `published_risks` writes this prefix, so that one entry can serve several targets.
     lines = [line.removeprefix(prefix) for line in message.splitlines() if line.startswith(prefix)]
     return "\n".join(lines) or message
+
+
+FAMILIES = frozenset(
+    {
+        "APIServiceUnavailable",
+        "CRDNotInForce",
+        "ClusterOperatorDegraded",
+        "ClusterOperatorHealth",
+        "ClusterOperatorNotAvailable",
+        "ClusterVersionFailing",
+        "ClusterVersionHealth",
+        "ClusterVersionPartialUpdate",
+        "ClusterVersionUpdating",
+        "MachineConfigPoolDegraded",
+        "MachineConfigPoolHealth",
+        "MachineConfigPoolUpdating",
+        "NodeReleasesMixed",
+        "SystemPodsFailing",
+    }
+)
+# The risk that stands for a check without a result has the check's name with this ending (docs/checks/README.md).
+_UNKNOWN = "Unknown"
+
+
+def describes_failure(name: str) -> bool:
+    """Returns whether the risk `name` describes a failure of the cluster's own parts; families add `-<object>`."""
+    return name.partition("-")[0].removesuffix(_UNKNOWN) in FAMILIES

@@ -10,7 +10,7 @@ from kubekit.error_types import InputError
 from kubekit.lang.version import parse
 from runup.applying.control.loading import read_folder
 from runup.facts.target_release import release_in
-from runup.process.operator_namespace import operator_namespace
+from runup.process.names import operator_namespace
 from runup.rehearse.control.rehearsal import RehearsalTarget, cluster_version_of
 from runup.rehearse.control.rehearsal_run import stuck_operators
 from runup.release.decide.payload import FOLDERS, load_payload

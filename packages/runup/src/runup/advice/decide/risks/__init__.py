@@ -1,18 +1,18 @@
-"""Risks of the cluster itself, independent of the update service: one module per source, one line in `SOURCES`."""
+"""Risks of the cluster itself, independent of the update service: one line in `SOURCES` for each source."""
 
 from __future__ import annotations
 
 from runup.advice.decide.risk_names import forbids_minor
-from runup.advice.decide.risks import admin_acks, alert_risks, cluster_operators, deletion, override_risks, updating
+from runup.advice.decide.risks import admin_acks, alert_risks, cluster_state
 from runup.advice.decide.risks.risk_source import Cluster, Source, SourceRisk
 from runup.api.config_v1 import ConditionalUpdateRisk
 
 SOURCES: tuple[Source, ...] = (
-    updating.risks,
-    override_risks.risks,
-    deletion.risks,
+    cluster_state.update_risks,
+    cluster_state.override_risks,
+    cluster_state.deletion_risks,
     admin_acks.risks,
-    cluster_operators.risks,
+    cluster_state.operator_risks,
 )
 
 
@@ -25,4 +25,4 @@ def is_from_source(risk: ConditionalUpdateRisk) -> bool:
     """Returns whether a risk comes from a source of this package, as opposed to the update service."""
     if any(condition.reason.startswith(alert_risks.REASON) for condition in risk.conditions):
         return True
-    return forbids_minor(risk.name) or risk.name in (admin_acks.UNKNOWN, cluster_operators.UNKNOWN)
+    return forbids_minor(risk.name) or risk.name in (admin_acks.UNKNOWN, cluster_state.OPERATORS_UNKNOWN)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from kubekit.api.codec import Undecodable
 from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.meta_v1 import Condition
-from runup.advice.decide import matching_rules
+from runup.advice.decide import promql
 from runup.advice.decide.candidates import ALWAYS, JudgedRisk
 from runup.api.config_v1 import ClusterOperator, ClusterVersion, ConditionalUpdateRisk
 
@@ -60,8 +60,8 @@ class SourceRisk:
     def applies(self, risk: ConditionalUpdateRisk) -> Condition:
         """Returns the source's own condition or a match, or Unknown if the source could not decide."""
         if self.unknown:
-            return matching_rules.unevaluated_condition(risk, self.unknown)
-        return self.found or matching_rules.match()
+            return promql.unevaluated_condition(risk, self.unknown)
+        return self.found or promql.match()
 
 
 Source = Callable[[Cluster], Iterable[SourceRisk]]
