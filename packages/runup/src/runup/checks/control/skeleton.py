@@ -5,6 +5,9 @@ The cases contain a word that no case may contain, so that an unchanged skeleton
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 from kubekit.error_types import InputError
 from runup.api.kinds import RESOURCES
 from runup.checks.decide.cases import UNCHANGED_MARK
@@ -58,6 +61,79 @@ cases:
 - name: an empty cluster ({replace})
   expect: Clear
 """
+
+
+BUILT_IN = '''"""What goes wrong: {replace}.
+
+Applies when a node has the annotation `example.com/old`: {replace}.
+
+Why it matters: {replace}.
+
+What to do: {replace}.
+
+Accepting it means {replace}.
+
+Source of the rule: {replace}.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kubekit.api.core_v1 import Node
+from runup.checks.catalogue.declaring import declared, risk
+from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.decide.wording import count, names
+
+NAME = "{name}"
+EXAMPLE = """
+apiVersion: v1
+kind: Node
+metadata: {{name: worker-0, annotations: {{example.com/old: "true"}}}}
+"""
+
+
+def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    """Yields one risk that names the nodes with the annotation."""
+    old = [node for node in snapshot.all(Node) if node.metadata.annotations.get("example.com/old") == "true"]
+    if old:
+        yield risk(
+            NAME,
+            f"{{count(len(old), 'node')}} would go wrong: {{names([node.metadata.name for node in old])}}.",
+            old,
+            fix="Say how to correct it, and the command that shows it.",
+        )
+
+
+CHECK = declared(run, name=NAME, component="{component}", reads=(Node,))
+'''
+_CATALOGUE, _LIST = "packages/runup/src/runup/checks/catalogue", "docs/checks/README.md"
+_ROWS = "tests/checks/catalogue/test_examples.py"
+
+
+def built_in_files(root: Path, name: str, area: str, component: str) -> dict[Path, str]:
+    """Returns the files of a checkout with a new built-in check: its module, its row in the list, a row that is clear.
+
+    Raises InputError if the checkout has no such area, or the check already.
+    """
+    folder = root / _CATALOGUE / area
+    module = folder / f"{re.sub(r'(?<=[a-z0-9])(?=[A-Z])', '_', name).lower()}.py"
+    if not (folder / "__init__.py").is_file():
+        raise InputError(f"{folder}: there is no such area of built-in checks; --in names the checkout of the sources")
+    if module.exists():
+        raise InputError(f"{module} exists; it is not replaced")
+    listed, rows = ((root / path).read_text(encoding="utf-8") for path in (_LIST, _ROWS))
+    # The first table ends at the first empty line behind its head.
+    end = listed.index("\n\n", listed.index("|---|---|---|")) + 1
+    unknown = listed.index("[ClusterOperatorUpgradeableUnknown](")
+    last = rows.index("\n)\n\n\ndef changed(") + 1
+    clear = f"""    Row("{name}: {UNCHANGED_MARK}", "{name}", (('old: "true"', 'old: "false"'),)),\n"""
+    return {
+        module: BUILT_IN.format(name=name, component=component, replace=UNCHANGED_MARK),
+        root / _LIST: f"{listed[:end]}| [{name}]({name}.md) | warning | all |\n{listed[end:unknown]}"
+        f"[{name}Unknown]({name}Unknown.md),\n{listed[unknown:]}",
+        root / _ROWS: rows[:last] + clear + rows[last:],
+    }
 
 
 def skeleton(name: str, component: str, resource: str, kind: str, target: str, file: str) -> tuple[str, str]:

@@ -304,17 +304,32 @@ def _parse_version(text: str, flag: str) -> Version:
     "--target", default="5.2.0", show_default=True, metavar="VERSION", help="The first release that it is for."
 )
 @click.option("--in", "folder", default=".", show_default=True, metavar="DIR", help="Where the files go.")
-def new(name: str, component: str, resource: str, kind: str, target: str, folder: str) -> None:
+@click.option(
+    "--builtin", "area", default="", metavar="AREA", help="A check of runup itself, in its sources: nodes, ..."
+)
+def new(*, name: str, component: str, resource: str, kind: str, target: str, folder: str, area: str) -> None:
     """Write a check and its cases, to be filled in; nothing that exists is replaced.
 
     \b
       runup checks new old-routes --resource routes.v1.route.openshift.io --kind Route --in preflight-checks
       runup checks new old-pods --kind Pod
+      runup checks new OldNodes --builtin nodes --component machine-config
     """
     import re
 
-    from runup.checks.control.skeleton import complete_resource, skeleton
+    from runup.checks.control.skeleton import built_in_files, complete_resource, skeleton
 
+    if area:
+        if not re.fullmatch(r"[A-Z][A-Za-z0-9]{0,62}", name):
+            raise CommandError(f"{name!r} is not a name of a built-in check; use words such as OldNodes")
+        files = built_in_files(Path(folder), name, area, component)
+        for path, text in files.items():
+            path.write_text(text, encoding="utf-8")
+        _write_out(
+            f"Wrote {next(iter(files))} and its rows. Fill it in, then: python tools/check_pages.py && "
+            "python -m tests.golden.findings && python -m pytest tests/checks tests/golden\n"
+        )
+        return
     if not re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", name):
         raise CommandError(
             f"{name!r} is not a name of a check; use small letters, digits and dashes, for example old-routes"
