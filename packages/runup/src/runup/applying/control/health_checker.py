@@ -126,7 +126,9 @@ class HealthChecker:
         now = self._progress.clock.now()
         since = self._since.setdefault(name, now)
         operator = self._applier.operator(name)
-        problem = health.operator_problem(name, self._versions[task.index], operator, self._progress.state, since, now)
+        problem = health.operator_problem(
+            name, self._versions[task.index], operator=operator, state=self._progress.state, since=since, now=now
+        )
         if problem is None:
             self._since.pop(name, None)
         return problem

@@ -47,7 +47,7 @@ async def apply(client: Client, resource: Resource, obj: JSON, *, earlier_writes
         answer = await _apply_forced(client, resource, obj)
     except (Invalid, ServerError) as error:
         if _NO_PATCH in error.message:
-            return await _write_whole(client, resource, obj, error, warned)
+            return await _write_whole(client, resource, obj=obj, refused=error, warned=warned)
         if isinstance(error, ServerError) and _NO_LIVE not in error.message:
             raise
         # What others added may exclude what the manifest says: another handler of a probe, a port of the same name.

@@ -127,13 +127,13 @@ def _as_one(problems: Sequence[Problem]) -> Problem:
         since = tuple(sorted({pair for problem in problems for pair in problem.since}))
         first_problem = problems[0]
         return Problem(
-            first_problem.plural,
-            f"Cluster operators {', '.join(names)} {first_problem.told}",
-            _worst_effect(problems),
-            names,
-            first_problem.plural,
-            first_problem.told,
-            since,
+            reason=first_problem.plural,
+            message=f"Cluster operators {', '.join(names)} {first_problem.told}",
+            effect=_worst_effect(problems),
+            names=names,
+            plural=first_problem.plural,
+            told=first_problem.told,
+            since=since,
         )
     if not _is_wait(problems[0]):
         return problems[0]

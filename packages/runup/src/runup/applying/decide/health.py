@@ -41,26 +41,44 @@ def operator_problem(
         wording = "do not declare expected versions"
         message = f"Cluster operator {name} does not declare expected versions"
         reasons = ("ClusterOperatorNoVersions", "ClusterOperatorsNoVersions")
-        return Problem(reasons[0], message, Effect.FAIL, (name,), reasons[1], wording, times)
+        return Problem(
+            reason=reasons[0],
+            message=message,
+            effect=Effect.FAIL,
+            names=(name,),
+            plural=reasons[1],
+            told=wording,
+            since=times,
+        )
     if operator is None or status_of(operator.status.conditions, "Available") != "True":
         early = state is not ApplyReason.RECONCILING and now - since < UNAVAILABLE_GRACE
-        return _operator_problem(name, "NotAvailable", "not available", Effect.NONE if early else Effect.FAIL, since)
+        return _operator_problem(
+            name, "NotAvailable", text="not available", effect=Effect.NONE if early else Effect.FAIL, since=since
+        )
     # A missing Degraded condition counts as degraded.
     if status_of(operator.status.conditions, "Degraded") != "False":
         effect = Effect.REPORT if state is ApplyReason.INITIALIZING else Effect.FAIL_AFTER_INTERVAL
-        return _operator_problem(name, "Degraded", "degraded", effect, since)
+        return _operator_problem(name, "Degraded", text="degraded", effect=effect, since=since)
     # Versions that only the operator reports are ignored: the manifest says which ones count.
     reported = {version.name: version.version for version in operator.status.versions}
     lags_behind = any(reported.get(version.name) != version.version for version in wanted_versions)
     if state is not ApplyReason.INITIALIZING and lags_behind:
-        return _operator_problem(name, "Updating", "updating versions", Effect.NONE, since)
+        return _operator_problem(name, "Updating", text="updating versions", effect=Effect.NONE, since=since)
     return None
 
 
 def _operator_problem(name: str, state_name: str, text: str, effect: Effect, since: datetime) -> Problem:
     reasons = (f"ClusterOperator{state_name}", f"ClusterOperators{state_name}")
     message = f"Cluster operator {name} is {text}"
-    return Problem(reasons[0], message, effect, (name,), reasons[1], f"are {text}", ((name, since),))
+    return Problem(
+        reason=reasons[0],
+        message=message,
+        effect=effect,
+        names=(name,),
+        plural=reasons[1],
+        told=f"are {text}",
+        since=((name, since),),
+    )
 
 
 DEPLOYMENT, DAEMON_SET, JOB = ("apps", "Deployment"), ("apps", "DaemonSet"), ("batch", "Job")

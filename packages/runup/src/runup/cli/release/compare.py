@@ -315,7 +315,7 @@ def explain(
                 client, access(**registry), image=image, kind=kind, name=alone, namespace=within
             )
         if not explained.manifests:
-            raise CommandError(no_such(explained.release, kind, alone, within, explained.image))
+            raise CommandError(no_such(explained.release, kind, name=alone, namespace=within, image=explained.image))
         if output:
             text = machine(explained_data(explained), output)
         else:

@@ -287,7 +287,7 @@ def install(
     tell: Told,
 ) -> Objects:
     """Applies `objects`, and returns those that were applied. Raises InstallError and KubeError."""
-    cluster = state(client, sets, component, objects, observed_cluster)
+    cluster = state(client, sets, component=component, objects=objects, cluster=observed_cluster)
     if why := refusals(cluster, component, options, take_over=manner.take_over):
         raise InstallError("\n".join(why))
     data = {"version": sets.tool_version, "image": options.image, "platform": options.platform.value}
@@ -295,7 +295,7 @@ def install(
     applied, remaining_objects = without_those_of_others(objects, cluster.owners, set_of_ours)
     for identity in remaining_objects:
         tell(Done(identity, Outcome.LEFT))
-    applied = _with_certificate(sets, clock, component, applied, options)
+    applied = _with_certificate(sets, clock, component=component, objects=applied, options=options)
     inventory = inventory_of(component.name, options.namespace, applied, data)
     sets.apply_set(applied, inventory, tell, force=manner.force, dry_run=manner.dry_run)
     if component == OPERATOR and options.platform is Platform.KUBERNETES:

@@ -43,29 +43,29 @@ class Component(msgspec.Struct, frozen=True):
 
 
 OPERATOR = Component(
-    "operator",
-    "manifests",
-    OPERATOR_NAMESPACE,
-    "cluster-version-operator",
-    "keeps ClusterVersion: preflights, update advice, releases",
-    (
+    name="operator",
+    folder="manifests",
+    namespace=OPERATOR_NAMESPACE,
+    deployment="cluster-version-operator",
+    does="keeps ClusterVersion: preflights, update advice, releases",
+    definitions=(
         "0000_00_cluster-version-operator_01_clusteroperators.crd.yaml",
         "0000_00_cluster-version-operator_01_clusterversions.crd.yaml",
     ),
 )
 UPDATE_STATUS = Component(
-    "update-status",
-    "update-status",
-    "openshift-update-status-controller",
-    "update-status-controller",
-    "keeps the object UpdateStatus, which `runup upgrade status` shows",
+    name="update-status",
+    folder="update-status",
+    namespace="openshift-update-status-controller",
+    deployment="update-status-controller",
+    does="keeps the object UpdateStatus, which `runup upgrade status` shows",
 )
 KERNEL_MODULES = Component(
-    "kernel-modules",
-    "kernel-module-preflight",
-    "openshift-kernel-module-preflight",
-    "kernel-module-preflight",
-    "tries kernel modules for the kernel of another release",
+    name="kernel-modules",
+    folder="kernel-module-preflight",
+    namespace="openshift-kernel-module-preflight",
+    deployment="kernel-module-preflight",
+    does="tries kernel modules for the kernel of another release",
 )
 COMPONENTS = {component.name: component for component in (OPERATOR, UPDATE_STATUS, KERNEL_MODULES)}
 

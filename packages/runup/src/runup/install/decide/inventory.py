@@ -63,7 +63,14 @@ def inventory_of(component: str, namespace: str, objects: Objects, data: Mapping
     identities = [identity_of(obj) for obj in objects]
     kinds = frozenset((identity.group, identity.kind) for identity in identities)
     namespaces = frozenset(identity.namespace for identity in identities if identity.namespace)
-    return Inventory(name_of(component), namespace, component, kinds, namespaces - {namespace}, data)
+    return Inventory(
+        name=name_of(component),
+        namespace=namespace,
+        component=component,
+        kinds=kinds,
+        namespaces=namespaces - {namespace},
+        data=data,
+    )
 
 
 def merge_inventories(inventory: Inventory, other: Inventory | None) -> Inventory:
@@ -97,18 +104,18 @@ def read_parent(parent: JSON) -> Inventory:
     metadata = parent["metadata"]
     annotations = metadata.get("annotations") or {}
     return Inventory(
-        metadata["name"],
-        metadata["namespace"],
-        (metadata.get("labels") or {}).get(COMPONENT, ""),
+        name=metadata["name"],
+        namespace=metadata["namespace"],
+        component=(metadata.get("labels") or {}).get(COMPONENT, ""),
         # A text is KIND.GROUP, or KIND for the core group.
-        frozenset(
+        kinds=frozenset(
             (group, kind)
             for text in annotations.get(KINDS, "").split(",")
             if text
             for kind, _, group in (text.partition("."),)
         ),
-        frozenset(text for text in annotations.get(NAMESPACES, "").split(",") if text),
-        parent.get("data") or {},
+        namespaces=frozenset(text for text in annotations.get(NAMESPACES, "").split(",") if text),
+        data=parent.get("data") or {},
     )
 
 

@@ -174,7 +174,9 @@ def build_and_sign(task: Task, observed: Observed, resolved: Resolved, missing: 
             return requeued_state(missing, image)
         succeeded: tuple[Run, ...] = ()
         if build is not None:
-            result = _run_or_progress(task, observed, _build_step(task, observed, resolved, build), image, succeeded)
+            result = _run_or_progress(
+                task, observed, step=_build_step(task, observed, resolved, build), image=image, succeeded=succeeded
+            )
             if isinstance(result, ModuleState):
                 return result
             succeeded = (result,)
@@ -182,7 +184,9 @@ def build_and_sign(task: Task, observed: Observed, resolved: Resolved, missing: 
                 return ModuleState(True, "Done", texts.built_text(pushed=task.push), kept_runs=succeeded)
         if sign is None:
             return requeued_state(missing, image)
-        result = _run_or_progress(task, observed, _sign_step(task, observed, resolved, sign), image, succeeded)
+        result = _run_or_progress(
+            task, observed, step=_sign_step(task, observed, resolved, sign), image=image, succeeded=succeeded
+        )
         if isinstance(result, ModuleState):
             return result
         return ModuleState(True, "Done", texts.signed_text(pushed=task.push), kept_runs=(*succeeded, result))
@@ -216,7 +220,11 @@ def _run_or_progress(
     run = next((run for run in observed.runs if (run.key, run.owner_uid) == (wanted_run.key, task.uid)), None)
     if run is not None and run.state is RunState.SUCCEEDED and not run.deleting:
         return run
-    return with_more(_progress_of(task, observed, step.purpose, wanted_run, run, image), fresh, succeeded)
+    return with_more(
+        _progress_of(task, observed, purpose=step.purpose, wanted_run=wanted_run, run=run, image=image),
+        fresh,
+        succeeded,
+    )
 
 
 def _progress_of(

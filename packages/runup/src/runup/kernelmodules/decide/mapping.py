@@ -69,7 +69,7 @@ def as_tag(kernel: str) -> str:
 
 def substitute(text: str, values: Mapping[str, str]) -> str:
     """Returns `text` with its variables substituted; raises BadSubstitution."""
-    filled, _ = _substitute_from(text, 0, values, "", 0)
+    filled, _ = _substitute_from(text, 0, values=values, end="", depth=0)
     return filled
 
 
@@ -113,7 +113,7 @@ def _substitute_braced(text: str, at: int, values: Mapping[str, str], depth: int
         if not text.startswith("}", name.end()):
             raise BadSubstitution(f"{text!r}: closing brace expected")
         return value or "", name.end() + 1
-    other, end = _substitute_from(text, operator.end(), values, "}", depth + 1)
+    other, end = _substitute_from(text, operator.end(), values=values, end="}", depth=depth + 1)
     # With a colon an empty variable counts as unset, as in a shell.
     is_set = bool(value) if operator[0].startswith(":") else value is not None
     if operator[0].endswith("+"):

@@ -63,7 +63,7 @@ def state_of(task: Task, observed: Observed) -> ModuleState:
     answered = freshness(question, at, task.now)
     if resolved.build is None and resolved.sign is None:
         return requeued_state(image.reason, answered)
-    return build_and_sign.build_and_sign(task, observed, resolved, image.reason, answered)
+    return build_and_sign.build_and_sign(task, observed, resolved=resolved, missing=image.reason, image=answered)
 
 
 def architecture_of(kernel: str) -> str:

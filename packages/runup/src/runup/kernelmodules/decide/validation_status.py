@@ -200,11 +200,11 @@ def patch(validation: Validation, status: PreflightValidationStatus) -> list[Act
     fresh = validation.status == PreflightValidationStatus()
     return [
         PatchStatus(
-            resource_of(type(validation)),
-            NamespacedName("", validation.metadata.name),
-            fields,
-            (),
-            validation.metadata.resource_version,
+            resource=resource_of(type(validation)),
+            key=NamespacedName("", validation.metadata.name),
+            fields=fields,
+            gone=(),
+            resource_version=validation.metadata.resource_version,
             fresh=fresh,
         )
     ]

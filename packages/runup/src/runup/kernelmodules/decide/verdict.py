@@ -136,16 +136,18 @@ def _check_of_flavour(module: Module, flavour: Flavour, toolkits: Toolkits) -> I
     toolkit = toolkits.get(flavour.architecture) or ToolkitUnknown("its driver toolkit was not read", final=False)
     if isinstance(toolkit, ToolkitUnknown):
         status = Status.FALSE if toolkit.final else Status.UNKNOWN
-        return _undecided_readiness(module, flavour.architecture, "", status, f"the kernel is not known: {toolkit.why}")
+        return _undecided_readiness(
+            module, flavour.architecture, kernel="", status=status, why=f"the kernel is not known: {toolkit.why}"
+        )
     # Kernels with large pages are separate builds, so the toolkit's own kernel would be the wrong one.
     if flavour.pages:
         why = (
             f"its nodes run kernels with {flavour.pages} pages, which the driver toolkit {toolkit.image} does not name"
         )
-        return _undecided_readiness(module, flavour.architecture, "", Status.UNKNOWN, why)
+        return _undecided_readiness(module, flavour.architecture, kernel="", status=Status.UNKNOWN, why=why)
     if flavour.real_time and not toolkit.real_time:
         why = f"its nodes run real-time kernels, and the driver toolkit {toolkit.image} names none"
-        return _undecided_readiness(module, flavour.architecture, "", Status.FALSE, why)
+        return _undecided_readiness(module, flavour.architecture, kernel="", status=Status.FALSE, why=why)
     return _image_to_check(module, toolkit.chosen(real_time=flavour.real_time), flavour.architecture)
 
 
@@ -154,7 +156,7 @@ def _image_to_check(module: Module, kernel: str, architecture: str) -> ImageChec
     try:
         resolved = resolve(module, kernel)
     except Unmapped as error:
-        return _undecided_readiness(module, architecture, kernel, Status.FALSE, error.message)
+        return _undecided_readiness(module, architecture, kernel=kernel, status=Status.FALSE, why=error.message)
     question = ImageQuestion(
         image=resolved.container_image,
         kernel=kernel,
@@ -179,19 +181,27 @@ def _readiness(check: ImageCheck, stage: str, status: Status, reason: str) -> Re
     """Returns the readiness of a Module for the kernel whose image was asked for."""
     metadata, resolved = check.module.metadata, check.resolved
     return Readiness(
-        metadata.namespace,
-        metadata.name,
-        resolved.kernel,
-        check.architecture,
-        stage,
-        status,
-        reason,
-        resolved.container_image,
+        namespace=metadata.namespace,
+        name=metadata.name,
+        kernel=resolved.kernel,
+        architecture=check.architecture,
+        stage=stage,
+        status=status,
+        reason=reason,
+        image=resolved.container_image,
     )
 
 
 def _undecided_readiness(module: Module, architecture: str, kernel: str, status: Status, why: str) -> Readiness:
-    return Readiness(module.metadata.namespace, module.metadata.name, kernel, architecture, "Image", status, why)
+    return Readiness(
+        namespace=module.metadata.namespace,
+        name=module.metadata.name,
+        kernel=kernel,
+        architecture=architecture,
+        stage="Image",
+        status=status,
+        reason=why,
+    )
 
 
 def _stage_that_helps(check: ImageCheck) -> tuple[str, str]:

@@ -246,7 +246,11 @@ def _change_of(old: Manifest | None, new: Manifest | None, *, several: bool) -> 
     if old is None or is_deletion(old):
         return ManifestChange(name, "added", new.file, variant=label)
     field_changes = changes(old.object, new.object) if old.raw != new.raw else ()
-    return ManifestChange(name, "changed", new.file, field_changes, label) if field_changes else None
+    return (
+        ManifestChange(object=name, state="changed", file=new.file, changes=field_changes, variant=label)
+        if field_changes
+        else None
+    )
 
 
 def _names(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[NameChange, ...]:

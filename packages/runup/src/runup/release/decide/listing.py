@@ -115,7 +115,9 @@ def rows(payload: Payload, filters: Filters) -> tuple[Row, ...]:
         decision = include(manifest, filters)
         reason = decision.reason if isinstance(decision, Excluded) else ""
         state = "out" if isinstance(decision, Excluded) else "in"
-        all_rows.append(Row(str(manifest.identity), manifest.file, state == "in", reason, state))
+        all_rows.append(
+            Row(object=str(manifest.identity), file=manifest.file, included=state == "in", reason=reason, state=state)
+        )
     for skipped in payload.skipped:
         state = "refused" if skipped.broken else "skipped"
         # The file has a column of its own.

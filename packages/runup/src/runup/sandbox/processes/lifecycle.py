@@ -75,7 +75,7 @@ def start(data: Path, requested: Settings, clock: Clock) -> Iterator[Progress]:
                 ("API server", lambda: settings.port_taken(start_settings.api_port) and (data / KUBECONFIG).is_file()),
                 ("cluster", lambda: _modified_ns(data / settings.READY) > previous_start),
             ]:
-                _await(step, holds, supervisor, data, clock, begin)
+                _await(step, holds, supervisor=supervisor, data=data, clock=clock, begin=begin)
                 yield Progress(step, clock.monotonic() - begin)
         except BaseException:
             stop(data, clock, pid=supervisor.pid)

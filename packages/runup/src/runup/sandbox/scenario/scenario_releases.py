@@ -129,7 +129,10 @@ def build(scenario: Scenario, data: Path, *, registry: str, update_service: str 
     releases = []
     for spec in scenario.releases:
         files = payload(scenario, spec) | {VERIFIER: _verifier(key, registry)}
-        references = {name: _image(scenario, spec, name, data / "registry", registry) for name in sorted(spec.images)}
+        references = {
+            name: _image(scenario, spec, name=name, layout=data / "registry", registry=registry)
+            for name in sorted(spec.images)
+        }
         references |= kernelmodules.references(data / "registry", spec, registry)
         if scenario.components:
             image = scenario_components.build(data / "registry", spec.version).pullspec(

@@ -187,7 +187,9 @@ async def set_up(
         await _create(client, NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
     refused = [await _create_known(client, served_resources, obj) for obj in objects]
     if scenario.cluster.imported:
-        for obj in known_state(scenario, served_resources.values(), objects, refused, from_payload):
+        for obj in known_state(
+            scenario, served_resources.values(), objects=objects, refused=refused, from_payload=from_payload
+        ):
             await _create(client, CONFIG_MAPS, obj)
     # The operator comes last, so that it finds a complete cluster.
     for obj in sorted(from_payload, key=lambda obj: _FIRST.get(obj["kind"], 3)):
