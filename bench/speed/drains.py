@@ -68,7 +68,10 @@ def made(nodes: int, seed: int) -> DrainedCluster:
         owners=tuple(maker.owners),
         claims=tuple(maker.claims),
         volumes=tuple(maker.volumes),
-        pools=(Pool("master", masters), Pool("worker", tuple(names), at_once=max(1, nodes // 20))),
+        pools=(
+            Pool(name="master", nodes=masters),
+            Pool(name="worker", nodes=tuple(names), at_once=max(1, nodes // 20)),
+        ),
     )
 
 

@@ -100,7 +100,7 @@ def _resource() -> Any:
 def reading(**changes: Any) -> StatusReading:
     """An update under way, as a cluster tells it."""
     status = {"kind": "UpdateStatus", "metadata": {"name": "cluster"}, "status": codec.to_dict(USUAL)}
-    return StatusReading(status, nanoseconds(STATUS_NOW - EPOCH), **changes)
+    return StatusReading(obj=status, now_ns=nanoseconds(STATUS_NOW - EPOCH), **changes)
 
 
 MANY = Judgement(

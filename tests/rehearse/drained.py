@@ -86,5 +86,7 @@ def owner(name: str, replicas: int, kind: str = "ReplicaSet", above: str = "") -
 
 def cluster(*nodes: Node, pods: tuple[SchedulingPod, ...] = (), at_once: int = 1, **fields: Any) -> DrainedCluster:
     """A cluster whose nodes are one pool, in their order."""
-    pools = fields.pop("pools", (Pool("worker", tuple(each.metadata.name for each in nodes), at_once=at_once),))
+    pools = fields.pop(
+        "pools", (Pool(name="worker", nodes=tuple(each.metadata.name for each in nodes), at_once=at_once),)
+    )
     return DrainedCluster(nodes=nodes, pods=pods, pools=pools, **fields)

@@ -161,7 +161,7 @@ def wanted(folder: Path, *objects: JSON, stuck: Sequence[str] = (), limit_s: flo
     """The update to a release of `objects`."""
     root = write_release(folder / "release", TARGET, release_files(*objects))
     payload = load_payload(read_folder(root), source=str(root))
-    return RehearsalTarget(payload, TARGET, kubernetes=KUBERNETES, stuck=tuple(stuck), limit_s=limit_s)
+    return RehearsalTarget(payload=payload, target=TARGET, kubernetes=KUBERNETES, stuck=tuple(stuck), limit_s=limit_s)
 
 
 async def rehearsed(cluster: World, folder: Path, *objects: JSON, **options: Any) -> Rehearsal:

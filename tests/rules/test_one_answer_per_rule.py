@@ -170,7 +170,7 @@ def test_simulated_drains_block_on_pods_that_cannot_be_evicted(case: Eviction) -
         nodes=(drained.node("a"), drained.node("b")),
         pods=tuple(codec.convert(SchedulingPod, pod) for pod in case.pods()),
         budgets=tuple(codec.convert(PodDisruptionBudget, pdb) for pdb in case.pdbs()),
-        pools=(Pool("worker", ("a",)),),
+        pools=(Pool(name="worker", nodes=("a",)),),
     )
     [node] = simulate(cluster, DrainSettings(), drained.NOW).nodes
     assert bool(node.blocked) == (case.refused and not case.stays)
@@ -226,7 +226,7 @@ def test_users_agree_which_nodes_are_ready_and_take_pods(node: Node, ready: bool
     troubles, _ = availability(node, b.pool("worker"))
     reasons = {trouble.reason for trouble in troubles}
     assert ("Not ready" in reasons, "Node is marked unschedulable" in reasons) == (not ready, node.spec.unschedulable)
-    cluster = DrainedCluster(nodes=(node, drained.node("b")), pools=(Pool("worker", ("b", "a")),))
+    cluster = DrainedCluster(nodes=(node, drained.node("b")), pools=(Pool(name="worker", nodes=("b", "a")),))
     timeline = simulate(cluster, DrainSettings(), drained.NOW).pools[0]
     # A node that is not ready costs the pool's only place, and is drained first.
     assert bool(timeline.held) == (not ready)

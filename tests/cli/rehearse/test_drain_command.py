@@ -120,7 +120,7 @@ def test_a_race_is_told_as_one(racing: int, expected: str) -> None:
     pods = tuple(
         pod(f"app{number}-0", "a", owner=f"StatefulSet/app{number}", cpu=cpu) for number, cpu in enumerate(cpus)
     )
-    state = cluster(node("a"), node("b"), pods=pods, pools=(Pool("worker", ("a",)),))
+    state = cluster(node("a"), node("b"), pods=pods, pools=(Pool(name="worker", nodes=("a",)),))
     result = simulate(state, DrainSettings(), NOW)
     assert expected in re.sub(r"\s+", " ", drain_text(result))
     data = drain_data(result)
@@ -154,9 +154,15 @@ def test_durations(seconds: int, expected: str) -> None:
 
 
 POOLS = {
-    "a pool that is paused": (Pool("worker", ("a", "b"), paused=True), ["worker", "2", "1", "-", "paused"]),
-    "a pool that cannot begin": (Pool("worker", ("a", "c")), ["worker", "2", "1", "-", "does", "not", "begin"]),
-    "a pool of which a node is away": (Pool("worker", ("a", "c"), at_once=2), ["worker", "2", "2", "20", "min"]),
+    "a pool that is paused": (Pool(name="worker", nodes=("a", "b"), paused=True), ["worker", "2", "1", "-", "paused"]),
+    "a pool that cannot begin": (
+        Pool(name="worker", nodes=("a", "c")),
+        ["worker", "2", "1", "-", "does", "not", "begin"],
+    ),
+    "a pool of which a node is away": (
+        Pool(name="worker", nodes=("a", "c"), at_once=2),
+        ["worker", "2", "2", "20", "min"],
+    ),
 }
 
 
@@ -173,7 +179,7 @@ CODES = {
     "all is well": ({}, 0),
     "a pod that cannot be evicted": ({"budgets": (budget(maxUnavailable=0),)}, 2),
     "a kind that is not known": ({"missing": {"PodDisruptionBudget": "forbidden"}}, 3),
-    "a pool that cannot begin": ({"pools": (Pool("worker", ("a", "c")),)}, 2),
+    "a pool that cannot begin": ({"pools": (Pool(name="worker", nodes=("a", "c")),)}, 2),
 }
 
 

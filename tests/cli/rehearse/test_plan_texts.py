@@ -15,17 +15,19 @@ ASIDE = " (whether it is there already is not known)"
 
 def rehearsal(*changes: ObjectChange, kubernetes: bool = False) -> Rehearsal:
     """One of which nothing but the changes is told."""
-    account = CopyAccount("a dump", 1, (("ConfigMap", 1),), (), 0, ())
-    return Rehearsal(account, "5.0.0", "5.1.0", tasks=3, tried=2, changes=changes, kubernetes=kubernetes)
+    account = CopyAccount(source="a dump", objects=1, kinds=(("ConfigMap", 1),), left_out=(), requests=0, notes=())
+    return Rehearsal(
+        account=account, source="5.0.0", target="5.1.0", tasks=3, tried=2, changes=changes, kubernetes=kubernetes
+    )
 
 
 @pytest.mark.parametrize(("known", "aside"), [(True, ""), (False, ASIDE)], ids=["known", "not known"])
 def test_whether_an_object_is_there_already(known: bool, aside: str) -> None:
     """It is told of those alone of which it is not known."""
-    lines = plan_text.plan(rehearsal(ObjectChange(MAP, Action.DELETE, known=known))).splitlines()
+    lines = plan_text.plan(rehearsal(ObjectChange(identity=MAP, action=Action.DELETE, known=known))).splitlines()
     assert lines[1:] == [f"  - {MAP}{aside}", ""]
     assert ("of 1 it is not known whether they are there" in lines[0]) is not known
-    page = str(plan_page.plan_section(rehearsal(ObjectChange(MAP, Action.DELETE, known=known))))
+    page = str(plan_page.plan_section(rehearsal(ObjectChange(identity=MAP, action=Action.DELETE, known=known))))
     assert ("Whether it is there already is not known." in page) is not known
 
 
@@ -37,8 +39,8 @@ def test_no_plan_of_a_version_of_kubernetes() -> None:
 @pytest.mark.parametrize("weight", Weight)
 def test_which_objects_are_named(weight: Weight) -> None:
     """Those of which more changes than metadata; the others are counted, and named where all are asked for."""
-    field = FieldChange("data.mode", "fast", "slow", weight)
-    found = rehearsal(ObjectChange(MAP, Action.UPDATE, (field,)))
+    field = FieldChange(path="data.mode", before="fast", after="slow", weight=weight)
+    found = rehearsal(ObjectChange(identity=MAP, action=Action.UPDATE, fields=(field,)))
     counted = "  ... and 1 object more: --verbose, or -o json"
     named = f"  ~ {MAP}"
     assert (counted if weight is Weight.METADATA else named) in plan_text.plan(found).splitlines()

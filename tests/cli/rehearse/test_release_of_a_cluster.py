@@ -15,7 +15,9 @@ from runup.rehearse.control.releases import version_of
 def source(*versions: dict[str, Any]) -> ClusterSource:
     """A dump with a ClusterVersion of these fields, if there are any."""
     kind = {"apiVersion": "config.openshift.io/v1", "kind": "ClusterVersion", "metadata": {"name": "version"}}
-    return ClusterSource("a dump", [kind | fields for fields in versions], {}, CompleteKinds())
+    return ClusterSource(
+        name="a dump", objects=[kind | fields for fields in versions], plurals={}, collected=CompleteKinds()
+    )
 
 
 def status(version: str) -> dict[str, Any]:

@@ -56,7 +56,7 @@ STORIES: dict[str, list[Step]] = {
 def test_silence_is_never_long(name: str) -> None:
     """Each look and what is said of it."""
     log = Log()
-    found = StatusReading({}, 0)
+    found = StatusReading(obj={}, now_ns=0)
     for at, report, lines in STORIES[name]:
         look = Poll(at, trouble="away") if report is None else Poll(at, found)
         assert log.lines(report, look) == lines, at
@@ -65,7 +65,7 @@ def test_silence_is_never_long(name: str) -> None:
 def test_an_update_that_begins_ends_the_waiting() -> None:
     """It is told as a change, and while it runs nothing is said where nothing happens."""
     log = Log()
-    found = StatusReading({}, 0)
+    found = StatusReading(obj={}, now_ns=0)
     log.lines(IDLE, Poll(0, found))
     assert log.lines(UPDATING, Poll(2, found))[0].startswith(f"Update to {b.NEW}")
     assert log.lines(UPDATING, Poll(2 + 2 * FIVE_MINUTES, found)) == []
@@ -80,6 +80,6 @@ def test_another_trouble_is_told() -> None:
 
 def test_an_update_that_is_under_way_begins_with_its_health() -> None:
     """Nobody waits for it to begin."""
-    first = Log().lines(UPDATING, Poll(0, StatusReading({}, 0)))
+    first = Log().lines(UPDATING, Poll(0, StatusReading(obj={}, now_ns=0)))
     assert first[0].startswith(f"Update to {b.NEW}")
     assert first[1:] == [f"{row.level}: {row.summary}" for row in UPDATING.health]

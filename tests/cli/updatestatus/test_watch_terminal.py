@@ -54,12 +54,12 @@ def test_a_low_terminal_has_fewer_nodes() -> None:
     [
         pytest.param(Poll(0, trouble="no \x1banswer"), ("no \\x1banswer", "yellow"), id="a server that is away"),
         pytest.param(
-            Poll(0, StatusReading({}, NOW_NS, doubt="it is old")),
+            Poll(0, StatusReading(obj={}, now_ns=NOW_NS, doubt="it is old")),
             ("Looked at 10:04:00Z. It is old.", "yellow"),
             id="a report that may be old",
         ),
         pytest.param(
-            Poll(0, StatusReading({}, NOW_NS)),
+            Poll(0, StatusReading(obj={}, now_ns=NOW_NS)),
             (
                 "Looked at 10:04:00Z, and again every 2 s. Ctrl-C ends the watching; the update goes on.",
                 "dim",

@@ -81,7 +81,7 @@ def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 def source(*objects: JSON) -> ClusterSource:
     """A cluster of those objects."""
-    return ClusterSource("it", list(objects), {}, CompleteKinds())
+    return ClusterSource(name="it", objects=list(objects), plurals={}, collected=CompleteKinds())
 
 
 @asynccontextmanager
@@ -198,13 +198,16 @@ async def test_the_next_write_of_an_object(kubeconfig: Path, tmp_path: Path) -> 
         assert stored is not None
         assert not stored["metadata"].get("annotations", {}).keys() & {"rehearsal.runup.dev/tried"}
         # As the schema alone has it: refused already, unknown, or losing a field.
-        for said in (StoredObject(values, refused=("too large",)), StoredObject(values, unknown="no schema")):
+        for said in (
+            StoredObject(identity=values, refused=("too large",)),
+            StoredObject(identity=values, unknown="no schema"),
+        ):
             assert await it.copy.judge_stored_object(said, values) is said
-        losing = StoredObject(values, pruned=("data.x",))
+        losing = StoredObject(identity=values, pruned=("data.x",))
         judged = await it.copy.judge_stored_object(losing, values)
-        assert judged == StoredObject(values, refused=(refused[0].message,), pruned=("data.x",))
-        assert await it.copy.judge_stored_object(None, values) == StoredObject(values, refused=judged.refused)
-        fine = StoredObject(owned, pruned=("data.y",))
+        assert judged == StoredObject(identity=values, refused=(refused[0].message,), pruned=("data.x",))
+        assert await it.copy.judge_stored_object(None, values) == StoredObject(identity=values, refused=judged.refused)
+        fine = StoredObject(identity=owned, pruned=("data.y",))
         assert await it.copy.judge_stored_object(fine, owned) is fine
         assert await it.copy.judge_stored_object(None, absent) is None
 

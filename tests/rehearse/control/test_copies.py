@@ -259,13 +259,13 @@ VERSIONS = {"1.34.2": "1.34.2", "1.34": "1.34.0", "v1.34.2+k3s1": "1.34.2"}
 @pytest.mark.parametrize(("version", "expected"), VERSIONS.items())
 def test_the_kubernetes_of_a_cluster(version: str, expected: str) -> None:
     """It is read as dumps write it, which may leave the patch version out."""
-    source = ClusterSource("a dump", [], {}, CompleteKinds(), kubernetes=version)
+    source = ClusterSource(name="a dump", objects=[], plurals={}, collected=CompleteKinds(), kubernetes=version)
     assert str(kubernetes_version_of(source)) == expected
 
 
 async def test_a_cluster_of_no_known_kubernetes() -> None:
     """That is told before a server is started, or even looked for."""
-    source = ClusterSource("a dump", [], {}, CompleteKinds(), kubernetes="newest")
+    source = ClusterSource(name="a dump", objects=[], plurals={}, collected=CompleteKinds(), kubernetes="newest")
     programs = ServerPrograms(Path("/nowhere/kube-apiserver"), Path("/nowhere/etcd"), "1.34.4")
     with pytest.raises(Terminal, match="the version 'newest' of a dump is not one of Kubernetes"):
         await rehearse_kubernetes(source, programs, SystemClock(), target="1.35")

@@ -164,4 +164,4 @@ def test_who_owned_a_field(entries: list[JSON], path: tuple[str, ...], expected:
 )
 def test_how_a_change_is_told(before: Any, after: Any, told: str) -> None:
     """The part in which two values differ is what is shown of them."""
-    assert value_change(FieldChange("f", before, after, Weight.OTHER)) == told
+    assert value_change(FieldChange(path="f", before=before, after=after, weight=Weight.OTHER)) == told

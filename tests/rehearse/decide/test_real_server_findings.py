@@ -27,7 +27,13 @@ LONG_GROUP = ".".join(["a" * 62] * 4)
 
 def risk_names(server: RealServerOutcome) -> list[str]:
     """The names of the risks that the report of a rehearsal with this server has."""
-    rehearsal = Rehearsal(CopyAccount("a dump", 1), "1.33.0", "1.34.0", kubernetes=True, server=server)
+    rehearsal = Rehearsal(
+        account=CopyAccount(source="a dump", objects=1),
+        source="1.33.0",
+        target="1.34.0",
+        kubernetes=True,
+        server=server,
+    )
     return [risk.name for risk in report_of(rehearsal, now=NOW, engine_version="1.0.0").risks]
 
 
@@ -43,10 +49,14 @@ KINDS = {
 @pytest.mark.parametrize(("identity", "tail"), KINDS.values(), ids=KINDS)
 def test_names_of_risks(identity: Identity, tail: str) -> None:
     """Whatever the kind is called, a report can have the risk."""
-    field = FieldChange("spec.size", 1, 2, Weight.OTHER)
+    field = FieldChange(path="spec.size", before=1, after=2, weight=Weight.OTHER)
     refused = WriteRefused(identity, "spec.size: Required value")
-    change = ObjectChange(identity, Action.UPDATE, (field,))
-    found = risk_names(RealServerOutcome("1.34.4", "1.34", 1, 1, (refused,), (change,)))
+    change = ObjectChange(identity=identity, action=Action.UPDATE, fields=(field,))
+    found = risk_names(
+        RealServerOutcome(
+            version="1.34.4", wanted="1.34", objects=1, tried=1, refused=(refused,), read_changes=(change,)
+        )
+    )
     for name, start in zip(sorted(found), ("RehearsalReadsOtherwise-", "RehearsalStoredRefused-"), strict=True):
         assert name.startswith(start + tail)
         assert NAME.fullmatch(name)
@@ -66,4 +76,4 @@ VERSIONS = {
 @pytest.mark.parametrize(("wanted", "expected"), VERSIONS.values(), ids=VERSIONS)
 def test_the_version_of_the_server(wanted: str, expected: list[str]) -> None:
     """A server of the target's minor version stands for it; of any other it is told."""
-    assert risk_names(RealServerOutcome("1.34.4", wanted)) == expected
+    assert risk_names(RealServerOutcome(version="1.34.4", wanted=wanted)) == expected

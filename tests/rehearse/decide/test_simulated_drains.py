@@ -117,7 +117,7 @@ STUCK = {
 def test_what_cannot_be_evicted(pods: Any, budgets: Any, settings: Any, expected: Any) -> None:
     """Pods that a drain of their node never evicts are named with the budgets that refuse it at that moment."""
     state = cluster(A, B, pods=pods, budgets=budgets)
-    only_a = replace(state, pools=(Pool("worker", ("a",)),))
+    only_a = replace(state, pools=(Pool(name="worker", nodes=("a",)),))
     result = drained(only_a, **settings)
     assert [(each.pod, each.why, each.by) for _, each in result.stuck] == expected
 
@@ -159,7 +159,7 @@ NEVER_READY = {
 def test_pods_that_are_never_ready_are_not_ready_elsewhere(first: Node, demand: Any, expected: Any) -> None:
     """So the next node's drain finds them as the first one's did: real kubelets made nothing ready by moving it."""
     pods = tuple(pod(f"web-{number}", "a", ready="False") for number in (1, 2))
-    pools = (Pool("first", ("a",)), Pool("second", ("b",), after=("first",)))
+    pools = (Pool(name="first", nodes=("a",)), Pool(name="second", nodes=("b",), after=("first",)))
     result = drained(cluster(first, B, pods=pods, pools=pools, budgets=(budget(**demand),)), drain_timeout_s=60)
     on_b = next(each for each in result.nodes if each.node == "b")
     assert [(each.pod, each.to_s) for each in on_b.blocked] == expected
@@ -197,7 +197,7 @@ OUTAGES = {
 @pytest.mark.parametrize(("maker", "expected"), OUTAGES.values(), ids=OUTAGES)
 def test_how_long_a_single_replica_is_down(maker: str, expected: int) -> None:
     """It is down for as long as its pods took to start before, after its grace period where that comes first."""
-    state = replace(cluster(A, B, pods=(pod("web-0", "a", owner=maker),)), pools=(Pool("worker", ("a",)),))
+    state = replace(cluster(A, B, pods=(pod("web-0", "a", owner=maker),)), pools=(Pool(name="worker", nodes=("a",)),))
     assert [each.seconds for each in drained(state).outages] == [expected]
 
 
@@ -251,7 +251,7 @@ def test_who_waits_may_be_a_race(pods: Any, expected: Any) -> None:
 
     What got its room long before, or has no room anyway, is no rival.
     """
-    state = replace(cluster(A, B, pods=pods), pools=(Pool("worker", ("a",)),))
+    state = replace(cluster(A, B, pods=pods), pools=(Pool(name="worker", nodes=("a",)),))
     rivals = {each.workload: each.rivals for each in drained(state).unplaced}
     named = {name: tuple(f"StatefulSet shop/{each}" for each in others) for name, others in expected.items()}
     assert rivals == {f"StatefulSet shop/{name}": others for name, others in named.items()}
@@ -270,7 +270,7 @@ def test_who_of_two_that_wait_gets_room_is_a_race() -> None:
         return pod(name, on, owner=f"ReplicaSet/{maker}", labels={"app": maker}, containers=containers, **spec)
 
     pods = (with_port("apple-1", "a"), with_port("birch-1", "b"), with_port("birch-2"))
-    state = replace(cluster(A, B, pods=pods), pools=(Pool("worker", ("a",)),))
+    state = replace(cluster(A, B, pods=pods), pools=(Pool(name="worker", nodes=("a",)),))
     waits = {(each.workload, each.to_s is None): each.rivals for each in drained(state).unplaced}
     assert waits == {("ReplicaSet shop/birch", False): (), ("ReplicaSet shop/apple", True): ("ReplicaSet shop/birch",)}
     important = replace(state, pods=(*pods[:2], with_port("birch-2", priority=5, preemptionPolicy="Never")))
@@ -285,11 +285,11 @@ def test_why_each_pod_waits_is_of_its_own_beginning() -> None:
     term = {"topologyKey": HOST, "labelSelector": {"matchLabels": {"app": "web"}}}
     apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
     pods = tuple(pod(f"web-{number}", on, affinity=apart) for number, on in enumerate(("a", "b", "")))
-    state = replace(cluster(A, B, pods=pods), pools=(Pool("worker", ("a",)),))
+    state = replace(cluster(A, B, pods=pods), pools=(Pool(name="worker", nodes=("a",)),))
     assert {each.why for each in drained(state).unplaced if each.before} == {
         "0/2 nodes are available: 2 node(s) didn't match pod anti-affinity rules."
     }
-    later = replace(state, pools=(Pool("worker", ("a", "b")),))
+    later = replace(state, pools=(Pool(name="worker", nodes=("a", "b")),))
     began = [each.why for each in drained(later).unplaced if not each.before and each.to_s is not None]
     assert began == [
         "0/2 nodes are available: 1 node(s) didn't match pod anti-affinity rules, 1 node(s) were unschedulable."
@@ -299,7 +299,7 @@ def test_why_each_pod_waits_is_of_its_own_beginning() -> None:
 def test_the_more_important_wins_every_race() -> None:
     """It gets the room if it comes second, too: by preemption."""
     pods = (_next("a-0", "a", "3", priority=5), _next("b-0", "a", "2"))
-    state = replace(cluster(A, B, pods=pods), pools=(Pool("worker", ("a",)),))
+    state = replace(cluster(A, B, pods=pods), pools=(Pool(name="worker", nodes=("a",)),))
     assert [(each.workload, each.rivals) for each in drained(state).unplaced] == [("StatefulSet shop/b", ())]
 
 
@@ -321,7 +321,7 @@ def test_room_that_is_made_for_a_pod_is_kept_for_it() -> None:
         pod("batch-0", "b", cpu="3", owner="StatefulSet/batch", labels={"app": "batch"}),
         pod("web-1", "a", cpu="3", priority=1000),
     )
-    state = replace(cluster(A, B, pods=pods), pools=(Pool("worker", ("a",)),))
+    state = replace(cluster(A, B, pods=pods), pools=(Pool(name="worker", nodes=("a",)),))
     result = drained(state)
     assert [(each.pod, each.by, each.at_s) for each in result.preempted] == [("shop/batch-0", "ReplicaSet shop/web", 0)]
     waits = {each.workload: (each.from_s, each.to_s) for each in result.unplaced}
@@ -337,7 +337,9 @@ def test_a_quota_delays_the_next_pod() -> None:
     quota = codec.convert(
         ResourceQuota, {"metadata": {"name": "few", "namespace": "shop"}, "spec": {"hard": {"pods": "1"}}}
     )
-    state = replace(cluster(A, B, pods=(pod("web-1", "a"),), quotas=(quota,)), pools=(Pool("worker", ("a",)),))
+    state = replace(
+        cluster(A, B, pods=(pod("web-1", "a"),), quotas=(quota,)), pools=(Pool(name="worker", nodes=("a",)),)
+    )
     result = drained(state)
     assert [(each.from_s, each.to_s, each.why) for each in result.unplaced] == [(0, 10, "a quota had no room for it")]
     assert [each.seconds for each in result.outages] == [30]
@@ -355,17 +357,21 @@ def test_the_guard_of_a_node_comes_back_with_it() -> None:
 
 
 POOLS = {
-    "a paused pool": (replace(Pool("worker", ("a", "b")), paused=True), {}, (True, "", [])),
-    "another limit": (Pool("worker", ("a", "b")), {"max_unavailable": 2}, (False, "", [0, 0])),
-    "more at once than there are nodes": (Pool("worker", ("a", "b"), at_once=10**25), {}, (False, "", [0, 0])),
+    "a paused pool": (replace(Pool(name="worker", nodes=("a", "b")), paused=True), {}, (True, "", [])),
+    "another limit": (Pool(name="worker", nodes=("a", "b")), {"max_unavailable": 2}, (False, "", [0, 0])),
+    "more at once than there are nodes": (
+        Pool(name="worker", nodes=("a", "b"), at_once=10**25),
+        {},
+        (False, "", [0, 0]),
+    ),
     "a window": (
-        Pool("worker", ("a", "b")),
+        Pool(name="worker", nodes=("a", "b")),
         {"window": Window(time(22), time(6))},
         # It is 10:00: twelve hours until it opens.
         (False, "", [43200, 43800]),
     ),
-    "nodes that do not come back": (Pool("worker", ("a", "b")), {"nodes_lost": 1}, (False, "", [0, 0])),
-    "new nodes first": (Pool("worker", ("a", "b"), surge=1), {}, (False, "", [0, 600])),
+    "nodes that do not come back": (Pool(name="worker", nodes=("a", "b")), {"nodes_lost": 1}, (False, "", [0, 0])),
+    "new nodes first": (Pool(name="worker", nodes=("a", "b"), surge=1), {}, (False, "", [0, 600])),
 }
 
 
@@ -387,7 +393,7 @@ def test_a_node_that_is_not_ready_takes_the_place_of_another() -> None:
 
 def test_pools_one_after_another() -> None:
     """A group waits for those that it comes after; the critical path leads through both."""
-    pools = (Pool("control-plane", ("a",)), Pool("workers", ("b",), after=("control-plane",)))
+    pools = (Pool(name="control-plane", nodes=("a",)), Pool(name="workers", nodes=("b",), after=("control-plane",)))
     # Node b has no room for the pod of a.
     result = drained(replace(cluster(A, node("b", cpu="50m"), C, pods=(pod("web-1", "a"),)), pools=pools))
     assert [(step.from_s, step.to_s, step.what) for step in result.path] == [

@@ -95,7 +95,7 @@ ROLLED: dict[str, tuple[tuple[Node, ...], int, int | None]] = {
 @pytest.mark.parametrize(("nodes", "at_once", "minutes"), ROLLED.values(), ids=list(ROLLED))
 def test_when_the_nodes_of_a_pool_came_back(nodes: tuple[Node, ...], at_once: int, minutes: int | None) -> None:
     """It tells of the pool only if all of them did, and in one go."""
-    pool = Pool("worker", tuple(each.metadata.name for each in nodes), at_once=at_once)
+    pool = Pool(name="worker", nodes=tuple(each.metadata.name for each in nodes), at_once=at_once)
     found = forecasts.find_last_roll_out(pool, {each.metadata.name: each for each in nodes}, UPDATED)
     assert (found and found.pool_s) == (minutes and minutes * MINUTE)
 
@@ -110,7 +110,9 @@ def of(state: DrainedCluster, *history: UpdateHistory, plain: bool = False, gues
 def two_pools(*nodes: Node, **fields: Any) -> DrainedCluster:
     """A control plane of one node, and these workers."""
     names = tuple(each.metadata.name for each in nodes)
-    return cluster(node("m"), *nodes, pools=(Pool("master", ("m",)), Pool("worker", names)), **fields)
+    return cluster(
+        node("m"), *nodes, pools=(Pool(name="master", nodes=("m",)), Pool(name="worker", nodes=names)), **fields
+    )
 
 
 def test_earlier_updates_and_the_nodes_that_came_back() -> None:
@@ -176,7 +178,9 @@ def test_a_pod_that_cannot_be_evicted() -> None:
 
 def test_a_paused_pool_is_not_in_it() -> None:
     """And is named."""
-    state = cluster(node("m"), node("a"), pools=(Pool("master", ("m",)), Pool("worker", ("a",), paused=True)))
+    state = cluster(
+        node("m"), node("a"), pools=(Pool(name="master", nodes=("m",)), Pool(name="worker", nodes=("a",), paused=True))
+    )
     found = of(state, entry("4.15.1", 60), INSTALLED)
     assert [part.name for part in found.parts] == ["control plane"]
     assert "pool worker is paused: it stays as it is" in found.unknown
@@ -189,7 +193,12 @@ OPEN_ENDS = {
         "no pool has a, b: nothing tells how they are updated",
     ),
     "one node that no pool selects": (
-        cluster(node("m"), back("a", 100), node("x"), pools=(Pool("master", ("m",)), Pool("worker", ("a",)))),
+        cluster(
+            node("m"),
+            back("a", 100),
+            node("x"),
+            pools=(Pool(name="master", nodes=("m",)), Pool(name="worker", nodes=("a",))),
+        ),
         "no pool has x: nothing tells how they are updated",
     ),
     "a dump without pools": (
@@ -197,7 +206,7 @@ OPEN_ENDS = {
         "not all is known of its drains, see below",
     ),
     "a control plane that is paused": (
-        cluster(node("m"), pools=(Pool("master", ("m",), paused=True),)),
+        cluster(node("m"), pools=(Pool(name="master", nodes=("m",), paused=True),)),
         "pool master is paused: the update does not end before it is resumed",
     ),
 }
@@ -216,7 +225,7 @@ def test_what_leaves_the_end_open_whatever_earlier_updates_took(state: DrainedCl
 
 def test_kubernetes_alone_goes_group_by_group() -> None:
     """All that there is are its nodes."""
-    pools = (Pool("control-plane", ("m",)), Pool("workers", ("a", "b"), after=("control-plane",)))
+    pools = (Pool(name="control-plane", nodes=("m",)), Pool(name="workers", nodes=("a", "b"), after=("control-plane",)))
     found = of(cluster(node("m"), node("a"), node("b"), pools=pools), plain=True, guessed=False)
     assert [part.range for part in found.parts] == [Range(300, 1200), Range(600, 2400)]
     assert (found.total, found.guessed) == (Range(900, 3600), False)

@@ -120,9 +120,9 @@ def _reading_of(status: NewestStatus) -> StatusReading:
     if status.update_status is None:
         raise BadStatus(f"its status could not be read there: {status.status_problem or 'it does not say why'}")
     return StatusReading(
-        status.update_status,
-        nanoseconds(status.observed_time - EPOCH),
-        tuple(one_line(note.strip()) for note in status.notes),
+        obj=status.update_status,
+        now_ns=nanoseconds(status.observed_time - EPOCH),
+        notes=tuple(one_line(note.strip()) for note in status.notes),
         worker_pools_before_master=status.worker_pools_before_master,
         doubt=one_line(status.doubt),
     )

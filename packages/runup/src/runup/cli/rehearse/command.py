@@ -132,19 +132,19 @@ def rehearse(
     if server_binaries and server != "real":
         raise click.UsageError("--server-binaries names the programs of --server real; give both", ctx)
     flags = runs.Flags(
-        to,
-        to_image,
-        release_dir,
-        to_kubernetes,
-        dump,
-        declared,
-        output,
-        verbose,
-        fail_on,
-        suppressions,
-        timeout,
-        max_objects,
-        server,
-        server_binaries,
+        to=to,
+        to_image=to_image,
+        release_dir=release_dir,
+        to_kubernetes=to_kubernetes,
+        dump=dump,
+        declared=declared,
+        output=output,
+        verbose=verbose,
+        fail_on=fail_on,
+        suppressions=suppressions,
+        timeout_s=timeout,
+        max_objects=max_objects,
+        server=server,
+        server_binaries=server_binaries,
     )
     return run_guarded(lambda: runs.run(connection_of(ctx), flags, lambda: access(**registry)))

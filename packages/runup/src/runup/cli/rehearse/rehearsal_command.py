@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 _KIB_PER_MIB = 1024
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Flags:
     """The options as typed; "" or None where one was left out. `declared` are the values of `--operators`."""
 
@@ -163,9 +163,9 @@ def _rehearse_kubernetes(
         tried = run_on_copy(rehearse_kubernetes(source, programs, clock, target=target_version, limit_s=limit_s))
         return replace(tried, source=str(running), target=str(target), unknown=kinds_not_read)
     return Rehearsal(
-        account_of(source),
-        str(running),
-        str(target),
+        account=account_of(source),
+        source=str(running),
+        target=str(target),
         unserved=served_versions.unserved(map(unpacked, source.objects), running.minor, target.minor),
         unknown=(*served_versions.kinds_beyond_table(target.minor), *kinds_not_read),
         kubernetes=True,

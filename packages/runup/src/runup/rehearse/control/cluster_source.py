@@ -39,7 +39,7 @@ _DEFINITIONS = ("apiextensions.k8s.io", "customresourcedefinitions")
 _KEPT_OF_SECRETS = ("name", "namespace", "labels", "uid", "creationTimestamp", "ownerReferences")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSource:
     """The objects of a cluster, and what is known of their completeness. `plurals` names the resource of each kind.
 
@@ -100,11 +100,11 @@ def read_dump_source(path: Path, *, max_objects: int = MAX_OBJECTS) -> ClusterSo
         left_out.append(LeftOut("other kinds", text, dump.skipped))
     left_out += [LeftOut(_resource_name(*key), dump.collected.why_partly(key)) for key in sorted(dump.collected.partly)]
     return ClusterSource(
-        dump.name,
-        list(dump.objects),
-        dump.plurals,
-        dump.collected,
-        tuple(left_out),
+        name=dump.name,
+        objects=list(dump.objects),
+        plurals=dump.plurals,
+        collected=dump.collected,
+        left_out=tuple(left_out),
         notes=dump.problems[:10],
         now=time_of_dump(dump),
         kubernetes=_kubernetes_version(dump.kubernetes.version),
@@ -123,11 +123,11 @@ async def read_cluster_source(config: ClusterConfig, *, max_objects: int = MAX_O
         answer: bytes = await client.send(calls.get_path("/version"))
         version, now = codec.decode(dict[str, Any], answer), client.now()
     return ClusterSource(
-        "the cluster",
-        reader.objects,
-        reader.plurals,
-        CompleteKinds(whole=frozenset(reader.whole), partly=frozenset(reader.partly)),
-        tuple(reader.left_out),
+        name="the cluster",
+        objects=reader.objects,
+        plurals=reader.plurals,
+        collected=CompleteKinds(whole=frozenset(reader.whole), partly=frozenset(reader.partly)),
+        left_out=tuple(reader.left_out),
         requests=reader.requests + 1,
         now=now,
         kubernetes=_kubernetes_version(str(version.get("gitVersion") or "")),

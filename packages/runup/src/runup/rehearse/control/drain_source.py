@@ -23,7 +23,7 @@ OPENSHIFT = "MachineConfigPool"
 VERSION = "ClusterVersion"
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class DrainSource:
     """Objects by kind, and why kinds are missing; `now` is the cluster's time, None of a dump that does not tell it.
 

@@ -258,7 +258,7 @@ class RealCopy(ClusterCopy):
                 continue
             fields = differences.changes(identity_, sent, served)
             if fields:
-                yield ObjectChange(identity_, Action.UPDATE, fields)
+                yield ObjectChange(identity=identity_, action=Action.UPDATE, fields=fields)
 
     async def judge_stored_object(self, computed: StoredObject | None, identity_: Identity) -> StoredObject | None:
         """Returns the result of the next write of a stored object, with the real server's refusal if there is one.
@@ -271,7 +271,9 @@ class RealCopy(ClusterCopy):
         refusal = await self._refusal_of_write(identity_)
         if not refusal:
             return computed
-        return StoredObject(identity_, refused=(refusal,), pruned=computed.pruned if computed is not None else ())
+        return StoredObject(
+            identity=identity_, refused=(refusal,), pruned=computed.pruned if computed is not None else ()
+        )
 
 
 @asynccontextmanager

@@ -90,7 +90,7 @@ TIME_LIMIT_S = 600.0
 REST_LIMIT_S = 900.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RehearsalTarget:
     """The update to rehearse: the release, its image as typed, and what is declared of the components.
 
@@ -237,7 +237,9 @@ async def _try_on_real_server(
         served = copy_.served_versions()
     objects = map(unpacked, source.objects)
     unserved = served_versions.unserved_by_server(objects, served, running.minor, of_server.minor)
-    return Rehearsal(account, str(running), target, unserved=unserved, kubernetes=True, server=outcome)
+    return Rehearsal(
+        account=account, source=str(running), target=target, unserved=unserved, kubernetes=True, server=outcome
+    )
 
 
 async def _outcome_of_server(
@@ -246,12 +248,12 @@ async def _outcome_of_server(
     """Returns what a real API server refuses or changes of the stored objects."""
     refused, tried = await copy_.try_writes(source, deadline)
     return RealServerOutcome(
-        server.version,
-        target,
-        len(source.objects),
-        tried,
-        tuple(refused),
-        tuple(copy_.read_changes(source)),
+        version=server.version,
+        wanted=target,
+        objects=len(source.objects),
+        tried=tried,
+        refused=tuple(refused),
+        read_changes=tuple(copy_.read_changes(source)),
         too_late=copy_.server.clock.monotonic() > deadline,
     )
 
@@ -298,7 +300,12 @@ def _read_config_object(source: ClusterSource, type_: type[_T], name: str) -> _T
 def account_of(source: ClusterSource) -> CopyAccount:
     """Returns the account of the copy before anything is tried: what was copied, and what was left out."""
     return CopyAccount(
-        source.name, len(source.objects), numbers(source.objects), source.left_out, source.requests, source.notes
+        source=source.name,
+        objects=len(source.objects),
+        kinds=numbers(source.objects),
+        left_out=source.left_out,
+        requests=source.requests,
+        notes=source.notes,
     )
 
 
@@ -403,14 +410,22 @@ def _change_of_task(source: ClusterSource, copy_: ClusterCopy, result: RunResult
     if task.deletes:
         is_deleted = before is not None and (now is None or bool(now["metadata"].get("deletionTimestamp")))
         action = Action.DELETE if is_deleted else Action.NOTHING
-        return ObjectChange(identity, action, known=known), before, None if is_deleted else now
+        return ObjectChange(identity=identity, action=action, known=known), before, None if is_deleted else now
     if task.index in result.failures:
-        return ObjectChange(identity, Action.NOTHING, known=known), before, now
+        return ObjectChange(identity=identity, action=Action.NOTHING, known=known), before, now
     if before is None:
-        return ObjectChange(identity, Action.CREATE if now is not None else Action.NOTHING, known=known), None, now
+        return (
+            ObjectChange(identity=identity, action=Action.CREATE if now is not None else Action.NOTHING, known=known),
+            None,
+            now,
+        )
     fields = differences.changes(identity, before, now or {})
     owned = bool(before["metadata"].get("managedFields"))
-    return ObjectChange(identity, Action.UPDATE if fields else Action.NOTHING, fields, owned=owned), before, now
+    return (
+        ObjectChange(identity=identity, action=Action.UPDATE if fields else Action.NOTHING, fields=fields, owned=owned),
+        before,
+        now,
+    )
 
 
 def _refusal_of(source: ClusterSource, copy_: ClusterCopy, failure: Failure, waiting: int) -> Refusal:
@@ -433,7 +448,7 @@ def _refusal_of(source: ClusterSource, copy_: ClusterCopy, failure: Failure, wai
     ):
         kind = RefusalKind.NOT_KNOWN
     message = f"the copy failed: {message}" if failure.by_copy else message
-    return Refusal(task.identity, task.index, kind, message, waiting, policy)
+    return Refusal(identity=task.identity, index=task.index, kind=kind, message=message, behind=waiting, by=policy)
 
 
 def _is_stand_in(copy_: ClusterCopy, task: Task) -> bool:

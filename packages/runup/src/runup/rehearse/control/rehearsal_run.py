@@ -237,7 +237,7 @@ class ReleaseRun:
 
     async def run_all(self) -> RunResult:
         """Carries out every task once, in the operator's order, and those that failed for want of a later one again."""
-        result = RunResult(self._tasks)
+        result = RunResult(tasks=self._tasks)
         result.before = {task.identity: self._copied.entry(task.identity) for task in self._tasks}
         watcher = ClusterValuesWatcher(self._client, self._clock, self._operator, lambda: None)
         watcher.wanted(self._tasks, self._owner_uid)

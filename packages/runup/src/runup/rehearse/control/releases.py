@@ -80,11 +80,11 @@ def load_target(
         text = f"--operators stuck:{missing[0]}: the release {payload.version} has no ClusterOperator {missing[0]}"
         raise InputError(text)
     return RehearsalTarget(
-        payload,
-        payload.version,
-        image,
-        release_in(files).kubernetes,
-        declared,
+        payload=payload,
+        target=payload.version,
+        image=image,
+        kubernetes=release_in(files).kubernetes,
+        stuck=declared,
         account=(operator_namespace(), "default"),
         limit_s=limit_s,
     )

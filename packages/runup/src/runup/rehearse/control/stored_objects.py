@@ -43,9 +43,9 @@ def webhooks(
             )
             if reached:
                 yield Webhook(
-                    configuration["metadata"]["name"],
-                    configuration["kind"],
-                    str(webhook.get("name") or ""),
+                    configuration=configuration["metadata"]["name"],
+                    kind=configuration["kind"],
+                    name=str(webhook.get("name") or ""),
                     ignores=webhook.get("failurePolicy") == "Ignore",
                     conditions=bool(webhook.get("matchConditions")),
                     writes=reached,
@@ -142,14 +142,14 @@ def try_stored_objects(
             objects.append(stored_object)
     name = str(target["metadata"]["name"])
     return DefinitionOutcome(
-        name,
-        group,
-        str(names["kind"]),
-        str(names["plural"]),
-        tried,
-        tuple(objects),
-        removed_versions,
-        tuple(writers),
+        name=name,
+        group=group,
+        kind=str(names["kind"]),
+        plural=str(names["plural"]),
+        tried=tried,
+        objects=tuple(objects),
+        gone=removed_versions,
+        writers=tuple(writers),
         complete=complete,
     )
 
@@ -163,7 +163,7 @@ def _try_object(
     target = version if version in new.served else new.storage
     if target != version and new.converts_by_webhook:
         text = f"version {version} goes, and the webhook that converts it to {target} cannot be called from a copy"
-        return StoredObject(identity, unknown=text)
+        return StoredObject(identity=identity, unknown=text)
     converted = {**obj, "apiVersion": f"{identity.group}/{target}"}
     try:
         old_schema = before.schema(version) if before is not None else None
@@ -171,16 +171,20 @@ def _try_object(
         old_faults = {text for _, text in _schema_faults(old_schema, old_decoded)}
     except DecodeError as error:
         # Then it is no effect of the release whether the new schema refuses it.
-        return StoredObject(identity, unknown=f"it cannot be read under the definition that the cluster has: {error}")
+        return StoredObject(
+            identity=identity, unknown=f"it cannot be read under the definition that the cluster has: {error}"
+        )
     except SchemaError as error:
-        return StoredObject(identity, unknown=f"the cluster's schema of version {version} cannot be read: {error}")
+        return StoredObject(
+            identity=identity, unknown=f"the cluster's schema of version {version} cannot be read: {error}"
+        )
     try:
         decoded, dropped = _decode_as_server(new.schema(target), converted)
         faults = _schema_faults(new.schema(target), decoded)
     except DecodeError as error:
-        return StoredObject(identity, refused=(str(error),))
+        return StoredObject(identity=identity, refused=(str(error),))
     except SchemaError as error:
-        return StoredObject(identity, unknown=f"the schema of version {target} cannot be read: {error}")
+        return StoredObject(identity=identity, unknown=f"the schema of version {target} cannot be read: {error}")
     # Only what the release changes is its effect: fields that are dropped, and faults that exist, today are not.
     pruned = tuple(path for path in dropped if path not in dropped_before)
     fresh = [(path, text) for path, text in faults if text not in old_faults]
@@ -188,7 +192,7 @@ def _try_object(
     refused = tuple(text for path, text in fresh if text not in tolerated)
     if not (pruned or refused or tolerated):
         return None
-    return StoredObject(identity, refused, tolerated, pruned)
+    return StoredObject(identity=identity, refused=refused, tolerated=tolerated, pruned=pruned)
 
 
 def _decode_as_server(schema: Schema | None, obj: JSON) -> tuple[JSON, list[str]]:

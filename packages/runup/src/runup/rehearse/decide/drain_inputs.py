@@ -101,8 +101,8 @@ def _config_pools(nodes: tuple[Node, ...], pools: Sequence[MachineConfigPool]) -
     listed = sorted(pools, key=lambda pool: (pool.metadata.name != "master", pool.metadata.name))
     return tuple(
         Pool(
-            pool.metadata.name,
-            _in_drain_order(members.get(pool.metadata.name, ())),
+            name=pool.metadata.name,
+            nodes=_in_drain_order(members.get(pool.metadata.name, ())),
             at_once=allowed_unavailable(pool),
             paused=pool.spec.paused,
         )
@@ -119,7 +119,7 @@ def _pools_of_groups(nodes: tuple[Node, ...], surge: int) -> tuple[Pool, ...]:
         previous_pool = (pools[-1].name,) if pools else ()
         # A service's surge is for its groups of workers.
         extra = 0 if name == CONTROL_PLANE else surge
-        pools.append(Pool(name, _in_drain_order(members[name]), surge=extra, after=previous_pool))
+        pools.append(Pool(name=name, nodes=_in_drain_order(members[name]), surge=extra, after=previous_pool))
     return tuple(pools)
 
 

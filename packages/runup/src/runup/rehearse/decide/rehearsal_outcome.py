@@ -39,7 +39,7 @@ class Weight(StrEnum):
 WEIGHTS = tuple(Weight)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FieldChange:
     """A field that differs: `path` for people, `before` and `after` (None: the field is not there).
 
@@ -53,7 +53,7 @@ class FieldChange:
     others: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectChange:
     """The change of one object. `known` is False if the copy may lack the object that was there before.
 
@@ -85,7 +85,7 @@ class RefusalKind(StrEnum):
     INVALID = "invalid"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
     """A task that the API server refused: number `index` of the release's tasks, `behind` tasks wait for it.
 
@@ -110,7 +110,7 @@ class Wait:
     behind: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StoredObject:
     """A custom resource under the target's definition: why its next write is refused, or what it loses then.
 
@@ -132,7 +132,7 @@ class WriteRefused:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RealServerOutcome:
     """The result of storing the cluster's own objects on a real API server of Kubernetes `version`, before any release.
 
@@ -149,7 +149,7 @@ class RealServerOutcome:
     too_late: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DefinitionOutcome:
     """A definition of the release, the custom resources that were tried under it, and the versions that it removes.
 
@@ -167,7 +167,7 @@ class DefinitionOutcome:
     complete: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Webhook:
     """An admission webhook that a write of the release would be sent to. `ignores`: its failure is ignored."""
 
@@ -188,7 +188,7 @@ class LeftOut:
     count: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CopyAccount:
     """The content of the copy: the number of objects by kind, what was left out, and how it was taken.
 
@@ -213,7 +213,7 @@ class RightsChange:
     subjects: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Unserved:
     """Objects of the cluster that are written in a version, or of a kind, that the target does not serve."""
 
@@ -225,7 +225,7 @@ class Unserved:
     writers: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Rehearsal:
     """The result of a rehearsal. `tasks` is the number of the release's tasks, `tried` how many were carried out.
 

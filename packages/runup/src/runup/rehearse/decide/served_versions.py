@@ -60,12 +60,14 @@ def _users_of_versions(objects: Iterable[JSON], removed: Mapping[tuple[str, str,
                 writers |= {manager} if manager else set()
     return tuple(
         Unserved(
-            *triple,
-            removed[triple],
-            tuple(sorted(by_object, key=str)),
-            tuple(sorted(set[str]().union(*by_object.values()))),
+            group=group,
+            version=version,
+            kind=kind,
+            minor=removed[group, version, kind],
+            objects=tuple(sorted(by_object, key=str)),
+            writers=tuple(sorted(set[str]().union(*by_object.values()))),
         )
-        for triple, by_object in sorted(users.items())
+        for (group, version, kind), by_object in sorted(users.items())
     )
 
 

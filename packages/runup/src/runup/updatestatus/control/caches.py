@@ -80,7 +80,7 @@ def trim_operator(operator: ClusterOperator) -> ClusterOperator:
     return replace(operator, status=replace(operator.status, related_objects=()))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Caches:
     """The watched objects. `pods` are those that have not started yet (phase Pending), in all namespaces."""
 

@@ -165,9 +165,9 @@ def read(
         is_reachable = reachable.get("status", "True") == "True"
         alerts_problem = "" if is_reachable else alerts_note(str(reachable.get("message", "")))
         return StatusReading(
-            with_current_condition(stored_status, age, now),
-            nanoseconds(now - EPOCH),
-            _notes(doubt),
+            obj=with_current_condition(stored_status, age, now),
+            now_ns=nanoseconds(now - EPOCH),
+            notes=_notes(doubt),
             alerts_problem=alerts_problem,
             read=report,
             doubt=doubt,
@@ -178,7 +178,9 @@ def read(
         computed = _compute_status(client, now, tolerated, stored_status)
     except Forbidden as error:
         doubt = f"{age_sentence(age)}. The cluster itself may not be read ({error.message}), so the old report is shown"
-        computed = StatusReading(with_current_condition(stored_status, age, now), nanoseconds(now - EPOCH), read=report)
+        computed = StatusReading(
+            obj=with_current_condition(stored_status, age, now), now_ns=nanoseconds(now - EPOCH), read=report
+        )
     else:
         doubt = f"{age_sentence(age)}. So the cluster itself was read; see whether the controller runs in {NAMESPACE}"
         computed = replace(computed, obj=read_instead(computed.obj, doubt, age, now))
@@ -203,7 +205,9 @@ def _compute_status(
     alerts = snapshot.alerts
     problem = alerts_note(alerts.why) if isinstance(alerts, Unreadable) else ""
     now_ns = nanoseconds(now - EPOCH)
-    return StatusReading(complete_status(snapshot, now_ns, stored_status=stored_status), now_ns, alerts_problem=problem)
+    return StatusReading(
+        obj=complete_status(snapshot, now_ns, stored_status=stored_status), now_ns=now_ns, alerts_problem=problem
+    )
 
 
 _OUTDATED = "it is older than ClusterVersion"

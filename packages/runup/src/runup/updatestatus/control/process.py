@@ -31,7 +31,7 @@ log = structlog.get_logger("updatestatus")
 LONGEST_BACKOFF_S = 30.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Options(ProcessOptions):
     """The settings from the flags. An empty `alerts_url` disables queries for alerts. `fixed_now`: see
     `controller.Now`.

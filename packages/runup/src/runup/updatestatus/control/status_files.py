@@ -102,7 +102,9 @@ def mock(path: str, real_now: datetime) -> StatusReading:
     before = names.index(CONTROL_PLANE_POOL) if CONTROL_PLANE_POOL in names else 0
     status_object = complete_status(snapshot, now, node_now=real_now)
     name = cluster_name(InfrastructureStatus(), clusters[0])
-    return StatusReading(status_object, now, alerts_problem=problem, worker_pools_before_master=before, cluster=name)
+    return StatusReading(
+        obj=status_object, now_ns=now, alerts_problem=problem, worker_pools_before_master=before, cluster=name
+    )
 
 
 def newest_transition(objects: Iterable[ClusterVersion | ClusterOperator]) -> int:
@@ -205,10 +207,13 @@ def dump(path: str, real_now: datetime, now_ns: int | None) -> StatusReading:
         age = Freshness(UNKNOWN, None, "Leases, which tell it, are not read from a dump")
         notes.append(f"warning: {age_sentence(age)}\n")
         return StatusReading(
-            with_current_condition(stored_status, age, moment_of_ns(now)), now, tuple(notes), cluster=name
+            obj=with_current_condition(stored_status, age, moment_of_ns(now)),
+            now_ns=now,
+            notes=tuple(notes),
+            cluster=name,
         )
     snapshot = _snapshot(cluster, objects)
-    return StatusReading(complete_status(snapshot, now), now, tuple(notes), cluster=name)
+    return StatusReading(obj=complete_status(snapshot, now), now_ns=now, notes=tuple(notes), cluster=name)
 
 
 class _Objects:

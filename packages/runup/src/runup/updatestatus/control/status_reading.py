@@ -44,7 +44,7 @@ JSON = dict[str, Any]
 EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 
 
-class StatusReading(msgspec.Struct, frozen=True):
+class StatusReading(msgspec.Struct, frozen=True, kw_only=True):
     """An UpdateStatus as JSON, the time at which it is read (ns since the epoch), and notes for stderr.
 
     `alerts_problem` is printed only while the cluster is updating: otherwise no alerts would be shown anyway.

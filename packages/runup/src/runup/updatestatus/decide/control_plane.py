@@ -83,7 +83,7 @@ MACHINE_CONFIG_OPERATOR = "machine-config-operator"
 _WAITING = re.compile(r"waiting (?:up to \d+ minutes )?on ([a-z0-9-]+(?:, [a-z0-9-]+)*)")
 
 
-class OperatorState(msgspec.Struct, frozen=True):
+class OperatorState(msgspec.Struct, frozen=True, kw_only=True):
     """An operator's progress. `progressing` is None if the operator has no such condition."""
 
     name: str
@@ -103,7 +103,7 @@ class OperatorState(msgspec.Struct, frozen=True):
         return not self.updated and self.progressing is not None and self.progressing.status == "False"
 
 
-class ControlPlaneState(msgspec.Struct, frozen=True):
+class ControlPlaneState(msgspec.Struct, frozen=True, kw_only=True):
     """The operators' states and the progress of the update. `end` and `started` are None without history.
 
     `last_progress` is None if no operator has progressed since the update began.
@@ -164,11 +164,11 @@ def operator_state(operator: ClusterOperator, version: str, image: str | None) -
         own_version = next((entry.version for entry in versions if entry.name == "operator-image"), None)
         updated = updated and own_version in (None, image)
     return OperatorState(
-        operator.metadata.name,
-        updated,
-        find(conditions, "Progressing"),
-        find(conditions, "Available"),
-        find(conditions, "Degraded"),
+        name=operator.metadata.name,
+        updated=updated,
+        progressing=find(conditions, "Progressing"),
+        available=find(conditions, "Available"),
+        degraded=find(conditions, "Degraded"),
     )
 
 
@@ -203,7 +203,9 @@ def assess_control_plane(
         elapsed_s=elapsed,
         completion=updated / len(operators) if operators else 1.0,
     )
-    return ControlPlaneState(tuple(operators), started, end, last_progress, time_left)
+    return ControlPlaneState(
+        operators=tuple(operators), started=started, end=end, last_progress=last_progress, estimate=time_left
+    )
 
 
 def awaited_operators(cluster: ClusterVersion) -> tuple[str, ...]:

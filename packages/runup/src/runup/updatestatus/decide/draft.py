@@ -42,7 +42,7 @@ INPUTS = {
 """Snapshot fields that are reported if they cannot be read, each with its name in messages."""
 
 
-class Draft(msgspec.Struct, frozen=True):
+class Draft(msgspec.Struct, frozen=True, kw_only=True):
     """The states and findings of a snapshot, before anything is left out for its size."""
 
     cluster: ClusterVersion | None

@@ -59,7 +59,7 @@ from runup.updatestatus.decide.nodes import Counts, count
 _OF_POOLS = ("MachineConfig", "Node")
 
 
-class OperatorRow(msgspec.Struct, frozen=True):
+class OperatorRow(msgspec.Struct, frozen=True, kw_only=True):
     """An operator's row; an operator that is not updated, updating or waiting is in an unknown state."""
 
     name: str
@@ -105,7 +105,7 @@ class PoolReport(msgspec.Struct, frozen=True, kw_only=True):
         return self.counts.is_complete
 
 
-class HealthRow(msgspec.Struct, frozen=True):
+class HealthRow(msgspec.Struct, frozen=True, kw_only=True):
     """A problem that needs attention; `since` is None if unknown."""
 
     level: str
@@ -119,7 +119,7 @@ class HealthRow(msgspec.Struct, frozen=True):
     check: str = ""
 
 
-class Report(msgspec.Struct, frozen=True):
+class Report(msgspec.Struct, frozen=True, kw_only=True):
     """An UpdateStatus for display. `updating` is condition Updating of the control plane, None if there is none."""
 
     updating: Condition | None

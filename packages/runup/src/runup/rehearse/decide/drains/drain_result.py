@@ -10,7 +10,7 @@ from runup.rehearse.decide.drains.cluster_state import is_simulated
 from runup.rehearse.decide.drains.drained_cluster import DrainedCluster, DrainSettings
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Blocked:
     """A pod that could not be evicted at once; `by` are the budgets, empty for a pod without an owner.
 
@@ -24,7 +24,7 @@ class Blocked:
     to_s: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NodeDrain:
     """The drain of a node: its begin, its end, and its return. `after` is the node that had its place before.
 
@@ -43,7 +43,7 @@ class NodeDrain:
     lost: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PoolTimeline:
     """A pool with the nodes that are drained, in the order of their drains; `held` says why it does not go on.
 
@@ -59,7 +59,7 @@ class PoolTimeline:
     node_count: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Unplaced:
     """Pods of one workload for which there was no place for a time, with the scheduler's words.
 
@@ -112,7 +112,7 @@ class PathStep:
     why: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DrainResult:
     """The result of a simulated drain of all pools; `unknown` names what is not known, `trust` how sure the rest is."""
 

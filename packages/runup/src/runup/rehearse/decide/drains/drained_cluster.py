@@ -19,7 +19,7 @@ from kubekit.api.scheduling import (
 from kubekit.api.workloads_v1 import PodDisruptionBudget
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
     """Nodes that are updated together, in this order, `at_once` at a time, once the pools `after` are done.
 
@@ -53,7 +53,7 @@ class Window:
         return opening if opening > moment else opening + timedelta(days=1)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DrainSettings:
     """Settings of the drains, all times in seconds.
 
@@ -71,7 +71,7 @@ class DrainSettings:
     uncordons_all: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DrainedCluster:
     """A cluster's objects. `missing` says of each kind that is not known, or not wholly, why."""
 

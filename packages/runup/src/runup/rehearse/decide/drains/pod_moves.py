@@ -416,7 +416,16 @@ def _owner_name(pod: PodState) -> str:
 
 def _unplaced_entry(pod: PodState, to_s: int | None, reason: str) -> Unplaced:
     moved_from = (pod.moved_from,) if pod.moved_from else ()
-    return Unplaced(_owner_name(pod), 1, pod.since, to_s, reason, moved_from, not pod.is_new, pod.rivals)
+    return Unplaced(
+        workload=_owner_name(pod),
+        pods=1,
+        from_s=pod.since,
+        to_s=to_s,
+        why=reason,
+        moved_from=moved_from,
+        before=not pod.is_new,
+        rivals=pod.rivals,
+    )
 
 
 def merge_same_waits(unplaced: Iterable[Unplaced]) -> list[Unplaced]:
@@ -426,14 +435,14 @@ def merge_same_waits(unplaced: Iterable[Unplaced]) -> list[Unplaced]:
         groups[entry.workload, entry.from_s, entry.to_s, entry.before].append(entry)
     return [
         Unplaced(
-            workload,
-            len(entries),
-            from_s,
-            to_s,
-            entries[0].why,
-            tuple(sorted({node for each in entries for node in each.moved_from})),
-            before,
-            tuple(sorted({rival for each in entries for rival in each.rivals})),
+            workload=workload,
+            pods=len(entries),
+            from_s=from_s,
+            to_s=to_s,
+            why=entries[0].why,
+            moved_from=tuple(sorted({node for each in entries for node in each.moved_from})),
+            before=before,
+            rivals=tuple(sorted({rival for each in entries for rival in each.rivals})),
         )
         for (workload, from_s, to_s, before), entries in groups.items()
     ]

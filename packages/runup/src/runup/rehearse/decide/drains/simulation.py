@@ -38,7 +38,7 @@ def simulate(cluster: DrainedCluster, settings: DrainSettings, now: datetime) ->
     return _Simulation(cluster, settings, now).result()
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _Drain:
     """The drain of a node that is under way; `remaining` are its pods that are not gone."""
 
@@ -54,7 +54,7 @@ class _Drain:
     let_go: dict[int, str] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _PoolRun:
     """A pool as it is updated; `free` are the nodes whose places others may take (empty text: from the beginning)."""
 
@@ -97,13 +97,13 @@ class _Simulation:
         unplaced, outages, preempted = self._moves.results()
         pools = tuple(
             PoolTimeline(
-                run.pool.name,
-                run.limit,
-                run.pool.surge,
-                run.pool.paused,
-                tuple(run.done),
-                run.held,
-                len(run.pool.nodes),
+                name=run.pool.name,
+                at_once=run.limit,
+                surge=run.pool.surge,
+                paused=run.pool.paused,
+                nodes=tuple(run.done),
+                held=run.held,
+                node_count=len(run.pool.nodes),
             )
             for run in self._pools
         )
@@ -139,7 +139,9 @@ class _Simulation:
             queue = deque(sorted(queue, key=lambda name: name not in away))
         # More places than nodes would only take memory.
         free = deque([""] * min(max(free_places, len(away) if not held_text else 0), len(queue)))
-        return _PoolRun(pool, limit, queue, free, held_text, to_lose=self._settings.nodes_lost)
+        return _PoolRun(
+            pool=pool, limit=limit, queue=queue, free=free, held=held_text, to_lose=self._settings.nodes_lost
+        )
 
     def _begin_pools(self) -> None:
         """Begins each pool whose predecessors are finished."""
@@ -208,7 +210,9 @@ class _Simulation:
     def _begin_drain(self, run: _PoolRun, node: NodeRoom, drained_before: str, begun: int | None = None) -> None:
         """Cordons the node, and evicts its pods at the same moment of the simulation."""
         now = self._agenda.now
-        drain = self._drains[node.name] = _Drain(node, run, now if begun is None else begun, drained_before)
+        drain = self._drains[node.name] = _Drain(
+            node=node, pool=run, from_s=now if begun is None else begun, after=drained_before
+        )
         node.cordoned = True
         self._state.filters.cordons_changed()
         # All nodes that begin at one moment are cordoned before the first pod is evicted.
@@ -241,7 +245,9 @@ class _Simulation:
             self._moves.terminate(pod, f"{drain.node.name} was drained")
             return True
         if pod.id not in drain.blocked:
-            drain.blocked[pod.id] = Blocked(pod.key, refusal, tuple(map(str, budgets)), self._agenda.now, None)
+            drain.blocked[pod.id] = Blocked(
+                pod=pod.key, why=refusal, by=tuple(map(str, budgets)), from_s=self._agenda.now, to_s=None
+            )
         if len(budgets) == 1:
             self._asking.setdefault(budgets[0], {})[pod.id] = (drain, pod)
         return False
@@ -303,16 +309,16 @@ class _Simulation:
             self._remove_node(node)
         back = None if is_lost else now + self._settings.node_update_s
         record = NodeDrain(
-            node.name,
-            run.pool.name,
-            drain.from_s,
-            now,
-            back,
-            drain.evicted,
-            drain.after,
-            drain.last,
-            tuple(drain.blocked.values()),
-            tuple(drain.lost),
+            node=node.name,
+            pool=run.pool.name,
+            from_s=drain.from_s,
+            drained_s=now,
+            back_s=back,
+            evicted=drain.evicted,
+            after=drain.after,
+            last=drain.last,
+            blocked=tuple(drain.blocked.values()),
+            lost=tuple(drain.lost),
         )
         run.done.append(record)
         self._agenda.at(now if back is None else back, lambda: self._return_node(run, node, is_lost=is_lost))

@@ -33,7 +33,7 @@ _LONGEST_START_S = 3600
 _STATEFUL_SET = "StatefulSet"
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class StartingState:
     """The state of a simulated cluster. `staying` are the ids of pods that a drain leaves on their node.
 
@@ -78,7 +78,17 @@ def starting_state(cluster: DrainedCluster, settings: DrainSettings) -> Starting
     _set_desired_healthy(budgets, pods, workloads)
     without_history, never_ready = workloads.learn_starts(pods, sources, settings.default_start_s)
     quotas = Quotas(cluster.quotas, pods)
-    return StartingState(nodes, filters, pods, staying, workloads.by_key, budgets, quotas, without_history, never_ready)
+    return StartingState(
+        nodes=nodes,
+        filters=filters,
+        pods=pods,
+        staying=staying,
+        workloads=workloads.by_key,
+        budgets=budgets,
+        quotas=quotas,
+        without_history=without_history,
+        never_ready=never_ready,
+    )
 
 
 def is_guard(pod: SchedulingPod) -> bool:

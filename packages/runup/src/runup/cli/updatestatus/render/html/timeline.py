@@ -67,7 +67,7 @@ class UpdateTimes:
         return f"{word}, {age(lasted)} or more" if lasted >= timedelta(minutes=1) else word
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Lane:
     """A line of the timeline: `until` None is a change at one moment (a dot), `since` None means nothing to draw.
 
@@ -143,14 +143,22 @@ def _operator(insight: ClusterOperatorInsight, since: UpdateTimes) -> Lane:
     if reason == "Updated":
         tone, before = BAD if trouble else GOOD, moved is None or moved < since.started
         updated_at = since.started if moved is None or before else moved
-        return Lane(insight.name, "updated", tone, updated_at, before=before, trouble=trouble)
+        return Lane(name=insight.name, state="updated", tone=tone, since=updated_at, before=before, trouble=trouble)
     if reason == "Progressing":
         begun = moved or since.first_look
         state = since.going_on("updating", begun, observed_start=moved is not None)
-        return Lane(insight.name, state, BAD if trouble else BUSY, begun, since.now, trouble=trouble)
+        return Lane(
+            name=insight.name, state=state, tone=BAD if trouble else BUSY, since=begun, until=since.now, trouble=trouble
+        )
     if healthy is not None and trouble:
-        return Lane(insight.name, healthy.reason.lower(), BAD, healthy.last_transition_time, since.now)
-    return Lane(insight.name, {"Pending": "waiting"}.get(reason, "not known"), IDLE)
+        return Lane(
+            name=insight.name,
+            state=healthy.reason.lower(),
+            tone=BAD,
+            since=healthy.last_transition_time,
+            until=since.now,
+        )
+    return Lane(name=insight.name, state={"Pending": "waiting"}.get(reason, "not known"), tone=IDLE)
 
 
 def _nodes(part: ControlPlane | WorkerPool, since: UpdateTimes) -> Iterable[Lane]:
@@ -166,20 +174,24 @@ def _node_lane(insight: NodeInsight, since: UpdateTimes) -> Lane:
     if row.assessment in {"Degraded", "Unavailable"}:
         begun = _troubled_since(insight) or moved or since.first_look
         state = since.going_on(row.assessment.lower(), begun, observed_start=since.seen(begun))
-        return Lane(insight.name, state, BAD, begun, since.now)
+        return Lane(name=insight.name, state=state, tone=BAD, since=begun, until=since.now)
     if row.assessment == "Progressing":
         begun = moved or since.first_look
         return Lane(
-            insight.name,
-            since.going_on(row.phase.lower(), begun, observed_start=since.seen(moved)),
-            BUSY,
-            begun,
-            since.now,
+            name=insight.name,
+            state=since.going_on(row.phase.lower(), begun, observed_start=since.seen(moved)),
+            tone=BUSY,
+            since=begun,
+            until=since.now,
         )
     if row.assessment == "Completed":
         updated_at = max(moved or since.first_look, since.started)
-        return Lane(insight.name, "updated", GOOD, updated_at, before=not since.seen(moved))
-    return Lane(insight.name, {"Outdated": "waiting", "Excluded": "paused"}.get(row.assessment, "not known"), IDLE)
+        return Lane(name=insight.name, state="updated", tone=GOOD, since=updated_at, before=not since.seen(moved))
+    return Lane(
+        name=insight.name,
+        state={"Outdated": "waiting", "Excluded": "paused"}.get(row.assessment, "not known"),
+        tone=IDLE,
+    )
 
 
 def _troubled_since(insight: NodeInsight) -> datetime | None:
