@@ -66,24 +66,21 @@ def completion(ctx: click.Context, shell: str, words: tuple[str, ...]) -> None:
     elif shell == "candidates":
         click.echo(_candidates(ctx.find_root().command, list(words)), nl=False)
     else:
-        click.echo(_script(shell, ctx.find_root().command))
+        # Click's completion script for `shell`, for all names of the program, with the fixes of `_CHANGES`.
+        root = ctx.find_root().command
+        from click.shell_completion import get_completion_class
 
-
-def _script(shell: str, root: click.Command) -> str:
-    """Returns click's completion script for `shell`, for all names of the program, with the fixes of `_CHANGES`."""
-    from click.shell_completion import get_completion_class
-
-    completion_class = get_completion_class(shell)
-    assert completion_class is not None
-    # click asks bash for its version here; the script itself does not depend on it.
-    scripts = [
-        completion_class(root, {}, program, f"_{program.upper().replace('-', '_')}_COMPLETE").source()
-        for program in ("runup", "kubectl-runup", "oc-runup")
-    ]
-    first, old, new = _CHANGES[shell]
-    # A new version of click may print other scripts, and the fixes would silently do nothing.
-    assert all(old in script for script in scripts), "click's script is another one now"
-    return "\n".join([first, *(script.replace(old, new) for script in scripts)])
+        completion_class = get_completion_class(shell)
+        assert completion_class is not None
+        # click asks bash for its version here; the script itself does not depend on it.
+        scripts = [
+            completion_class(root, {}, program, f"_{program.upper().replace('-', '_')}_COMPLETE").source()
+            for program in ("runup", "kubectl-runup", "oc-runup")
+        ]
+        first, old, new = _CHANGES[shell]
+        # A new version of click may print other scripts, and the fixes would silently do nothing.
+        assert all(old in script for script in scripts), "click's script is another one now"
+        click.echo("\n".join([first, *(script.replace(old, new) for script in scripts)]))
 
 
 def _candidates(root: click.Command, words: list[str]) -> str:

@@ -86,38 +86,34 @@ def main(argv: Sequence[str] | None = None, prog: str = "runup") -> int:
     """Runs the command line `argv` and returns its exit code; only a bug of ours ends in a traceback."""
     with printable_streams():
         try:
-            return _run_command(argv, prog)
+            # Runs one command line and returns the exit code; errors become texts on stderr.
+            stdout = sys.stdout
+            try:
+                arguments = list(sys.argv[1:] if argv is None else argv)
+                variable = f"_{prog.upper().replace(' ', '_').replace('-', '_')}_COMPLETE"
+                # Without standalone mode click raises its errors, and this module words them as oc does.
+                result = root.main(arguments, prog_name=prog, complete_var=variable, standalone_mode=False)
+                sys.stdout.flush()
+            except SystemExit as stop:
+                if sys.stdout is not stdout:  # click replaces stdout when the reader of a pipe has left
+                    return _reader_left()
+                return stop.code if isinstance(stop.code, int) else 1
+            except (KeyboardInterrupt, click.Abort):
+                # 128 + SIGINT, as shells report it.
+                return 130
+            except OSError as error:
+                if error.errno == errno.EPIPE:
+                    return _reader_left()
+                return _report(error)
+            except Exception as error:  # noqa: BLE001 (an unknown exception is raised again)
+                return _report(error)
+            return result if isinstance(result, int) else 0
         except Exception:  # noqa: BLE001 (a bug of ours)
             import traceback
 
             # Written here and not by the interpreter: its message may quote the cluster.
             sys.stderr.write(traceback.format_exc())
             return 1
-
-
-def _run_command(argv: Sequence[str] | None, prog: str) -> int:
-    """Runs one command line and returns the exit code; errors become texts on stderr."""
-    stdout = sys.stdout
-    try:
-        arguments = list(sys.argv[1:] if argv is None else argv)
-        variable = f"_{prog.upper().replace(' ', '_').replace('-', '_')}_COMPLETE"
-        # Without standalone mode click raises its errors, and this module words them as oc does.
-        result = root.main(arguments, prog_name=prog, complete_var=variable, standalone_mode=False)
-        sys.stdout.flush()
-    except SystemExit as stop:
-        if sys.stdout is not stdout:  # click replaces stdout when the reader of a pipe has left
-            return _reader_left()
-        return stop.code if isinstance(stop.code, int) else 1
-    except (KeyboardInterrupt, click.Abort):
-        # 128 + SIGINT, as shells report it.
-        return 130
-    except OSError as error:
-        if error.errno == errno.EPIPE:
-            return _reader_left()
-        return _report(error)
-    except Exception as error:  # noqa: BLE001 (an unknown exception is raised again)
-        return _report(error)
-    return result if isinstance(result, int) else 0
 
 
 def _report(error: Exception) -> int:

@@ -47,17 +47,13 @@ def open_dump(path: Path, also: tuple[str, ...] = ()) -> Iterator[Path]:
         return
     folder = Path(tempfile.mkdtemp(prefix="runup-dump-"))
     try:
-        yield _unpack(path, folder / _name(path), also)
+        # The archive's name without the suffixes of its format.
+        name = path.name
+        for suffix in (".gz", ".tgz", ".xz", ".bz2", ".tar"):
+            name = name.removesuffix(suffix)
+        yield _unpack(path, folder / (name or "dump"), also)
     finally:
         remove_tree(folder)
-
-
-def _name(path: Path) -> str:
-    """Returns the archive's name without the suffixes of its format."""
-    name = path.name
-    for suffix in (".gz", ".tgz", ".xz", ".bz2", ".tar"):
-        name = name.removesuffix(suffix)
-    return name or "dump"
 
 
 def _is_kept(name: PurePosixPath, also: tuple[str, ...]) -> bool:
@@ -70,13 +66,6 @@ def _is_kept(name: PurePosixPath, also: tuple[str, ...]) -> bool:
 def may_hold_objects(name: PurePosixPath) -> bool:
     """Returns whether a file of a dump, by its path in it, may hold objects or tell of the dump itself."""
     return _is_kept(name, ())
-
-
-def _relative_path(name: PurePosixPath) -> PurePosixPath:
-    """Returns `name` as a relative path; raises ValueError if it leads outside."""
-    if ".." in name.parts:
-        raise ValueError(f"{name} leads out of it")
-    return name.relative_to(name.anchor)
 
 
 def _unpack(path: Path, into: Path, also: tuple[str, ...] = ()) -> Path:
@@ -101,7 +90,10 @@ def _unpack(path: Path, into: Path, also: tuple[str, ...] = ()) -> Path:
                 if len(name.parts) > MAX_DEPTH:
                     text = f"{path} has more than {MAX_DEPTH} folders in one another; give the archive of a dump"
                     raise BadDump(text, reason="DumpTooDeep")
-                file = into / _relative_path(name)
+                # `name` as a relative path; raises ValueError if it leads outside.
+                if ".." in name.parts:
+                    raise ValueError(f"{name} leads out of it")
+                file = into / name.relative_to(name.anchor)
                 # Links are never written, so no path can use one.
                 file.parent.mkdir(parents=True, exist_ok=True)
                 with file.open("wb") as writer:

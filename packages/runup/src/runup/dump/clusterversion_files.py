@@ -51,7 +51,13 @@ class Read(msgspec.Struct, frozen=True):
 
 def mock(path: str) -> Read:
     """Reads the case whose ClusterVersion is in `path`; its alerts are in the file beside it. Raises InputError."""
-    cluster = _first_item(document(path), path)
+    # The first ClusterVersion of a document. Raises InputError, which names the file, if there is none.
+    items = _items_of(document(path))
+    if not items:
+        raise InputError(f"{path} contains no ClusterVersion")
+    if (kind := text(items[0], "kind")) not in ("", "ClusterVersion"):
+        raise InputError(f"{path} contains no ClusterVersion but a {kind}")
+    cluster = items[0]
     beside = path.replace(MARK, "-alerts.json", 1)
     return _with_alerts(Read(cluster), beside)
 
@@ -63,12 +69,31 @@ def dump(path: str, *, alerts: bool = False, config_maps: bool = False) -> Read:
         return mock(path + MARK)
     with _open_dump(path) as folder:
         if not os.path.isdir(folder):
-            return _of_file(folder)
+            versions = _versions_in(folder)
+            return (
+                mock(folder) if MARK in folder else Read(_newest([(folder, version) for version in versions], folder))
+            )
         roots = list(_roots(folder))
         cluster_read = _of_cases(folder) if not roots else None
         if cluster_read is None:
-            versions_found = _versions_in_trees(roots) or _in_archive(folder) or _in_folder(folder)
-            cluster_read = Read(_newest([(_typed(place, folder, path), obj) for place, obj in versions_found], path))
+            versions_found = (
+                _versions_in_trees(roots)
+                or _in_archive(folder)
+                or [
+                    (os.path.split(file)[0], version)
+                    for file in _files_mentioning(folder, b"ClusterVersion")
+                    for version in _versions_in(file)
+                ]
+            )
+            cluster_read = Read(
+                _newest(
+                    [
+                        (os.path.normpath(os.path.join(path, os.path.relpath(place, folder))), obj)
+                        for place, obj in versions_found
+                    ],
+                    path,
+                )
+            )
             for root in (*roots, folder):
                 if alerts and cluster_read.alerts is None and not cluster_read.problem:
                     cluster_read = _with_first_alerts(cluster_read, root)
@@ -133,15 +158,6 @@ def _in_archive(folder: str) -> list[Found]:
     return versions_found
 
 
-def _in_folder(folder: str) -> list[Found]:
-    """Returns (folder, ClusterVersion) for each ClusterVersion in the files of a dump."""
-    return [
-        (os.path.split(file)[0], version)
-        for file in _files_mentioning(folder, b"ClusterVersion")
-        for version in _versions_in(file)
-    ]
-
-
 def _files_mentioning(folder: str, word: bytes) -> Iterator[str]:
     """Yields the files of objects below `folder` that contain `word`."""
     for number, file in enumerate(_walk_files(folder), 1):
@@ -185,7 +201,11 @@ def _files(folder: str) -> list[str]:
 
 def _versions_in(file: str) -> list[JSON]:
     """Returns the ClusterVersions `version` in `file`; none if it is unreadable, as in every other reader of dumps."""
-    return [obj for obj in _objects(file) if text(obj, "kind") == "ClusterVersion" and _name_of(obj) in ("", "version")]
+    return [
+        obj
+        for obj in _objects(file)
+        if text(obj, "kind") == "ClusterVersion" and text(mapping(obj, "metadata"), "name") in ("", "version")
+    ]
 
 
 def _objects(file: str) -> Iterator[JSON]:
@@ -225,23 +245,9 @@ def _newest(versions_found: list[Found], path: str) -> JSON:
     return max((obj for _place, obj in versions_found), key=_resource_version)
 
 
-def _typed(place: str, folder: str, path: str) -> str:
-    """Returns a place below `folder` as one below the `path` that was typed, which may be an archive."""
-    return os.path.normpath(os.path.join(path, os.path.relpath(place, folder)))
-
-
 def _resource_version(obj: JSON) -> int:
     version = text(mapping(obj, "metadata"), "resourceVersion")
     return int(version) if version.isdecimal() else 0
-
-
-def _name_of(obj: JSON) -> str:
-    return text(mapping(obj, "metadata"), "name")
-
-
-def _of_file(path: str) -> Read:
-    versions = _versions_in(path)
-    return mock(path) if MARK in path else Read(_newest([(path, version) for version in versions], path))
 
 
 def _of_cases(folder: str) -> Read | None:
@@ -327,13 +333,3 @@ def document(path: str) -> Any:
         raise InputError(f"open {path}: {NO_FILE}") from error
     except kyaml.YamlError as error:
         raise InputError(str(error)) from error
-
-
-def _first_item(document: Any, path: str) -> JSON:
-    """Returns the first ClusterVersion of a document. Raises InputError, which names the file, if there is none."""
-    items = _items_of(document)
-    if not items:
-        raise InputError(f"{path} contains no ClusterVersion")
-    if (kind := text(items[0], "kind")) not in ("", "ClusterVersion"):
-        raise InputError(f"{path} contains no ClusterVersion but a {kind}")
-    return items[0]

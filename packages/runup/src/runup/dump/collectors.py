@@ -94,45 +94,41 @@ def proven_by_tool(
 ) -> Iterator[tuple[Resource, str]]:
     """Yields the kinds that the tool is known to have listed, each with the namespace or ALL."""
     if layout.style == "inspect":
-        yield from _of_trees(layout, objects, broken)
+        # The kinds that trees of `oc adm inspect` hold completely, each with the namespace that this holds for.
+        names: dict[Path, dict[Resource, set[str]]] = defaultdict(lambda: defaultdict(set))
+        places: set[tuple[Path, Resource, str]] = set()
+        spoilt: set[tuple[Path, Resource]] = set()
+        for file in layout.files:
+            if (placed := _place_in_tree(file, layout.root)) is None:
+                continue
+            root, resource, namespace = placed
+            names[root][resource].add(file.stem)
+            places.add((root, resource, namespace))
+            if file in broken:
+                spoilt.add((root, resource))
+        related = {identity(obj)[3]: _related(obj) for obj in objects if obj["kind"] == "ClusterOperator"}
+        for root, of_kind in names.items():
+            requests = {
+                related_objects for name in of_kind.get(_OPERATORS, ()) for related_objects in related.get(name, ())
+            }
+            if of_kind.get(_OPERATORS, set()) >= _EVERY_CLUSTERS:
+                requests.add((_OPERATORS, ALL))
+            if is_must_gather(root, layout.root):
+                for resource in _empty_folders(root):
+                    of_kind.setdefault(resource, set())
+                requests |= {(resource, ALL) for resource in _LISTED}
+                requests |= {
+                    (resource, ALL) for resource, name in _LISTED_WITH.items() if name in of_kind.get(resource, ())
+                }
+            # Of a kind without an object there is no file: it was empty, or its listing failed.
+            yield from (
+                (resource, namespace)
+                for resource, namespace in requests
+                if (resource in of_kind if namespace == ALL else (root, resource, namespace) in places)
+                if (root, resource) not in spoilt
+            )
     elif layout.style == "insights":
         yield from _of_insights(layout.root, broken)
-
-
-def _of_trees(layout: Layout, objects: Iterable[JSON], broken: AbstractSet[Path]) -> Iterator[tuple[Resource, str]]:
-    """Yields the kinds that trees of `oc adm inspect` hold completely, each with the namespace that this holds for."""
-    names: dict[Path, dict[Resource, set[str]]] = defaultdict(lambda: defaultdict(set))
-    places: set[tuple[Path, Resource, str]] = set()
-    spoilt: set[tuple[Path, Resource]] = set()
-    for file in layout.files:
-        if (placed := _place_in_tree(file, layout.root)) is None:
-            continue
-        root, resource, namespace = placed
-        names[root][resource].add(file.stem)
-        places.add((root, resource, namespace))
-        if file in broken:
-            spoilt.add((root, resource))
-    related = {identity(obj)[3]: _related(obj) for obj in objects if obj["kind"] == "ClusterOperator"}
-    for root, of_kind in names.items():
-        requests = {
-            related_objects for name in of_kind.get(_OPERATORS, ()) for related_objects in related.get(name, ())
-        }
-        if of_kind.get(_OPERATORS, set()) >= _EVERY_CLUSTERS:
-            requests.add((_OPERATORS, ALL))
-        if is_must_gather(root, layout.root):
-            for resource in _empty_folders(root):
-                of_kind.setdefault(resource, set())
-            requests |= {(resource, ALL) for resource in _LISTED}
-            requests |= {
-                (resource, ALL) for resource, name in _LISTED_WITH.items() if name in of_kind.get(resource, ())
-            }
-        # Of a kind without an object there is no file: it was empty, or its listing failed.
-        yield from (
-            (resource, namespace)
-            for resource, namespace in requests
-            if (resource in of_kind if namespace == ALL else (root, resource, namespace) in places)
-            if (root, resource) not in spoilt
-        )
 
 
 def _empty_folders(root: Path) -> Iterator[Resource]:

@@ -148,7 +148,13 @@ def _by_answers(
         for placed_list in placed
         if placed_list[1].is_answer or (placed_list[2] is not None and not placed_list[1].is_cut)
     ]
-    limited = _is_limited(listed for _file, listed, place in answers if place is None)
+    # Whether lists that were collected together are of one namespace only, as by a context's namespace.
+    reached = [
+        answer.namespaces
+        for answer in (listed for _file, listed, place in answers if place is None)
+        if answer.namespaces
+    ]
+    limited = bool(reached) and all(len(namespaces) == 1 for namespaces in reached)
     proofs: Proofs = defaultdict(set)
     empty: dict[Resource, list[str | None]] = defaultdict(list)
     for file, listed, place in answers:
@@ -183,12 +189,6 @@ def _namespaces_reached(listed: Listed, kind: tuple[str, str], place: str | None
         return {place}
     # What has objects in several namespaces was asked for in all of them: a request is about one or about all.
     return {ALL} if len(listed.namespaces) > 1 else listed.held[kind] - {""} or {ALL}
-
-
-def _is_limited(answers: Iterable[Listed]) -> bool:
-    """Returns whether lists that were collected together are of one namespace only, as by a context's namespace."""
-    reached = [answer.namespaces for answer in answers if answer.namespaces]
-    return bool(reached) and all(len(namespaces) == 1 for namespaces in reached)
 
 
 def _of_empty(file: Path, listed: Listed, plural: Plural) -> Resource | None:

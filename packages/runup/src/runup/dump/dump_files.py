@@ -51,7 +51,11 @@ def find(path: Path) -> Layout:
         case = _case(path.parent, path.name)
         if case.files:
             return case
-        raise BadDump(_no_such_case(path), reason="DumpNotFound")
+        cases = _cases(path.parent)
+        hint = f"; it holds {', '.join(cases)}" if cases else ""
+        raise BadDump(
+            (f"there is no folder {path}, and no {path.name}{_CASE_MARK} in {path.parent}{hint}"), reason="DumpNotFound"
+        )
     raise BadDump(f"there is no folder {path} to import; give the folder of a dump", reason="DumpNotFound")
 
 
@@ -76,19 +80,15 @@ def _folder(path: Path) -> Layout:
         return _insights(path, archives[0])
     if (bundle := root_of(path)) is not None:
         return Layout("bundle", name_of(path), tuple(files_in(bundle)), bundle)
-    path = _collected_root(path)
+    # The folder that `runup dump collect` wrote: `path`, or the only one in it, as an archive unpacks.
+    below = list(path.iterdir())
+    inner = below[0] if len(below) == 1 else path
+    path = inner if (inner / COLLECTED).is_file() else path
     files = tuple(sorted(file for file in path.rglob("*") if file.suffix in SUFFIXES and file.is_file()))
     files = tuple(file for file in files if file != path / COLLECTED)
     if not files:
         raise BadDump(f"{path} contains no YAML or JSON file; give the folder of a dump", reason="EmptyDump")
     return Layout("folder", name_of(path), files, path)
-
-
-def _collected_root(path: Path) -> Path:
-    """Returns the folder that `runup dump collect` wrote: `path`, or the only one in it, as an archive unpacks."""
-    below = list(path.iterdir())
-    inner = below[0] if len(below) == 1 else path
-    return inner if (inner / COLLECTED).is_file() else path
 
 
 def name_of(path: Path) -> str:
@@ -129,12 +129,6 @@ def _insights(path: Path, root: Path) -> Layout:
 
 
 _CLUSTER_VERSION = ("version", "clusterversion")
-
-
-def _no_such_case(path: Path) -> str:
-    cases = _cases(path.parent)
-    hint = f"; it holds {', '.join(cases)}" if cases else ""
-    return f"there is no folder {path}, and no {path.name}{_CASE_MARK} in {path.parent}{hint}"
 
 
 def _inspect_files(path: Path) -> Iterator[Path]:

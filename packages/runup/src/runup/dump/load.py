@@ -125,7 +125,9 @@ def load(layout: Layout, only: Collection[str] = (), *, any_kubernetes: bool = F
             obj, mended_problems = mend_object(raw)
             memory.take(obj, str(file))
             problems += mended_problems
-            key, version = identity(obj), _version(raw)
+            # Opaque by the API's rules, but in practice a number that grows with every write.
+            text = str((raw.get("metadata") or {}).get("resourceVersion") or "")
+            key, version = identity(obj), (int(text) if text.isdecimal() and len(text) <= _MOST_DIGITS else 0)
             if key in objects_by_identity:
                 if obj == objects_by_identity[key]:
                     continue
@@ -200,12 +202,6 @@ def _resources(file: Path, layout: Layout) -> set[str]:
     parts = file.relative_to(layout.root).parts
     tops = [index for index, part in enumerate(parts) if part in {"cluster-scoped-resources", "namespaces"}]
     return {file.stem.partition(".")[0], *parts[tops[0] + 1 if tops else 0 :]}
-
-
-def _version(obj: JSON) -> int:
-    # Opaque by the API's rules, but in practice a number that grows with every write.
-    text = str((obj.get("metadata") or {}).get("resourceVersion") or "")
-    return int(text) if text.isdecimal() and len(text) <= _MOST_DIGITS else 0
 
 
 def _object_name(obj: JSON) -> str:

@@ -244,7 +244,9 @@ async def _serve(
     Raises CommandError if the address cannot be had, or judging ends.
     """
     clock = SystemClock()
-    async with _reviewer(door) as client:
+    async with (
+        Client(door.cluster, user_agent=f"runup-serve/{__version__}") if door.cluster else _NoReviewer()
+    ) as client:
         reports = Reports(processes[0], members, clock, every_s=flags.every_s, from_store=from_store)
         statuses = Statuses(processes[1], reports.member, clock, every_s=_STATUS_EVERY_S)
         logins = Logins(client, clock) if client is not None else None
@@ -252,7 +254,18 @@ async def _serve(
         server = ConsoleServer(
             reports, statuses, pages, clock, door.hosts, logins=logins, actions=actions, enter_key=key
         )
-        stopped = _future_of_signal()
+        # A future whose result is the number of the first signal that ends the command.
+        loop = asyncio.get_running_loop()
+        stopped: asyncio.Future[int] = loop.create_future()
+
+        def stop(number: int) -> None:
+            if not stopped.done():
+                stopped.set_result(number)
+
+        for number in ending_signals():
+            # Only the main thread can; in another one whoever runs the loop ends it.
+            with suppress(NotImplementedError, RuntimeError, ValueError):
+                loop.add_signal_handler(number, stop, number)
         runner = web.AppRunner(server.app(), access_log=None, shutdown_timeout=_STOP_S, max_line_size=_MAX_LINE)
         await runner.setup()
         try:
@@ -273,26 +286,6 @@ class _NoReviewer:
 
     async def __aexit__(self, *_: object) -> None:
         return None
-
-
-def _reviewer(door: _Endpoint) -> Client | _NoReviewer:
-    return Client(door.cluster, user_agent=f"runup-serve/{__version__}") if door.cluster else _NoReviewer()
-
-
-def _future_of_signal() -> asyncio.Future[int]:
-    """Returns a future whose result is the number of the first signal that ends the command."""
-    loop = asyncio.get_running_loop()
-    stopped: asyncio.Future[int] = loop.create_future()
-
-    def stop(number: int) -> None:
-        if not stopped.done():
-            stopped.set_result(number)
-
-    for number in ending_signals():
-        # Only the main thread can; in another one whoever runs the loop ends it.
-        with suppress(NotImplementedError, RuntimeError, ValueError):
-            loop.add_signal_handler(number, stop, number)
-    return stopped
 
 
 async def _listen(runner: web.AppRunner, door: _Endpoint, flags: ServeFlags, key: str) -> None:

@@ -46,7 +46,10 @@ def judge(member: Member, *, connection: Connection, requested_update: Requested
     """Returns the preflight of a dump or a live cluster, with the objects that its risks name."""
     try:
         if member.dump:
-            return _judge_dump(member, requested_update)
+            evaluated = evaluate_dump(member, requested_update, SystemClock().now())
+            findings = findings_of(evaluated)
+            items = objects_to_show(findings) if findings.completed else ()
+            return _judgement_of(evaluated, findings, _evidence_in_dump(Path(member.dump), items, findings))
         return _judge_cluster(member, connection, requested_update)
     except Exception as error:
         problem = problem_of(member, error)
@@ -63,13 +66,6 @@ def unjudged_member(_member: Member, problem: str) -> Judgement:
 def status_error(_member: Member, problem: str) -> str:
     """Returns the status of a cluster whose dump could not be fetched: the reason."""
     return problem
-
-
-def _judge_dump(member: Member, requested_update: RequestedUpdate) -> Judgement:
-    evaluated = evaluate_dump(member, requested_update, SystemClock().now())
-    findings = findings_of(evaluated)
-    items = objects_to_show(findings) if findings.completed else ()
-    return _judgement_of(evaluated, findings, _evidence_in_dump(Path(member.dump), items, findings))
 
 
 def _judge_cluster(member: Member, connection: Connection, requested_update: RequestedUpdate) -> Judgement:

@@ -160,7 +160,14 @@ def read_all(
             results[member.name] = work(member)
         if member.problem or member.has_travelled:
             progress.count_one()
-    for batch, size in _dumps_and_live(members, named_members):
+    # The dumps, which cost processor time, and the live clusters, which cost waiting; each with how many. Dumps that
+    # others read come last: their client has threads, beside which no process is forked.
+    readable = [member for member in members if not member.problem and not member.has_travelled]
+    dumps = [_with_absolute_path(member, named_members) for member in readable if member.dump]
+    live = [member for member in readable if not member.dump]
+    parallel = named_members.parallel
+    batches = (dumps, workers_for(parallel, live=False)), (live, workers_for(parallel, live=True))
+    for batch, size in batches[::-1] if named_members.scheduler else batches:
         if not batch:
             continue
         reading = partial(read_wherever, work=work, lost=lost)
@@ -199,19 +206,6 @@ def _pool(
 
         return DaskPool(reading, named_members.scheduler, float(named_members.timeout_s))
     return Pool(reading, size, float(named_members.timeout_s))
-
-
-def _dumps_and_live(members: Sequence[Member], named_members: NamedMembers) -> tuple[tuple[list[Member], int], ...]:
-    """Returns the dumps, which cost processor time, and the live clusters, which cost waiting; each with how many.
-
-    Dumps that others read come last: their client has threads, beside which no process is forked.
-    """
-    readable = [member for member in members if not member.problem and not member.has_travelled]
-    dumps = [_with_absolute_path(member, named_members) for member in readable if member.dump]
-    live = [member for member in readable if not member.dump]
-    parallel = named_members.parallel
-    batches = (dumps, workers_for(parallel, live=False)), (live, workers_for(parallel, live=True))
-    return batches[::-1] if named_members.scheduler else batches
 
 
 def _with_absolute_path(member: Member, named_members: NamedMembers) -> Member:

@@ -86,7 +86,12 @@ def run(
         raise CommandError("--to-image and --release-dir both name the release; give one of them")
     if named_members.hub:
         named_members = msgspec.structs.replace(named_members, target=flags.to)
-        _refuse_with_hub(flags)
+        # Raises CommandError for options that say what is checked: reports on a hub were made without them.
+        refused = {"--from": flags.from_, "--to-image": flags.to_image, "--release-dir": flags.release_dir}
+        for option, value in refused.items():
+            if value:
+                way_out = "the add-on says what the clusters check (`runup fleet addon`)"
+                raise CommandError(f"--hub reads reports that were made before; {option} cannot change them: {way_out}")
     parquet_file.check(flags.outputs)
     rules, baseline = suppressions_in(flags.suppressions), baseline_in(flags.baseline)
     store = run_command.store_of(flags.store, connection)
@@ -114,15 +119,6 @@ def run(
     code = worst_code([exit_code(one.findings, flags.fail_on) for one in marked])
     _print_results(marked, members, notes, flags, code, problems, baseline)
     return code
-
-
-def _refuse_with_hub(flags: Flags) -> None:
-    """Raises CommandError for options that say what is checked: reports on a hub were made without them."""
-    refused = {"--from": flags.from_, "--to-image": flags.to_image, "--release-dir": flags.release_dir}
-    for option, value in refused.items():
-        if value:
-            way_out = "the add-on says what the clusters check (`runup fleet addon`)"
-            raise CommandError(f"--hub reads reports that were made before; {option} cannot change them: {way_out}")
 
 
 def _preflights(

@@ -21,7 +21,6 @@ from runup.fleet.decide.alike import group_alike
 
 if TYPE_CHECKING:
     from runup.advice.control.recommend_input import RecommendInput
-    from runup.api.clusterversion_json import Facts
     from runup.cli.advice.recommend_text import RecommendFlags
     from runup.fleet.decide.members import Doubt, Member
     from runup.fleet.decide.newest_status import NewestStatus
@@ -90,7 +89,20 @@ def advice_of(member: Member, *, connection: Connection, flags: RecommendFlags, 
             raise
         return AdviceRow(member.name, problem=problem)
     document = recommend_text.as_data(cluster_facts, advice_input, flags, advice, additions) if whole else None
-    row = _advice_row(member.name, cluster_facts, tuple(sorted(advice.issues - flags.accept)), advice.error, document)
+    from runup.cli.advice.recommend_text import buckets, issue
+
+    offered = buckets(cluster_facts).by_minor.values()
+    newest = [next((update for update in updates if issue(update) is None), None) for updates in offered]
+    row = AdviceRow(
+        member.name,
+        cluster_facts.desired.version,
+        cluster_facts.channel,
+        tuple(update.release.version for update in newest if update is not None),
+        sum(issue(each) is not None for updates in offered for each in updates),
+        tuple(sorted(advice.issues - flags.accept)),
+        advice.error,
+        data=document,
+    )
     return row if member.status is None else _as_travelled(row, member.status, member.doubts, flags.version)
 
 
@@ -122,25 +134,6 @@ def _as_travelled(row: AdviceRow, status: NewestStatus, doubts: tuple[Doubt, ...
         issues=(*names, *row.issues),
         refused=refused,
         doubts=doubts,
-    )
-
-
-def _advice_row(
-    cluster: str, cluster_facts: Facts, issues: tuple[str, ...], refused: str, document: dict[str, Any] | None
-) -> AdviceRow:
-    from runup.cli.advice.recommend_text import buckets, issue
-
-    offered = buckets(cluster_facts).by_minor.values()
-    newest = [next((update for update in updates if issue(update) is None), None) for updates in offered]
-    return AdviceRow(
-        cluster,
-        cluster_facts.desired.version,
-        cluster_facts.channel,
-        tuple(update.release.version for update in newest if update is not None),
-        sum(issue(each) is not None for updates in offered for each in updates),
-        issues,
-        refused,
-        data=document,
     )
 
 

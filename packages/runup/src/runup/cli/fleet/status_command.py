@@ -80,8 +80,16 @@ def status_of(member: Member, *, connection: Connection, whole: bool) -> StatusR
             raise
         return StatusRow(member.name, problem=problem)
     notes = (*reading.notes, *((reading.doubt,) if reading.doubt else ()))
-    row = _status_row(
-        member.name, report, tuple(_without_warning_prefix(note) for note in notes), reading.obj if whole else None
+    row = StatusRow(
+        member.name,
+        updating_of(report),
+        report.target if report.cluster_version else "",
+        (sum(operator.updated for operator in report.operators), len(report.operators)),
+        (sum(pool.is_complete for pool in report.worker_pools), len(report.worker_pools)),
+        len(report.health),
+        report.health[0].summary if report.health else "",
+        tuple(note.strip().removeprefix("warning: ") for note in notes),
+        obj=reading.obj if whole else None,
     )
     return row if member.status is None else _as_travelled(row, member.status, member.doubts)
 
@@ -125,24 +133,6 @@ def _reading_of(status: NewestStatus) -> StatusReading:
         notes=tuple(one_line(note.strip()) for note in status.notes),
         worker_pools_before_master=status.worker_pools_before_master,
         doubt=one_line(status.doubt),
-    )
-
-
-def _without_warning_prefix(note: str) -> str:
-    return note.strip().removeprefix("warning: ")
-
-
-def _status_row(cluster: str, report: Report, notes: tuple[str, ...], obj: dict[str, Any] | None) -> StatusRow:
-    return StatusRow(
-        cluster,
-        updating_of(report),
-        report.target if report.cluster_version else "",
-        (sum(operator.updated for operator in report.operators), len(report.operators)),
-        (sum(pool.is_complete for pool in report.worker_pools), len(report.worker_pools)),
-        len(report.health),
-        report.health[0].summary if report.health else "",
-        notes,
-        obj=obj,
     )
 
 

@@ -163,19 +163,15 @@ def targets_of(typed: Sequence[Sequence[Target]]) -> tuple[Target, ...]:
                 f"-o: {forms_text} cannot both go to {destination}; give a file of its own to each: -o {form}=FILE"
             )
         if path != STDOUT:
-            _check_path(path)
+            # Raises CommandError if `path` is a folder, or lies in one that does not exist.
+            folder = os.path.dirname(path) or "."  # noqa: PTH120 (`pathlib` would change what was typed)
+            if os.path.isdir(path):  # noqa: PTH112
+                raise CommandError(f"-o: {path} is a folder; name a file in it")
+            if not os.path.isdir(folder):  # noqa: PTH112
+                raise CommandError(f"-o: there is no folder {folder} for {path}; make it first")
+            if not os.access(path if os.path.exists(path) else folder, os.W_OK):  # noqa: PTH110
+                raise CommandError(f"-o: {path} cannot be written: permission denied")
     return targets
-
-
-def _check_path(path: str) -> None:
-    """Raises CommandError if `path` is a folder, or lies in one that does not exist."""
-    folder = os.path.dirname(path) or "."  # noqa: PTH120 (`pathlib` would change what was typed)
-    if os.path.isdir(path):  # noqa: PTH112
-        raise CommandError(f"-o: {path} is a folder; name a file in it")
-    if not os.path.isdir(folder):  # noqa: PTH112
-        raise CommandError(f"-o: there is no folder {folder} for {path}; make it first")
-    if not os.access(path if os.path.exists(path) else folder, os.W_OK):  # noqa: PTH110
-        raise CommandError(f"-o: {path} cannot be written: permission denied")
 
 
 def write_files(targets: Sequence[Target], shown: Shown) -> list[str]:

@@ -64,46 +64,44 @@ def run(connection: Connection, flags: Flags) -> int:
             return _remove_schedule(client)
         if flags.every:
             config = connection.config()
-            return _make_schedule(client, flags, config.context or config.address)
+            # Creates or updates the CronJob and what it needs, prints the result, and returns the exit code.
+            # `cluster` is the name under which its reports are kept, that of the context as elsewhere.
+            cron_job = _cron_job(client)
+            try:
+                cron = schedule.kept_cron(cron_job, flags.every) or schedule.cron_of(flags.every, client.now())
+            except ValueError as error:
+                raise CommandError(f"--every {error}") from error
+            checking = _checking_of(client, flags)
+            rights = rights_without_clusterversion() if cluster_version(client) is None else own_rights()
+            new_schedule = Schedule(flags.every, cron, checking, rights, config.context or config.address)
+            monitored = cluster_runs.has_monitoring(client)
+            cluster_runs.apply_all(client, (namespace_object(),))
+            # Before the CronJob: its account may change the ConfigMaps, and not create one.
+            kept_reports.ensure(client)
+            kept_reports.ensure_series(client)
+            objects = schedule.objects(new_schedule, monitored=monitored)
+            cluster_runs.apply_all(client, objects)
+            # Without the Jobs: the CronJob's have the label too, and one of them may run.
+            labelled, refused = _labelled_objects(
+                client,
+                (schedule.CRON_JOB, *(kind for kind in cluster_run.KINDS if kind != cluster_run.JOB)),
+                monitored=monitored,
+            )
+            remaining = (*refused, *cluster_runs.delete_all(client, schedule.deletions_of_unused(labelled, objects)))
+            lines = [
+                f"a preflight of {new_schedule.target} runs every {flags.every} ({cron} UTC), first within minutes"
+            ]
+            if not monitored:
+                lines.append(
+                    "no alert is made: the cluster serves no PrometheusRule (docs/preflight-in-cluster.md has it)"
+                )
+            write([out("".join(f"{line}\n" for line in lines)), *_not_removed_lines(remaining)])
+            return EXIT_FAILED if remaining else EXIT_OK
         state = _read_schedule(client)
     code = _exit_code(state)
     text = machine(_as_data(state, code), flags.output) if flags.output else _schedule_text(state)
     write([out(text)])
     return code
-
-
-def _make_schedule(client: SyncClient, flags: Flags, cluster: str) -> int:
-    """Creates or updates the CronJob and what it needs, prints the result, and returns the exit code.
-
-    `cluster` is the name under which its reports are kept, that of the context as elsewhere.
-    """
-    cron_job = _cron_job(client)
-    try:
-        cron = schedule.kept_cron(cron_job, flags.every) or schedule.cron_of(flags.every, client.now())
-    except ValueError as error:
-        raise CommandError(f"--every {error}") from error
-    checking = _checking_of(client, flags)
-    rights = rights_without_clusterversion() if cluster_version(client) is None else own_rights()
-    new_schedule = Schedule(flags.every, cron, checking, rights, cluster)
-    monitored = cluster_runs.has_monitoring(client)
-    cluster_runs.apply_all(client, (namespace_object(),))
-    # Before the CronJob: its account may change the ConfigMaps, and not create one.
-    kept_reports.ensure(client)
-    kept_reports.ensure_series(client)
-    objects = schedule.objects(new_schedule, monitored=monitored)
-    cluster_runs.apply_all(client, objects)
-    # Without the Jobs: the CronJob's have the label too, and one of them may run.
-    labelled, refused = _labelled_objects(
-        client,
-        (schedule.CRON_JOB, *(kind for kind in cluster_run.KINDS if kind != cluster_run.JOB)),
-        monitored=monitored,
-    )
-    remaining = (*refused, *cluster_runs.delete_all(client, schedule.deletions_of_unused(labelled, objects)))
-    lines = [f"a preflight of {new_schedule.target} runs every {flags.every} ({cron} UTC), first within minutes"]
-    if not monitored:
-        lines.append("no alert is made: the cluster serves no PrometheusRule (docs/preflight-in-cluster.md has it)")
-    write([out("".join(f"{line}\n" for line in lines)), *_not_removed_lines(remaining)])
-    return EXIT_FAILED if remaining else EXIT_OK
 
 
 def _checking_of(client: SyncClient, flags: Flags) -> Checking:

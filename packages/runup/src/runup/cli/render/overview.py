@@ -23,14 +23,7 @@ _MORE = (
 
 def overview(cluster: Facts, *, include_not_recommended: bool) -> Iterator[Output]:
     """Yields everything that the command prints about the cluster and its updates."""
-    yield from _cluster_state(cluster)
-    yield from _channel_lines(cluster)
-    yield from _recommended_updates(cluster)
-    yield from _conditional_updates(cluster, show_updates=include_not_recommended)
-
-
-def _cluster_state(cluster: Facts) -> Iterator[Output]:
-    """Yields Failing, Progressing, Upgradeable and ReleaseAccepted, in the words of `oc adm upgrade`."""
+    # Failing, Progressing, Upgradeable and ReleaseAccepted, in the words of `oc adm upgrade`.
     failing = cluster.condition("Failing")
     if failing is None:
         yield err(NO_INFO.format(type="Failing"))
@@ -50,6 +43,21 @@ def _cluster_state(cluster: Facts) -> Iterator[Output]:
     accepted = cluster.condition("ReleaseAccepted")
     if accepted and accepted.status != "True":
         yield out(f"ReleaseAccepted={accepted.status}\n\n{_detail(accepted)}\n")
+    yield from _channel_lines(cluster)
+    # The recommended updates, and why they may be out of date.
+    updates = newest_first(cluster.available, lambda release: release.version)
+    retrieved = cluster.condition("RetrievedUpdates")
+    # The lists may be from an earlier answer of the update service.
+    stale = retrieved if retrieved and retrieved.status == "False" else None
+    if updates:
+        rows = [("  VERSION", "IMAGE"), *((f"  {release.version}", release.image) for release in updates)]
+        yield out(f"\nRecommended updates:\n\n{columns(rows, minwidth=14, padding=1)}")
+    if stale:
+        action = "refresh" if updates else "display"
+        yield err(f"warning: Cannot {action} available updates:\n{_detail(stale)}\n")
+    elif not updates:
+        yield out(NO_UPDATES)
+    yield from _conditional_updates(cluster, show_updates=include_not_recommended)
 
 
 def _channel_lines(cluster: Facts) -> Iterator[Output]:
@@ -71,22 +79,6 @@ def channel_line(cluster: Facts) -> str:
         if channels_text
         else f"Channel: {cluster.channel}\n"
     )
-
-
-def _recommended_updates(cluster: Facts) -> Iterator[Output]:
-    """Yields the recommended updates, and why they may be out of date."""
-    updates = newest_first(cluster.available, lambda release: release.version)
-    retrieved = cluster.condition("RetrievedUpdates")
-    # The lists may be from an earlier answer of the update service.
-    stale = retrieved if retrieved and retrieved.status == "False" else None
-    if updates:
-        rows = [("  VERSION", "IMAGE"), *((f"  {release.version}", release.image) for release in updates)]
-        yield out(f"\nRecommended updates:\n\n{columns(rows, minwidth=14, padding=1)}")
-    if stale:
-        action = "refresh" if updates else "display"
-        yield err(f"warning: Cannot {action} available updates:\n{_detail(stale)}\n")
-    elif not updates:
-        yield out(NO_UPDATES)
 
 
 def _conditional_updates(cluster: Facts, *, show_updates: bool) -> Iterator[Output]:

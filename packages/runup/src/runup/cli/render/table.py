@@ -118,13 +118,10 @@ def align_lines(
             widths[place] = max(widths[place], cells(cell))
     between = " " * gap
     padded_lines = (
-        between.join(_padded(cell, width) for cell, width in zip(line, widths, strict=False)) for line in lines
+        between.join((cell + " " * (width - cells(cell))) for cell, width in zip(line, widths, strict=False))
+        for line in lines
     )
     return "".join(f"{' ' * indent}{line}".rstrip() + "\n" for line in padded_lines)
-
-
-def _padded(text: str, width: int) -> str:
-    return text + " " * (width - cells(text))
 
 
 def wrap_text(text: str, screen: Screen, *, first: str = "", indent: int = 0) -> Drawn:

@@ -163,7 +163,10 @@ def _do_round(
 ) -> None:
     """Does the work on each member of a round, and sends the results and the end of the round."""
     try:
-        for batch, at_once in _dumps_and_live(round_.members, parallel):
+        # Dumps and kept reports, which cost processor time, and live clusters, which cost waiting.
+        local = [member for member in round_.members if member.dump or not (member.context or member.kubeconfig)]
+        live = [member for member in round_.members if member not in local]
+        for batch, at_once in ((local, workers_for(parallel, live=False)), (live, workers_for(parallel, live=True))):
             _do_part(pipe, round_.number, works[round_.work], batch, at_once, limit_s)
     except (EOFError, OSError):
         raise
@@ -171,13 +174,6 @@ def _do_round(
         pipe.send((round_.number, _End(f"{type(error).__name__}: {error}")))
         return
     pipe.send((round_.number, _End()))
-
-
-def _dumps_and_live(members: Sequence[Member], parallel: int) -> tuple[tuple[list[Member], int], ...]:
-    """Returns dumps and kept reports, which cost processor time, and live clusters, which cost waiting."""
-    local = [member for member in members if member.dump or not (member.context or member.kubeconfig)]
-    live = [member for member in members if member not in local]
-    return (local, workers_for(parallel, live=False)), (live, workers_for(parallel, live=True))
 
 
 def _do_part(

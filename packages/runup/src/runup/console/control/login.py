@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 
 from kubekit.api.codec import DecodeError
-from kubekit.api.scheme import Resource, resource_of
+from kubekit.api.scheme import resource_of
 from kubekit.kube import reviews
 from kubekit.kube.api_errors import KubeError
 from kubekit.kube.client import Client
@@ -56,12 +56,8 @@ class Logins:
             identity = await self._client.send(reviews.who_is(token))
             if not identity.authenticated or not identity.user.username:
                 return Refusal(401, "the API server does not know this token")
-            review = reviews.may_user(identity.user, "get", _cluster_version(), name="version")
+            review = reviews.may_user(identity.user, "get", resource_of(ClusterVersion), name="version")
             access = await self._client.send(review)
         if access.allowed and not access.denied:
             return identity.user.username
         return Refusal(403, f"{identity.user.username} may not get clusterversions.config.openshift.io")
-
-
-def _cluster_version() -> Resource:
-    return resource_of(ClusterVersion)

@@ -323,7 +323,9 @@ class ConsoleServer:
                 now = self._clock.now()
                 async with self._rendering:
                     page_part = await asyncio.to_thread(self._pages.update_part, name, cluster_status, now)
-                await response.write(_event(page_part, count))
+                # An event with a part of a page. https://html.spec.whatwg.org/multipage/server-sent-events.html
+                lines = "".join(f"data: {line}\n" for line in page_part.replace("\r", "").split("\n"))
+                await response.write(f"id: {count}\nevent: status\n{lines}\n".encode())
         return response
 
     def _is_session_valid(self, request: web.Request) -> bool:
@@ -508,12 +510,6 @@ def _to_login(request: web.Request) -> web.Response:
         return web.Response(status=401)
     next_path = quote(request_rules.next_page(request.path_qs), safe="")
     return web.Response(status=303, headers={"Location": f"{request_rules.LOGIN}?next={next_path}"})
-
-
-def _event(html: str, count: int) -> bytes:
-    """Returns an event with a part of a page. https://html.spec.whatwg.org/multipage/server-sent-events.html"""
-    lines = "".join(f"data: {line}\n" for line in html.replace("\r", "").split("\n"))
-    return f"id: {count}\nevent: status\n{lines}\n".encode()
 
 
 def _default_reason(status: int) -> str:

@@ -45,28 +45,31 @@ def find_way(judged: Judgement, graph: Graph | None) -> UpdateWay:
     if not origin:
         return UpdateWay(None, why="The cluster's own release is not known, so no way begins there.")
     if graph is not None:
-        return _way_by_graph(graph, origin, findings.target, offered.channel if offered else "")
+        # The way within the given graph, limited to `channel` if one is named.
+        channel = offered.channel if offered else ""
+        document = graph_of_channel(graph.document, channel) if channel else graph.document
+        source = (
+            f"the graph that was given, channel {channel}" if channel else "the graph that was given, every channel"
+        )
+        versions = [node["version"] for node in document["nodes"]]
+        if not versions:
+            return UpdateWay(None, source, f"The graph has no release in channel {channel}.")
+        goal = findings.target if findings.target in versions else ""
+        paths = ways(document, graph.removed, origin, goal)
+        if paths is None:
+            return UpdateWay(None, source, f"Release {origin} is not in the graph, so nothing is known of its updates.")
+        missing = (
+            ""
+            if goal or not findings.target
+            else f"Release {findings.target} is not in the graph; the way is to its newest release."
+        )
+        return _limit_way(paths, source, missing)
     if offered is None:
         return UpdateWay(
             None,
             why="A kept report has no update graph. Give one that `runup graph build` made: runup serve --graph FILE",
         )
     return _way_by_offered_updates(offered, findings.target)
-
-
-def _way_by_graph(graph: Graph, origin: str, target: str, channel: str) -> UpdateWay:
-    """Returns the way within the given graph, limited to `channel` if one is named."""
-    document = graph_of_channel(graph.document, channel) if channel else graph.document
-    source = f"the graph that was given, channel {channel}" if channel else "the graph that was given, every channel"
-    versions = [node["version"] for node in document["nodes"]]
-    if not versions:
-        return UpdateWay(None, source, f"The graph has no release in channel {channel}.")
-    goal = target if target in versions else ""
-    paths = ways(document, graph.removed, origin, goal)
-    if paths is None:
-        return UpdateWay(None, source, f"Release {origin} is not in the graph, so nothing is known of its updates.")
-    missing = "" if goal or not target else f"Release {target} is not in the graph; the way is to its newest release."
-    return _limit_way(paths, source, missing)
 
 
 def _limit_way(paths: UpdatePaths, source: str, problem: str) -> UpdateWay:

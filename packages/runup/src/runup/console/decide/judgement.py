@@ -118,7 +118,15 @@ def with_judgement(
         return board
     others_size = board.size - previous_entry.size - previous_entry.good_size
     if size > MAX_OF_ONE or others_size + size > most:
-        judged, size = _without_details(judged), _size_without_evidence(judged, size)
+        # The judgement without what it can do without, and says so.
+        notes = judged.notes + (("there is no room for the objects that the risks name",) if judged.evidence else ())
+        history_notes = judged.history_notes
+        if len(judged.steps) > 1:
+            history_notes += (f"there is no room for {len(judged.steps)} reports: only the newest is told",)
+        judged, size = (
+            replace(judged, notes=notes, evidence=(), steps=judged.steps[-1:], history_notes=history_notes),
+            _size_without_evidence(judged, size),
+        )
     if size > MAX_OF_ONE or others_size + size > most:
         judged, size = unknown_judgement(_no_room_text(size, most)), 0
     last_good, good_size = _last_good(previous_entry)
@@ -126,15 +134,6 @@ def with_judgement(
         last_good, good_size = None, 0
     entry = BoardEntry(previous_entry.member, judged, now, last_good, size, good_size)
     return replace(board, entries={**board.entries, name: entry}, version=board.version + 1)
-
-
-def _without_details(judged: Judgement) -> Judgement:
-    """Returns the judgement without what it can do without, and says so."""
-    notes = judged.notes + (("there is no room for the objects that the risks name",) if judged.evidence else ())
-    history_notes = judged.history_notes
-    if len(judged.steps) > 1:
-        history_notes += (f"there is no room for {len(judged.steps)} reports: only the newest is told",)
-    return replace(judged, notes=notes, evidence=(), steps=judged.steps[-1:], history_notes=history_notes)
 
 
 def _last_good(entry: BoardEntry) -> tuple[Findings | None, int]:

@@ -82,18 +82,15 @@ def refusal(
         return None
     if host_of(headers.get("Host", "")) not in hosts:
         return 421, "this server does not answer to that host name; name it with --host when it is started"
-    if method == "POST" and _is_form(path, acts=acts):
+    if method == "POST" and (
+        True
+        if path in (LOGIN, LOGOUT)
+        else acts and path.startswith("/clusters/") and path.rpartition("/")[2] in ACTIONS
+    ):
         return None if _is_same_origin(headers) else (403, "a form comes from the console's own page only")
     if method not in ("GET", "HEAD"):
         return 405, "the console answers GET and HEAD, and its own forms"
     return None
-
-
-def _is_form(path: str, *, acts: bool) -> bool:
-    """Reports whether something may be sent to a path: a login, its end, or an action where there are actions."""
-    if path in (LOGIN, LOGOUT):
-        return True
-    return acts and path.startswith("/clusters/") and path.rpartition("/")[2] in ACTIONS
 
 
 def _is_same_origin(headers: Mapping[str, str]) -> bool:

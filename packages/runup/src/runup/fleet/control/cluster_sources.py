@@ -60,7 +60,12 @@ def _member_of_context(name: str, kubeconfig: str | None) -> Member:
 def _first_context_of_each_server(names: Iterable[str], kubeconfig: str | None) -> tuple[list[Member], list[str]]:
     by_server: dict[str, str] = {}
     members, notes = [], []
-    for name in _current_first(names, kubeconfig):
+    # The names sorted, after that of the current context if it can be used.
+    try:
+        current = config.load(kubeconfig).context
+    except KubeError:
+        current = ""
+    for name in sorted(names, key=lambda name: (name != current, name)):
         try:
             server = config.load(kubeconfig, name).server
         except KubeError as error:
@@ -72,15 +77,6 @@ def _first_context_of_each_server(names: Iterable[str], kubeconfig: str | None) 
         by_server[server] = name
         members.append(_member_of_context(name, kubeconfig))
     return members, notes
-
-
-def _current_first(names: Iterable[str], kubeconfig: str | None) -> list[str]:
-    """Returns the names sorted, after that of the current context if it can be used."""
-    try:
-        current = config.load(kubeconfig).context
-    except KubeError:
-        current = ""
-    return sorted(names, key=lambda name: (name != current, name))
 
 
 def members_of_kubeconfigs(folder: Path) -> tuple[list[Member], list[str]]:
@@ -154,7 +150,9 @@ def _dumps_in_folder(folder: Path, typed: str) -> tuple[list[Member], list[str]]
             prefix = entry.name.removesuffix(_CASE)
             members.append(Member(prefix, dump=str(entry.with_name(prefix))))
         elif entry.is_dir() or entry.name.endswith(_PACKED):
-            members.append(Member(_dump_name(entry), dump=str(entry)))
+            members.append(
+                Member((entry.name if entry.is_dir() else remote_dumps.without_suffixes(entry.name)), dump=str(entry))
+            )
         elif not any(entry.name.startswith(f"{case}-") for case in cases):
             skipped.append(entry.name)
     if not members:
@@ -163,11 +161,6 @@ def _dumps_in_folder(folder: Path, typed: str) -> tuple[list[Member], list[str]]
     names_text = ", ".join(skipped[:3]) + (f" and {len(skipped) - 3} more" if len(skipped) > 3 else "")
     notes = [f"{typed}: not a folder or a tar archive, and left out: {names_text}"] if skipped else []
     return members, notes
-
-
-def _dump_name(entry: Path) -> str:
-    """Returns the name of a dump as `preflight run --dump` names it: without the suffixes of archives."""
-    return entry.name if entry.is_dir() else remote_dumps.without_suffixes(entry.name)
 
 
 def members_of_inventory(file: Path) -> tuple[Member, ...]:

@@ -7,7 +7,6 @@ nothing else. A ClusterManagementAddOn names the Placements that choose the clus
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -66,22 +65,7 @@ class AddOn(msgspec.Struct, frozen=True):
 def objects(addon: AddOn) -> tuple[JSON, ...]:
     """Returns the template and the add-on, in the order in which they are applied."""
     # As values of their own: YAML of shared ones has anchors, which people would have to follow.
-    return tuple(
-        msgspec.json.decode(msgspec.json.encode(each)) for each in (_template(addon), _cluster_management_addon(addon))
-    )
-
-
-def _template(addon: AddOn) -> JSON:
-    manifests = _manifests(addon)
-    agent = {"workload": {"manifests": manifests}, "manifestConfigs": _manifest_configs(addon)}
-    return _whole(
-        TEMPLATE,
-        {"metadata": {"name": addon.name, "labels": PART_OF}, "spec": {"addonName": addon.name, "agentSpec": agent}},
-    )
-
-
-def _manifests(addon: AddOn) -> list[JSON]:
-    """Returns what each cluster gets: the namespace, the ConfigMaps of reports, the account, and the CronJob."""
+    # What each cluster gets: the namespace, the ConfigMaps of reports, the account, and the CronJob.
     # Of the namespaces that only OpenShift has; a Role in a namespace that is not there could never be applied.
     rights = tuple(right for right in addon.rights if addon.platform == "openshift" or right.namespace in _EVERYWHERE)
     user = None if addon.platform == "openshift" else NOBODY
@@ -94,30 +78,41 @@ def _manifests(addon: AddOn) -> list[JSON]:
     if addon.status_every:
         made_of_status = status_schedule.objects(addon.status_every, addon.status_cron, addon.checking.image)
         of_status = [newest_status.empty_config_map(), *(_whole(resource, obj) for resource, obj in made_of_status)]
-    return [namespace, *map(_staying, kept), newest_report.empty_config_map(), *made, *of_status]
-
-
-def _manifest_configs(addon: AddOn) -> list[JSON]:
-    """Returns what the agents do otherwise than with other objects.
-
-    The ConfigMaps are made once and then left to the Jobs, and two values each of two of them travel.
-    """
+    manifests = [namespace, *map(_staying, kept), newest_report.empty_config_map(), *made, *of_status]
+    # What the agents do otherwise than with other objects. The ConfigMaps are made once and then left to the Jobs,
+    # and two values each of two of them travel.
     feedback = {newest_report.NAME: _feedback(newest_report.SUMMARY, newest_report.REPORT)}
     if addon.status_every:
         feedback[newest_status.NAME] = _feedback(newest_status.SUMMARY, newest_status.STATUS)
-    return [
-        {
-            "resourceIdentifier": {
-                "group": CONFIG_MAP.group,
-                "resource": CONFIG_MAP.plural,
-                "namespace": NAMESPACE,
-                "name": name,
-            },
-            "updateStrategy": {"type": "CreateOnly"},
-            **({"feedbackRules": feedback[name]} if name in feedback else {}),
-        }
-        for name in (kept_history.NAME, packed_reports.SERIES, *feedback)
-    ]
+    agent = {
+        "workload": {"manifests": manifests},
+        "manifestConfigs": [
+            {
+                "resourceIdentifier": {
+                    "group": CONFIG_MAP.group,
+                    "resource": CONFIG_MAP.plural,
+                    "namespace": NAMESPACE,
+                    "name": name,
+                },
+                "updateStrategy": {"type": "CreateOnly"},
+                **({"feedbackRules": feedback[name]} if name in feedback else {}),
+            }
+            for name in (kept_history.NAME, packed_reports.SERIES, *feedback)
+        ],
+    }
+    return tuple(
+        msgspec.json.decode(msgspec.json.encode(each))
+        for each in (
+            _whole(
+                TEMPLATE,
+                {
+                    "metadata": {"name": addon.name, "labels": PART_OF},
+                    "spec": {"addonName": addon.name, "agentSpec": agent},
+                },
+            ),
+            _cluster_management_addon(addon),
+        )
+    )
 
 
 def _feedback(text: str, packed: str) -> list[JSON]:
@@ -134,13 +129,15 @@ def _cluster_management_addon(addon: AddOn) -> JSON:
             "description": "Checks the cluster for its next update, tells how the update goes, and changes nothing.",
         },
         "supportedConfigs": [template],
-        "installStrategy": {"type": "Placements", "placements": _placements(addon.placements)},
+        "installStrategy": {
+            "type": "Placements",
+            "placements": [
+                {"namespace": namespace, "name": name, "rolloutStrategy": {"type": "All"}}
+                for namespace, name in addon.placements
+            ],
+        },
     }
     return _whole(ADDON, {"metadata": {"name": addon.name, "labels": PART_OF}, "spec": spec})
-
-
-def _placements(named: Sequence[tuple[str, str]]) -> list[JSON]:
-    return [{"namespace": namespace, "name": name, "rolloutStrategy": {"type": "All"}} for namespace, name in named]
 
 
 def _staying(obj: JSON) -> JSON:

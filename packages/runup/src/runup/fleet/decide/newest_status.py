@@ -102,7 +102,15 @@ def with_status(status: NewestStatus) -> JSON:
         for without_half in halves:
             fitting = without_half(fitting, len(_pack(fitting)))
         packed = _pack(fitting)
-    return {"binaryData": {STATUS: codec.to_dict(packed)}, "data": {SUMMARY: _summary(fitting)}}
+    # One line for people who look at the object itself.
+    desired = ((fitting.cluster_version or {}).get("status") or {}).get("desired") or {}
+    version = str(desired.get("version") or "unknown version")
+    when = f"observed {fitting.observed_time:%Y-%m-%dT%H:%M:%SZ}"
+    problems = "; ".join(filter(None, (fitting.status_problem, fitting.advice_problem)))
+    return {
+        "binaryData": {STATUS: codec.to_dict(packed)},
+        "data": {SUMMARY: cut(one_line(": ".join(filter(None, (f"{version}, {when}", problems)))), _MAX_SUMMARY)},
+    }
 
 
 def _without_update_status(status: NewestStatus, size: int) -> NewestStatus:
@@ -151,12 +159,3 @@ def unpack(text: str) -> NewestStatus:
         return replace(status, observed_time=status.observed_time.astimezone(UTC))
     except OverflowError as error:
         raise BadStatus(f"the status was observed at a time that cannot be: {status.observed_time}") from error
-
-
-def _summary(status: NewestStatus) -> str:
-    """Returns one line for people who look at the object itself."""
-    desired = ((status.cluster_version or {}).get("status") or {}).get("desired") or {}
-    version = str(desired.get("version") or "unknown version")
-    when = f"observed {status.observed_time:%Y-%m-%dT%H:%M:%SZ}"
-    problems = "; ".join(filter(None, (status.status_problem, status.advice_problem)))
-    return cut(one_line(": ".join(filter(None, (f"{version}, {when}", problems)))), _MAX_SUMMARY)

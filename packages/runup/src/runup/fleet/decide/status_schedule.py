@@ -47,19 +47,17 @@ def objects(every: str, cron: str, image: str) -> tuple[tuple[Resource, JSON], .
     marks: JSON = {"labels": PART_OF}
     access = account_objects(NAME, RIGHTS, (newest_status.NAME,), ("get", "patch"), marks)
     made = [(each.resource, each.object) for each in access]
-    return (*made, (CLUSTER_ROLE_BINDING, _view_of_monitoring(marks)), (CRON_JOB, _cron_job(every, cron, image)))
-
-
-def _view_of_monitoring(marks: JSON) -> JSON:
-    """Returns the binding by which the account may read the alerts that `recommend` looks at."""
-    return {
-        "metadata": {"name": f"{NAME}-alerts", **marks},
-        "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": _MONITORING_VIEW},
-        "subjects": [{"kind": "ServiceAccount", "name": NAME, "namespace": NAMESPACE}],
-    }
-
-
-def _cron_job(every: str, cron: str, image: str) -> JSON:
     spec = job_spec(NAME, Checking(image, user=None), (), args=(COMMAND,)) | {"activeDeadlineSeconds": TIMEOUT_S}
     metadata = {"name": NAME, "namespace": NAMESPACE, "labels": PART_OF, "annotations": {EVERY_ANNOTATION: every}}
-    return cron_job_object(metadata, cron, spec, start_deadline_s=_START_DEADLINE_S)
+    return (
+        *made,
+        (
+            CLUSTER_ROLE_BINDING,
+            {
+                "metadata": {"name": f"{NAME}-alerts", **marks},
+                "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": _MONITORING_VIEW},
+                "subjects": [{"kind": "ServiceAccount", "name": NAME, "namespace": NAMESPACE}],
+            },
+        ),
+        (CRON_JOB, cron_job_object(metadata, cron, spec, start_deadline_s=_START_DEADLINE_S)),
+    )

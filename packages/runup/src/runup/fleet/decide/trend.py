@@ -73,34 +73,32 @@ def steps_of_reports(reports: Iterable[tuple[str, datetime, Report]]) -> tuple[R
     for cluster, observed, report in sorted(reports, key=lambda each: (each[1], each[0])):
         if report.execution_status == "completed":
             last_report = last_reports.get((cluster, report.target_version))
-            report_steps.append(_step_between(cluster, observed, report, last_report))
+            risks_now, risks_before = (
+                {risk.name: risk for risk in each.risks} if each else {} for each in (report, last_report)
+            )
+            still = {
+                name: risk
+                for name, risk in risks_before.items()
+                if name in risks_now or not may_be_untold(report, name)
+            }
+            applies = sum(risk.applies == "True" for risk in report.risks)
+            report_steps.append(
+                ReportStep(
+                    cluster,
+                    observed,
+                    report.target_version,
+                    completed=True,
+                    applies=applies,
+                    unknown=len(report.risks) - applies,
+                    first=last_report is None,
+                    came=_changes(risks_now, risks_before) if last_report else (),
+                    went=_changes(still, risks_now) if last_report else (),
+                )
+            )
             last_reports[cluster, report.target_version] = report
         else:
-            report_steps.append(_step_of_failure(cluster, observed, report))
+            report_steps.append(ReportStep(cluster, observed, report.target_version, completed=False))
     return tuple(report_steps)
-
-
-def _step_of_failure(cluster: str, observed: datetime, report: Report) -> ReportStep:
-    return ReportStep(cluster, observed, report.target_version, completed=False)
-
-
-def _step_between(cluster: str, observed: datetime, report: Report, last_report: Report | None) -> ReportStep:
-    risks_now, risks_before = (
-        {risk.name: risk for risk in each.risks} if each else {} for each in (report, last_report)
-    )
-    still = {name: risk for name, risk in risks_before.items() if name in risks_now or not may_be_untold(report, name)}
-    applies = sum(risk.applies == "True" for risk in report.risks)
-    return ReportStep(
-        cluster,
-        observed,
-        report.target_version,
-        completed=True,
-        applies=applies,
-        unknown=len(report.risks) - applies,
-        first=last_report is None,
-        came=_changes(risks_now, risks_before) if last_report else (),
-        went=_changes(still, risks_now) if last_report else (),
-    )
 
 
 def _changes(risks: Mapping[str, ReportedRisk], other_risks: Mapping[str, ReportedRisk]) -> tuple[Change, ...]:

@@ -22,34 +22,31 @@ def page(name: str, update_way: UpdateWay, now: datetime, site: Site = ONLY_SHOW
     if update_way.paths is None:
         body = message("The way is not known", update_way.why)
     else:
+        # The section with the start, the goal, the number of updates between them, and the source.
+        paths = update_way.paths
+        source_text = f"As told by {update_way.source}."
+        if paths.origin == paths.goal:
+            verdict = f"{paths.goal} is the newest release there."
+        elif paths.way:
+            count = len(paths.way)
+            risky = sum(bool(step.risks) for step in paths.way)
+            verdict = f"{count} {'update' if count == 1 else 'updates'}, {risky} with known risks."
+        else:
+            verdict = f"No way leads to {paths.goal}."
         body = join(
-            _summary_section(update_way, update_way.paths),
+            el(
+                "section",
+                el("h1", f"The way from {paths.origin} to {paths.goal}"),
+                el("p", verdict),
+                el("p", update_way.why, class_="warn") if update_way.why else None,
+                el("p", source_text, class_="faint"),
+                class_="card",
+            ),
             _draw_graph(update_way.paths),
             _way_table(update_way.paths),
             _updates_table(update_way, update_way.paths),
         )
     return whole_page("Way", body, now=now, current_path="graph", cluster=name, site=site)
-
-
-def _summary_section(update_way: UpdateWay, paths: UpdatePaths) -> Markup:
-    """Returns the section with the start, the goal, the number of updates between them, and the source."""
-    source_text = f"As told by {update_way.source}."
-    if paths.origin == paths.goal:
-        verdict = f"{paths.goal} is the newest release there."
-    elif paths.way:
-        count = len(paths.way)
-        risky = sum(bool(step.risks) for step in paths.way)
-        verdict = f"{count} {'update' if count == 1 else 'updates'}, {risky} with known risks."
-    else:
-        verdict = f"No way leads to {paths.goal}."
-    return el(
-        "section",
-        el("h1", f"The way from {paths.origin} to {paths.goal}"),
-        el("p", verdict),
-        el("p", update_way.why, class_="warn") if update_way.why else None,
-        el("p", source_text, class_="faint"),
-        class_="card",
-    )
 
 
 def _edges(paths: UpdatePaths) -> list[tuple[UpdateStep, str]]:

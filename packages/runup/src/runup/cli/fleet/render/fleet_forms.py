@@ -12,7 +12,7 @@ from runup.cli.preflight.render import output_formats as forms
 from runup.cli.preflight.render import report_changes
 from runup.cli.render.text import machine, plain
 from runup.evaluation.results import ClusterResult
-from runup.fleet.decide.matrix import RESULTS, Matrix, RiskRow
+from runup.fleet.decide.matrix import RESULTS, Matrix
 
 # Characters of a line of Markdown in which clusters are named.
 _ROOM = 100
@@ -25,7 +25,19 @@ def data(
     return {
         "exitCode": code,
         "counts": {_json_key(label): table.number(code) for code, label in RESULTS.items()},
-        "risks": [_risk_data(row) for row in table.rows],
+        "risks": [
+            {
+                "name": row.name,
+                "severity": row.severity or None,
+                "applies": list(row.applies),
+                "unknown": list(row.unknown),
+                "accepted": list(row.accepted),
+                "informs": list(row.informs),
+                "message": row.message,
+                "remediation": row.fix,
+            }
+            for row in table.rows
+        ],
         "groups": [
             {"clusters": list(each.clusters), "applies": list(each.applies), "unknown": list(each.unknown)}
             for each in table.groups
@@ -38,19 +50,6 @@ def data(
 def _json_key(label: str) -> str:
     first_word, *other_words = label.split()
     return first_word + "".join(word.capitalize() for word in other_words)
-
-
-def _risk_data(row: RiskRow) -> dict[str, Any]:
-    return {
-        "name": row.name,
-        "severity": row.severity or None,
-        "applies": list(row.applies),
-        "unknown": list(row.unknown),
-        "accepted": list(row.accepted),
-        "informs": list(row.informs),
-        "message": row.message,
-        "remediation": row.fix,
-    }
 
 
 def markdown(table: Matrix) -> str:

@@ -106,10 +106,6 @@ def shorten_names(names: Sequence[str], room: int) -> str:
 def _group_lines(group: Group, screen: Screen, width: int, *, whole: bool) -> Iterator[Drawn]:
     names = ", ".join(map(one_line, group.clusters)) if whole else shorten_names(group.clusters, width - 10)
     yield wrap_text(f"{len(group.clusters)}: {names}", screen, first="  ", indent=4)
-    yield wrap_text(_shared_risks(group, whole=whole), screen, first="    ", indent=6)
-
-
-def _shared_risks(group: Group, *, whole: bool) -> str:
     texts = []
     for risks, verb in ((group.applies, "apply"), (group.unknown, "could not be told")):
         if risks and (whole or len(risks) <= _NAMED_RISKS):
@@ -117,7 +113,7 @@ def _shared_risks(group: Group, *, whole: bool) -> str:
         elif risks:
             first_risks = ", ".join(risks[:_NAMED_RISKS])
             texts.append(f"{first_risks} and {len(risks) - _NAMED_RISKS} more {verb}")
-    return "; ".join(texts) or RESULTS[group.result]
+    yield wrap_text(("; ".join(texts) or RESULTS[group.result]), screen, first="    ", indent=6)
 
 
 # As many objects as are named of a risk.

@@ -84,7 +84,11 @@ def listing(
     for number, cause in enumerate(report.applying, 1):
         sections.append(_cause(number, cause, screen, now, fixes))
     if report.accepted:
-        accepted = ", ".join(_with_why(risk) for cause in report.accepted for risk in cause.risks)
+        accepted = ", ".join(
+            (f"{risk.name} ({risk.because})" if risk.because else risk.name)
+            for cause in report.accepted
+            for risk in cause.risks
+        )
         sections.append(wrap_text(f"Accepted: {accepted}", screen))
     unknown = [*_missing_lines(report.missing, screen, of_dump=of_dump, collect=collect)]
     for cause in report.unknown:
@@ -101,7 +105,11 @@ def _cause(number: int, cause: Cause[Risk], screen: Screen, now: datetime | None
     `fixes` has the number of the cause with which each remedy was printed first; new ones are added.
     """
     label = severity(cause)
-    text = with_age_for_time(_own_words(cause), now)
+    # The message of the cause, without a beginning that only repeats the risk's name.
+    kind, _, name = cause.name.partition("-")
+    cause_text, _, reason = cause.words.partition(": ")
+    repeats = kind.startswith("ClusterOperator") and cause_text.startswith(f"Cluster operator {name} is ")
+    text = with_age_for_time((reason if repeats and reason and not cause.node else cause.words), now)
     # A node as the cause is no risk, so there is no risk's name to begin with.
     lead = f"{number}. {label}: " if label else f"{number}. "
     head = wrap_text(text if cause.node else f"{cause.name}: {text}", screen, first=lead, indent=3)
@@ -120,14 +128,6 @@ def _cause(number: int, cause: Cause[Risk], screen: Screen, now: datetime | None
         wrap_text(sentence_case(risk.grown.text), screen, first="   ", indent=3) for risk in cause.risks if risk.grown
     ]
     return join_parts(*lines)
-
-
-def _own_words(cause: Cause[Risk]) -> str:
-    """Returns the message of the cause, without a beginning that only repeats the risk's name."""
-    kind, _, name = cause.name.partition("-")
-    cause_text, _, reason = cause.words.partition(": ")
-    repeats = kind.startswith("ClusterOperator") and cause_text.startswith(f"Cluster operator {name} is ")
-    return reason if repeats and reason and not cause.node else cause.words
 
 
 def severity(cause: Cause[Risk]) -> str:
@@ -179,10 +179,6 @@ def name_and_more(cause: Cause[Risk]) -> str:
     """Returns the name of the cause, and how many other risks it has."""
     others = len(cause.risks) - 1
     return f"{cause.name} and {others} more" if others else cause.name
-
-
-def _with_why(risk: Risk) -> str:
-    return f"{risk.name} ({risk.because})" if risk.because else risk.name
 
 
 def _missing_lines(missing: Missing[Risk], screen: Screen, *, of_dump: bool, collect: str = "") -> Iterator[Drawn]:
@@ -260,24 +256,22 @@ def _colour_words(text: Drawn, screen: Screen, *styles: tuple[str, str]) -> Draw
 def as_data(report: CauseReport) -> dict[str, Any]:
     """Returns the causes, and what is missing, for programs; all names are those of the risks."""
     return {
-        "causes": [_cause_data(cause) for cause in report.all_causes],
+        "causes": [
+            {
+                "name": cause.name,
+                "node": cause.node or None,
+                "message": cause.words,
+                "remediation": fix_of(cause),
+                "severity": cause.severity or None,
+                "risks": [risk.name for risk in cause.risks],
+            }
+            for cause in report.all_causes
+        ],
         "missing": {
             "kinds": sorted(report.missing.kinds),
             "subjects": list(report.missing.subjects),
             "risks": [risk.name for risk in report.missing.risks],
         },
-    }
-
-
-def _cause_data(cause: Cause[Risk]) -> dict[str, Any]:
-    """Returns a cause as JSON data."""
-    return {
-        "name": cause.name,
-        "node": cause.node or None,
-        "message": cause.words,
-        "remediation": fix_of(cause),
-        "severity": cause.severity or None,
-        "risks": [risk.name for risk in cause.risks],
     }
 
 

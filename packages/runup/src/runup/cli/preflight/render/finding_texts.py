@@ -60,7 +60,7 @@ def ended_preflight_lines(ended: Sequence[Findings], screen: Screen = PIPE, *, n
         Row(
             (
                 target_findings.target,
-                _outdated_names(target_findings),
+                ", ".join(risk.name for risk in target_findings.risks if risk.reason == OUTDATED),
                 age(target_findings.observed, now),
                 timestamp(target_findings.observed),
             )
@@ -69,10 +69,6 @@ def ended_preflight_lines(ended: Sequence[Findings], screen: Screen = PIPE, *, n
     ]
     yield out(join_parts("\n", draw_table(Table(columns, rows, indent=2), screen)))
     yield out("\nCheck again: runup upgrade --mode=preflight --to=VERSION\n")
-
-
-def _outdated_names(target_findings: Findings) -> str:
-    return ", ".join(risk.name for risk in target_findings.risks if risk.reason == OUTDATED)
 
 
 def _hint_text(findings: Findings) -> str:
@@ -398,11 +394,11 @@ def _risk_cells(risk: Risk) -> tuple[str, ...]:
 def _remedy_lines(risk: Risk) -> tuple[str, ...]:
     lines = [line for line in risk.fix.strip().splitlines() if line.strip()]
     fix = tuple(f"{'     ' if line_number else 'Fix: '}{line}" for line_number, line in enumerate(lines))
-    return (*fix, *(["Accepting it does not lift it."] if not risk.acceptable else []), *_grown_text(risk))
-
-
-def _grown_text(risk: Risk) -> tuple[str, ...]:
-    return (f"{risk.grown.text[0].upper()}{risk.grown.text[1:]}",) if risk.grown else ()
+    return (
+        *fix,
+        *(["Accepting it does not lift it."] if not risk.acceptable else []),
+        *((f"{risk.grown.text[0].upper()}{risk.grown.text[1:]}",) if risk.grown else ()),
+    )
 
 
 def _detail_lines(risk: Risk) -> tuple[str, ...]:

@@ -179,23 +179,27 @@ def _first_items(items: list[str]) -> str:
 def _table_part(title: str, risks: list[tuple[ReportedRisk, str]], screen: Screen, *, wide: bool) -> Drawn:
     if not risks:
         return join_parts(f"\n{title}: none\n")
-    rows = sorted((replace(_risk(risk), message=note + risk.message) for risk, note in risks), key=sort_key)
-    return join_parts(f"\n{title}:\n", draw_table(risk_table(rows, wide=wide, remedies=False, indent=2), screen))
-
-
-def _risk(risk: ReportedRisk) -> Risk:
-    """Returns a report's risk as the tables expect it, not accepted: today's acceptance does not apply to that time."""
-    return Risk(
-        name=risk.name,
-        applies=risk.applies,
-        accepted=False,
-        message=risk.message,
-        url=risk.url,
-        reason=risk.reason,
-        fix=risk.remediation,
-        severity=risk.severity,
-        resources=risk.resources,
+    rows = sorted(
+        (
+            replace(
+                Risk(
+                    name=risk.name,
+                    applies=risk.applies,
+                    accepted=False,
+                    message=risk.message,
+                    url=risk.url,
+                    reason=risk.reason,
+                    fix=risk.remediation,
+                    severity=risk.severity,
+                    resources=risk.resources,
+                ),
+                message=note + risk.message,
+            )
+            for risk, note in risks
+        ),
+        key=sort_key,
     )
+    return join_parts(f"\n{title}:\n", draw_table(risk_table(rows, wide=wide, remedies=False, indent=2), screen))
 
 
 def comparison_data(compared: Comparison) -> dict[str, Any]:

@@ -183,7 +183,12 @@ def _suite(parent: ElementTree.Element, cluster_result: ClusterResult) -> None:
         for risk in cause.risks:
             kind = "skipped" if risk.accepted else "failure" if risk.applies == "True" else "error"
             risk_message = f"accepted: {risk.because}" if risk.accepted else risk.message
-            case(risk.name, kind, risk_message, _details(risk, cause))
+            # The remedy, below the cause if that is another risk or a node.
+            cause_text = (
+                f"Cause: {cause.words}" if cause.node else f"Cause: {cause.name}" if cause.lead is not risk else ""
+            )
+            fix = cause_texts.fix_of(cause) if cause.node else risk.fix
+            case(risk.name, kind, risk_message, "\n".join(text for text in (cause_text, fix) if text))
     for risk in report.missing.risks:
         case(risk.name, "error", f"not all could be read: {', '.join(risk.lacking)}", risk.message)
     for check in cluster_result.findings.checks:
@@ -198,13 +203,6 @@ def _suite(parent: ElementTree.Element, cluster_result: ClusterResult) -> None:
 def _xml(text: str) -> str:
     """Returns the text without the control characters that XML cannot hold."""
     return text.translate(_CONTROL)
-
-
-def _details(risk: Risk, cause: Cause[Risk]) -> str:
-    """Returns the remedy, below the cause if that is another risk or a node."""
-    cause_text = f"Cause: {cause.words}" if cause.node else f"Cause: {cause.name}" if cause.lead is not risk else ""
-    fix = cause_texts.fix_of(cause) if cause.node else risk.fix
-    return "\n".join(text for text in (cause_text, fix) if text)
 
 
 def html(results: Sequence[ClusterResult]) -> str:

@@ -61,23 +61,35 @@ def page_body(findings: Findings, find_page: Callable[[str], str] = risk_pages.f
     """Returns the body of the page; `find_page` returns the documentation of a risk, in Markdown."""
     explain = (lambda name: page_for_kubernetes(find_page(name))) if findings.kind == "Kubernetes" else find_page
     report = report_causes(findings)
+    # The section on what is unknown: the missing kinds once for all risks, then the risks that lacked none.
+    cards = [_missing_card(report, of_dump=findings.of_dump)] if report.missing.risks else []
+    # The head of the page: source and target, result, verdict and its command.
+    # The command is shown apart from the text, so that it can be copied.
+    text, *command = verdict_parts(findings)
     return join(
-        _head(findings),
+        el(
+            "section",
+            el(
+                "div",
+                el("h1", f"Preflight of {findings.target} from {findings.source}"),
+                badge(*_result(findings)),
+                class_="head",
+            ),
+            el("p", text),
+            el("pre", el("code", command[0])) if command else None,
+            facts(_facts(findings)),
+            el("p", f"Release image: {findings.image}", class_="faint name") if findings.image else None,
+            class_="card",
+        ),
         _steps(findings) if steps_on(findings) else None,
         _titled_section(
             "What was found", [_cause(cause, explain, number) for number, cause in enumerate(report.applying, 1)]
         ),
-        _unknown_section(report, explain, of_dump=findings.of_dump),
+        _titled_section("What could not be told", [*cards, *(_cause(cause, explain) for cause in report.unknown)]),
         _titled_section("Accepted", [_cause(cause, explain) for cause in report.accepted]),
         _plan(findings) if findings.steps else None,
         _checks(findings.checks) if findings.checks else None,
     )
-
-
-def _unknown_section(report: CauseReport, explain: Callable[[str], str], *, of_dump: bool) -> Markup | None:
-    """Returns the section on what is unknown: the missing kinds once for all risks, then the risks that lacked none."""
-    cards = [_missing_card(report, of_dump=of_dump)] if report.missing.risks else []
-    return _titled_section("What could not be told", [*cards, *(_cause(cause, explain) for cause in report.unknown)])
 
 
 def _missing_card(report: CauseReport, *, of_dump: bool) -> Markup:
@@ -96,26 +108,6 @@ def _missing_card(report: CauseReport, *, of_dump: bool) -> Markup:
             grid("Each risk, and the kinds it lacked", ("Risk", "Kinds"), lines),
         ),
         class_=f"card issue {WARN} long",
-    )
-
-
-def _head(findings: Findings) -> Markup:
-    """Returns the head of the page: source and target, result, verdict and its command."""
-    # The command is shown apart from the text, so that it can be copied.
-    text, *command = verdict_parts(findings)
-    return el(
-        "section",
-        el(
-            "div",
-            el("h1", f"Preflight of {findings.target} from {findings.source}"),
-            badge(*_result(findings)),
-            class_="head",
-        ),
-        el("p", text),
-        el("pre", el("code", command[0])) if command else None,
-        facts(_facts(findings)),
-        el("p", f"Release image: {findings.image}", class_="faint name") if findings.image else None,
-        class_="card",
     )
 
 
@@ -191,30 +183,32 @@ def _cause(cause: Cause[Risk], explain: Callable[[str], str], number: int = 0) -
         if cause.node
         else facts_of(cause.lead)
     )
+    # The documentation of the risk, folded.
+    explained = explain(cause.lead.name)
+    # On paper it is left out: it would be longer than what was found.
     return el(
         "article",
         el(
             "div",
             el("h3", f"{number}. {title}" if number else title),
-            _risk_badges(cause.lead, tone, grave),
+            el("span", badge(state(cause.lead), tone), grave),
             class_="head",
         ),
         el("p", prose(cause.words), class_="body"),
         lead,
-        *(_risk_beside(risk) for risk in cause.beside),
+        *(
+            join(el("h4", risk.name), el("p", prose(risk.message), class_="body"), facts_of(risk))
+            for risk in cause.beside
+        ),
         _risks_that_follow(cause),
-        _explanation(cause.lead.name, explain),
+        (
+            el("details", el("summary", "What this risk means"), markdown(explained), class_="about")
+            if explained
+            else None
+        ),
         # In print, a long card may break across pages rather than leave half a page empty.
         class_=f"card issue {tone}{' long' if len(cause.lead.resources) > _LONG or len(cause.risks) > 1 else ''}",
     )
-
-
-def _risk_badges(risk: Risk, tone: str, grave: Markup | None) -> Markup:
-    return el("span", badge(state(risk), tone), grave)
-
-
-def _risk_beside(risk: Risk) -> Markup:
-    return join(el("h4", risk.name), el("p", prose(risk.message), class_="body"), facts_of(risk))
 
 
 def _risks_that_follow(cause: Cause[Risk]) -> Markup | None:
@@ -231,15 +225,6 @@ def _risks_that_follow(cause: Cause[Risk]) -> Markup | None:
     return el("details", el("summary", f"{followers_text} from it: {names}"), *items)
 
 
-def _explanation(name: str, explain: Callable[[str], str]) -> Markup | None:
-    """Returns the documentation of the risk, folded."""
-    explained = explain(name)
-    # On paper it is left out: it would be longer than what was found.
-    return (
-        el("details", el("summary", "What this risk means"), markdown(explained), class_="about") if explained else None
-    )
-
-
 def _definition_row(name: str, value: Child) -> tuple[Markup, Markup]:
     return el("dt", name), el("dd", value)
 
@@ -249,10 +234,16 @@ def facts_of(risk: Risk) -> Markup:
     rows: list[tuple[str, Child]] = []
     if risk.accepted:
         rows.append(("Why accepted", risk.because or _NO_WHY.format(name=risk.name)))
+    finder = "the preflight" if risk.from_preflight else "the update service or the cluster"
     rows += [
         ("Remedy", prose(risk.fix.strip()) if risk.fix.strip() else ""),
         ("Evidence", _objects(risk)),
-        ("Found by", _found_by(risk)),
+        (
+            "Found by",
+            ", ".join(
+                text for text in (finder, risk.reason, f"since {minute_text(risk.since)}" if risk.since else "") if text
+            ),
+        ),
         # The placeholder is nobody's address; the explanation is in the page.
         ("Read on", link(risk.url, risk.url) if risk.url and not risk.url.startswith(documentation.BUILT_IN) else ""),
     ]
@@ -267,13 +258,6 @@ def facts_of(risk: Risk) -> Markup:
     elif not risk.accepted:
         rows.append(("Accept it", el("code", f"runup upgrade accept {risk.name}")))
     return el("dl", *(cell for name, value in rows if value for cell in _definition_row(name, value)), class_="rows")
-
-
-def _found_by(risk: Risk) -> str:
-    finder = "the preflight" if risk.from_preflight else "the update service or the cluster"
-    return ", ".join(
-        text for text in (finder, risk.reason, f"since {minute_text(risk.since)}" if risk.since else "") if text
-    )
 
 
 def _objects(risk: Risk) -> Markup | None:

@@ -35,18 +35,14 @@ def markdown(results: Sequence[ClusterResult], baseline: Baseline) -> str:
     missing_by_name: dict[str, list[str]] = defaultdict(list)
     doubtful: dict[str, list[str]] = defaultdict(list)
     for cluster_result in evaluated_results:
-        for name in _missing(cluster_result, baseline, alone=len(results) == 1):
+        now = {risk.name for risk in cluster_result.findings.risks if risk.applies != "False"}
+        in_baseline = baselines.baseline_of_cluster(baseline, cluster_result.name, alone=len(results) == 1)
+        for name in sorted(name for name, applies in in_baseline.items() if applies != "False" and name not in now):
             in_doubt = is_untold(
                 name, (risk.name for risk in cluster_result.findings.risks), cluster_result.findings.checks
             )
             (doubtful if in_doubt else missing_by_name)[name].append(cluster_result.name)
     return "\n".join(_markdown(results, new, missing_by_name, doubtful, failed, baseline.name)) + "\n"
-
-
-def _missing(cluster_result: ClusterResult, baseline: Baseline, *, alone: bool) -> list[str]:
-    now = {risk.name for risk in cluster_result.findings.risks if risk.applies != "False"}
-    in_baseline = baselines.baseline_of_cluster(baseline, cluster_result.name, alone=alone)
-    return sorted(name for name, applies in in_baseline.items() if applies != "False" and name not in now)
 
 
 def _by_risk(pairs: Iterator[tuple[str, Risk]]) -> list[list[tuple[str, Risk]]]:

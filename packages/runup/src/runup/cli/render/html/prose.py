@@ -45,17 +45,14 @@ def _blocks(page: str) -> Iterator[str]:
 def _block(block: str) -> Markup:
     if block.startswith(_FENCE):
         return el("pre", el("code", "\n".join(block.splitlines()[1:]).removesuffix(_FENCE).rstrip()))
-    return el("p", _inline_markup(" ".join(block.split())))
-
-
-def _inline_markup(words: str) -> Markup:
-    """Returns a line with its code, bold words and links as elements."""
+    # A line with its code, bold words and links as elements.
+    words = " ".join(block.split())
     parts: list[Markup] = []
     place = 0
     for match in _INLINE.finditer(words):
         parts += [text(words[place : match.start()]), _marked_element(match)]
         place = match.end()
-    return join(*parts, text(words[place:]))
+    return el("p", join(*parts, text(words[place:])))
 
 
 def _marked_element(match: re.Match[str]) -> Markup:
