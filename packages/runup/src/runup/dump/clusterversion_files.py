@@ -297,9 +297,16 @@ def _with_alerts(cluster_read: Read, path: str) -> Read:
     try:
         return msgspec.structs.replace(cluster_read, alerts=json.loads(content), alerts_path=path)
     except (ValueError, RecursionError) as error:
-        return msgspec.structs.replace(
-            cluster_read, problem=f"parsing alerts: {_error_as_go_says(error)}", alerts_path=path
-        )
+        # The text of a JSON error as Go words it, which `oc` prints.
+        position, message = getattr(error, "pos", -1), getattr(error, "msg", "")
+        document = getattr(error, "doc", "")
+        if message.startswith("Unterminated string") or (message and not document[position:].strip()):
+            error_as_go_says = "unexpected end of JSON input"
+        elif message in _GO_WORDS:
+            error_as_go_says = f"invalid character '{document[position:].strip()[0]}' {_GO_WORDS[message]}"
+        else:
+            error_as_go_says = str(error)
+        return msgspec.structs.replace(cluster_read, problem=f"parsing alerts: {error_as_go_says}", alerts_path=path)
 
 
 # Python's messages for invalid JSON, and Go's, which oc prints.
@@ -310,17 +317,6 @@ _GO_WORDS = {
     "Expecting ',' delimiter": "after object key:value pair",
     "Extra data": "after top-level value",
 }
-
-
-def _error_as_go_says(error: Exception) -> str:
-    """Returns the text of a JSON error as Go words it, which `oc` prints."""
-    position, message = getattr(error, "pos", -1), getattr(error, "msg", "")
-    document = getattr(error, "doc", "")
-    if message.startswith("Unterminated string") or (message and not document[position:].strip()):
-        return "unexpected end of JSON input"
-    if message in _GO_WORDS:
-        return f"invalid character '{document[position:].strip()[0]}' {_GO_WORDS[message]}"
-    return str(error)
 
 
 def document(path: str) -> Any:

@@ -159,7 +159,9 @@ def _by_answers(
     empty: dict[Resource, list[str | None]] = defaultdict(list)
     for file, listed, place in answers:
         if not listed.held:
-            if resource := _of_empty(file, listed, plural):
+            # The kind of a list without items: the list says it, or the file is named after it.
+            group, kind = listed.api_version.rpartition("/")[0], listed.kind.removesuffix("List")
+            if resource := (plural(group, kind) if kind else resource_named(file)):
                 empty[resource].append(place)
             continue
         for group, kind in listed.held:
@@ -189,12 +191,6 @@ def _namespaces_reached(listed: Listed, kind: tuple[str, str], place: str | None
         return {place}
     # What has objects in several namespaces was asked for in all of them: a request is about one or about all.
     return {ALL} if len(listed.namespaces) > 1 else listed.held[kind] - {""} or {ALL}
-
-
-def _of_empty(file: Path, listed: Listed, plural: Plural) -> Resource | None:
-    """Returns the kind of a list without items: the list says it, or the file is named after it."""
-    group, kind = listed.api_version.rpartition("/")[0], listed.kind.removesuffix("List")
-    return plural(group, kind) if kind else resource_named(file)
 
 
 def _by_listed_namespaces(proofs: Proofs, objects: Iterable[JSON]) -> None:

@@ -132,7 +132,9 @@ def load(layout: Layout, only: Collection[str] = (), *, any_kubernetes: bool = F
                 if obj == objects_by_identity[key]:
                     continue
                 version_chosen = "the one read last" if version == versions[key] else "the newer"
-                problems.append(f"{_object_name(obj)} is given twice; {version_chosen} counts")
+                _group, kind, namespace, name = identity(obj)
+                object_name = f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}"
+                problems.append(f"{object_name} is given twice; {version_chosen} counts")
                 if version < versions[key]:
                     continue
             objects_by_identity[key], versions[key] = obj, version
@@ -202,11 +204,6 @@ def _resources(file: Path, layout: Layout) -> set[str]:
     parts = file.relative_to(layout.root).parts
     tops = [index for index, part in enumerate(parts) if part in {"cluster-scoped-resources", "namespaces"}]
     return {file.stem.partition(".")[0], *parts[tops[0] + 1 if tops else 0 :]}
-
-
-def _object_name(obj: JSON) -> str:
-    _group, kind, namespace, name = identity(obj)
-    return f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}"
 
 
 def _plural_of(file: Path, layout: Layout) -> str:

@@ -171,7 +171,13 @@ def read_all(
         if not batch:
             continue
         reading = partial(read_wherever, work=work, lost=lost)
-        pool = _pool(reading, min(size, len(batch)), named_members, dumps=bool(batch[0].dump))
+        pool: Pool[Member, R] | DaskPool[Member, R]
+        if batch[0].dump and named_members.scheduler:
+            from runup.evaluation.dask_engine import DaskPool
+
+            pool = DaskPool(reading, named_members.scheduler, float(named_members.timeout_s))
+        else:
+            pool = Pool(reading, min(size, len(batch)), float(named_members.timeout_s))
         for index, answer in pool.run(batch):
             member = batch[index]
             if isinstance(answer, Retried):
@@ -196,16 +202,6 @@ def read_wherever(member: Member, *, work: Callable[[Member], R], lost: Callable
             return work(msgspec.structs.replace(member, dump=str(path), address=member.dump))
     except remote_dumps.CannotFetch as error:
         return lost(member, str(error))
-
-
-def _pool(
-    reading: Callable[[Member], R], size: int, named_members: NamedMembers, *, dumps: bool
-) -> Pool[Member, R] | DaskPool[Member, R]:
-    if dumps and named_members.scheduler:
-        from runup.evaluation.dask_engine import DaskPool
-
-        return DaskPool(reading, named_members.scheduler, float(named_members.timeout_s))
-    return Pool(reading, size, float(named_members.timeout_s))
 
 
 def _with_absolute_path(member: Member, named_members: NamedMembers) -> Member:

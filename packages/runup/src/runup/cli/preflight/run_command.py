@@ -53,7 +53,16 @@ def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> i
         return _evaluate_manifests(flags, rules, baseline, now)
     paths = [path for typed in flags.dumps for path in dumps_in(Path(typed))] if flags.job is None else []
     if flags.store or flags.baseline:
-        _refuse_one_name(paths)
+        # Raises CommandError for dumps that a store or a baseline could not tell apart.
+        by_name: dict[str, Path] = {}
+        for path in paths:
+            name = name_of(path)
+            if name in by_name:
+                problem = f"{by_name[name]} and {path} are both called {name}"
+                raise CommandError(
+                    f"{problem}, and --store and --baseline go by the name; rename one, or give one at a time"
+                )
+            by_name[name] = path
     evaluated_clusters = _evaluate_all(connection, flags, access(), paths, now)
     problems = []
     if store is not None:
@@ -83,19 +92,6 @@ def store_of(typed: str, connection: Connection) -> Store | None:
     store = stores.open_store(typed, connection.config)
     store.check()
     return store
-
-
-def _refuse_one_name(paths: Sequence[Path]) -> None:
-    """Raises CommandError for dumps that a store or a baseline could not tell apart."""
-    by_name: dict[str, Path] = {}
-    for path in paths:
-        name = name_of(path)
-        if name in by_name:
-            problem = f"{by_name[name]} and {path} are both called {name}"
-            raise CommandError(
-                f"{problem}, and --store and --baseline go by the name; rename one, or give one at a time"
-            )
-        by_name[name] = path
 
 
 def _evaluate_manifests(

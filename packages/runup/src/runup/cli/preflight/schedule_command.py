@@ -64,8 +64,7 @@ def run(connection: Connection, flags: Flags) -> int:
             return _remove_schedule(client)
         if flags.every:
             config = connection.config()
-            # Creates or updates the CronJob and what it needs, prints the result, and returns the exit code.
-            # `cluster` is the name under which its reports are kept, that of the context as elsewhere.
+            # Reports are kept under the name of the context, as elsewhere.
             cron_job = _cron_job(client)
             try:
                 cron = schedule.kept_cron(cron_job, flags.every) or schedule.cron_of(flags.every, client.now())
@@ -98,7 +97,11 @@ def run(connection: Connection, flags: Flags) -> int:
             write([out("".join(f"{line}\n" for line in lines)), *_not_removed_lines(remaining)])
             return EXIT_FAILED if remaining else EXIT_OK
         state = _read_schedule(client)
-    code = _exit_code(state)
+    last_run = state.last
+    if state.failed or (last_run is not None and last_run.error):
+        code = EXIT_FAILED
+    else:
+        code = EXIT_NEWS if last_run is not None and last_run.new else EXIT_OK
     text = machine(_as_data(state, code), flags.output) if flags.output else _schedule_text(state)
     write([out(text)])
     return code
@@ -189,13 +192,6 @@ def _failed_since(jobs: list[Job], last_run: LastScheduled | None) -> str:
     if last_run is not None and last_run.id.startswith(f"{newest.metadata.name}-"):
         return ""
     return f"Job {newest.metadata.name} failed ({failed.reason}): {failed.message}"
-
-
-def _exit_code(state: ScheduleState) -> int:
-    last_run = state.last
-    if state.failed or (last_run is not None and last_run.error):
-        return EXIT_FAILED
-    return EXIT_NEWS if last_run is not None and last_run.new else EXIT_OK
 
 
 def _schedule_text(state: ScheduleState) -> str:

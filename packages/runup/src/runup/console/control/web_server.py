@@ -193,7 +193,14 @@ class ConsoleServer:
         except web.HTTPException as error:
             if error.status < 400:
                 raise
-            return await self._problem(error.status, _default_reason(error.status))
+            # The sentence for a status that has no text of its own.
+            if error.status == 404:
+                default_reason = "there is no such page or cluster"
+            elif error.status == 413:
+                default_reason = "the request is larger than a login"
+            else:
+                default_reason = "the request cannot be answered"
+            return await self._problem(error.status, default_reason)
         finally:
             self._requests -= 1
 
@@ -510,12 +517,3 @@ def _to_login(request: web.Request) -> web.Response:
         return web.Response(status=401)
     next_path = quote(request_rules.next_page(request.path_qs), safe="")
     return web.Response(status=303, headers={"Location": f"{request_rules.LOGIN}?next={next_path}"})
-
-
-def _default_reason(status: int) -> str:
-    """Returns the sentence for a status that has no text of its own."""
-    if status == 404:
-        return "there is no such page or cluster"
-    if status == 413:
-        return "the request is larger than a login"
-    return "the request cannot be answered"

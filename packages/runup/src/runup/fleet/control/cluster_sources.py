@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -44,7 +44,25 @@ def members_of_contexts(names: Sequence[str], kubeconfig: str | None) -> tuple[l
     if ALL in names:
         if len(names) > 1:
             raise BadFleet(f"--contexts {ALL} has every context; leave out {', '.join(set(names) - {ALL})}")
-        return _first_context_of_each_server(known_contexts, kubeconfig)
+        by_server: dict[str, str] = {}
+        members, notes = [], []
+        # The names sorted, after that of the current context if it can be used.
+        try:
+            current = config.load(kubeconfig).context
+        except KubeError:
+            current = ""
+        for name in sorted(known_contexts, key=lambda name: (name != current, name)):
+            try:
+                server = config.load(kubeconfig, name).server
+            except KubeError as error:
+                members.append(Member(name, kubeconfig=kubeconfig or "", context=name, problem=error.message))
+                continue
+            if server in by_server:
+                notes.append(f"context {name} leads to the server of {by_server[server]} ({server}), and is left out")
+                continue
+            by_server[server] = name
+            members.append(_member_of_context(name, kubeconfig))
+        return members, notes
     for name in names:
         if names.count(name) > 1:
             raise BadFleet(f"--contexts names {name} twice; a cluster counts once, so name it once")
@@ -55,28 +73,6 @@ def members_of_contexts(names: Sequence[str], kubeconfig: str | None) -> tuple[l
 
 def _member_of_context(name: str, kubeconfig: str | None) -> Member:
     return Member(name, kubeconfig=kubeconfig or "", context=name)
-
-
-def _first_context_of_each_server(names: Iterable[str], kubeconfig: str | None) -> tuple[list[Member], list[str]]:
-    by_server: dict[str, str] = {}
-    members, notes = [], []
-    # The names sorted, after that of the current context if it can be used.
-    try:
-        current = config.load(kubeconfig).context
-    except KubeError:
-        current = ""
-    for name in sorted(names, key=lambda name: (name != current, name)):
-        try:
-            server = config.load(kubeconfig, name).server
-        except KubeError as error:
-            members.append(Member(name, kubeconfig=kubeconfig or "", context=name, problem=error.message))
-            continue
-        if server in by_server:
-            notes.append(f"context {name} leads to the server of {by_server[server]} ({server}), and is left out")
-            continue
-        by_server[server] = name
-        members.append(_member_of_context(name, kubeconfig))
-    return members, notes
 
 
 def members_of_kubeconfigs(folder: Path) -> tuple[list[Member], list[str]]:
@@ -116,21 +112,19 @@ def members_of_dumps(path: Path) -> Iterator[tuple[list[Member], list[str]]]:
     if path.is_file() and path.suffix not in SUFFIXES:
         try:
             with archive.open_dump(path, also=_PACKED) as unpacked:
-                yield _dumps_in_folder(_folder_of_dumps(unpacked), str(path))
+                # The folder whose entries are the dumps: archives mostly have one folder around them.
+                entries = list(unpacked.iterdir())
+                if len(entries) == 1 and entries[0].is_dir() and not _is_one_dump(entries[0]):
+                    folder_of_dumps = entries[0]
+                else:
+                    folder_of_dumps = unpacked
+                yield _dumps_in_folder(folder_of_dumps, str(path))
         except BadDump as error:
             raise BadFleet(f"--dumps {error.message}") from error
         return
     if path.is_file():
         raise BadFleet(f"--dumps {path}: is one file; give the folder that the dumps are in")
     yield _dumps_in_folder(path, str(path))
-
-
-def _folder_of_dumps(unpacked: Path) -> Path:
-    """Returns the folder whose entries are the dumps: archives mostly have one folder around them."""
-    entries = list(unpacked.iterdir())
-    if len(entries) == 1 and entries[0].is_dir() and not _is_one_dump(entries[0]):
-        return entries[0]
-    return unpacked
 
 
 def _is_one_dump(folder: Path) -> bool:

@@ -192,13 +192,10 @@ def age_problem(
     if interval is None:
         return f"The newest {noun} is of {when}, and it is not known how often there is one."
     if now - observed > INTERVALS * interval + timeout:
-        return f"The newest {noun} is of {when}, and there should be one every {_interval_text(interval)}."
+        hours = interval / timedelta(hours=1)
+        interval_text = f"{hours:g} h" if hours >= 1 else f"{interval / timedelta(minutes=1):g} min"
+        return f"The newest {noun} is of {when}, and there should be one every {interval_text}."
     return ""
-
-
-def _interval_text(interval: timedelta) -> str:
-    hours = interval / timedelta(hours=1)
-    return f"{hours:g} h" if hours >= 1 else f"{interval / timedelta(minutes=1):g} min"
 
 
 def brief(text: str) -> str:

@@ -71,23 +71,38 @@ def matrix(results: Sequence[tuple[str, Findings]]) -> Matrix:
         if found.exit_code == COULD_NOT_RUN
     )
     judged = [(name, found) for name, found in results if found.exit_code != COULD_NOT_RUN]
-    return Matrix(tuple(codes), codes, _risk_rows(judged), _groups_by_risks(judged), failed)
-
-
-def _risk_rows(judged: Sequence[tuple[str, Findings]]) -> tuple[RiskRow, ...]:
     by_name: dict[str, list[tuple[str, Risk]]] = defaultdict(list)
     for cluster, findings in judged:
         for risk in findings.risks:
             if risk.applies != "False":
                 by_name[risk.name].append((cluster, risk))
-    return tuple(sorted((_risk_row(name, pairs) for name, pairs in by_name.items()), key=_sort_key))
+    by_risks: dict[tuple[tuple[str, ...], tuple[str, ...], int], list[str]] = defaultdict(list)
+    for cluster, findings in judged:
+        open_risks = [risk for risk in findings.risks if risk.open]
+        applies = tuple(sorted(risk.name for risk in open_risks if risk.applies == "True"))
+        unknown = tuple(sorted(risk.name for risk in open_risks if risk.applies == "Unknown"))
+        by_risks[applies, unknown, findings.exit_code].append(cluster)
+    groups = (Group(tuple(clusters), applies, unknown, code) for (applies, unknown, code), clusters in by_risks.items())
+    return Matrix(
+        tuple(codes),
+        codes,
+        tuple(sorted((_risk_row(name, pairs) for name, pairs in by_name.items()), key=_sort_key)),
+        tuple(sorted(groups, key=lambda group: (-len(group.clusters), group.clusters))),
+        failed,
+    )
 
 
 def _risk_row(name: str, pairs: Sequence[tuple[str, Risk]]) -> RiskRow:
     gravest = min((risk for _, risk in pairs), key=lambda risk: (not risk.open, _severity_rank(risk.severity)))
     states: dict[str, list[str]] = defaultdict(list)
     for cluster, risk in pairs:
-        states[_risk_state(risk)].append(cluster)
+        if risk.accepted:
+            risk_state = "accepted"
+        elif risk.informs:
+            risk_state = "informs"
+        else:
+            risk_state = "applies" if risk.applies == "True" else "unknown"
+        states[risk_state].append(cluster)
     return RiskRow(
         name,
         gravest.severity,
@@ -95,14 +110,6 @@ def _risk_row(name: str, pairs: Sequence[tuple[str, Risk]]) -> RiskRow:
         gravest.fix,
         **{state: tuple(clusters) for state, clusters in states.items()},
     )
-
-
-def _risk_state(risk: Risk) -> str:
-    if risk.accepted:
-        return "accepted"
-    if risk.informs:
-        return "informs"
-    return "applies" if risk.applies == "True" else "unknown"
 
 
 def _sort_key(row: RiskRow) -> tuple[bool, bool, int, int, str]:
@@ -113,17 +120,6 @@ def _sort_key(row: RiskRow) -> tuple[bool, bool, int, int, str]:
 
 def _severity_rank(severity: str) -> int:
     return _SEVERITIES.index(severity) if severity in _SEVERITIES else 1
-
-
-def _groups_by_risks(judged: Sequence[tuple[str, Findings]]) -> tuple[Group, ...]:
-    by_risks: dict[tuple[tuple[str, ...], tuple[str, ...], int], list[str]] = defaultdict(list)
-    for cluster, findings in judged:
-        open_risks = [risk for risk in findings.risks if risk.open]
-        applies = tuple(sorted(risk.name for risk in open_risks if risk.applies == "True"))
-        unknown = tuple(sorted(risk.name for risk in open_risks if risk.applies == "Unknown"))
-        by_risks[applies, unknown, findings.exit_code].append(cluster)
-    groups = (Group(tuple(clusters), applies, unknown, code) for (applies, unknown, code), clusters in by_risks.items())
-    return tuple(sorted(groups, key=lambda group: (-len(group.clusters), group.clusters)))
 
 
 RESULTS = {

@@ -63,10 +63,18 @@ def _cluster_row(entry: BoardEntry, findings: Findings, now: datetime, max_age: 
     """Returns the table row of one cluster: its result, releases, numbers of risks and age."""
     code = findings.exit_code
     numbers = tuple(map(str, count_risks(findings.risks))) if code != COULD_NOT_RUN else ("", "", "")
+    # The cluster's result as a badge: not judged yet, too old to count, or what its preflight came to.
+    if entry.judged is None:
+        result_badge = badge("not judged yet", BUSY)
+    elif findings.ended:
+        age_problem = "its time is still to come" if _is_to_come(findings, now) else "too old to count"
+        result_badge = badge(age_problem, WARN)
+    else:
+        result_badge = badge(RESULTS[code], _TONES[code])
     return el(
         "tr",
         el("th", cluster_link(entry.member.name), scope="row"),
-        el("td", _result_badge(entry, findings, code, now)),
+        el("td", result_badge),
         el("td", findings.source),
         el("td", findings.target),
         *(el("td", number) for number in numbers),
@@ -76,16 +84,6 @@ def _cluster_row(entry: BoardEntry, findings: Findings, now: datetime, max_age: 
 
 def _is_to_come(findings: Findings, now: datetime) -> bool:
     return findings.observed is not None and is_to_come(findings.observed, now)
-
-
-def _result_badge(entry: BoardEntry, findings: Findings, code: int, now: datetime) -> Markup:
-    """Returns the cluster's result as a badge: not judged yet, too old to count, or what its preflight came to."""
-    if entry.judged is None:
-        return badge("not judged yet", BUSY)
-    if findings.ended:
-        age_problem = "its time is still to come" if _is_to_come(findings, now) else "too old to count"
-        return badge(age_problem, WARN)
-    return badge(RESULTS[code], _TONES[code])
 
 
 def _age(entry: BoardEntry, findings: Findings, now: datetime, max_age: timedelta) -> str:

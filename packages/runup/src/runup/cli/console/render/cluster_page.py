@@ -35,10 +35,16 @@ def page(
     elif not findings.completed:
         body = _not_judged_section(entry, findings, now)
     else:
+        if not judged.collect:
+            lacking_section = None
+        else:
+            lacking_section = el(
+                "section", el("h2", "What the dump lacks"), el("pre", el("code", judged.collect), class_="card")
+            )
         body = join(
             _age_line(findings, now, max_age),
             page_body(findings),
-            _lacking_section(judged.collect),
+            lacking_section,
             _objects_section(judged.evidence, from_store=board.kept),
         )
     return whole_page(
@@ -82,12 +88,6 @@ def _age_line(findings: Findings, now: datetime, max_age: timedelta) -> Markup:
         age_text += f" That is older than {max_age.total_seconds() / 3600:g} h, so it does not count as known any more."
         return el("p", age_text, class_="card issue warn")
     return el("p", age_text, class_="faint")
-
-
-def _lacking_section(collect: str) -> Markup | None:
-    if not collect:
-        return None
-    return el("section", el("h2", "What the dump lacks"), el("pre", el("code", collect), class_="card"))
 
 
 def _objects_section(evidence: Sequence[Evidence], *, from_store: bool) -> Markup | None:

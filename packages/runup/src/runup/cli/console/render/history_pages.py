@@ -40,19 +40,7 @@ def page(
     """Returns the page of these clusters; `cluster` is the one that was asked for, if one was."""
     steps = [step for entry in entries if entry.judged for step in entry.judged.steps]
     ordered = sorted(steps, key=lambda step: (step.observed, step.cluster))
-    missing = _missing_section(entries)
-    if not ordered:
-        of_cluster = "of this cluster yet" if cluster else "yet"
-        body = message(
-            "No history", "No report is known." if missing or notes else f"The store has no report {of_cluster}."
-        )
-    else:
-        body = _cluster_table(ordered, cluster) if cluster else _fleet_table(ordered, weeks=weeks)
-    return whole_page("History", body, now=now, current_path="history", notes=(*notes, *missing), site=site)
-
-
-def _missing_section(entries: Sequence[BoardEntry]) -> list[str]:
-    """Returns what of the history is not known, and why: then what is shown is not all that there is."""
+    # What of the history is not known, and why: then what is shown is not all that there is.
     waiting = sum(entry.judged is None for entry in entries)
     whose_notes: dict[str, list[str]] = {}
     for entry in entries:
@@ -64,7 +52,15 @@ def _missing_section(entries: Sequence[BoardEntry]) -> list[str]:
     more_lines = [f"and {len(missing_lines) - _NOTES} more of this kind"] if len(missing_lines) > _NOTES else []
     counts_text = f": {waiting} of {len(entries)} clusters" if len(entries) > 1 else ""
     begun = [f"not read yet{counts_text}; reload this page"] if waiting else []
-    return [*begun, *missing_lines[:_NOTES], *more_lines]
+    missing = [*begun, *missing_lines[:_NOTES], *more_lines]
+    if not ordered:
+        of_cluster = "of this cluster yet" if cluster else "yet"
+        body = message(
+            "No history", "No report is known." if missing or notes else f"The store has no report {of_cluster}."
+        )
+    else:
+        body = _cluster_table(ordered, cluster) if cluster else _fleet_table(ordered, weeks=weeks)
+    return whole_page("History", body, now=now, current_path="history", notes=(*notes, *missing), site=site)
 
 
 def _fleet_table(steps: Sequence[ReportStep], *, weeks: bool) -> Markup:

@@ -82,7 +82,36 @@ def listing(
     sections: list[str] = []
     fixes: dict[str, int] = {}
     for number, cause in enumerate(report.applying, 1):
-        sections.append(_cause(number, cause, screen, now, fixes))
+        # A cause with its number, its remedy, and the risks that go away with it. `fixes` has the number of the cause
+        # with which each remedy was printed first; new ones are added.
+        label = severity(cause)
+        # The message of the cause, without a beginning that only repeats the risk's name.
+        kind, _, name = cause.name.partition("-")
+        cause_text, _, reason = cause.words.partition(": ")
+        repeats = kind.startswith("ClusterOperator") and cause_text.startswith(f"Cluster operator {name} is ")
+        text = with_age_for_time((reason if repeats and reason and not cause.node else cause.words), now)
+        # A node as the cause is no risk, so there is no risk's name to begin with.
+        lead = f"{number}. {label}: " if label else f"{number}. "
+        head = wrap_text(text if cause.node else f"{cause.name}: {text}", screen, first=lead, indent=3)
+        lines = [
+            _colour_words(head, screen, (f"{label}:", _STYLES.get(label, "")), (f"{printable(cause.name)}:", "1")),
+            *_remedy(fix_of(cause), screen, fixes, number),
+        ]
+        for risk in cause.beside:
+            lines.append(
+                wrap_text(f"{risk.name}: {with_age_for_time(risk.message, now)}", screen, first="   ", indent=3)
+            )
+            lines += _remedy(risk.fix, screen, fixes, number)
+        other_risks = [*([cause.lead] if cause.node else []), *cause.follows]
+        if other_risks:
+            heading = "Risks" if cause.node else "Also"
+            lines.append(wrap_text(f"{heading}: {names_in_short(other_risks)}", screen, first="   ", indent=3))
+        lines += [
+            wrap_text(sentence_case(risk.grown.text), screen, first="   ", indent=3)
+            for risk in cause.risks
+            if risk.grown
+        ]
+        sections.append(join_parts(*lines))
     if report.accepted:
         accepted = ", ".join(
             (f"{risk.name} ({risk.because})" if risk.because else risk.name)
@@ -97,37 +126,6 @@ def listing(
         if not of_dump:
             unknown += _remedy(cause.lead.fix, screen, fixes, 0)
     return join_parts(*sections, *(["\n"] if sections and unknown else []), *unknown)
-
-
-def _cause(number: int, cause: Cause[Risk], screen: Screen, now: datetime | None, fixes: dict[str, int]) -> Drawn:
-    """Returns a cause with its number, its remedy, and the risks that go away with it.
-
-    `fixes` has the number of the cause with which each remedy was printed first; new ones are added.
-    """
-    label = severity(cause)
-    # The message of the cause, without a beginning that only repeats the risk's name.
-    kind, _, name = cause.name.partition("-")
-    cause_text, _, reason = cause.words.partition(": ")
-    repeats = kind.startswith("ClusterOperator") and cause_text.startswith(f"Cluster operator {name} is ")
-    text = with_age_for_time((reason if repeats and reason and not cause.node else cause.words), now)
-    # A node as the cause is no risk, so there is no risk's name to begin with.
-    lead = f"{number}. {label}: " if label else f"{number}. "
-    head = wrap_text(text if cause.node else f"{cause.name}: {text}", screen, first=lead, indent=3)
-    lines = [
-        _colour_words(head, screen, (f"{label}:", _STYLES.get(label, "")), (f"{printable(cause.name)}:", "1")),
-        *_remedy(fix_of(cause), screen, fixes, number),
-    ]
-    for risk in cause.beside:
-        lines.append(wrap_text(f"{risk.name}: {with_age_for_time(risk.message, now)}", screen, first="   ", indent=3))
-        lines += _remedy(risk.fix, screen, fixes, number)
-    other_risks = [*([cause.lead] if cause.node else []), *cause.follows]
-    if other_risks:
-        heading = "Risks" if cause.node else "Also"
-        lines.append(wrap_text(f"{heading}: {names_in_short(other_risks)}", screen, first="   ", indent=3))
-    lines += [
-        wrap_text(sentence_case(risk.grown.text), screen, first="   ", indent=3) for risk in cause.risks if risk.grown
-    ]
-    return join_parts(*lines)
 
 
 def severity(cause: Cause[Risk]) -> str:

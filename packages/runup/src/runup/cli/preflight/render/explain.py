@@ -117,11 +117,18 @@ def explanation(explained: Explanation, screen: Screen = PIPE) -> Drawn:
 
 def _target(asked: str, target: str, risk: Risk, screen: Screen) -> str:
     """Returns what is known of a risk for one target, a field a line, with its name if another was asked for."""
+    # Whether the risk is accepted, and if not, the command that accepts it.
+    if not risk.acceptable:
+        acceptance_text = "no: accepting it does not lift it"
+    elif not risk.accepted:
+        acceptance_text = SUPPRESS if risk.suppressed_only else f"no (runup upgrade accept {risk.name})"
+    else:
+        acceptance_text = f"yes; {risk.grown.text}" if risk.grown else "yes"
     fields = (
         ("Risk", risk.name if risk.name != asked else ""),
         ("Severity", risk.severity),
         ("Applies", f"{risk.applies} ({risk.reason})" if risk.reason else risk.applies),
-        ("Accepted", _acceptance_text(risk)),
+        ("Accepted", acceptance_text),
         ("Message", risk.message),
         ("Fix", risk.fix.strip()),
         ("Concerns", _resource_lines(risk.resources)),
@@ -131,15 +138,6 @@ def _target(asked: str, target: str, risk: Risk, screen: Screen) -> str:
     )
     lines = (wrap_text(text, screen, first=f"  {name + ':':<10}", indent=12) for name, text in fields if text)
     return f"\nFor {target}:\n" + "".join(lines)
-
-
-def _acceptance_text(risk: Risk) -> str:
-    """Returns whether the risk is accepted, and if not, the command that accepts it."""
-    if not risk.acceptable:
-        return "no: accepting it does not lift it"
-    if not risk.accepted:
-        return SUPPRESS if risk.suppressed_only else f"no (runup upgrade accept {risk.name})"
-    return f"yes; {risk.grown.text}" if risk.grown else "yes"
 
 
 def _resource_lines(resources: tuple[ReportedResource, ...]) -> str:

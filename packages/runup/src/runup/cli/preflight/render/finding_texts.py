@@ -48,7 +48,15 @@ def section(findings: Findings, screen: Screen = PIPE, *, wide: bool = False) ->
             cause_texts.report_causes(findings), screen, now=findings.observed, of_dump=findings.of_dump
         )
         yield out(join_parts("\n", listed))
-    yield out(join_parts("\n", wrap_text(_hint_text(findings), screen)))
+    # What to type next: for details if there are risks, for the update if there are none.
+    if any(risk.applies != "False" for risk in findings.risks):
+        hint_text = (
+            "Every check: runup preflight show -v. Details of one risk: runup preflight explain NAME. End the "
+            "preflight: runup upgrade --clear-preflight"
+        )
+    else:
+        hint_text = "End the preflight: runup upgrade --clear-preflight"
+    yield out(join_parts("\n", wrap_text(hint_text, screen)))
 
 
 def ended_preflight_lines(ended: Sequence[Findings], screen: Screen = PIPE, *, now: datetime) -> Iterator[Output]:
@@ -69,16 +77,6 @@ def ended_preflight_lines(ended: Sequence[Findings], screen: Screen = PIPE, *, n
     ]
     yield out(join_parts("\n", draw_table(Table(columns, rows, indent=2), screen)))
     yield out("\nCheck again: runup upgrade --mode=preflight --to=VERSION\n")
-
-
-def _hint_text(findings: Findings) -> str:
-    """Returns what to type next: for details if there are risks, for the update if there are none."""
-    if any(risk.applies != "False" for risk in findings.risks):
-        return (
-            "Every check: runup preflight show -v. Details of one risk: runup preflight explain NAME. End the "
-            "preflight: runup upgrade --clear-preflight"
-        )
-    return "End the preflight: runup upgrade --clear-preflight"
 
 
 def summary(findings: Findings) -> str:
@@ -109,20 +107,17 @@ def result(
         [draw_table(risk_table(shown_risks, wide=wide), screen)] if shown_risks and (wide or whole) else []
     )
     tables += [draw_table(check_table(findings.checks), screen)] if findings.checks and whole else []
+    # ` from 1.34.2`; an empty string for manifests, which no version runs yet.
+    from_source = f" from {findings.source}" if findings.source else ""
     return join_parts(
         "\n",
-        wrap_text(f"Preflight of {findings.target}{_from_source(findings)}: {'; '.join(parts)}", screen),
+        wrap_text(f"Preflight of {findings.target}{from_source}: {'; '.join(parts)}", screen),
         *(("\n", wrap_text(STEPS, screen), planned) if (planned := steps_on(findings, screen)) else ()),
         *(("\n", listed) if listed and not wide else ()),
         *(part for table in tables for part in ("\n", table)),
         "\n",
         verdict_on(findings, screen),
     )
-
-
-def _from_source(findings: Findings) -> str:
-    """Returns ` from 1.34.2`; an empty string for manifests, which no version runs yet."""
-    return f" from {findings.source}" if findings.source else ""
 
 
 def steps_on(findings: Findings, screen: Screen = PIPE) -> str:
@@ -196,8 +191,20 @@ def verdict_parts(findings: Findings) -> tuple[str, ...]:
     if code == COULD_NOT_RUN:
         if findings.failed is None:
             return (f"Verdict: the preflight of {findings.target} has no result yet.",)
-        failure = f"{findings.failed.reason}: {_sentence(findings.failed.message)}"
-        return (f"Verdict: the preflight could not run. {failure} {_next_step_text(findings)}",)
+        sentence = (
+            findings.failed.message
+            if findings.failed.message.endswith((".", "!", "?"))
+            else f"{findings.failed.message}."
+        )
+        failure = f"{findings.failed.reason}: {sentence}"
+        # What to do after a preflight that could not run; empty for a cluster of Kubernetes alone.
+        if findings.kind == "Kubernetes":
+            next_step_text = ""
+        elif findings.failed is not None and findings.failed.reason in OVER:
+            next_step_text = AGAIN
+        else:
+            next_step_text = HEALING if findings.running is not None and findings.running.status == "True" else CORRECT
+        return (f"Verdict: the preflight could not run. {failure} {next_step_text}",)
     if code == 0:
         accepted = count_risks(findings.risks)[2]
         aside = f" ({accepted} accepted)" if accepted else ""
@@ -292,19 +299,6 @@ def _waived_and_grown_text(findings: Findings) -> str:
     waived = " Its signature was waived (force): nobody vouches for the image that checked." if findings.waived else ""
     grown_texts = [f"{risk.name} was {risk.grown.text}" for risk in findings.risks if risk.grown]
     return f"{waived}{''.join(f' {text}.' for text in grown_texts)}"
-
-
-def _next_step_text(findings: Findings) -> str:
-    """Returns what to do after a preflight that could not run; empty for a cluster of Kubernetes alone."""
-    if findings.kind == "Kubernetes":
-        return ""
-    if findings.failed is not None and findings.failed.reason in OVER:
-        return AGAIN
-    return HEALING if findings.running is not None and findings.running.status == "True" else CORRECT
-
-
-def _sentence(text: str) -> str:
-    return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
 def counted_risks(risks: tuple[Risk, ...], aside: str = "") -> str:

@@ -15,7 +15,6 @@ from runup.cli.render.table import Column, Row, Table, draw_table, wrap_text
 from runup.cli.render.text import machine, plain
 from runup.evaluation.results import ClusterResult
 from runup.preflight.decide.findings import COULD_NOT_RUN, Risk, count_risks
-from runup.report.causes import Cause
 
 # As many missing kinds as a checklist names.
 _MOST_KINDS = 10
@@ -36,20 +35,18 @@ def text(cluster_result: ClusterResult, screen: Screen = PIPE, *, whole: bool = 
     told_above = any(risk.lacking and not risk.accepted for risk in cluster_result.findings.risks)
     if not cluster_result.lacking or (told_above and not whole):
         return result
-    explanation, *command = _collection_advice(cluster_result, whole=whole)
-    return join_parts(result, "\n", wrap_text(explanation, screen), *(f"  {line}\n" for line in command))
-
-
-def _collection_advice(cluster_result: ClusterResult, *, whole: bool) -> tuple[str, ...]:
-    """Returns the text about kinds that the dump lacks, and the command that collects them if there is one."""
+    # The text about kinds that the dump lacks, and the command that collects them if there is one.
     several = len(cluster_result.lacking) > 1
     kinds, pronoun = ("kinds", "them") if several else ("kind", "it")
     text = f"The dump does not have all of {len(cluster_result.lacking)} {kinds} that checks read which could not tell"
     lacking_text = ", ".join(cluster_result.lacking)
     if cluster_result.collect:
         text += f": {lacking_text}" if whole else ""
-        return f"{text}. Where the cluster can be reached, collect a dump that has {pronoun}:", cluster_result.collect
-    return (f"{text}: {lacking_text}. Collect {pronoun}, too.",)
+        explanation = f"{text}. Where the cluster can be reached, collect a dump that has {pronoun}:"
+        command = f"  {cluster_result.collect}\n"
+    else:
+        explanation, command = f"{text}: {lacking_text}. Collect {pronoun}, too.", ""
+    return join_parts(result, "\n", wrap_text(explanation, screen), command)
 
 
 def table_of(results: Sequence[ClusterResult], screen: Screen = PIPE) -> Iterator[Drawn]:
@@ -106,7 +103,17 @@ def _markdown(cluster_result: ClusterResult) -> Iterator[str]:
             yield f"{number}. {step.part} to {step.version}: {plain(finding_texts.open_risks(findings, step))}"
         yield ""
     for cause in report.all_causes:
-        yield from _markdown_cause(cause)
+        # The entry of a cause; its other risks are entries below it, in full only with a remedy of their own.
+        if cause.node:
+            box = "x" if all(risk.accepted for risk in cause.risks) else " "
+            yield f"- [{box}] **{plain(cause.words)}** ({cause.severity or 'unknown severity'})"
+            yield f"  Fix: {plain(cause_texts.fix_of(cause))}"
+        else:
+            yield from _markdown_risk(cause.lead)
+        for risk in cause.beside:
+            yield from _markdown_risk(risk, indent="  ")
+        for risk in (*([cause.lead] if cause.node else []), *cause.follows):
+            yield from _markdown_risk(risk, indent="  ", follows=True)
     if report.missing.risks:
         yield f"\n{plain(cause_texts.missing_text(report.missing, of_dump=findings.of_dump, named_count=_MOST_KINDS))}"
         yield f"Unknown: {', '.join(risk.name for risk in report.missing.risks)}."
@@ -119,20 +126,6 @@ def _markdown(cluster_result: ClusterResult) -> Iterator[str]:
     skipped = [check.name for check in findings.checks if check.result == "Skipped"]
     yield f"\nClear: {', '.join(clear) or 'none'}."
     yield f"Not for this update: {', '.join(skipped) or 'none'}.\n"
-
-
-def _markdown_cause(cause: Cause[Risk]) -> Iterator[str]:
-    """Yields the entry of a cause; its other risks are entries below it, in full only with a remedy of their own."""
-    if cause.node:
-        box = "x" if all(risk.accepted for risk in cause.risks) else " "
-        yield f"- [{box}] **{plain(cause.words)}** ({cause.severity or 'unknown severity'})"
-        yield f"  Fix: {plain(cause_texts.fix_of(cause))}"
-    else:
-        yield from _markdown_risk(cause.lead)
-    for risk in cause.beside:
-        yield from _markdown_risk(risk, indent="  ")
-    for risk in (*([cause.lead] if cause.node else []), *cause.follows):
-        yield from _markdown_risk(risk, indent="  ", follows=True)
 
 
 def _markdown_risk(risk: Risk, *, indent: str = "", follows: bool = False) -> Iterator[str]:

@@ -89,6 +89,18 @@ def _result(cluster_result: ClusterResult, risk: Risk, rule_index: int, cause: s
     applies = risk.applies == "True"
     # The same risk of the same cluster is the same result in every run, whatever its message counts.
     identity = hashlib.sha256(f"{cluster_result.name}\n{risk.name}".encode()).hexdigest()[:_PRINT_LENGTH]
+    # SARIF's locations of the risk's objects: their names, and their files where known.
+    named_locations = [
+        (f"{cluster_result.name}: {item.text}", cluster_result.place(item)) for item in risk.resources[:_LOCATIONS]
+    ]
+    if not cluster_result.places:
+        names = [{"fullyQualifiedName": name} for name, _ in named_locations]
+        locations_of = [{"logicalLocations": names or [{"fullyQualifiedName": cluster_result.name}]}]
+    else:
+        locations_of = [
+            _location_of(name, place)
+            for name, place in named_locations or [(cluster_result.name, cluster_result.place())]
+        ]
     entry: dict[str, Any] = {
         "ruleId": risk.name,
         "ruleIndex": rule_index,
@@ -96,7 +108,7 @@ def _result(cluster_result: ClusterResult, risk: Risk, rule_index: int, cause: s
         "level": _LEVELS.get(risk.severity, "warning") if applies else "none",
         "kind": "fail" if applies else "review",
         "message": {"text": f"{cluster_result.name}: {risk.message}"},
-        "locations": _locations_of(cluster_result, risk),
+        "locations": locations_of,
         "partialFingerprints": {"primaryLocationLineHash": identity},
     }
     if cause and cause != risk.name:
@@ -104,19 +116,6 @@ def _result(cluster_result: ClusterResult, risk: Risk, rule_index: int, cause: s
     if risk.accepted:
         entry["suppressions"] = [{"kind": "external", "justification": risk.because or "accepted in the cluster"}]
     return entry
-
-
-def _locations_of(cluster_result: ClusterResult, risk: Risk) -> list[dict[str, Any]]:
-    """Returns SARIF's locations of the risk's objects: their names, and their files where known."""
-    named_locations = [
-        (f"{cluster_result.name}: {item.text}", cluster_result.place(item)) for item in risk.resources[:_LOCATIONS]
-    ]
-    if not cluster_result.places:
-        names = [{"fullyQualifiedName": name} for name, _ in named_locations]
-        return [{"logicalLocations": names or [{"fullyQualifiedName": cluster_result.name}]}]
-    return [
-        _location_of(name, place) for name, place in named_locations or [(cluster_result.name, cluster_result.place())]
-    ]
 
 
 def _location_of(name: str, place: Place | None) -> dict[str, Any]:
