@@ -25,7 +25,7 @@ from runup.api.hub_v1 import ManagedCluster, ManifestWork
 from runup.cli.console import worker_tasks
 from runup.console.decide.judgement import is_old
 from runup.evaluation.request import RequestedUpdate
-from runup.fleet.control.hub_source import members_of_hub
+from runup.fleet.control.cluster_sources import members_of_hub
 from runup.fleet.decide.members import Member
 from runup.preflight.control.cluster_runs import ClusterRun
 from runup.preflight.decide import stored_reports

@@ -14,8 +14,7 @@ from runup import __version__
 from runup.cli.kernelmodules import command as kmod
 from runup.cli.preflight.render.preflight_page import page
 from runup.cli.render.html.document import document
-from runup.cli.render.html.markup import el, join, link, text
-from runup.cli.render.html.parts import age, badge, bar, facts, grid, minute_text
+from runup.cli.render.html.markup import age, badge, bar, el, facts, grid, join, link, minute_text, text
 from runup.kernelmodules.decide.readiness import Readiness, Status
 from runup.preflight.decide.findings import Findings, Risk
 from runup.report.report import ReportedCheck, ReportedResource

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from kubekit.lang import yaml as kyaml
-from runup.fleet.decide.inventory_file import members_in
-from runup.fleet.decide.members import BadFleet, Member, fleet_of, refuse_password, select_members
+from runup.fleet.decide.members import BadFleet, Member, fleet_of, members_in, refuse_password, select_members
 
 HARBOUR = Member("harbour", context="harbour", labels={"env": "production", "zone": "a"})
 ISLAND = Member("island", dump="dumps/island.tar.gz", labels={"env": "test"})

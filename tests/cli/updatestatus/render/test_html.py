@@ -33,8 +33,7 @@ from runup.api.update_v1alpha1 import (
     Versions,
     WorkerPool,
 )
-from runup.cli.render.html.markup import Markup, el, link
-from runup.cli.render.html.parts import age
+from runup.cli.render.html.markup import Markup, age, el, link
 from runup.cli.updatestatus.render.html import page
 
 STARTED = datetime(2026, 11, 21, 6, 0, tzinfo=UTC)

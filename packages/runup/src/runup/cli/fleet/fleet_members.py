@@ -97,7 +97,7 @@ def resolve_members(
 
 
 def _members_of_hub(named_members: NamedMembers, connection: Connection) -> tuple[list[Member], list[str]]:
-    from runup.fleet.control.hub_source import members_of_hub
+    from runup.fleet.control.cluster_sources import members_of_hub
     from runup.fleet.decide.hub_clusters import members_with_reports
     from runup.fleet.decide.hub_status import members_with_status
 

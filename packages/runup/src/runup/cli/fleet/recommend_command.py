@@ -17,7 +17,7 @@ from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
 from runup.cli.render.table import Column, Row, Table, draw_table, wrap_text
 from runup.cli.render.text import machine, out
 from runup.fleet.control.cluster_sources import connection_to
-from runup.fleet.decide.alike import group_alike
+from runup.fleet.decide.matrix import group_alike
 
 if TYPE_CHECKING:
     from runup.advice.control.recommend_input import RecommendInput

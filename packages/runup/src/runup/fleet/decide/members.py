@@ -1,9 +1,23 @@
-"""The clusters of a fleet: each has a name, one place where it is read, and labels by which some are chosen."""
+"""The clusters of a fleet: each has a name, one place where it is read, and labels by which some are chosen. Pure.
+
+An inventory is a file that names them; its paths are relative to the file:
+
+    clusters:
+    - name: harbour
+      context: harbour                 # of the usual kubeconfig, or of `kubeconfig`
+      labels: {env: production}
+    - name: lighthouse
+      kubeconfig: lighthouse.kubeconfig
+    - name: island
+      dump: dumps/island.tar.gz
+"""
 
 from __future__ import annotations
 
+import posixpath
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
@@ -134,3 +148,57 @@ def is_address(text: str) -> bool:
     """Returns whether the text is the address of a store and not a path: `s3://bucket/prefix`."""
     scheme, colon, _ = text.partition("://")
     return bool(colon) and scheme.replace("+", "").isalnum()
+
+
+_FIELDS = ("name", "context", "kubeconfig", "dump", "labels")
+
+
+def members_in(document: Any, file: str) -> tuple[Member, ...]:
+    """Returns the clusters that the document of `file` names. Raises BadFleet with the entry and the field."""
+    entries = document.get("clusters") if isinstance(document, dict) else None
+    if not isinstance(entries, list):
+        raise BadFleet(f"{file}: has no list `clusters`")
+    return tuple(_parse_member(entry, file, f"{file}: clusters[{number}]") for number, entry in enumerate(entries))
+
+
+def _parse_member(entry: Any, file: str, position: str) -> Member:
+    if not isinstance(entry, dict):
+        raise BadFleet(f"{position}: is not a map")
+    if unknown := sorted(str(key) for key in entry if key not in _FIELDS):
+        raise BadFleet(f"{position}: does not know {', '.join(unknown)}; it has {', '.join(_FIELDS)}")
+    name, context, kubeconfig, dump = (_optional_text(entry, key, position) for key in _FIELDS[:4])
+    if not name:
+        raise BadFleet(f"{position}: name is missing")
+    if dump and (context or kubeconfig):
+        raise BadFleet(f"{position}: dump and {'context' if context else 'kubeconfig'} both say where {name} is read")
+    if not (dump or context or kubeconfig):
+        raise BadFleet(f"{position}: where {name} is read is missing; give context, kubeconfig or dump")
+    refuse_password(dump, f"{position}: dump")
+    return Member(
+        name,
+        dump if is_address(dump) else _relative_to_file(dump, file),
+        _relative_to_file(kubeconfig, file),
+        context,
+        _parse_labels(entry.get("labels"), position),
+    )
+
+
+def _optional_text(entry: Mapping[str, Any], key: str, position: str) -> str:
+    value = entry.get(key)
+    if value is None:
+        return ""
+    if not isinstance(value, str) or not value.strip():
+        raise BadFleet(f"{position}: {key} is not text")
+    return value
+
+
+def _parse_labels(value: Any, position: str) -> Mapping[str, str]:
+    if value is None:
+        return {}
+    if not isinstance(value, dict) or not all(isinstance(label, str | int | bool) for label in value.values()):
+        raise BadFleet(f"{position}: labels is not a map of names and values")
+    return {str(key): str(each).lower() if isinstance(each, bool) else str(each) for key, each in value.items()}
+
+
+def _relative_to_file(path: str, file: str) -> str:
+    return posixpath.normpath(posixpath.join(posixpath.dirname(file), path)) if path else ""

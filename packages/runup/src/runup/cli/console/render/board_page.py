@@ -7,8 +7,7 @@ from datetime import datetime, timedelta
 
 from runup.cli.console.render.frame import ONLY_SHOWS, Site, cluster_link, commands, how_old, whole_page
 from runup.cli.fleet.render import fleet_page
-from runup.cli.render.html.markup import Markup, el, join
-from runup.cli.render.html.parts import BAD, BUSY, GOOD, WARN, badge, grid
+from runup.cli.render.html.markup import BAD, BUSY, GOOD, WARN, Markup, badge, el, grid, join
 from runup.console.decide.judgement import Board, BoardEntry, is_to_come
 from runup.evaluation.results import ClusterResult
 from runup.fleet.decide.matrix import RESULTS, matrix

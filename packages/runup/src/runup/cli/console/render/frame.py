@@ -9,9 +9,8 @@ from urllib.parse import quote
 import msgspec
 
 from runup import __version__
-from runup.cli.render.html.markup import Child, Markup, el, join, text
-from runup.cli.render.html.parts import age, minute_text
-from runup.cli.render.html.style import STYLE
+from runup.cli.render.html.document import STYLE
+from runup.cli.render.html.markup import Child, Markup, age, el, join, minute_text, text
 from runup.console.decide.judgement import is_to_come
 
 _OWN_STYLE = """

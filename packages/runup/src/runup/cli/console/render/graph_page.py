@@ -8,8 +8,7 @@ from datetime import datetime
 
 from runup.advice.decide.update_paths import UpdatePaths, UpdateStep
 from runup.cli.console.render.frame import ONLY_SHOWS, Site, message, whole_page
-from runup.cli.render.html.markup import Markup, el, join
-from runup.cli.render.html.parts import BAD, GOOD, WARN, badge, grid
+from runup.cli.render.html.markup import BAD, GOOD, WARN, Markup, badge, el, grid, join
 from runup.console.decide.graph_ways import UpdateWay
 
 _WIDE, _HIGH, _LEFT, _TOP, _RIGHT = 180, 30, 30, 40, 150

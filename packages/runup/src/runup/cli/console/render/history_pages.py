@@ -7,8 +7,7 @@ from datetime import datetime
 
 from runup.cli.console.render.frame import ONLY_SHOWS, Site, message, path_of, whole_page
 from runup.cli.fleet.render.fleet_text import gone_risks_text, names_with_counts, new_risks_text
-from runup.cli.render.html.markup import Markup, el, join
-from runup.cli.render.html.parts import WARN, badge, grid, minute_text
+from runup.cli.render.html.markup import WARN, Markup, badge, el, grid, join, minute_text
 from runup.console.decide.judgement import BoardEntry
 from runup.fleet.decide.trend import ReportStep, summarize_days
 

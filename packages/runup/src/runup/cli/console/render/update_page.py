@@ -7,8 +7,7 @@ from datetime import datetime
 from kubekit.api import codec
 from runup.cli.console.render.cluster_page import where_options
 from runup.cli.console.render.frame import ONLY_SHOWS, Site, commands, message, path_of, whole_page
-from runup.cli.render.html.markup import Markup, el, join
-from runup.cli.render.html.parts import minute_text
+from runup.cli.render.html.markup import Markup, el, join, minute_text
 from runup.cli.updatestatus.render.html.page import page_body
 from runup.console.decide.judgement import Board
 from runup.updatestatus.control.status_reading import StatusReading, datetime_of_ns

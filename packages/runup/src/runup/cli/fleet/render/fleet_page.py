@@ -8,8 +8,7 @@ from datetime import datetime
 from runup.cli.fleet.render.fleet_text import headline
 from runup.cli.preflight.render import finding_texts
 from runup.cli.render.html.document import document
-from runup.cli.render.html.markup import Child, Markup, el, join
-from runup.cli.render.html.parts import BAD, GOOD, IDLE, WARN, badge, bar, grid
+from runup.cli.render.html.markup import BAD, GOOD, IDLE, WARN, Child, Markup, badge, bar, el, grid, join
 from runup.cli.render.html.prose import prose
 from runup.evaluation.results import ClusterResult
 from runup.fleet.decide.matrix import RESULTS, Group, Matrix, RiskRow

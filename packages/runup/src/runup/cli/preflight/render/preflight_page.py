@@ -23,8 +23,22 @@ from runup.cli.preflight.render.finding_texts import (
 )
 from runup.cli.preflight.render.step_plan import plan
 from runup.cli.render.html.document import document
-from runup.cli.render.html.markup import Child, Markup, el, join, link
-from runup.cli.render.html.parts import BAD, BUSY, GOOD, IDLE, WARN, badge, facts, grid, minute_text
+from runup.cli.render.html.markup import (
+    BAD,
+    BUSY,
+    GOOD,
+    IDLE,
+    WARN,
+    Child,
+    Markup,
+    badge,
+    el,
+    facts,
+    grid,
+    join,
+    link,
+    minute_text,
+)
 from runup.cli.render.html.prose import markdown, prose
 from runup.evaluation.missing import why_not_acceptable
 from runup.preflight.decide.findings import APPLY, COULD_NOT_RUN, EXIT_CLEAR, UNKNOWN, Findings, Risk, count_risks

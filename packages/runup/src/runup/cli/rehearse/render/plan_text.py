@@ -8,8 +8,7 @@ from typing import Any
 
 from kubekit.lang.text import printable
 from runup.checks.decide.wording import count, names
-from runup.cli.render.html.markup import Markup, el
-from runup.cli.render.html.parts import grid
+from runup.cli.render.html.markup import Markup, el, grid
 from runup.rehearse.decide.rehearsal_findings import value, value_change
 from runup.rehearse.decide.rehearsal_outcome import (
     WEIGHTS,

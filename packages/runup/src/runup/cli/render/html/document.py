@@ -1,13 +1,14 @@
-"""The frame of every page: one file without scripts, fonts or images, with cluster and time at the top."""
+"""The frame of every page: one file without scripts, fonts or images, with cluster and time at the top.
+
+The style sheet is light or dark as the reader's system is set, and has rules for paper.
+"""
 
 from __future__ import annotations
 
 from datetime import datetime
 
 from runup import __version__
-from runup.cli.render.html.markup import Child, Markup, el
-from runup.cli.render.html.parts import minute_text
-from runup.cli.render.html.style import STYLE
+from runup.cli.render.html.markup import Child, Markup, el, minute_text
 
 # Reports contain other people's text: even if some of it were taken for markup, no script runs and nothing is loaded.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
@@ -29,3 +30,125 @@ def document(title: str, *body: Child, now: datetime, cluster: str = "") -> str:
     top = el("header", *cluster_part, el("span", "As of ", el("strong", minute_text(now))), class_="top")
     foot = el("footer", f"All times are UTC. Made by runup {__version__}.")
     return f"<!DOCTYPE html>\n{el('html', head, el('body', el('main', top, *body, foot)), lang='en')}\n"
+
+
+STYLE = """
+:root {
+  color-scheme: light dark;
+  --page: #f6f7f9; --card: #ffffff; --text: #1b2430; --faint: #5b6675; --line: #d9dee5; --track: #edf0f4;
+  --good: #1f7a4d; --busy: #1f5fbf; --warn: #9a5b00; --bad: #b3261e; --idle: #55606f;
+  --good-soft: #dff2e7; --busy-soft: #dfeafb; --warn-soft: #fdf0d5; --bad-soft: #fbe3e1; --idle-soft: #e8ebef;
+}
+@media (prefers-color-scheme: dark) {
+  :root {
+    --page: #11161d; --card: #1a212b; --text: #e6eaf0; --faint: #9aa6b5; --line: #2e3846; --track: #242d39;
+    --good: #5cc98f; --busy: #79aef5; --warn: #e8b04f; --bad: #f2867d; --idle: #9aa6b5;
+    --good-soft: #17382a; --busy-soft: #1b3050; --warn-soft: #40300f; --bad-soft: #47211f; --idle-soft: #2a333f;
+  }
+}
+* { box-sizing: border-box; }
+body { margin: 0; background: var(--page); color: var(--text); font: 15px/1.5 system-ui, "DejaVu Sans", sans-serif; }
+main { max-width: 1080px; margin: 0 auto; padding: 28px 20px 48px; }
+h1 { font-size: 1.55rem; line-height: 1.25; margin: 0 0 4px; }
+h2 { font-size: 1.15rem; margin: 34px 0 10px; }
+h3 { font-size: 1rem; margin: 0; }
+p { margin: 0 0 8px; }
+a { color: var(--busy); }
+.faint { color: var(--faint); }
+.card { background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: 16px 18px;
+  margin: 0 0 12px; }
+.head { display: flex; flex-wrap: wrap; gap: 8px 14px; align-items: baseline; justify-content: space-between; }
+.badge { display: inline-block; border-radius: 99px; padding: 1px 10px; font-size: .84rem; font-weight: 600;
+  white-space: nowrap; }
+.good { color: var(--good); } .busy { color: var(--busy); } .warn { color: var(--warn); }
+.bad { color: var(--bad); } .idle { color: var(--idle); }
+.badge.good { background: var(--good-soft); } .badge.busy { background: var(--busy-soft); }
+.badge.warn { background: var(--warn-soft); } .badge.bad { background: var(--bad-soft); }
+.badge.idle { background: var(--idle-soft); }
+.bar { display: flex; height: 12px; border-radius: 6px; overflow: hidden; background: var(--track);
+  margin: 10px 0 8px; }
+.bar i { display: block; height: 100%; }
+.bar i + i { border-left: 2px solid var(--card); }
+.fill-good { background: var(--good); } .fill-busy { background: var(--busy); }
+.fill-warn { background: var(--warn); }
+.fill-bad { background: var(--bad); } .fill-idle { background: var(--idle); }
+dl.facts { display: grid; grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); gap: 10px 20px;
+  margin: 14px 0; }
+dl.facts dt { color: var(--faint); font-size: .84rem; }
+dl.facts dd { margin: 0; font-weight: 600; }
+.issue { border-left: 5px solid var(--idle); }
+.issue.bad { border-left-color: var(--bad); } .issue.warn { border-left-color: var(--warn); }
+.issue.busy { border-left-color: var(--busy); } .issue.good { border-left-color: var(--good); }
+.issue, .issue h3 { color: var(--text); }
+.issue h3 { overflow-wrap: anywhere; flex: 1 1 420px; }
+.issue h4 { overflow-wrap: anywhere; font-size: .98rem; margin: 16px 0 0; }
+.issue .body { white-space: pre-wrap; overflow-wrap: anywhere; margin: 8px 0 0; }
+.issue .refs { margin: 8px 0 0; padding: 0; list-style: none; font-size: .9rem; overflow-wrap: anywhere; }
+.tally { display: flex; flex-wrap: wrap; gap: 2px 16px; font-size: .9rem; }
+.tally span::before { content: ""; display: inline-block; width: 9px; height: 9px; border-radius: 2px;
+  margin-right: 6px; background: currentColor; }
+.tally .sum { color: var(--faint); } .tally .sum::before { display: none; }
+.top { display: flex; flex-wrap: wrap; gap: 2px 24px; justify-content: space-between; color: var(--faint);
+  font-size: .9rem; margin: 0 0 14px; }
+.top strong { color: var(--text); }
+pre { background: var(--track); border-radius: 6px; padding: 8px 12px; margin: 8px 0 0; white-space: pre-wrap;
+  overflow-wrap: anywhere; font-size: .86rem; }
+code { font-family: ui-monospace, "DejaVu Sans Mono", monospace; font-size: .92em; overflow-wrap: anywhere; }
+.name { overflow-wrap: anywhere; }
+.head .badge + .badge { margin-left: 6px; }
+dl.rows { display: grid; grid-template-columns: minmax(90px, 130px) 1fr; gap: 5px 16px; margin: 10px 0 0;
+  font-size: .92rem; }
+dl.rows dt { color: var(--faint); }
+dl.rows dd { margin: 0; white-space: pre-wrap; overflow-wrap: anywhere; }
+dl.rows ul { margin: 0; padding: 0; list-style: none; columns: 300px 3; column-gap: 24px; }
+caption { text-align: left; color: var(--faint); font-size: .84rem; padding: 0 0 6px; }
+table { border-collapse: collapse; width: 100%; font-size: .9rem; }
+th { text-align: left; color: var(--faint); font-weight: 600; }
+tbody th { color: var(--text); font-weight: 400; }
+th, td { padding: 5px 12px 5px 0; border-bottom: 1px solid var(--line); vertical-align: top; }
+tr:last-child > * { border-bottom: 0; }
+td.wide { overflow-wrap: anywhere; width: 40%; white-space: pre-wrap; }
+.scroll { overflow-x: auto; margin-top: 12px; }
+.card > .scroll:first-child { margin-top: 0; }
+summary { cursor: pointer; color: var(--faint); margin-top: 12px; overflow-wrap: anywhere; }
+.about p { margin: 8px 0 0; overflow-wrap: anywhere; font-size: .92rem; }
+.time { display: grid; grid-template-columns: fit-content(310px) minmax(220px, 1fr) minmax(110px, 190px);
+  gap: 3px 14px; align-items: center; font-size: .88rem; }
+.time .name { overflow-wrap: anywhere; }
+.time .group { grid-column: 1 / -1; font-weight: 600; margin: 14px 0 2px; }
+.time .more { grid-column: 1 / -1; color: var(--faint); }
+.lane { position: relative; height: 16px; background: var(--track); border-radius: 3px; }
+.lane i { position: absolute; top: 3px; bottom: 3px; border-radius: 3px; min-width: 4px; }
+.lane i.dot { top: 3px; width: 10px; min-width: 10px; margin-left: -5px; border-radius: 50%; }
+.lane b { position: absolute; top: 0; bottom: 0; width: 2px; margin-left: -1px; background: var(--faint); }
+.axis { position: relative; height: 20px; color: var(--faint); font-size: .8rem; }
+.axis span { position: absolute; transform: translateX(-50%); white-space: nowrap; }
+.axis span:first-child { transform: none; } .axis span.last { transform: translateX(-100%); }
+footer { margin-top: 32px; color: var(--faint); font-size: .86rem; }
+@media (max-width: 640px) {
+  main { padding: 18px 12px 32px; }
+  dl.rows { grid-template-columns: 1fr; gap: 0; }
+  dl.rows dd { margin: 0 0 8px; }
+  .time { grid-template-columns: 1fr auto; grid-auto-flow: row dense; }
+  .time .lane, .time .axis { grid-column: 1 / -1; grid-row: auto; margin-bottom: 8px; }
+  .time .corner { display: none; }
+}
+@media print {
+  :root {
+    color-scheme: light;
+    --page: #fff; --card: #fff; --text: #000; --faint: #444; --line: #bbb; --track: #eee;
+    --good: #1f7a4d; --busy: #1f5fbf; --warn: #9a5b00; --bad: #b3261e; --idle: #55606f;
+    --good-soft: #dff2e7; --busy-soft: #dfeafb; --warn-soft: #fdf0d5; --bad-soft: #fbe3e1; --idle-soft: #e8ebef;
+  }
+  * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
+  html, body { font-size: 11px; }
+  main { max-width: none; padding: 0; }
+  .card { break-inside: avoid; padding: 10px 12px; }
+  .card.long { break-inside: auto; }
+  h2, h3, .group, .head, .bar, .tally, caption, thead { break-after: avoid; }
+  tr, li, dd, .lane, .name { break-inside: avoid; }
+  dl.rows ul { columns: 200px 3; }
+  details::details-content { content-visibility: visible; height: auto; }
+  summary, .about { display: none; }
+}
+"""

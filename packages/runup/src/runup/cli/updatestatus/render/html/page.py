@@ -21,8 +21,23 @@ from runup.api.update_v1alpha1 import (
     UpdateStatusStatus,
 )
 from runup.cli.render.html.document import document
-from runup.cli.render.html.markup import Child, Markup, el, join, link, text
-from runup.cli.render.html.parts import BUSY, GOOD, IDLE, WARN, age, badge, bar, facts, minute_text
+from runup.cli.render.html.markup import (
+    BUSY,
+    GOOD,
+    IDLE,
+    WARN,
+    Child,
+    Markup,
+    age,
+    badge,
+    bar,
+    el,
+    facts,
+    join,
+    link,
+    minute_text,
+    text,
+)
 from runup.cli.updatestatus.render.html.pool_card import (
     LEVELS,
     all_insights,

@@ -11,8 +11,7 @@ from runup.api.update_v1alpha1 import (
     UpdateStatusStatus,
     WorkerPool,
 )
-from runup.cli.render.html.markup import Markup, el, join
-from runup.cli.render.html.parts import BAD, BUSY, GOOD, IDLE, WARN, badge, bar, grid
+from runup.cli.render.html.markup import BAD, BUSY, GOOD, IDLE, WARN, Markup, badge, bar, el, grid, join
 from runup.updatestatus.decide.read_status import NodeRow, PoolReport, merged_insights, pool_report
 
 LEVELS = {"Unknown": 0, "Info": 1, "Warning": 2, "Error": 3, "Critical": 4}

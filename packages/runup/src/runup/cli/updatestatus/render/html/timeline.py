@@ -14,8 +14,7 @@ from kubekit.api.conditions import find
 from kubekit.api.meta_v1 import Condition
 from kubekit.lang.text import in_utc
 from runup.api.update_v1alpha1 import ClusterOperatorInsight, ControlPlane, NodeInsight, UpdateStatusStatus, WorkerPool
-from runup.cli.render.html.markup import Markup, el, join
-from runup.cli.render.html.parts import BAD, BUSY, GOOD, IDLE, age
+from runup.cli.render.html.markup import BAD, BUSY, GOOD, IDLE, Markup, age, el, join
 from runup.cli.updatestatus.render.html.pool_card import all_insights, insights_of
 from runup.updatestatus.decide.read_status import node_row
 

@@ -1,1 +1,0 @@
-"""Collects a dump of what the checks read: `runup dump collect`."""
