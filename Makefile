@@ -8,7 +8,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # What fails is run once more, alone, at the end (tests/unstable.py). The slow ones wait more than they compute.
 PYTEST := $(BIN)/python -m pytest --dist loadgroup --rerun-alone
 
-.PHONY: help demo test test-all slow e2e real check docs format bench mutants lock licences sbom image lock-image release clean
+.PHONY: help demo near test test-all slow e2e real check docs format bench mutants lock licences sbom image lock-image release clean
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
 
@@ -25,6 +25,10 @@ $(VENV)/.dev: requirements-dev.lock $(VENV)/.runtime
 
 demo: $(VENV)/.runtime ## a 5.0.0 cluster is checked by release 5.2.0, with no cluster at all
 	@$(BIN)/python -m runup demo
+
+BASE ?= HEAD
+near: $(VENV)/.dev ## the fast tests of the code that differs from BASE (what is not committed): after each edit
+	@$(BIN)/python -m tools.near $(BASE)
 
 test: $(VENV)/.dev ## the tests that take milliseconds, some seconds at most: before each commit
 	$(PYTEST) -n 3 -m "not slow"
@@ -64,7 +68,7 @@ bench: $(VENV)/.dev ## speed and memory, as JSON
 SEED ?= 1
 COUNT ?= 50
 mutants: $(VENV)/.dev ## which of COUNT small changes to the code no test notices (SEED chooses them), as JSON
-	@$(BIN)/python -m bench.mutants --seed $(SEED) --count $(COUNT)
+	@$(BIN)/python -m bench mutants --seed $(SEED) --count $(COUNT)
 
 LOCK := $(BIN)/uv pip compile -q --no-header --python-version 3.11.0 --generate-hashes --no-emit-index-url
 # Our three packages are not in the locks: they are what is installed with them.

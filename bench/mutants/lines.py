@@ -19,10 +19,8 @@ from bench.mutants.copy import FAST, Copy, dotted_name, imported
 from bench.mutants.made import ROOT, Mutant, folder_of
 
 CACHE = Path("~/.cache/runup/mutants").expanduser()
-# Beside the folder of the same name.
+# Besides the folder of the same name, and that of its commands.
 TESTS = dict.fromkeys(("checks", "cli", "preflight", "updatestatus"), ("tests/golden",))
-# Of commands of all rooms: one map, of which each room that has commands takes its part.
-COMMANDS = "tests/cli"
 # Of tests for one mutant, by what they took: what is left then are a line's slowest tests.
 BOUND_S = 40.0
 LEAST_S = 20.0
@@ -46,7 +44,7 @@ class Lines:
         Of a line that runs at import: tests of files that import its module, then who runs anything of it.
         """
         lines, names = self.ran.get(mutant.inside, {}), list(self.took)
-        statement = _statement(mutant.path, mutant.line)
+        statement = statement_at(mutant.path.read_text(), mutant.line)
         found = {names[place] for line in statement or lines for place in lines.get(str(line), ())}
         module = dotted_name(mutant.path)
         near = set() if statement else {test for test in names if module in imported(ROOT / _file(test))}
@@ -65,7 +63,7 @@ class Lines:
 
     def at_import(self, mutant: Mutant) -> bool:
         """Whether the line runs when its module is imported, and then not again."""
-        return not _statement(mutant.path, mutant.line)
+        return not statement_at(mutant.path.read_text(), mutant.line)
 
     def stale(self, digests: dict[str, str]) -> set[str]:
         """Test files of which this says nothing, or nothing that is true any more."""
@@ -95,9 +93,9 @@ def _file(test: str) -> str:
     return test.partition("::")[0]
 
 
-def _statement(path: Path, line: int) -> list[int]:
+def statement_at(text: str, line: int) -> list[int]:
     """The lines of the statement that begins with or spans `line`, of a compound one its head; none at import."""
-    nodes = list(ast.walk(ast.parse(path.read_text())))
+    nodes = list(ast.walk(ast.parse(text)))
     inside = (
         node.body[0].lineno <= line <= (node.end_lineno or line)
         for node in nodes
@@ -118,65 +116,53 @@ def _spans(node: ast.stmt, line: int) -> bool:
 
 def tests_of(room: str) -> tuple[str, ...]:
     """The folders with the tests of a room."""
-    own = (f"tests/{room}", *TESTS.get(room, ()))
-    return (*own, COMMANDS) if _has_commands(room) else own
+    every = (f"tests/{room}", f"tests/cli/{room}", *TESTS.get(room, ()))
+    return tuple(folder for folder in every if (ROOT / folder).is_dir())
 
 
-def _has_commands(room: str) -> bool:
-    """Whether some of its commands are tested with those of other rooms."""
-    return (folder_of(room) / "cli").is_dir()
+def kept(room: str) -> Lines:
+    """The room's map as it was kept, which may be older than the code; empty if there is none."""
+    file = _file_of(room)
+    return Lines(**json.loads(file.read_text())) if file.is_file() else Lines()
+
+
+def _file_of(room: str) -> Path:
+    return CACHE / "fast" / f"{room}.json"
 
 
 def lines_of(room: str, copy: Copy) -> Lines:
-    """The room's map, with the part of the commands' that is about the room."""
-    folder = folder_of(room)
-    lines = _kept(room, folder, (f"tests/{room}", *TESTS.get(room, ())), copy)
-    if not _has_commands(room):
-        return lines
-    commands = _kept("commands", folder.parent, (COMMANDS,), copy)
-    inside = f"{folder.relative_to(ROOT)}/"
-    ran = {file: lines for file, lines in commands.ran.items() if file.startswith(inside)}
-    places = {place for by_line in ran.values() for places in by_line.values() for place in places}
-    names = list(commands.took)
-    here = {names[place]: number for number, place in enumerate(sorted(places))}
-    part = Lines(
-        {name: commands.took[name] for name in here},
-        commands.failing,
-        {
-            file: {line: [here[names[place]] for place in places] for line, places in by_line.items()}
-            for file, by_line in ran.items()
-        },
-    )
-    return lines.joined(part, set())
-
-
-def _kept(name: str, folder: Path, tests: tuple[str, ...], copy: Copy) -> Lines:
-    """A map as it was kept, with what has changed since made anew in the copy."""
-    kept = CACHE / "fast" / f"{name}.json"
-    lines = Lines(**json.loads(kept.read_text())) if kept.is_file() else Lines()
-    digests = digests_of(folder, tests)
+    """The room's map; the part of it that is older than the code or the tests is made again, in the copy."""
+    folder, lines = folder_of(room), kept(room)
+    digests = digests_of(folder, tests_of(room))
     if stale := lines.stale(digests):
         again = sorted(file for file in stale if file in digests)
-        lines = lines.joined(_made(name, folder, copy, again) if again else Lines(), stale)
+        lines = lines.joined(_made(room, folder, copy, again) if again else Lines(), stale)
     lines.digests = digests
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    whole = kept.with_suffix(f".{os.getpid()}")
+    file = _file_of(room)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    whole = file.with_suffix(f".{os.getpid()}")
     whole.write_text(json.dumps(asdict(lines)))
-    whole.rename(kept)
+    whole.rename(file)
     return lines
 
 
 def digests_of(folder: Path, tests: tuple[str, ...]) -> dict[str, str]:
     """Of each module of a folder by itself, of each test file with what it shares its folder with."""
-    found = {path: _digest([path]) for path in folder.rglob("*.py")}
+    found = {path: digest(path) for path in folder.rglob("*.py")}
     for path in (path for each in tests for path in (ROOT / each).rglob("test_*.py")):
         beside = [each for each in path.parent.iterdir() if each.is_file() and not each.name.startswith("test_")]
-        found[path] = _digest([path, *sorted(beside)])
+        found[path] = digest(path, *sorted(beside))
     return {str(path.relative_to(ROOT)): digest for path, digest in sorted(found.items())}
 
 
-def _digest(paths: list[Path]) -> str:
-    return hashlib.sha256(b"\0".join(path.read_bytes() for path in paths)).hexdigest()[:16]
+def digest(*paths: Path) -> str:
+    """Changes with the content of any of the files."""
+    return digest_of(*(path.read_bytes() for path in paths))
+
+
+def digest_of(*contents: bytes) -> str:
+    """`digest` of files with these contents."""
+    return hashlib.sha256(b"\0".join(contents)).hexdigest()[:16]
 
 
 def _made(name: str, folder: Path, copy: Copy, files: list[str]) -> Lines:
