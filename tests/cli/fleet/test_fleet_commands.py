@@ -38,6 +38,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+# Some fifteen commands, each of which reads a whole fleet.
+@pytest.mark.slow
 def test_what_the_page_types(run: Run) -> None:
     """Every line of the page, and of that about gates, in order: later ones read what earlier ones wrote."""
     assert len(TYPED) > 13
