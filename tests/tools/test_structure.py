@@ -1,0 +1,53 @@
+"""Rules of structure that no linter has: wide structs are keyword-only, and no call has many positional arguments."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+PACKAGES = Path(__file__).parents[2] / "packages"
+MOST = 4
+# Functions of other projects, and ours that take any number of parts.
+VARIADIC = {"Overload", "changed_paths", "datetime", "el", "join", "join_parts", "min", "not_negative", "print"}
+
+
+@cache
+def trees() -> dict[str, ast.Module]:
+    """The modules of all packages by their path."""
+    files = sorted(PACKAGES.glob("*/src/**/*.py"))
+    return {str(file.relative_to(PACKAGES)): ast.parse(file.read_bytes()) for file in files}
+
+
+def wide_structs(tree: ast.Module) -> Iterator[str]:
+    """Yields the structs and dataclasses with more than four fields of their own that can be made by position."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.ClassDef):
+            continue
+        fields = [each for each in node.body if isinstance(each, ast.AnnAssign) and "ClassVar" not in ast.unparse(each)]
+        made_of = [*map(ast.unparse, node.bases), *map(ast.unparse, node.decorator_list)]
+        is_struct = any(word.endswith(("Struct", "Wire")) or "dataclass" in word for word in made_of)
+        options = " ".join([*made_of, *(ast.unparse(each) for each in node.keywords if each.arg == "kw_only")])
+        named = any(each.arg == "kw_only" for each in node.keywords) or "kw_only" in options
+        if is_struct and len(fields) > MOST and not named:
+            yield node.name
+
+
+def wide_calls(tree: ast.Module) -> Iterator[str]:
+    """Yields the calls with more than four positional arguments."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and len(node.args) > MOST:
+            name = ast.unparse(node.func).rpartition(".")[2]
+            if name not in VARIADIC and not any(isinstance(each, ast.Starred) for each in node.args):
+                yield f"{name} in line {node.lineno}"
+
+
+def test_structs_of_more_than_four_fields_are_keyword_only() -> None:
+    """A value that is made by position says nothing of what each part is."""
+    assert {path: found for path, tree in trees().items() if (found := list(wide_structs(tree)))} == {}
+
+
+def test_no_call_has_more_than_four_positional_arguments() -> None:
+    """Neither of a function nor of a struct."""
+    assert {path: found for path, tree in trees().items() if (found := list(wide_calls(tree)))} == {}
