@@ -147,10 +147,16 @@ def _components(version: str, seed: int, share: float) -> Iterator[tuple[str, li
         if number % 4 == 1:
             yield f"0000_90_{name}_08_prometheusrule.yaml", [_rules(name, namespace, drawn)]
         if number % 11 == 3:
-            yield f"{prefix}_09_daemonset.yaml", [_workload("DaemonSet", f"{name}-node", namespace, FIRST, "")]
+            yield (
+                f"{prefix}_09_daemonset.yaml",
+                [_workload("DaemonSet", f"{name}-node", namespace=namespace, version=FIRST, operator="")],
+            )
         if level in (60, 80):
             yield f"{prefix}_09_job.yaml", [_job(name, namespace)]
-        yield f"{prefix}_10_deployment.yaml", [_workload("Deployment", name, namespace, version, operator)]
+        yield (
+            f"{prefix}_10_deployment.yaml",
+            [_workload("Deployment", name, namespace=namespace, version=version, operator=operator)],
+        )
         if operator:
             yield f"{prefix}_20_clusteroperator.yaml", [_operator(operator, namespace, version)]
 
@@ -321,7 +327,10 @@ def _definitions(seed: int, numbers: Iterable[int], version: str) -> Iterator[tu
         level, component = _COMPONENTS[number % (DEPLOYMENTS - 1)]
         size = max(3_000, int(LARGEST * 0.94 * 2.718281828 ** (-number / 23)))
         name = f"0000_{level}_{component}_00_{kind.lower()}s.crd.yaml"
-        yield name, [_definition(group, served, kind, size, random.Random(f"{seed}/crd/{number}"), of)]
+        yield (
+            name,
+            [_definition(group, served, kind=kind, size=size, drawn=random.Random(f"{seed}/crd/{number}"), release=of)],
+        )
 
 
 def _kind(number: int) -> tuple[str, str, str]:

@@ -32,9 +32,17 @@ from runup.sandbox import crds
 ROOT = Path(__file__).parents[1]
 SERVERS = ("kube-apiserver", "sandbox")
 AGENT = "ClusterVersionOperator/"
-CRDS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
-NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
-FEATURE_GATES = Resource("config.openshift.io", "v1", "FeatureGate", "featuregates", namespaced=False)
+CRDS = Resource(
+    group="apiextensions.k8s.io",
+    version="v1",
+    kind="CustomResourceDefinition",
+    plural="customresourcedefinitions",
+    namespaced=False,
+)
+NAMESPACES = Resource(group="", version="v1", kind="Namespace", plural="namespaces", namespaced=False)
+FEATURE_GATES = Resource(
+    group="config.openshift.io", version="v1", kind="FeatureGate", plural="featuregates", namespaced=False
+)
 VERSIONS = resource_of(ClusterVersion)
 _TICKS = os.sysconf("SC_CLK_TCK")
 # What an installer has put there before the operator starts.

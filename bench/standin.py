@@ -27,9 +27,9 @@ from kubekit.kube.watch import Reflector
 from runup.api.config_v1 import ClusterOperator
 
 AGENT = "bench-standin/1"
-DEPLOYMENTS = Resource("apps", "v1", "Deployment", "deployments", namespaced=True)
-DAEMON_SETS = Resource("apps", "v1", "DaemonSet", "daemonsets", namespaced=True)
-JOBS = Resource("batch", "v1", "Job", "jobs", namespaced=True)
+DEPLOYMENTS = Resource(group="apps", version="v1", kind="Deployment", plural="deployments", namespaced=True)
+DAEMON_SETS = Resource(group="apps", version="v1", kind="DaemonSet", plural="daemonsets", namespaced=True)
+JOBS = Resource(group="batch", version="v1", kind="Job", plural="jobs", namespaced=True)
 OPERATORS = resource_of(ClusterOperator)
 
 _Work = Callable[[], Any]

@@ -70,7 +70,7 @@ def cluster_operator(
         metadata=ObjectMeta(name=name),
         status=config_v1.ClusterOperatorStatus(
             conditions=tuple(
-                condition(type_, status, reason, message, since)
+                condition(type_, status, reason=reason, message=message, since=since)
                 for type_, status in statuses.items()
                 if status is not None
             ),
@@ -120,7 +120,9 @@ def pool(
             updated_machine_count=machines if updated is None else updated,
             degraded_machine_count=degraded,
             conditions=tuple(
-                condition(type_, status, "", f"{type_} of {name}", since) for type_, status in wanted.items() if status
+                condition(type_, status, reason="", message=f"{type_} of {name}", since=since)
+                for type_, status in wanted.items()
+                if status
             ),
         ),
     )
@@ -158,7 +160,11 @@ def etcd(
 ) -> operator_v1.Etcd:
     """The cluster's Etcd; None leaves a condition out."""
     statuses = {"EtcdMembersAvailable": available, "EtcdMembersDegraded": degraded}
-    conditions = (condition(type_, status, "Members", type_, since) for type_, status in statuses.items() if status)
+    conditions = (
+        condition(type_, status, reason="Members", message=type_, since=since)
+        for type_, status in statuses.items()
+        if status
+    )
     return operator_v1.Etcd(
         metadata=ObjectMeta(name="cluster"), status=operator_v1.EtcdStatus(conditions=tuple(conditions))
     )
@@ -210,9 +216,13 @@ def cluster_version(
     image = "quay.io/openshift-release-dev/ocp-release@sha256:" + "5" * 64
     conditions = [condition("Available")]
     if failing is not None:
-        conditions.append(condition("Failing", failing, "UpdatePayloadFailed", "cannot apply it", since))
+        conditions.append(
+            condition("Failing", failing, reason="UpdatePayloadFailed", message="cannot apply it", since=since)
+        )
     if upgradeable is not None:
-        conditions.append(condition("Upgradeable", upgradeable, "AdminAckRequired", "ack first", since))
+        conditions.append(
+            condition("Upgradeable", upgradeable, reason="AdminAckRequired", message="ack first", since=since)
+        )
     if progressing is not None:
         conditions.append(condition("Progressing", progressing, "", f"Cluster version is {version}"))
     status: dict[str, Any] = {
@@ -291,10 +301,10 @@ def snapshot(
     for obj in objects:
         lists[read_as(type(obj))] += (obj,)
     return Snapshot(
-        lists,
-        {read_as(kind): why for kind, why in (unreadable or {}).items()},
-        {read_as(kind): (Undecodable("", name, "it is odd"),) for kind, name in (undecoded or {}).items()},
-        {read_as(kind): (why,) for kind, why in (incomplete or {}).items()},
+        objects=lists,
+        unreadable={read_as(kind): why for kind, why in (unreadable or {}).items()},
+        undecoded={read_as(kind): (Undecodable("", name, "it is odd"),) for kind, name in (undecoded or {}).items()},
+        incomplete={read_as(kind): (why,) for kind, why in (incomplete or {}).items()},
     )
 
 
@@ -306,4 +316,6 @@ def read_as(kind: type[Object]) -> Resource:
 def context(source: str = "5.0.0", target: str = "5.2.0", kubernetes: str = "1.38.1") -> Context:
     """An update from `source` to `target`, judged at `NOW`."""
     image = "quay.io/example/release@sha256:5"
-    return Context(Version(source), Version(target), NOW, kubernetes, target_image=image)
+    return Context(
+        source=Version(source), target=Version(target), now=NOW, target_kubernetes=kubernetes, target_image=image
+    )

@@ -28,8 +28,14 @@ NAME, NAMESPACE = "rotated", "tokens"
 USER = f"system:serviceaccount:{NAMESPACE}:{NAME}"
 SHORTEST_S = 600
 ACCOUNTS = resource_of(ServiceAccount)
-SECRETS = Resource("", "v1", "Secret", "secrets", namespaced=True)
-BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False)
+SECRETS = Resource(group="", version="v1", kind="Secret", plural="secrets", namespaced=True)
+BINDINGS = Resource(
+    group="rbac.authorization.k8s.io",
+    version="v1",
+    kind="ClusterRoleBinding",
+    plural="clusterrolebindings",
+    namespaced=False,
+)
 
 
 class RotatedToken:

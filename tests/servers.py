@@ -23,7 +23,13 @@ from kubekit.kube.clock import CLOCK_OFFSET_VARIABLE
 from runup.api.config_v1 import ClusterVersion
 
 CRDS = Path(runup.__file__).parent / "sandbox" / "crds"
-CRD = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
+CRD = Resource(
+    group="apiextensions.k8s.io",
+    version="v1",
+    kind="CustomResourceDefinition",
+    plural="customresourcedefinitions",
+    namespaced=False,
+)
 CLUSTER_VERSIONS = resource_of(ClusterVersion)
 # A guard against waiting for ever: several pauses after failures, which double up to 30 s, can follow each other, and a
 # process that shares two cores with fifty others starts in two minutes.

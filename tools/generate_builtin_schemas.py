@@ -199,7 +199,9 @@ def type_line(package: str, owner: str, schema: JSON) -> str:
     order = list(go_fields(package, owner))
     properties = sorted(schema["properties"].items(), key=lambda item: order.index(item[0]))
     required = schema.get("required", ())
-    words = [field_word(package, owner, name, field, name in required) for name, field in properties]
+    words = [
+        field_word(package, owner, name=name, schema=field, required=name in required) for name, field in properties
+    ]
     atomic = "^" if schema.get("x-kubernetes-map-type") == "atomic" else ""
     return " ".join([owner + atomic, *words])
 

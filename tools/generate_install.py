@@ -53,13 +53,13 @@ class Variant:
         """The options of `runup install` that give the same objects."""
         on_openshift = self.platform is Platform.OPENSHIFT
         return Options(
-            PLACEHOLDER,
-            component.namespace,
-            self.platform,
-            self.monitoring,
-            Certificates.SERVICE_CA if on_openshift else Certificates.CERT_MANAGER,
-            self.least_privilege,
-            PROMETHEUS[self.platform],
+            image=PLACEHOLDER,
+            namespace=component.namespace,
+            platform=self.platform,
+            monitoring=self.monitoring,
+            certificates=Certificates.SERVICE_CA if on_openshift else Certificates.CERT_MANAGER,
+            least_privilege=self.least_privilege,
+            prometheus=PROMETHEUS[self.platform],
         )
 
 

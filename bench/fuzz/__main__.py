@@ -74,7 +74,11 @@ def main(arguments: list[str]) -> int:
         options.write.write_bytes(READERS[options.reader].make(drawn(options.reader, options.seed, options.first)))
     began = time.monotonic()
     survey = surveyed(
-        options.reader, options.seed, options.first, 0 if options.seconds else options.count, options.seconds
+        options.reader,
+        options.seed,
+        first=options.first,
+        count=0 if options.seconds else options.count,
+        seconds=options.seconds,
     )
     print(json.dumps(_told(options, survey, time.monotonic() - began), indent=2))
     return 1 if survey.faults else 0

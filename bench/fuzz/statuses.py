@@ -94,7 +94,7 @@ def read(data: bytes) -> str:
         status = newest_status.unpack(data.decode(errors="replace"))
     except BadStatus as error:
         return check_text(error.message)
-    member = Member("harbour", status=status)
+    member = Member(name="harbour", status=status)
     row = status_command.status_of(member, connection=Connection(), whole=True)
     "".join(map(str, status_command.text([row], _PIPE))).encode()
     advice = recommend_command.advice_of(member, connection=Connection(), flags=RecommendFlags(), whole=True)

@@ -28,7 +28,7 @@ def run(name: str, seed: int, first: int, count: int, seconds: float, hang_s: fl
     for index in range(-20, 0):
         outcome_of(reader, reader.make(drawn(name, 0, index)))
     mib = _peak_mib()
-    _say(first, "ready", 0.0, mib, "")
+    _say(first, "ready", seconds=0.0, mib=mib, said="")
     until, index = time.monotonic() + seconds, first
     while (index < first + count) if count else (time.monotonic() < until):
         data = reader.make(drawn(name, seed, index))
@@ -39,7 +39,7 @@ def run(name: str, seed: int, first: int, count: int, seconds: float, hang_s: fl
             spent = time.process_time() - began
         # What making an input took is nobody's fault.
         mib = max(mib, peak) if (peak := _peak_mib()) > made_mib else mib
-        _say(index, outcome, spent, mib, said)
+        _say(index, outcome, seconds=spent, mib=mib, said=said)
         index += 1
 
 

@@ -177,7 +177,7 @@ def kills(count: int, seed: int, folder: Path) -> dict[str, Any]:
             what = f"{victim} killed {delay:.2f} s into {stage.name}"
             peak = max([peak, *map(_peak_mib, processes(sandbox, *OPERATOR))])
             started = time.perf_counter()
-            found = _killed_once(sandbox, record, stage, victim, delay)
+            found = _killed_once(sandbox, record, stage=stage, victim=victim, delay=delay)
             spent = round(time.perf_counter() - started - delay, 1)
             if spent > worst["seconds"]:
                 worst = {"what": what, "seconds": spent}

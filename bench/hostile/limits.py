@@ -52,7 +52,7 @@ from runup.report.report import ReportedRisk
 FLOOD_S = 40
 MINUTE_S, HOUR_S, DAY_S = 60, 3_600, 86_400
 LONGEST_S = 2_000
-MISSING = Resource("example.com", "v1", "Thing", "things", namespaced=False)
+MISSING = Resource(group="example.com", version="v1", kind="Thing", plural="things", namespaced=False)
 MAPS, LEASES, VERSIONS = resource_of(ConfigMap), resource_of(Lease), resource_of(ClusterVersion)
 WORDS = "Words. "
 

@@ -75,7 +75,7 @@ def main(chosen: tuple[str, ...], focus: str, skip: str, keep: Path | None) -> N
             folder = (keep or Path(temporary)) / name
             folder.mkdir(parents=True, exist_ok=True)
             with _real(folder, programs) if name == REAL else _sandbox(folder) as kubeconfig:
-                outcomes[name] = _run(programs / build.TESTS, kubeconfig, folder, focus, skip)
+                outcomes[name] = _run(programs / build.TESTS, kubeconfig, folder=folder, focus=focus, skip=skip)
     report = compared(outcomes)
     print(json.dumps(report, indent=2))
     sys.exit(1 if report["fail on the sandbox alone"] else 0)

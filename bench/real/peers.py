@@ -107,10 +107,16 @@ def _agrees(rule: Rule) -> bool:
 
 def _tells(rule: Rule, minor: int) -> bool:
     target = Version(f"1.{minor}.0")
-    context = Context(target, target, datetime(2026, 11, 1, tzinfo=UTC), str(target), cluster=ClusterKind.KUBERNETES)
+    context = Context(
+        source=target,
+        target=target,
+        now=datetime(2026, 11, 1, tzinfo=UTC),
+        target_kubernetes=str(target),
+        cluster=ClusterKind.KUBERNETES,
+    )
     # A list in a file is read as its items.
     kind = rule.kind.removesuffix("List")
-    read = Manifests((Manifest(rule.version, kind, "shop", "it", "it.yaml:1"),))
+    read = Manifests((Manifest(api_version=rule.version, kind=kind, namespace="shop", name="it", place="it.yaml:1"),))
     findings = run_check(file_check(read), Snapshot(), context).findings
     return any(each.applies is Applies.YES and each.name.startswith(IN_FILES) for each in findings)
 

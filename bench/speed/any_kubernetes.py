@@ -25,8 +25,8 @@ from kubekit.kube.client_sync import SyncClient
 NODES, PODS_OF_A_NODE, TIMES = 500, 3, 5
 # A watch begins where its list ended, and ends after a time of its own.
 _VARYING = re.compile(r"&(resourceVersion|timeoutSeconds)=[^&]*")
-_NODES = Resource("", "v1", "Node", "nodes", namespaced=False)
-_PODS = Resource("", "v1", "Pod", "pods", namespaced=True)
+_NODES = Resource(group="", version="v1", kind="Node", plural="nodes", namespaced=False)
+_PODS = Resource(group="", version="v1", kind="Pod", plural="pods", namespaced=True)
 
 
 def run() -> dict[str, Any]:

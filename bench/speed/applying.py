@@ -24,8 +24,8 @@ from kubekit.kube import calls, config
 from kubekit.kube.api_errors import AlreadyExists
 from kubekit.kube.client_sync import SyncClient
 
-CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
-SECRETS = Resource("", "v1", "Secret", "secrets", namespaced=True)
+CONFIG_MAPS = Resource(group="", version="v1", kind="ConfigMap", plural="configmaps", namespaced=True)
+SECRETS = Resource(group="", version="v1", kind="Secret", plural="secrets", namespaced=True)
 OTHERS = "somebody-else"
 HOUR_S = 3600.0
 

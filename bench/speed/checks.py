@@ -174,9 +174,11 @@ def evaluate(folder: Path) -> dict[str, Any]:
         objects[pods] = tuple(pages("pods", shape(pods.fields)))
     objects[PODS] = tuple(PODS.keep(each) for each in pages("pods", ListedPod))
     decoded, decoded_cpu = time.perf_counter(), time.process_time()
-    context = Context(Version("5.0.0"), Version("5.2.0"), SystemClock().now(), "1.38.0")
+    context = Context(
+        source=Version("5.0.0"), target=Version("5.2.0"), now=SystemClock().now(), target_kubernetes="1.38.0"
+    )
     checks = checks_for_cluster(CHECKS, ClusterKind.OPENSHIFT)
-    snapshot, seconds = Snapshot(objects), _SecondsByName()
+    snapshot, seconds = Snapshot(objects=objects), _SecondsByName()
     seconds.of("(shared: pods by node and by namespace)", lambda: pods_by_node(objects[PODS]))
     seconds.of("(shared: pods that a drain evicts)", lambda: drained_pods_by_namespace(objects[PODS]))
     found = risks(

@@ -70,7 +70,7 @@ async def _day(here: World, hours: int) -> dict[str, Any]:
         async with Client(loaded, user_agent="bench/1") as client:
             await _installed(here, clock, operator)
             names = await _release_config_maps(client)
-            return await _hours(client, clock, operator, names, hours)
+            return await _hours(client, clock, operator=operator, names=names, hours=hours)
     finally:
         manager.stop()
         clock.jump(STEP_S)

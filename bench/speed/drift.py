@@ -41,7 +41,7 @@ class Trouble:
 
 
 def _kind(group: str, version: str, kind: str, *, namespaced: bool = True) -> Resource:
-    return Resource(group, version, kind, f"{kind.lower()}s", namespaced=namespaced)
+    return Resource(group=group, version=version, kind=kind, plural=f"{kind.lower()}s", namespaced=namespaced)
 
 
 CONFIG_MAP, SERVICE = _kind("", "v1", "ConfigMap"), _kind("", "v1", "Service")

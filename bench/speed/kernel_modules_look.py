@@ -19,7 +19,12 @@ KERNEL = "5.14.0-427.50.1.el9_4.x86_64"
 
 def main(job: dict[str, Any]) -> None:
     """Write how many are verified, and how many bytes of layers were fetched."""
-    questions = [ImageQuestion(image, KERNEL, "/opt", ("bench",), TLSOptions(), "bench") for image in job["images"]]
+    questions = [
+        ImageQuestion(
+            image=image, kernel=KERNEL, dir_name="/opt", module_names=("bench",), tls=TLSOptions(), namespace="bench"
+        )
+        for image in job["images"]
+    ]
     verdicts = asyncio.run(verdicts_of(questions, GivenRegistries(Access()))).values()
     outcome = {
         "images": len(questions),

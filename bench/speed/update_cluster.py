@@ -111,7 +111,7 @@ def cluster() -> Iterator[tuple[Resource, JSON]]:
 
 
 def _resource(group: str, kind: str) -> Resource:
-    return Resource(group, "v1", kind, f"{kind.lower()}s", namespaced=False)
+    return Resource(group=group, version="v1", kind=kind, plural=f"{kind.lower()}s", namespaced=False)
 
 
 def object_(api_version: str, kind: str, name: str, content: JSON) -> JSON:

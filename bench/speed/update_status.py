@@ -39,9 +39,17 @@ CHANGES_A_SECOND = 10.0
 DEADLINE_S = 300.0
 STATUS_ROUNDS = 3
 NAMESPACE = "openshift-update-status-controller"
-CRDS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
-NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
-STATUSES = Resource("update.openshift.io", "v1alpha1", "UpdateStatus", "updatestatuses", namespaced=False)
+CRDS = Resource(
+    group="apiextensions.k8s.io",
+    version="v1",
+    kind="CustomResourceDefinition",
+    plural="customresourcedefinitions",
+    namespaced=False,
+)
+NAMESPACES = Resource(group="", version="v1", kind="Namespace", plural="namespaces", namespaced=False)
+STATUSES = Resource(
+    group="update.openshift.io", version="v1alpha1", kind="UpdateStatus", plural="updatestatuses", namespaced=False
+)
 NODE = resource_of(Node)
 
 
@@ -265,7 +273,9 @@ def run(nodes: int = NODES, seconds: float = SECONDS) -> JSON:
     with tempfile.TemporaryDirectory() as folder, api_server_in(Path(folder)) as config:
         log = Path(folder) / "controller.log"
         try:
-            return asyncio.run(measure(config, Path(folder) / "admin.kubeconfig", log, nodes, seconds))
+            return asyncio.run(
+                measure(config, Path(folder) / "admin.kubeconfig", log=log, nodes=nodes, seconds=seconds)
+            )
         except BaseException:
             if log.exists():
                 sys.stderr.write(log.read_text()[-4000:])

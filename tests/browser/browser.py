@@ -100,20 +100,22 @@ def run(*words: str) -> str:
 
 def found_by_axe(script: Path, page: str, folder: Path, *, width: int = 1200) -> list[dict[str, Any]]:
     """What axe-core (`script`) says of `page`, drawn `width` pixels wide: faults, and what it could not decide."""
-    found: list[dict[str, Any]] = _asked(page, folder, AXE, f'<script src="{script.as_uri()}"></script>', width)
+    found: list[dict[str, Any]] = _asked(
+        page, folder, question=AXE, library=f'<script src="{script.as_uri()}"></script>', width=width
+    )
     return found
 
 
 def moved_sideways(page: str, folder: Path, *, width: int) -> int:
     """By how many pixels `page` is wider than the `width` pixels it is drawn in."""
-    inner, wider = _asked(page, folder, SIDEWAYS, "", width)
+    inner, wider = _asked(page, folder, question=SIDEWAYS, library="", width=width)
     assert inner == width
     return int(wider)
 
 
 def asked(page: str, folder: Path, question: str, *, width: int) -> Any:
     """The answer of a promise, `question`, in the window of `page`, drawn `width` pixels wide."""
-    return _asked(page, folder, question, "", width)
+    return _asked(page, folder, question=question, library="", width=width)
 
 
 def _asked(page: str, folder: Path, question: str, library: str, width: int) -> Any:

@@ -22,7 +22,7 @@ from runup.fleet.decide.matrix import matrix
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240), pytest.mark.xdist_group("browser")]
 NAME = "prod-x7k2p (api.prod.example.com)"
 FLEET = [
-    ClusterResult(name, found, tried=samples.WHEN)
+    ClusterResult(name=name, findings=found, tried=samples.WHEN)
     for name, found in (
         (NAME, samples.FOUND),
         ("harbour <b>", samples.FOUND),

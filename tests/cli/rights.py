@@ -33,5 +33,5 @@ def let_looker(client: SyncClient, verbs: Mapping[str, Sequence[str]]) -> None:
         ("clusterroles", "ClusterRole", role),
         ("clusterrolebindings", "ClusterRoleBinding", binding),
     ):
-        made = Resource(GROUP, "v1", kind, plural, namespaced=False)
+        made = Resource(group=GROUP, version="v1", kind=kind, plural=plural, namespaced=False)
         client.send(calls.apply(made, obj, field_manager="test", force=True))

@@ -100,7 +100,7 @@ REPORT = Report(
             message=EVIL,
             reason=EVIL,
             remediation=EVIL,
-            resources=(ReportedResource(EVIL, EVIL, EVIL, EVIL),),
+            resources=(ReportedResource(group=EVIL, kind=EVIL, namespace=EVIL, name=EVIL),),
         ),
     ),
 )

@@ -165,7 +165,7 @@ def test_the_next_window_is_the_clusters(kubernetes: Server, run: Run) -> None:
 
 def test_the_console_counts_ages_by_its_own_clock(openshift: Server) -> None:
     """What it has just found is new, though the cluster's time is years ago."""
-    member = Member("past", kubeconfig=str(openshift.kubeconfig))
+    member = Member(name="past", kubeconfig=str(openshift.kubeconfig))
     judged = worker_tasks.judge(member, connection=Connection(), requested_update=RequestedUpdate())
     assert judged.findings.completed
     assert not is_old(judged.findings, machine_now(), timedelta(hours=1))
@@ -183,7 +183,7 @@ def test_reports_of_a_hub_are_as_old_as_the_hub_says(kubernetes: Server) -> None
 
     def judge(clusters: Sequence[ManagedCluster], _works: object, now: datetime, **_more: object) -> list[Member]:
         times.append(now)
-        return [Member(cluster.metadata.name) for cluster in clusters]
+        return [Member(name=cluster.metadata.name) for cluster in clusters]
 
     # A new client, which has not heard of any time.
     members, _ = members_of_hub(SyncClient(config.load(str(kubernetes.kubeconfig))), "hub", "", judge)

@@ -100,22 +100,22 @@ def test_build_metadata_does_not_count() -> None:
 
 
 PULL_SPECS = {
-    f"quay.io/ocp/release@{D}": PullSpec("quay.io", "ocp", "release", "", D),
-    "quay.io/ocp/release:4.0": PullSpec("quay.io", "ocp", "release", "4.0", ""),
-    "localhost:5000/release:x": PullSpec("localhost:5000", "", "release", "x", ""),
-    "ocp/release:x": PullSpec("", "ocp", "release", "x", ""),
-    "4.0.1": PullSpec("4.0.1", "", "", "", ""),
-    "release:x": PullSpec("", "", "release", "x", ""),
-    "release": PullSpec("", "", "release", "", ""),
-    "localhost": PullSpec("localhost", "", "", "", ""),
-    "localhosts/ocp/x": PullSpec("", "localhosts/ocp", "x", "", ""),
-    "localhost/x": PullSpec("localhost", "", "x", "", ""),
-    "a.b/x": PullSpec("a.b", "", "x", "", ""),
-    "a:1/x": PullSpec("a:1", "", "x", "", ""),
-    "a.b/c/d/e:t": PullSpec("a.b", "c/d", "e", "t", ""),
-    f"a.b/c:t@{D}": PullSpec("a.b", "", "c", "t", D),
-    f"c@sha512:{'0' * 128}": PullSpec("", "", "c", "", f"sha512:{'0' * 128}"),
-    f"c@sha384:{'0' * 96}": PullSpec("", "", "c", "", f"sha384:{'0' * 96}"),
+    f"quay.io/ocp/release@{D}": PullSpec(registry="quay.io", namespace="ocp", name="release", tag="", digest=D),
+    "quay.io/ocp/release:4.0": PullSpec(registry="quay.io", namespace="ocp", name="release", tag="4.0", digest=""),
+    "localhost:5000/release:x": PullSpec(registry="localhost:5000", namespace="", name="release", tag="x", digest=""),
+    "ocp/release:x": PullSpec(registry="", namespace="ocp", name="release", tag="x", digest=""),
+    "4.0.1": PullSpec(registry="4.0.1", namespace="", name="", tag="", digest=""),
+    "release:x": PullSpec(registry="", namespace="", name="release", tag="x", digest=""),
+    "release": PullSpec(registry="", namespace="", name="release", tag="", digest=""),
+    "localhost": PullSpec(registry="localhost", namespace="", name="", tag="", digest=""),
+    "localhosts/ocp/x": PullSpec(registry="", namespace="localhosts/ocp", name="x", tag="", digest=""),
+    "localhost/x": PullSpec(registry="localhost", namespace="", name="x", tag="", digest=""),
+    "a.b/x": PullSpec(registry="a.b", namespace="", name="x", tag="", digest=""),
+    "a:1/x": PullSpec(registry="a:1", namespace="", name="x", tag="", digest=""),
+    "a.b/c/d/e:t": PullSpec(registry="a.b", namespace="c/d", name="e", tag="t", digest=""),
+    f"a.b/c:t@{D}": PullSpec(registry="a.b", namespace="", name="c", tag="t", digest=D),
+    f"c@sha512:{'0' * 128}": PullSpec(registry="", namespace="", name="c", tag="", digest=f"sha512:{'0' * 128}"),
+    f"c@sha384:{'0' * 96}": PullSpec(registry="", namespace="", name="c", tag="", digest=f"sha384:{'0' * 96}"),
 }
 
 

@@ -11,7 +11,7 @@ from kubekit.api.scheme import Resource
 from kubekit.kube import calls
 from kubekit.kube.client_sync import SyncClient
 
-_ACCOUNTS = Resource("", "v1", "ServiceAccount", "serviceaccounts", namespaced=True)
+_ACCOUNTS = Resource(group="", version="v1", kind="ServiceAccount", plural="serviceaccounts", namespaced=True)
 
 
 def token_of(client: SyncClient, name: str, verbs: Mapping[str, Sequence[str]]) -> str:
@@ -25,8 +25,10 @@ def token_of(client: SyncClient, name: str, verbs: Mapping[str, Sequence[str]]) 
         "roleRef": {"apiGroup": GROUP, "kind": "ClusterRole", "name": name},
         "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": "default"}],
     }
-    roles = Resource(GROUP, "v1", "ClusterRole", "clusterroles", namespaced=False)
-    bindings = Resource(GROUP, "v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False)
+    roles = Resource(group=GROUP, version="v1", kind="ClusterRole", plural="clusterroles", namespaced=False)
+    bindings = Resource(
+        group=GROUP, version="v1", kind="ClusterRoleBinding", plural="clusterrolebindings", namespaced=False
+    )
     account = {"metadata": {"name": name, "namespace": "default"}}
     for resource, obj in (
         (_ACCOUNTS, account),

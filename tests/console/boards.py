@@ -35,18 +35,28 @@ NOW = samples.WHEN + timedelta(hours=1)
 # What somebody may call an object: markup, quotes, line ends, marks of writing direction.
 EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>\n</pre></textarea>\u202egpj\u2066"
 STEPS = tuple(
-    ReportStep("harbour", datetime(2026, 11, day, tzinfo=UTC), "5.2.0", day != 12, 3, 1, day == 10, came, ())
+    ReportStep(
+        cluster="harbour",
+        observed=datetime(2026, 11, day, tzinfo=UTC),
+        target="5.2.0",
+        completed=day != 12,
+        applies=3,
+        unknown=1,
+        first=day == 10,
+        came=came,
+        went=(),
+    )
     for day, came in ((10, ()), (12, ()), (20, (Change("NodeCordoned", ("Node worker-7",), whole=True),)))
 )
 MEMBERS = (
-    Member("harbour", context="harbour"),
-    Member("lighthouse", dump="dumps/light house"),
-    Member("orchard", context="orchard"),
-    Member("apps/island:6443/admin", kubeconfig="k", context="island"),
-    Member("ruin", problem="no such file"),
+    Member(name="harbour", context="harbour"),
+    Member(name="lighthouse", dump="dumps/light house"),
+    Member(name="orchard", context="orchard"),
+    Member(name="apps/island:6443/admin", kubeconfig="k", context="island"),
+    Member(name="ruin", problem="no such file"),
 )
 OLD = replace(samples.CLEAR, observed=NOW - timedelta(days=2))
-TO_COME = Judgement(replace(samples.CLEAR, observed=NOW + timedelta(days=2)))
+TO_COME = Judgement(findings=replace(samples.CLEAR, observed=NOW + timedelta(days=2)))
 
 
 def _judgements() -> dict[str, Judgement]:
@@ -56,11 +66,15 @@ def _judgements() -> dict[str, Judgement]:
     )
     return {
         "harbour": Judgement(
-            samples.FOUND, ("a note",), offered=Offered("5.0.0", "stable-5"), evidence=evidence, steps=STEPS
+            findings=samples.FOUND,
+            notes=("a note",),
+            offered=Offered("5.0.0", "stable-5"),
+            evidence=evidence,
+            steps=STEPS,
         ),
-        "lighthouse": Judgement(replace(samples.CLEAR, of_dump=True), collect="runup dump collect more"),
-        "orchard": Judgement(OLD),
-        "ruin": Judgement(failed_findings("no such file")),
+        "lighthouse": Judgement(findings=replace(samples.CLEAR, of_dump=True), collect="runup dump collect more"),
+        "orchard": Judgement(findings=OLD),
+        "ruin": Judgement(findings=failed_findings("no such file")),
     }
 
 
@@ -68,7 +82,7 @@ def board(**more: Judgement) -> Board:
     """Every state: risks, clear, too old, not judged yet, could not be judged."""
     made = with_members(Board(), MEMBERS, ("context b leads to the server of a",))
     for name, judged in {**_judgements(), **more}.items():
-        made = with_judgement(made, name, judged, 1000, NOW)
+        made = with_judgement(made, name, judged=judged, size=1000, now=NOW)
     return made
 
 
@@ -80,17 +94,31 @@ def hostile() -> tuple[Board, str]:
     )
     found = replace(samples.FOUND, risks=(risk,), source=EVIL, target=EVIL, image=EVIL)
     judged = Judgement(
-        found,
-        (EVIL,),
-        EVIL,
-        Offered(f"5.0.0{EVIL}", EVIL),
-        (Evidence(EVIL, (EVIL,), EVIL), Evidence(EVIL, (EVIL,), why=EVIL)),
-        (ReportStep(name, NOW, EVIL, True, 1, 1, False, (Change(EVIL, (EVIL,), whole=True),), ()),),
-        (EVIL,),
+        findings=found,
+        notes=(EVIL,),
+        collect=EVIL,
+        offered=Offered(f"5.0.0{EVIL}", EVIL),
+        evidence=(Evidence(EVIL, (EVIL,), EVIL), Evidence(EVIL, (EVIL,), why=EVIL)),
+        steps=(
+            ReportStep(
+                cluster=name,
+                observed=NOW,
+                target=EVIL,
+                completed=True,
+                applies=1,
+                unknown=1,
+                first=False,
+                came=(Change(EVIL, (EVIL,), whole=True),),
+                went=(),
+            ),
+        ),
+        history_notes=(EVIL,),
     )
-    made = with_members(Board(), (Member(name, context=EVIL, kubeconfig=EVIL), Member("other", problem=EVIL)), (EVIL,))
-    made = with_judgement(made, name, judged, 100, NOW)
-    return with_judgement(made, "other", Judgement(failed_findings(EVIL)), 100, NOW), name
+    made = with_members(
+        Board(), (Member(name=name, context=EVIL, kubeconfig=EVIL), Member(name="other", problem=EVIL)), (EVIL,)
+    )
+    made = with_judgement(made, name, judged=judged, size=100, now=NOW)
+    return with_judgement(made, "other", judged=Judgement(findings=failed_findings(EVIL)), size=100, now=NOW), name
 
 
 def _resource() -> Any:
@@ -104,8 +132,11 @@ def reading(**changes: Any) -> StatusReading:
 
 
 MANY = Judgement(
-    samples.CLEAR,
-    steps=tuple(ReportStep("harbour", NOW - timedelta(days=day), "5.2.0", completed=True) for day in range(201)),
+    findings=samples.CLEAR,
+    steps=tuple(
+        ReportStep(cluster="harbour", observed=NOW - timedelta(days=day), target="5.2.0", completed=True)
+        for day in range(201)
+    ),
     history_notes=("left out: 1.json",),
 )
 SEEN = ClusterStatus(reading(), count=1)
@@ -116,17 +147,17 @@ PAGES = ConsolePages(max_age=timedelta(hours=24), loaded_graph=TWO, stored=True)
 SITE = Site(has_sessions=True, acts=True)
 ACTING = ConsolePages(max_age=timedelta(hours=24), site=SITE)
 TRUTH = ClusterState(
-    "prod-x7k2p",
-    "api.prod.example:6443",
-    "ann",
-    "5.0.0",
+    cluster="prod-x7k2p",
+    server="api.prod.example:6443",
+    user="ann",
+    release="5.0.0",
     accepted=("DualStackIncompatible",),
     progress="Cluster version is 5.0.0",
     offered=("5.1.0", "5.2.0"),
     risks=("DualStackIncompatible", "NodeCordoned"),
 )
-DONE = ActionResult(replace(TRUTH, requested="5.2.0"), ("Requested update to 5.2.0",), done=True)
-REFUSED = ActionResult(TRUTH, refused="clusterversions is forbidden", status=403)
+DONE = ActionResult(truth=replace(TRUTH, requested="5.2.0"), said=("Requested update to 5.2.0",), done=True)
+REFUSED = ActionResult(truth=TRUTH, refused="clusterversions is forbidden", status=403)
 
 
 def _asked(action: str, target: str = "", **more: str) -> RequestedAction:
@@ -148,7 +179,9 @@ def pages() -> dict[str, str]:
         "a cluster that was not judged yet": PAGES.cluster(whole, "apps/island:6443/admin", NOW),
         "a cluster that cannot be judged": PAGES.cluster(whole, "ruin", NOW),
         "a cluster that could be judged before": PAGES.cluster(
-            with_judgement(whole, "harbour", Judgement(failed_findings("no route")), 5, NOW), "harbour", NOW
+            with_judgement(whole, "harbour", judged=Judgement(findings=failed_findings("no route")), size=5, now=NOW),
+            "harbour",
+            NOW,
         ),
         "an update under way": PAGES.update(whole, "harbour", SEEN, NOW),
         "an update that cannot be read": PAGES.update(whole, "harbour", ClusterStatus("no route", count=1), NOW),
@@ -182,13 +215,13 @@ def pages() -> dict[str, str]:
         "a cluster that can be changed": ACTING.cluster(whole, "harbour", NOW),
         "a dump where clusters can be changed": ACTING.cluster(whole, "lighthouse", NOW),
         "a kept report where clusters can be changed": ACTING.cluster(kept, "harbour", NOW),
-        "risks to accept": ACTING.action(_asked(ACCEPT), ActionResult(TRUTH), "key", NOW),
-        "updates to start": ACTING.action(_asked(START), ActionResult(TRUTH), "key", NOW),
-        "no update to start": ACTING.action(_asked(START), ActionResult(replace(TRUTH, offered=())), "key", NOW),
+        "risks to accept": ACTING.action(_asked(ACCEPT), ActionResult(truth=TRUTH), "key", NOW),
+        "updates to start": ACTING.action(_asked(START), ActionResult(truth=TRUTH), "key", NOW),
+        "no update to start": ACTING.action(_asked(START), ActionResult(truth=replace(TRUTH, offered=())), "key", NOW),
         "a risk to be confirmed": ACTING.action(
-            _asked(ACCEPT, "NodeCordoned"), ActionResult(TRUTH, ("so",)), "key", NOW
+            _asked(ACCEPT, "NodeCordoned"), ActionResult(truth=TRUTH, said=("so",)), "key", NOW
         ),
-        "an update to be confirmed": ACTING.action(_asked(START, "5.2.0"), ActionResult(TRUTH), "key", NOW),
+        "an update to be confirmed": ACTING.action(_asked(START, "5.2.0"), ActionResult(truth=TRUTH), "key", NOW),
         "an update that was started": ACTING.action(_asked(START, "5.2.0"), DONE, "key", NOW),
         "an update that was refused": ACTING.action(_asked(START, "5.2.0"), REFUSED, "key", NOW),
         "an update of which nothing is known": ACTING.action(

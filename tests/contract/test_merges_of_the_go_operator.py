@@ -35,27 +35,35 @@ CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "resourcemerge" / "pa
 NAMESPACE = "merge"
 RBAC = "rbac.authorization.k8s.io"
 KINDS = {
-    "Deployment": Resource("apps", "v1", "Deployment", "deployments", namespaced=True),
-    "DaemonSet": Resource("apps", "v1", "DaemonSet", "daemonsets", namespaced=True),
-    "Service": Resource("", "v1", "Service", "services", namespaced=True),
-    "ServiceAccount": Resource("", "v1", "ServiceAccount", "serviceaccounts", namespaced=True),
-    "ConfigMap": Resource("", "v1", "ConfigMap", "configmaps", namespaced=True),
-    "Role": Resource(RBAC, "v1", "Role", "roles", namespaced=True),
-    "ClusterRole": Resource(RBAC, "v1", "ClusterRole", "clusterroles", namespaced=False),
-    "RoleBinding": Resource(RBAC, "v1", "RoleBinding", "rolebindings", namespaced=True),
-    "ClusterRoleBinding": Resource(RBAC, "v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False),
-    "CustomResourceDefinition": Resource(
-        "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False
+    "Deployment": Resource(group="apps", version="v1", kind="Deployment", plural="deployments", namespaced=True),
+    "DaemonSet": Resource(group="apps", version="v1", kind="DaemonSet", plural="daemonsets", namespaced=True),
+    "Service": Resource(group="", version="v1", kind="Service", plural="services", namespaced=True),
+    "ServiceAccount": Resource(
+        group="", version="v1", kind="ServiceAccount", plural="serviceaccounts", namespaced=True
     ),
-    "ValidatingWebhookConfiguration": Resource(
-        "admissionregistration.k8s.io",
-        "v1",
-        "ValidatingWebhookConfiguration",
-        "validatingwebhookconfigurations",
+    "ConfigMap": Resource(group="", version="v1", kind="ConfigMap", plural="configmaps", namespaced=True),
+    "Role": Resource(group=RBAC, version="v1", kind="Role", plural="roles", namespaced=True),
+    "ClusterRole": Resource(group=RBAC, version="v1", kind="ClusterRole", plural="clusterroles", namespaced=False),
+    "RoleBinding": Resource(group=RBAC, version="v1", kind="RoleBinding", plural="rolebindings", namespaced=True),
+    "ClusterRoleBinding": Resource(
+        group=RBAC, version="v1", kind="ClusterRoleBinding", plural="clusterrolebindings", namespaced=False
+    ),
+    "CustomResourceDefinition": Resource(
+        group="apiextensions.k8s.io",
+        version="v1",
+        kind="CustomResourceDefinition",
+        plural="customresourcedefinitions",
         namespaced=False,
     ),
-    "Job": Resource("batch", "v1", "Job", "jobs", namespaced=True),
-    "CronJob": Resource("batch", "v1", "CronJob", "cronjobs", namespaced=True),
+    "ValidatingWebhookConfiguration": Resource(
+        group="admissionregistration.k8s.io",
+        version="v1",
+        kind="ValidatingWebhookConfiguration",
+        plural="validatingwebhookconfigurations",
+        namespaced=False,
+    ),
+    "Job": Resource(group="batch", version="v1", kind="Job", plural="jobs", namespaced=True),
+    "CronJob": Resource(group="batch", version="v1", kind="CronJob", plural="cronjobs", namespaced=True),
 }
 CONTRADICTS = "the Go operator leaves a value that contradicts the manifest; ours is the manifest's"
 ONE_FIELD = "server-side apply knows it as one field, which is the release's if a manifest has it"

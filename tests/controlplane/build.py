@@ -62,7 +62,16 @@ def build(environ: Mapping[str, str] = os.environ) -> Path:
     if go is None:
         raise Unavailable("there is no Go to build kube-apiserver and etcd with, and KUBEBUILDER_ASSETS is not set")
     packages, modfile = ("./kube-apiserver", "./etcd"), mod_file(environ)
-    compile_into(go, folder, HERE, packages, PROGRAMS, environ, version_flags(environ), modfile=modfile)
+    compile_into(
+        go,
+        folder,
+        module=HERE,
+        packages=packages,
+        programs=PROGRAMS,
+        environ=environ,
+        flags=version_flags(environ),
+        modfile=modfile,
+    )
     return folder
 
 
@@ -112,7 +121,15 @@ def compile_into(
     folder.parent.mkdir(parents=True, exist_ok=True)
     with _only_one(folder.with_suffix(".lock")):
         if not complete(folder, programs):
-            _build(go, folder, module, packages, environ, flags, modfile or module / "go.mod")
+            _build(
+                go,
+                folder,
+                module=module,
+                packages=packages,
+                environ=environ,
+                flags=flags,
+                modfile=modfile or module / "go.mod",
+            )
 
 
 def complete(folder: Path, programs: Sequence[str] = PROGRAMS) -> bool:

@@ -23,7 +23,9 @@ from runup.sandbox.setup import settings
 from runup.sandbox.setup.settings import Settings
 
 READY_S = 240.0
-_ROLES = Resource("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", namespaced=False)
+_ROLES = Resource(
+    group="rbac.authorization.k8s.io", version="v1", kind="ClusterRole", plural="clusterroles", namespaced=False
+)
 _LOG = "cluster.log"
 
 

@@ -28,8 +28,8 @@ from runup.sandbox.scenario import from_dump
 from runup.sandbox.setup import scenario_objects as imports
 
 BUDGETS = resource_of(PodDisruptionBudget)
-NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
-MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
+NAMESPACES = Resource(group="", version="v1", kind="Namespace", plural="namespaces", namespaced=False)
+MAPS = Resource(group="", version="v1", kind="ConfigMap", plural="configmaps", namespaced=True)
 SCOPED = "cluster-scoped-resources"
 CV = """apiVersion: config.openshift.io/v1
 kind: ClusterVersion
@@ -70,7 +70,7 @@ async def judged(dump: Path, data: Path) -> CheckOutcome:
     """What the check of budgets comes to on a server that holds the dump."""
     scenario = from_dump.scenario_of(load.read(dump), base=dump)
     objects: list[dict[str, Any]] = [obj for obj in scenario.objects if obj["kind"] == "PodDisruptionBudget"]
-    known = imports.known_state(scenario, [BUDGETS], objects, [""] * len(objects), [])
+    known = imports.known_state(scenario, [BUDGETS], objects=objects, refused=[""] * len(objects), from_payload=[])
     async with ApiServer(data) as server, Client(load_config(str(server.kubeconfig))) as admin:
         await admin.send(calls.create(NAMESPACES, {"metadata": {"name": "shop"}}))
         for resource, obj in [

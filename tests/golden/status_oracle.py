@@ -74,7 +74,9 @@ def status(files: Obj, details: str, real_now: int) -> str:
         raise Refused("no current Progressing info, see `oc describe clusterversion` for more details.\n")
     now = latest_transition(cv, operators)
     history = (cv.get("status") or {}).get("history") or []
-    pools = [pool_numbers(pool, files, history, progressing, real_now) for pool in files["mcp"]]
+    pools = [
+        pool_numbers(pool, files, history=history, progressing=progressing, real_now=real_now) for pool in files["mcp"]
+    ]
     workers = [pool for pool in pools if pool["name"] != "master"]
     rolling = any(pool["total"] > 0 and pool["updated"] != pool["total"] for pool in workers)
     if progressing["status"] != "True" and not rolling:
@@ -82,7 +84,14 @@ def status(files: Obj, details: str, real_now: int) -> str:
 
     started = instant(history[0].get("startedTime")) if history else instant(progressing.get("lastTransitionTime"))
     counted = [op for op in operators if is_counted(op)]
-    plane, done = control_plane(cv, counted, files.get("mco"), history, now, details in ("all", "operators"))
+    plane, done = control_plane(
+        cv,
+        counted,
+        deployment=files.get("mco"),
+        history=history,
+        now=now,
+        list_updating=details in ("all", "operators"),
+    )
     text = plane
     all_nodes = details in ("all", "nodes")
     for master in [pool for pool in pools if pool["name"] == "master" and pool["total"] > 0][:1]:
@@ -168,7 +177,7 @@ def pool_numbers(pool: Obj, files: Obj, history: list[Obj], progressing: Obj, re
         versions[config["metadata"]["name"]] = (config["metadata"].get("annotations") or {}).get(VERSION_OF_CONFIG, "")
     migrating = is_multi(history) and progressing["status"] == "True"
     nodes = [
-        node_state(node, pool, versions, history, migrating, real_now)
+        node_state(node, pool, versions=versions, history=history, migrating=migrating, real_now=real_now)
         for node in files["node"]
         if pool_of(node, files["mcp"]) == name
     ]
@@ -535,14 +544,44 @@ def pool_insights(pool: Obj) -> list[Obj]:
         name, on = node["name"], f"nodes: {node['name']}"
         if node["unavailable"] and node["serious"] and not node["updating"]:
             about = node["reason"] if node["degraded"] else node["description"]
-            found.append(insight("Warning", "Update Speed", node["since"], node["summary"], about, ABOUT_NODES, on))
+            found.append(
+                insight(
+                    "Warning",
+                    "Update Speed",
+                    since=node["since"],
+                    summary=node["summary"],
+                    description=about,
+                    reference=ABOUT_NODES,
+                    on=on,
+                )
+            )
         if node["degraded"]:
             summary = f"Node {name} is degraded"
-            found.append(insight("Error", "Update Stalled", None, summary, node["reason"], ABOUT_NODES, on))
+            found.append(
+                insight(
+                    "Error",
+                    "Update Stalled",
+                    since=None,
+                    summary=summary,
+                    description=node["reason"],
+                    reference=ABOUT_NODES,
+                    on=on,
+                )
+            )
     if pool["paused"] and pool["excluded"] > 0:
         summary = f"Outdated nodes in a paused pool '{pool['name']}' will not be updated"
         on = f"machineconfigpools.machineconfiguration.openshift.io: {pool['name']}"
-        found.append(insight("Warning", "Update Stalled", None, summary, PAUSED, ABOUT_PAUSED_POOLS, on))
+        found.append(
+            insight(
+                "Warning",
+                "Update Stalled",
+                since=None,
+                summary=summary,
+                description=PAUSED,
+                reference=ABOUT_PAUSED_POOLS,
+                on=on,
+            )
+        )
     return found
 
 
@@ -570,7 +609,17 @@ def alert_insights(answer: Obj | None, started: int) -> list[Obj]:
         where = f"{labels['namespace']}/{name}" if labels.get("namespace") else name
         on = f"alerts.config.openshift.io: {where}"
         known_since = None if since == ZERO_TIME else since
-        found.append(insight(level, "Unknown", known_since, summary, lead + about, reference, on))
+        found.append(
+            insight(
+                level,
+                "Unknown",
+                since=known_since,
+                summary=summary,
+                description=lead + about,
+                reference=reference,
+                on=on,
+            )
+        )
     return found
 
 
@@ -580,13 +629,33 @@ def version_insights(cv: Obj, now: int) -> list[Obj]:
     on = f"clusterversions.config.openshift.io: {name}"
     if failing is None:
         summary = f"Cluster Version {name} has no Failing condition"
-        return [insight("Warning", "Update Stalled", now, summary, UNCLEAR, ABOUT_DEGRADED, on)]
+        return [
+            insight(
+                "Warning",
+                "Update Stalled",
+                since=now,
+                summary=summary,
+                description=UNCLEAR,
+                reference=ABOUT_DEGRADED,
+                on=on,
+            )
+        ]
     if failing["status"] == "False":
         return []
     verb = "may be" if failing["status"] == "Unknown" else "is"
     summary = f"Cluster Version {name} {verb} failing to proceed with the update ({failing.get('reason', '')})"
     since = since_of(failing)
-    return [insight("Warning", "Update Stalled", since, summary, failing.get("message", ""), ABOUT_DEGRADED, on)]
+    return [
+        insight(
+            "Warning",
+            "Update Stalled",
+            since=since,
+            summary=summary,
+            description=failing.get("message", ""),
+            reference=ABOUT_DEGRADED,
+            on=on,
+        )
+    ]
 
 
 def operator_insights(op: Obj, now: int) -> list[Obj]:
@@ -608,7 +677,17 @@ def operator_insights(op: Obj, now: int) -> list[Obj]:
         level = "Error" if age > error_after else "Warning"
         about = condition.get("message", "") or "<no message>"
         on = f"clusteroperators.config.openshift.io: {name}"
-        found.append(insight(level, "API Availability", since_of(condition), summary, about, reference, on))
+        found.append(
+            insight(
+                level,
+                "API Availability",
+                since=since_of(condition),
+                summary=summary,
+                description=about,
+                reference=reference,
+                on=on,
+            )
+        )
     return found
 
 
@@ -626,7 +705,15 @@ def partial_insight(cv: Obj, history: list[Obj]) -> Obj:
     )
     on = f"clusterversions.config.openshift.io: {cv['metadata']['name']}"
     began = instant(history[0].get("startedTime"))
-    return insight("Warning", "None", None if began == ZERO_TIME else began, summary, about, ABOUT_HISTORY, on)
+    return insight(
+        "Warning",
+        "None",
+        since=None if began == ZERO_TIME else began,
+        summary=summary,
+        description=about,
+        reference=ABOUT_HISTORY,
+        on=on,
+    )
 
 
 def health(insights: list[Obj], now: int, updating_for: int, detailed: bool) -> str:

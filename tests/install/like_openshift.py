@@ -12,12 +12,20 @@ from kubekit.kube import calls
 from kubekit.kube.api_errors import NotFound
 from kubekit.kube.client_sync import SyncClient
 
-NAMESPACE = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
-NODE = Resource("", "v1", "Node", "nodes", namespaced=False)
-PRIORITY = Resource("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", namespaced=False)
-ROLE = Resource("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", namespaced=False)
-CLUSTER_VERSION = Resource("config.openshift.io", "v1", "ClusterVersion", "clusterversions", namespaced=False)
-OPERATOR = Resource("config.openshift.io", "v1", "ClusterOperator", "clusteroperators", namespaced=False)
+NAMESPACE = Resource(group="", version="v1", kind="Namespace", plural="namespaces", namespaced=False)
+NODE = Resource(group="", version="v1", kind="Node", plural="nodes", namespaced=False)
+PRIORITY = Resource(
+    group="scheduling.k8s.io", version="v1", kind="PriorityClass", plural="priorityclasses", namespaced=False
+)
+ROLE = Resource(
+    group="rbac.authorization.k8s.io", version="v1", kind="ClusterRole", plural="clusterroles", namespaced=False
+)
+CLUSTER_VERSION = Resource(
+    group="config.openshift.io", version="v1", kind="ClusterVersion", plural="clusterversions", namespaced=False
+)
+OPERATOR = Resource(
+    group="config.openshift.io", version="v1", kind="ClusterOperator", plural="clusteroperators", namespaced=False
+)
 KEPT = (
     "0000_00_cluster-version-operator_01_clusterversions-CustomNoUpgrade.crd.yaml",
     "0000_00_cluster-version-operator_01_clusteroperators.crd.yaml",
@@ -76,9 +84,9 @@ def furnish(client: SyncClient) -> None:
         "observedGeneration": 1,
         "versionHash": "x",
     }
-    _with_status(client, CLUSTER_VERSION, "version", spec, status)
+    _with_status(client, CLUSTER_VERSION, name="version", spec=spec, status=status)
     versions = [{"name": "operator", "version": "5.0.0"}]
-    _with_status(client, OPERATOR, "etcd", {}, {"conditions": conditions[:1], "versions": versions})
+    _with_status(client, OPERATOR, name="etcd", spec={}, status={"conditions": conditions[:1], "versions": versions})
 
 
 def _create(client: SyncClient, resource: Resource, name: str, **content: Any) -> dict[str, Any]:

@@ -24,10 +24,10 @@ from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.config import load
 
 COMMAND = (sys.executable, "-m", "kubesandbox")
-SHIPS = Resource("example.com", "v1", "Ship", "ships", namespaced=True)
-NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
-PODS = Resource("", "v1", "Pod", "pods", namespaced=True)
-DEPLOYMENTS = Resource("apps", "v1", "Deployment", "deployments", namespaced=True)
+SHIPS = Resource(group="example.com", version="v1", kind="Ship", plural="ships", namespaced=True)
+NAMESPACES = Resource(group="", version="v1", kind="Namespace", plural="namespaces", namespaced=False)
+PODS = Resource(group="", version="v1", kind="Pod", plural="pods", namespaced=True)
+DEPLOYMENTS = Resource(group="apps", version="v1", kind="Deployment", plural="deployments", namespaced=True)
 SHIP: dict[str, Any] = {
     "apiVersion": "apiextensions.k8s.io/v1",
     "kind": "CustomResourceDefinition",
@@ -148,7 +148,11 @@ def test_a_namespace_takes_objects_of_a_kind_that_came_later_with_it() -> None:
     """The controllers learn of new kinds, too."""
     with started() as (_, kubeconfig), client_of(kubeconfig) as client:
         definitions = Resource(
-            "apiextensions.k8s.io", "v1", SHIP["kind"], "customresourcedefinitions", namespaced=False
+            group="apiextensions.k8s.io",
+            version="v1",
+            kind=SHIP["kind"],
+            plural="customresourcedefinitions",
+            namespaced=False,
         )
         argo = {"apiVersion": "example.com/v1", "kind": "Ship", "metadata": {"name": "argo", "namespace": "sea"}}
         client.send(calls.create(NAMESPACES, {"metadata": {"name": "sea"}}))

@@ -29,8 +29,14 @@ from runup.api.hub_v1 import ManagedCluster
 from runup.sandbox.setup.settings import free_ports
 
 JSON = dict[str, Any]
-NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
-CSR = Resource("certificates.k8s.io", "v1", "CertificateSigningRequest", "certificatesigningrequests", namespaced=False)
+NAMESPACES = Resource(group="", version="v1", kind="Namespace", plural="namespaces", namespaced=False)
+CSR = Resource(
+    group="certificates.k8s.io",
+    version="v1",
+    kind="CertificateSigningRequest",
+    plural="certificatesigningrequests",
+    namespaced=False,
+)
 CLUSTERS = resource_of(ManagedCluster)
 HUB_NAMESPACE, AGENT_NAMESPACE = "open-cluster-management-hub", "open-cluster-management-agent"
 CONTROLLERS = ("registration", "placement", "addons")

@@ -48,12 +48,20 @@ JSON = dict[str, Any]
 DOCS = Path(__file__).parents[2] / "docs" / "fleets.md"
 NAMES = ("harbour", "island", "lighthouse")
 GROUP = "cluster.open-cluster-management.io"
-CLUSTER_SETS = Resource(GROUP, "v1beta2", "ManagedClusterSet", "managedclustersets", namespaced=False)
-BINDINGS = Resource(GROUP, "v1beta2", "ManagedClusterSetBinding", "managedclustersetbindings", namespaced=True)
-PLACEMENTS = Resource(GROUP, "v1beta1", "Placement", "placements", namespaced=True)
-NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
+CLUSTER_SETS = Resource(
+    group=GROUP, version="v1beta2", kind="ManagedClusterSet", plural="managedclustersets", namespaced=False
+)
+BINDINGS = Resource(
+    group=GROUP, version="v1beta2", kind="ManagedClusterSetBinding", plural="managedclustersetbindings", namespaced=True
+)
+PLACEMENTS = Resource(group=GROUP, version="v1beta1", kind="Placement", plural="placements", namespaced=True)
+NAMESPACES = Resource(group="", version="v1", kind="Namespace", plural="namespaces", namespaced=False)
 ADDONS = Resource(
-    "addon.open-cluster-management.io", "v1alpha1", "ManagedClusterAddOn", "managedclusteraddons", namespaced=True
+    group="addon.open-cluster-management.io",
+    version="v1alpha1",
+    kind="ManagedClusterAddOn",
+    plural="managedclusteraddons",
+    namespaced=True,
 )
 WORKS = resource_of(ManifestWork)
 CORDONED = "NodeCordoned"
@@ -180,7 +188,7 @@ def _add_on(fleet: Fleet) -> None:
         _put(client, NAMESPACES, {}, "fleet")
         for name in ("canary", "main"):
             _put_set(client, name)
-        _put(client, PLACEMENTS, {"spec": {"clusterSets": ["canary", "main"]}}, "all", "fleet")
+        _put(client, PLACEMENTS, obj={"spec": {"clusterSets": ["canary", "main"]}}, name="all", namespace="fleet")
         for name in NAMES:
             # A sandbox runs images of its own registry alone, so each cluster gets another one by its own template.
             image = fleet.clusters[name].cluster_version().status.desired.image
@@ -207,7 +215,7 @@ def _put(client: SyncClient, resource: Resource, obj: JSON, name: str = "", name
 def _put_set(client: SyncClient, name: str) -> None:
     """A set of clusters that Placements of namespace `fleet` may choose from."""
     _put(client, CLUSTER_SETS, {"spec": {}}, name)
-    _put(client, BINDINGS, {"spec": {"clusterSet": name}}, name, "fleet")
+    _put(client, BINDINGS, obj={"spec": {"clusterSet": name}}, name=name, namespace="fleet")
 
 
 def _with_own_template(client: SyncClient, name: str) -> bool:
@@ -476,7 +484,7 @@ def test_a_cluster_that_is_not_openshift(fleet: Fleet) -> None:
     with ControlPlane(fleet.folder / "edge", programs()) as plane, fleet.hub.client as client:
         fleet.hub.join("edge", plane.kubeconfig, {f"{GROUP}/clusterset": "edge"})
         _put_set(client, "edge")
-        _put(client, PLACEMENTS, {"spec": {"clusterSets": ["edge"]}}, "edge", "fleet")
+        _put(client, PLACEMENTS, obj={"spec": {"clusterSets": ["edge"]}}, name="edge", namespace="fleet")
         typed = ("--placement", "fleet/edge", "--every", "24h", "--platform", "kubernetes", "--to", "1.36")
         printed = fleet.run("fleet", "addon", *typed, "--image", "quay.io/example/runup:1")
         template, addon = yaml.safe_load_all(printed.out)
@@ -490,7 +498,7 @@ def test_a_cluster_that_is_not_openshift(fleet: Fleet) -> None:
             assert edge.send(calls.get(CronJob, NAME, NAMESPACE)).metadata.name == NAME
             nobody = {"requiredClusterSelector": {"labelSelector": {"matchLabels": {"chosen": "no"}}}}
             chosen = {"spec": {"clusterSets": ["edge"], "predicates": [nobody]}}
-            _put(client, PLACEMENTS, chosen, "edge", "fleet")
+            _put(client, PLACEMENTS, obj=chosen, name="edge", namespace="fleet")
             eventually(lambda: not client.listing_raw(ADDONS, "edge").items, "the add-on is gone")
             # The hub's garbage collector would: the work is the add-on's.
             (work,) = client.listing_raw(WORKS, "edge").items

@@ -21,7 +21,7 @@ from kubekit.kube.watch import Reflector
 from runup.preflight.decide import preflight_deployment
 from runup.process.leader_election import cancel
 
-DEPLOYMENTS = Resource("apps", "v1", "Deployment", "deployments", namespaced=True)
+DEPLOYMENTS = Resource(group="apps", version="v1", kind="Deployment", plural="deployments", namespaced=True)
 
 
 @asynccontextmanager

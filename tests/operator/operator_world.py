@@ -40,8 +40,14 @@ from runup.preflight.decide.preflight_deployment import PodSettings
 from runup.report.report import FORMAT, Report, ReportedCheck, ReportedRisk, encode
 
 NAMESPACE = "openshift-cluster-version-operator"
-CRDS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
-NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
+CRDS = Resource(
+    group="apiextensions.k8s.io",
+    version="v1",
+    kind="CustomResourceDefinition",
+    plural="customresourcedefinitions",
+    namespaced=False,
+)
+NAMESPACES = Resource(group="", version="v1", kind="Namespace", plural="namespaces", namespaced=False)
 VERSION_RESOURCE = resource_of(ClusterVersion)
 DEADLINE_S = 90.0
 OWN = "registry.example/release@sha256:" + "5" * 64
@@ -289,7 +295,9 @@ async def _install(client: Client, upstream: str) -> None:
     status = {"featureGates": [{"version": "5.0.0", "enabled": gates, "disabled": []}]}
     await _create(
         client,
-        Resource("config.openshift.io", "v1", "FeatureGate", "featuregates", False),
+        Resource(
+            group="config.openshift.io", version="v1", kind="FeatureGate", plural="featuregates", namespaced=False
+        ),
         {
             "apiVersion": "config.openshift.io/v1",
             "kind": "FeatureGate",

@@ -14,10 +14,12 @@ from runup.api.config_v1 import ClusterVersion, UpdateHistory
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 RISKS = frozenset({"NodeCordoned", "MachineConfigPoolPaused-infra"})
-FIRST = UpdateHistory("Completed", NOON, "5.0.0", "five", NOON + timedelta(minutes=1))
-BEGUN = UpdateHistory("Partial", NOON + timedelta(hours=1), "5.0.1", "patch")
+FIRST = UpdateHistory(
+    state="Completed", started_time=NOON, version="5.0.0", image="five", completion_time=NOON + timedelta(minutes=1)
+)
+BEGUN = UpdateHistory(state="Partial", started_time=NOON + timedelta(hours=1), version="5.0.1", image="patch")
 DONE = replace(BEGUN, state="Completed", completion_time=NOON + timedelta(hours=2))
-BACK = UpdateHistory("Partial", NOON + timedelta(hours=3), "5.0.0", "five")
+BACK = UpdateHistory(state="Partial", started_time=NOON + timedelta(hours=3), version="5.0.0", image="five")
 BACK_DONE = replace(BACK, state="Completed", completion_time=NOON + timedelta(hours=4))
 ROUND = (
     Revision(10, (FIRST,), requested=False),

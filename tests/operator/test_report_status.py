@@ -27,8 +27,16 @@ from runup.fleet.decide.newest_status import NewestStatus
 from runup.preflight.decide.cluster_run import CONFIG_MAP, NAMESPACE, namespace_object
 from runup.sandbox import crds
 
-ROLES = Resource("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", namespaced=False)
-BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False)
+ROLES = Resource(
+    group="rbac.authorization.k8s.io", version="v1", kind="ClusterRole", plural="clusterroles", namespaced=False
+)
+BINDINGS = Resource(
+    group="rbac.authorization.k8s.io",
+    version="v1",
+    kind="ClusterRoleBinding",
+    plural="clusterrolebindings",
+    namespaced=False,
+)
 DNS = "dns"
 RELEASE = {"version": "4.15.0", "image": f"quay.io/openshift-release-dev/ocp-release@sha256:{1:064}"}
 ENTRY = {"state": "Completed", "startedTime": "2026-01-10T01:00:00Z", "completionTime": "2026-01-10T02:00:00Z"}

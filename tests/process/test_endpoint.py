@@ -37,8 +37,16 @@ from runup.process.readiness import ASKED_EVERY_S, Readiness
 from runup.process.serving_tls import profile_of_flags, profile_reflector
 from runup.process.tls_profile import mandatory_profile
 
-ROLES = Resource("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", namespaced=False)
-BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False)
+ROLES = Resource(
+    group="rbac.authorization.k8s.io", version="v1", kind="ClusterRole", plural="clusterroles", namespaced=False
+)
+BINDINGS = Resource(
+    group="rbac.authorization.k8s.io",
+    version="v1",
+    kind="ClusterRoleBinding",
+    plural="clusterrolebindings",
+    namespaced=False,
+)
 GROUP = "rbac.authorization.k8s.io"
 
 

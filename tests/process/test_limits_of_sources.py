@@ -218,7 +218,10 @@ async def test_how_long_a_graph_may_be(
     """As long as the limit; a longer one is an answer that could not be had."""
     monkeypatch.setattr(update_service, "MAX_BYTES", 20)
     api.answers(sent(b"{}".ljust(size)))
-    service, answered = UpdateService(SystemClock(), lambda: None), Query(api.url, "c", "amd64", "id", "5.0.0")
+    service, answered = (
+        UpdateService(SystemClock(), lambda: None),
+        Query(url=api.url, channel="c", architecture="amd64", cluster_id="id", version="5.0.0"),
+    )
     service.ask(answered)
     await until(lambda: not service.state.asking)
     failure = service.state.failure

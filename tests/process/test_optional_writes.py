@@ -28,7 +28,12 @@ NO_CONTAINERS: dict[str, Any] = {
 @pytest.mark.parametrize("optional", [True, False], ids=["nothing hangs on it", "the rest hangs on it"])
 async def test_a_refused_write(tmp_path: Path, optional: bool) -> None:
     """The plan goes on after an optional one, and ends with any other."""
-    plan = Plan((Apply(resource_of(Pod), NO_CONTAINERS, optional=optional), Apply(resource_of(ConfigMap), AFTER)))
+    plan = Plan(
+        (
+            Apply(resource=resource_of(Pod), object=NO_CONTAINERS, optional=optional),
+            Apply(resource=resource_of(ConfigMap), object=AFTER),
+        )
+    )
     async with ApiServer(tmp_path / "data") as server, Client(load(str(server.kubeconfig))) as client:
         executor = Executor(client, SystemClock())
         if optional:

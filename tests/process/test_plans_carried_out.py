@@ -26,10 +26,14 @@ from runup.process.plan_executor import Executor, NotApplied, StatusRefused, eve
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 VERSIONS, MAPS = resource_of(ClusterVersion), resource_of(ConfigMap)
 MAP = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m", "namespace": "ns"}}
-APPLY = Apply(MAPS, MAP)
-PATCH = PatchStatus(VERSIONS, NamespacedName("", "version"), {"conditions": []}, (), "7")
+APPLY = Apply(resource=MAPS, object=MAP)
+PATCH = PatchStatus(
+    resource=VERSIONS, key=NamespacedName("", "version"), fields={"conditions": []}, gone=(), resource_version="7"
+)
 DELETE = Delete(MAPS, NamespacedName("ns", "m"), uid="u")
-EVENT = Event(VERSIONS, NamespacedName("", "version"), "Normal", "Reason", "It happened.")
+EVENT = Event(
+    resource=VERSIONS, key=NamespacedName("", "version"), type="Normal", reason="Reason", message="It happened."
+)
 # What tells whether a plan went on.
 AFTER = Delete(MAPS, NamespacedName("ns", "after"))
 
@@ -59,7 +63,7 @@ async def carried_out(api: ScriptedApi, *actions: Action, component: str | None 
             id="an object that is ours",
         ),
         pytest.param(
-            Apply(MAPS, MAP, force=False),
+            Apply(resource=MAPS, object=MAP, force=False),
             "PATCH /api/v1/namespaces/ns/configmaps/m?fieldManager=cluster-version-operator",
             id="an object that others may own",
         ),
@@ -99,14 +103,25 @@ def no(code: int, reason: str, message: str = "no", **details: Any) -> Any:
         pytest.param(APPLY, no(403, "Forbidden"), NotApplied, id="an object that is refused"),
         pytest.param(APPLY, no(404, "NotFound"), NotApplied, id="its namespace is not there"),
         pytest.param(
-            Apply(MAPS, MAP, where_namespace=True), no(404, "NotFound"), None, id="nor is it needed where that is not"
+            Apply(resource=MAPS, object=MAP, where_namespace=True),
+            no(404, "NotFound"),
+            None,
+            id="nor is it needed where that is not",
         ),
         pytest.param(
-            Apply(MAPS, MAP, where_namespace=True), no(403, "Forbidden"), NotApplied, id="but it is where that is"
+            Apply(resource=MAPS, object=MAP, where_namespace=True),
+            no(403, "Forbidden"),
+            NotApplied,
+            id="but it is where that is",
         ),
-        pytest.param(Apply(MAPS, MAP, optional=True), no(403, "Forbidden"), None, id="nothing hangs on it"),
         pytest.param(
-            Apply(MAPS, MAP, optional=True), no(409, "Conflict"), Conflict, id="that somebody else was faster is told"
+            Apply(resource=MAPS, object=MAP, optional=True), no(403, "Forbidden"), None, id="nothing hangs on it"
+        ),
+        pytest.param(
+            Apply(resource=MAPS, object=MAP, optional=True),
+            no(409, "Conflict"),
+            Conflict,
+            id="that somebody else was faster is told",
         ),
         pytest.param(PATCH, no(400, "BadRequest"), StatusRefused, id="a status that is no request"),
         pytest.param(PATCH, no(413, "RequestEntityTooLarge"), StatusRefused, id="a status that is too large"),
@@ -142,7 +157,7 @@ async def test_which_refusals_end_a_plan(
             APPLY, no(403, "Forbidden", "you may not"), "ConfigMap ns/m: you may not", True, id="in a namespace"
         ),
         pytest.param(
-            Apply(VERSIONS, {"metadata": {"name": "m"}}),
+            Apply(resource=VERSIONS, object={"metadata": {"name": "m"}}),
             no(422, "Invalid", "no"),
             "ClusterVersion m: no",
             True,
@@ -171,7 +186,7 @@ async def test_an_optional_object_that_is_refused_is_logged(api: ScriptedApi) ->
     """Else nobody would know."""
     api.answers(no(403, "Forbidden", "you may not"))
     with capture_logs() as logs:
-        await carried_out(api, Apply(MAPS, MAP, optional=True))
+        await carried_out(api, Apply(resource=MAPS, object=MAP, optional=True))
     assert [(line["event"], line["kind"], line["name"], line["error"]) for line in logs] == [
         ("an object was refused", "ConfigMap", "m", "you may not")
     ]
@@ -224,7 +239,14 @@ def test_a_status_as_a_patch(
     fields: dict[str, Any], gone: tuple[str, ...], fresh: bool, operations: list[dict[str, Any]]
 ) -> None:
     """The version that was decided on comes first: on another one nothing of it is done."""
-    patch = PatchStatus(VERSIONS, NamespacedName("", "version"), fields, gone, "7", fresh=fresh)
+    patch = PatchStatus(
+        resource=VERSIONS,
+        key=NamespacedName("", "version"),
+        fields=fields,
+        gone=gone,
+        resource_version="7",
+        fresh=fresh,
+    )
     assert status_operations(patch) == [GUARD, *operations]
 
 

@@ -249,7 +249,7 @@ async def test_a_kind_that_a_release_brings_is_looked_for_at_once(tmp_path: Path
     async with scripted_api() as api, Client(ClusterConfig(server=api.url)) as client:
         api.answers(failure(403, "Forbidden"))
         following = reflectors(client, manager.caches, "ns", clock)
-        facts = OperatorFacts(Release(version="5.0.0", image=OWN), PLACE)
+        facts = OperatorFacts(release=Release(version="5.0.0", image=OWN), place=PLACE)
         worker = manager.applier(client, facts, lambda: None, following)
         running = [asyncio.create_task(each.run()) for each in following]
         await eventually(lambda: len(clock.sleeping) == len(following))

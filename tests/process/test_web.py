@@ -229,7 +229,9 @@ async def test_an_update_service_leads_nobody_inwards(here: ScriptedApi, place: 
     here.answers(to(place.format(port=here.url.rpartition(":")[2])), sent(b'{"nodes": [], "edges": []}'))
     answered = asyncio.Event()
     service = UpdateService(SystemClock(), answered.set)
-    service.ask(Query(f"{named(here)}/graph", "stable-5.2", "amd64", "id", "5.0.0"))
+    service.ask(
+        Query(url=f"{named(here)}/graph", channel="stable-5.2", architecture="amd64", cluster_id="id", version="5.0.0")
+    )
     async with asyncio.timeout(90):
         await answered.wait()
     await service.close()

@@ -18,7 +18,11 @@ from runup.applying.control.cluster_values import API_SERVER
 from runup.process.endpoint import Endpoint
 
 DEFINITIONS = Resource(
-    "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False
+    group="apiextensions.k8s.io",
+    version="v1",
+    kind="CustomResourceDefinition",
+    plural="customresourcedefinitions",
+    namespaced=False,
 )
 
 

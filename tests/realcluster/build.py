@@ -41,12 +41,20 @@ _CONTROLLERS = ("cpu", "cpuacct", "cpuset", "memory", "pids")
 def programs(environ: Mapping[str, str] = os.environ, *, make: bool = False) -> Path:
     """The folder with the programs, built if need be where `make` is given; raises Unavailable."""
     packages = [f"./{name}" for name in PROGRAMS]
-    return _built(MODULE, build.version(), packages, PROGRAMS, environ, make=make, flags=build.version_flags())
+    return _built(
+        MODULE,
+        build.version(),
+        packages=packages,
+        names=PROGRAMS,
+        environ=environ,
+        make=make,
+        flags=build.version_flags(),
+    )
 
 
 def dns(environ: Mapping[str, str] = os.environ, *, make: bool = False) -> Path:
     """As `programs`, the folder with CoreDNS."""
-    return _built(DNS, "coredns", ["."], ("coredns",), environ, make=make, flags="-s -w")
+    return _built(DNS, "coredns", packages=["."], names=("coredns",), environ=environ, make=make, flags="-s -w")
 
 
 def _built(

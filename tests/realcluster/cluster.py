@@ -39,7 +39,7 @@ DNS = "10.0.0.10"
 SERVICES = "10.0.0.0/24"
 REGISTRY_PORT = 5000
 READY_S = 240.0
-NODES = Resource("", "v1", "Node", "nodes", namespaced=False)
+NODES = Resource(group="", version="v1", kind="Node", plural="nodes", namespaced=False)
 _PREFIX = "runup-real-"
 _LINK, _LAN_LINK = "runup-real", "runup-lan"
 _SETTINGS = ("vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops")

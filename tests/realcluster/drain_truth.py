@@ -101,7 +101,7 @@ class DrainTruth:
             agreement.pods += len(self._pods())
             why_before = self._reasons()
             rehearsed, drained_from = self.rehearsed(), log.stat().st_size
-            self._compare_words(agreement, rehearsed, "before", why_before, _waits_from_before)
+            self._compare_words(agreement, rehearsed, when="before", why=why_before, waits=_waits_from_before)
             (pool,) = (pool for pool in rehearsed["pools"] if pool["nodes"])
             for node in pool["nodes"]:
                 real = self._drain_node(node["node"])
@@ -111,7 +111,7 @@ class DrainTruth:
             homeless = _counted(each for each in rehearsed["unplaced"] if each["toSeconds"] is None)
             competing = bool(self._competing(rehearsed))
             agreement.compare(ANSWERS[4], where, self._ours(homeless), self._lacking(), competes=competing)
-            self._compare_words(agreement, rehearsed, "in the end", self._reasons(), _waits_for_ever)
+            self._compare_words(agreement, rehearsed, when="in the end", why=self._reasons(), waits=_waits_for_ever)
             if len(agreement.different) > different:
                 agreement.as_it_was[self._drain.namespace] = _recorded(log, drained_from, self._drain.namespace)
 
@@ -199,7 +199,9 @@ class DrainTruth:
             agreement.compare(ANSWERS[0], at, *refusals, competes=competes)
             agreement.compare(ANSWERS[1], at, by_hand[app], real.by_hand[app], competes=competes)
             agreement.compare(ANSWERS[2], at, lacking[app], real.lacking[app], competes=competes)
-        self._compare_words(agreement, rehearsed, node["node"], real.why, lambda each: _begins_to_wait(each, node))
+        self._compare_words(
+            agreement, rehearsed, when=node["node"], why=real.why, waits=lambda each: _begins_to_wait(each, node)
+        )
         if not by_hand and not real.by_hand:
             agreement.seconds.append((node["drainedSeconds"] - node["fromSeconds"], round(real.seconds, 1)))
 

@@ -17,8 +17,8 @@ from kubekit.kube.client_sync import SyncClient
 
 JSON = dict[str, Any]
 MANAGER = "realcluster"
-PODS = Resource("", "v1", "Pod", "pods", namespaced=True)
-NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
+PODS = Resource(group="", version="v1", kind="Pod", plural="pods", namespaced=True)
+NAMESPACES = Resource(group="", version="v1", kind="Namespace", plural="namespaces", namespaced=False)
 STALLED_S = 240.0
 LOOKS_S = 10.0
 
@@ -43,7 +43,13 @@ class Kube:
             path = f"/apis/{api_version}" if group else f"/api/{version}"
             for each in msgspec.json.decode(self.client.send(calls.get_path(path)))["resources"]:
                 if "/" not in each["name"]:
-                    found = Resource(group, version, each["kind"], each["name"], namespaced=each["namespaced"])
+                    found = Resource(
+                        group=group,
+                        version=version,
+                        kind=each["kind"],
+                        plural=each["name"],
+                        namespaced=each["namespaced"],
+                    )
                     self._kinds[api_version, each["kind"]] = found
         if (api_version, kind) not in self._kinds:
             raise LookupError(f"{api_version} {kind} is not served")
@@ -156,7 +162,11 @@ class Kube:
     def _await_served(self, spec: Mapping[str, Any]) -> None:
         version = next(each["name"] for each in spec["versions"] if each["served"])
         resource = Resource(
-            spec["group"], version, spec["names"]["kind"], spec["names"]["plural"], spec["scope"] == "Namespaced"
+            group=spec["group"],
+            version=version,
+            kind=spec["names"]["kind"],
+            plural=spec["names"]["plural"],
+            namespaced=spec["scope"] == "Namespaced",
         )
         self.until(lambda: self.client.send(calls.list_raw(resource, limit=1)) is not None, f"{resource} is served")
 

@@ -86,7 +86,7 @@ def compare(cluster: RealCluster, kube: Kube, release: SeededRelease, agreement:
     with tempfile.TemporaryDirectory(prefix="runup-release-") as folder:
         root = write_release(Path(folder), TARGET, release_files(*release.after))
         try:
-            asyncio.run(_compare(cluster, kube, release, root, agreement))
+            asyncio.run(_compare(cluster, kube, release=release, root=root, agreement=agreement))
         finally:
             _remove(kube, [*release.after, *release.before])
 
@@ -110,7 +110,7 @@ async def _compare(cluster: RealCluster, kube: Kube, release: SeededRelease, roo
         ]
     _settled(kube, release.after)
     for task, answer in real:
-        _compare_object(agreement, release, said, task, answer)
+        _compare_object(agreement, release, said=said, task=task, answer=answer)
         if answer.after is not None:
             now = kube.get(answer.after["apiVersion"], task.identity.kind, task.identity.name, task.identity.namespace)
             moved = [each.path for each in differences.changes(task.identity, answer.after, now)]

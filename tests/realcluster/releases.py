@@ -150,7 +150,7 @@ class ReleaseWorld:
         files[VERIFIER] = self._verifier()
         for name in NAMESPACES:
             path = f"release-manifests/0000_00_{name}_00_namespace.yaml"
-            files[path] = kyaml.dump(_object("v1", "Namespace", name, "", version)).encode()
+            files[path] = kyaml.dump(_object("v1", "Namespace", name=name, namespace="", version=version)).encode()
         for level, name in COMPONENTS:
             for number, obj in enumerate(component(name, version, self.component)):
                 path = f"release-manifests/0000_{level}_{name}_{number:02}_{obj['kind'].lower()}.yaml"
@@ -200,17 +200,26 @@ def component(name: str, version: str, image: str) -> Iterator[JSON]:
     bound = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
     account = [{"kind": "ServiceAccount", "name": name, "namespace": name}]
     rbac = "rbac.authorization.k8s.io/v1"
-    yield _object("v1", "Namespace", name, "", version)
-    yield _object("v1", "ServiceAccount", name, name, version)
-    yield _object(rbac, "ClusterRole", name, "", version, rules=rules)
-    yield _object(rbac, "ClusterRoleBinding", name, "", version, roleRef=bound, subjects=account)
+    yield _object("v1", "Namespace", name=name, namespace="", version=version)
+    yield _object("v1", "ServiceAccount", name=name, namespace=name, version=version)
+    yield _object(rbac, "ClusterRole", name=name, namespace="", version=version, rules=rules)
+    yield _object(rbac, "ClusterRoleBinding", name=name, namespace="", version=version, roleRef=bound, subjects=account)
     for number in range(SETTINGS):
         data = {"of": version, "text": f"{name} {number}" * 50}
-        yield _object("v1", "ConfigMap", f"settings-{number:02}", name, version, data=data)
-    yield _object("v1", "Service", name, name, version, spec={"selector": {"app": name}, "ports": [{"port": 80}]})
+        yield _object("v1", "ConfigMap", name=f"settings-{number:02}", namespace=name, version=version, data=data)
+    yield _object(
+        "v1",
+        "Service",
+        name=name,
+        namespace=name,
+        version=version,
+        spec={"selector": {"app": name}, "ports": [{"port": 80}]},
+    )
     yield _deployment(name, version, image)
     status = {"versions": [{"name": "operator", "version": version}]}
-    yield _object("config.openshift.io/v1", "ClusterOperator", name, "", version, spec={}, status=status)
+    yield _object(
+        "config.openshift.io/v1", "ClusterOperator", name=name, namespace="", version=version, spec={}, status=status
+    )
 
 
 def component_image(layout: Path) -> BuiltImage:
@@ -244,7 +253,7 @@ def _deployment(name: str, version: str, image: str) -> JSON:
     labels = {"app": name}
     template = {"metadata": {"labels": labels}, "spec": pod}
     spec = {"replicas": 1, "selector": {"matchLabels": labels}, "template": template}
-    return _object("apps/v1", "Deployment", name, name, version, spec=spec)
+    return _object("apps/v1", "Deployment", name=name, namespace=name, version=version, spec=spec)
 
 
 def _object(api_version: str, kind: str, name: str, namespace: str, version: str, **rest: Any) -> JSON:

@@ -28,8 +28,8 @@ OPERATOR = "k8s-app=cluster-version-operator"
 PREFLIGHT = "app=cluster-version-operator-preflight"
 ACCOUNT = f"system:serviceaccount:{OPERATOR_NAMESPACE}:"
 RUNS, TARGET = "4.9.8", "4.9.9"
-SECRETS = Resource("", "v1", "Secret", "secrets", namespaced=True)
-CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
+SECRETS = Resource(group="", version="v1", kind="Secret", plural="secrets", namespaced=True)
+CONFIG_MAPS = Resource(group="", version="v1", kind="ConfigMap", plural="configmaps", namespaced=True)
 
 
 @pytest.fixture

@@ -39,8 +39,10 @@ from runup.updatestatus.decide.nodes import Target, assess_pools
 from runup.updatestatus.decide.read_status import report_of_status
 
 JSON = dict[str, Any]
-PODS = Resource("", "v1", "Pod", "pods", namespaced=True)
-BUDGETS = Resource("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", namespaced=True)
+PODS = Resource(group="", version="v1", kind="Pod", plural="pods", namespaced=True)
+BUDGETS = Resource(
+    group="policy", version="v1", kind="PodDisruptionBudget", plural="poddisruptionbudgets", namespaced=True
+)
 CHECKS = ("NodeDrainRefused", "PodDisruptionBudgetBlocksDrain", "PodDisruptionBudgetPods")
 WEB = {"matchLabels": {"app": "web"}}
 DAEMON_SET = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "web", "uid": "1"}
@@ -188,9 +190,15 @@ async def client(tmp_path: Path) -> AsyncIterator[Client]:
 async def test_the_sandbox_refuses_evictions_as_kubernetes_does(case: Eviction, client: Client) -> None:
     """In the sandbox."""
     shop = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}
-    await client.send(calls.create(Resource("", "v1", "Namespace", "namespaces", namespaced=False), shop))
+    await client.send(
+        calls.create(Resource(group="", version="v1", kind="Namespace", plural="namespaces", namespaced=False), shop)
+    )
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": "shop"}}
-    await client.send(calls.create(Resource("", "v1", "ServiceAccount", "serviceaccounts", namespaced=True), account))
+    await client.send(
+        calls.create(
+            Resource(group="", version="v1", kind="ServiceAccount", plural="serviceaccounts", namespaced=True), account
+        )
+    )
     pod = case.pods()[0]
     await client.send(calls.create(PODS, pod))
     await client.send(calls.merge_patch(PODS, "web-1", {"status": pod["status"]}, "shop", subresource="status"))

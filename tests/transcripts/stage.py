@@ -34,7 +34,7 @@ def found(name: str, message: str, severity: Any = "warning", applies: Any = "Tr
 
 def node(name: str) -> ReportedResource:
     """A node that a risk is about."""
-    return ReportedResource("", "Node", "", name)
+    return ReportedResource(group="", kind="Node", namespace="", name=name)
 
 
 PAUSED = found(
@@ -49,14 +49,16 @@ RISKS = (
         "Cluster uses dual-stack networking configuration incompatible with 5.2.0.",
         "critical",
         remediation="Convert clusterNetwork and serviceNetwork to one IP family before the update.",
-        resources=(ReportedResource("config.openshift.io", "Network", "", "cluster"),),
+        resources=(ReportedResource(group="config.openshift.io", kind="Network", namespace="", name="cluster"),),
     ),
     PAUSED,
     found(
         "PodDisruptionBudgetBlocksDrain",
         "PodDisruptionBudget shop/データベース allows no disruption: node worker-3 will not drain.",
         remediation="Add a replica, or let the budget allow one disruption.",
-        resources=(ReportedResource("policy", "PodDisruptionBudget", "shop", "データベース"),),
+        resources=(
+            ReportedResource(group="policy", kind="PodDisruptionBudget", namespace="shop", name="データベース"),
+        ),
     ),
     found("EtcdMembersUnknown", "Etcd could not be read: etcds.operator.openshift.io is forbidden.", applies="Unknown"),
     found("NodeCordoned", "Node worker-7 is cordoned.", "info", resources=(node("worker-7"),)),

@@ -74,7 +74,8 @@ def images(output: Path, architectures: Sequence[str], wheels: packages.Built | 
         layout = Layout.create(work / "layout")
         python = _Python(work / "python")
         built = [
-            _image(layout, wheels, steps, python, architecture, tag, commit.time) for architecture in architectures
+            _image(layout, wheels, steps=steps, python=python, architecture=architecture, tag=tag, created=commit.time)
+            for architecture in architectures
         ]
         digest = built[0].digest if len(built) == 1 else _index(layout, built, tag)
         (layout.path / ".lock").unlink()
@@ -132,10 +133,10 @@ def _index(layout: Layout, built: Sequence[Image], tag: str) -> str:
     for image in built:
         size = layout.blob(image.digest).stat().st_size
         machine = Platform(architecture=image.architecture, os="linux")
-        members.append(Descriptor(documents.MANIFEST, image.digest, size, platform=machine))
+        members.append(Descriptor(media_type=documents.MANIFEST, digest=image.digest, size=size, platform=machine))
     data = msgspec.json.encode(Index(schema_version=2, media_type=documents.INDEX, manifests=tuple(members)))
     digest = layout.add_blob(data)
-    named = Descriptor(documents.INDEX, digest, len(data), annotations={documents.REF_NAME: tag})
+    named = Descriptor(media_type=documents.INDEX, digest=digest, size=len(data), annotations={documents.REF_NAME: tag})
     root = Index(schema_version=2, manifests=(named,))
     (layout.path / "index.json").write_bytes(msgspec.json.encode(root))
     return digest

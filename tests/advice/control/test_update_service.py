@@ -43,7 +43,13 @@ async def api() -> AsyncIterator[ScriptedApi]:
 
 def query(api: ScriptedApi, version: str) -> Query:
     """What to go to from this version."""
-    return Query(api.url, "stable-5.0", "amd64", "6f1c1a4e-1b5a-4f0e-9d5e-0f2b9f6f7a11", version)
+    return Query(
+        url=api.url,
+        channel="stable-5.0",
+        architecture="amd64",
+        cluster_id="6f1c1a4e-1b5a-4f0e-9d5e-0f2b9f6f7a11",
+        version=version,
+    )
 
 
 async def asked_out() -> None:

@@ -13,7 +13,7 @@ NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 def _value(until: datetime | None) -> str:
-    return acceptance.encode_record(Acceptance("A", "why", "kim", NOW, until))
+    return acceptance.encode_record(Acceptance(name="A", reason="why", by="kim", at=NOW, until=until))
 
 
 COUNTS = {
@@ -22,7 +22,7 @@ COUNTS = {
     "an end that is to come": ({"A": _value(NOW + timedelta(seconds=1))}, True),
     "an end that has come": ({"A": _value(NOW)}, False),
     "an end that is over": ({"A": _value(NOW - timedelta(days=1))}, False),
-    "another risk's end": ({"B": acceptance.encode_record(Acceptance("B", until=NOW))}, True),
+    "another risk's end": ({"B": acceptance.encode_record(Acceptance(name="B", until=NOW))}, True),
     "no JSON": ({"A": "until tomorrow"}, False),
     "a list": ({"A": "[]"}, False),
     "an end that is no time": ({"A": '{"name": "A", "until": "soon"}'}, False),
@@ -47,7 +47,9 @@ def test_a_record_under_a_hash_that_cannot_be_read() -> None:
 
 def test_a_record_comes_back_as_it_was_written() -> None:
     """Also for a name that no key can be."""
-    told = Acceptance("Größe: 1 <b>", "weil\n'es' so ist", "kube:admin", NOW, NOW + timedelta(days=1))
+    told = Acceptance(
+        name="Größe: 1 <b>", reason="weil\n'es' so ist", by="kube:admin", at=NOW, until=NOW + timedelta(days=1)
+    )
     key = acceptance.key_of(told.name)
     assert key.isascii()
     assert " " not in key
@@ -62,7 +64,7 @@ def test_a_record_alone_accepts_nothing() -> None:
 def test_the_next_end_is_the_soonest_that_is_to_come() -> None:
     """What has ended, or is not accepted, wakes nobody."""
     ends = {"A": NOW - timedelta(hours=1), "B": NOW + timedelta(hours=2), "C": NOW + timedelta(hours=1), "D": None}
-    records = {name: Acceptance(name, until=end) for name, end in ends.items()}
+    records = {name: Acceptance(name=name, until=end) for name, end in ends.items()}
     assert acceptance.next_end("ABD", records, NOW) == NOW + timedelta(hours=2)
     assert acceptance.next_end("AD", records, NOW) is None
 

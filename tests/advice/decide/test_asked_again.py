@@ -24,7 +24,13 @@ from runup.preflight.decide.deployment_steps import Trust
 from runup.updatestatus.decide.snapshot import Alert
 
 MOMENT, SECOND, MINUTE = timedelta(milliseconds=1), timedelta(seconds=1), timedelta(minutes=1)
-QUERY = Query("https://example.com/graph", "stable-5.0", "amd64", "6f1c1a4e-1b5a-4f0e-9d5e-0f2b9f6f7a11", "5.0.0")
+QUERY = Query(
+    url="https://example.com/graph",
+    channel="stable-5.0",
+    architecture="amd64",
+    cluster_id="6f1c1a4e-1b5a-4f0e-9d5e-0f2b9f6f7a11",
+    version="5.0.0",
+)
 ALERT = Alert(labels={"alertname": "Broken", "severity": "critical"}, annotations={}, state="firing")
 
 
@@ -37,7 +43,9 @@ def _read(at: datetime) -> bool:
 
 
 def _loaded(at: datetime) -> bool:
-    return bool(load_work(Release("5.0.0", OWN), Loading(reason="RetrievePayload", error="no", at=at), NOW))
+    return bool(
+        load_work(Release(version="5.0.0", image=OWN), Loading(reason="RetrievePayload", error="no", at=at), NOW)
+    )
 
 
 def _service(at: datetime) -> bool:
@@ -93,10 +101,18 @@ def test_when(again: Callable[[datetime], bool], after: timedelta) -> None:
         pytest.param(lambda: read_work("", None, NOW), False, id="no image"),
         pytest.param(lambda: read_work(OWN, ReleaseCheck(reading=True), NOW), False, id="it is being read"),
         pytest.param(lambda: read_work(OWN, ReleaseCheck(version="5.0.0"), NOW), False, id="it was read"),
-        pytest.param(lambda: load_work(Release("5.0.0", OWN), None, NOW), True, id="a payload that nobody loaded"),
-        pytest.param(lambda: load_work(Release("5.0.0", OWN), Loading(running=True), NOW), False, id="it is loading"),
         pytest.param(
-            lambda: load_work(Release("5.0.0", OWN), Loading(payload=release("5.0.0")), NOW), False, id="it was loaded"
+            lambda: load_work(Release(version="5.0.0", image=OWN), None, NOW), True, id="a payload that nobody loaded"
+        ),
+        pytest.param(
+            lambda: load_work(Release(version="5.0.0", image=OWN), Loading(running=True), NOW),
+            False,
+            id="it is loading",
+        ),
+        pytest.param(
+            lambda: load_work(Release(version="5.0.0", image=OWN), Loading(payload=release("5.0.0")), NOW),
+            False,
+            id="it was loaded",
         ),
         pytest.param(lambda: is_due(ServiceState(), QUERY, now=NOW), True, id="a service that was never asked"),
         pytest.param(

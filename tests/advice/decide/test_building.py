@@ -23,7 +23,11 @@ def _built(blocked: list[Any], *, raw: Any = None, versions: tuple[str, ...] = (
     channels = {"channels/a.yaml": {"name": "a", "versions": names}}
     files = {f"blocked-edges/{number}.yaml": each for number, each in enumerate(blocked)}
     data = graph_data.read("1.1.0", channels, files, raw or {})
-    known = [KnownRelease(n, f"img/{n}", tuple(names[:i])) for i, n in enumerate(names) if "+" not in n]
+    known = [
+        KnownRelease(version=n, image=f"img/{n}", previous=tuple(names[:i]))
+        for i, n in enumerate(names)
+        if "+" not in n
+    ]
     return build_graph.build(data, known, arch)
 
 
@@ -106,7 +110,7 @@ def test_a_name_may_mean_one_architecture() -> None:
 def test_releases_that_the_channels_have_and_nobody_gave() -> None:
     """They are told, and are no nodes."""
     data = graph_data.read("1.0.0", {"c": {"name": "a", "versions": ["4.1.0", "4.1.1"]}}, {}, {})
-    built = build_graph.build(data, [KnownRelease("4.1.0")], "amd64")
+    built = build_graph.build(data, [KnownRelease(version="4.1.0")], "amd64")
     assert built.notes == ("1 releases of channels are not among the releases, such as 4.1.1",)
     assert not built.assumed
 

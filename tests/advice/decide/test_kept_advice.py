@@ -50,7 +50,9 @@ def judged(name: str, status: Any = "True", message: str = "m", **changes: Any) 
     rules = changes.pop("rules", ALWAYS)
     reason = changes.pop("reason", "Match")
     risk = ConditionalUpdateRisk(name=name, message=message, url=f"https://{name}/", matching_rules=rules)
-    return JudgedRisk(risk, Condition(type="Applies", status=status, reason=reason, message=f"{name}?"), **changes)
+    return JudgedRisk(
+        risk=risk, applies=Condition(type="Applies", status=status, reason=reason, message=f"{name}?"), **changes
+    )
 
 
 @pytest.mark.parametrize(
@@ -301,7 +303,7 @@ def test_a_change_of_architecture_offers_the_release_itself(asked: str, current:
 
 def said(name: str, unknown: str = "", *, everywhere: bool = False) -> SourceRisk:
     """What the cluster has to say."""
-    return SourceRisk(name, f"{name}.", "u", unknown=unknown, everywhere=everywhere)
+    return SourceRisk(name=name, message=f"{name}.", url="u", unknown=unknown, everywhere=everywhere)
 
 
 UPGRADEABLE: dict[str, tuple[list[SourceRisk], tuple[str, str, str] | None]] = {

@@ -14,7 +14,7 @@ from runup.advice.decide.risks.risk_source import Cluster, docs_url
 
 def told(**changes: Any) -> list[tuple[str, str, str]]:
     """Name, message and why it is not known."""
-    return [(each.name, each.message, each.unknown) for each in risks(Cluster(cluster_version(), **changes))]
+    return [(each.name, each.message, each.unknown) for each in risks(Cluster(version=cluster_version(), **changes))]
 
 
 def says(status: Any, message: str = "", reason: str = "") -> Any:

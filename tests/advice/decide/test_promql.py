@@ -68,7 +68,9 @@ RULES: dict[str, tuple[tuple[MatchingRule, ...], PrometheusState, str, str]] = {
 def test_rules(name: str) -> None:
     """The first rule that can be evaluated decides; what could not be told is Unknown, with its reason."""
     matching, known, status, text = RULES[name]
-    found = evaluate_rules(ConditionalUpdateRisk("R", "m", "https://u", matching), known, NOW)
+    found = evaluate_rules(
+        ConditionalUpdateRisk(name="R", message="m", url="https://u", matching_rules=matching), known, NOW
+    )
     assert found.status == status
     assert text in found.message
 
@@ -96,7 +98,10 @@ def test_when_it_is_asked_again(name: str) -> None:
 
 def test_every_query_once() -> None:
     """However many updates have the risk."""
-    risks = [ConditionalUpdateRisk("R", "m", "u", (_rule("a"), ALWAYS, _rule("b"))) for _ in range(2)]
+    risks = [
+        ConditionalUpdateRisk(name="R", message="m", url="u", matching_rules=(_rule("a"), ALWAYS, _rule("b")))
+        for _ in range(2)
+    ]
     assert promql.queries(risks) == ("a", "b")
 
 
@@ -104,7 +109,7 @@ def test_every_query_once() -> None:
 def test_a_query_under_another_type_is_not_asked(rule_type: str) -> None:
     """Nobody knows what it would mean."""
     rule = MatchingRule(type=rule_type, promql=PromQL(promql="a"))
-    assert promql.queries([ConditionalUpdateRisk("R", "m", "u", (rule,))]) == ()
+    assert promql.queries([ConditionalUpdateRisk(name="R", message="m", url="u", matching_rules=(rule,))]) == ()
 
 
 @pytest.mark.parametrize(
@@ -195,7 +200,9 @@ def test_alerts_are_risks_of_every_update(name: str) -> None:
     (found,) = alert_risks.risks(AlertState(NOW, (alert,)), NOW)
     judged = found.judged()
     assert (found.everywhere, judged.risk.name) == (True, alert.labels["alertname"])
-    assert judged.applies == Condition("Applies", "True", "Alert:firing", message, NOW)
+    assert judged.applies == Condition(
+        type="Applies", status="True", reason="Alert:firing", message=message, last_transition_time=NOW
+    )
 
 
 def test_alerts_that_are_none_of_an_update_s_affair() -> None:

@@ -27,7 +27,7 @@ def _cluster(gates: dict[str, str] | None = None, acks: dict[str, str] | None = 
         "admin_gates": None if gates is None else ConfigMap(data=gates),
         "admin_acks": None if acks is None else ConfigMap(data=acks),
     }
-    return Cluster(replace(version, status=status), **maps, **more)
+    return Cluster(version=replace(version, status=status), **maps, **more)
 
 
 KEY = "ack-4.16-apis-in-5.0"

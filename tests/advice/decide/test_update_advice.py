@@ -217,7 +217,7 @@ def test_promql_is_unknown_until_something_else_decides() -> None:
 def judged(name: str, status: Any, reason: str = "Match") -> JudgedRisk:
     """A risk with its verdict."""
     risk = ConditionalUpdateRisk(name=name, message=f"{name}.", url="https://e/", matching_rules=ALWAYS)
-    return JudgedRisk(risk, Condition(type="Applies", status=status, reason=reason, message=f"{name}?"))
+    return JudgedRisk(risk=risk, applies=Condition(type="Applies", status=status, reason=reason, message=f"{name}?"))
 
 
 A, B, C = judged("A", "True"), judged("B-b", "True"), judged("C", "True")

@@ -23,9 +23,11 @@ from kubekit.kube import calls
 from kubekit.kube.api_errors import NotFound
 from runup.api.config_v1 import ClusterVersion
 
-CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
-OPERATORS = Resource("config.openshift.io", "v1", "ClusterOperator", "clusteroperators", namespaced=False)
-WIDGETS = Resource("example.org", "v1", "Widget", "widgets", namespaced=True)
+CONFIG_MAPS = Resource(group="", version="v1", kind="ConfigMap", plural="configmaps", namespaced=True)
+OPERATORS = Resource(
+    group="config.openshift.io", version="v1", kind="ClusterOperator", plural="clusteroperators", namespaced=False
+)
+WIDGETS = Resource(group="example.org", version="v1", kind="Widget", plural="widgets", namespaced=True)
 
 
 def first(version: str, **changed: Any) -> dict[str, list[dict[str, Any]]]:

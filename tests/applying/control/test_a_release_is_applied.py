@@ -100,7 +100,7 @@ async def test_what_somebody_changes_is_put_back(tmp_path: Path) -> None:
         await until_equal(world, "c", {"fixed": "yes"})
 
 
-DEPLOYMENTS = Resource("apps", "v1", "Deployment", "deployments", namespaced=True)
+DEPLOYMENTS = Resource(group="apps", version="v1", kind="Deployment", plural="deployments", namespaced=True)
 
 
 @pytest.mark.parametrize("installed", [False, True], ids=["installed", "updated"])

@@ -78,7 +78,7 @@ async def test_who_waits_for_operators_goes_on_when_their_list_comes(tmp_path: P
         run = Run(
             found,
             ApplyReason.UPDATING,
-            applier=applier(world.client, tracking, found, Memory(), operators),
+            applier=applier(world.client, tracking, found=found, memory=Memory(), operators=operators),
             clock=clock,
             since={},
             on_result=lambda _: None,
@@ -151,7 +151,9 @@ async def test_what_needs_something_later_is_applied_after_it(tmp_path: Path) ->
         finally:
             await cancel([going])
             await tracking.close()
-    assert set(told) == {Problem("WaitingForObject", f"waiting on {later}, which comes after {early}", Effect.NONE)}
+    assert set(told) == {
+        Problem(reason="WaitingForObject", message=f"waiting on {later}, which comes after {early}", effect=Effect.NONE)
+    }
     assert run.problems == ()
 
 

@@ -36,12 +36,20 @@ from kubekit.api.scheme import Resource
 from kubekit.kube import calls
 from runup.applying.control.retry import REPORT_AFTER_ATTEMPTS
 
-JOBS = Resource("batch", "v1", "Job", "jobs", namespaced=True)
-DEPLOYMENTS = Resource("apps", "v1", "Deployment", "deployments", namespaced=True)
-GADGETS = Resource("example.org", "v1", "Gadget", "gadgets", namespaced=True)
-PRIORITIES = Resource("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", namespaced=False)
-PROXIES = Resource("config.openshift.io", "v1", "Proxy", "proxies", namespaced=False)
-CRDS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
+JOBS = Resource(group="batch", version="v1", kind="Job", plural="jobs", namespaced=True)
+DEPLOYMENTS = Resource(group="apps", version="v1", kind="Deployment", plural="deployments", namespaced=True)
+GADGETS = Resource(group="example.org", version="v1", kind="Gadget", plural="gadgets", namespaced=True)
+PRIORITIES = Resource(
+    group="scheduling.k8s.io", version="v1", kind="PriorityClass", plural="priorityclasses", namespaced=False
+)
+PROXIES = Resource(group="config.openshift.io", version="v1", kind="Proxy", plural="proxies", namespaced=False)
+CRDS = Resource(
+    group="apiextensions.k8s.io",
+    version="v1",
+    kind="CustomResourceDefinition",
+    plural="customresourcedefinitions",
+    namespaced=False,
+)
 OTHER = "registry.example/release@sha256:" + "53" * 32
 FIRST = {"manifests/0000_00_cvo_00_namespace.yaml": [namespace()]}
 
@@ -206,7 +214,7 @@ async def test_what_an_earlier_operator_wrote_becomes_ours(tmp_path: Path) -> No
         "metadata": {"name": "a", "namespace": NAMESPACE},
         "data": {"k": "old", "gone": "with the release"},
     }
-    spaces = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
+    spaces = Resource(group="", version="v1", kind="Namespace", plural="namespaces", namespaced=False)
     async with cluster(tmp_path / "world", times=5) as (world, make):
         await world.client.send(calls.create(spaces, {"metadata": {"name": NAMESPACE}}))
         await world.client.send(calls.create(CONFIG_MAPS, before, field_manager="cluster-version-operator"))
@@ -549,4 +557,4 @@ async def events(world: Cluster, reason: str) -> list[str]:
     return [event["message"] for event in about if event["reason"] == reason]
 
 
-EVENTS = Resource("", "v1", "Event", "events", namespaced=True)
+EVENTS = Resource(group="", version="v1", kind="Event", plural="events", namespaced=True)

@@ -39,8 +39,8 @@ async def test_a_kind_is_asked_for_once_however_many_want_to_know(api: ScriptedA
         kinds = ResourceDiscovery(client)
         several = await asyncio.gather(*(kinds.resource("v1", kind) for kind in ("ConfigMap", "Namespace", "Other")))
         assert several == [
-            Resource("", "v1", "ConfigMap", "configmaps", namespaced=True),
-            Resource("", "v1", "Namespace", "namespaces", namespaced=False),
+            Resource(group="", version="v1", kind="ConfigMap", plural="configmaps", namespaced=True),
+            Resource(group="", version="v1", kind="Namespace", plural="namespaces", namespaced=False),
             None,
         ]
         assert api.targets == ["GET /api/v1"]
@@ -98,7 +98,7 @@ async def test_what_the_release_defines_is_known_before_anybody_serves_it(api: S
         kinds = ResourceDiscovery(client)
         kinds.define(task.manifest for task in tasks(config_map("a", {}), definition("Widget", "widgets")))
         found = await kinds.resource("example.org/v1", "Widget")
-        assert found == Resource("example.org", "v1", "Widget", "widgets", namespaced=True)
+        assert found == Resource(group="example.org", version="v1", kind="Widget", plural="widgets", namespaced=True)
         assert [kinds.defines(*each) for each in (("example.org", "Widget"), ("example.org", "Other"), ("", ""))] == [
             True,
             False,

@@ -45,8 +45,8 @@ from runup.applying.decide.merging import MANAGER
 from runup.applying.decide.rendering import LABEL, ClusterValues
 from runup.applying.decide.task import Task
 
-MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
-DEPLOYMENTS = Resource("apps", "v1", "Deployment", "deployments", namespaced=True)
+MAPS = Resource(group="", version="v1", kind="ConfigMap", plural="configmaps", namespaced=True)
+DEPLOYMENTS = Resource(group="apps", version="v1", kind="Deployment", plural="deployments", namespaced=True)
 GONE = {"release.openshift.io/delete": "true"}
 ONLY = {"release.openshift.io/create-only": "true"}
 FIELDS = {"f:metadata": {"f:annotations": {}, "f:labels": {}}, "f:data": {"f:k": {}}}
@@ -91,7 +91,15 @@ async def scene() -> AsyncIterator[Scene]:
 
 def seen(name: str = "a", *, label: str = DIGEST, version: str = "7", fields: Any = None, **metadata: Any) -> Owned:
     """An object of ours as its watch tells of it."""
-    entries = (ManagedFields(MANAGER, "Apply", "", FIELDS if fields is None else fields),) if fields != {} else ()
+    entries = (
+        (
+            ManagedFields(
+                manager=MANAGER, operation="Apply", subresource="", fields_v1=FIELDS if fields is None else fields
+            ),
+        )
+        if fields != {}
+        else ()
+    )
     labels = {LABEL: label} if label else {}
     of = OwnedMeta(
         name=name, namespace=NAMESPACE, resource_version=version, labels=labels, managed_fields=entries, **metadata
@@ -191,7 +199,7 @@ async def test_what_nobody_follows_has_not_drifted(scene: Scene) -> None:
     scene.followed().put(seen(label="other"))
     assert not scene.applier(removed).drifted(removed)
     assert scene.applier(TASK).drifted(TASK)
-    scene.followed(Resource("batch", "v1", "Job", "jobs", namespaced=True)).replace([], "9")
+    scene.followed(Resource(group="batch", version="v1", kind="Job", plural="jobs", namespaced=True)).replace([], "9")
     puts = scene.applier(job)
     scene.memory.applied[job.identity] = AppliedState("", b"", 1)
     assert puts.drifted(job)
@@ -420,7 +428,7 @@ async def test_what_others_added_and_excludes_the_manifest_goes(tmp_path: Path) 
         obj["spec"]["template"]["spec"]["containers"][0]["livenessProbe"] = handler
         return obj
 
-    deployments = Resource("apps", "v1", "Deployment", "deployments", namespaced=True)
+    deployments = Resource(group="apps", version="v1", kind="Deployment", plural="deployments", namespaced=True)
     async with ApiServer(tmp_path / "apiserver") as api, Client(config.load(str(api.kubeconfig))) as client:
         theirs = probed(exec={"command": ["true"]})
         await client.send(calls.create(deployments, theirs, field_manager="somebody"))

@@ -92,13 +92,13 @@ async def parts() -> AsyncIterator[Parts]:
         yield Parts(client)
 
 
-WAITS = Problem("WaitingForObject", "waiting", Effect.NONE)
-OTHERWISE = Problem("WaitingForObject", "waiting otherwise", Effect.NONE)
-FAILS = Problem("UpdatePayloadFailed", "no")
-WORDS = Problem("UpdatePayloadFailed", "no, in other words")
-ELSE = Problem("UpdatePayloadClusterDown", "away")
-SOON = Problem("ClusterOperatorNotAvailable", "etcd", Effect.NONE)
-DOWN = Problem("ClusterOperatorNotAvailable", "etcd", Effect.FAIL)
+WAITS = Problem(reason="WaitingForObject", message="waiting", effect=Effect.NONE)
+OTHERWISE = Problem(reason="WaitingForObject", message="waiting otherwise", effect=Effect.NONE)
+FAILS = Problem(reason="UpdatePayloadFailed", message="no")
+WORDS = Problem(reason="UpdatePayloadFailed", message="no, in other words")
+ELSE = Problem(reason="UpdatePayloadClusterDown", message="away")
+SOON = Problem(reason="ClusterOperatorNotAvailable", message="etcd", effect=Effect.NONE)
+DOWN = Problem(reason="ClusterOperatorNotAvailable", message="etcd", effect=Effect.FAIL)
 
 
 @pytest.mark.parametrize(

@@ -35,10 +35,14 @@ from runup.applying.decide.task import Task
 from runup.process.leader_election import cancel
 from runup.release.decide.manifest import Identity
 
-MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
-DEPLOYMENTS = Resource("apps", "v1", "Deployment", "deployments", namespaced=True)
+MAPS = Resource(group="", version="v1", kind="ConfigMap", plural="configmaps", namespaced=True)
+DEPLOYMENTS = Resource(group="apps", version="v1", kind="Deployment", plural="deployments", namespaced=True)
 DEFINITIONS = Resource(
-    "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False
+    group="apiextensions.k8s.io",
+    version="v1",
+    kind="CustomResourceDefinition",
+    plural="customresourcedefinitions",
+    namespaced=False,
 )
 SERVED = {
     "/api/v1": [{"name": "configmaps", "kind": "ConfigMap", "namespaced": True}],
@@ -288,7 +292,7 @@ async def test_problems_are_told_in_the_order_of_their_tasks(server: Server) -> 
     async with Client(ClusterConfig(server=server.api.url)) as client:
         at = scene(client, found, Cache(ClusterOperator))
         for task in reversed(found):
-            at.run.progress.tell(task, Problem("R", task.identity.name, Effect.NONE))
+            at.run.progress.tell(task, Problem(reason="R", message=task.identity.name, effect=Effect.NONE))
         assert [problem.message for problem in at.run.problems] == ["a", "b", "c"]
         assert (at.run.done, at.run.completed, at.run.state) == (0, False, ApplyReason.UPDATING)
         # Nobody is at work yet: what changes is looked at when its turn comes.

@@ -35,7 +35,7 @@ from tests.operator.operator_world import OFFERED, OWN, UNSIGNED, Cluster, clust
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls
 
-DEPLOYMENTS = Resource("apps", "v1", "Deployment", "deployments", namespaced=True)
+DEPLOYMENTS = Resource(group="apps", version="v1", kind="Deployment", plural="deployments", namespaced=True)
 OPERATORS_OWN = "openshift-cluster-version-operator"
 CAPABILITY = "capability.openshift.io/name"
 

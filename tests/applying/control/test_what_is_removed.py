@@ -23,8 +23,8 @@ from runup.applying.control.object_watches import ObjectWatches
 from runup.applying.decide.rendering import LABEL
 from runup.release.decide.manifest import Identity
 
-MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
-SECRETS = Resource("", "v1", "Secret", "secrets", namespaced=True)
+MAPS = Resource(group="", version="v1", kind="ConfigMap", plural="configmaps", namespaced=True)
+SECRETS = Resource(group="", version="v1", kind="Secret", plural="secrets", namespaced=True)
 B, A = tasks(*(config_map(name, {}, annotations={"release.openshift.io/delete": "true"}) for name in ("b", "a")))
 
 

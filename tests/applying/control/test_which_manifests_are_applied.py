@@ -25,7 +25,7 @@ from tests.operator.operator_world import CRDS, NAMESPACES, Cluster, cluster, ru
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls
 
-GATES = Resource("config.openshift.io", "v1", "FeatureGate", "featuregates", namespaced=False)
+GATES = Resource(group="config.openshift.io", version="v1", kind="FeatureGate", plural="featuregates", namespaced=False)
 SET, GATE, CAPABILITY = (
     "release.openshift.io/feature-set",
     "release.openshift.io/feature-gate",

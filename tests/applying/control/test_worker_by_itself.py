@@ -157,7 +157,7 @@ async def test_a_worker_that_is_run_again_goes_on(scene: Scene) -> None:
                 await scene.clock.advance(3)
         assert scene.worker.progress.wanted == FIRST
         await cancel([going])
-        scene.worker.latest = Progress(FIRST)
+        scene.worker.latest = Progress(wanted=FIRST)
         scene.worker.progress = Progress()
 
 

@@ -18,7 +18,13 @@ OURS = {"f:spec": {"f:selector": {}, "f:template": {"f:spec": {"f:containers": {
 
 def wrote(manager: str, at: int, fields: dict[str, Any], **more: str) -> ManagedFields:
     """An entry of managedFields: an update at that second."""
-    return ManagedFields(manager, "Update", more.get("subresource", ""), fields, f"2026-01-01T00:00:{at:02}Z")
+    return ManagedFields(
+        manager=manager,
+        operation="Update",
+        subresource=more.get("subresource", ""),
+        fields_v1=fields,
+        time=f"2026-01-01T00:00:{at:02}Z",
+    )
 
 
 def containers(key: str, **fields: Any) -> dict[str, Any]:
@@ -52,7 +58,9 @@ OF_STATUS = {"f:status": {"f:replicas": {}}}
 )
 def test_who_changes_a_deployment(entries: list[ManagedFields], writer: str) -> None:
     """Not who merely wrote beside it."""
-    ours = ManagedFields(MANAGER, "Apply", "", OURS, "2026-01-01T00:00:30Z")
+    ours = ManagedFields(
+        manager=MANAGER, operation="Apply", subresource="", fields_v1=OURS, time="2026-01-01T00:00:30Z"
+    )
     metadata = OwnedMeta(name="a", managed_fields=(ours, *entries))
     assert contesting_writer(DEPLOYMENT, metadata, deployment("a", "registry.example/a:1")) == writer
 

@@ -133,13 +133,15 @@ def of(*entries: ManagedFields, version: str = "7") -> OwnedMeta:
         name="d",
         resource_version=version,
         generation=2,
-        managed_fields=(ManagedFields(MANAGER, "Apply", "", OURS), *entries),
+        managed_fields=(ManagedFields(manager=MANAGER, operation="Apply", subresource="", fields_v1=OURS), *entries),
     )
 
 
 def by(fields: dict[str, Any], manager: str = "somebody", subresource: str = "", time: str = "1") -> ManagedFields:
     """An entry of another manager."""
-    return ManagedFields(manager, "Update", subresource, {"f:spec": fields}, time)
+    return ManagedFields(
+        manager=manager, operation="Update", subresource=subresource, fields_v1={"f:spec": fields}, time=time
+    )
 
 
 @pytest.mark.parametrize(

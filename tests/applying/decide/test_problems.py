@@ -71,13 +71,13 @@ def test_whether_an_operator_is_ready(
     found: ClusterOperator | None, state: ApplyReason, expected: tuple[str, Effect] | None
 ) -> None:
     """In the order of the table in docs/upstream-behaviour.md 4.6."""
-    problem = operator_problem("a", WANTED, found, state, NOW - timedelta(hours=1), NOW)
+    problem = operator_problem("a", WANTED, operator=found, state=state, since=NOW - timedelta(hours=1), now=NOW)
     assert (problem and (problem.reason, problem.effect)) == expected
 
 
 def test_an_operator_without_versions_is_a_fault_of_the_release() -> None:
     """Nothing could ever say that it is there."""
-    problem = operator_problem("a", (), operator(**WELL), U, NOW, NOW)
+    problem = operator_problem("a", (), operator=operator(**WELL), state=U, since=NOW, now=NOW)
     assert problem is not None
     assert problem.message == "Cluster operator a does not declare expected versions"
 
@@ -92,7 +92,7 @@ def test_an_operator_without_versions_is_a_fault_of_the_release() -> None:
 )
 def test_an_operator_is_given_a_moment(state: ApplyReason, seconds: int, effect: Effect) -> None:
     """An installation does not fail because its first operator is not there in the first second."""
-    problem = operator_problem("a", WANTED, None, state, NOW - timedelta(seconds=seconds), NOW)
+    problem = operator_problem("a", WANTED, operator=None, state=state, since=NOW - timedelta(seconds=seconds), now=NOW)
     assert problem is not None
     assert problem.effect is effect
 
@@ -100,7 +100,7 @@ def test_an_operator_is_given_a_moment(state: ApplyReason, seconds: int, effect:
 def waiting(name: str, minutes: float) -> Problem:
     """Operator `name`, waited for since so long."""
     since = NOW - timedelta(minutes=minutes)
-    found = operator_problem(name, WANTED, operator("1", **WELL), U, since, NOW)
+    found = operator_problem(name, WANTED, operator=operator("1", **WELL), state=U, since=since, now=NOW)
     assert found is not None
     return found
 
@@ -108,7 +108,9 @@ def waiting(name: str, minutes: float) -> Problem:
 def degraded(name: str, minutes: float) -> Problem:
     """Operator `name`, degraded since so long."""
     since = NOW - timedelta(minutes=minutes)
-    found = operator_problem(name, WANTED, operator(Available="True", Degraded="True"), U, since, NOW)
+    found = operator_problem(
+        name, WANTED, operator=operator(Available="True", Degraded="True"), state=U, since=since, now=NOW
+    )
     assert found is not None
     return found
 
@@ -141,24 +143,28 @@ SLOW = "which is longer than expected"
             id="two of three degraded for too long",
         ),
         pytest.param(
-            [Problem("WaitingForObject", "waiting on x", Effect.NONE)], "waiting on x", True, False, id="no operator"
+            [Problem(reason="WaitingForObject", message="waiting on x", effect=Effect.NONE)],
+            "waiting on x",
+            True,
+            False,
+            id="no operator",
         ),
         pytest.param(
-            [Problem("WaitingForObject", f"waiting on {name}", Effect.NONE) for name in "cabbc"],
+            [Problem(reason="WaitingForObject", message=f"waiting on {name}", effect=Effect.NONE) for name in "cabbc"],
             "waiting on a; waiting on b; waiting on c",
             True,
             False,
             id="several objects are no errors",
         ),
         pytest.param(
-            [Problem("WaitingForObject", f"waiting on {name}", Effect.NONE) for name in "edcba"],
+            [Problem(reason="WaitingForObject", message=f"waiting on {name}", effect=Effect.NONE) for name in "edcba"],
             "waiting on a; waiting on b; waiting on c; and 2 more",
             True,
             False,
             id="of many objects three are named",
         ),
         pytest.param(
-            [Problem("ClusterOperatorUpdating", "m", Effect.NONE, ("a",))],
+            [Problem(reason="ClusterOperatorUpdating", message="m", effect=Effect.NONE, names=("a",))],
             f"waiting on a over 30 minutes {SLOW}",
             True,
             True,
@@ -217,7 +223,7 @@ def test_time_alone_brings_the_next_verdict() -> None:
         pytest.param([waiting("a", 31), waiting("b", 1)], 29, id="one of two is late"),
         pytest.param([waiting("a", 29), waiting("machine-config", 31)], 1, id="machines take longer"),
         pytest.param([degraded("a", 10)], 30, id="degraded"),
-        pytest.param([Problem("X", "m")], None, id="a failure"),
+        pytest.param([Problem(reason="X", message="m")], None, id="a failure"),
     ],
 )
 def test_when_to_look_again(problems: list[Problem], minutes: int | None) -> None:
@@ -240,21 +246,35 @@ EFFECTS = [
 def test_the_worst_of_several_counts(effects: tuple[Effect, Effect], worst: Effect) -> None:
     """Whichever comes first, of several problems and of several operators with one."""
     for first, second in (effects, effects[::-1]):
-        apart = summarize([Problem("A", "a", first), Problem("B", "b", second)])
-        same = summarize([Problem("A", n, each, (n,), "As", "are") for n, each in (("a", first), ("b", second))])
+        apart = summarize(
+            [Problem(reason="A", message="a", effect=first), Problem(reason="B", message="b", effect=second)]
+        )
+        same = summarize(
+            [
+                Problem(reason="A", message=n, effect=each, names=(n,), plural="As", told="are")
+                for n, each in (("a", first), ("b", second))
+            ]
+        )
         assert apart is not None and same is not None
         assert (apart.problem.effect, same.problem.effect) == (worst, worst)
 
 
 def test_problems_of_one_reason_and_other_words_are_two() -> None:
     """Only what can be said in the plural is one; nested, they are in the order of their words."""
-    found = summarize([Problem("A", "y"), Problem("B", "a"), Problem("A", "x"), Problem("A", "x")])
+    found = summarize(
+        [
+            Problem(reason="A", message="y"),
+            Problem(reason="B", message="a"),
+            Problem(reason="A", message="x"),
+            Problem(reason="A", message="x"),
+        ]
+    )
     assert found is not None
     assert [(each.reason, each.message) for each in found.nested] == [("A", "x"), ("A", "y"), ("B", "a")]
     assert summarize([]) is None
 
 
-FAILED = Problem("UpdatePayloadResourceForbidden", "Could not update x")
+FAILED = Problem(reason="UpdatePayloadResourceForbidden", message="Could not update x")
 
 
 def test_operators_of_one_reason_are_one_problem() -> None:
@@ -284,7 +304,7 @@ def test_several_problems_are_told_together() -> None:
 
 def test_only_progress_leaves_no_failure() -> None:
     """What is filtered out may be all there is."""
-    definition = Problem("WaitingForObject", "waiting on crd x", Effect.NONE)
+    definition = Problem(reason="WaitingForObject", message="waiting on crd x", effect=Effect.NONE)
     summary = summarize([waiting("a", 1), definition])
     assert summary is not None
     assert without_progress(summary) is None
@@ -295,12 +315,20 @@ def test_only_progress_leaves_no_failure() -> None:
     [
         pytest.param(FAILED, "the server is rejecting updates", id="a reason of its own"),
         pytest.param(degraded("a", 1), "the cluster operator a is degraded", id="an operator"),
-        pytest.param(Problem("WorkloadNotAvailable", "m"), "a workload has not yet successfully rolled out", id="work"),
         pytest.param(
-            Problem("UpdatePayloadFailed", "m"), "the update could not be applied", id="the rest of a release"
+            Problem(reason="WorkloadNotAvailable", message="m"),
+            "a workload has not yet successfully rolled out",
+            id="work",
         ),
-        pytest.param(Problem("Odd", "m"), "an unknown error has occurred: Odd", id="a reason that nobody knows"),
-        pytest.param(Problem("", "m"), "an error occurred", id="no reason at all"),
+        pytest.param(
+            Problem(reason="UpdatePayloadFailed", message="m"),
+            "the update could not be applied",
+            id="the rest of a release",
+        ),
+        pytest.param(
+            Problem(reason="Odd", message="m"), "an unknown error has occurred: Odd", id="a reason that nobody knows"
+        ),
+        pytest.param(Problem(reason="", message="m"), "an error occurred", id="no reason at all"),
     ],
 )
 def test_in_few_words(problem: Problem, text: str) -> None:
@@ -336,4 +364,4 @@ WORDS = {
 @pytest.mark.parametrize(("reason", "text"), WORDS.items(), ids=WORDS)
 def test_every_reason_in_few_words(reason: str, text: str) -> None:
     """Upstream's words for each (docs/upstream-behaviour.md 6.1), of something called `a`."""
-    assert summary_of(Problem(reason, "m", names=("a",))) == text
+    assert summary_of(Problem(reason=reason, message="m", names=("a",))) == text

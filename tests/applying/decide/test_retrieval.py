@@ -159,13 +159,13 @@ BACK_OFF = 'is waiting with reason "CrashLoopBackOff" and message "back-off 40s 
             id="its own time limit",
         ),
         pytest.param(
-            restarted("Failed", COPY, 1, "Error", NO_MANIFESTS),
+            restarted("Failed", COPY, code=1, reason="Error", message=NO_MANIFESTS),
             f'pod version-x failed with reason "DeadlineExceeded" and message "{LATE}" and status initcontainer {COPY} '
             f'{BACK_OFF}{COPY}", after it ended with reason "Error" and message "{NO_MANIFESTS}"{NEEDS}',
             id="an image without a release's folder",
         ),
         pytest.param(
-            restarted("Failed", "cleanup", 128, "StartError", NO_SHELL),
+            restarted("Failed", "cleanup", code=128, reason="StartError", message=NO_SHELL),
             f'pod version-x failed with reason "DeadlineExceeded" and message "{LATE}" and status initcontainer '
             f'cleanup {BACK_OFF}cleanup", after it ended with reason "StartError" and message "{NO_SHELL}"{NEEDS}',
             id="an image without a shell",
@@ -189,7 +189,11 @@ BACK_OFF = 'is waiting with reason "CrashLoopBackOff" and message "back-off 40s 
             'pod x failed with reason "Evicted" and message "no disk" and status ',
             id="a program that failed once and then succeeded",
         ),
-        pytest.param(restarted("Pending", COPY, 1, "Error", NO_MANIFESTS), None, id="a copy that is tried again"),
+        pytest.param(
+            restarted("Pending", COPY, code=1, reason="Error", message=NO_MANIFESTS),
+            None,
+            id="a copy that is tried again",
+        ),
     ],
 )
 def test_when_it_ended(found: dict[str, Any], error: str | None) -> None:
@@ -217,7 +221,7 @@ def test_what_it_waits_for() -> None:
 
 def test_what_failed_is_told_while_it_is_tried_again() -> None:
     """The back-off says only that it waits."""
-    assert waiting_text(restarted("Pending", COPY, 1, "Error", NO_MANIFESTS)) == (
+    assert waiting_text(restarted("Pending", COPY, code=1, reason="Error", message=NO_MANIFESTS)) == (
         f'initcontainer {COPY} {BACK_OFF}{COPY}", after it ended with reason "Error" and message "{NO_MANIFESTS}"'
     )
 

@@ -42,4 +42,4 @@ def snapshot_for(check: Check) -> Snapshot:
         resource = read_as(type(obj))
         if resource in lists:
             lists[resource] += (obj,)
-    return Snapshot(lists)
+    return Snapshot(objects=lists)

@@ -148,7 +148,7 @@ OLM, OF_LOGGING, CONFIG = "operators.coreos.com/v1alpha1", "openshift-logging", 
 # The check, a cluster in which it applies (its example if none is given), and what may be why it does not.
 UNREAD: dict[str, tuple[str, str, str]] = {
     "a bundle of a proxy": (
-        "ProxyTrustBroken", "", odd("v1", "ConfigMap", "user-ca-bundle", CONFIG, "data: 7"),
+        "ProxyTrustBroken", "", odd("v1", "ConfigMap", name="user-ca-bundle", namespace=CONFIG, field="data: 7"),
     ),
     "the version that a plan is to bring": (
         "OperatorUpdateWaits", "", odd(OLM, "ClusterServiceVersion", "logging.v5.9.0", OF_LOGGING),

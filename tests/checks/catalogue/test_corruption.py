@@ -81,9 +81,9 @@ def seen(lists: dict[Resource, tuple[type[Object], list[JSON]]]) -> Snapshot:
     }
     empty: dict[Resource, tuple[Any, ...]] = {read: () for check in CHECKS for read in check.reads}
     return Snapshot(
-        empty | {resource: tuple(map(kept(resource), page.items)) for resource, page in pages.items()},
-        {},
-        {resource: page.undecoded for resource, page in pages.items() if page.undecoded},
+        objects=empty | {resource: tuple(map(kept(resource), page.items)) for resource, page in pages.items()},
+        unreadable={},
+        undecoded={resource: page.undecoded for resource, page in pages.items() if page.undecoded},
     )
 
 

@@ -125,7 +125,7 @@ def lived_through(rand: random.Random) -> list[Snapshot]:
 def around(lists: dict[Resource, tuple[Any, ...]]) -> Snapshot:
     """These lists, and a cluster in which there is nothing else."""
     empty = snapshot()
-    return Snapshot({**empty.objects, **lists})
+    return Snapshot(objects={**empty.objects, **lists})
 
 
 def anew(seen: Snapshot) -> Snapshot:

@@ -66,7 +66,7 @@ def of_the_engine() -> Iterator[str]:
     yield from (unknown_risk(check) for check in CHECKS)
     yield from (expectation.risk + "-x" for expectation in operator_health.EXPECTATIONS)
     yield unknown_risk(unusable_check("x", ""))
-    yield unknown_risk(Check("no name", "", (), lambda _snapshot, _context: ()))
+    yield unknown_risk(Check(name="no name", component="", reads=(), run=lambda _snapshot, _context: ()))
 
 
 # A risk without a name, made to fit (`domain.clusterversion.fit`).

@@ -35,9 +35,15 @@ FOREIGN = re.compile(
 )
 # The API group of OLM's newer objects is not OpenShift's, though it ends like a word of its.
 ALLOWED = re.compile(r"olm\.operatorframework\.io")
-NODES = Resource("", "v1", "Node", "nodes", namespaced=False)
-POOLS = Resource("machineconfiguration.openshift.io", "v1", "MachineConfigPool", "machineconfigpools", namespaced=False)
-VERSIONS = Resource("operators.coreos.com", "v1", "X", "xs", namespaced=True)
+NODES = Resource(group="", version="v1", kind="Node", plural="nodes", namespaced=False)
+POOLS = Resource(
+    group="machineconfiguration.openshift.io",
+    version="v1",
+    kind="MachineConfigPool",
+    plural="machineconfigpools",
+    namespaced=False,
+)
+VERSIONS = Resource(group="operators.coreos.com", version="v1", kind="X", plural="xs", namespaced=True)
 PLAIN = checks_for_cluster(CHECKS, ClusterKind.KUBERNETES)
 OF_KUBERNETES = sorted(check.name for check in PLAIN)
 
@@ -59,7 +65,7 @@ def test_every_check_is_for_some_cluster() -> None:
 def test_the_default_is_what_it_reads(reads: tuple[Resource, ...], clusters: Clusters) -> None:
     """A check that cannot read anything of its own on Kubernetes is not for it."""
     assert clusters_by_reads(reads) == clusters
-    check = Check("Mine", "mine", reads, lambda _snapshot, _context: ())
+    check = Check(name="Mine", component="mine", reads=reads, run=lambda _snapshot, _context: ())
     assert clusters_of(check) == clusters
     assert clusters_of(replace(check, clusters=KUBERNETES)) == KUBERNETES
 
@@ -83,7 +89,9 @@ def test_findings_and_remedies_are_in_kubernetes_words(name: str) -> None:
     context = replace(context, cluster=ClusterKind.KUBERNETES, source=Version("1.36.0"), target=Version("1.38.1"))
     found = run_check(check, snapshot.without(filter(is_openshifts, check.reads)), context)
     nothing = run_check(check, Snapshot(), context)
-    header = Header("1.36.0", "1.38.1", context.now, cluster_kind="Kubernetes")
+    header = Header(
+        source_version="1.36.0", target_version="1.38.1", started_time=context.now, cluster_kind="Kubernetes"
+    )
     for outcome in (found, nothing):
         report = completed_report(header, (outcome,), context.now)
         told = [risk.message for risk in report.risks] + [risk.remediation for risk in report.risks]

@@ -34,7 +34,7 @@ DOCUMENT = {
     },
 }
 CHECK = declared_check(DOCUMENT, file="widgets.yaml")
-CONTEXT = Context(Version("5.0.0"), Version("5.2.0"), datetime(2026, 1, 14, tzinfo=UTC))
+CONTEXT = Context(source=Version("5.0.0"), target=Version("5.2.0"), now=datetime(2026, 1, 14, tzinfo=UTC))
 RISK = {"name": "WidgetsBroken", "message": "3 widgets break."}
 
 
@@ -243,7 +243,7 @@ FOUND = {"checks": [{"name": "Widgets", "result": "Applies"}], "risks": [RISK]}
 )  # fmt: skip
 def test_what_a_container_said(pod: Pod, said: bytes, result: str, risks: dict[str, str], words: str) -> None:
     """Whatever goes wrong is Unknown for this check; what was found does not go away."""
-    found = outcome(CHECK, pod, said, CONTEXT, "p1")
+    found = outcome(CHECK, pod, log=said, context=CONTEXT, preflight_id="p1")
     assert found.result == result if not risks or result != "Unknown" else found.result in ("Unknown", "Applies")
     own = {each.name: each.message for each in found.findings if "could not be told" not in each.message}
     assert own == risks
@@ -289,7 +289,7 @@ def test_another_container_of_the_pod_is_not_the_checks() -> None:
     sidecar = ContainerStatus(name="sidecar", state=state)
     pod = ended()
     pod = replace(pod, status=replace(pod.status, container_statuses=(sidecar, *pod.status.container_statuses)))
-    assert outcome(CHECK, pod, log(), CONTEXT, "p1").result == "Clear"
+    assert outcome(CHECK, pod, log=log(), context=CONTEXT, preflight_id="p1").result == "Clear"
 
 
 def test_a_log_that_may_not_be_read_is_no_answer() -> None:

@@ -12,7 +12,14 @@ from runup.checks.decide.model import Check
 def check(name: str, *sources: str, risk: str = "") -> Check:
     """A check for updates from these versions."""
     among = {Version(each) for each in sources}
-    return Check(name, "tests", (), lambda _snapshot, _context: (), lambda it: it.source in among, unknown_risk=risk)
+    return Check(
+        name=name,
+        component="tests",
+        reads=(),
+        run=lambda _snapshot, _context: (),
+        applies_to=lambda it: it.source in among,
+        unknown_risk=risk,
+    )
 
 
 FROM = {(Version("5.0.0"), Version("5.1.0")), (Version("5.0.0"), Version("5.2.0"))}

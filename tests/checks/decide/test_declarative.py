@@ -77,7 +77,7 @@ def config_map(name: str, data: dict[str, str] | None) -> dict[str, Any]:
 def findings(text: str, *documents: dict[str, Any], to: Context | None = None) -> tuple[Finding, ...]:
     """What the check finds in a cluster of these objects."""
     found = check(text)
-    snapshot = Snapshot({read: objects(read, *documents) for read in found.reads if isinstance(read, Read)})
+    snapshot = Snapshot(objects={read: objects(read, *documents) for read in found.reads if isinstance(read, Read)})
     return run_check(found, snapshot, to or context()).findings
 
 
@@ -89,7 +89,15 @@ NO_DATA = config_map("empty", None)
 def test_what_is_read() -> None:
     """A check names its lists, one namespace and the fields that are kept; the plural of a known kind is known."""
     (read,) = check().reads
-    assert read == Read("", "v1", "ConfigMap", "configmaps", True, "openshift-ingress", ("data",))
+    assert read == Read(
+        group="",
+        version="v1",
+        kind="ConfigMap",
+        plural="configmaps",
+        namespaced=True,
+        namespace="openshift-ingress",
+        fields=("data",),
+    )
 
 
 @pytest.mark.parametrize(
@@ -351,7 +359,7 @@ def test_what_cannot_be_told_of_a_whole_list_names_no_object() -> None:
 def test_for_which_updates(source: str, target: str, result: str) -> None:
     """A check outside its ranges is skipped, not clear."""
     found = check()
-    outcome = run_check(found, Snapshot(dict.fromkeys(found.reads, ())), context(source, target))
+    outcome = run_check(found, Snapshot(objects=dict.fromkeys(found.reads, ())), context(source, target))
     assert result == outcome.result
 
 
@@ -559,7 +567,7 @@ def test_an_object_with_owners_and_finalizers_is_one_for_cel() -> None:
     }
     (obj,) = objects(read, {"metadata": metadata, "data": {}})
     assert as_dict(obj)["metadata"] == metadata
-    outcome = run_check(found, Snapshot({read: (obj,)}), context())
+    outcome = run_check(found, Snapshot(objects={read: (obj,)}), context())
     assert "Non-CEL value" not in " ".join(finding.message for finding in outcome.findings)
 
 

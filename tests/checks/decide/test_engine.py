@@ -23,7 +23,7 @@ NODES = (resource_of(Node),)
 
 def check(run: CheckFunction, name: str = "Example", unknown_risk: str = "") -> Check:
     """A check that reads nodes."""
-    return Check(name, "tests", NODES, run, unknown_risk=unknown_risk)
+    return Check(name=name, component="tests", reads=NODES, run=run, unknown_risk=unknown_risk)
 
 
 def _looks(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
@@ -36,11 +36,11 @@ def _clear(_snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
 
 
 def _applies(_snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
-    yield Finding("ExampleApplies", "It applies.")
+    yield Finding(name="ExampleApplies", message="It applies.")
 
 
 def _unknown(_snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
-    yield Finding("ExampleUnknown", "Whether it applies could not be told.", Applies.UNKNOWN)
+    yield Finding(name="ExampleUnknown", message="Whether it applies could not be told.", applies=Applies.UNKNOWN)
 
 
 def _both(_snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
@@ -49,28 +49,28 @@ def _both(_snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
 
 
 def _finds_then_crashes(_snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
-    yield Finding("ExampleApplies", "It applies.")
+    yield Finding(name="ExampleApplies", message="It applies.")
     raise RuntimeError("first line\nsecond line")
 
 
 def _crashes(_snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
-    yield from (Finding("Example", f"{number}") for number in (1 / 0,))
+    yield from (Finding(name="Example", message=f"{number}") for number in (1 / 0,))
 
 
 def _reads_what_it_did_not_name(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
-    yield from (Finding("Example", pod.metadata.name) for pod in snapshot.all(Pod))
+    yield from (Finding(name="Example", message=pod.metadata.name) for pod in snapshot.all(Pod))
 
 
 def _bad_name(_snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
-    yield Finding("no_such_name", "Something.")
+    yield Finding(name="no_such_name", message="Something.")
 
 
 def _no_message(_snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
-    yield Finding("Example", "  ")
+    yield Finding(name="Example", message="  ")
 
 
 def _bad_url(_snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
-    yield Finding("Example", "Something.", url="javascript:alert(1)")
+    yield Finding(name="Example", message="Something.", url="javascript:alert(1)")
 
 
 def _not_a_finding(_snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
@@ -151,7 +151,7 @@ pytestmark = pytest.mark.failing_checks
 )
 def test_outcomes(run: CheckFunction, result: str, risks: list[tuple[str, Applies]], message: str) -> None:
     """Whatever a check does, its outcome says it, and Unknown carries a risk."""
-    only_nodes = Snapshot({NODES[0]: (node(),)})
+    only_nodes = Snapshot(objects={NODES[0]: (node(),)})
     outcome = run_check(check(run), only_nodes, context())
     assert result == outcome.result
     assert risks == [(finding.name, finding.applies) for finding in outcome.findings]
@@ -192,12 +192,12 @@ def test_what_could_not_be_read_is_named() -> None:
 
 def _each_node(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     for each in snapshot.all(Node):
-        yield Finding("ExampleApplies", f"{each.metadata.name}.")
+        yield Finding(name="ExampleApplies", message=f"{each.metadata.name}.")
 
 
 def _the_version(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     if snapshot.get(ClusterVersion, "version") is None:
-        yield Finding("ExampleApplies", "There is none.")
+        yield Finding(name="ExampleApplies", message="There is none.")
 
 
 @pytest.mark.parametrize(
@@ -244,7 +244,9 @@ def test_one_object_that_could_not_be_read_costs_one_answer(
     """It is Unknown, by name and with what is wrong with it."""
     reads = (resource_of(Node), resource_of(ClusterVersion))
     seen = snapshot(node("a"), undecoded={kind: name})
-    outcome = run_check(Check("Example", "tests", reads, run, unknown_risk="ExampleUnknown"), seen, context())
+    outcome = run_check(
+        Check(name="Example", component="tests", reads=reads, run=run, unknown_risk="ExampleUnknown"), seen, context()
+    )
     assert (outcome.result, [finding.message for finding in outcome.findings]) == (result, messages)
     unknown = [finding for finding in outcome.findings if finding.applies is Applies.UNKNOWN]
     assert [finding.name for finding in unknown] == ["ExampleUnknown"] * len(unknown)
@@ -263,13 +265,13 @@ def _looks_elsewhere(snapshot: Snapshot, _context: Context) -> Iterator[Finding]
 
 def _finds_among_nodes(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     for node_ in snapshot.all(Node):
-        yield Finding("ExampleRisk", f"It is so of {node_.metadata.name}.")
+        yield Finding(name="ExampleRisk", message=f"It is so of {node_.metadata.name}.")
 
 
 def _wants(name: str) -> CheckFunction:
     def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         if snapshot.get(Node, name) is None:
-            yield Finding("ExampleRisk", "There is no such node.")
+            yield Finding(name="ExampleRisk", message="There is no such node.")
 
     return run
 
@@ -289,14 +291,18 @@ def test_a_kind_that_is_known_in_part(run: CheckFunction, nodes: str, result: st
     """What it has counts, and whether there is more is Unknown, with the server's reason."""
     reads = (resource_of(Node), resource_of(ClusterVersion))
     seen = snapshot(*(node(name) for name in nodes), incomplete={Node: PARTLY})
-    outcome = run_check(Check("Example", "tests", reads, run, unknown_risk="ExampleUnknown"), seen, context())
+    outcome = run_check(
+        Check(name="Example", component="tests", reads=reads, run=run, unknown_risk="ExampleUnknown"), seen, context()
+    )
     assert (outcome.result, [finding.message for finding in outcome.findings]) == (result, messages)
 
 
 def test_many_objects_that_could_not_be_read_are_one_finding() -> None:
     """Named as far as a message holds, all of them in the resources."""
     bad = tuple(Undecodable("", f"n{number}", "odd") for number in range(300))
-    outcome = run_check(check(_looks), Snapshot({NODES[0]: ()}, {}, {NODES[0]: bad}), context())
+    outcome = run_check(
+        check(_looks), Snapshot(objects={NODES[0]: ()}, unreadable={}, undecoded={NODES[0]: bad}), context()
+    )
     (finding,) = outcome.findings
     assert finding.message.startswith(
         "Whether Example applies to 300 objects could not be told: Node n0 cannot be read"
@@ -307,7 +313,13 @@ def test_many_objects_that_could_not_be_read_are_one_finding() -> None:
 
 def test_a_check_for_other_updates_is_skipped() -> None:
     """A check that is not for this source or target does not run, and says so."""
-    skipped = Check("Example", "tests", NODES, _finds_then_crashes, applies_to=lambda context: context.target.major > 5)
+    skipped = Check(
+        name="Example",
+        component="tests",
+        reads=NODES,
+        run=_finds_then_crashes,
+        applies_to=lambda context: context.target.major > 5,
+    )
     outcome = run_check(skipped, snapshot(), context())
     assert outcome.result == "Skipped"
     assert outcome.findings == ()

@@ -21,7 +21,7 @@ from runup.checks.decide.kubernetes_path import (
 from runup.checks.decide.model import Check, Context, Finding
 from runup.report.report import ReportedResource
 
-CHECK = Check("A", "a", (), lambda _snapshot, _context: ())
+CHECK = Check(name="A", component="a", reads=(), run=lambda _snapshot, _context: ())
 POD, CRD = ReportedResource(kind="Pod", name="p"), ReportedResource(kind="CustomResourceDefinition", name="c")
 
 
@@ -147,15 +147,15 @@ def test_steps(source: str, target: str, kubelets: tuple[str, ...], expected: li
 
 def outcome(*findings: Finding) -> CheckOutcome:
     """What a check found."""
-    return CheckOutcome(CHECK, "Applies", findings)
+    return CheckOutcome(check=CHECK, result="Applies", findings=findings)
 
 
 def test_each_risk_is_at_the_step_that_meets_it_first() -> None:
     """What is of nodes at the next update of nodes; an old kubelet at the control plane's step that refuses it."""
-    stored = Finding("Stored", "m", resources=(CRD,))
-    later = Finding("Later", "m", resources=(CRD,))
-    drain = Finding("Drain", "m", resources=(POD,))
-    skew = Finding("KubeletSkew", "m", resources=(ReportedResource(kind="Node", name="n"),))
+    stored = Finding(name="Stored", message="m", resources=(CRD,))
+    later = Finding(name="Later", message="m", resources=(CRD,))
+    drain = Finding(name="Drain", message="m", resources=(POD,))
+    skew = Finding(name="KubeletSkew", message="m", resources=(ReportedResource(kind="Node", name="n"),))
     whole = update("1.34.2", "1.36.0")
     (between,) = contexts_on_the_way(whole)
     assert (str(between.target), between.target_kubernetes) == ("1.35.0", "1.35.0")
@@ -177,6 +177,6 @@ def test_what_is_over_before_the_target_is_not_told() -> None:
     """A risk of a step in between that the whole way does not have is no risk of the report."""
     whole = update("1.34.2", "1.36.0")
     (between,) = contexts_on_the_way(whole)
-    planned = steps(snapshot(), whole, (), [(between, (outcome(Finding("Gone", "m")),))])
+    planned = steps(snapshot(), whole, (), [(between, (outcome(Finding(name="Gone", message="m")),))])
     assert all(not each.risks for each in planned)
     assert contexts_on_the_way(replace(whole, target=Version("1.35.0"))) == ()

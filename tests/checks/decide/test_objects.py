@@ -135,7 +135,7 @@ def test_a_definition_that_could_not_be_read_may_be_the_one() -> None:
 
 def test_a_snapshot_that_nobody_made_absent_is_as_before() -> None:
     """Nothing was asked about definitions."""
-    assert all_or_none(Snapshot({SUBSCRIPTIONS: ()}), Subscription) == ()
+    assert all_or_none(Snapshot(objects={SUBSCRIPTIONS: ()}), Subscription) == ()
 
 
 def test_of_a_release_only_what_is_judged_by_is_kept(tmp_path: Path) -> None:

@@ -14,12 +14,18 @@ from runup.checks.decide.engine import CheckOutcome
 from runup.checks.decide.model import Applies, Check, Finding
 from runup.report.report import MAX_BYTES, MAX_RISKS, ReportedResource, ReportedRisk, Severity, encode, read
 
-HEADER = results.Header("5.0.0", "5.2.0", SINCE, preflight_id="p1", engine_version="0.1.0")
+HEADER = results.Header(
+    source_version="5.0.0", target_version="5.2.0", started_time=SINCE, preflight_id="p1", engine_version="0.1.0"
+)
 
 
 def outcome(*findings: Finding, name: str = "Example") -> CheckOutcome:
     """An outcome with these findings."""
-    return CheckOutcome(Check(name, "tests", (), lambda _snapshot, _context: ()), "Applies", findings)
+    return CheckOutcome(
+        check=Check(name=name, component="tests", reads=(), run=lambda _snapshot, _context: ()),
+        result="Applies",
+        findings=findings,
+    )
 
 
 def risk(*findings: Finding) -> ReportedRisk:
@@ -32,9 +38,18 @@ def test_findings_of_one_name_become_one_risk() -> None:
     """It applies if any does, is as severe as the worst, and says what all say, what applies first."""
     node, pod = ReportedResource(kind="Node", name="a"), ReportedResource(kind="Pod", name="b")
     merged = risk(
-        Finding("X", "Unclear.", Applies.UNKNOWN, severity="info", resources=(pod, node), remediation="Look."),
-        Finding("X", "Broken.", severity="critical", resources=(node,), remediation="Mend it.", reason="Broken"),
-        Finding("X", "Broken.", severity="warning", remediation="Mend it."),
+        Finding(
+            name="X",
+            message="Unclear.",
+            applies=Applies.UNKNOWN,
+            severity="info",
+            resources=(pod, node),
+            remediation="Look.",
+        ),
+        Finding(
+            name="X", message="Broken.", severity="critical", resources=(node,), remediation="Mend it.", reason="Broken"
+        ),
+        Finding(name="X", message="Broken.", severity="warning", remediation="Mend it."),
     )
     assert merged == ReportedRisk(
         name="X",
@@ -59,7 +74,10 @@ def test_findings_of_one_name_become_one_risk() -> None:
 )
 def test_a_risk_is_as_grave_as_its_worst(one: Severity, other: Severity, expected: str) -> None:
     """Whichever comes first."""
-    assert risk(Finding("X", "A.", severity=one), Finding("X", "B.", severity=other)).severity == expected
+    assert (
+        risk(Finding(name="X", message="A.", severity=one), Finding(name="X", message="B.", severity=other)).severity
+        == expected
+    )
 
 
 @pytest.mark.parametrize(
@@ -73,12 +91,15 @@ def test_a_risk_is_as_grave_as_its_worst(one: Severity, other: Severity, expecte
 )
 def test_link(name: str, url: str, expected: str) -> None:
     """A risk without a link has the page of our documentation for its name."""
-    assert expected == risk(Finding(name, "Something.", url=url)).url
+    assert expected == risk(Finding(name=name, message="Something.", url=url)).url
 
 
 def test_links_lead_to_the_releases_own_documentation() -> None:
     """The report says where that is, and its pages are there; a link of a check's own stays."""
-    found = outcome(Finding("X-one", "Something."), Finding("Y", "Something.", url="https://example.com/y"))
+    found = outcome(
+        Finding(name="X-one", message="Something."),
+        Finding(name="Y", message="Something.", url="https://example.com/y"),
+    )
     report = results.completed_report(replace(HEADER, documentation_base="https://docs.example"), [found], NOW)
     assert [risk.url for risk in report.risks] == ["https://docs.example/checks/X", "https://example.com/y"]
     assert report.documentation_base == "https://docs.example"
@@ -86,8 +107,13 @@ def test_links_lead_to_the_releases_own_documentation() -> None:
 
 def test_order_does_not_matter() -> None:
     """The same findings in another order give the same report."""
-    findings = [Finding(f"R{index % 7}", f"Message {index}.", Applies.UNKNOWN) for index in range(40)]
-    findings += [Finding("R3", "It applies.", reason="B"), Finding("R3", "It applies, really.", reason="A")]
+    findings = [
+        Finding(name=f"R{index % 7}", message=f"Message {index}.", applies=Applies.UNKNOWN) for index in range(40)
+    ]
+    findings += [
+        Finding(name="R3", message="It applies.", reason="B"),
+        Finding(name="R3", message="It applies, really.", reason="A"),
+    ]
     shuffled = findings.copy()
     random.Random(5).shuffle(shuffled)
     assert results.risks([outcome(*findings)]) == results.risks([outcome(*shuffled)])
@@ -95,7 +121,8 @@ def test_order_does_not_matter() -> None:
 
 def _many(number: int) -> list[Finding]:
     return [
-        Finding(f"R{index:04}", "Something.", Applies.UNKNOWN if index % 2 else Applies.YES) for index in range(number)
+        Finding(name=f"R{index:04}", message="Something.", applies=Applies.UNKNOWN if index % 2 else Applies.YES)
+        for index in range(number)
     ]
 
 
@@ -134,11 +161,16 @@ def test_at_most_200_risks(number: int, told: int, applying: int, more: list[str
 
 
 def _huge(findings: int, resources: int, characters: int) -> Sequence[CheckOutcome]:
-    things = tuple(ReportedResource("g", "Kind", "namespace", f"n-{index:06}" * 5) for index in range(resources))
+    things = tuple(
+        ReportedResource(group="g", kind="Kind", namespace="namespace", name=f"n-{index:06}" * 5)
+        for index in range(resources)
+    )
     return [
         outcome(
             *(
-                Finding(f"R{index}", "\u4e16" * characters, resources=things, remediation="\u754c" * characters)
+                Finding(
+                    name=f"R{index}", message="\u4e16" * characters, resources=things, remediation="\u754c" * characters
+                )
                 for index in range(findings)
             )
         )
@@ -168,9 +200,12 @@ def test_the_report_fits_its_limit(findings: int, resources: int, characters: in
 )
 def test_what_stands_for_the_rest(severities: tuple[Severity, ...], applying: bool, expected: tuple[str, str]) -> None:
     """As grave as the gravest that it stands for, and it applies where one of them does."""
-    kept = [Finding(f"A{index:03}", "It is.", severity="critical") for index in range(199)]
+    kept = [Finding(name=f"A{index:03}", message="It is.", severity="critical") for index in range(199)]
     applies = Applies.YES if applying else Applies.UNKNOWN
-    others = [Finding(f"B{index}", "It is.", applies, severity=each) for index, each in enumerate(severities)]
+    others = [
+        Finding(name=f"B{index}", message="It is.", applies=applies, severity=each)
+        for index, each in enumerate(severities)
+    ]
     found = results.risks([outcome(*others, *kept)])
     (rest,) = (risk for risk in found if risk.name == results.OMITTED)
     assert (rest.applies, rest.severity) == expected
@@ -184,7 +219,7 @@ def test_what_stands_for_the_rest(severities: tuple[Severity, ...], applying: bo
 )
 def test_how_many_of_the_rest_are_named(count: int, told: str) -> None:
     """Ten."""
-    findings = [Finding(f"R{index:04}", "It is.") for index in range(1, count + 2)]
+    findings = [Finding(name=f"R{index:04}", message="It is.") for index in range(1, count + 2)]
     (rest,) = (risk for risk in results.risks([outcome(*findings)]) if risk.name == results.OMITTED)
     assert rest.message.endswith(told)
 
@@ -198,7 +233,7 @@ def test_how_many_of_the_rest_are_named(count: int, told: str) -> None:
 )
 def test_how_much_of_a_text_is_told(length: int, end: str) -> None:
     """What is cut off is counted."""
-    (only,) = results.completed_report(HEADER, [outcome(Finding("X", "x" * length))], NOW).risks
+    (only,) = results.completed_report(HEADER, [outcome(Finding(name="X", message="x" * length))], NOW).risks
     assert only.message.endswith(end)
     assert len(only.message) <= 4000
 
@@ -211,14 +246,14 @@ def test_durations_are_in_milliseconds() -> None:
 
 def test_only_printable_text_gets_out() -> None:
     """A check's words end up in an API object and on a terminal: what acts there stands as an escape."""
-    assert risk(Finding("X", "a\x1b[31mb\x00c")).message != ""
-    (only,) = results.completed_report(HEADER, [outcome(Finding("X", "a\x1b[31mb\x00c\nd"))], NOW).risks
+    assert risk(Finding(name="X", message="a\x1b[31mb\x00c")).message != ""
+    (only,) = results.completed_report(HEADER, [outcome(Finding(name="X", message="a\x1b[31mb\x00c\nd"))], NOW).risks
     assert only.message == "a\\x1b[31mb\\x00c\nd"
 
 
 def test_three_states() -> None:
     """running counts, completed has its time, failed says why; each reads back as it was written."""
-    outcomes = [outcome(Finding("X", "Something."))]
+    outcomes = [outcome(Finding(name="X", message="Something."))]
     running = results.running_report(HEADER, outcomes, NOW, results.progress_text(1, 7))
     completed = results.completed_report(HEADER, outcomes, NOW)
     failed = results.failed(HEADER, outcomes, NOW, "the API server could not be reached")
@@ -249,6 +284,8 @@ def test_what_there_was_no_room_for_is_a_number() -> None:
 
 def test_a_release_s_own_risk_of_that_name_is_one_of_those_left_out() -> None:
     """Names are unique: a report with one twice would be refused whole."""
-    found = results.completed_report(HEADER, [outcome(*_many(300), Finding(results.OMITTED, "Mine."))], NOW)
+    found = results.completed_report(
+        HEADER, [outcome(*_many(300), Finding(name=results.OMITTED, message="Mine."))], NOW
+    )
     assert len(read(encode(found)).risks) == MAX_RISKS
     assert found.risks_omitted == 102

@@ -54,5 +54,5 @@ def test_removed_apis(counts: list[dict[str, Any]], message: str) -> None:
     (read,) = check.reads
     assert isinstance(read, Read)
     objects = tuple(codec.decode(shape(read.fields), codec.encode(count)) for count in counts)
-    found = run_check(check, Snapshot({read: objects}), context()).findings
+    found = run_check(check, Snapshot(objects={read: objects}), context()).findings
     assert [message] * bool(message) == [finding.message for finding in found]

@@ -13,14 +13,26 @@ from runup.checks.decide.removal_tables import table
 from runup.checks.decide.stored_manifests import Manifest, Manifests, file_check, helm_check
 
 # The versions are those of https://kubernetes.io/docs/reference/using-api/deprecation-guide/.
-BUDGET = Manifest("policy/v1beta1", "PodDisruptionBudget", "shop", "web", "a.yaml:1")
-SCHEMA = Manifest("flowcontrol.apiserver.k8s.io/v1beta3", "FlowSchema", "", "fs", "b.yaml:7")
-REVIEW = Manifest("authentication.k8s.io/v1beta1", "TokenReview", "", "t", "e.yaml:1")
-ROLE = Manifest("rbac.authorization.k8s.io/v1beta1", "Role", "shop", "r", "f.yaml:1")
-ISSUER = Manifest("cert-manager.io/v1alpha2", "Issuer", "shop", "ca", "g.yaml:1")
-SERVED = Manifest("policy/v1", "PodDisruptionBudget", "shop", "web", "a.yaml:9")
-CUSTOM = Manifest("example.com/v1beta1", "PodDisruptionBudget", "shop", "web", "c.yaml:1")
-EARLY = Manifest("resource.k8s.io/v1beta9", "ResourceClaim", "", "gpu", "d.yaml:1")
+BUDGET = Manifest(
+    api_version="policy/v1beta1", kind="PodDisruptionBudget", namespace="shop", name="web", place="a.yaml:1"
+)
+SCHEMA = Manifest(
+    api_version="flowcontrol.apiserver.k8s.io/v1beta3", kind="FlowSchema", namespace="", name="fs", place="b.yaml:7"
+)
+REVIEW = Manifest(
+    api_version="authentication.k8s.io/v1beta1", kind="TokenReview", namespace="", name="t", place="e.yaml:1"
+)
+ROLE = Manifest(
+    api_version="rbac.authorization.k8s.io/v1beta1", kind="Role", namespace="shop", name="r", place="f.yaml:1"
+)
+ISSUER = Manifest(api_version="cert-manager.io/v1alpha2", kind="Issuer", namespace="shop", name="ca", place="g.yaml:1")
+SERVED = Manifest(api_version="policy/v1", kind="PodDisruptionBudget", namespace="shop", name="web", place="a.yaml:9")
+CUSTOM = Manifest(
+    api_version="example.com/v1beta1", kind="PodDisruptionBudget", namespace="shop", name="web", place="c.yaml:1"
+)
+EARLY = Manifest(
+    api_version="resource.k8s.io/v1beta9", kind="ResourceClaim", namespace="", name="gpu", place="d.yaml:1"
+)
 
 
 def told(check: Check, minor: int) -> list[tuple[str, str, str]]:
@@ -90,15 +102,25 @@ def test_releases_of_helm() -> None:
     [
         pytest.param(BUDGET, "policy/v1:", id="the version that stays"),
         pytest.param(
-            Manifest("flowcontrol.apiserver.k8s.io/v1beta1", "FlowSchema", "", "f", "a:1"),
+            Manifest(
+                api_version="flowcontrol.apiserver.k8s.io/v1beta1",
+                kind="FlowSchema",
+                namespace="",
+                name="f",
+                place="a:1",
+            ),
             "flowcontrol.apiserver.k8s.io/v1:",
             id="the one after those that went, too",
         ),
         pytest.param(
-            Manifest("extensions/v1beta1", "Ingress", "", "i", "a:1"), "networking.k8s.io/v1:", id="another group"
+            Manifest(api_version="extensions/v1beta1", kind="Ingress", namespace="", name="i", place="a:1"),
+            "networking.k8s.io/v1:",
+            id="another group",
         ),
         pytest.param(
-            Manifest("policy/v1beta1", "PodSecurityPolicy", "", "p", "a:1"), "no version of this kind stays", id="none"
+            Manifest(api_version="policy/v1beta1", kind="PodSecurityPolicy", namespace="", name="p", place="a:1"),
+            "no version of this kind stays",
+            id="none",
         ),
     ],
 )

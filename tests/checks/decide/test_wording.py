@@ -90,7 +90,7 @@ def test_a_cause(reason: str, message: str, told: str) -> None:
 )
 def test_how_grave(since: datetime | None, severity: str) -> None:
     """What lasts is graver."""
-    assert severity_after(since, NOW, timedelta(minutes=10), "warning", "critical") == severity
+    assert severity_after(since, NOW, patience=timedelta(minutes=10), before="warning", after="critical") == severity
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,11 @@ def test_an_error_on_one_line(text: str, told: str) -> None:
 
 def found(*findings: Finding) -> list[str]:
     """What a check that finds this comes to, in messages."""
-    outcome = run_check(Check("Example", "tests", (), lambda _snapshot, _context: findings), Snapshot(), context())
+    outcome = run_check(
+        Check(name="Example", component="tests", reads=(), run=lambda _snapshot, _context: findings),
+        Snapshot(),
+        context(),
+    )
     return [finding.message for finding in outcome.findings]
 
 
@@ -119,8 +123,8 @@ def found(*findings: Finding) -> list[str]:
 def test_how_long_a_risks_name_may_be(length: int, taken: bool) -> None:
     """As long as ClusterVersion takes; the name that stands for a check, too."""
     name = "X" * length
-    assert (found(Finding(name, "It is.")) == ["It is."]) is taken
-    check = Check("Other", "tests", (), lambda _snapshot, _context: (), unknown_risk=name)
+    assert (found(Finding(name=name, message="It is.")) == ["It is."]) is taken
+    check = Check(name="Other", component="tests", reads=(), run=lambda _snapshot, _context: (), unknown_risk=name)
     assert unknown_risk(check) == (name if taken else "Other")
 
 
@@ -134,8 +138,15 @@ def test_how_long_a_risks_name_may_be(length: int, taken: bool) -> None:
 def test_how_many_unreadable_objects_are_named(number: int, end: str) -> None:
     """Five, then how many more."""
     bad = tuple(Undecodable("", f"n{each}", "odd") for each in range(number))
-    check = Check("Example", "tests", (NODES,), lambda snapshot, _context: (snapshot.all(Node) and ()) or ())
-    (finding,) = run_check(check, Snapshot({NODES: (node(),)}, {}, {NODES: bad}), context()).findings
+    check = Check(
+        name="Example",
+        component="tests",
+        reads=(NODES,),
+        run=lambda snapshot, _context: (snapshot.all(Node) and ()) or (),
+    )
+    (finding,) = run_check(
+        check, Snapshot(objects={NODES: (node(),)}, unreadable={}, undecoded={NODES: bad}), context()
+    ).findings
     assert finding.message.startswith(f"Whether Example applies to {number} objects could not be told: Node n0 cannot")
     assert finding.message.endswith(end)
 
@@ -143,7 +154,14 @@ def test_how_many_unreadable_objects_are_named(number: int, end: str) -> None:
 def test_one_object_of_a_namespace_is_referred_to_whole() -> None:
     """Group, kind, namespace and name."""
     bad = (Undecodable("shop", "web", "odd"),)
-    check = Check("Example", "tests", (NODES,), lambda snapshot, _context: (snapshot.all(Node) and ()) or ())
-    (finding,) = run_check(check, Snapshot({NODES: (node(),)}, {}, {NODES: bad}), context()).findings
+    check = Check(
+        name="Example",
+        component="tests",
+        reads=(NODES,),
+        run=lambda snapshot, _context: (snapshot.all(Node) and ()) or (),
+    )
+    (finding,) = run_check(
+        check, Snapshot(objects={NODES: (node(),)}, unreadable={}, undecoded={NODES: bad}), context()
+    ).findings
     (resource,) = finding.resources
     assert (resource.group, resource.kind, resource.namespace, resource.name) == ("", "Node", "shop", "web")

@@ -68,19 +68,26 @@ def test_ends_that_are_none(text: str) -> None:
     assert text in caught.value.message
 
 
-OLD = acceptance.encode_record(Acceptance("A", "once", "kim", NOW, NOW - timedelta(hours=1)))
-LIVE = acceptance.encode_record(Acceptance("A", "still", "kim", NOW, NOW + timedelta(hours=1)))
+OLD = acceptance.encode_record(Acceptance(name="A", reason="once", by="kim", at=NOW, until=NOW - timedelta(hours=1)))
+LIVE = acceptance.encode_record(Acceptance(name="A", reason="still", by="kim", at=NOW, until=NOW + timedelta(hours=1)))
 PLANS: dict[str, tuple[dict[str, str], list[str], list[str], Acceptance, set[str], set[str]]] = {
-    "nothing is told": ({}, ["A"], [], Acceptance(""), set(), set()),
-    "a reason": ({}, ["A"], [], Acceptance("", "why"), {"A"}, set()),
-    "an end for two": ({}, ["A", "B"], [], Acceptance("", until=NOW), {"A", "B"}, set()),
-    "what ended is renewed": ({"A": OLD}, ["A"], [], Acceptance(""), {"A"}, set()),
-    "what still counts stays": ({"A": LIVE}, ["A"], [], Acceptance(""), set(), set()),
-    "what is taken back goes": ({"A": LIVE}, [], ["A"], Acceptance(""), set(), {"A"}),
-    "what another replaced goes": ({"A": LIVE}, ["B"], ["A"], Acceptance("", "why"), {"B"}, {"A"}),
-    "what somebody else accepts just now stays": ({"A": LIVE}, ["B"], ["C"], Acceptance("", "why"), {"B"}, set()),
-    "what cannot be read goes with its name": ({"A": "?"}, [], ["A"], Acceptance(""), set(), {"A"}),
-    "what cannot be read is renewed": ({"A": "?"}, ["A"], [], Acceptance(""), {"A"}, set()),
+    "nothing is told": ({}, ["A"], [], Acceptance(name=""), set(), set()),
+    "a reason": ({}, ["A"], [], Acceptance(name="", reason="why"), {"A"}, set()),
+    "an end for two": ({}, ["A", "B"], [], Acceptance(name="", until=NOW), {"A", "B"}, set()),
+    "what ended is renewed": ({"A": OLD}, ["A"], [], Acceptance(name=""), {"A"}, set()),
+    "what still counts stays": ({"A": LIVE}, ["A"], [], Acceptance(name=""), set(), set()),
+    "what is taken back goes": ({"A": LIVE}, [], ["A"], Acceptance(name=""), set(), {"A"}),
+    "what another replaced goes": ({"A": LIVE}, ["B"], ["A"], Acceptance(name="", reason="why"), {"B"}, {"A"}),
+    "what somebody else accepts just now stays": (
+        {"A": LIVE},
+        ["B"],
+        ["C"],
+        Acceptance(name="", reason="why"),
+        {"B"},
+        set(),
+    ),
+    "what cannot be read goes with its name": ({"A": "?"}, [], ["A"], Acceptance(name=""), set(), {"A"}),
+    "what cannot be read is renewed": ({"A": "?"}, ["A"], [], Acceptance(name=""), {"A"}, set()),
 }
 
 
@@ -93,21 +100,27 @@ def test_what_is_written(name: str) -> None:
 
 
 NODE, OTHER = "Node worker-1", "Node worker-2"
-COVERING = acceptance.encode_record(Acceptance("A", "still", "kim", NOW, NOW + timedelta(hours=1)).covering([NODE]))
+COVERING = acceptance.encode_record(
+    Acceptance(name="A", reason="still", by="kim", at=NOW, until=NOW + timedelta(hours=1)).covering([NODE])
+)
 OBJECTS: dict[str, tuple[dict[str, str], tuple[str, ...], Acceptance | None]] = {
-    "the objects are kept without any flag": ({}, (NODE,), Acceptance("A", "", "ann", NOW).covering([NODE])),
+    "the objects are kept without any flag": (
+        {},
+        (NODE,),
+        Acceptance(name="A", reason="", by="ann", at=NOW).covering([NODE]),
+    ),
     "nothing is known of objects": ({}, (), None),
     "the same objects once more": ({"A": COVERING}, (NODE,), None),
     "nothing is known of its objects any more": ({"A": COVERING}, (), None),
     "more objects; reason and end stay": (
         {"A": COVERING},
         (OTHER, NODE),
-        Acceptance("A", "still", "ann", NOW, NOW + timedelta(hours=1)).covering([NODE, OTHER]),
+        Acceptance(name="A", reason="still", by="ann", at=NOW, until=NOW + timedelta(hours=1)).covering([NODE, OTHER]),
     ),
     "a record from before objects were kept": (
         {"A": LIVE},
         (NODE,),
-        Acceptance("A", "still", "ann", NOW, NOW + timedelta(hours=1)).covering([NODE]),
+        Acceptance(name="A", reason="still", by="ann", at=NOW, until=NOW + timedelta(hours=1)).covering([NODE]),
     ),
 }
 
@@ -117,7 +130,7 @@ def test_a_record_keeps_what_the_risk_was_accepted_for(name: str) -> None:
     """Whoever accepts, accepts what is there; an end that somebody gave is not lost by it."""
     found, objects, expected = OBJECTS[name]
     written = acceptance_change.plan_records(
-        found, ["A"], Acceptance("", by="ann", at=NOW), now=NOW, objects={"A": objects}
+        found, ["A"], Acceptance(name="", by="ann", at=NOW), now=NOW, objects={"A": objects}
     )
     read = acceptance.read({key: text for key, text in written.items() if text is not None})
     assert read.get("A") == expected
@@ -183,7 +196,7 @@ def test_a_story(run: Run, place: Server) -> None:
 
 def test_what_ended_is_accepted_anew(run: Run, place: Server) -> None:
     """The API's list is the same; the record that held it up goes."""
-    old = acceptance.encode_record(Acceptance("RiskA", "once", "kim", NOW, NOW))
+    old = acceptance.encode_record(Acceptance(name="RiskA", reason="once", by="kim", at=NOW, until=NOW))
     metadata = {"name": acceptance.NAME, "namespace": "records", "labels": acceptance.LABELS}
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"RiskA": old}}
     place.client.send(calls.create(resource_of(ConfigMap), body))
@@ -287,7 +300,9 @@ def test_a_preflight_counts_what_counts(run: Run, place: Server) -> None:
     )
 
     def shown(until: datetime) -> tuple[int, bool, bool]:
-        record = acceptance.encode_record(Acceptance("RiskA", "network team, CHG-7712", "kim", NOW, until))
+        record = acceptance.encode_record(
+            Acceptance(name="RiskA", reason="network team, CHG-7712", by="kim", at=NOW, until=until)
+        )
         metadata = {"name": acceptance.NAME, "namespace": "records"}
         change = {"metadata": metadata, "data": {"RiskA": record}}
         place.client.send(calls.apply(resource_of(ConfigMap), change, field_manager="test", force=True))

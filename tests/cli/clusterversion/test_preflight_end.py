@@ -17,7 +17,7 @@ from runup.preflight.decide.stored_reports import History
 
 IMAGE = f"quay.io/ocp/release@sha256:{'b' * 64}"
 ID = "preflight-7-0123456789"
-ATTEMPT = Attempt(ID, "5.0.4", "5.0.5", IMAGE)
+ATTEMPT = Attempt(id=ID, source_version="5.0.4", target_version="5.0.5", target_image=IMAGE)
 END = {"metadata": {"annotations": {END_ANNOTATION: ID}}}
 NONE = "info: No preflight is requested\n"
 REMOVED = "info: The preflight of 5.0.5 is not requested any more; the operator removes what still runs of it\n"

@@ -399,9 +399,9 @@ def test_waiting_for_the_result(name: str, run: Run, server: Server) -> None:
     updates, code, verdict = OUTCOMES[name]
     server.set_cluster_version(status=OFFERED)
     waiting = Waiting(run, server)
-    going = _conditions("True", "False", "False", "ChecksRunning", "4 of 7 checks done")
+    going = _conditions("True", "False", failed="False", reason="ChecksRunning", message="4 of 7 checks done")
     server.patch_status(observedGeneration=waiting.generation, conditions=going)
-    done = _conditions("True", "True", "False", "RisksFound", "7 checks done")
+    done = _conditions("True", "True", failed="False", reason="RisksFound", message="7 checks done")
     server.patch_status(conditions=done, conditionalUpdates=updates)
     ran = waiting.ended()
     assert (ran.code, ran.err) == (code, "")
@@ -411,10 +411,12 @@ def test_waiting_for_the_result(name: str, run: Run, server: Server) -> None:
 
 def test_an_earlier_result_does_not_count(run: Run, server: Server) -> None:
     """Conditions that the operator wrote before it saw this request say nothing about it."""
-    done = _conditions("True", "True", "False", "NoRisksFound", "of another target")
+    done = _conditions("True", "True", failed="False", reason="NoRisksFound", message="of another target")
     server.set_cluster_version(status={**OFFERED, "conditions": done})
     waiting = Waiting(run, server)
-    failed = _conditions("False", "False", "True", "TargetUnsupported", "5.2.0 has no preflight command")
+    failed = _conditions(
+        "False", "False", failed="True", reason="TargetUnsupported", message="5.2.0 has no preflight command"
+    )
     server.patch_status(observedGeneration=waiting.generation, conditions=failed)
     ran = waiting.ended()
     assert ran.code == 1
@@ -446,7 +448,7 @@ def test_accepting_while_waiting_is_no_replacement(run: Run, server: Server) -> 
     server.set_cluster_version(status=OFFERED)
     waiting = Waiting(run, server)
     server.patch_spec(desiredUpdate={"acceptRisks": [{"name": "Bad"}]})
-    done = _conditions("True", "True", "False", "RisksFound", "7 checks done")
+    done = _conditions("True", "True", failed="False", reason="RisksFound", message="7 checks done")
     updates = [_entry(_risk("Bad", "True"))]
     server.patch_status(observedGeneration=waiting.generation + 1, conditions=done, conditionalUpdates=updates)
     ran = waiting.ended()
@@ -462,7 +464,7 @@ def test_the_machine_form(run: Run, server: Server) -> None:
 
     server.set_cluster_version(status=OFFERED)
     waiting = Waiting(run, server, "-o", "json")
-    done = _conditions("True", "True", "False", "RisksFound", "7 checks done")
+    done = _conditions("True", "True", failed="False", reason="RisksFound", message="7 checks done")
     updates = [_entry(_risk("Bad", "True"))]
     server.patch_status(observedGeneration=waiting.generation, conditions=done, conditionalUpdates=updates)
     ran = waiting.ended()
@@ -481,7 +483,7 @@ def test_other_forms_of_the_result(form: str, begins: str, run: Run, server: Ser
     """A page and data alone, with progress elsewhere; with more columns after progress."""
     server.set_cluster_version(status=OFFERED)
     waiting = Waiting(run, server, "-o", form)
-    done = _conditions("True", "True", "False", "RisksFound", "7 checks done")
+    done = _conditions("True", "True", failed="False", reason="RisksFound", message="7 checks done")
     updates = [_entry(_risk("Bad", "True"))]
     server.patch_status(observedGeneration=waiting.generation, conditions=done, conditionalUpdates=updates)
     ran = waiting.ended()
@@ -508,7 +510,7 @@ def test_time_is_up(run: Run, server: Server) -> None:
 def test_the_section_after_oc(run: Run, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """`upgrade` adds what a preflight found after everything that oc prints; an acceptance that has ended is none."""
     monkeypatch.setenv("CVO_NAMESPACE", "default")
-    done = _conditions("True", "True", "False", "RisksFound", "7 checks done")
+    done = _conditions("True", "True", failed="False", reason="RisksFound", message="7 checks done")
     server.set_cluster_version(
         spec={"desiredUpdate": {"version": "5.2.0", "mode": "Preflight", "acceptRisks": [{"name": "Dim"}]}},
         status={

@@ -16,8 +16,8 @@ from runup.cli.clusterversion.actions import UpgradeRequest
 from runup.clusterversion.decide.upgrade_target import Flags
 from runup.process import clusterversion_client as clusters
 
-NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
-PODS = Resource("", "v1", "Pod", "pods", namespaced=True)
+NAMESPACES = Resource(group="", version="v1", kind="Namespace", plural="namespaces", namespaced=False)
+PODS = Resource(group="", version="v1", kind="Pod", plural="pods", namespaced=True)
 WHY = "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector."
 UNSCHEDULED = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": WHY}
 

@@ -42,7 +42,7 @@ ACCEPTING = {"desiredUpdate": {"acceptRisks": [{"name": "Other"}]}}
 
 
 def _member(server: Server) -> Member:
-    return Member("harbour", kubeconfig=str(server.kubeconfig))
+    return Member(name="harbour", kubeconfig=str(server.kubeconfig))
 
 
 def _asked(server: Server, action: str, target: str, **more: str) -> RequestedAction:
@@ -225,7 +225,7 @@ def test_a_cluster_that_cannot_be_asked(server: Server) -> None:
     asked = _asked(server, START, "5.1.0")
     actions = ClusterActions(Connection())
     assert "you must be connected to an OpenShift" in actions.look(asked).refused
-    looked = actions.look(replace(asked, member=Member("gone", kubeconfig="/nowhere")))
+    looked = actions.look(replace(asked, member=Member(name="gone", kubeconfig="/nowhere")))
     assert (looked.status, "/nowhere" in looked.refused) == (502, True)
 
 
@@ -249,4 +249,4 @@ def test_no_token_is_printed(server: Server) -> None:
 )
 def test_the_command_beside_it(asked: dict[str, str], command: str) -> None:
     """What does the same when it is typed, quoted as a shell needs it."""
-    assert command_of(RequestedAction(member=Member("a", context="a b"), **asked)) == command
+    assert command_of(RequestedAction(member=Member(name="a", context="a b"), **asked)) == command

@@ -36,14 +36,20 @@ POD = OBJECTS["Deployment", "console"]["spec"]["template"]["spec"]
 CONTAINER = POD["containers"][0]
 RBAC = "rbac.authorization.k8s.io"
 KINDS = {
-    "Namespace": Resource("", "v1", "Namespace", "namespaces", namespaced=False),
-    "ServiceAccount": Resource("", "v1", "ServiceAccount", "serviceaccounts", namespaced=True),
-    "ConfigMap": Resource("", "v1", "ConfigMap", "configmaps", namespaced=True),
-    "Service": Resource("", "v1", "Service", "services", namespaced=True),
-    "Deployment": Resource("apps", "v1", "Deployment", "deployments", namespaced=True),
-    "NetworkPolicy": Resource("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies", namespaced=True),
-    "ClusterRole": Resource(RBAC, "v1", "ClusterRole", "clusterroles", namespaced=False),
-    "ClusterRoleBinding": Resource(RBAC, "v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False),
+    "Namespace": Resource(group="", version="v1", kind="Namespace", plural="namespaces", namespaced=False),
+    "ServiceAccount": Resource(
+        group="", version="v1", kind="ServiceAccount", plural="serviceaccounts", namespaced=True
+    ),
+    "ConfigMap": Resource(group="", version="v1", kind="ConfigMap", plural="configmaps", namespaced=True),
+    "Service": Resource(group="", version="v1", kind="Service", plural="services", namespaced=True),
+    "Deployment": Resource(group="apps", version="v1", kind="Deployment", plural="deployments", namespaced=True),
+    "NetworkPolicy": Resource(
+        group="networking.k8s.io", version="v1", kind="NetworkPolicy", plural="networkpolicies", namespaced=True
+    ),
+    "ClusterRole": Resource(group=RBAC, version="v1", kind="ClusterRole", plural="clusterroles", namespaced=False),
+    "ClusterRoleBinding": Resource(
+        group=RBAC, version="v1", kind="ClusterRoleBinding", plural="clusterrolebindings", namespaced=False
+    ),
 }
 
 

@@ -159,7 +159,17 @@ def test_what_is_said(name: str, says: str) -> None:
     assert says in read(ALL[name]).text
 
 
-EVIL_TRUTH = ClusterState(EVIL, EVIL, EVIL, EVIL, EVIL, (EVIL,), EVIL, (EVIL,), ("another",))
+EVIL_TRUTH = ClusterState(
+    cluster=EVIL,
+    server=EVIL,
+    user=EVIL,
+    release=EVIL,
+    requested=EVIL,
+    accepted=(EVIL,),
+    progress=EVIL,
+    offered=(EVIL,),
+    risks=("another",),
+)
 
 
 def _action(board: Board, name: str, target: str, looked: ActionResult) -> str:
@@ -181,11 +191,13 @@ def _hostile_pages() -> dict[str, Callable[[Board, str], str]]:
         "history of a cluster": lambda board, name: PAGES.history(board, name, NOW, weeks=False),
         "logout": lambda _, __: boards.ACTING.logout(EVIL, EVIL),
         "a cluster that can be changed": lambda board, name: boards.ACTING.cluster(board, name, NOW),
-        "a choice": lambda board, name: _action(board, name, "", ActionResult(EVIL_TRUTH)),
-        "a confirmation": lambda board, name: _action(board, name, EVIL, ActionResult(EVIL_TRUTH, (EVIL,))),
-        "an action": lambda board, name: _action(board, name, EVIL, ActionResult(EVIL_TRUTH, (EVIL,), done=True)),
+        "a choice": lambda board, name: _action(board, name, "", ActionResult(truth=EVIL_TRUTH)),
+        "a confirmation": lambda board, name: _action(board, name, EVIL, ActionResult(truth=EVIL_TRUTH, said=(EVIL,))),
+        "an action": lambda board, name: _action(
+            board, name, EVIL, ActionResult(truth=EVIL_TRUTH, said=(EVIL,), done=True)
+        ),
         "a refusal": lambda board, name: _action(
-            board, name, EVIL, ActionResult(None, (EVIL,), EVIL, 403, unread=EVIL)
+            board, name, EVIL, ActionResult(truth=None, said=(EVIL,), refused=EVIL, status=403, unread=EVIL)
         ),
         "login": lambda _, __: PAGES.login(EVIL, EVIL),
         "error": lambda _, __: PAGES.problem(404, EVIL),
@@ -237,7 +249,7 @@ def test_what_is_suppressed() -> None:
     """It counts as accepted, with its reason, on both pages; what suppresses nothing is told."""
     rules = (Suppression("DualStack*", "moved in May", None, "harbour"), Suppression("Nothing", "why", None, "*"))
     pages = ConsolePages(max_age=timedelta(hours=24), rules=rules)
-    board = boards.board(**{"apps/island:6443/admin": Judgement(samples.CLEAR)})
+    board = boards.board(**{"apps/island:6443/admin": Judgement(findings=samples.CLEAR)})
     assert "suppressed: moved in May" in pages.cluster(board, "harbour", NOW)
     assert "Nothing suppresses nothing" in read(pages.fleet(board, NOW)).text.replace('"', "")
 

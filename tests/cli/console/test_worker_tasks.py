@@ -24,7 +24,7 @@ ANY = RequestedUpdate()
 
 def test_a_dump() -> None:
     """Each object that a risk names is there with its YAML, and ClusterVersion's own updates."""
-    member = Member("harbour", dump=str(EXAMPLES / "skip-level"))
+    member = Member(name="harbour", dump=str(EXAMPLES / "skip-level"))
     judged = worker_tasks.judge(member, connection=Connection(), requested_update=ANY)
     assert judged.findings.completed
     assert judged.offered is not None
@@ -36,7 +36,9 @@ def test_a_dump() -> None:
     assert isinstance(worker_tasks.status_of(member, connection=Connection()), StatusReading)
 
 
-@pytest.mark.parametrize("member", [Member("a", dump="/nowhere"), Member("b", kubeconfig="/nowhere", context="b")])
+@pytest.mark.parametrize(
+    "member", [Member(name="a", dump="/nowhere"), Member(name="b", kubeconfig="/nowhere", context="b")]
+)
 def test_a_cluster_that_cannot_be_read(member: Member) -> None:
     """The reason is the result, of the preflight and of the status."""
     judged = worker_tasks.judge(member, connection=Connection(), requested_update=ANY)
@@ -46,7 +48,7 @@ def test_a_cluster_that_cannot_be_read(member: Member) -> None:
 
 
 LATER = replace(REPORT, observed_time=NOON + timedelta(days=1), risks=())
-GONE = Member("a", dump="/nowhere")
+GONE = Member(name="a", dump="/nowhere")
 
 
 @pytest.fixture
@@ -55,7 +57,7 @@ def kept(tmp_path: Path) -> list[Path]:
     return [report_store.keep(tmp_path, "a", report, NOON + timedelta(days=2)) for report in (REPORT, LATER)]
 
 
-@pytest.mark.parametrize("member", [Member("a"), GONE], ids=["kept reports alone", "beside a dump"])
+@pytest.mark.parametrize("member", [Member(name="a"), GONE], ids=["kept reports alone", "beside a dump"])
 def test_a_report_that_cannot_be_read(member: Member, kept: list[Path], tmp_path: Path) -> None:
     """The others are told, and that it is left out."""
     kept[1].write_text("{")
@@ -82,7 +84,7 @@ def test_a_store_that_cannot_be_read() -> None:
 def test_a_long_history(kept: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its oldest reports are not told, and that is said."""
     monkeypatch.setattr(worker_tasks, "_MOST_STEPS", len(kept) - 1)
-    judged = worker_tasks.judge_kept(Member("a"), connection=Connection(), store=str(tmp_path), days=0)
+    judged = worker_tasks.judge_kept(Member(name="a"), connection=Connection(), store=str(tmp_path), days=0)
     assert [step.observed for step in judged.steps] == [NOON + timedelta(days=1)]
     assert judged.history_notes == ("the newest 1 of 2 reports are told",)
 
@@ -94,7 +96,7 @@ def test_a_live_cluster(server: Server) -> None:
         spec={"channel": "stable-5", "overrides": []},
         status={"desired": {"version": "5.0.0", "image": "i@sha256:" + "a" * 64}},
     )
-    member = Member("a", kubeconfig=str(server.kubeconfig))
+    member = Member(name="a", kubeconfig=str(server.kubeconfig))
     judged = worker_tasks.judge(member, connection=Connection(), requested_update=ANY)
     assert judged.findings.completed, judged.findings.failed
     assert judged.offered is not None

@@ -32,13 +32,21 @@ def lines(drawn: Iterable[Drawn]) -> list[str]:
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ROWS = (
-    StatusRow("a", "False"),
-    StatusRow("lost", problem="no route to host"),
-    StatusRow("b", attention=1, first="it is odd"),
-    StatusRow("c", "True", "5.1.0", (3, 4), (1, 2)),
-    StatusRow("d", "True", "5.1.0", (4, 4), (0, 2), 2, "node x is stuck"),
-    StatusRow("e", "False", attention=1, first="a pool is paused"),
-    StatusRow("f", "False", attention=2, first="a node is lost"),
+    StatusRow(cluster="a", updating="False"),
+    StatusRow(cluster="lost", problem="no route to host"),
+    StatusRow(cluster="b", attention=1, first="it is odd"),
+    StatusRow(cluster="c", updating="True", target="5.1.0", operators=(3, 4), pools=(1, 2)),
+    StatusRow(
+        cluster="d",
+        updating="True",
+        target="5.1.0",
+        operators=(4, 4),
+        pools=(0, 2),
+        attention=2,
+        first="node x is stuck",
+    ),
+    StatusRow(cluster="e", updating="False", attention=1, first="a pool is paused"),
+    StatusRow(cluster="f", updating="False", attention=2, first="a node is lost"),
 )
 
 
@@ -113,10 +121,10 @@ def test_the_status_of_a_fleet_for_programs() -> None:
 
 
 ADVICE = (
-    AdviceRow("a", "5.0.0", "stable", ("5.1.2", "5.0.4"), 1, ("Failing",)),
-    AdviceRow("lost", problem="no route to host"),
-    AdviceRow("b", "5.0.0", "stable", ("5.1.2", "5.0.4"), 1, ("Failing",)),
-    AdviceRow("c", "5.0.0", "fast", ("5.1.3",)),
+    AdviceRow(cluster="a", version="5.0.0", channel="stable", newest=("5.1.2", "5.0.4"), risky=1, issues=("Failing",)),
+    AdviceRow(cluster="lost", problem="no route to host"),
+    AdviceRow(cluster="b", version="5.0.0", channel="stable", newest=("5.1.2", "5.0.4"), risky=1, issues=("Failing",)),
+    AdviceRow(cluster="c", version="5.0.0", channel="fast", newest=("5.1.3",)),
 )
 
 
@@ -173,11 +181,11 @@ def fleet(
     *risks: RiskRow, groups: tuple[Group, ...] = (), failed: tuple[tuple[str, str], ...] = (), **codes: int
 ) -> Matrix:
     """Results of clusters by name."""
-    return Matrix(tuple(codes), codes, risks, groups, failed)
+    return Matrix(clusters=tuple(codes), results=codes, rows=risks, groups=groups, failed=failed)
 
 
-PAUSED = RiskRow("PoolPaused", "warning", "m", "f", applies=("a", "b"), unknown=("c",))
-KNOWN = RiskRow("Known", "info", "m", "f", accepted=("a",), informs=("b",))
+PAUSED = RiskRow(name="PoolPaused", severity="warning", message="m", fix="f", applies=("a", "b"), unknown=("c",))
+KNOWN = RiskRow(name="Known", severity="info", message="m", fix="f", accepted=("a",), informs=("b",))
 
 
 def test_few_clusters_are_columns() -> None:
@@ -208,7 +216,7 @@ def test_many_clusters_are_lists() -> None:
     names = [f"cluster-{number}" for number in range(1, 9)]
     table = fleet(
         replace(PAUSED, applies=tuple(names), unknown=()),
-        RiskRow("Odd", "warning", "m", "f", unknown=("cluster-1",)),
+        RiskRow(name="Odd", severity="warning", message="m", fix="f", unknown=("cluster-1",)),
         **dict.fromkeys(names, APPLY),
     )
     assert lines(fleet_text.text(table))[1:] == [
@@ -267,7 +275,9 @@ def test_clusters_with_the_same_result_are_named_together() -> None:
 
 def test_long_fleets_are_cut() -> None:
     """After 25 risks and ten groups, with the flag that has the rest."""
-    risks = tuple(RiskRow(f"Risk{number}", "info", "m", "f", applies=("a",)) for number in range(27))
+    risks = tuple(
+        RiskRow(name=f"Risk{number}", severity="info", message="m", fix="f", applies=("a",)) for number in range(27)
+    )
     pairs = [(f"a{number}", f"b{number}") for number in range(12)]
     groups = tuple(Group(pair, (f"Risk{number}",), (), APPLY) for number, pair in enumerate(pairs))
     table = fleet(*risks, groups=groups, **{name: APPLY for pair in pairs for name in pair}, a=APPLY)
@@ -293,9 +303,9 @@ def lost(member: Member, why: str) -> str:
 def test_every_cluster_has_a_result_in_its_place(capsys: pytest.CaptureFixture[str]) -> None:
     """Dumps and live clusters apart, and those that nobody can read beside them; a hundred at a time are told."""
     members = [
-        Member("broken", problem="no such file"),
-        *(Member(f"dump-{number}", dump="d") for number in range(60)),
-        *(Member(f"live-{number}", context="c") for number in range(40)),
+        Member(name="broken", problem="no such file"),
+        *(Member(name=f"dump-{number}", dump="d") for number in range(60)),
+        *(Member(name=f"live-{number}", context="c") for number in range(40)),
     ]
     results: list[str] = fleet_members.read_all(members, answer, lost, NamedMembers(parallel=2))
     assert results == ["broken: no such file", *(f"read {member.name}" for member in members[1:])]
@@ -306,9 +316,9 @@ def test_a_live_cluster_is_asked_as_the_command_was_told() -> None:
     """By the member's own kubeconfig and context, and by the command's user."""
     of = Connection("usual", None)
     of.as_user, of.as_group = "admin", ("people",)
-    to = cluster_sources.connection_to(Member("a", kubeconfig="own", context="c"), of)
+    to = cluster_sources.connection_to(Member(name="a", kubeconfig="own", context="c"), of)
     assert (to.kubeconfig, to.context, to.as_user, to.as_group) == ("own", "c", "admin", ("people",))
-    assert cluster_sources.connection_to(Member("a"), of).kubeconfig == "usual"
+    assert cluster_sources.connection_to(Member(name="a"), of).kubeconfig == "usual"
 
 
 @pytest.mark.parametrize(
@@ -320,7 +330,7 @@ def test_a_live_cluster_is_asked_as_the_command_was_told() -> None:
 )
 def test_why_a_cluster_could_not_be_read(error: Exception, says: str | None) -> None:
     """In the words of a command about it alone; a bug is not passed off as its trouble."""
-    assert fleet_members.problem_of(Member("a"), error) == says
+    assert fleet_members.problem_of(Member(name="a"), error) == says
 
 
 def test_a_bug_is_not_passed_off_as_a_clusters_trouble() -> None:
@@ -328,11 +338,11 @@ def test_a_bug_is_not_passed_off_as_a_clusters_trouble() -> None:
     broken: Any = None
     with pytest.raises(AttributeError):
         preflight_command.judge(
-            Member("a", context="c"), connection=broken, requested_update=broken, now=NOW, with_places=False
+            Member(name="a", context="c"), connection=broken, requested_update=broken, now=NOW, with_places=False
         )
     with pytest.raises(AttributeError):
         rehearse_command.judge_member(
-            Member("a", context="c"), connection=broken, release=broken, now=NOW, max_objects=1
+            Member(name="a", context="c"), connection=broken, release=broken, now=NOW, max_objects=1
         )
 
 
@@ -340,7 +350,7 @@ def test_a_cluster_that_cannot_be_rehearsed_is_a_result(tmp_path: Path) -> None:
     """Why not, in the words of a command about it alone: no copy is made, and no bug is told."""
     unused: Any = None
     judged = rehearse_command.judge_member(
-        Member("a", dump=str(tmp_path / "gone")), connection=unused, release=unused, now=NOW, max_objects=1
+        Member(name="a", dump=str(tmp_path / "gone")), connection=unused, release=unused, now=NOW, max_objects=1
     )
     assert judged.problem.startswith("there is no ")
     assert str(tmp_path / "gone") in judged.problem

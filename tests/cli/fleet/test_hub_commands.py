@@ -39,7 +39,7 @@ pytestmark = pytest.mark.xdist_group("hub-commands")
 JSON = dict[str, Any]
 KINDS = tuple(resource_of(each) for each in (ManagedCluster, ManagedClusterSet, ManifestWork))
 NAMES = ("harbour", "island", "lighthouse")
-NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
+NAMESPACES = Resource(group="", version="v1", kind="Namespace", plural="namespaces", namespaced=False)
 IMAGE = f"quay.io/example/runup@sha256:{'a' * 64}"
 RISK = ReportedRisk(name="NodeCordoned", applies="True", message="A node takes no pods.", severity="warning")
 

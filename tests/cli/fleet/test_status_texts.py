@@ -29,10 +29,26 @@ def lines(parts: object) -> list[str]:
 def test_the_status_of_a_fleet() -> None:
     """Those that update first, then those that need attention; who could not be read is apart, on one line."""
     rows = [
-        StatusRow("harbour", "False", "4.16.0", (30, 30), (2, 2)),
-        StatusRow("orchard", "False", "4.16.0", (29, 30), (2, 2), 2, "Operator dns is degraded"),
-        StatusRow("lighthouse", "True", "4.17.1", (12, 30), (0, 2), 1, "Pool worker is paused"),
-        StatusRow(EVIL, problem="refused"),
+        StatusRow(cluster="harbour", updating="False", target="4.16.0", operators=(30, 30), pools=(2, 2)),
+        StatusRow(
+            cluster="orchard",
+            updating="False",
+            target="4.16.0",
+            operators=(29, 30),
+            pools=(2, 2),
+            attention=2,
+            first="Operator dns is degraded",
+        ),
+        StatusRow(
+            cluster="lighthouse",
+            updating="True",
+            target="4.17.1",
+            operators=(12, 30),
+            pools=(0, 2),
+            attention=1,
+            first="Pool worker is paused",
+        ),
+        StatusRow(cluster=EVIL, problem="refused"),
     ]
     assert lines(status_command.text(rows)) == [
         "4 clusters: 1 updating, 1 could not be read",
@@ -82,9 +98,9 @@ def test_the_advice_for_a_fleet() -> None:
     """One line for all with the same answer, the most clusters first."""
     same = {"version": "4.15.0", "channel": "stable-4.16", "newest": ("4.16.3", "4.15.9"), "risky": 1}
     rows = [
-        AdviceRow("harbour", **same),
-        AdviceRow(EVIL, **same),
-        AdviceRow("orchard", "4.14.2", "stable-4.14", issues=("Failing",)),
+        AdviceRow(cluster="harbour", **same),
+        AdviceRow(cluster=EVIL, **same),
+        AdviceRow(cluster="orchard", version="4.14.2", channel="stable-4.14", issues=("Failing",)),
     ]
     assert lines(recommend_command.text(rows)) == [
         "Updates of 3 clusters",
@@ -97,7 +113,10 @@ def test_the_advice_for_a_fleet() -> None:
 
 def test_the_advice_about_one_version() -> None:
     """The number of clusters for which it is recommended, and why the others are refused."""
-    rows = [AdviceRow("harbour", "4.15.0", "stable-4.16"), AdviceRow("orchard", "4.14.2", "", refused="not offered")]
+    rows = [
+        AdviceRow(cluster="harbour", version="4.15.0", channel="stable-4.16"),
+        AdviceRow(cluster="orchard", version="4.14.2", channel="", refused="not offered"),
+    ]
     printed = lines(recommend_command.text(rows, "4.16.3"))
     assert printed[0] == "Update to 4.16.3 recommended: 1 of 2 clusters"
     assert [line.split()[3] for line in printed[3:]] == ["recommended", "not"]
@@ -107,11 +126,11 @@ def test_what_changed_and_which_objects_changed_it() -> None:
     """Three objects of a risk are named; of a fleet each day or week has its counts."""
     monday, tuesday = datetime(2026, 11, 23, 6, tzinfo=UTC), datetime(2026, 11, 24, 6, tzinfo=UTC)
     found = [
-        ReportStep("a", monday, "4.16.0", completed=True, applies=2, first=True),
+        ReportStep(cluster="a", observed=monday, target="4.16.0", completed=True, applies=2, first=True),
         ReportStep(
-            "a",
-            tuesday,
-            "4.16.0",
+            cluster="a",
+            observed=tuesday,
+            target="4.16.0",
             completed=True,
             applies=2,
             came=(
@@ -120,7 +139,7 @@ def test_what_changed_and_which_objects_changed_it() -> None:
             ),
             went=(Change("Ack", (), whole=True),),
         ),
-        ReportStep("a", tuesday, "4.16.0", completed=False),
+        ReportStep(cluster="a", observed=tuesday, target="4.16.0", completed=False),
     ]
     printed = lines(history_command.report_lines(found, Screen(200)))
     assert [re.split(" {2,}", line)[4:] for line in printed[1:]] == [

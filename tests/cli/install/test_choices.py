@@ -17,10 +17,20 @@ from runup.install.decide.component import Certificates, Options, Platform
 from runup.install.decide.refusals import Cluster
 
 DIGEST = "registry.example/release@sha256:" + "5" * 64
-USUAL = Flags("update-status", None, "i:1", False, "auto", None, "auto", None, False)
-PLAIN = Cluster((1, 34), frozenset({"apps"}), api_ports=(443, 6443, 8443))
-MONITORED = Cluster((1, 34), frozenset({"apps", "monitoring.coreos.com"}))
-OPENSHIFT = Cluster((1, 34), frozenset({"apps", "monitoring.coreos.com", "security.openshift.io"}))
+USUAL = Flags(
+    component="update-status",
+    namespace=None,
+    image="i:1",
+    least_privilege=False,
+    monitoring="auto",
+    prometheus=None,
+    platform="auto",
+    certificates=None,
+    printed=False,
+)
+PLAIN = Cluster(version=(1, 34), groups=frozenset({"apps"}), api_ports=(443, 6443, 8443))
+MONITORED = Cluster(version=(1, 34), groups=frozenset({"apps", "monitoring.coreos.com"}))
+OPENSHIFT = Cluster(version=(1, 34), groups=frozenset({"apps", "monitoring.coreos.com", "security.openshift.io"}))
 
 
 def options(cluster: Cluster | None = PLAIN, own_image: str | None = None, **changes: Any) -> Options:

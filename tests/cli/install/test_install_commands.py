@@ -29,13 +29,23 @@ from runup.install.decide.component import COMPONENTS, KERNEL_MODULES
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("install")]
 IMAGE = "registry.example/runup@sha256:" + "5" * 64
 NEWER = "registry.example/runup@sha256:" + "6" * 64
-NAMESPACE = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
-DEPLOYMENT = Resource("apps", "v1", "Deployment", "deployments", namespaced=True)
-CONFIG_MAP = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
-SECRET = Resource("", "v1", "Secret", "secrets", namespaced=True)
-CRD = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
-CLUSTER_VERSION = Resource("config.openshift.io", "v1", "ClusterVersion", "clusterversions", namespaced=False)
-ROLE = Resource("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", namespaced=False)
+NAMESPACE = Resource(group="", version="v1", kind="Namespace", plural="namespaces", namespaced=False)
+DEPLOYMENT = Resource(group="apps", version="v1", kind="Deployment", plural="deployments", namespaced=True)
+CONFIG_MAP = Resource(group="", version="v1", kind="ConfigMap", plural="configmaps", namespaced=True)
+SECRET = Resource(group="", version="v1", kind="Secret", plural="secrets", namespaced=True)
+CRD = Resource(
+    group="apiextensions.k8s.io",
+    version="v1",
+    kind="CustomResourceDefinition",
+    plural="customresourcedefinitions",
+    namespaced=False,
+)
+CLUSTER_VERSION = Resource(
+    group="config.openshift.io", version="v1", kind="ClusterVersion", plural="clusterversions", namespaced=False
+)
+ROLE = Resource(
+    group="rbac.authorization.k8s.io", version="v1", kind="ClusterRole", plural="clusterroles", namespaced=False
+)
 UPDATE_STATUS = COMPONENTS["update-status"]
 
 
@@ -173,7 +183,9 @@ def test_a_server_takes_every_object(server: World, name: str) -> None:
 def test_without_definitions_users_objects_stay(world: World) -> None:
     """And are there again after the next installation."""
     world.typed("install", "update-status", "--image", IMAGE)
-    statuses = Resource("update.openshift.io", "v1alpha1", "UpdateStatus", "updatestatuses", namespaced=False)
+    statuses = Resource(
+        group="update.openshift.io", version="v1alpha1", kind="UpdateStatus", plural="updatestatuses", namespaced=False
+    )
     made = world.make(statuses, "cluster", spec={})
     world.typed("uninstall", "update-status")
     world.typed("install", "update-status", "--image", IMAGE)
@@ -215,7 +227,7 @@ def test_an_upgrade_is_in_place_and_a_downgrade_is_an_upgrade(installed: World) 
 
 def test_what_another_version_had_is_pruned(installed: World) -> None:
     """By the label of the set and the kinds of the inventory, also of a kind that this version does not have."""
-    parent = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
+    parent = Resource(group="", version="v1", kind="ConfigMap", plural="configmaps", namespaced=True)
     name, namespace = "runup-install-update-status", UPDATE_STATUS.namespace
     kinds = "applyset.kubernetes.io/contains-group-kinds"
     found = installed.client.send(calls.get_raw(parent, name, namespace))
@@ -331,9 +343,19 @@ def test_an_uninstallation_that_was_refused_is_typed_again(world: World) -> None
 
 
 ADMISSION = "admissionregistration.k8s.io"
-POLICY = Resource(ADMISSION, "v1", "ValidatingAdmissionPolicy", "validatingadmissionpolicies", namespaced=False)
+POLICY = Resource(
+    group=ADMISSION,
+    version="v1",
+    kind="ValidatingAdmissionPolicy",
+    plural="validatingadmissionpolicies",
+    namespaced=False,
+)
 BINDING = Resource(
-    ADMISSION, "v1", "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", namespaced=False
+    group=ADMISSION,
+    version="v1",
+    kind="ValidatingAdmissionPolicyBinding",
+    plural="validatingadmissionpolicybindings",
+    namespaced=False,
 )
 DELETIONS_OF_ROLES: dict[str, Any] = {
     "operations": ["DELETE"],

@@ -16,7 +16,7 @@ IMAGE = "registry.example/runup@sha256:" + "5" * 64
 # A namespace that is somebody else's, since nobody empties one here.
 NAMESPACE = "status-of-a-test"
 CONTROLLER = "deployment.apps/update-status-controller"
-NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
+NAMESPACES = Resource(group="", version="v1", kind="Namespace", plural="namespaces", namespaced=False)
 INSTALL = ("install", "update-status", "--image", IMAGE, "--namespace", NAMESPACE)
 UNINSTALL = ("uninstall", "update-status", "--namespace", NAMESPACE, "--definitions")
 

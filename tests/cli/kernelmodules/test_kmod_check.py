@@ -33,7 +33,7 @@ from runup.kernelmodules.decide.readiness import Readiness, Status
 pytestmark = pytest.mark.xdist_group("kmod-check")
 JSON = dict[str, Any]
 KERNEL = "5.14.0-427.el9_4.x86_64"
-NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
+NAMESPACES = Resource(group="", version="v1", kind="Namespace", plural="namespaces", namespaced=False)
 MODULES = resource_of(Module)
 
 
@@ -184,7 +184,18 @@ VERDICTS = {
 def test_what_it_comes_to(name: str) -> None:
     """The worst that is known, and then what is not."""
     statuses, notes, code = VERDICTS[name]
-    found = tuple(Readiness("drivers", "nic", KERNEL, "amd64", "Done", status, "r") for status in statuses)
+    found = tuple(
+        Readiness(
+            namespace="drivers",
+            name="nic",
+            kernel=KERNEL,
+            architecture="amd64",
+            stage="Done",
+            status=status,
+            reason="r",
+        )
+        for status in statuses
+    )
     assert exit_code(CheckResult(found, notes)) == code
 
 

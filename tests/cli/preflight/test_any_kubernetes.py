@@ -44,13 +44,13 @@ FOREIGN = re.compile(
     r"open ?shift|`oc |\boc adm|cluster ?operator|machine ?config|runup upgrade|must-gather", re.IGNORECASE
 )
 OPERATOR = (sys.executable, "-c", "from runup.cli.operator.entry import main; raise SystemExit(main())")
-NODES = Resource("", "v1", "Node", "nodes", namespaced=False)
-SECRETS = Resource("", "v1", "Secret", "secrets", namespaced=True)
+NODES = Resource(group="", version="v1", kind="Node", plural="nodes", namespaced=False)
+SECRETS = Resource(group="", version="v1", kind="Secret", plural="secrets", namespaced=True)
 HOOKS = Resource(
-    "admissionregistration.k8s.io",
-    "v1",
-    "ValidatingWebhookConfiguration",
-    "validatingwebhookconfigurations",
+    group="admissionregistration.k8s.io",
+    version="v1",
+    kind="ValidatingWebhookConfiguration",
+    plural="validatingwebhookconfigurations",
     namespaced=False,
 )
 HOOK: JSON = {
@@ -321,7 +321,7 @@ def test_the_process_of_a_job(plain: Path, run: Run, tmp_path: Path) -> None:
         ("Kubernetes", "1.34.", 4),
     ]
     with SyncClient(config.load(str(plain))) as client:
-        namespaces = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
+        namespaces = Resource(group="", version="v1", kind="Namespace", plural="namespaces", namespaced=False)
         client.send(calls.apply(namespaces, {"metadata": {"name": NAMESPACE}}, field_manager="test", force=True))
         kept_reports.ensure(client)
         for each in reports:
@@ -414,8 +414,8 @@ def test_more_objects_than_a_page_has(admin: SyncClient) -> None:
 def test_the_report_of_a_killed_command_goes_with_the_rest(admin: SyncClient) -> None:
     """The process in the pod wrote it, without a label of the run; that of a run that goes on stays."""
     long_ago = admin.now() - timedelta(hours=2)
-    old = cluster_run.Run("preflight-1-00000000ef", Checking("i"), (), long_ago)
-    young = cluster_run.Run("preflight-2-00000000ef", Checking("i"), (), admin.now())
+    old = cluster_run.Run(id="preflight-1-00000000ef", checking=Checking(image="i"), rights=(), started=long_ago)
+    young = cluster_run.Run(id="preflight-2-00000000ef", checking=Checking(image="i"), rights=(), started=admin.now())
     for each in (old, young):
         cluster_runs.apply_all(admin, (cluster_run.namespace_object(), *cluster_run.objects(each)[:-1]))
         metadata = {"name": report_map(each.id), "namespace": NAMESPACE, "labels": {"app": "a"}}

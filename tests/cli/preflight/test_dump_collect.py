@@ -25,9 +25,12 @@ from runup.dump import load
 from runup.facts.listers import ProgramLister, Refused, kinds_read_by
 
 JSON = dict[str, Any]
-BUDGETS, MAPS = resource_of(PodDisruptionBudget), Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
-SECRETS = Resource("", "v1", "Secret", "secrets", namespaced=True)
-NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
+BUDGETS, MAPS = (
+    resource_of(PodDisruptionBudget),
+    Resource(group="", version="v1", kind="ConfigMap", plural="configmaps", namespaced=True),
+)
+SECRETS = Resource(group="", version="v1", kind="Secret", plural="secrets", namespaced=True)
+NAMESPACES = Resource(group="", version="v1", kind="Namespace", plural="namespaces", namespaced=False)
 RECORD = "runup-dump.json"
 
 

@@ -19,8 +19,8 @@ from runup.report.report import CheckResult, ReportedCheck, ReportedResource
 
 NOON = datetime(2026, 1, 14, 12, tzinfo=UTC)
 DISKS = Risk(
-    "SlowDisks",
-    "True",
+    name="SlowDisks",
+    applies="True",
     accepted=False,
     message="Disks are slow.",
     url="https://example.com/disks",
@@ -41,17 +41,17 @@ def check(name: str, result: CheckResult, message: str = "") -> ReportedCheck:
 
 
 JUDGED = Findings(
-    "5.0.0",
-    "5.2.0",
+    source="5.0.0",
+    target="5.2.0",
     conditions=(Condition(type=COMPLETED, status="True", reason="R"),),
     risks=(DISKS, UNSURE, TOLD, BARE, OVER),
     checks=(check("etcd", "Clear"), check("old", "Skipped", "not for 5.2.0"), check("disks", "Applies")),
     observed=NOON,
 )
 FAILURE = Condition(type=FAILED, status="True", reason="NotJudged", message="the dump is *empty*")
-FAILED_ONE = forms.ClusterResult("beta", Findings("5.0.0", "5.2.0", conditions=(FAILURE,)))
-SILENT = forms.ClusterResult("gamma", Findings("5.0.0", "5.2.0"))
-JUDGED_ONE = forms.ClusterResult("alpha", JUDGED)
+FAILED_ONE = forms.ClusterResult(name="beta", findings=Findings(source="5.0.0", target="5.2.0", conditions=(FAILURE,)))
+SILENT = forms.ClusterResult(name="gamma", findings=Findings(source="5.0.0", target="5.2.0"))
+JUDGED_ONE = forms.ClusterResult(name="alpha", findings=JUDGED)
 
 
 def test_markdown_is_a_list_of_what_is_left_to_do() -> None:
@@ -70,7 +70,7 @@ def test_markdown_is_a_list_of_what_is_left_to_do() -> None:
         "# beta: could not be judged\n\nthe dump is \\*empty\\*\n\n"
         "# gamma: could not be judged\n\n\n\n"
     )
-    nothing = forms.markdown([forms.ClusterResult("alpha", replace(JUDGED, risks=(), checks=()))])
+    nothing = forms.markdown([forms.ClusterResult(name="alpha", findings=replace(JUDGED, risks=(), checks=()))])
     assert nothing.endswith("\nClear: none.\nNot for this update: none.\n\n")
 
 
@@ -170,8 +170,11 @@ def test_what_was_not_judged_fails_whatever_counts(fail_on: str) -> None:
 def test_many_clusters_are_a_line_each() -> None:
     """Numbers and the three gravest; why one could not be judged, in a line."""
     many = tuple(replace(DISKS, name=f"R{place}") for place in range(4))
-    one = forms.ClusterResult("delta", replace(JUDGED, risks=(*many, UNSURE, TOLD)))
-    wordy = forms.ClusterResult("eps", Findings("5.0.0", "5.2.0", conditions=(replace(FAILURE, message="one\ntwo"),)))
+    one = forms.ClusterResult(name="delta", findings=replace(JUDGED, risks=(*many, UNSURE, TOLD)))
+    wordy = forms.ClusterResult(
+        name="eps",
+        findings=Findings(source="5.0.0", target="5.2.0", conditions=(replace(FAILURE, message="one\ntwo"),)),
+    )
     (text,) = forms.table_of([one, wordy, SILENT])
     assert text.splitlines() == [
         "CLUSTER   FROM    TO      RESULT        APPLY   UNKNOWN   ACCEPTED   GRAVEST",
@@ -206,7 +209,7 @@ def test_many_clusters_are_a_line_each() -> None:
 )
 def test_what_to_collect(lacking: tuple[str, ...], collect: str, said: str) -> None:
     """Below the result; where nothing lacks nothing is said."""
-    one = forms.ClusterResult("alpha", JUDGED, lacking, collect)
+    one = forms.ClusterResult(name="alpha", findings=JUDGED, lacking=lacking, collect=collect)
     whole = forms.text(JUDGED_ONE)
     assert forms.text(one) == f"{whole}\n{said}"
     assert forms.data(one)["lacking"] == list(lacking)
@@ -216,7 +219,9 @@ def test_what_to_collect(lacking: tuple[str, ...], collect: str, said: str) -> N
 
 def test_markup_of_others_is_none_of_ours() -> None:
     """Each character that Markdown knows is escaped, lines become one; XML has no control characters."""
-    odd = forms.ClusterResult("a_b", replace(JUDGED, risks=(replace(DISKS, message="*_[]<>#|`\\ and\n  so\x1b on\t"),)))
+    odd = forms.ClusterResult(
+        name="a_b", findings=replace(JUDGED, risks=(replace(DISKS, message="*_[]<>#|`\\ and\n  so\x1b on\t"),))
+    )
     assert "): \\*\\_\\[\\]\\<\\>\\#\\|\\`\\\\ and so\x1b on\n" in forms.markdown([odd])
     assert forms.markdown([odd]).startswith("# a\\_b: 5.0.0 to 5.2.0\n")
     (suite,) = ElementTree.fromstring(forms.junit([odd]))
@@ -254,7 +259,7 @@ FOLLOWS = tuple(
     replace(DISKS, name=f"ClusterOperatorDegraded-{name}", message=f"{name} is degraded: {NODE}", resources=())
     for name in ("etcd", "kube-apiserver")
 )
-DNS = (ReportedResource("config.openshift.io", "ClusterOperator", "", "dns"),)
+DNS = (ReportedResource(group="config.openshift.io", kind="ClusterOperator", namespace="", name="dns"),)
 DOWN = replace(DISKS, name="ClusterOperatorNotAvailable-dns", message="dns is down: A: no pods", resources=DNS)
 HELD = replace(
     DOWN, name="ClusterOperatorUpgradeable-dns", message="dns is held: Zone: a zone", fix="Wait.", severity=""
@@ -265,7 +270,7 @@ BY_CAUSE = replace(JUDGED, risks=(*FOLLOWS, DOWN, HELD, LACKS), of_dump=True, ch
 
 def test_a_checklist_has_the_risks_of_a_cause_below_it() -> None:
     """In full only with a remedy of its own; a node without a risk is an entry by its words; what is missing last."""
-    text = forms.markdown([forms.ClusterResult("alpha", BY_CAUSE)])
+    text = forms.markdown([forms.ClusterResult(name="alpha", findings=BY_CAUSE)])
     assert text.partition("\n\n")[2].partition("\n\nClear:")[0] == (
         "4 risks apply, 1 could not be told, as of 2026-01-14T12:00:00Z.\n\n"
         "- [ ] **ClusterOperatorNotAvailable-dns** (critical, applies): dns is down: A: no pods\n"
@@ -283,7 +288,7 @@ def test_a_checklist_has_the_risks_of_a_cause_below_it() -> None:
 
 def test_junit_names_the_cause_of_each_risk() -> None:
     """Every risk stays a case of its own; what lacked objects says which."""
-    (suite,) = ElementTree.fromstring(forms.junit([forms.ClusterResult("alpha", BY_CAUSE)]))
+    (suite,) = ElementTree.fromstring(forms.junit([forms.ClusterResult(name="alpha", findings=BY_CAUSE)]))
     cases = {case.get("name"): (case[0].tag, case[0].get("message"), case[0].text) for case in suite}
     assert cases["ClusterOperatorUpgradeable-dns"][2] == "Cause: ClusterOperatorNotAvailable-dns\nWait."
     assert cases["ClusterOperatorNotAvailable-dns"][2] == "Take faster ones."
@@ -296,7 +301,7 @@ def test_junit_names_the_cause_of_each_risk() -> None:
 
 def test_data_has_causes_and_what_is_missing() -> None:
     """By the names of risks, in the order of the text; each risk names its cause."""
-    data = forms.data(forms.ClusterResult("alpha", BY_CAUSE))
+    data = forms.data(forms.ClusterResult(name="alpha", findings=BY_CAUSE))
     assert [(cause["name"], cause["node"], cause["risks"]) for cause in data["causes"]] == [
         (DOWN.name, None, [DOWN.name, HELD.name]),
         (FOLLOWS[0].name, "m-1", [each.name for each in FOLLOWS]),

@@ -424,7 +424,7 @@ def test_a_file_of_suppressions_that_cannot_be_used(text: str, words: str) -> No
 def test_the_last_day_still_counts() -> None:
     """And the day after does not."""
     rules = suppressions.parse("suppressions: [{risk: A, reason: r, until: 2026-03-31}]", "f")
-    risk = Risk("A", "True", accepted=False, message="m", url="u")
+    risk = Risk(name="A", applies="True", accepted=False, message="m", url="u")
     (kept,), over = suppressions.apply_suppressions([risk], rules, "c", date(2026, 3, 31))
     assert (kept.accepted, kept.because, over) == (True, "suppressed: r (until 2026-03-31)", ())
     (back,), over = suppressions.apply_suppressions([risk], rules, "c", date(2026, 4, 1))
@@ -437,7 +437,7 @@ def test_which_clusters_a_suppression_is_for() -> None:
     rules = suppressions.parse(
         "suppressions: [{risk: A*, reason: r, cluster: east-*}, {risk: B, reason: s}, {risk: A, reason: t}]", "f"
     )
-    risks = [Risk(name, "True", accepted=False, message="m", url="u") for name in ("A", "B", "C")]
+    risks = [Risk(name=name, applies="True", accepted=False, message="m", url="u") for name in ("A", "B", "C")]
     east, over = suppressions.apply_suppressions(risks, rules, "east-1", date(2026, 1, 1))
     assert ([risk.because for risk in east], over) == (["suppressed: r", "suppressed: s", ""], ())
     assert [risk.accepted for risk in east] == [True, True, False]
@@ -454,7 +454,7 @@ def test_what_the_cluster_accepts_keeps_its_reason() -> None:
     rules = suppressions.parse(
         "suppressions: [{risk: A, reason: old, until: 2025-01-01}, {risk: A, reason: new, until: 2027-01-01}]", "f"
     )
-    taken = Risk("A", "True", accepted=True, message="m", url="u", because="CHG-7")
+    taken = Risk(name="A", applies="True", accepted=True, message="m", url="u", because="CHG-7")
     (kept,), over = suppressions.apply_suppressions([taken], rules, "c", date(2026, 1, 1))
     assert (kept, over) == (taken, ("A was suppressed until 2025-01-01, and counts again",))
     (counted,), _ = suppressions.apply_suppressions([replace(taken, accepted=False)], rules, "c", date(2026, 1, 1))
@@ -515,13 +515,15 @@ def test_the_record_of_a_dump_says_what_counts(tmp_path: Path, run: Run) -> None
 def test_what_could_not_be_judged_is_the_worst() -> None:
     """Of many clusters one number."""
     assert [worst_code(codes) for codes in ([], [0, 0], [0, 3], [3, 2, 0], [2, 1])] == [0, 0, 3, 2, 1]
-    assert exit_code(Findings("", ""), "never") == 1
+    assert exit_code(Findings(source="", target=""), "never") == 1
 
 
 def test_words_of_others_stay_words() -> None:
     """Markdown and XML are not made by a cluster."""
-    risk = Risk("A", "True", accepted=False, message="<b>x</b> [y](http://z)\n# h\x1b", url="u", severity="warning")
-    odd = forms.ClusterResult("a<b", Findings("1", "2", risks=(risk,)))
+    risk = Risk(
+        name="A", applies="True", accepted=False, message="<b>x</b> [y](http://z)\n# h\x1b", url="u", severity="warning"
+    )
+    odd = forms.ClusterResult(name="a<b", findings=Findings(source="1", target="2", risks=(risk,)))
     assert ElementTree.fromstring(forms.junit([odd])) is not None
 
 

@@ -33,7 +33,7 @@ def test_an_order_is_answered(server: Server, base: str, url: str, capsys: pytes
     """With the outcomes of the rehearsal, whose pages are where the order says."""
     server.set_cluster_version(status=STATUS)
     answer = io.BytesIO()
-    order = RehearsalOrder(str(RELEASE), kubeconfig=str(server.kubeconfig), documentation_base=base)
+    order = RehearsalOrder(release_dir=str(RELEASE), kubeconfig=str(server.kubeconfig), documentation_base=base)
     assert (answer_order(order, answer), capsys.readouterr().err) == (0, "")
     findings = {each.name: each for outcome in decode_outcomes(answer.getvalue()) for each in outcome.findings}
     assert "RehearsalKindNotServed-ClusterOperator-b" in findings
@@ -43,7 +43,7 @@ def test_an_order_is_answered(server: Server, base: str, url: str, capsys: pytes
 def test_an_order_that_cannot_be_carried_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """One line on stderr, and nothing where the outcomes would be."""
     answer = io.BytesIO()
-    order = RehearsalOrder(str(tmp_path / "none"), kubeconfig=str(tmp_path / "kubeconfig"))
+    order = RehearsalOrder(release_dir=str(tmp_path / "none"), kubeconfig=str(tmp_path / "kubeconfig"))
     assert (answer_order(order, answer), answer.getvalue()) == (1, b"")
     assert capsys.readouterr().err == f"--release-dir {tmp_path}/none: there is no such folder\n"
 

@@ -48,7 +48,7 @@ def updated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 async def rehearsed(kubeconfig: Path, memory_mib: int, release: Path = RELEASE) -> tuple[CheckOutcome, ...]:
     """The outcomes of a rehearsal that may have that much memory."""
-    order = RehearsalOrder(str(release), kubeconfig=str(kubeconfig), memory_mib=memory_mib)
+    order = RehearsalOrder(release_dir=str(release), kubeconfig=str(kubeconfig), memory_mib=memory_mib)
     process = RehearsalProcess(order, 240.0, lambda: None)
     await process.run()
     return process.outcomes or ()

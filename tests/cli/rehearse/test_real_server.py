@@ -84,22 +84,36 @@ def test_programs_without_the_server(run: Run) -> None:
 
 
 KEYS = {
-    "a pod": (Kind("", "v1", "Pod", "pods"), "/registry/pods/a/b"),
-    "a node": (Kind("", "v1", "Node", "nodes", namespaced=False), "/registry/minions/a/b"),
-    "a service": (Kind("", "v1", "Service", "services"), "/registry/services/specs/a/b"),
-    "endpoints": (Kind("", "v1", "Endpoints", "endpoints"), "/registry/services/endpoints/a/b"),
+    "a pod": (Kind(group="", version="v1", kind="Pod", plural="pods"), "/registry/pods/a/b"),
+    "a node": (Kind(group="", version="v1", kind="Node", plural="nodes", namespaced=False), "/registry/minions/a/b"),
+    "a service": (Kind(group="", version="v1", kind="Service", plural="services"), "/registry/services/specs/a/b"),
+    "endpoints": (
+        Kind(group="", version="v1", kind="Endpoints", plural="endpoints"),
+        "/registry/services/endpoints/a/b",
+    ),
     "an API service": (
-        Kind("apiregistration.k8s.io", "v1", "APIService", "apiservices", namespaced=False),
+        Kind(group="apiregistration.k8s.io", version="v1", kind="APIService", plural="apiservices", namespaced=False),
         "/registry/apiregistration.k8s.io/apiservices/a/b",
     ),
-    "an ingress": (Kind("networking.k8s.io", "v1", "Ingress", "ingresses"), "/registry/ingress/a/b"),
-    "a controller": (Kind("", "v1", "ReplicationController", "replicationcontrollers"), "/registry/controllers/a/b"),
+    "an ingress": (
+        Kind(group="networking.k8s.io", version="v1", kind="Ingress", plural="ingresses"),
+        "/registry/ingress/a/b",
+    ),
+    "a controller": (
+        Kind(group="", version="v1", kind="ReplicationController", plural="replicationcontrollers"),
+        "/registry/controllers/a/b",
+    ),
     "a definition": (
-        Kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions"),
+        Kind(
+            group="apiextensions.k8s.io",
+            version="v1",
+            kind="CustomResourceDefinition",
+            plural="customresourcedefinitions",
+        ),
         "/registry/apiextensions.k8s.io/customresourcedefinitions/a/b",
     ),
     "a custom resource": (
-        Kind("example.org", "v1", "Node", "nodes", crd={"spec": {}}),
+        Kind(group="example.org", version="v1", kind="Node", plural="nodes", crd={"spec": {}}),
         "/registry/example.org/nodes/a/b",
     ),
 }

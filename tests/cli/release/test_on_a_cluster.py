@@ -32,11 +32,13 @@ from runup.release.control.live_cluster import release_image_of
 
 # One server for all of them, and not one for each worker.
 pytestmark = pytest.mark.xdist_group("release-on-a-cluster")
-CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
-NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
-PROXIES = Resource("config.openshift.io", "v1", "Proxy", "proxies", namespaced=False)
+CONFIG_MAPS = Resource(group="", version="v1", kind="ConfigMap", plural="configmaps", namespaced=True)
+NAMESPACES = Resource(group="", version="v1", kind="Namespace", plural="namespaces", namespaced=False)
+PROXIES = Resource(group="config.openshift.io", version="v1", kind="Proxy", plural="proxies", namespaced=False)
 INFRASTRUCTURES = resource_of(Infrastructure)
-API_SERVERS = Resource("config.openshift.io", "v1", "APIServer", "apiservers", namespaced=False)
+API_SERVERS = Resource(
+    group="config.openshift.io", version="v1", kind="APIServer", plural="apiservers", namespaced=False
+)
 OPERATORS = resource_of(ClusterOperator)
 DEPLOYMENTS = resource_of(Deployment)
 CONFIG = "config.openshift.io/v1"
@@ -121,7 +123,7 @@ def deleted(obj: JSON) -> JSON:
 TOOL = plain("Tool", "one", f"{GROUP}/v1")
 NEWER_TOOL = plain("Tool", "one", f"{GROUP}/v2")
 NEWER_OTHER = plain("Tool", "two", f"{GROUP}/v2")
-TOOLS = Resource(GROUP, "v1", "Tool", "tools", namespaced=False)
+TOOLS = Resource(group=GROUP, version="v1", kind="Tool", plural="tools", namespaced=False)
 NEW_SPACE = plain("Namespace", "new")
 
 

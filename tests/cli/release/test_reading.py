@@ -112,7 +112,15 @@ def _listing(rows: int) -> Listed:
     for number in range(rows):
         included = number % 3 != 1
         why = "" if included else "r"
-        made.append(Row(f"ConfigMap c{number}", f"f{number}.yaml", included, why, "in" if included else "out"))
+        made.append(
+            Row(
+                object=f"ConfigMap c{number}",
+                file=f"f{number}.yaml",
+                included=included,
+                reason=why,
+                state="in" if included else "out",
+            )
+        )
     return Listed(version="5.2.0", digest="", filters=Filters(), rows=tuple(made), notes=())
 
 

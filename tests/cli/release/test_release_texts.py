@@ -26,23 +26,34 @@ def manifest(name: str, kind: str = "ConfigMap", namespace: str = "ns") -> Manif
 
 def payload(version: str, *manifests: Manifest, checks: tuple[Manifest, ...] = ()) -> Payload:
     """A release."""
-    return Payload(ReleaseMetadata(version), ImageReferences(version, {}), manifests, checks)
+    return Payload(
+        metadata=ReleaseMetadata(version=version),
+        image_references=ImageReferences(version, {}),
+        manifests=manifests,
+        checks=checks,
+    )
 
 
 OLD, NEW = payload("5.0.0"), payload("5.2.0")
 FIELD = Change("spec.a", 1, 2)
-NOTHING = Difference((), (), 7, (), (), ())
+NOTHING = Difference(images=(), manifests=(), same=7, checks=(), gates=(), access=())
 ALL = Difference(
     images=(NameChange("new", "", "q/n"), NameChange("gone", "q/g", ""), NameChange("moved", "a", "b")),
     manifests=(
-        ManifestChange("ConfigMap ns/a", "added", "a.yaml"),
-        ManifestChange("ConfigMap ns/b", "changed", "b.yaml", (FIELD,) * 5, "TechPreviewNoUpgrade"),
-        ManifestChange("ConfigMap ns/c", "removed", "c.yaml"),
-        ManifestChange("ConfigMap ns/d", "deleted", "d.yaml"),
-        ManifestChange("ConfigMap ns/e", "changed", "e.yaml", (FIELD,) * 4),
+        ManifestChange(object="ConfigMap ns/a", state="added", file="a.yaml"),
+        ManifestChange(
+            object="ConfigMap ns/b",
+            state="changed",
+            file="b.yaml",
+            changes=(FIELD,) * 5,
+            variant="TechPreviewNoUpgrade",
+        ),
+        ManifestChange(object="ConfigMap ns/c", state="removed", file="c.yaml"),
+        ManifestChange(object="ConfigMap ns/d", state="deleted", file="d.yaml"),
+        ManifestChange(object="ConfigMap ns/e", state="changed", file="e.yaml", changes=(FIELD,) * 4),
     ),
     same=1,
-    checks=(ManifestChange("PreflightCheck etcd", "added", "check.yaml"),),
+    checks=(ManifestChange(object="PreflightCheck etcd", state="added", file="check.yaml"),),
     gates=(NameChange("Gate", "Default", "Default,OKD"),),
     access=(AccessChange("ClusterRole a", ("get pods",), ("list pods", "watch pods")),),
 )
@@ -100,20 +111,24 @@ def test_the_difference_for_programs() -> None:
     assert data["access"] == [
         {"object": "ClusterRole a", "granted": ["get pods"], "taken": ["list pods", "watch pods"]}
     ]
-    come = ManifestChange("a", "changed", "f", (Change("p", ABSENT, None), Change("q", 0, ABSENT)))
-    found = comparison_text.difference_data(OLD, NEW, Difference((), (come,), 0, (), (), ()))
+    come = ManifestChange(
+        object="a", state="changed", file="f", changes=(Change("p", ABSENT, None), Change("q", 0, ABSENT))
+    )
+    found = comparison_text.difference_data(
+        OLD, NEW, Difference(images=(), manifests=(come,), same=0, checks=(), gates=(), access=())
+    )
     assert found["manifests"][0]["changes"] == [{"path": "p", "to": None}, {"path": "q", "from": 0}]
 
 
 EFFECTS = (
-    Effect("a", "f.yaml", "created"),
-    Effect("b", "f.yaml", "changed", (FIELD,)),
-    Effect("c", "f.yaml", "deleted"),
-    Effect("d", "f.yaml", "left", why="nothing deletes it"),
-    Effect("e", "f.yaml", "refused", (FIELD,), why="immutable"),
-    Effect("f", "f.yaml", "unknown", why="forbidden"),
-    Effect("g", "f.yaml", "same"),
-    Effect("h", "f.yaml", "same"),
+    Effect(object="a", file="f.yaml", state="created"),
+    Effect(object="b", file="f.yaml", state="changed", changes=(FIELD,)),
+    Effect(object="c", file="f.yaml", state="deleted"),
+    Effect(object="d", file="f.yaml", state="left", why="nothing deletes it"),
+    Effect(object="e", file="f.yaml", state="refused", changes=(FIELD,), why="immutable"),
+    Effect(object="f", file="f.yaml", state="unknown", why="forbidden"),
+    Effect(object="g", file="f.yaml", state="same"),
+    Effect(object="h", file="f.yaml", state="same"),
 )
 
 
@@ -240,7 +255,7 @@ def test_a_manifest_that_a_release_has_not(name: str, namespace: str, said: str)
     """Those that may be meant are named."""
     held = [manifest("a"), *(manifest("a", namespace=f"ns{place}") for place in range(1, 5))]
     found = payload("5.2.0", *held, checks=(manifest("etcd", "PreflightCheck", ""),))
-    assert comparison_text.no_such(found, "Secret", name, namespace, "q/i") == said
+    assert comparison_text.no_such(found, "Secret", name=name, namespace=namespace, image="q/i") == said
 
 
 def test_rows_of_a_section_are_indented_as_one() -> None:

@@ -130,7 +130,7 @@ def test_kernel_modules_for_programs() -> None:
 
 def shown(*risks: Risk, **changes: object) -> str:
     """The page of a preflight that is complete."""
-    found = Findings("5.0.0", "5.2.0", risks=risks, conditions=samples.conditions())
+    found = Findings(source="5.0.0", target="5.2.0", risks=risks, conditions=samples.conditions())
     return page(replace(found, **changes), samples.WHEN)
 
 
@@ -170,7 +170,7 @@ def test_the_head_of_a_preflights_page() -> None:
 
 def test_a_card_of_a_risk() -> None:
     """What it is, and what is known of it; one that is accepted says why, in the colour of nothing to do."""
-    bare = Risk("A", "True", accepted=False, message="m", url="")
+    bare = Risk(name="A", applies="True", accepted=False, message="m", url="")
     assert (
         "A applies m Found by the update service or the cluster Accept it runup upgrade accept A"
         in read(shown(bare)).text

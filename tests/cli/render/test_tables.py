@@ -169,7 +169,10 @@ def test_what_is_too_long_for_its_line_stays_whole() -> None:
     assert f"{url}\n" in wrap_text(f"See {url}", Screen(60, 24), first="  More: ", indent=8)
 
 
-FIXED = Table((Column("TARGET"), Column("STATUS"), Column("PREFLIGHT")), [Row(("5.2.0", "completed", "p" * 30))])
+FIXED = Table(
+    columns=(Column(title="TARGET"), Column(title="STATUS"), Column(title="PREFLIGHT")),
+    rows=[Row(("5.2.0", "completed", "p" * 30))],
+)
 
 
 def test_columns_without_room_stand_below_with_their_titles() -> None:
@@ -204,17 +207,22 @@ def test_lines_in_a_pipe_are_aligned(lines: list[tuple[str, ...]], how: dict[str
     assert align_lines(lines, **how) == text
 
 
-NOTED = Table((Column("A"), Column("B", least=4)), [Row(("x", ""), ("note\nof two lines",))], indent=1, gap=2)
+NOTED = Table(
+    columns=(Column(title="A"), Column(title="B", least=4)),
+    rows=[Row(("x", ""), ("note\nof two lines",))],
+    indent=1,
+    gap=2,
+)
 
 
 def test_notes_of_a_table_without_sentences_stand_at_its_left() -> None:
     """Each in a line; an empty cell is a dash, so that programs can count fields."""
     assert plain_table(NOTED) == " A  B\n x  -\n note\\nof two lines\n"
     assert plain_table(replace(NOTED, blank="")) == " A  B\n x\n note\\nof two lines\n"
-    flowing = Table((Column("A"), Column("B", flows=True)), [Row(("x", "y"), ("note",))])
+    flowing = Table(columns=(Column(title="A"), Column(title="B", flows=True)), rows=[Row(("x", "y"), ("note",))])
     assert plain_table(flowing) == "A   B\nx   y\n    note\n"
-    assert plain_table(Table((Column(""), Column("")), [Row(("x", "y"))])) == "x   y\n"
-    assert plain_table(Table((Column(""), Column("B")), [Row(("x", "y"))])) == "    B\nx   y\n"
+    assert plain_table(Table(columns=(Column(title=""), Column(title="")), rows=[Row(("x", "y"))])) == "x   y\n"
+    assert plain_table(Table(columns=(Column(title=""), Column(title="B")), rows=[Row(("x", "y"))])) == "    B\nx   y\n"
 
 
 def sentence(words: int) -> str:
@@ -224,8 +232,8 @@ def sentence(words: int) -> str:
 
 def of(*sentences: str) -> Table:
     """A name of ten letters and columns of sentences."""
-    columns = [Column("NAME"), *(Column(f"S{place}", flows=True) for place in range(len(sentences)))]
-    return Table(tuple(columns), [Row(("n" * 10, *sentences))])
+    columns = [Column(title="NAME"), *(Column(title=f"S{place}", flows=True) for place in range(len(sentences)))]
+    return Table(columns=tuple(columns), rows=[Row(("n" * 10, *sentences))])
 
 
 @pytest.mark.parametrize(
@@ -267,34 +275,37 @@ def test_what_one_sentence_leaves_over_goes_to_the_last() -> None:
 )
 def test_when_a_name_is_folded(width: int, folds: bool, text: str) -> None:
     """Rather than put below its row, if sixteen cells are left."""
-    table = Table((Column("A"), Column("B", folds=folds)), [Row(("a" * 10, "b" * 20))])
+    table = Table(columns=(Column(title="A"), Column(title="B", folds=folds)), rows=[Row(("a" * 10, "b" * 20))])
     assert draw_table(table, Screen(width, 24)) == text
 
 
 def test_the_first_column_stays_whatever_its_width() -> None:
     """A table without any has no rows."""
-    table = Table((Column("A"), Column("B")), [Row(("a" * 10, "b"))])
+    table = Table(columns=(Column(title="A"), Column(title="B")), rows=[Row(("a" * 10, "b"))])
     assert draw_table(table, Screen(6, 24)) == "A\naaaaaa\naaaa\n  B: b\n"
 
 
 def test_below_a_row_an_empty_cell_says_nothing() -> None:
     """A sentence has no title there, its notes follow it, then come the other columns."""
     table = Table(
-        (Column("A"), Column("S", flows=True), Column("B"), Column("C")),
-        [Row(("a" * 10, "so it is", "b" * 9, ""), ("Fix: do it.",))],
+        columns=(Column(title="A"), Column(title="S", flows=True), Column(title="B"), Column(title="C")),
+        rows=[Row(("a" * 10, "so it is", "b" * 9, ""), ("Fix: do it.",))],
     )
     assert draw_table(table, Screen(15, 24)) == "A\naaaaaaaaaa\n  so it is\n  Fix: do it.\n  B: bbbbbbbbb\n"
 
 
 def test_a_table_without_titles_has_no_head_on_a_terminal_either() -> None:
     """And is as far in as it is told."""
-    table = Table((Column(""), Column("")), [Row(("x", "y"))], indent=3)
+    table = Table(columns=(Column(title=""), Column(title="")), rows=[Row(("x", "y"))], indent=3)
     assert draw_table(table, Screen(80, 24)) == "   x  y\n"
 
 
 def test_colours_are_those_of_the_cells() -> None:
     """A word that has one is drawn in it, titles are bold, everything else is as it is."""
-    table = Table((Column("S", styles={"bad": "red"}), Column("T")), [Row(("bad", "bad")), Row(("good", "x"))])
+    table = Table(
+        columns=(Column(title="S", styles={"bad": "red"}), Column(title="T")),
+        rows=[Row(("bad", "bad")), Row(("good", "x"))],
+    )
     text = draw_table(table, Screen(80, 24, colour=True))
     assert text.splitlines()[0].count("\x1b[1m") == 2
     assert [each.strip() for each in re.findall("\x1b\\[31m(.*?)\x1b\\[0m", text)] == ["bad"]
@@ -327,7 +338,10 @@ TEXTS = st.text(alphabet=st.sampled_from("ab -データ🚀e\u0301\n"), max_size
 @given(st.lists(st.tuples(TEXTS, TEXTS, TEXTS), max_size=5), st.integers(12, 100))
 def test_any_table_fits_any_width(rows: list[tuple[str, str, str]], width: int) -> None:
     """The property, with no layout in mind."""
-    table = Table((Column("A"), Column("B", flows=True), Column("C", flows=True)), [Row(row) for row in rows])
+    table = Table(
+        columns=(Column(title="A"), Column(title="B", flows=True), Column(title="C", flows=True)),
+        rows=[Row(row) for row in rows],
+    )
     assert max((cells(line) for line in draw_table(table, Screen(width, 24)).splitlines()), default=0) <= width
     assert len(plain_table(table).splitlines()) == len(rows) + 1
 
@@ -351,7 +365,7 @@ MANY = tuple(
 )
 def test_a_list_of_manifests_that_is_longer_than_the_screen(screen: Screen, summary: bool) -> None:
     """How many are in and out comes first, since the rest rushes by; a pipe has rows alone."""
-    text = as_listing(Manifests("5.2.0", "", Filters(), MANY, ()), "wide", screen)
+    text = as_listing(Manifests(version="5.2.0", digest="", filters=Filters(), rows=MANY, notes=()), "wide", screen)
     assert text.startswith("Release 5.2.0: 3 manifests and checks, 3 out.\n\n") is summary
     assert all(row.file in text for row in MANY)
 

@@ -56,12 +56,18 @@ async def node(world: Cluster, api: FaultyApi, clock: ManualClock) -> None:
     preflight_id = deployment.metadata.annotations[preflight_deployment.ID_ANNOTATION]
     async with ReadOnlyClient(api.config, namespace=NAMESPACE, clock=clock) as client:
         target = PreflightTarget(
-            client,
-            TargetRequest("5.2.0", "5.0.0", preflight_id=preflight_id, target_image=TARGET, namespace=NAMESPACE),
-            TargetRelease("5.2.0", "1.34.0", ()),
-            FileSink(world.reports / preflight_id / report.FILE_NAME),
-            clock,
-            structlog.get_logger("target"),
+            client=client,
+            request=TargetRequest(
+                target_version="5.2.0",
+                source_version="5.0.0",
+                preflight_id=preflight_id,
+                target_image=TARGET,
+                namespace=NAMESPACE,
+            ),
+            release=TargetRelease(version="5.2.0", kubernetes="1.34.0", check_files=()),
+            sink=FileSink(world.reports / preflight_id / report.FILE_NAME),
+            clock=clock,
+            log=structlog.get_logger("target"),
         )
         await target.run()
 

@@ -33,9 +33,9 @@ from runup.preflight.decide import preflight_deployment, preflight_settings, ser
 from runup.release.control.image_build import build_release
 
 MANIFESTS = Path(__file__).parents[3] / "deploy" / "manifests"
-PODS = Resource("", "v1", "Pod", "pods", namespaced=True)
-EVENTS = Resource("", "v1", "Event", "events", namespaced=True)
-NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
+PODS = Resource(group="", version="v1", kind="Pod", plural="pods", namespaced=True)
+EVENTS = Resource(group="", version="v1", kind="Event", plural="events", namespaced=True)
+NAMESPACES = Resource(group="", version="v1", kind="Namespace", plural="namespaces", namespaced=False)
 CONFIG_MAPS = resource_of(ConfigMap)
 DEPLOYMENTS = resource_of(Deployment)
 POD = f"{preflight_deployment.NAME}-6f9d8c5b7-x2x7k"
@@ -247,7 +247,9 @@ async def _grant(world: Cluster) -> set[tuple[str, str, str]]:
     granted = set()
     for body in yaml.safe_load_all((MANIFESTS / "0000_00_cluster-version-operator_02_roles.yaml").read_text()):
         kind = body["kind"]
-        resource = Resource(rbac, "v1", kind, plurals[kind], namespaced=not kind.startswith("Cluster"))
+        resource = Resource(
+            group=rbac, version="v1", kind=kind, plural=plurals[kind], namespaced=not kind.startswith("Cluster")
+        )
         await world.client.send(calls.create(resource, body))
         for rule in body.get("rules", ()):
             granted |= {(g, r, v) for g in rule["apiGroups"] for r in rule["resources"] for v in rule["verbs"]}
@@ -266,7 +268,16 @@ async def _scraped(world: Cluster, address: str) -> int:
         if body["kind"] in ("ClusterRole", "ClusterRoleBinding"):
             plural = f"{body['kind'].lower()}s"
             await world.client.send(
-                calls.create(Resource("rbac.authorization.k8s.io", "v1", body["kind"], plural, namespaced=False), body)
+                calls.create(
+                    Resource(
+                        group="rbac.authorization.k8s.io",
+                        version="v1",
+                        kind=body["kind"],
+                        plural=plural,
+                        namespaced=False,
+                    ),
+                    body,
+                )
             )
     header = {"Authorization": f"Bearer {token}"}
     async with aiohttp.ClientSession(headers=header) as session, session.get(f"{address}/metrics") as response:

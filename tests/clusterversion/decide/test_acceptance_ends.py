@@ -19,7 +19,7 @@ ASKED = Update(version="5.1.0", accept_risks=(AcceptRisk(name="SlowNodeDrain"),)
 def _world(ends_in: timedelta) -> World:
     """A cluster whose one risk is accepted, with an end, before anything is asked of it."""
     world = World.new().settle()
-    record = Acceptance("SlowNodeDrain", until=world.now + ends_in)
+    record = Acceptance(name="SlowNodeDrain", until=world.now + ends_in)
     data = {acceptance.key_of(record.name): acceptance.encode_record(record)}
     world.observed = replace(world.observed, acceptances=ConfigMap(data=data))
     return world

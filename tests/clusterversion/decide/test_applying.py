@@ -16,7 +16,7 @@ from runup.applying.decide.progress import ApplyReason, Effect, Loading, Problem
 from runup.clusterversion.decide.applying import load_work
 from runup.clusterversion.decide.work import ApplyRelease, LoadRelease
 
-FORBIDDEN = Problem("UpdatePayloadResourceForbidden", 'Could not update configmap "a/b" (1 of 3)')
+FORBIDDEN = Problem(reason="UpdatePayloadResourceForbidden", message='Could not update configmap "a/b" (1 of 3)')
 
 
 def behind(world: World, *names: str, minutes: float = 1) -> tuple[Problem, ...]:
@@ -24,13 +24,13 @@ def behind(world: World, *names: str, minutes: float = 1) -> tuple[Problem, ...]
     since = world.now - timedelta(minutes=minutes)
     return tuple(
         Problem(
-            "ClusterOperatorUpdating",
-            f"Cluster operator {name} is updating versions",
-            Effect.NONE,
-            (name,),
-            "ClusterOperatorsUpdating",
-            "are updating versions",
-            ((name, since),),
+            reason="ClusterOperatorUpdating",
+            message=f"Cluster operator {name} is updating versions",
+            effect=Effect.NONE,
+            names=(name,),
+            plural="ClusterOperatorsUpdating",
+            told="are updating versions",
+            since=((name, since),),
         )
         for name in names
     )
@@ -134,8 +134,10 @@ def test_what_is_kept_is_told() -> None:
     )
 
 
-JOB = Problem("WaitingForObject", "waiting on job ns/preview has not finished yet", Effect.NONE)
-OTHER_JOB = Problem("WaitingForObject", "waiting on job ns/other has not finished yet", Effect.NONE)
+JOB = Problem(reason="WaitingForObject", message="waiting on job ns/preview has not finished yet", effect=Effect.NONE)
+OTHER_JOB = Problem(
+    reason="WaitingForObject", message="waiting on job ns/other has not finished yet", effect=Effect.NONE
+)
 
 
 @pytest.mark.parametrize(

@@ -282,7 +282,7 @@ def _view(world: World) -> View:
 
 def blocks(name: str, message: str = "It says no.", unknown: str = "") -> SourceRisk:
     """A risk of leaving the minor version."""
-    return SourceRisk(name, message, "https://example.com/", unknown)
+    return SourceRisk(name=name, message=message, url="https://example.com/", unknown=unknown)
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,8 @@ APPLIES = condition("Applies", "True", "Always", "")
 
 def judged(name: str, *, from_preflight: bool = False) -> JudgedRisk:
     """A risk of that name."""
-    risk = ConditionalUpdateRisk(name, "m", "https://example.com/x", ALWAYS)
-    return JudgedRisk(risk, APPLIES, from_preflight=from_preflight)
+    risk = ConditionalUpdateRisk(name=name, message="m", url="https://example.com/x", matching_rules=ALWAYS)
+    return JudgedRisk(risk=risk, applies=APPLIES, from_preflight=from_preflight)
 
 
 def update(number: int, *risks: JudgedRisk) -> Candidate:

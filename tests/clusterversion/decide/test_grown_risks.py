@@ -32,7 +32,10 @@ def cordoned(*names: str) -> ReportedRisk:
 def budgets(*names: str) -> ReportedRisk:
     """The risk of these budgets, by namespace and name."""
     parts = (name.split("/") for name in names)
-    found = tuple(ReportedResource("policy", "PodDisruptionBudget", space, name) for space, name in parts)
+    found = tuple(
+        ReportedResource(group="policy", kind="PodDisruptionBudget", namespace=space, name=name)
+        for space, name in parts
+    )
     return risk("PodDisruptionBudgetBlocksDrain", resources=found)
 
 
@@ -47,7 +50,7 @@ def accepted_for(found: ReportedRisk) -> World:
     world = World.new().settle().ask_preflight("5.0.3").settle()
     world.report(found).settle()
     objects = objects_of(world.version, stored_reports.read(world.observed.history), found.name)
-    record = Acceptance(found.name, by="kim", at=NOW).covering(objects)
+    record = Acceptance(name=found.name, by="kim", at=NOW).covering(objects)
     return world.change(acceptances=records(record)).accept(found.name).settle()
 
 
@@ -107,17 +110,17 @@ def test_a_restart_keeps_since_when() -> None:
 
 GROWTHS: dict[str, tuple[Acceptance | None, dict[str, datetime | None], tuple[tuple[str, ...], int] | None]] = {
     "no record": (None, {"a": NOW}, None),
-    "a record from before objects were kept": (Acceptance("A"), {"a": NOW}, None),
-    "no objects any more": (Acceptance("A").covering(["a"]), {}, None),
-    "one more": (Acceptance("A").covering(["a"]), {"a": NOW, "b": LATER}, (("b",), 0)),
-    "as many, and others": (Acceptance("A").covering(["a"]), {"b": None}, (("b",), 0)),
+    "a record from before objects were kept": (Acceptance(name="A"), {"a": NOW}, None),
+    "no objects any more": (Acceptance(name="A").covering(["a"]), {}, None),
+    "one more": (Acceptance(name="A").covering(["a"]), {"a": NOW, "b": LATER}, (("b",), 0)),
+    "as many, and others": (Acceptance(name="A").covering(["a"]), {"b": None}, (("b",), 0)),
     "more than are named, and as many": (
-        Acceptance("A").covering([f"{i:03}" for i in range(150)]),
+        Acceptance(name="A").covering([f"{i:03}" for i in range(150)]),
         {f"{i:03}": NOW for i in range(150)},
         None,
     ),
     "more than are named, and two more": (
-        Acceptance("A").covering([f"{i:03}" for i in range(150)]),
+        Acceptance(name="A").covering([f"{i:03}" for i in range(150)]),
         {f"{i:03}": NOW for i in range(152)},
         ((), 2),
     ),

@@ -392,7 +392,7 @@ def _read_as(version: str) -> Any:
     from runup.clusterversion.decide.observed import ReleaseCheck
     from runup.preflight.decide.deployment_steps import Trust
 
-    return ReleaseCheck(Trust.VERIFIED, version=version)
+    return ReleaseCheck(trust=Trust.VERIFIED, version=version)
 
 
 def test_the_running_image_itself_is_nothing_to_check() -> None:

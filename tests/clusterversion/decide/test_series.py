@@ -28,7 +28,9 @@ from runup.clusterversion.decide.observed import Observed, OperatorFacts
 from runup.preflight.decide.preflight_deployment import PodSettings
 
 CREATED = datetime(2026, 1, 1, tzinfo=UTC)
-FACTS = OperatorFacts(Release(version="5.0.0", image=OWN), PodSettings(namespace="ns", node_name="node-1"))
+FACTS = OperatorFacts(
+    release=Release(version="5.0.0", image=OWN), place=PodSettings(namespace="ns", node_name="node-1")
+)
 GATES = feature_gate("TechPreviewNoUpgrade", enabled=("ClusterUpdatePreflight", "ClusterUpdateAcceptRisks"))
 
 
@@ -159,7 +161,7 @@ def test_operators_that_could_not_be_listed_are_not_down() -> None:
 def test_capabilities_payload_and_the_update_service() -> None:
     """Each in a family of its own."""
     status = CapabilitiesStatus(enabled_capabilities=("Build",), known_capabilities=("Build", "Console"))
-    progress = Progress(WantedRelease("i", "5.1.0"), done=3, total=10)
+    progress = Progress(wanted=WantedRelease("i", "5.1.0"), done=3, total=10)
     look = observed({"capabilities": status}, progress=progress, service=ServiceState(succeeded_at=NOW))
     assert told("cluster_version_capability", look) == {("Build",): 1.0, ("Console",): 0.0}
     assert told("cluster_version_payload", look) == {("5.1.0", "applied"): 3, ("5.1.0", "pending"): 7}

@@ -158,7 +158,7 @@ VERIFIED = {"trust": Trust.VERIFIED}
 CHECKS: dict[str, tuple[Update, ReleaseCheck | None, str]] = {
     "nobody looked": (Update(), None, "VerifyingImage"),
     "its signature is being verified": (Update(), ReleaseCheck(running=True), "VerifyingImage"),
-    "its signature is bad": (Update(), ReleaseCheck(Trust.FAILED, error="no"), "ImageVerificationFailed"),
+    "its signature is bad": (Update(), ReleaseCheck(trust=Trust.FAILED, error="no"), "ImageVerificationFailed"),
     "its version is being read": (Update(), ReleaseCheck(**VERIFIED), "ResolvingTarget"),
     "its version is known": (Update(), ReleaseCheck(**VERIFIED, version="5.1.0"), "=5.1.0"),
     "its version is another": (
@@ -175,7 +175,7 @@ CHECKS: dict[str, tuple[Update, ReleaseCheck | None, str]] = {
     "forced, and nobody looked": (Update(force=True), None, "ResolvingTarget"),
     "forced, its signature is bad, and its version known": (
         Update(force=True),
-        ReleaseCheck(Trust.FAILED, version="5.1.0"),
+        ReleaseCheck(trust=Trust.FAILED, version="5.1.0"),
         "=5.1.0",
     ),
 }
@@ -193,7 +193,7 @@ def test_an_image_that_no_graph_knows(update: Update, check: ReleaseCheck | None
     assert (getattr(found, "retry_after_s", 60.0)) == 60.0
 
 
-RUNNING = Attempt("preflight-1-0", "5.0.0", "5.1.0", pinned(5))
+RUNNING = Attempt(id="preflight-1-0", source_version="5.0.0", target_version="5.1.0", target_image=pinned(5))
 ATTEMPTS: dict[str, tuple[Update, Attempt, str]] = {
     "the version that was meant": (Update(version="5.1.0"), RUNNING, pinned(5)),
     "the image that was meant": (Update(image=pinned(5)), RUNNING, pinned(5)),
@@ -201,17 +201,17 @@ ATTEMPTS: dict[str, tuple[Update, Attempt, str]] = {
     "another image": (Update(image=pinned(1)), RUNNING, pinned(1)),
     "that of another source": (
         Update(version="5.1.0"),
-        Attempt("preflight-1-0", "4.9.0", "5.1.0", pinned(5)),
+        Attempt(id="preflight-1-0", source_version="4.9.0", target_version="5.1.0", target_image=pinned(5)),
         pinned(1),
     ),
     "that of a newer source": (
         Update(version="5.1.0"),
-        Attempt("preflight-1-0", "5.0.1", "5.1.0", pinned(5)),
+        Attempt(id="preflight-1-0", source_version="5.0.1", target_version="5.1.0", target_image=pinned(5)),
         pinned(1),
     ),
     "that of another version": (
         Update(version="5.1.0"),
-        Attempt("preflight-1-0", "5.0.0", "5.2.0", pinned(5)),
+        Attempt(id="preflight-1-0", source_version="5.0.0", target_version="5.2.0", target_image=pinned(5)),
         pinned(1),
     ),
 }

@@ -359,7 +359,9 @@ def _works(world: World, how: str) -> None:
         world.worker_completes()
     else:
         effect = Effect.FAIL if how == "fails" else Effect.NONE
-        problem = Problem("ClusterOperatorUpdating", "m", effect, ("a",), since=(("a", world.now),))
+        problem = Problem(
+            reason="ClusterOperatorUpdating", message="m", effect=effect, names=("a",), since=(("a", world.now),)
+        )
         world.worker_says(problems=(problem,), done=1)
 
 

@@ -81,7 +81,7 @@ def risk(name: str = "DualStackIncompatible", **changes: Any) -> ReportedRisk:
 def release(version: str) -> Payload:
     """A release without a manifest."""
     references = ImageReferences(version, {})
-    return Payload(ReleaseMetadata(version), references, (), ())
+    return Payload(metadata=ReleaseMetadata(version=version), image_references=references, manifests=(), checks=())
 
 
 _UNLOADED = Loading(reason="RetrievePayload", error="no answer")
@@ -114,8 +114,12 @@ class World:
             cluster_version(**status), metadata=ObjectMeta(name="version", generation=1, resource_version="1")
         )
         where = preflight_deployment.PodSettings(namespace="openshift-cluster-version-operator", node_name="node-1")
-        facts = OperatorFacts(Release(version="5.0.0", image=OWN), with_fields(where, **(place or {})), "hash-5.0.0")
-        return cls(Observed(version, facts, feature_gate(enabled=gates)))
+        facts = OperatorFacts(
+            release=Release(version="5.0.0", image=OWN),
+            place=with_fields(where, **(place or {})),
+            version_hash="hash-5.0.0",
+        )
+        return cls(Observed(cluster_version=version, facts=facts, feature_gate=feature_gate(enabled=gates)))
 
     # What an administrator does.
 
@@ -278,12 +282,14 @@ class World:
         match work:
             case RetrieveUpdates(query):
                 graph = parse_graph(codec.encode(self.graph))
-                self.change(service=ServiceState(query, graph=graph, attempted_at=self.now, succeeded_at=self.now))
+                self.change(
+                    service=ServiceState(query=query, graph=graph, attempted_at=self.now, succeeded_at=self.now)
+                )
             case LoadRelease(wanted):
                 found = Loading(payload=release(wanted.version)) if self.registry else _UNLOADED
                 self.change(loads={**self.observed.loads, wanted.image: replace(found, at=self.now)})
             case ApplyRelease(wanted, state):
-                self.change(progress=Progress(wanted, state, version_hash=wanted.version, total=3))
+                self.change(progress=Progress(wanted=wanted, state=state, version_hash=wanted.version, total=3))
             case VerifyRelease(asked) | ReadRelease(asked) | ReadRights(asked) | ReadImages(asked):
                 check = self._look(work, self.observed.releases.get(asked, ReleaseCheck()))
                 self.change(releases={**self.observed.releases, asked: check})

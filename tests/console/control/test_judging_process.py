@@ -20,8 +20,8 @@ from runup.fleet.decide.members import Member
 from runup.preflight.decide.findings import Findings
 
 pytestmark = pytest.mark.timeout(240)
-MEMBERS = tuple(Member(name, dump=name) for name in ("a", "b", "c"))
-LIVE = (*MEMBERS[:2], Member("live", context="live"), Member("ruin", problem="no such file"))
+MEMBERS = tuple(Member(name=name, dump=name) for name in ("a", "b", "c"))
+LIVE = (*MEMBERS[:2], Member(name="live", context="live"), Member(name="ruin", problem="no such file"))
 
 
 def _name_and_process(member: Member) -> tuple[str, int]:
@@ -35,7 +35,7 @@ def _fails_for_b(member: Member) -> str:
 
 
 def _judge(member: Member) -> Judgement:
-    return Judgement(Findings(member.name, str(os.getpid())))
+    return Judgement(findings=Findings(source=member.name, target=str(os.getpid())))
 
 
 WORKS: Mapping[str, Any] = {"name": _name_and_process, "kill": _fails_for_b, JUDGE: _judge}
@@ -141,7 +141,7 @@ async def test_a_store_that_cannot_be_read_any_more(process: JudgingProcess) -> 
 async def test_a_cluster_that_was_changed(process: JudgingProcess) -> None:
     """It is judged again at once, and no other; the next round comes when it is due."""
     clock = ManualClock()
-    more = Member("more", context="more")
+    more = Member(name="more", context="more")
     reports = Reports(process, lambda: ((*LIVE, more), ()), clock, every_s=60)
     running = asyncio.create_task(reports.run())
     try:

@@ -89,7 +89,7 @@ async def served(
     board = boards.board()
     members = {name: _in(entry.member, folder) for name, entry in board.entries.items()}
     if kubeconfig is not None:
-        members["harbour"] = Member("harbour", kubeconfig=str(kubeconfig))
+        members["harbour"] = Member(name="harbour", kubeconfig=str(kubeconfig))
     reports.board = replace(
         board, entries={name: replace(entry, member=members[name]) for name, entry in board.entries.items()}
     )
@@ -110,7 +110,7 @@ async def served(
 
 
 def _in(member: Member, folder: Path) -> Member:
-    return member if member.problem else Member(member.name, kubeconfig=str(folder), context=member.context or "x")
+    return member if member.problem else Member(name=member.name, kubeconfig=str(folder), context=member.context or "x")
 
 
 @pytest.fixture
@@ -250,7 +250,7 @@ async def test_a_cluster_without_a_live_status_has_no_stream(world: World) -> No
     """A browser does not come again; a dump is of one moment."""
     assert (await world.ask("/clusters/ruin/update/events"))[0] == 204
     board = world.reports.board
-    dump = replace(board.entries["lighthouse"], member=Member("lighthouse", dump="dumps/lighthouse"))
+    dump = replace(board.entries["lighthouse"], member=Member(name="lighthouse", dump="dumps/lighthouse"))
     world.reports.board = replace(board, entries={**board.entries, "lighthouse": dump})
     assert (await world.ask("/clusters/lighthouse/update/events"))[0] == 204
     assert (await world.ask("/clusters/nobody/update/events"))[0] == 404

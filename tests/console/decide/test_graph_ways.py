@@ -37,7 +37,7 @@ def _graph(*edges: tuple[str, str], risky: tuple[tuple[str, str], ...] = (), rem
 
 
 TWO = _graph(("5.0.0", "5.1.0"), risky=(("5.1.0", "5.2.0"),), removed={("5.0.0", "5.2.0"): ("blocked.yaml",)})
-OF_GRAPH = Judgement(samples.CLEAR, offered=Offered("5.0.0", "stable-5"))
+OF_GRAPH = Judgement(findings=samples.CLEAR, offered=Offered("5.0.0", "stable-5"))
 
 
 def test_a_way_through_a_graph() -> None:
@@ -53,14 +53,21 @@ def test_a_way_through_a_graph() -> None:
     ("judged", "graph", "why"),
     [
         pytest.param(
-            Judgement(samples.CLEAR, offered=Offered("5.0.0", "fast")), TWO, "no release in channel fast", id="channel"
+            Judgement(findings=samples.CLEAR, offered=Offered("5.0.0", "fast")),
+            TWO,
+            "no release in channel fast",
+            id="channel",
         ),
         pytest.param(
-            Judgement(samples.CLEAR, offered=Offered("4.9.0")), TWO, "4.9.0 is not in the graph", id="release"
+            Judgement(findings=samples.CLEAR, offered=Offered("4.9.0")), TWO, "4.9.0 is not in the graph", id="release"
         ),
-        pytest.param(Judgement(samples.CLEAR), None, "runup serve --graph", id="a kept report and no graph"),
-        pytest.param(Judgement(Findings("", "")), TWO, "is not known", id="nobody knows where it stands"),
-        pytest.param(Judgement(samples.CLEAR, offered=Offered("5.0.0")), None, "names no update", id="no update"),
+        pytest.param(Judgement(findings=samples.CLEAR), None, "runup serve --graph", id="a kept report and no graph"),
+        pytest.param(
+            Judgement(findings=Findings(source="", target="")), TWO, "is not known", id="nobody knows where it stands"
+        ),
+        pytest.param(
+            Judgement(findings=samples.CLEAR, offered=Offered("5.0.0")), None, "names no update", id="no update"
+        ),
     ],
 )
 def test_ways_that_are_not_known(judged: Judgement, graph: Graph | None, why: str) -> None:
@@ -72,7 +79,9 @@ def test_ways_that_are_not_known(judged: Judgement, graph: Graph | None, why: st
 
 def test_a_target_that_the_graph_does_not_have() -> None:
     """The way is to the newest release, and says so."""
-    way = find_way(Judgement(Findings("5.0.0", "6.0.0"), offered=Offered("5.0.0", "stable-5")), TWO)
+    way = find_way(
+        Judgement(findings=Findings(source="5.0.0", target="6.0.0"), offered=Offered("5.0.0", "stable-5")), TWO
+    )
     assert way.paths is not None
     assert way.paths.goal == "5.2.0"
     assert "6.0.0 is not in the graph" in way.why
@@ -91,7 +100,7 @@ def test_what_cluster_version_offers() -> None:
             ConditionalUpdate(release=Release(version="5.1.9"), conditions=(refused,)),
         ),
     )
-    way = find_way(Judgement(samples.CLEAR, offered=offered), None)
+    way = find_way(Judgement(findings=samples.CLEAR, offered=offered), None)
     assert way.paths is not None
     assert way.paths.updates == (
         UpdateStep("5.0.0", "5.0.1"),
@@ -108,7 +117,7 @@ def test_the_steps_of_kubernetes() -> None:
         ReportedStep(part=NODES, version="1.35", risks=("A", "B")),
         ReportedStep(part=CONTROL_PLANE, version="1.36"),
     )
-    way = find_way(Judgement(Findings("1.34.2", "1.36.0", kind="Kubernetes", steps=steps)), None)
+    way = find_way(Judgement(findings=Findings(source="1.34.2", target="1.36.0", kind="Kubernetes", steps=steps)), None)
     assert way.paths is not None
     assert way.paths.way == (UpdateStep("1.34.2", "1.35", ("A", "B")), UpdateStep("1.35", "1.36"))
 
@@ -116,7 +125,9 @@ def test_the_steps_of_kubernetes() -> None:
 def test_more_updates_than_anybody_reads() -> None:
     """Some are left out, and counted; the way is whole."""
     many = [("5.0.0", f"5.0.{number}") for number in range(1, MOST_UPDATES + 11)]
-    way = find_way(Judgement(Findings("5.0.0", "5.0.1"), offered=Offered("5.0.0")), _graph(*many))
+    way = find_way(
+        Judgement(findings=Findings(source="5.0.0", target="5.0.1"), offered=Offered("5.0.0")), _graph(*many)
+    )
     assert way.paths is not None
     assert (len(way.paths.updates), way.left_out) == (MOST_UPDATES, 10)
     assert way.paths.way == (UpdateStep("5.0.0", "5.0.1"),)

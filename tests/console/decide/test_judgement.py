@@ -25,12 +25,12 @@ from runup.preflight.decide.findings import COULD_NOT_RUN, EXIT_CLEAR, UNKNOWN, 
 
 NOW = samples.WHEN + timedelta(hours=1)
 DAY = timedelta(hours=24)
-HARBOUR, LIGHTHOUSE = Member("harbour", context="harbour"), Member("lighthouse", dump="x")
+HARBOUR, LIGHTHOUSE = Member(name="harbour", context="harbour"), Member(name="lighthouse", dump="x")
 BOARD = with_members(Board(), (LIGHTHOUSE, HARBOUR))
 
 
 def _judged(found: Findings, *, size: int = 100, board: Board = BOARD, most: int = MAX_OF_ALL) -> Board:
-    return with_judgement(board, "harbour", Judgement(found), size, NOW, most=most)
+    return with_judgement(board, "harbour", judged=Judgement(findings=found), size=size, now=NOW, most=most)
 
 
 @pytest.mark.parametrize(
@@ -82,14 +82,16 @@ def test_what_was_found_before_takes_room(size: int, is_good_kept: bool, is_othe
     """It counts for as long as it is kept, so clusters that all fail never hold more than there may be."""
     board = _judged(failed_findings("no route"), size=10, most=1000, board=_judged(samples.CLEAR, size=size, most=1000))
     assert (board.entries["harbour"].last_good is not None) == is_good_kept
-    board = with_judgement(board, "lighthouse", Judgement(samples.CLEAR), 500, NOW, most=1000)
+    board = with_judgement(board, "lighthouse", judged=Judgement(findings=samples.CLEAR), size=500, now=NOW, most=1000)
     assert board.entries["lighthouse"].judged.findings.completed == is_other_judged  # type: ignore[union-attr]
     assert board.size == 10 + size * is_good_kept + 500 * is_other_judged
     again = _judged(failed_findings("again"), size=10, most=1000, board=board)
     assert again.size == board.size
 
 
-STEPS = tuple(ReportStep("harbour", NOW - number * DAY, "5.2.0", completed=True) for number in (2, 1))
+STEPS = tuple(
+    ReportStep(cluster="harbour", observed=NOW - number * DAY, target="5.2.0", completed=True) for number in (2, 1)
+)
 EVIDENCE = (Evidence("Node a", ("R",), yaml="y" * MAX_OF_ONE),)
 
 
@@ -104,8 +106,8 @@ EVIDENCE = (Evidence("Node a", ("R",), yaml="y" * MAX_OF_ONE),)
 )
 def test_how_much_is_kept(size: int, most: int, evidence: tuple[Evidence, ...], completed: bool) -> None:
     """First the objects go; without room for the report the cluster could not be judged, and it is said why."""
-    judged = Judgement(samples.CLEAR, evidence=EVIDENCE, steps=STEPS)
-    entry = with_judgement(BOARD, "harbour", judged, size, NOW, most=most).entries["harbour"]
+    judged = Judgement(findings=samples.CLEAR, evidence=EVIDENCE, steps=STEPS)
+    entry = with_judgement(BOARD, "harbour", judged=judged, size=size, now=NOW, most=most).entries["harbour"]
     assert entry.judged is not None
     assert entry.judged.evidence == evidence
     assert entry.judged.findings.completed == completed
@@ -116,9 +118,9 @@ def test_how_much_is_kept(size: int, most: int, evidence: tuple[Evidence, ...], 
 
 def test_clusters_that_come_and_go() -> None:
     """One that is gone takes no room and no late result; what is known of the others stays."""
-    board = with_members(_judged(samples.CLEAR), (HARBOUR, Member("island")), ("a note", "a note"))
+    board = with_members(_judged(samples.CLEAR), (HARBOUR, Member(name="island")), ("a note", "a note"))
     assert list(board.entries) == ["harbour", "island"]
     assert board.entries["harbour"].judged is not None
     assert board.notes == ("a note",)
-    assert with_judgement(board, "lighthouse", Judgement(samples.CLEAR), 5, NOW) is board
+    assert with_judgement(board, "lighthouse", judged=Judgement(findings=samples.CLEAR), size=5, now=NOW) is board
     assert board.version > BOARD.version

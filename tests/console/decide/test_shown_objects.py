@@ -21,7 +21,7 @@ from runup.preflight.decide.findings import Findings
 from runup.report.report import ReportedResource
 
 TOKEN = "s3cr3t-t0k3n"
-NODE = ReportedResource("", "Node", "", "worker-0")
+NODE = ReportedResource(group="", kind="Node", namespace="", name="worker-0")
 APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
@@ -103,8 +103,18 @@ def test_what_is_shown() -> None:
 @pytest.mark.parametrize(
     ("item", "obj", "told"),
     [
-        pytest.param(ReportedResource("", "Secret", "a", "b"), _object("Secret"), "never shown", id="a Secret"),
-        pytest.param(ReportedResource("", "secret", "a", "b"), None, "never shown", id="however it is written"),
+        pytest.param(
+            ReportedResource(group="", kind="Secret", namespace="a", name="b"),
+            _object("Secret"),
+            "never shown",
+            id="a Secret",
+        ),
+        pytest.param(
+            ReportedResource(group="", kind="secret", namespace="a", name="b"),
+            None,
+            "never shown",
+            id="however it is written",
+        ),
         pytest.param(NODE, _object("Secret", data={"a": TOKEN}), "never shown", id="one that is called otherwise"),
         pytest.param(NODE, None, "not there any more", id="an object that is gone"),
     ],
@@ -135,11 +145,15 @@ def test_an_object_without_end_is_no_fault() -> None:
 
 def test_which_objects_are_read() -> None:
     """Those of open risks first, each once, and not more than a page may have."""
-    many = tuple(ReportedResource("", "Node", "", f"n{number}") for number in range(MOST_OBJECTS))
+    many = tuple(
+        ReportedResource(group="", kind="Node", namespace="", name=f"n{number}") for number in range(MOST_OBJECTS)
+    )
     risks = (
         samples.risk("A", "m", accepted=True, resources=many),
-        samples.risk("B", "m", resources=(NODE, NODE, ReportedResource("", "", "", "nameless kind"))),
+        samples.risk(
+            "B", "m", resources=(NODE, NODE, ReportedResource(group="", kind="", namespace="", name="nameless kind"))
+        ),
     )
-    wanted = objects_to_show(Findings("1", "2", risks=risks))
+    wanted = objects_to_show(Findings(source="1", target="2", risks=risks))
     assert wanted[0] == NODE
     assert len(wanted) == len(set(wanted)) == MOST_OBJECTS

@@ -53,7 +53,7 @@ def test_all_contexts_are_one_a_server(tmp_path: Path, current: str, kept: str, 
     members, notes = cluster_sources.members_of_contexts(["all"], path)
     assert {member.name for member in members} == {kept, "c", "broken"}
     by_name = {member.name: member for member in members}
-    assert by_name[kept] == Member(kept, kubeconfig=path, context=kept)
+    assert by_name[kept] == Member(name=kept, kubeconfig=path, context=kept)
     assert by_name["broken"].problem
     assert (by_name["broken"].kubeconfig, by_name["broken"].context) == (path, "broken")
     assert notes == [
@@ -67,7 +67,7 @@ def test_contexts_are_taken_as_they_are_named(tmp_path: Path) -> None:
     """In that order, also two of one server: who names them means them."""
     path = kubeconfig(tmp_path / "config", CONTEXTS, "b")
     members, notes = cluster_sources.members_of_contexts(["c", "a", "b"], path)
-    assert members == [Member(name, kubeconfig=path, context=name) for name in ("c", "a", "b")]
+    assert members == [Member(name=name, kubeconfig=path, context=name) for name in ("c", "a", "b")]
     assert notes == []
 
 
@@ -96,7 +96,7 @@ def test_a_folder_of_kubeconfigs(tmp_path: Path) -> None:
     (tmp_path / ".hidden").write_text("")
     members, notes = cluster_sources.members_of_kubeconfigs(tmp_path)
     assert [member.name for member in members] == ["east", "north", "notes", "south", "v1.2", "west"]
-    assert members[0] == Member("east", kubeconfig=str(tmp_path / "east.yaml"), context="admin")
+    assert members[0] == Member(name="east", kubeconfig=str(tmp_path / "east.yaml"), context="admin")
     assert [member.name for member in members if member.problem] == ["notes"]
     assert notes == [f"{tmp_path / 'old'} is a folder, not a kubeconfig, and is left out"]
 

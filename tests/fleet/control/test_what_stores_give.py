@@ -87,7 +87,7 @@ def test_names_of_archives(name: str, short: str) -> None:
 def test_what_is_left_out(listing: Listing, notes: list[str]) -> None:
     """Three are named, the rest is counted."""
     told = [f"m://: not a folder or a tar archive, and left out: {each}" for each in notes]
-    assert members_of("m://", listing) == ([Member("a", dump="m://a")], told)
+    assert members_of("m://", listing) == ([Member(name="a", dump="m://a")], told)
 
 
 @pytest.mark.parametrize(

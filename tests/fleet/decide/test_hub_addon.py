@@ -17,7 +17,7 @@ JSON = dict[str, Any]
 
 def addon(platform: Platform = "openshift") -> AddOn:
     """An add-on of two placements."""
-    checking = Checking("quay.io/example/runup@sha256:0", target_channel="latest")
+    checking = Checking(image="quay.io/example/runup@sha256:0", target_channel="latest")
     status = ("5m", "2-59/5 * * * *") if platform == "openshift" else ("", "")
     placements = (("fleet", "canary"), ("fleet", "main"))
     return AddOn(platform, "24h", "2 10 * * *", checking, own_rights(), placements, *status)

@@ -15,17 +15,19 @@ DONE = Condition(type=COMPLETED, status="True", reason="ChecksCompleted")
 
 def risk(name: str, applies: str = "True", *, accepted: bool = False, severity: str = "warning") -> Risk:
     """A risk."""
-    return Risk(name, applies, accepted, f"{name} is so.", "", severity=severity)  # type: ignore[arg-type]
+    return Risk(name=name, applies=applies, accepted=accepted, message=f"{name} is so.", url="", severity=severity)  # type: ignore[arg-type]
 
 
 def judged(*risks: Risk) -> Findings:
     """A cluster's findings."""
-    return Findings("4.15.0", "4.16.0", conditions=(DONE,), risks=risks)
+    return Findings(source="4.15.0", target="4.16.0", conditions=(DONE,), risks=risks)
 
 
 def failed(why: str) -> Findings:
     """A cluster that could not be judged."""
-    return Findings("", "", conditions=(Condition(type=FAILED, status="True", reason="NotJudged", message=why),))
+    return Findings(
+        source="", target="", conditions=(Condition(type=FAILED, status="True", reason="NotJudged", message=why),)
+    )
 
 
 def test_each_risk_has_the_clusters_where_it_is() -> None:

@@ -9,9 +9,9 @@ import pytest
 from kubekit.lang import yaml as kyaml
 from runup.fleet.decide.members import BadFleet, Member, fleet_of, members_in, refuse_password, select_members
 
-HARBOUR = Member("harbour", context="harbour", labels={"env": "production", "zone": "a"})
-ISLAND = Member("island", dump="dumps/island.tar.gz", labels={"env": "test"})
-LIGHT = Member("light", kubeconfig="light.kubeconfig")
+HARBOUR = Member(name="harbour", context="harbour", labels={"env": "production", "zone": "a"})
+ISLAND = Member(name="island", dump="dumps/island.tar.gz", labels={"env": "test"})
+LIGHT = Member(name="light", kubeconfig="light.kubeconfig")
 
 
 def test_a_fleet_is_sorted_by_name() -> None:
@@ -25,15 +25,15 @@ REFUSED: dict[str, tuple[list[Member], str]] = {
         "the fleet has no cluster; name some with --contexts, --kubeconfigs, --dumps, --inventory or --hub",
     ),
     "two of one name": (
-        [Member("a", dump="x/a"), Member("a", context="a")],
+        [Member(name="a", dump="x/a"), Member(name="a", context="a")],
         "2 clusters are called a: dump x/a and context a; give each a name of its own in a file for --inventory",
     ),
     "one context twice": (
-        [Member("a", context="c"), Member("b", context="c")],
+        [Member(name="a", context="c"), Member(name="b", context="c")],
         "context c is given twice (as a and as b); a cluster counts once, so give it once",
     ),
     "one dump twice": (
-        [Member("a", dump="x/a"), Member("a", dump="x/a")],
+        [Member(name="a", dump="x/a"), Member(name="a", dump="x/a")],
         "dump x/a is given twice; a cluster counts once, so give it once",
     ),
 }
@@ -58,7 +58,7 @@ def test_addresses_without_a_password(address: str) -> None:
 
 def test_clusters_that_cannot_be_read_are_not_one_place() -> None:
     """Two broken kubeconfigs are two clusters, each with its own line."""
-    broken = [Member("a", problem="it is empty"), Member("b", problem="it is empty")]
+    broken = [Member(name="a", problem="it is empty"), Member(name="b", problem="it is empty")]
     assert fleet_of(broken) == tuple(broken)
 
 
@@ -100,10 +100,10 @@ clusters:
 def test_an_inventory_names_clusters_and_where_they_are_read() -> None:
     """Paths are relative to its file."""
     assert members_in(kyaml.load(INVENTORY), "fleets/all.yaml") == (
-        Member("harbour", context="admin@harbour", labels={"env": "production", "edge": "false", "rack": "7"}),
-        Member("light", kubeconfig="fleets/light.kubeconfig"),
-        Member("island", dump="/dumps/island.tar.gz"),
-        Member("far", dump="s3://gathers/nov/far.tar.gz"),
+        Member(name="harbour", context="admin@harbour", labels={"env": "production", "edge": "false", "rack": "7"}),
+        Member(name="light", kubeconfig="fleets/light.kubeconfig"),
+        Member(name="island", dump="/dumps/island.tar.gz"),
+        Member(name="far", dump="s3://gathers/nov/far.tar.gz"),
     )
 
 

@@ -31,11 +31,11 @@ def test_a_risk_comes_and_goes() -> None:
     """Beside the last report of the same cluster and target; the first one says nothing of before."""
     found = steps_of_reports([("a", TUESDAY, report("Ack", "Skew")), ("a", MONDAY, report("Paused-x", "Ack"))])
     assert found == (
-        ReportStep("a", MONDAY, "4.16.0", completed=True, applies=2, first=True),
+        ReportStep(cluster="a", observed=MONDAY, target="4.16.0", completed=True, applies=2, first=True),
         ReportStep(
-            "a",
-            TUESDAY,
-            "4.16.0",
+            cluster="a",
+            observed=TUESDAY,
+            target="4.16.0",
             completed=True,
             applies=2,
             came=(Change("Skew", (), whole=True),),
@@ -85,8 +85,8 @@ def test_a_day_counts_the_newest_report_of_each_cluster() -> None:
         ]
     )
     assert summarize_days(found) == (
-        Day(date(2026, 11, 23), 2, 0, 2, 0, (), ()),
-        Day(date(2026, 11, 24), 3, 1, 2, 0, (("Skew", 2),), (("Ack", 2),)),
+        Day(day=date(2026, 11, 23), clusters=2, failed=0, applies=2, unknown=0, new=(), gone=()),
+        Day(day=date(2026, 11, 24), clusters=3, failed=1, applies=2, unknown=0, new=(("Skew", 2),), gone=(("Ack", 2),)),
     )
 
 
@@ -133,6 +133,6 @@ def test_a_week_begins_on_monday() -> None:
         [("a", MONDAY, report("Ack")), ("a", sunday, report("Ack", "Skew")), ("a", new_year, report("Skew"))]
     )
     assert summarize_days(found, weeks=True) == (
-        Day(date(2026, 11, 23), 1, 0, 2, 0, (("Skew", 1),), ()),
-        Day(date(2026, 12, 28), 1, 0, 1, 0, (), (("Ack", 1),)),
+        Day(day=date(2026, 11, 23), clusters=1, failed=0, applies=2, unknown=0, new=(("Skew", 1),), gone=()),
+        Day(day=date(2026, 12, 28), clusters=1, failed=0, applies=1, unknown=0, new=(), gone=(("Ack", 1),)),
     )

@@ -25,13 +25,19 @@ from runup.install.decide.refusals import CLUSTER_VERSION, Cluster, Workload
 from runup.release.decide.manifest import Identity
 
 JSON = dict[str, Any]
-NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
-CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
-DEPLOYMENTS = Resource("apps", "v1", "Deployment", "deployments", namespaced=True)
-PODS = Resource("", "v1", "Pod", "pods", namespaced=True)
-ROLES = Resource("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", namespaced=False)
-SLICES = Resource("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", namespaced=True)
-VERSIONS = Resource("config.openshift.io", "v1", "ClusterVersion", "clusterversions", namespaced=False)
+NAMESPACES = Resource(group="", version="v1", kind="Namespace", plural="namespaces", namespaced=False)
+CONFIG_MAPS = Resource(group="", version="v1", kind="ConfigMap", plural="configmaps", namespaced=True)
+DEPLOYMENTS = Resource(group="apps", version="v1", kind="Deployment", plural="deployments", namespaced=True)
+PODS = Resource(group="", version="v1", kind="Pod", plural="pods", namespaced=True)
+ROLES = Resource(
+    group="rbac.authorization.k8s.io", version="v1", kind="ClusterRole", plural="clusterroles", namespaced=False
+)
+SLICES = Resource(
+    group="discovery.k8s.io", version="v1", kind="EndpointSlice", plural="endpointslices", namespaced=True
+)
+VERSIONS = Resource(
+    group="config.openshift.io", version="v1", kind="ClusterVersion", plural="clusterversions", namespaced=False
+)
 PART_OF = "applyset.kubernetes.io/part-of"
 NUMBERS = count()
 
@@ -113,12 +119,12 @@ def test_a_set_is_created_configured_and_left_as_it_is(world: World) -> None:
     assert world.apply(*objects) == {"ConfigMap a": "created", f"ClusterRole {role}": "created"}
     (inventory,) = world.sets.installed("fruit")
     assert inventory == Inventory(
-        "runup-install-fruit",
-        world.namespace,
-        "fruit",
-        frozenset({("", "ConfigMap"), ("rbac.authorization.k8s.io", "ClusterRole")}),
-        frozenset(),
-        {"image": "i"},
+        name="runup-install-fruit",
+        namespace=world.namespace,
+        component="fruit",
+        kinds=frozenset({("", "ConfigMap"), ("rbac.authorization.k8s.io", "ClusterRole")}),
+        namespaces=frozenset(),
+        data={"image": "i"},
     )
     assert world.stored("a")["metadata"]["labels"] == {PART_OF: inventory.id}
     parent = world.stored("runup-install-fruit")["metadata"]
@@ -462,23 +468,25 @@ def test_a_cluster_is_observed_before_an_installation(world: World) -> None:
         assert seen == tuple(sorted((*before.api_ports, *also)))
     for name in (OPERATOR.deployment, "another"):
         world.client.send(calls.create(DEPLOYMENTS, deployment(world.namespace, name)))
-    found = installing.state(world.client, world.sets, OPERATOR, (), before)
+    found = installing.state(world.client, world.sets, component=OPERATOR, objects=(), cluster=before)
     image = "registry.example/web"
     assert [each for each in found.workloads if each.namespace == world.namespace] == [
-        Workload(world.namespace, OPERATOR.deployment, image, 1, "")
+        Workload(namespace=world.namespace, name=OPERATOR.deployment, image=image, replicas=1, part_of="")
     ]
     assert found.owners[CLUSTER_VERSION] == ""
     assert (found.version, found.groups, found.api_ports) == (before.version, before.groups, before.api_ports)
 
 
-OPTIONS = Options("registry.example/runup@sha256:" + "5" * 64, "set by a test", Platform.KUBERNETES)
+OPTIONS = Options(
+    image="registry.example/runup@sha256:" + "5" * 64, namespace="set by a test", platform=Platform.KUBERNETES
+)
 
 
 def test_an_installation_leaves_what_others_made(world: World) -> None:
     """And says so; what speaks against it is said before anything is written."""
     options = replace(OPTIONS, namespace=world.namespace)
     objects = (made(NAMESPACES, world.namespace), world.map("a"))
-    known = Cluster((1, 34), frozenset())
+    known = Cluster(version=(1, 34), groups=frozenset())
 
     def install(cluster: Cluster, **choices: bool) -> dict[str, str]:
         return world.told_of(
@@ -512,8 +520,8 @@ def test_an_installation_leaves_what_others_made(world: World) -> None:
 
 def test_a_certificate_of_our_own_is_kept_while_it_is_good(world: World) -> None:
     """Made beside the first account; none without a Service, and none where somebody else makes it."""
-    account = Resource("", "v1", "ServiceAccount", "serviceaccounts", namespaced=True)
-    service = Resource("", "v1", "Service", "services", namespaced=True)
+    account = Resource(group="", version="v1", kind="ServiceAccount", plural="serviceaccounts", namespaced=True)
+    service = Resource(group="", version="v1", kind="Service", plural="services", namespaced=True)
     objects = (
         world.map("a"),
         made(account, "it", world.namespace),
@@ -529,7 +537,7 @@ def test_a_certificate_of_our_own_is_kept_while_it_is_good(world: World) -> None
             component=KERNEL_MODULES,
             objects=objects,
             options=options,
-            observed_cluster=Cluster((1, 34), frozenset()),
+            observed_cluster=Cluster(version=(1, 34), groups=frozenset()),
             manner=Manner(),
             tell=world.told.append,
         )
@@ -562,7 +570,7 @@ def test_the_operator_of_a_plain_cluster_gets_a_cluster_version(world: World) ->
                 component=OPERATOR,
                 objects=(world.map("a"),),
                 options=options,
-                observed_cluster=Cluster((1, 34), frozenset()),
+                observed_cluster=Cluster(version=(1, 34), groups=frozenset()),
                 manner=Manner(take_over=True),
                 tell=tell,
             )
@@ -622,8 +630,8 @@ def test_who_may_not_list_deployments_cannot_tell_whether_another_operator_runs(
     nobody = replace(config.load(str(server.kubeconfig)), headers=(("Impersonate-User", "nobody"),))
     with SyncClient(nobody) as client:
         ours = ObjectSets(server.client, ManualClock(), tool_version="1.2.3")
-        known = Cluster((1, 34), frozenset())
-        found = installing.state(client, ours, OPERATOR, (), known)
+        known = Cluster(version=(1, 34), groups=frozenset())
+        found = installing.state(client, ours, component=OPERATOR, objects=(), cluster=known)
         assert (found.workloads, found.user_reads_workloads) == ((), False)
         with pytest.raises(Forbidden):
-            installing.state(client, ours, UPDATE_STATUS, (), known)
+            installing.state(client, ours, component=UPDATE_STATUS, objects=(), cluster=known)

@@ -33,9 +33,9 @@ def options(component: Component, platform: Platform, **changes: Any) -> Options
     """The options of an installation without further flags."""
     on_openshift = platform is Platform.OPENSHIFT
     usual = Options(
-        IMAGE,
-        component.namespace,
-        platform,
+        image=IMAGE,
+        namespace=component.namespace,
+        platform=platform,
         monitoring=on_openshift,
         certificates=Certificates.SERVICE_CA if on_openshift else Certificates.OWN,
     )

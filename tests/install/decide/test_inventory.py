@@ -28,7 +28,10 @@ def obj(kind: str, name: str, namespace: str = "", api: str = "v1") -> dict[str,
 
 def test_the_id_is_the_specifications() -> None:
     """Computed by other programs: printf a.b.ConfigMap. | sha256sum | xxd -r -p | basenc --base64url."""
-    assert Inventory("a", "b", "c").id == "applyset-a6YEAe3lwpkgHK51tPW9jxcA7Zic6SewokVIQUmYKQg-v1"
+    assert (
+        Inventory(name="a", namespace="b", component="c").id
+        == "applyset-a6YEAe3lwpkgHK51tPW9jxcA7Zic6SewokVIQUmYKQg-v1"
+    )
 
 
 def test_what_was_written_is_read_again() -> None:

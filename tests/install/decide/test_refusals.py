@@ -20,12 +20,16 @@ from runup.install.decide.component import (
 from runup.install.decide.inventory import Inventory, name_of
 from runup.install.decide.refusals import CLUSTER_VERSION, VALIDATIONS, Cluster, Workload, refusals
 
-PLAIN = Cluster((1, 34), frozenset({"apps"}))
+PLAIN = Cluster(version=(1, 34), groups=frozenset({"apps"}))
 OPENSHIFT = Cluster(
-    (1, 33),
-    frozenset({"apps", "security.openshift.io", "monitoring.coreos.com"}),
+    version=(1, 33),
+    groups=frozenset({"apps", "security.openshift.io", "monitoring.coreos.com"}),
     owners={CLUSTER_VERSION: ""},
-    workloads=(Workload("openshift-cluster-version", "cluster-version-operator", "quay.io/release", 1),),
+    workloads=(
+        Workload(
+            namespace="openshift-cluster-version", name="cluster-version-operator", image="quay.io/release", replicas=1
+        ),
+    ),
 )
 STOPPED = replace(OPENSHIFT, workloads=(replace(OPENSHIFT.workloads[0], replicas=0),))
 HOSTED = replace(OPENSHIFT, workloads=())
@@ -33,18 +37,27 @@ HOSTED = replace(OPENSHIFT, workloads=())
 
 def set_of(component: Component, namespace: str = "") -> Inventory:
     """The set of an installation."""
-    return Inventory(name_of(component.name), namespace or component.namespace, component.name)
+    return Inventory(name=name_of(component.name), namespace=namespace or component.namespace, component=component.name)
 
 
 def ours(component: Component, replicas: int = 1) -> Workload:
     """The Deployment of an installation of ours."""
-    return Workload(component.namespace, component.deployment, "i", replicas, set_of(component).id)
+    return Workload(
+        namespace=component.namespace,
+        name=component.deployment,
+        image="i",
+        replicas=replicas,
+        part_of=set_of(component).id,
+    )
 
 
 def why(cluster: Cluster, component: Component, *, take_over: bool = False, **changes: Any) -> str:
     """The refusals in one text."""
-    options = replace(Options("i", component.namespace, cluster.platform), **changes)
+    options = replace(Options(image="i", namespace=component.namespace, platform=cluster.platform), **changes)
     return "\n".join(refusals(cluster, component, options, take_over=take_over))
+
+
+_OPERATOR = Workload(namespace="cvo", name="cluster-version-operator", image="i", replicas=1)
 
 
 @pytest.mark.parametrize("name", COMPONENTS)
@@ -80,7 +93,7 @@ def test_what_works_beside_openshifts_operator_is_not_refused(component: Compone
             replace(PLAIN, user_reads_workloads=False), True, "could not be told", id="it cannot be looked for"
         ),
         pytest.param(
-            replace(PLAIN, workloads=(Workload("cvo", "cluster-version-operator", "i", 1),)), False, "two operators",
+            replace(PLAIN, workloads=(_OPERATOR,)), False, "two operators",
             id="one in another namespace of a plain cluster",
         ),
         pytest.param(
@@ -156,4 +169,4 @@ def test_kmm_is_asked_about() -> None:
 )
 def test_which_platform_it_is(groups: frozenset[str], platform: Platform) -> None:
     """A plain cluster with our definitions is still plain."""
-    assert Cluster((1, 34), groups).platform is platform
+    assert Cluster(version=(1, 34), groups=groups).platform is platform

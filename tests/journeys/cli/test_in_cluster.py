@@ -42,7 +42,7 @@ from runup.preflight.decide.service_account import CLUSTER_ROLE, ROLE
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600), pytest.mark.xdist_group("in-cluster")]
 
 JSON = dict[str, Any]
-QUOTA = Resource("", "v1", "ResourceQuota", "resourcequotas", namespaced=True)
+QUOTA = Resource(group="", version="v1", kind="ResourceQuota", plural="resourcequotas", namespaced=True)
 READING = {"get", "list", "watch"}
 
 
@@ -145,7 +145,9 @@ def _delete(here: InCluster, label: str) -> None:
 def test_what_its_account_may(here: InCluster) -> None:
     """The server is asked as that account: it reads what checks read, writes its report, and nothing else."""
     client = here.sandbox.client
-    run = Run("preflight-1-00000000ab", Checking(here.image), own_rights(), client.now())
+    run = Run(
+        id="preflight-1-00000000ab", checking=Checking(image=here.image), rights=own_rights(), started=client.now()
+    )
     apply_all(client, (cluster_run.namespace_object(), *cluster_run.objects(run)[:-1]))
     try:
         user = f"system:serviceaccount:{NAMESPACE}:{run.name}"
@@ -162,7 +164,7 @@ def test_what_its_account_may(here: InCluster) -> None:
             as_account.send(call)
         pod = {"metadata": {"name": "p", "namespace": NAMESPACE}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
         refused = [
-            calls.list_raw(Resource("", "v1", "Secret", "secrets", namespaced=True)),
+            calls.list_raw(Resource(group="", version="v1", kind="Secret", plural="secrets", namespaced=True)),
             calls.apply(CONFIG_MAP, other, field_manager="x"),
             calls.create(CONFIG_MAP, {"metadata": {"name": "mine", "namespace": NAMESPACE}}),
             calls.delete(CONFIG_MAP, report_map(run.id), NAMESPACE),
@@ -227,8 +229,13 @@ def _is_served(client: SyncClient, group: str, resource: str) -> bool:
 def test_what_a_killed_command_left_goes_with_the_next(here: InCluster) -> None:
     """Once its time is over, and not before."""
     client = here.sandbox.client
-    old = Run("preflight-1-00000000cd", Checking(here.image), (), client.now() - timedelta(hours=2))
-    young = Run("preflight-2-00000000cd", Checking(here.image), (), client.now())
+    old = Run(
+        id="preflight-1-00000000cd",
+        checking=Checking(image=here.image),
+        rights=(),
+        started=client.now() - timedelta(hours=2),
+    )
+    young = Run(id="preflight-2-00000000cd", checking=Checking(image=here.image), rights=(), started=client.now())
     for run in (old, young):
         apply_all(client, (cluster_run.namespace_object(), *cluster_run.objects(run)[:-1]))
         report = {"metadata": {"name": report_map(run.id), "namespace": NAMESPACE}}

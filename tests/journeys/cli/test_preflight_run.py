@@ -60,7 +60,13 @@ DEFINITION: JSON = {
         ],
     },
 }
-DEFINITIONS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", False)
+DEFINITIONS = Resource(
+    group="apiextensions.k8s.io",
+    version="v1",
+    kind="CustomResourceDefinition",
+    plural="customresourcedefinitions",
+    namespaced=False,
+)
 
 
 def release(folder: Path) -> Path:
@@ -129,4 +135,6 @@ def test_a_release_and_a_catalog_out_of_a_registry(subject: Sandbox, tmp_path: P
     assert subject.client.send(calls.get_raw(_VERSIONS, "version"))["spec"] == before
 
 
-_VERSIONS = Resource("config.openshift.io", "v1", "ClusterVersion", "clusterversions", False)
+_VERSIONS = Resource(
+    group="config.openshift.io", version="v1", kind="ClusterVersion", plural="clusterversions", namespaced=False
+)

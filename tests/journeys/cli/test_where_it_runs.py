@@ -21,8 +21,10 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(240), pytest.mark.xdist_grou
 
 NAMESPACE = "openshift-cluster-version-operator"
 CONFIG_MAPS = resource_of(ConfigMap)
-CLASSES = Resource("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", namespaced=False)
-QUOTAS = Resource("", "v1", "ResourceQuota", "resourcequotas", namespaced=True)
+CLASSES = Resource(
+    group="scheduling.k8s.io", version="v1", kind="PriorityClass", plural="priorityclasses", namespaced=False
+)
+QUOTAS = Resource(group="", version="v1", kind="ResourceQuota", plural="resourcequotas", namespaced=True)
 
 
 @pytest.fixture(scope="module", params=SERVERS)

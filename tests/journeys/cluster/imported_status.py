@@ -91,7 +91,9 @@ def reader(sandbox: Sandbox) -> Path:
         ),
     ):
         obj = {"apiVersion": f"{RBAC}/v1", "kind": kind, "metadata": {"name": READER}, **body}
-        sandbox.client.send(calls.create(Resource(RBAC, "v1", kind, plural, namespaced=False), obj))
+        sandbox.client.send(
+            calls.create(Resource(group=RBAC, version="v1", kind=kind, plural=plural, namespaced=False), obj)
+        )
     config = yaml.safe_load(sandbox.kubeconfig.read_text())
     config["users"][0]["user"]["as"] = READER
     file = sandbox.data / "reader.kubeconfig"

@@ -31,7 +31,7 @@ def write(folder: Path, version: str) -> None:
             for number, obj in enumerate(objects(level, component, version)):
                 name = f"0000_{level}_{component}-{level}_{number:02}_{obj['kind'].lower()}.yaml"
                 _put(folder / "release-manifests" / name, kyaml.dump(obj).encode())
-    own = _object("v1", "ConfigMap", "own", "default", version, data={"of": version})
+    own = _object("v1", "ConfigMap", name="own", namespace="default", version=version, data={"of": version})
     _put(folder / "manifests" / "0000_00_cluster-version-operator_00_configmap.yaml", kyaml.dump(own).encode())
     _put(folder / METADATA_PATH, release_metadata(version, [], [], {}))
     stream = {"kind": "ImageStream", "apiVersion": "image.openshift.io/v1", "metadata": {"name": version}}
@@ -45,14 +45,25 @@ def objects(level: int, component: str, version: str) -> list[JSON]:
     account = [{"kind": "ServiceAccount", "name": name, "namespace": name}]
     rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]
     found = [
-        _object("v1", "Namespace", name, "", version),
-        _object("v1", "ServiceAccount", name, name, version),
-        _object("rbac.authorization.k8s.io/v1", "Role", name, name, version, rules=rules),
-        _object("rbac.authorization.k8s.io/v1", "RoleBinding", name, name, version, roleRef=bound, subjects=account),
-        _object("v1", "ConfigMap", name, name, version, data={"of": version}),
+        _object("v1", "Namespace", name=name, namespace="", version=version),
+        _object("v1", "ServiceAccount", name=name, namespace=name, version=version),
+        _object("rbac.authorization.k8s.io/v1", "Role", name=name, namespace=name, version=version, rules=rules),
+        _object(
+            "rbac.authorization.k8s.io/v1",
+            "RoleBinding",
+            name=name,
+            namespace=name,
+            version=version,
+            roleRef=bound,
+            subjects=account,
+        ),
+        _object("v1", "ConfigMap", name=name, namespace=name, version=version, data={"of": version}),
     ]
     if component == "alpha" and level == 20:
-        found += [_definition(version), _object(f"{GROUP}/v1", "Thing", name, name, version, spec={"of": version})]
+        found += [
+            _definition(version),
+            _object(f"{GROUP}/v1", "Thing", name=name, namespace=name, version=version, spec={"of": version}),
+        ]
     found += [_deployment(name, version), _operator(name, version)]
     return found
 
@@ -90,14 +101,16 @@ def _deployment(name: str, version: str) -> JSON:
     }
     template = {"metadata": {"labels": {"app": name}}, "spec": {"containers": [container]}}
     spec = {"replicas": 1, "selector": {"matchLabels": {"app": name}}, "template": template}
-    found = _object("apps/v1", "Deployment", name, name, version, spec=spec)
+    found = _object("apps/v1", "Deployment", name=name, namespace=name, version=version, spec=spec)
     found["metadata"]["labels"] = {REPORTS: name}
     return found
 
 
 def _operator(name: str, version: str) -> JSON:
     status = {"versions": [{"name": "operator", "version": version}]}
-    return _object("config.openshift.io/v1", "ClusterOperator", name, "", version, spec={}, status=status)
+    return _object(
+        "config.openshift.io/v1", "ClusterOperator", name=name, namespace="", version=version, spec={}, status=status
+    )
 
 
 def _definition(version: str) -> JSON:
@@ -108,8 +121,8 @@ def _definition(version: str) -> JSON:
     return _object(
         "apiextensions.k8s.io/v1",
         "CustomResourceDefinition",
-        f"things.{GROUP}",
-        "",
-        version,
+        name=f"things.{GROUP}",
+        namespace="",
+        version=version,
         spec={"group": GROUP, "names": names, "scope": "Namespaced", "versions": [served]},
     )

@@ -184,4 +184,4 @@ def _resource(plural: str) -> Resource:
     }
     group, version = groups.get(plural, ("", "v1"))
     whole = ("namespaces", "clusteroperators", "customresourcedefinitions")
-    return Resource(group, version, plural, plural, namespaced=plural not in whole)
+    return Resource(group=group, version=version, kind=plural, plural=plural, namespaced=plural not in whole)

@@ -21,9 +21,15 @@ OPERATORS = "openshift-cluster-version-operator"
 SETTINGS = "cluster-version-operator-preflight-config"
 CONFIG_MAPS = resource_of(ConfigMap)
 GROUP = "admissionregistration.k8s.io"
-POLICIES = Resource(GROUP, "v1", "ValidatingAdmissionPolicy", "validatingadmissionpolicies", namespaced=False)
+POLICIES = Resource(
+    group=GROUP, version="v1", kind="ValidatingAdmissionPolicy", plural="validatingadmissionpolicies", namespaced=False
+)
 BINDINGS = Resource(
-    GROUP, "v1", "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", namespaced=False
+    group=GROUP,
+    version="v1",
+    kind="ValidatingAdmissionPolicyBinding",
+    plural="validatingadmissionpolicybindings",
+    namespaced=False,
 )
 # Nothing that the cluster at 5.0.0 does; what the release 5.2.0 would do.
 FREEZES = "!object.spec.template.spec.containers.exists(c, has(c.args) && '--release=5.2.0' in c.args)"

@@ -31,9 +31,15 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(420)]
 JSON = dict[str, Any]
 OPERATORS = "openshift-cluster-version-operator"
 SETTINGS = "cluster-version-operator-preflight-config"
-CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
-NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
-DEFINITIONS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", False)
+CONFIG_MAPS = Resource(group="", version="v1", kind="ConfigMap", plural="configmaps", namespaced=True)
+NAMESPACES = Resource(group="", version="v1", kind="Namespace", plural="namespaces", namespaced=False)
+DEFINITIONS = Resource(
+    group="apiextensions.k8s.io",
+    version="v1",
+    kind="CustomResourceDefinition",
+    plural="customresourcedefinitions",
+    namespaced=False,
+)
 SUBSCRIPTIONS, SOURCES = resource_of(Subscription), resource_of(CatalogSource)
 PLACE = "openshift-marketplace"
 PARTS = (

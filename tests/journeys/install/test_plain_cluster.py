@@ -29,10 +29,14 @@ from runup.release.control.image_build import release_metadata
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 IMAGE = "registry.example/release@sha256:" + "5" * 64
-CLUSTER_VERSION = Resource("config.openshift.io", "v1", "ClusterVersion", "clusterversions", namespaced=False)
-STATUS = Resource("update.openshift.io", "v1alpha1", "UpdateStatus", "updatestatuses", namespaced=False)
-DEPLOYMENT = Resource("apps", "v1", "Deployment", "deployments", namespaced=True)
-CONFIG_MAP = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
+CLUSTER_VERSION = Resource(
+    group="config.openshift.io", version="v1", kind="ClusterVersion", plural="clusterversions", namespaced=False
+)
+STATUS = Resource(
+    group="update.openshift.io", version="v1alpha1", kind="UpdateStatus", plural="updatestatuses", namespaced=False
+)
+DEPLOYMENT = Resource(group="apps", version="v1", kind="Deployment", plural="deployments", namespaced=True)
+CONFIG_MAP = Resource(group="", version="v1", kind="ConfigMap", plural="configmaps", namespaced=True)
 # What a release for such clusters says of its manifests.
 PROFILE = {"include.release.openshift.io/kubernetes": "true"}
 # Places of a pod: its ports, and its folder of the node.

@@ -28,9 +28,11 @@ from runup.release.control.image_build import build_image, layer_of, release_met
 from runup.release.decide.payload import Payload
 
 NAMESPACE = "openshift-cluster-version-operator"
-PRIORITIES = Resource("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", namespaced=False)
+PRIORITIES = Resource(
+    group="scheduling.k8s.io", version="v1", kind="PriorityClass", plural="priorityclasses", namespaced=False
+)
 TYPE = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"}
-NODES = Resource("", "v1", "Node", "nodes", namespaced=False)
+NODES = Resource(group="", version="v1", kind="Node", plural="nodes", namespaced=False)
 MANIFEST = b"kind: ConfigMap\napiVersion: v1\nmetadata: {name: NAME, annotations: {a: b}}\n"
 REFERENCES = {"kind": "ImageStream", "apiVersion": "image.openshift.io/v1", "metadata": {"name": "5.9.0"}}
 # What a release's image has of its distribution; the sandbox's have nothing but Python.

@@ -14,7 +14,7 @@ from kubekit.api.scheme import Resource
 from kubekit.kube import calls
 from kubekit.kube.api_errors import NotFound
 
-CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
+CONFIG_MAPS = Resource(group="", version="v1", kind="ConfigMap", plural="configmaps", namespaced=True)
 GROUP = "tools.example.com"
 
 
@@ -98,7 +98,7 @@ def test_what_an_update_would_change_on_this_cluster(there: Sandbox, tmp_path: P
             there.client.send(calls.get_raw(resource, name, namespace))
 
 
-NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
+NAMESPACES = Resource(group="", version="v1", kind="Namespace", plural="namespaces", namespaced=False)
 
 
 def _stored(sandbox: Sandbox, name: str) -> JSON:
@@ -118,8 +118,16 @@ def test_the_text_says_what_and_why(there: Sandbox, tmp_path: Path) -> None:
     assert "the server knows no Nobody of nobody.example.com/v1" in done.out
 
 
-ROLES = Resource("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", namespaced=False)
-BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False)
+ROLES = Resource(
+    group="rbac.authorization.k8s.io", version="v1", kind="ClusterRole", plural="clusterroles", namespaced=False
+)
+BINDINGS = Resource(
+    group="rbac.authorization.k8s.io",
+    version="v1",
+    kind="ClusterRoleBinding",
+    plural="clusterrolebindings",
+    namespaced=False,
+)
 
 
 @pytest.fixture

@@ -25,7 +25,9 @@ from runup.kernelmodules.decide.readiness import RECHECK_INTERVAL_S
 
 
 def image(name: str) -> ImageQuestion:
-    return ImageQuestion(name, "6.1.0-1", "/opt", ("kmod",), TLSOptions(), "drivers")
+    return ImageQuestion(
+        image=name, kernel="6.1.0-1", dir_name="/opt", module_names=("kmod",), tls=TLSOptions(), namespace="drivers"
+    )
 
 
 class Source:

@@ -25,7 +25,13 @@ from runup.kernelmodules.control import process as conversion_webhook
 from runup.kernelmodules.control.metrics import Metrics
 from runup.process.endpoint import Endpoint
 
-CRD = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
+CRD = Resource(
+    group="apiextensions.k8s.io",
+    version="v1",
+    kind="CustomResourceDefinition",
+    plural="customresourcedefinitions",
+    namespaced=False,
+)
 DEFINITION = "deploy/kernel-module-preflight/01_preflightvalidations.crd.yaml"
 SERVICE = "kernel-module-preflight.openshift-kernel-module-preflight.svc"
 ENTRY = {"verificationStatus": "Success", "verificationStage": "Done", "lastTransitionTime": "2026-01-02T03:04:05Z"}

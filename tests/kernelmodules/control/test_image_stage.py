@@ -49,7 +49,14 @@ Rule = Callable[[Asked], Answer | None]
 
 def question(image: str, *names: str, **changes: object) -> ImageQuestion:
     """Is the module in that image?"""
-    asked = ImageQuestion(image, KERNEL, "/opt", names or ("simple_kmod",), TLSOptions(), "drivers")
+    asked = ImageQuestion(
+        image=image,
+        kernel=KERNEL,
+        dir_name="/opt",
+        module_names=names or ("simple_kmod",),
+        tls=TLSOptions(),
+        namespace="drivers",
+    )
     return replace(asked, **changes)  # type: ignore[arg-type]
 
 

@@ -33,7 +33,7 @@ from runup.kernelmodules.decide.toolkit import REFERENCES_FILE, TOOLKIT_FILE, Fl
 from runup.kernelmodules.decide.verdict import ExaminationOutcome
 from runup.release.control.registry_access import SECRETS
 
-NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
+NAMESPACES = Resource(group="", version="v1", kind="Namespace", plural="namespaces", namespaced=False)
 REGISTRIES = GivenRegistries(Access(attempts=1))
 X86, ARM = "5.14.0-427.el9_4.x86_64", "5.14.0-427.el9_4.aarch64"
 
@@ -143,18 +143,26 @@ async def test_pull_secrets(tmp_path: Path, client: Client) -> None:
         registries = ClusterRegistries(client, Access(attempts=1, inner=frozenset({host})))
 
         async def outcome(secret: str = "") -> tuple[ExaminationOutcome, str]:
-            asked = ImageQuestion(f"{host}/kmods/a:1", "6.1.0", "/opt", ("a",), TLSOptions(), "drivers", secret)
+            asked = ImageQuestion(
+                image=f"{host}/kmods/a:1",
+                kernel="6.1.0",
+                dir_name="/opt",
+                module_names=("a",),
+                tls=TLSOptions(),
+                namespace="drivers",
+                secret=secret,
+            )
             found = await verify_image(asked, registries)
             return found.outcome, found.message
 
         assert "none are known" in (await outcome())[1]
         assert "the pull secret drivers/pull is not there" in (await outcome("pull"))[1]
-        await put_secret(client, "drivers", "wrong", host, "else")
+        await put_secret(client, "drivers", name="wrong", host=host, word="else")
         what, said = await outcome("wrong")
         assert (what, "refused reading kmods/a with the credentials given" in said) == (ExaminationOutcome.FAILED, True)
-        await put_secret(client, "drivers", "pull", host, "word")
+        await put_secret(client, "drivers", name="pull", host=host, word="word")
         assert (await outcome("pull"))[0] is ExaminationOutcome.VERIFIED
-        await put_secret(client, "drivers", "builder-dockercfg-1", host, "word", old=True)
+        await put_secret(client, "drivers", name="builder-dockercfg-1", host=host, word="word", old=True)
         account = {
             "metadata": {"name": "builder", "namespace": "drivers"},
             "imagePullSecrets": [{"name": "builder-dockercfg-1"}],
@@ -162,7 +170,7 @@ async def test_pull_secrets(tmp_path: Path, client: Client) -> None:
         await client.send(calls.create(resource_of(ServiceAccount), account))
         assert (await outcome())[0] is ExaminationOutcome.VERIFIED
         assert (await outcome("gone"))[0] is ExaminationOutcome.FAILED
-        await put_secret(client, "openshift-config", "pull-secret", host, "word")
+        await put_secret(client, "openshift-config", name="pull-secret", host=host, word="word")
         assert (await outcome("gone"))[0] is ExaminationOutcome.VERIFIED
 
 
@@ -184,7 +192,15 @@ async def test_secrets_that_may_not_be_read(tmp_path: Path, status: int, outcome
         async with Client(nobody) as client:
             with odd_registry(layout, lambda _asked: None if status == 200 else refusal) as odd:
                 image = f"{odd.host}/kmods/a@{made.digest}"
-                asked = ImageQuestion(image, "6.1.0", "/opt", ("a",), TLSOptions(), "drivers", "pull")
+                asked = ImageQuestion(
+                    image=image,
+                    kernel="6.1.0",
+                    dir_name="/opt",
+                    module_names=("a",),
+                    tls=TLSOptions(),
+                    namespace="drivers",
+                    secret="pull",
+                )
                 found = await verify_image(
                     asked, ClusterRegistries(client, Access(attempts=1, inner=frozenset({odd.host})))
                 )

@@ -38,7 +38,7 @@ from runup.kernelmodules.decide.build_jobs import Builder
 from runup.release.control.image_build import build_image
 
 JSON = dict[str, Any]
-SECRETS = Resource("", "v1", "Secret", "secrets", namespaced=True)
+SECRETS = Resource(group="", version="v1", kind="Secret", plural="secrets", namespaced=True)
 BUILD_S = 600
 SOURCE = r"""#include <linux/module.h>
 MODULE_LICENSE("GPL");

@@ -49,9 +49,9 @@ PLURALS = {
     "Role": "roles",
     "RoleBinding": "rolebindings",
 }
-NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
-ACCOUNTS = Resource("", "v1", "ServiceAccount", "serviceaccounts", namespaced=True)
-SECRETS = Resource("", "v1", "Secret", "secrets", namespaced=True)
+NAMESPACES = Resource(group="", version="v1", kind="Namespace", plural="namespaces", namespaced=False)
+ACCOUNTS = Resource(group="", version="v1", kind="ServiceAccount", plural="serviceaccounts", namespaced=True)
+SECRETS = Resource(group="", version="v1", kind="Secret", plural="secrets", namespaced=True)
 BUILD = {"build": {"dockerfileConfigMap": {"name": "dockerfile"}, "secrets": [{"name": "token"}]}}
 # What an OpenShift API server asks for while it takes an owner, which the sandbox's does not.
 UNSEEN = {("kmm.sigs.x-k8s.io", f"preflightvalidations{end}/finalizers", "update") for end in ("", "ocp")}
@@ -73,7 +73,12 @@ async def _grant(made: World) -> set[Right]:
         for rule in body.get("rules", ()):
             granted |= {(g, r, v) for g in rule["apiGroups"] for r in rule["resources"] for v in rule["verbs"]}
         kind = body["kind"]
-        await made.create(Resource(RBAC, "v1", kind, PLURALS[kind], namespaced=not kind.startswith("Cluster")), body)
+        await made.create(
+            Resource(
+                group=RBAC, version="v1", kind=kind, plural=PLURALS[kind], namespaced=not kind.startswith("Cluster")
+            ),
+            body,
+        )
     return granted
 
 

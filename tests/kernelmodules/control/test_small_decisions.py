@@ -245,12 +245,12 @@ async def scene() -> AsyncIterator[Scene]:
 
 def job(name: str) -> Apply:
     """A run."""
-    return Apply(JOBS, {"metadata": {"name": name, "namespace": "drivers"}})
+    return Apply(resource=JOBS, object={"metadata": {"name": name, "namespace": "drivers"}})
 
 
 VALIDATIONS = resource_of(PreflightValidation)
 GONE = Delete(JOBS, NamespacedName("drivers", "gone"))
-TOLD = Event(VALIDATIONS, NamespacedName("", "p"), "Normal", "R", "m")
+TOLD = Event(resource=VALIDATIONS, key=NamespacedName("", "p"), type="Normal", reason="R", message="m")
 FOR_EVER, FOR_NOW, TAKEN = (403, "Forbidden"), (503, "ServiceUnavailable"), (409, "Conflict")
 
 
@@ -311,7 +311,7 @@ async def test_what_is_no_run_is_never_a_refusal_of_one(scene: Scene) -> None:
     """A validation of the release's that is refused is a failure of the pass."""
     scene.refused = {"v": FOR_EVER}
     with pytest.raises(KubeError):
-        await scene.carry_out(Apply(VALIDATIONS, {"metadata": {"name": "v"}}))
+        await scene.carry_out(Apply(resource=VALIDATIONS, object={"metadata": {"name": "v"}}))
     assert scene.observed.refused == {}
 
 
@@ -411,13 +411,19 @@ async def test_each_transition_is_one_line(scene: Scene, kind: Any, changes: dic
         last_transition_time=NOON,
     )
     before = kind(metadata=meta("p"), status=PreflightValidationStatus(modules=(known,)))
-    observed = Observed("p", **{"validation" if kind is PreflightValidation else "ocp": before})
-    patch = PatchStatus(resource_of(kind), NamespacedName("", "p"), {"modules": [entry(**changes)]}, (), "1")
+    observed = Observed(name="p", **{"validation" if kind is PreflightValidation else "ocp": before})
+    patch = PatchStatus(
+        resource=resource_of(kind),
+        key=NamespacedName("", "p"),
+        fields={"modules": [entry(**changes)]},
+        gone=(),
+        resource_version="1",
+    )
     with capture_logs() as logs:
         scene.controller.log_plan(observed, Plan((patch, job("a"))))
         assert len([line for line in logs if line["event"] == "module"]) == lines
         assert [line["object"] for line in logs if line["event"] == "applying"] == ["drivers/a"]
-        scene.controller.log_plan(Observed("p"), Plan((patch,)))
+        scene.controller.log_plan(Observed(name="p"), Plan((patch,)))
     assert len([line for line in logs if line["event"] == "module"]) == lines + 1
 
 
@@ -459,7 +465,14 @@ def test_three_paths_are_named(paths: str, said: str) -> None:
 
 def question(**tls: bool) -> ImageQuestion:
     """An image, as its Module says how its registry is asked."""
-    return ImageQuestion("registry.example/a:1", "6.1", "/opt", ("a",), TLSOptions(**tls), "drivers")
+    return ImageQuestion(
+        image="registry.example/a:1",
+        kernel="6.1",
+        dir_name="/opt",
+        module_names=("a",),
+        tls=TLSOptions(**tls),
+        namespace="drivers",
+    )
 
 
 def test_whose_certificate_is_not_looked_at() -> None:

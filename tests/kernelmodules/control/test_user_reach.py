@@ -44,7 +44,15 @@ MIRROR_SETS = "/apis/config.openshift.io/v1/imagetagmirrorsets"
 
 def question(image: str, secret: str = "", **tls: bool) -> ImageQuestion:
     """Whether a Module of the namespace `drivers` is in `image`."""
-    return ImageQuestion(image, "6.1.0", "/opt", ("a",), TLSOptions(**tls), "drivers", secret)
+    return ImageQuestion(
+        image=image,
+        kernel="6.1.0",
+        dir_name="/opt",
+        module_names=("a",),
+        tls=TLSOptions(**tls),
+        namespace="drivers",
+        secret=secret,
+    )
 
 
 def logins(host: str, user: str) -> tuple[int, JSON]:

@@ -36,7 +36,13 @@ JSON = dict[str, Any]
 KERNEL = "5.14.0-427.50.1.el9_4.x86_64"
 DEADLINE_S = 90.0
 DEPLOYED = Path(__file__).parents[3] / "deploy" / "kernel-module-preflight"
-CRDS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
+CRDS = Resource(
+    group="apiextensions.k8s.io",
+    version="v1",
+    kind="CustomResourceDefinition",
+    plural="customresourcedefinitions",
+    namespaced=False,
+)
 MODULES, VALIDATIONS = resource_of(Module), resource_of(PreflightValidation)
 OCPS, CONFIG_MAPS = resource_of(PreflightValidationOCP), resource_of(ConfigMap)
 NAMESPACES = resource_of(Namespace)

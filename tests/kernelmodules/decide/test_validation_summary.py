@@ -182,8 +182,8 @@ def test_an_entry_without_a_time_is_about_any() -> None:
     assert entries.entry_about(None, module()) is None
 
 
-PENDING = ModuleState(False, "Image", "", keeps_previous_status=True)
-KNOWN = ModuleState(False, "Image", "looked")
+PENDING = ModuleState(verified=False, stage="Image", reason="", keeps_previous_status=True)
+KNOWN = ModuleState(verified=False, stage="Image", reason="looked")
 ENTRIES: dict[str, tuple[ModuleState, dict[str, Any], str]] = {
     "nothing is known, of this version": (PENDING, {"observedGeneration": 2}, "gone"),
     "nothing is known, of no version": (PENDING, {"observedGeneration": 0}, "gone"),

@@ -184,7 +184,19 @@ def test_what_a_verdict_comes_to(
 
 def seen(status: Status, stage: str = "Image") -> PreflightResults:
     """What is known of the Module."""
-    return PreflightResults((Readiness("drivers", "a", KERNEL, "amd64", stage, status, "because"),))
+    return PreflightResults(
+        (
+            Readiness(
+                namespace="drivers",
+                name="a",
+                kernel=KERNEL,
+                architecture="amd64",
+                stage=stage,
+                status=status,
+                reason="because",
+            ),
+        )
+    )
 
 
 def cluster(*objects: Any) -> Snapshot:
@@ -249,7 +261,9 @@ def test_a_cluster_without_the_kinds() -> None:
     """No definition, no Modules, nothing to say; where definitions cannot be read, it is not known."""
     reads = kernel_modules_ready.CHECK.reads
     absent = Snapshot(
-        {reads[-1]: ()}, dict.fromkeys(reads[:-1], "the server has no API x"), absent=frozenset(reads[:-1])
+        objects={reads[-1]: ()},
+        unreadable=dict.fromkeys(reads[:-1], "the server has no API x"),
+        absent=frozenset(reads[:-1]),
     )
     assert run_check(kernel_modules_ready.CHECK, absent, context()).result == "Clear"
     unread = replace(absent, objects={}, unreadable=dict.fromkeys(reads, "forbidden"))

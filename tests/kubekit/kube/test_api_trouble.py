@@ -22,8 +22,17 @@ from kubekit.kube.client import Client
 from kubekit.kube.watch import Reflector
 from kubesandbox.apiserver.server import ApiServer
 
-CRDS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
-OLD, NEW = (Resource("example.com", version, "Thing", "things", namespaced=False) for version in ("v1alpha1", "v1"))
+CRDS = Resource(
+    group="apiextensions.k8s.io",
+    version="v1",
+    kind="CustomResourceDefinition",
+    plural="customresourcedefinitions",
+    namespaced=False,
+)
+OLD, NEW = (
+    Resource(group="example.com", version=version, kind="Thing", plural="things", namespaced=False)
+    for version in ("v1alpha1", "v1")
+)
 MAPS = resource_of(ConfigMap)
 DEADLINE_S = 90.0
 

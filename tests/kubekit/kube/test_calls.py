@@ -431,7 +431,7 @@ def test_a_page_has_its_items_version_and_token() -> None:
 
 def test_raw_items_get_the_identity_that_a_list_leaves_out() -> None:
     """Items of a list carry no apiVersion and kind of their own."""
-    widgets = Resource("example.com", "v1", "Widget", "widgets", namespaced=True)
+    widgets = Resource(group="example.com", version="v1", kind="Widget", plural="widgets", namespaced=True)
     page = calls.list_raw(widgets).decode(b'{"metadata":{"resourceVersion":"5"},"items":[{"metadata":{"name":"a"}}]}')
     assert page.items == ({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a"}},)
 

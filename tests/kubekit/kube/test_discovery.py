@@ -12,7 +12,7 @@ from kubekit.api.scheme import Resource
 from kubekit.kube.calls import group_version, list_group_versions, list_kinds, list_versions
 
 DEPLOYMENTS = {"name": "deployments", "kind": "Deployment", "namespaced": True, "verbs": ["get"]}
-FOUND = Resource("apps", "v1", "Deployment", "deployments", True)
+FOUND = Resource(group="apps", version="v1", kind="Deployment", plural="deployments", namespaced=True)
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,9 @@ FOUND = Resource("apps", "v1", "Deployment", "deployments", True)
     [
         pytest.param([DEPLOYMENTS], (FOUND,), id="a kind in namespaces"),
         pytest.param(
-            [{"name": "nodes", "kind": "Node"}], (Resource("apps", "v1", "Node", "nodes", False),), id="one in none"
+            [{"name": "nodes", "kind": "Node"}],
+            (Resource(group="apps", version="v1", kind="Node", plural="nodes", namespaced=False),),
+            id="one in none",
         ),
         pytest.param([DEPLOYMENTS | {"name": "deployments/status"}], (), id="a subresource"),
         pytest.param(

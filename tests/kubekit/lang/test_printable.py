@@ -89,7 +89,7 @@ def test_every_text_of_a_log_line() -> None:
 
 def test_a_cell_stays_in_its_row_and_column() -> None:
     """Widths count what is shown, and a line end in a name makes no row."""
-    table = Table((Column(""), Column("")), [Row(("A\x1b", "B")), Row(("x\ny", "z"))])
+    table = Table(columns=(Column(title=""), Column(title="")), rows=[Row(("A\x1b", "B")), Row(("x\ny", "z"))])
     assert plain_table(table) == "A\\x1b   B\nx\\ny    z\n"
 
 

@@ -107,7 +107,9 @@ def put_image(
         config=Descriptor(media_type=images.CONFIG, digest=sha256(config), size=len(config)),
         layers=tuple(Descriptor(media_type=media_type, digest=sha256(blob), size=len(blob)) for blob in blobs),
     )
-    return put_document(layout, msgspec.json.encode(manifest), images.MANIFEST, name, architecture)
+    return put_document(
+        layout, msgspec.json.encode(manifest), media_type=images.MANIFEST, name=name, architecture=architecture
+    )
 
 
 def put_index(layout: Layout, *entries: Descriptor, name: str = "", media_type: str = images.INDEX) -> Descriptor:

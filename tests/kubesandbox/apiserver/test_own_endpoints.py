@@ -11,8 +11,10 @@ from kubekit.kube.client import Client
 from kubekit.kube.config import load
 from kubesandbox.apiserver.server import ApiServer
 
-SERVICES = Resource("", "v1", "Service", "services", namespaced=True)
-SLICES = Resource("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", namespaced=True)
+SERVICES = Resource(group="", version="v1", kind="Service", plural="services", namespaced=True)
+SLICES = Resource(
+    group="discovery.k8s.io", version="v1", kind="EndpointSlice", plural="endpointslices", namespaced=True
+)
 
 
 async def test_they_follow_the_server_to_another_port(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ async def test_a_revision_is_in_the_bytes_that_are_served(store: Store) -> None:
 async def test_keys_are_in_the_order_of_etcd(store: Store) -> None:
     """`a-b/x` comes before `a/x`: keys sort as text, not by namespace."""
     for namespace in ("a", "b", "a-b"):
-        await put(store, "x", 0, 0, namespace)
+        await put(store, "x", value=0, expected=0, namespace=namespace)
     assert [entry.key for entry in store.items(PODS)] == ["a-b/x", "a/x", "b/x"]
     assert [entry.key for entry in store.items(PODS, "a")] == ["a/x"]
 

@@ -30,11 +30,13 @@ from kubesandbox.node.settings import NodeSettings
 from kubesandbox.node.unpacked_images import ImageStore
 
 JSON = dict[str, Any]
-CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
-SECRETS = Resource("", "v1", "Secret", "secrets", namespaced=True)
-NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
+CONFIG_MAPS = Resource(group="", version="v1", kind="ConfigMap", plural="configmaps", namespaced=True)
+SECRETS = Resource(group="", version="v1", kind="Secret", plural="secrets", namespaced=True)
+NAMESPACES = Resource(group="", version="v1", kind="Namespace", plural="namespaces", namespaced=False)
 # Cluster-scoped, without a controller of its own.
-CLASSES = Resource("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", namespaced=False)
+CLASSES = Resource(
+    group="scheduling.k8s.io", version="v1", kind="PriorityClass", plural="priorityclasses", namespaced=False
+)
 DEADLINE_S = 90.0
 
 

@@ -21,7 +21,9 @@ from kubesandbox.controllers.scheduler import Scheduler
 from runup.sandbox.setup import scenario_objects as imports
 
 JSON = dict[str, Any]
-BUDGETS = Resource("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", namespaced=True)
+BUDGETS = Resource(
+    group="policy", version="v1", kind="PodDisruptionBudget", plural="poddisruptionbudgets", namespaced=True
+)
 THEN = "2023-11-03T17:26:54Z"
 LABELS = {"app": "shop"}
 TEMPLATE = {"metadata": {"labels": LABELS}, "spec": {"containers": [{"name": "c", "image": "shop"}]}}

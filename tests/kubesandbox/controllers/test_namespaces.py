@@ -14,7 +14,7 @@ from kubekit.kube.api_errors import Forbidden
 from kubesandbox.controllers.namespaces import deletion_conditions
 
 JSON = dict[str, Any]
-EVENTS = Resource("", "v1", "Event", "events", namespaced=True)
+EVENTS = Resource(group="", version="v1", kind="Event", plural="events", namespaced=True)
 
 
 def told(namespace: JSON, type_: str) -> JSON:
@@ -88,7 +88,7 @@ def test_what_is_told_of_what_is_left() -> None:
     """Each resource and each finalizer with its number, in order."""
     held = Object(metadata=ObjectMeta(name="a", finalizers=("x/y",)))
     free = Object(metadata=ObjectMeta(name="b"))
-    deployments = Resource("apps", "v1", "Deployment", "deployments", namespaced=True)
+    deployments = Resource(group="apps", version="v1", kind="Deployment", plural="deployments", namespaced=True)
     messages = [
         each.message for each in deletion_conditions([(deployments, free), (CONFIG_MAPS, held), (CONFIG_MAPS, free)])
     ]

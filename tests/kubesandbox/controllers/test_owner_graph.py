@@ -20,7 +20,7 @@ from kubesandbox import cluster as assembly
 from kubesandbox.controllers.owner_graph import Graph
 from kubesandbox.tasks import cancel_tasks
 
-WIDGETS = Resource("example.org", "v1", "Widget", "widgets", namespaced=True)
+WIDGETS = Resource(group="example.org", version="v1", kind="Widget", plural="widgets", namespaced=True)
 DEFINITION: dict[str, Any] = {
     "metadata": {"name": WIDGETS.name},
     "spec": {

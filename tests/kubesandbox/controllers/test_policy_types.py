@@ -11,7 +11,11 @@ from kubekit.api.scheme import Resource
 
 JSON = dict[str, Any]
 POLICIES = Resource(
-    "admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicy", "validatingadmissionpolicies", namespaced=False
+    group="admissionregistration.k8s.io",
+    version="v1",
+    kind="ValidatingAdmissionPolicy",
+    plural="validatingadmissionpolicies",
+    namespaced=False,
 )
 DEPLOYMENTS = {"apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["deployments"]}
 REPLICA_SETS = {**DEPLOYMENTS, "resources": ["replicasets"]}
@@ -35,7 +39,7 @@ CASES: tuple[tuple[str, JSON, list[JSON]], ...] = (
     (
         "another type",
         {"validations": [{"expression": "true"}, {"expression": NUMBER}]},
-        [warned("Deployment", "1:22", NO_EQUALITY, NUMBER, 1)],
+        [warned("Deployment", "1:22", why=NO_EQUALITY, expression=NUMBER, index=1)],
     ),
     (
         "a message",

@@ -12,8 +12,10 @@ from kubekit.kube.api_errors import Forbidden
 from kubesandbox.controllers.budgets_and_quotas import QUOTAS
 from kubesandbox.controllers.owned_pods import PODS
 
-SERVICES = Resource("", "v1", "Service", "services", namespaced=True)
-CLAIMS = Resource("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", namespaced=True)
+SERVICES = Resource(group="", version="v1", kind="Service", plural="services", namespaced=True)
+CLAIMS = Resource(
+    group="", version="v1", kind="PersistentVolumeClaim", plural="persistentvolumeclaims", namespaced=True
+)
 POD: JSON = {
     "spec": {
         "containers": [

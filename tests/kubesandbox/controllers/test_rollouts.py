@@ -225,7 +225,9 @@ def test_a_second_look_changes_nothing() -> None:
 
 def failing(found: WholeReplicaSet, words: str) -> WholeReplicaSet:
     """A set that may not make its pods since NOW."""
-    condition = Condition("ReplicaFailure", "True", "FailedCreate", words, last_transition_time=NOW)
+    condition = Condition(
+        type="ReplicaFailure", status="True", reason="FailedCreate", message=words, last_transition_time=NOW
+    )
     return replace(found, status=replace(found.status, conditions=(condition,)))
 
 

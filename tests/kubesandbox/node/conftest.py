@@ -37,9 +37,11 @@ Condition = Callable[[JSON], Any]
 NODE = "node-0"
 DEADLINE_S = 90.0
 RESOURCES = {
-    "ConfigMap": Resource("", "v1", "ConfigMap", "configmaps", namespaced=True),
-    "Secret": Resource("", "v1", "Secret", "secrets", namespaced=True),
-    "ServiceAccount": Resource("", "v1", "ServiceAccount", "serviceaccounts", namespaced=True),
+    "ConfigMap": Resource(group="", version="v1", kind="ConfigMap", plural="configmaps", namespaced=True),
+    "Secret": Resource(group="", version="v1", kind="Secret", plural="secrets", namespaced=True),
+    "ServiceAccount": Resource(
+        group="", version="v1", kind="ServiceAccount", plural="serviceaccounts", namespaced=True
+    ),
 }
 
 

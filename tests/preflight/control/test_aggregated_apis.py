@@ -26,7 +26,9 @@ from runup.facts.watched_kinds import WatchedKinds
 from runup.process.read_only_client import ReadOnlyClient
 
 VERSIONS = resource_of(ClusterVersion)
-API_SERVICES = Resource("apiregistration.k8s.io", "v1", "APIService", "apiservices", namespaced=False)
+API_SERVICES = Resource(
+    group="apiregistration.k8s.io", version="v1", kind="APIService", plural="apiservices", namespaced=False
+)
 DOWN = {
     "apiVersion": "apiregistration.k8s.io/v1",
     "kind": "APIService",

@@ -50,10 +50,18 @@ from runup.report.report import read
 from runup.target.process import PreflightTarget, TargetRequest
 
 REGISTRIES = GivenRegistries(Access(attempts=1))
-UPDATE = Context(Version("5.0.0"), Version("5.2.0"), datetime(2026, 1, 14, tzinfo=UTC), "1.38.1")
+UPDATE = Context(
+    source=Version("5.0.0"), target=Version("5.2.0"), now=datetime(2026, 1, 14, tzinfo=UTC), target_kubernetes="1.38.1"
+)
 CHECK = olm_target_catalog.NAME
-CRDS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
-NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
+CRDS = Resource(
+    group="apiextensions.k8s.io",
+    version="v1",
+    kind="CustomResourceDefinition",
+    plural="customresourcedefinitions",
+    namespaced=False,
+)
+NAMESPACES = Resource(group="", version="v1", kind="Namespace", plural="namespaces", namespaced=False)
 Rule = Callable[[Asked], Answer | None]
 
 
@@ -89,7 +97,7 @@ def source(host: str) -> dict[str, Any]:
 def of(host: str, *names: str) -> Snapshot:
     """What the checks see of a cluster with these operators."""
     subs = tuple(codec.convert(Subscription, operator(name)) for name in names)
-    return Snapshot({SUBSCRIPTIONS: subs, SOURCES: (codec.convert(CatalogSource, source(host)),)})
+    return Snapshot(objects={SUBSCRIPTIONS: subs, SOURCES: (codec.convert(CatalogSource, source(host)),)})
 
 
 def tag_of(digest: str, tag: str = "v1.38") -> Rule:
@@ -349,12 +357,16 @@ async def test_a_preflight_tells_which_operators_are_left_behind(tmp_path: Path,
             sink = Kept()
             async with ReadOnlyClient(load(str(server.kubeconfig)), namespace="ours") as client:
                 run = PreflightTarget(
-                    client,
-                    TargetRequest("5.2.0", "5.0.0", inner_registries=frozenset(() if by_mirror else (odd.host,))),
-                    TargetRelease("5.2.0", "1.38.0"),
-                    sink,
-                    SystemClock(),
-                    Quiet(),
+                    client=client,
+                    request=TargetRequest(
+                        target_version="5.2.0",
+                        source_version="5.0.0",
+                        inner_registries=frozenset(() if by_mirror else (odd.host,)),
+                    ),
+                    release=TargetRelease(version="5.2.0", kubernetes="1.38.0"),
+                    sink=sink,
+                    clock=SystemClock(),
+                    log=Quiet(),
                     builtin=(olm_target_catalog.CHECK,),
                 )
                 running = asyncio.create_task(run.run())

@@ -31,7 +31,9 @@ from runup.report.report import FILE_NAME, encode
 JSON = dict[str, Any]
 PODS = resource_of(Pod)
 ID = "preflight-1700000000-00000000aa"
-RUN = Run(ID, Checking("registry.example/runup"), (), ManualClock().now(), timeout_s=10)
+RUN = Run(
+    id=ID, checking=Checking(image="registry.example/runup"), rights=(), started=ManualClock().now(), timeout_s=10
+)
 CONTAINER = {"name": "preflight", "ready": False, "restartCount": 0, "image": "i", "imageID": ""}
 
 
@@ -233,7 +235,8 @@ def test_a_namespace_that_is_not_there_holds_nothing_to_read(scene: Scene) -> No
         scene.client.send(calls.get_raw(ROLE, RUN.name, "not-there"))
     with pytest.raises(NotFound):
         cluster_runs.apply_all(
-            scene.client, (Apply(resource_of(ConfigMap), {"metadata": {"name": "a", "namespace": "not-there"}}),)
+            scene.client,
+            (Apply(resource=resource_of(ConfigMap), object={"metadata": {"name": "a", "namespace": "not-there"}}),),
         )
 
 
@@ -243,5 +246,5 @@ def test_what_a_server_serves(server: Server) -> None:
     assert served == {"apps/v1": True, "apps/v9": False, "fruit.example/v1": False}
     assert cluster_runs.user_of(server.client) == NOBODY
     assert not cluster_runs.has_monitoring(server.client)
-    apples = Resource("fruit.example", "v1", "Apple", "apples", namespaced=True)
+    apples = Resource(group="fruit.example", version="v1", kind="Apple", plural="apples", namespaced=True)
     assert cluster_runs.labelled_metadata(server.client, apples, "a") == []

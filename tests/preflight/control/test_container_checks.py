@@ -62,7 +62,9 @@ class World:
 
     async def look(self, target: str = "5.2.0") -> CheckOutcome | None:
         """What is known of the check now."""
-        return (await self.checks.look(Context(Version("5.0.0"), Version(target), NOW))).get("widgets")
+        return (await self.checks.look(Context(source=Version("5.0.0"), target=Version(target), now=NOW))).get(
+            "widgets"
+        )
 
     async def later(self, seconds: float) -> CheckOutcome | None:
         """What is known after a while."""

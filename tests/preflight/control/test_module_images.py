@@ -32,8 +32,14 @@ from runup.report.report import read
 from runup.target.process import PreflightTarget, TargetRequest, listed_registries
 
 KERNEL = "5.14.0-427.el9_4.x86_64"
-CRDS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
-NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
+CRDS = Resource(
+    group="apiextensions.k8s.io",
+    version="v1",
+    kind="CustomResourceDefinition",
+    plural="customresourcedefinitions",
+    namespaced=False,
+)
+NAMESPACES = Resource(group="", version="v1", kind="Namespace", plural="namespaces", namespaced=False)
 REGISTRIES = GivenRegistries(Access(attempts=1))
 
 
@@ -59,7 +65,7 @@ NODE = {
 def of(*modules: dict[str, Any]) -> Snapshot:
     """What the checks see."""
     found = tuple(codec.convert(Module, each) for each in modules)
-    return Snapshot({MODULES: found, NODES: (codec.convert(Node, NODE),)})
+    return Snapshot(objects={MODULES: found, NODES: (codec.convert(Node, NODE),)})
 
 
 def toolkit() -> bytes:
@@ -117,7 +123,7 @@ async def test_asked_for_once_and_again_where_something_changed(tmp_path: Path) 
     [
         pytest.param(of(module("a", "r/a:1")), "", NO_TOOLKIT, id="a release that names no toolkit"),
         pytest.param(
-            Snapshot({MODULES: of(module("a", "r/a:1")).objects[MODULES]}, {NODES: "forbidden"}),
+            Snapshot(objects={MODULES: of(module("a", "r/a:1")).objects[MODULES]}, unreadable={NODES: "forbidden"}),
             "r/dtk:1",
             "which nodes load it is not known: forbidden",
             id="nodes that cannot be read",
@@ -143,14 +149,17 @@ async def test_nothing_is_asked_where_nothing_can_be_known(snapshot: Snapshot, n
 )
 def test_when_an_answer_is_due_again(found: list[Status], now: float, due: bool) -> None:
     """Where it is not verified, after three minutes."""
-    readiness = tuple(Readiness("drivers", "a", "", "", "Image", status, "") for status in found)
+    readiness = tuple(
+        Readiness(namespace="drivers", name="a", kernel="", architecture="", stage="Image", status=status, reason="")
+        for status in found
+    )
     assert KnownModule(ModuleInput(codec.convert(Module, module("a", "i")), ()), readiness, 0.0).is_due(now) is due
 
 
 async def test_nodes_that_nobody_has_read_yet() -> None:
     """No reason was given, so that is the reason."""
     images = ModuleImages(REGISTRIES, "r/dtk:1", ManualClock(), lambda: None)
-    seen = images.seen(Snapshot({MODULES: of(module("a", "r/a:1")).objects[MODULES]}))
+    seen = images.seen(Snapshot(objects={MODULES: of(module("a", "r/a:1")).objects[MODULES]}))
     assert seen.why == "which nodes load it is not known: they were not read"
     await images.close()
 
@@ -208,16 +217,20 @@ async def test_a_preflight_tells_which_modules_are_not_ready(tmp_path: Path) -> 
         with odd_registry(layout, lambda asked: Answer(404) if asked.path.endswith("/1") else None) as odd:
             for name, image in (("good", f"{odd.host}/k/good@{good.digest}"), ("missing", f"{odd.host}/k/missing:1")):
                 await admin.send(calls.create(MODULES, module(name, image)))
-            release = TargetRelease("5.2.0", "1.38.0", images={"driver-toolkit": f"{odd.host}/ocp/dtk@{dtk.digest}"})
+            release = TargetRelease(
+                version="5.2.0", kubernetes="1.38.0", images={"driver-toolkit": f"{odd.host}/ocp/dtk@{dtk.digest}"}
+            )
             sink = Kept()
             async with ReadOnlyClient(load(str(server.kubeconfig)), namespace="ours") as client:
                 run = PreflightTarget(
-                    client,
-                    TargetRequest("5.2.0", "5.0.0", inner_registries=frozenset({odd.host})),
-                    release,
-                    sink,
-                    SystemClock(),
-                    Quiet(),
+                    client=client,
+                    request=TargetRequest(
+                        target_version="5.2.0", source_version="5.0.0", inner_registries=frozenset({odd.host})
+                    ),
+                    release=release,
+                    sink=sink,
+                    clock=SystemClock(),
+                    log=Quiet(),
                     builtin=(kernel_modules_ready.CHECK,),
                 )
                 await run.run(once=True)
@@ -230,15 +243,25 @@ async def test_a_preflight_tells_which_modules_are_not_ready(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("request_", "inner"),
     [
-        pytest.param(TargetRequest("5.2.0"), set(), id="nothing"),
-        pytest.param(TargetRequest("5.2.0", inner_registries=frozenset({"a:1"})), {"a:1"}, id="what is listed"),
+        pytest.param(TargetRequest(target_version="5.2.0"), set(), id="nothing"),
         pytest.param(
-            TargetRequest("5.2.0", plain_http=frozenset({"a:1"})), {"a:1"}, id="what is listed for plain HTTP"
+            TargetRequest(target_version="5.2.0", inner_registries=frozenset({"a:1"})), {"a:1"}, id="what is listed"
         ),
         pytest.param(
-            TargetRequest("5.2.0", target_image="r.svc:5000/ocp@sha256:5"), {"r.svc:5000"}, id="the target's own"
+            TargetRequest(target_version="5.2.0", plain_http=frozenset({"a:1"})),
+            {"a:1"},
+            id="what is listed for plain HTTP",
         ),
-        pytest.param(TargetRequest("5.2.0", catalogs={"s": "c.svc/index:1"}), {"c.svc"}, id="a catalog that was typed"),
+        pytest.param(
+            TargetRequest(target_version="5.2.0", target_image="r.svc:5000/ocp@sha256:5"),
+            {"r.svc:5000"},
+            id="the target's own",
+        ),
+        pytest.param(
+            TargetRequest(target_version="5.2.0", catalogs={"s": "c.svc/index:1"}),
+            {"c.svc"},
+            id="a catalog that was typed",
+        ),
     ],
 )
 def test_which_inner_registries_objects_of_a_cluster_may_name(request_: TargetRequest, inner: set[str]) -> None:

@@ -48,7 +48,9 @@ async def config(tmp_path: Path) -> AsyncIterator[ClusterConfig]:
 
 def request(url: str) -> TargetRequest:
     """A preflight whose checks may ask `url`."""
-    return TargetRequest("5.2.0", "5.0.0", "p1", namespace=NAMESPACE, prometheus_url=url)
+    return TargetRequest(
+        target_version="5.2.0", source_version="5.0.0", preflight_id="p1", namespace=NAMESPACE, prometheus_url=url
+    )
 
 
 def verdict(report: Report) -> tuple[str, str]:
@@ -92,7 +94,13 @@ async def test_nobody_answers(config: ClusterConfig, tmp_path: Path) -> None:
     reports = Reports(path)
     async with ReadOnlyClient(config, namespace=NAMESPACE) as client:
         target = PreflightTarget(
-            client, request("http://127.0.0.1:9"), TargetRelease(), reports, SystemClock(), Log(), builtin=[CHECK]
+            client=client,
+            request=request("http://127.0.0.1:9"),
+            release=TargetRelease(),
+            sink=reports,
+            clock=SystemClock(),
+            log=Log(),
+            builtin=[CHECK],
         )
         await target.run(once=True)
     result, said = verdict(read(path.read_bytes()))
@@ -108,7 +116,13 @@ async def test_only_what_checks_ask_is_asked(config: ClusterConfig, tmp_path: Pa
         async with ReadOnlyClient(config, namespace=NAMESPACE) as client:
             reports = Reports(tmp_path / "report.json")
             target = PreflightTarget(
-                client, request(served.url), TargetRelease(), reports, SystemClock(), Log(), builtin=[CHECK]
+                client=client,
+                request=request(served.url),
+                release=TargetRelease(),
+                sink=reports,
+                clock=SystemClock(),
+                log=Log(),
+                builtin=[CHECK],
             )
             await target.run(once=True)
         asked = [URL(each.partition(" ")[2]) for each in served.targets]

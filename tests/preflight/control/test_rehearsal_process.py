@@ -37,7 +37,7 @@ async def test_what_is_told_of_a_process_that_comes_to_nothing(
 ) -> None:
     """Why there is no rehearsal is Unknown, with the way out; whoever waits is woken, and no folder is left."""
     woken: list[bool] = []
-    process = RehearsalProcess(RehearsalOrder("nowhere"), limit_s, lambda: woken.append(True), **more)
+    process = RehearsalProcess(RehearsalOrder(release_dir="nowhere"), limit_s, lambda: woken.append(True), **more)
     await process.run()
     assert process.outcomes is not None
     (outcome,) = process.outcomes
@@ -51,7 +51,7 @@ async def test_what_a_crash_left(scratch: Path) -> None:
     left = scratch / f"runup-rehearse-{os.getpid()}" / "runup-rehearse-x" / "server"
     left.mkdir(parents=True)
     (left / "objects").write_text("everything")
-    process = RehearsalProcess(RehearsalOrder("nowhere"), 240.0, lambda: None)
+    process = RehearsalProcess(RehearsalOrder(release_dir="nowhere"), 240.0, lambda: None)
     await process.run()
     assert (process.outcomes is not None, os.listdir(scratch)) == (True, [])  # noqa: PTH208 -- of a few entries, in a test
 
@@ -60,7 +60,7 @@ async def test_another_s_folder_is_not_used(scratch: Path, tmp_path: Path) -> No
     """What cannot be removed and made anew may be read by somebody else."""
     (tmp_path / "another's").mkdir()
     (scratch / f"runup-rehearse-{os.getpid()}").symlink_to(tmp_path / "another's")
-    process = RehearsalProcess(RehearsalOrder("nowhere"), 240.0, lambda: None)
+    process = RehearsalProcess(RehearsalOrder(release_dir="nowhere"), 240.0, lambda: None)
     await process.run()
     (outcome,) = process.outcomes or ()
     assert "File exists" in outcome.message
@@ -83,7 +83,9 @@ async def test_how_a_process_ended(ends: str, told: str, tmp_path: Path, monkeyp
     (tmp_path / "ending.py").write_text(f"import os, signal, sys\n{ends}\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.syspath_prepend(tmp_path)
-    process = RehearsalProcess(RehearsalOrder("nowhere", memory_mib=7), 240.0, lambda: None, module="ending")
+    process = RehearsalProcess(
+        RehearsalOrder(release_dir="nowhere", memory_mib=7), 240.0, lambda: None, module="ending"
+    )
     await process.run()
     (outcome,) = process.outcomes or ()
     assert told in outcome.message
@@ -105,7 +107,7 @@ async def test_a_process_is_ended_at_once(scratch: Path, tmp_path: Path, monkeyp
     (tmp_path / "stubborn.py").write_text(STUBBORN.format(folder=str(tmp_path)))
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.syspath_prepend(tmp_path)
-    process = RehearsalProcess(RehearsalOrder("nowhere"), 240.0, lambda: None, module="stubborn")
+    process = RehearsalProcess(RehearsalOrder(release_dir="nowhere"), 240.0, lambda: None, module="stubborn")
     running = asyncio.create_task(process.run())
     pid = int(await asyncio.to_thread((tmp_path / "fifo").read_text))
     assert process.outcomes is None

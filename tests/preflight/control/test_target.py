@@ -135,12 +135,15 @@ class Running:
         self.log = Log()
         self.client = ReadOnlyClient(config, namespace=NAMESPACE)
         self.target = PreflightTarget(
-            self.client,
-            changes.pop("request", TargetRequest("5.2.0", "5.0.0", "p1", namespace=NAMESPACE)),
-            changes.pop("release", TargetRelease("5.2.0", "1.38.0")),
-            sink,
-            changes.pop("clock", None) or SystemClock(),
-            self.log,
+            client=self.client,
+            request=changes.pop(
+                "request",
+                TargetRequest(target_version="5.2.0", source_version="5.0.0", preflight_id="p1", namespace=NAMESPACE),
+            ),
+            release=changes.pop("release", TargetRelease(version="5.2.0", kubernetes="1.38.0")),
+            sink=sink,
+            clock=changes.pop("clock", None) or SystemClock(),
+            log=self.log,
             builtin=tuple(checks),
             timing=changes.pop("timing", QUICK),
             **changes,
@@ -206,7 +209,9 @@ async def test_nothing_is_written_when_nothing_changed(config: ClusterConfig, ad
             loop.call_soon_threadsafe(evaluated.set)
         return ()
 
-    async with Running(config, reports, checks=[Check("Example", "tests", (resource_of(Node),), counts)]):
+    async with Running(
+        config, reports, checks=[Check(name="Example", component="tests", reads=(resource_of(Node),), run=counts)]
+    ):
         await reports.until(has())
         written = reports.count
         await change(admin, "a", {"metadata": {"labels": {"seen": "yes"}}})
@@ -240,11 +245,11 @@ async def test_a_change_is_judged_by_those_that_read_it(config: ClusterConfig, a
         def run(snapshot: Snapshot, _context: Context) -> Iterable[Finding]:
             ran.append(kind.__name__)
             return [
-                Finding(f"{kind.__name__}Seen", str(len(snapshot.all(kind))), resources=()),
+                Finding(name=f"{kind.__name__}Seen", message=str(len(snapshot.all(kind))), resources=()),
                 *_labels(snapshot, kind),
             ]
 
-        return Check(f"Of{kind.__name__}", "tests", (resource_of(kind),), run)
+        return Check(name=f"Of{kind.__name__}", component="tests", reads=(resource_of(kind),), run=run)
 
     timing = Timing(quiet_s=0.01, longest_s=0.1, heartbeat_s=1000.0)
     async with Running(config, reports, checks=[of(Node), of(Namespace)], timing=timing, clock=clock):
@@ -262,7 +267,7 @@ async def test_a_change_is_judged_by_those_that_read_it(config: ClusterConfig, a
 def _labels(snapshot: Snapshot, kind: type[Object]) -> list[Finding]:
     """A finding for each label that begins with a capital letter."""
     found = {label for obj in snapshot.all(kind) for label in obj.metadata.labels}
-    return [Finding(label, "It has that label.") for label in sorted(found) if label[0].isupper()]
+    return [Finding(name=label, message="It has that label.") for label in sorted(found) if label[0].isupper()]
 
 
 async def test_a_heartbeat_moves_the_time_alone(config: ClusterConfig, tmp_path: Path) -> None:
@@ -287,7 +292,7 @@ async def test_a_hanging_check_is_unknown_and_started_once(
         release.wait(DEADLINE_S)
         return ()
 
-    hanging = Check("Hanging", "tests", (resource_of(Node),), hangs)
+    hanging = Check(name="Hanging", component="tests", reads=(resource_of(Node),), run=hangs)
     timing = Timing(quiet_s=0.01, longest_s=0.1, check_limit_s=0.05)
     try:
         async with Running(config, reports, checks=[hanging, node_health.CHECK], timing=timing):
@@ -314,7 +319,7 @@ async def test_a_long_evaluation_does_not_look_dead(config: ClusterConfig, admin
             release.wait(DEADLINE_S)
         return ()
 
-    check = Check("Slow", "tests", (resource_of(Node),), slow)
+    check = Check(name="Slow", component="tests", reads=(resource_of(Node),), run=slow)
     timing = Timing(quiet_s=0.01, longest_s=0.1, check_limit_s=DEADLINE_S, progress_s=0.01, latest_s=0.05)
     try:
         async with Running(config, reports, checks=[check], timing=timing):
@@ -339,7 +344,7 @@ async def test_the_first_evaluation_shows_how_far_it_is(config: ClusterConfig, a
         release.wait(DEADLINE_S)
         return ()
 
-    checks = [node_health.CHECK, Check("Slow", "tests", (resource_of(Node),), slow)]
+    checks = [node_health.CHECK, Check(name="Slow", component="tests", reads=(resource_of(Node),), run=slow)]
     timing = Timing(quiet_s=0.01, longest_s=0.1, check_limit_s=DEADLINE_S, progress_s=0)
     try:
         async with Running(config, reports, checks=checks, timing=timing):
@@ -376,7 +381,7 @@ async def test_an_api_that_the_cluster_lacks_is_unknown(config: ClusterConfig, t
     """A kind that is not served is named; it does not stop the others."""
     reports = Reports(tmp_path / "report.json")
     text = CHECK_YAML.replace("configmaps", "frobs").replace('group: ""', "group: example.com")
-    release = TargetRelease("5.2.0", "1.38.0", {"preflight-checks/a.yaml": text})
+    release = TargetRelease(version="5.2.0", kubernetes="1.38.0", check_files={"preflight-checks/a.yaml": text})
     async with Running(config, reports, checks=[node_health.CHECK], release=release):
         report = await reports.until(has("LegacyCipher"))
     assert "the server has no API frobs.example.com/v1" in report.risks[0].message
@@ -419,7 +424,9 @@ async def test_a_check_of_the_release_sees_the_cluster(config: ClusterConfig, ad
         "preflight-checks/a.yaml": CHECK_YAML,
         "preflight-checks/b.yaml": CHECK_YAML.replace("self-managed-high-availability", "single-node-developer"),
     }
-    async with Running(config, reports, checks=(), release=TargetRelease("5.2.0", "", files)):
+    async with Running(
+        config, reports, checks=(), release=TargetRelease(version="5.2.0", kubernetes="", check_files=files)
+    ):
         report = await reports.until(has())
         assert [check.name for check in report.checks] == ["legacy-cipher"]
         config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "tls", "namespace": "shop"}}
@@ -478,7 +485,12 @@ async def test_a_target_version_that_is_none_is_refused(config: ClusterConfig, t
     """Nothing is written for a request that cannot be evaluated."""
     async with ReadOnlyClient(config, namespace=NAMESPACE) as client:
         target = PreflightTarget(
-            client, TargetRequest("next"), TargetRelease(), FileSink(tmp_path / "r.json"), SystemClock(), Log()
+            client=client,
+            request=TargetRequest(target_version="next"),
+            release=TargetRelease(),
+            sink=FileSink(tmp_path / "r.json"),
+            clock=SystemClock(),
+            log=Log(),
         )
         with pytest.raises(Terminal, match="give it with --to"):
             await target.run(once=True)
@@ -489,8 +501,10 @@ async def test_a_source_version_that_is_none_fails_the_preflight(config: Cluster
     """The operator reads why, since the report says so; the process ends with the same error."""
     file = tmp_path / "r.json"
     async with ReadOnlyClient(config, namespace=NAMESPACE) as client:
-        request = TargetRequest("5.2.0", source_version="earlier")
-        target = PreflightTarget(client, request, TargetRelease(), FileSink(file), SystemClock(), Log())
+        request = TargetRequest(target_version="5.2.0", source_version="earlier")
+        target = PreflightTarget(
+            client=client, request=request, release=TargetRelease(), sink=FileSink(file), clock=SystemClock(), log=Log()
+        )
         with pytest.raises(Terminal) as raised:
             await target.run(once=True)
     written = read(file.read_bytes())
@@ -530,9 +544,15 @@ async def test_a_report_in_a_config_map(config: ClusterConfig, admin: Client) ->
     )
     sink = ConfigMapSink(config, NAMESPACE, "p1")
     async with ReadOnlyClient(config, namespace=NAMESPACE) as client:
-        request = TargetRequest("5.2.0", "5.0.0", "p1", namespace=NAMESPACE)
+        request = TargetRequest(target_version="5.2.0", source_version="5.0.0", preflight_id="p1", namespace=NAMESPACE)
         target = PreflightTarget(
-            client, request, TargetRelease("5.2.0"), sink, SystemClock(), Log(), builtin=(node_health.CHECK,)
+            client=client,
+            request=request,
+            release=TargetRelease(version="5.2.0"),
+            sink=sink,
+            clock=SystemClock(),
+            log=Log(),
+            builtin=(node_health.CHECK,),
         )
         await target.run(once=True)
     found = await admin.send(calls.get(ConfigMap, "preflight-report-p1", NAMESPACE))
@@ -542,12 +562,27 @@ async def test_a_report_in_a_config_map(config: ClusterConfig, admin: Client) ->
 async def test_once_waits_for_no_container(config: ClusterConfig, tmp_path: Path) -> None:
     """Nobody makes the pods of a process that ends after one evaluation: the check is Unknown at once, and says so."""
     widgets = Container("widgets", 300)
-    check = Check("asks-a-container", "widgets", (), lambda _s, _c: (), unknown_risk="Widgets", container=widgets)
+    check = Check(
+        name="asks-a-container",
+        component="widgets",
+        reads=(),
+        run=lambda _s, _c: (),
+        unknown_risk="Widgets",
+        container=widgets,
+    )
     path = tmp_path / "report.json"
     async with ReadOnlyClient(config, namespace=NAMESPACE) as client:
-        request = TargetRequest("5.2.0", "5.0.0", "p1", namespace=NAMESPACE)
-        release = TargetRelease("5.2.0", images={"widgets": "i@sha256:" + "1" * 64})
-        target = PreflightTarget(client, request, release, FileSink(path), SystemClock(), Log(), builtin=(check,))
+        request = TargetRequest(target_version="5.2.0", source_version="5.0.0", preflight_id="p1", namespace=NAMESPACE)
+        release = TargetRelease(version="5.2.0", images={"widgets": "i@sha256:" + "1" * 64})
+        target = PreflightTarget(
+            client=client,
+            request=request,
+            release=release,
+            sink=FileSink(path),
+            clock=SystemClock(),
+            log=Log(),
+            builtin=(check,),
+        )
         await target.run(once=True)
     report = read(path.read_bytes())
     assert [(each.name, each.result) for each in report.checks] == [("asks-a-container", "Unknown")]

@@ -87,7 +87,14 @@ async def target() -> AsyncIterator[PreflightTarget]:
     """One that asks nobody."""
     async with ReadOnlyClient(ClusterConfig(server="http://127.0.0.1:9"), namespace="ns") as client:
         clock = ManualClock(NOON)
-        yield PreflightTarget(client, TargetRequest("5.2.0", "5.0.0"), TargetRelease(), Kept(clock), clock, Log())
+        yield PreflightTarget(
+            client=client,
+            request=TargetRequest(target_version="5.2.0", source_version="5.0.0"),
+            release=TargetRelease(),
+            sink=Kept(clock),
+            clock=clock,
+            log=Log(),
+        )
 
 
 def kept(target: PreflightTarget) -> Kept:
@@ -283,9 +290,13 @@ async def test_changes_in_a_row_are_looked_at_after_a_while(target: PreflightTar
 def test_what_is_watched_first() -> None:
     """What a check with a risk reads: that is what somebody mends."""
     clear, risky = (
-        Check(name, "tests", (resource_of(kind),), lambda _s, _c: ()) for name, kind in (("A", Pod), ("B", Node))
+        Check(name=name, component="tests", reads=(resource_of(kind),), run=lambda _s, _c: ())
+        for name, kind in (("A", Pod), ("B", Node))
     )
-    outcomes = [CheckOutcome(clear, "Clear"), CheckOutcome(risky, "Applies", (Finding("B", "it is so"),))]
+    outcomes = [
+        CheckOutcome(check=clear, result="Clear"),
+        CheckOutcome(check=risky, result="Applies", findings=(Finding(name="B", message="it is so"),)),
+    ]
     assert kinds_with_risks(outcomes) == {NODES}
 
 
@@ -342,7 +353,14 @@ async def prepared(
         made = ManualClock(NOON)
         async with ReadOnlyClient(ClusterConfig(server=api.url), namespace="ns") as client:
             request = TargetRequest(**{"target_version": "5.2.0", **changes})
-            target = PreflightTarget(client, request, release or TargetRelease(), Kept(made), made, Log())
+            target = PreflightTarget(
+                client=client,
+                request=request,
+                release=release or TargetRelease(),
+                sink=Kept(made),
+                clock=made,
+                log=Log(),
+            )
             preparing = asyncio.create_task(target.prepare())
             while not preparing.done():
                 await asyncio.wait({preparing}, timeout=0.01)
@@ -410,7 +428,14 @@ async def test_once_nobody_waits() -> None:
         api.answers(failure(503, "ServiceUnavailable"))
         made = ManualClock(NOON)
         async with ReadOnlyClient(ClusterConfig(server=api.url), namespace="ns") as client:
-            target = PreflightTarget(client, TargetRequest("5.2.0"), TargetRelease(), Kept(made), made, Log())
+            target = PreflightTarget(
+                client=client,
+                request=TargetRequest(target_version="5.2.0"),
+                release=TargetRelease(),
+                sink=Kept(made),
+                clock=made,
+                log=Log(),
+            )
             target.once = True
             with pytest.raises(ServerError):
                 await target.prepare()
@@ -435,7 +460,7 @@ def check(said: list[str], result: str = "Clear", *, of: type[Any] = Node) -> Ch
         said.append("ran")
         return ()
 
-    return Check("Example", "tests", (resource_of(of),), run)
+    return Check(name="Example", component="tests", reads=(resource_of(of),), run=run)
 
 
 @pytest.mark.parametrize(
@@ -485,7 +510,7 @@ async def test_a_check_that_was_left_behind_is_asked_again_once_it_has_ended() -
         going.wait(90)
         return ()
 
-    one = Check("Hanging", "tests", (), hangs)
+    one = Check(name="Hanging", component="tests", reads=(), run=hangs)
     said = [await runner.run(one, snapshot(), context()) for _ in range(2)]
     assert [outcome.message for outcome in said] == [
         "did not finish in 0.05 s.",
@@ -505,7 +530,7 @@ async def test_how_long_a_check_took_is_told() -> None:
         made.jump(3)
         return ()
 
-    outcome = await Runner(made).run(Check("Slow", "tests", (), slow), snapshot(), context())
+    outcome = await Runner(made).run(Check(name="Slow", component="tests", reads=(), run=slow), snapshot(), context())
     assert outcome.duration_seconds == 3
 
 
@@ -524,7 +549,7 @@ def container_check(name: str = "widgets", timeout_s: int = 30) -> Check:
     return declared_check({**document, "spec": spec}, file="widgets.yaml")
 
 
-UPDATE = Context(Version("5.0.0"), Version("5.2.0"), NOON)
+UPDATE = Context(source=Version("5.0.0"), target=Version("5.2.0"), now=NOON)
 
 
 class Pods:
@@ -718,7 +743,7 @@ def _names(obj: Any) -> tuple[str, str]:
 async def test_what_is_known_of_reads() -> None:
     """Which are waited for, what keeps the first of them, what each lacks, and how often each changed."""
     told: list[int] = []
-    things = Resource("example.org", "v1", "Thing", "things", namespaced=False)
+    things = Resource(group="example.org", version="v1", kind="Thing", plural="things", namespaced=False)
     async with Client(ClusterConfig(server="http://127.0.0.1:9")) as client:
         made = WatchedKinds(
             client, [NODES, resource_of(Namespace), NODES, things], clock=ManualClock(), changed=lambda: told.append(1)

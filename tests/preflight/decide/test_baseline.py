@@ -13,7 +13,7 @@ from runup.preflight.decide.findings import Risk
 
 def risk(name: str, applies: str = "True", *, accepted: bool = False) -> Risk:
     """A risk."""
-    return Risk(name, applies, accepted, "so", "")  # type: ignore[arg-type]
+    return Risk(name=name, applies=applies, accepted=accepted, message="so", url="")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,10 @@ NODES, HOSTS = Right("", "nodes"), Right("apps", "deployments", "shop")
 
 def run(**changes: Any) -> Run:
     """A run of 5.2.0 that reads nodes, and Deployments of one namespace."""
-    return replace(Run(ID, Checking(IMAGE, target_version="5.2.0"), (NODES, HOSTS), NOW), **changes)
+    return replace(
+        Run(id=ID, checking=Checking(image=IMAGE, target_version="5.2.0"), rights=(NODES, HOSTS), started=NOW),
+        **changes,
+    )
 
 
 def of_kind(applies: tuple[Apply, ...], kind: str) -> list[JSON]:
@@ -130,7 +133,7 @@ def test_the_pod_meets_the_restricted_standard() -> None:
 
 def test_where_the_cluster_assigns_users_none_is_named() -> None:
     """OpenShift's restricted-v2 refuses one outside of the namespace's range."""
-    spec = pod(run(checking=Checking(IMAGE, user=None)))
+    spec = pod(run(checking=Checking(image=IMAGE, user=None)))
     assert "runAsUser" not in spec["securityContext"]
     assert spec["securityContext"]["runAsNonRoot"] is True
 
@@ -147,7 +150,9 @@ def test_the_job_is_tried_once_and_ends() -> None:
 
 def test_the_process_is_told_what_to_check() -> None:
     """What is empty is not told."""
-    checking = Checking(IMAGE, "5.2.0", source_version="5.0.0", inner_registries=("a:1", "b"), reads_catalogs=True)
+    checking = Checking(
+        image=IMAGE, target_version="5.2.0", source_version="5.0.0", inner_registries=("a:1", "b"), reads_catalogs=True
+    )
     (container,) = pod(run(checking=checking))["containers"]
     assert {each["name"]: each["value"] for each in container["env"]} == {
         "PREFLIGHT_ID": ID,
@@ -163,7 +168,7 @@ def test_the_process_is_told_what_to_check() -> None:
 
 def test_the_targets_own_image_has_its_release() -> None:
     """Its definitions are those that the update brings; those in our image are not."""
-    (container,) = pod(run(checking=Checking(IMAGE, "5.2.0", target_image=IMAGE)))["containers"]
+    (container,) = pod(run(checking=Checking(image=IMAGE, target_version="5.2.0", target_image=IMAGE)))["containers"]
     assert "PAYLOAD_OVERRIDE" not in {each["name"] for each in container["env"]}
 
 

@@ -95,7 +95,7 @@ def found(name: str = "A", applies: ConditionStatus = "True", **changes: Any) ->
 )
 def test_exit_codes(conditions: tuple[Condition, ...], risks: tuple[Risk, ...], code: int) -> None:
     """0 nothing in the way, 2 risks apply, 3 something unknown, 1 no result; of one that has ended nobody knows."""
-    told = Findings("5.0.0", "5.2.0", conditions=conditions, risks=risks)
+    told = Findings(source="5.0.0", target="5.2.0", conditions=conditions, risks=risks)
     assert told.exit_code == code
     assert replace(told, ended=True).exit_code == 3
 
@@ -114,17 +114,17 @@ def test_exit_codes(conditions: tuple[Condition, ...], risks: tuple[Risk, ...], 
 )
 def test_whether_anything_is_known(changes: dict[str, Any], known: bool) -> None:
     """Each is enough alone; a name is nothing."""
-    assert Findings("5.0.0", "5.2.0", **changes).known is known
+    assert Findings(source="5.0.0", target="5.2.0", **changes).known is known
 
 
 def test_the_conditions_of_a_preflight() -> None:
     """It has failed where that holds; how far it is, is told whatever its status."""
-    told = Findings("5.0.0", "5.2.0", conditions=(says("PreflightFailed", "True", "OOMKilled"), DONE[2]))
+    told = Findings(source="5.0.0", target="5.2.0", conditions=(says("PreflightFailed", "True", "OOMKilled"), DONE[2]))
     assert told.failed is told.conditions[0]
     assert told.running is told.conditions[1]
-    quiet = Findings("5.0.0", "5.2.0", conditions=(says("PreflightFailed", "Unknown"),))
+    quiet = Findings(source="5.0.0", target="5.2.0", conditions=(says("PreflightFailed", "Unknown"),))
     assert (quiet.failed, quiet.running, quiet.completed) == (None, None, False)
-    assert Findings("5.0.0", "5.2.0").failed is None
+    assert Findings(source="5.0.0", target="5.2.0").failed is None
 
 
 @pytest.mark.parametrize(
@@ -206,8 +206,8 @@ def test_a_risk_has_its_verdict_from_the_cluster_and_its_details_from_the_report
     cluster = cluster_version(desired_update=ASKED, conditional_updates=(update("5.2.0", told),))
     (alone,) = findings_of_target(cluster, History(), "5.2.0").risks
     assert alone == Risk(
-        "A",
-        "Unknown",
+        name="A",
+        applies="Unknown",
         accepted=False,
         message="Told.",
         url="https://example.com/A",
@@ -297,7 +297,7 @@ def accepting(*names: str) -> ClusterVersion:
 
 def kept(name: str, until: Any = None) -> dict[str, str]:
     """A record of an acceptance."""
-    return {name: acceptance.encode_record(acceptance.Acceptance(name, reason=f"why {name}", until=until))}
+    return {name: acceptance.encode_record(acceptance.Acceptance(name=name, reason=f"why {name}", until=until))}
 
 
 def why(records: Accepted) -> dict[str, str]:
@@ -340,7 +340,7 @@ def test_an_accepted_risk_says_why() -> None:
 
     assert told() == [("B", False, ""), ("A", True, "")]
     assert told(accepted={}) == [("A", False, ""), ("B", False, "")]
-    assert told(accepted={"B": acceptance.Acceptance("B", "why")}) == [("A", False, ""), ("B", True, "why")]
+    assert told(accepted={"B": acceptance.Acceptance(name="B", reason="why")}) == [("A", False, ""), ("B", True, "why")]
 
 
 @pytest.mark.parametrize(
@@ -384,8 +384,8 @@ def test_a_risk_of_a_report_alone() -> None:
     """It came from a preflight; without an address it has the page of its name."""
     told = risk_of_report(replace(SEEN, applies="Unknown"), report())
     assert told == Risk(
-        "A",
-        "Unknown",
+        name="A",
+        applies="Unknown",
         accepted=False,
         message="Seen by the target.",
         url="https://example.com/report",
@@ -396,9 +396,9 @@ def test_a_risk_of_a_report_alone() -> None:
         since=NOW,
         resources=SEEN.resources,
     )
-    taken = risk_of_report(SEEN, report(), acceptance.Acceptance("A", "because"))
+    taken = risk_of_report(SEEN, report(), acceptance.Acceptance(name="A", reason="because"))
     assert (taken.applies, taken.accepted, taken.because) == ("True", True, "because")
-    bare = risk_of_report(SEEN, report(), acceptance.Acceptance("A"))
+    bare = risk_of_report(SEEN, report(), acceptance.Acceptance(name="A"))
     assert (bare.accepted, bare.because) == (True, "")
     assert risk_of_report(replace(SEEN, url=""), report()).url == documentation.page("A")
 

@@ -74,7 +74,7 @@ def report(status: str = "completed", run_id: str = ID) -> Report:
 
 def seen(**changes: Any) -> Observed:
     """A Job of three seconds."""
-    return Observed(ID, NOW, **{"job": job(), **changes})
+    return Observed(id=ID, now=NOW, **{"job": job(), **changes})
 
 
 QUOTA = 'Error creating: pods "x" is forbidden: exceeded quota: tight'

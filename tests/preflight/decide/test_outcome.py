@@ -26,7 +26,12 @@ from runup.preflight.decide.outcome import (
 )
 from runup.report.report import FORMAT, Report, ReportedCheck, ReportedRisk
 
-ATTEMPT = Attempt("preflight-2-0123456789", "5.0.0", "5.2.0", "registry.example/release@sha256:5")
+ATTEMPT = Attempt(
+    id="preflight-2-0123456789",
+    source_version="5.0.0",
+    target_version="5.2.0",
+    target_image="registry.example/release@sha256:5",
+)
 NO_COMMAND = 'error: unknown command "preflight" for "cluster-version-operator"'
 
 

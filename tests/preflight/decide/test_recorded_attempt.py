@@ -59,5 +59,5 @@ def test_a_record_counts_or_is_absent(text: str, counts: bool) -> None:
 )
 def test_what_an_attempt_is_for(version: str, image: str, source: str, same: bool) -> None:
     """What was found for one way to one release says nothing of another."""
-    attempt = Attempt("preflight-1-0", "5.0.0", "5.2.0", "i@sha256:5")
+    attempt = Attempt(id="preflight-1-0", source_version="5.0.0", target_version="5.2.0", target_image="i@sha256:5")
     assert attempt.is_for(Release(version=version, image=image), source) is same

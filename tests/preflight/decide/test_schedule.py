@@ -24,7 +24,12 @@ from runup.preflight.decide.schedule import Schedule
 
 JSON = dict[str, Any]
 WEDNESDAY = datetime(2026, 1, 14, 23, 59, tzinfo=UTC)
-SCHEDULE = Schedule("24h", "1 7 * * *", Checking("registry.example/runup", "5.2.0"), (Right("", "nodes"),))
+SCHEDULE = Schedule(
+    every="24h",
+    cron="1 7 * * *",
+    checking=Checking(image="registry.example/runup", target_version="5.2.0"),
+    rights=(Right("", "nodes"),),
+)
 
 
 @pytest.mark.parametrize(

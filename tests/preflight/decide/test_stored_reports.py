@@ -95,7 +95,14 @@ def test_what_is_stored_as_a_report(changes: dict[str, Any], key: str, kept: boo
 
 def test_what_is_written_is_what_is_read() -> None:
     """Each report under its ID; annotations where there is something to say, and none where not."""
-    attempt = Attempt("preflight-2-0123456789", "5.0.0", "5.2.0", "i@sha256:2", NOW, unfinished_since=NOW)
+    attempt = Attempt(
+        id="preflight-2-0123456789",
+        source_version="5.0.0",
+        target_version="5.2.0",
+        target_image="i@sha256:2",
+        started_time=NOW,
+        unfinished_since=NOW,
+    )
     whole = History(attempt, (report(2), report(1)))
     made = config_map(whole, "ns")
     metadata = ObjectMeta(name=stored_reports.NAME, annotations=made["metadata"]["annotations"])
@@ -213,7 +220,14 @@ def test_at_last_checks_go() -> None:
 )
 def test_why_an_attempt_failed_fits_an_annotation(length: int, whole: bool) -> None:
     """What is longer is cut, and says so."""
-    failed = Attempt("preflight-2-0123456789", "5.0.0", "5.2.0", "i", failed="X", failure="f" * length)
+    failed = Attempt(
+        id="preflight-2-0123456789",
+        source_version="5.0.0",
+        target_version="5.2.0",
+        target_image="i",
+        failed="X",
+        failure="f" * length,
+    )
     found = stored_reports.with_attempt(History(), failed).attempt
     assert found is not None
     assert (found.failure == failed.failure) is whole

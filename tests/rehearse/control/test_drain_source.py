@@ -16,7 +16,7 @@ from kubekit.kube.client_sync import SyncClient
 from runup.rehearse.control.drain_source import OPENSHIFT, read_cluster_objects, read_dump_objects
 from runup.rehearse.decide.drain_inputs import KINDS
 
-NODES = Resource("", "v1", "Node", "nodes", namespaced=False)
+NODES = Resource(group="", version="v1", kind="Node", plural="nodes", namespaced=False)
 NAMES = {kind.resource.kind for kind in KINDS}
 
 

@@ -104,7 +104,9 @@ def of(state: DrainedCluster, *history: UpdateHistory, plain: bool = False, gues
     """The forecast of a cluster, where a node takes 5 to 20 minutes."""
     quick = simulate(state, DrainSettings(node_update_s=5 * MINUTE, drain_timeout_s=MINUTE), NOW)
     slow = simulate(state, DrainSettings(node_update_s=20 * MINUTE), NOW)
-    return forecasts.forecast(None if plain else history, state.pools, state.nodes, quick, slow, guessed=guessed)
+    return forecasts.forecast(
+        None if plain else history, state.pools, nodes=state.nodes, quick=quick, slow=slow, guessed=guessed
+    )
 
 
 def two_pools(*nodes: Node, **fields: Any) -> DrainedCluster:

@@ -30,18 +30,30 @@ from runup.rehearse.decide.drains.starting_state import StartingState, starting_
 
 JSON = dict[str, Any]
 GUARD_S = 90.0
-PODS = Resource("", "v1", "Pod", "pods", namespaced=True)
+PODS = Resource(group="", version="v1", kind="Pod", plural="pods", namespaced=True)
 RESOURCES = {
-    "Namespace": Resource("", "v1", "Namespace", "namespaces", namespaced=False),
-    "Node": Resource("", "v1", "Node", "nodes", namespaced=False),
-    "CSINode": Resource("storage.k8s.io", "v1", "CSINode", "csinodes", namespaced=False),
-    "StorageClass": Resource("storage.k8s.io", "v1", "StorageClass", "storageclasses", namespaced=False),
-    "PriorityClass": Resource("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", namespaced=False),
-    "RuntimeClass": Resource("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses", namespaced=False),
-    "ReplicaSet": Resource("apps", "v1", "ReplicaSet", "replicasets", namespaced=True),
-    "PersistentVolume": Resource("", "v1", "PersistentVolume", "persistentvolumes", namespaced=False),
-    "PersistentVolumeClaim": Resource("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", namespaced=True),
-    "PodDisruptionBudget": Resource("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", namespaced=True),
+    "Namespace": Resource(group="", version="v1", kind="Namespace", plural="namespaces", namespaced=False),
+    "Node": Resource(group="", version="v1", kind="Node", plural="nodes", namespaced=False),
+    "CSINode": Resource(group="storage.k8s.io", version="v1", kind="CSINode", plural="csinodes", namespaced=False),
+    "StorageClass": Resource(
+        group="storage.k8s.io", version="v1", kind="StorageClass", plural="storageclasses", namespaced=False
+    ),
+    "PriorityClass": Resource(
+        group="scheduling.k8s.io", version="v1", kind="PriorityClass", plural="priorityclasses", namespaced=False
+    ),
+    "RuntimeClass": Resource(
+        group="node.k8s.io", version="v1", kind="RuntimeClass", plural="runtimeclasses", namespaced=False
+    ),
+    "ReplicaSet": Resource(group="apps", version="v1", kind="ReplicaSet", plural="replicasets", namespaced=True),
+    "PersistentVolume": Resource(
+        group="", version="v1", kind="PersistentVolume", plural="persistentvolumes", namespaced=False
+    ),
+    "PersistentVolumeClaim": Resource(
+        group="", version="v1", kind="PersistentVolumeClaim", plural="persistentvolumeclaims", namespaced=True
+    ),
+    "PodDisruptionBudget": Resource(
+        group="policy", version="v1", kind="PodDisruptionBudget", plural="poddisruptionbudgets", namespaced=True
+    ),
     "Pod": PODS,
 }
 _CORDON = "node.kubernetes.io/unschedulable"

@@ -26,7 +26,13 @@ from runup.release.control.image_build import build_image, build_release, layer_
 from runup.release.control.registry_access import MIRROR_KINDS, SECRETS
 from runup.sandbox.processes.services import Registry
 
-CRDS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
+CRDS = Resource(
+    group="apiextensions.k8s.io",
+    version="v1",
+    kind="CustomResourceDefinition",
+    plural="customresourcedefinitions",
+    namespaced=False,
+)
 
 
 @dataclass

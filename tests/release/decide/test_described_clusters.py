@@ -48,7 +48,13 @@ def manifest(file: str, name: str, **annotations: str) -> Manifest:
 
 def payload(*manifests: Manifest, checks: tuple[Manifest, ...] = (), skipped: tuple[Skipped, ...] = ()) -> Payload:
     """Release 5.2.0."""
-    return Payload(ReleaseMetadata("5.2.0"), ImageReferences("5.2.0", {}), manifests, checks, skipped)
+    return Payload(
+        metadata=ReleaseMetadata(version="5.2.0"),
+        image_references=ImageReferences("5.2.0", {}),
+        manifests=manifests,
+        checks=checks,
+        skipped=skipped,
+    )
 
 
 MINE, OTHER = {f"{INCLUDE}mine": "true"}, {f"{INCLUDE}other": "true"}
@@ -63,11 +69,11 @@ def test_who_gets_what() -> None:
         skipped=(Skipped("d.yaml", "d.yaml, line 2: no", broken=True), Skipped("e.yaml", "its template is odd")),
     )
     assert rows(found, Filters(profile="mine")) == (
-        Row("ConfigMap n/a", "a.yaml", True, "", "in"),
-        Row("ConfigMap n/b", "b.yaml", False, f"{INCLUDE}mine unset", "out"),
-        Row("ConfigMap n/c", "c.yaml", True, "", "in"),
-        Row("", "d.yaml", False, "line 2: no", "refused"),
-        Row("", "e.yaml", False, "its template is odd", "skipped"),
+        Row(object="ConfigMap n/a", file="a.yaml", included=True, reason="", state="in"),
+        Row(object="ConfigMap n/b", file="b.yaml", included=False, reason=f"{INCLUDE}mine unset", state="out"),
+        Row(object="ConfigMap n/c", file="c.yaml", included=True, reason="", state="in"),
+        Row(object="", file="d.yaml", included=False, reason="line 2: no", state="refused"),
+        Row(object="", file="e.yaml", included=False, reason="its template is odd", state="skipped"),
     )
 
 

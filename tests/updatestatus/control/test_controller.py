@@ -47,14 +47,14 @@ from runup.updatestatus.control.process import Options, Process
 from runup.updatestatus.decide.freshness import NAMESPACE
 
 CONFIG, MACHINES = "config.openshift.io", MC
-NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
+NAMESPACES = Resource(group="", version="v1", kind="Namespace", plural="namespaces", namespaced=False)
 MANIFESTS = Path(__file__).parents[3] / "deploy" / "update-status"
 QUICK = Timing(quiet_s=0.02, interval_s=0.05, longest_s=30)
 
 
 def resource(group: str, kind: str) -> Resource:
     """A cluster-scoped kind of OpenShift."""
-    return Resource(group, "v1", kind, f"{kind.lower()}s", namespaced=False)
+    return Resource(group=group, version="v1", kind=kind, plural=f"{kind.lower()}s", namespaced=False)
 
 
 def cluster_version() -> dict[str, Any]:
@@ -269,7 +269,9 @@ async def _grant(cluster: World, without: str = "") -> set[tuple[str, str, str]]
         for rule in body.get("rules", ()):
             rule["resources"] = [name for name in rule["resources"] if name != without]
             granted |= {(g, r, v) for g in rule["apiGroups"] for r in rule["resources"] for v in rule["verbs"]}
-        await cluster.create(Resource(rbac, "v1", kind, plurals[kind], namespaced=namespaced), body)
+        await cluster.create(
+            Resource(group=rbac, version="v1", kind=kind, plural=plurals[kind], namespaced=namespaced), body
+        )
     return granted
 
 
@@ -440,7 +442,11 @@ async def test_the_definition_may_come_after_the_controller(tmp_path: Path) -> N
     async with world(tmp_path) as cluster:
         await populate(cluster)
         definitions = Resource(
-            "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False
+            group="apiextensions.k8s.io",
+            version="v1",
+            kind="CustomResourceDefinition",
+            plural="customresourcedefinitions",
+            namespaced=False,
         )
         name = f"{STATUSES.plural}.{STATUSES.group}"
         definition = await cluster.client.send(calls.get_raw(definitions, name))

@@ -156,7 +156,7 @@ async def pods(cluster: World, *names: str, on: str) -> None:
 async def test_pods_are_read_of_nodes_that_drain_for_long(tmp_path: Path) -> None:
     """Not at once, then again and again, and no longer when the drain is over."""
     async with world(tmp_path) as cluster:
-        accounts = Resource("", "v1", "ServiceAccount", "serviceaccounts", namespaced=True)
+        accounts = Resource(group="", version="v1", kind="ServiceAccount", plural="serviceaccounts", namespaced=True)
         await cluster.create(accounts, obj("v1", "ServiceAccount", "default", "default"))
         await pods(cluster, "one", "two", on="worker-0")
         await pods(cluster, "other", on="worker-1")

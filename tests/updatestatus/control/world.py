@@ -24,7 +24,13 @@ from runup.api.update_v1alpha1 import NAME, UpdateStatus, UpdateStatusStatus
 from runup.sandbox import crds
 
 JSON = dict[str, Any]
-CRDS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
+CRDS = Resource(
+    group="apiextensions.k8s.io",
+    version="v1",
+    kind="CustomResourceDefinition",
+    plural="customresourcedefinitions",
+    namespaced=False,
+)
 STATUSES = resource_of(UpdateStatus)
 NODES = resource_of(Node)
 PODS = resource_of(Pod)

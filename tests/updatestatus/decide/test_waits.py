@@ -381,7 +381,9 @@ def test_whose_node_a_pod_does_not_leave(name: str, told: tuple[str, str]) -> No
         found.machine_config_pools, found.nodes, {f"{name}-old": b.OLD, f"{name}-new": b.NEW}, Target(b.NEW)
     )
     assert pool.draining == 1
-    [finding] = drain_findings([pool], found.draining_pods, (), PreviousStatus(None, b.NOW), b.STARTED + b.minutes(6))
+    [finding] = drain_findings(
+        [pool], found.draining_pods, budgets=(), memory=PreviousStatus(None, b.NOW), now=b.STARTED + b.minutes(6)
+    )
     assert (finding.scope, finding.pool) == told
 
 

@@ -39,10 +39,14 @@ from kubesandbox.tasks import cancel_tasks, wait_for_first
 NODE = "node-1"
 # The agent runs images of this registry and declares all others ready; it does not exist, so none is run.
 _NO_REGISTRY = "registry.invalid"
-NODES = Resource("", "v1", "Node", "nodes", namespaced=False)
+NODES = Resource(group="", version="v1", kind="Node", plural="nodes", namespaced=False)
 NOT_IMPORTED = f"!{IMPORTED}"
 DEFINITIONS = Resource(
-    "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False
+    group="apiextensions.k8s.io",
+    version="v1",
+    kind="CustomResourceDefinition",
+    plural="customresourcedefinitions",
+    namespaced=False,
 )
 # Interval of discovery for the garbage collector while no CustomResourceDefinition changes, in seconds.
 _DISCOVERY_S = 5.0

@@ -23,7 +23,9 @@ from kubesandbox.sandbox_error import SandboxError
 
 JSON = dict[str, Any]
 DEFINITION = "CustomResourceDefinition"
-DEFINITIONS = Resource("apiextensions.k8s.io", "v1", DEFINITION, "customresourcedefinitions", namespaced=False)
+DEFINITIONS = Resource(
+    group="apiextensions.k8s.io", version="v1", kind=DEFINITION, plural="customresourcedefinitions", namespaced=False
+)
 MANAGER = "kubesandbox"
 _SUFFIXES = frozenset({".yaml", ".yml", ".json"})
 # Kinds that other objects need come first; sorting is stable, so the rest keeps its order.
@@ -155,10 +157,10 @@ def _is_served(client: SyncClient, spec: JSON) -> bool:
         for version in spec["versions"]:
             if version["served"]:
                 resource = Resource(
-                    spec["group"],
-                    version["name"],
-                    names["kind"],
-                    names["plural"],
+                    group=spec["group"],
+                    version=version["name"],
+                    kind=names["kind"],
+                    plural=names["plural"],
                     namespaced=spec["scope"] == "Namespaced",
                 )
                 # A list proves that the kind is served; Established alone does not yet.

@@ -67,7 +67,7 @@ class KubeApi:
         (created,) = self.load(namespace)
         name: str = created["metadata"]["name"]
         # Created here, since the controller that creates it lists every kind first, which takes half a second.
-        accounts = Resource("", "v1", "ServiceAccount", "serviceaccounts", namespaced=True)
+        accounts = Resource(group="", version="v1", kind="ServiceAccount", plural="serviceaccounts", namespaced=True)
         account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": name}}
         with suppress(AlreadyExists):
             self._connected_client().send(calls.create(accounts, account))

@@ -131,7 +131,16 @@ WHOSE = [
 @pytest.mark.parametrize(("validations", "verified", "ready"), WHOSE)
 def test_whose_risk_a_failure_is(validations: list[dict[str, Any]], verified: list[str], ready: list[str]) -> None:
     """The target's by one check, what may be the target's by the other, each once; of another kernel by neither."""
-    fine = Readiness("drivers", "kmod", "6.1.0-5", "amd64", "i:1", "Done", Status.TRUE, "verified")
+    fine = Readiness(
+        namespace="drivers",
+        name="kmod",
+        kernel="6.1.0-5",
+        architecture="amd64",
+        stage="i:1",
+        status="Done",
+        reason=Status.TRUE,
+        image="verified",
+    )
     judged = replace(context(), kernel_modules=PreflightResults((fine,)))
     told = {}
     for name in ("KernelModuleNotVerified", "KernelModulesNotReady"):

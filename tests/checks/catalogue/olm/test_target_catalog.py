@@ -340,7 +340,7 @@ def test_an_empty_cluster_needs_no_catalog() -> None:
     """Nor does one without OLM, nor a patch; one whose Subscriptions may not be listed is Unknown."""
     assert judged([], Catalogs()).result == "Clear"
     assert judged([FROM_MARKETPLACE, MOVED], Catalogs(), context("5.2.0", "5.2.9")).result == "Skipped"
-    forbidden = Snapshot({DEFINITIONS: ()}, {resource_of(Subscription): "not allowed to list"})
+    forbidden = Snapshot(objects={DEFINITIONS: ()}, unreadable={resource_of(Subscription): "not allowed to list"})
     assert run_check(CHECK, forbidden, context()).result == "Unknown"
 
 

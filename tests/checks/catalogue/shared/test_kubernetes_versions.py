@@ -82,5 +82,5 @@ def test_whose_kubernetes_is_not_known(nodes: tuple[Any, ...], kubernetes: str, 
     check = next(check for check in CHECKS if check.name == "WebhookRemovedVersion")
     snapshot_, _ = check_page.example(check)
     objects = {**snapshot_.objects, read_as(Node): nodes}
-    (finding,) = run_check(check, Snapshot(objects), context("5.0.0", "5.1.0", kubernetes)).findings
+    (finding,) = run_check(check, Snapshot(objects=objects), context("5.0.0", "5.1.0", kubernetes)).findings
     assert f"which Kubernetes {whose} is not known" in finding.message

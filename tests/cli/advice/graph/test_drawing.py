@@ -13,7 +13,9 @@ SVG = "{http://www.w3.org/2000/svg}"
 def test_what_is_blocked_is_shown_newest_first() -> None:
     """By version, not by name and not as it was found."""
     blocked = {"4.9.0": ("a.yaml",), "4.11.0": ("b.yaml", "c.yaml"), "4.10.0": ("a.yaml",)}
-    text = render_graph(UpdatePaths("4.8.0", "4.11.0", (), blocked, (), {}), "stable-4.11", "text")
+    text = render_graph(
+        UpdatePaths(origin="4.8.0", goal="4.11.0", updates=(), blocked=blocked, way=(), risks={}), "stable-4.11", "text"
+    )
     assert text == (
         "4.8.0 in stable-4.11: 0 updates, 0 with known risks, 3 blocked\n"
         "\nBlocked:\n"
@@ -27,14 +29,21 @@ def test_what_is_blocked_is_shown_newest_first() -> None:
 
 def test_whoever_has_the_newest_release_is_told_so() -> None:
     """There is no way to draw, which is not that none leads there."""
-    text = render_graph(UpdatePaths("4.8.0", "4.8.0", (), {}, (), {}), "stable-4.8", "text")
+    text = render_graph(
+        UpdatePaths(origin="4.8.0", goal="4.8.0", updates=(), blocked={}, way=(), risks={}), "stable-4.8", "text"
+    )
     assert text.endswith("\n4.8.0 is the newest release there.\n")
 
 
 def test_a_picture_has_a_column_for_each_minor_version_and_the_newest_on_top() -> None:
     """All of it inside the picture, and a line within a column bends beside it."""
     ways = UpdatePaths(
-        "4.8.0", "4.9.0", (UpdateStep("4.8.0", "4.8.2"), UpdateStep("4.8.0", "4.9.0", ("Slow",))), {}, (), {}
+        origin="4.8.0",
+        goal="4.9.0",
+        updates=(UpdateStep("4.8.0", "4.8.2"), UpdateStep("4.8.0", "4.9.0", ("Slow",))),
+        blocked={},
+        way=(),
+        risks={},
     )
     picture = ET.fromstring(render_graph(ways, "stable-4.9", "svg"))
     names = [each.text for each in picture.iter(f"{SVG}text")][1:]
@@ -62,7 +71,11 @@ def test_a_picture_has_a_column_for_each_minor_version_and_the_newest_on_top() -
 def test_the_text_counts_each_update_once() -> None:
     """With known risks, and blocked; what has none says so."""
     steps = (UpdateStep("4.8.0", "4.9.0", ("Slow", "Old")), UpdateStep("4.8.0", "4.8.2"), UpdateStep("4.8.0", "4.8.1"))
-    text = render_graph(UpdatePaths("4.8.0", "4.9.0", steps, {}, steps[:1], {}), "stable-4.9", "text")
+    text = render_graph(
+        UpdatePaths(origin="4.8.0", goal="4.9.0", updates=steps, blocked={}, way=steps[:1], risks={}),
+        "stable-4.9",
+        "text",
+    )
     assert text == (
         "4.8.0 in stable-4.9: 3 updates, 1 with known risks, 0 blocked\n"
         "\nUpdates:\n"

@@ -483,7 +483,7 @@ def test_the_operator_s_client_is_answered(served: str) -> None:
     async def ask() -> UpdateService:
         answered = asyncio.Event()
         service = UpdateService(SystemClock(), answered.set)
-        service.ask(Query(served, "stable-4.2", "amd64", "x", "4.1.1"))
+        service.ask(Query(url=served, channel="stable-4.2", architecture="amd64", cluster_id="x", version="4.1.1"))
         await asyncio.wait_for(answered.wait(), 90)
         return service
 

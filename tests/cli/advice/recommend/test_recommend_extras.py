@@ -68,7 +68,7 @@ def test_until_when_an_acceptance_counts(name: str) -> None:
     document = {**CARRIED, "status": {**CARRIED["status"]}}
     document["status"]["conditions"] = [_condition("A", since=EARLIER), *CARRIED["status"]["conditions"]]
     said, rows = recommend_additions.acceptance_lines(
-        document, ["RiskA"], _records(Acceptance("RiskA", "why", "kim", NOW, until)), now
+        document, ["RiskA"], _records(Acceptance(name="RiskA", reason="why", by="kim", at=NOW, until=until)), now
     )
     assert [row["counts"] for row in rows] == [counts]
     text = "".join(part for stream, part in said if stream == "out")
@@ -90,7 +90,7 @@ def test_files_without_a_time_let_every_acceptance_count(conditions: tuple[JSON,
     """Nobody can say that one has ended."""
     document = _cluster(_update("5.1.0", _risk("RiskA")), conditions=conditions)
     _, rows = recommend_additions.acceptance_lines(
-        document, ["RiskA"], _records(Acceptance("RiskA", until=NOW - timedelta(days=900))), None
+        document, ["RiskA"], _records(Acceptance(name="RiskA", until=NOW - timedelta(days=900))), None
     )
     assert [row["counts"] for row in rows] == [True]
 
@@ -122,7 +122,7 @@ def test_names_without_a_record_are_no_table() -> None:
     ("names", "record", "rows"),
     [
         pytest.param(("RiskA",), None, ["RiskA"], id="names without a record"),
-        pytest.param((), Acceptance("RiskA", "why"), [], id="a record without names"),
+        pytest.param((), Acceptance(name="RiskA", reason="why"), [], id="a record without names"),
         pytest.param((), None, [], id="neither"),
     ],
 )
@@ -217,7 +217,7 @@ def test_how_the_preflight_stands_that_is_asked_for(name: str) -> None:
     """In a word; for programs by that word."""
     conditions, state = STATES[name]
     document = _cluster(_update("5.1.0", _risk("RiskA")), conditions=conditions, desiredUpdate=ASKED)
-    ((_, text),), (data,) = recommend_preflights.preflight_lines(document, None, None, "", NOW)
+    ((_, text),), (data,) = recommend_preflights.preflight_lines(document, None, accepted=None, version="", now=NOW)
     assert (data["state"], data["ended"], data["target"]) == (state, False, "5.1.0")
     row = text.splitlines()[-1]
     assert row.split()[:4] == ["5.1.0", "5.0.0", "not", "yet"]
@@ -243,23 +243,23 @@ def test_how_those_stand_that_have_ended(status: str, state: str) -> None:
         _update("5.1.0", _risk("RiskA", "Unknown", OLD, "a " * 60), _risk("RiskB", reason="Match")),
         _update("5.2.0", _risk("RiskC", "Unknown", OLD)),
     )
-    said, data = recommend_preflights.preflight_lines(document, stored, None, "", NOW)
+    said, data = recommend_preflights.preflight_lines(document, stored, accepted=None, version="", now=NOW)
     assert [(each["target"], each["ended"]) for each in data] == [("5.1.0", True), ("5.2.0", True)]
     rows = said[0][1].splitlines()
     assert rows[-2].split() == f"5.1.0 5.0.0 {SINCE} {state} (2 of 3 checks told), ended RiskA".split()
     assert rows[-1].split() == f"5.2.0 5.0.0 {EARLIER} complete, ended RiskC".split()
     assert said[1:] == [("out", "\nWhat an ended preflight found may have changed since, and holds no update up.\n")]
-    said, data = recommend_preflights.preflight_lines(document, stored, None, "5.1.0", NOW)
+    said, data = recommend_preflights.preflight_lines(document, stored, accepted=None, version="5.1.0", now=NOW)
     assert [each["target"] for each in data] == ["5.1.0"]
     assert [text.partition(":")[0] for _, text in said[2:]] == ["\n  RiskA"]
     assert len(said[2][1].strip()) <= len("RiskA: ") + 100
-    assert recommend_preflights.preflight_lines(document, stored, None, "5.3.0", NOW) == ([], [])
+    assert recommend_preflights.preflight_lines(document, stored, accepted=None, version="5.3.0", now=NOW) == ([], [])
 
 
 def test_what_does_not_apply_is_no_risk_of_a_preflight_that_goes_on() -> None:
     """None is a word of its own."""
     document = _cluster(_update("5.1.0", _risk("RiskA", "False")), desiredUpdate=ASKED)
-    ((_, text),), _ = recommend_preflights.preflight_lines(document, None, None, "", NOW)
+    ((_, text),), _ = recommend_preflights.preflight_lines(document, None, accepted=None, version="", now=NOW)
     assert text.endswith("   none\n")
-    said, _ = recommend_preflights.preflight_lines(document, None, None, "5.1.0", NOW)
+    said, _ = recommend_preflights.preflight_lines(document, None, accepted=None, version="5.1.0", now=NOW)
     assert len(said) == 1

@@ -28,9 +28,15 @@ from runup.clusterversion.control.prerequisite_probe import installed
 from runup.clusterversion.decide.check_prerequisites import Installed
 
 NAMESPACE = "openshift-config-managed"
-NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
+NAMESPACES = Resource(group="", version="v1", kind="Namespace", plural="namespaces", namespaced=False)
 DEPLOYMENTS = resource_of(Deployment)
-BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False)
+BINDINGS = Resource(
+    group="rbac.authorization.k8s.io",
+    version="v1",
+    kind="ClusterRoleBinding",
+    plural="clusterrolebindings",
+    namespaced=False,
+)
 VERIFICATION = {"release.openshift.io/verification-config-map": ""}
 
 

@@ -202,7 +202,7 @@ def test_the_rows_as_lines() -> None:
     )
 
 
-COMPONENT = Installed("update-status", "ns", "update-status-controller", version="1.2.0")
+COMPONENT = Installed(component="update-status", namespace="ns", deployment="update-status-controller", version="1.2.0")
 COMPONENTS: dict[str, tuple[Installed, Result, str, str]] = {
     "ready": (COMPONENT, OK, "runup 1.2.0 in namespace ns, 1 of 1 pods ready, its account has its rights", ""),
     "its version could not be read": (

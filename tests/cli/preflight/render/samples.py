@@ -44,14 +44,15 @@ DUAL_STACK = risk(
     "Cluster uses dual-stack networking configuration incompatible with 5.2.0.",
     "critical",
     fix="Convert clusterNetwork and serviceNetwork to one IP family before the update.\nSee the guide.",
-    resources=(ReportedResource("config.openshift.io", "Network", "", "cluster"),),
+    resources=(ReportedResource(group="config.openshift.io", kind="Network", namespace="", name="cluster"),),
 )
 PAUSED = risk(
     "MachineConfigPoolPaused-infra",
     "Machine config pool infra is paused: its 24 machines will not be updated to 5.2.0.",
     fix='Resume it: `oc patch mcp/infra --type=merge -p \'{"spec":{"paused":false}}\'`.',
     resources=tuple(
-        ReportedResource("", "Node", "", f"ip-10-0-0-{n}.eu-central-1.compute.internal") for n in range(24)
+        ReportedResource(group="", kind="Node", namespace="", name=f"ip-10-0-0-{n}.eu-central-1.compute.internal")
+        for n in range(24)
     ),
 )
 WIDE = risk("StorageClassMissing-データ", "ボリューム「データ」の StorageClass が見つかりません。確認してください。")

@@ -20,7 +20,9 @@ LOST = Condition(type=FAILED, status="True", reason="NotJudged", message="refuse
 
 def judged(name: str, *risks: Risk, **more: Any) -> ClusterResult:
     """A cluster's result."""
-    return ClusterResult(name, Findings("4.15.0", "4.16.0", conditions=(DONE,), risks=risks, **more))
+    return ClusterResult(
+        name=name, findings=Findings(source="4.15.0", target="4.16.0", conditions=(DONE,), risks=risks, **more)
+    )
 
 
 def test_what_is_new_and_what_is_gone() -> None:
@@ -52,7 +54,7 @@ def test_what_could_not_be_told_is_not_gone() -> None:
     results = [
         judged("a", risk("PausedUnknown", "?", applies="Unknown", accepted=True)),
         judged("b", checks=(ReportedCheck(name="Paused", result="Unknown"),)),
-        ClusterResult("c", Findings("", "", conditions=(LOST,))),
+        ClusterResult(name="c", findings=Findings(source="", target="", conditions=(LOST,))),
     ]
     assert markdown(results, known).splitlines() == [
         "## Preflight of 4.16.0: 0 new, 0 gone, 1 could not be judged",

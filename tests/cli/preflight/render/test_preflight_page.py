@@ -82,7 +82,7 @@ def test_accepted_ones_say_why() -> None:
 def test_what_an_acceptance_does_not_cover() -> None:
     """What came since, and what no acceptance lifts, which nobody is told to accept."""
     one = samples.risk("A", "It is so.")
-    grown = replace(one, accepted=True, grown=Growth(("Node b",), 0, None, 1))
+    grown = replace(one, accepted=True, grown=Growth(added=("Node b",), more=0, since=None, accepted_for=1))
     told = [shown(replace(samples.FOUND, risks=(each,))).text for each in (grown, replace(one, acceptable=False), one)]
     assert "Covers more Accepted for 1, and has grown: Node b" in told[0]
     assert ["Accepting it does not lift it." in text for text in told] == [False, True, False]
@@ -170,7 +170,7 @@ def test_what_a_risk_means_is_in_the_page() -> None:
 
 def test_a_cause_has_its_risks_in_one_card() -> None:
     """What follows from it is folded, what has a remedy of its own is not; what nobody supports is not offered."""
-    dns = (ReportedResource("config.openshift.io", "ClusterOperator", "", "dns"),)
+    dns = (ReportedResource(group="config.openshift.io", kind="ClusterOperator", namespace="", name="dns"),)
     down = samples.risk("ClusterOperatorNotAvailable-dns", "dns is down: Down: no pods", resources=dns)
     held = samples.risk("ClusterOperatorUpgradeable-dns", "dns is held: Zone: a zone", resources=dns)
     worse = samples.risk("ClusterOperatorDegraded-dns", "dns is bad", resources=dns)

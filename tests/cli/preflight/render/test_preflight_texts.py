@@ -47,7 +47,7 @@ from runup.report.report import FORMAT, Report, ReportedResource, ReportedRisk
 
 def found(*risks: Risk, **changes: Any) -> Findings:
     """A preflight that is complete."""
-    return Findings("5.0.0", "5.2.0", risks=risks, **{"conditions": samples.conditions(), **changes})
+    return Findings(source="5.0.0", target="5.2.0", risks=risks, **{"conditions": samples.conditions(), **changes})
 
 
 def failed(reason: str, message: str = "It ended", running: str = "False") -> Findings:
@@ -61,7 +61,7 @@ TAKEN = replace(A, name="T", accepted=True)
 OVER = replace(A, name="O", applies="False")
 STUCK = replace(A, name="S", acceptable=False)
 REPAIRS = replace(A, name="R", reason=REPAIRED)
-GREW = Growth(("Node b",), 2, WHEN, 1, WHEN - timedelta(days=1))
+GREW = Growth(added=("Node b",), more=2, since=WHEN, accepted_for=1, at=WHEN - timedelta(days=1))
 GUARDS = tuple(Condition(type=type_, status="True") for type_ in ("Failing", "Invalid"))
 
 
@@ -266,7 +266,7 @@ def test_what_ending_a_preflight_prints() -> None:
 
 def test_the_machine_form_of_a_risk_and_of_a_preflight() -> None:
     """Every field, null where nothing is known."""
-    bare = Risk("A", "True", accepted=False, message="m", url="u")
+    bare = Risk(name="A", applies="True", accepted=False, message="m", url="u")
     assert risk_data(bare) == {
         "name": "A",
         "applies": "True",
@@ -291,7 +291,7 @@ def test_the_machine_form_of_a_risk_and_of_a_preflight() -> None:
         "acceptedFor": 1,
         "acceptedAt": "2026-11-20T07:30:00Z",
     }
-    unknown = risk_data(replace(TAKEN, grown=Growth(("Node b",))))["grown"]
+    unknown = risk_data(replace(TAKEN, grown=Growth(added=("Node b",))))["grown"]
     assert (unknown["since"], unknown["acceptedAt"]) == (None, None)
     told = risk_data(replace(A, fix="f", resources=nodes(1)))
     assert (told["remediation"], told["severity"], told["since"]) == ("f", "warning", "2026-11-21T07:30:00Z")
@@ -416,7 +416,7 @@ def test_twenty_objects_of_a_risk_are_named(count: int, more: str) -> None:
 
 def test_a_risk_in_full() -> None:
     """Only what is known has a line."""
-    bare = Risk("A", "Unknown", accepted=True, message="m", url="")
+    bare = Risk(name="A", applies="Unknown", accepted=True, message="m", url="")
     assert explanation(Explanation("A", (("5.2.0", bare),), "")) == (
         "A\n\nFor 5.2.0:\n  Applies:  Unknown\n  Accepted: yes\n  Message:  m\n"
         "  Found by: the update service or the cluster\n"

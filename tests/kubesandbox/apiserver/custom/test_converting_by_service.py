@@ -24,10 +24,19 @@ from kubesandbox.apiserver.access import certs
 from kubesandbox.apiserver.server import ApiServer
 
 JSON = dict[str, Any]
-CRDS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
-SERVICES = Resource("", "v1", "Service", "services", namespaced=True)
-PODS = Resource("", "v1", "Pod", "pods", namespaced=True)
-OLD, NEW = (Resource("x.example", version, "Widget", "widgets", namespaced=False) for version in ("v1", "v2"))
+CRDS = Resource(
+    group="apiextensions.k8s.io",
+    version="v1",
+    kind="CustomResourceDefinition",
+    plural="customresourcedefinitions",
+    namespaced=False,
+)
+SERVICES = Resource(group="", version="v1", kind="Service", plural="services", namespaced=True)
+PODS = Resource(group="", version="v1", kind="Pod", plural="pods", namespaced=True)
+OLD, NEW = (
+    Resource(group="x.example", version=version, kind="Widget", plural="widgets", namespaced=False)
+    for version in ("v1", "v2")
+)
 NAME = "hook.default.svc"
 READY = {"podIP": "127.0.0.1", "conditions": [{"type": "Ready", "status": "True"}]}
 

@@ -13,12 +13,14 @@ from kubekit.kube.client import Client
 from kubesandbox.apiserver.schema.go_defaults import pull_policy
 
 JSON = dict[str, Any]
-CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
-NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
-DEPLOYMENTS = Resource("apps", "v1", "Deployment", "deployments", namespaced=True)
-ROLES = Resource("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", namespaced=False)
-SECRETS = Resource("", "v1", "Secret", "secrets", namespaced=True)
-JOBS = Resource("batch", "v1", "Job", "jobs", namespaced=True)
+CONFIG_MAPS = Resource(group="", version="v1", kind="ConfigMap", plural="configmaps", namespaced=True)
+NAMESPACES = Resource(group="", version="v1", kind="Namespace", plural="namespaces", namespaced=False)
+DEPLOYMENTS = Resource(group="apps", version="v1", kind="Deployment", plural="deployments", namespaced=True)
+ROLES = Resource(
+    group="rbac.authorization.k8s.io", version="v1", kind="ClusterRole", plural="clusterroles", namespaced=False
+)
+SECRETS = Resource(group="", version="v1", kind="Secret", plural="secrets", namespaced=True)
+JOBS = Resource(group="batch", version="v1", kind="Job", plural="jobs", namespaced=True)
 SUBDOMAIN = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
     "end with an alphanumeric character (e.g. 'example.com', regex used for validation is "

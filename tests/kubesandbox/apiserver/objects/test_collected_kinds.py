@@ -23,11 +23,13 @@ from kubesandbox.apiserver.access.collected import (
 )
 from kubesandbox.apiserver.server import ApiServer
 
-MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
-BUDGETS = Resource("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", namespaced=True)
-NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
+MAPS = Resource(group="", version="v1", kind="ConfigMap", plural="configmaps", namespaced=True)
+BUDGETS = Resource(
+    group="policy", version="v1", kind="PodDisruptionBudget", plural="poddisruptionbudgets", namespaced=True
+)
+NAMESPACES = Resource(group="", version="v1", kind="Namespace", plural="namespaces", namespaced=False)
 RBAC = "rbac.authorization.k8s.io"
-BINDINGS = Resource(RBAC, "v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False)
+BINDINGS = Resource(group=RBAC, version="v1", kind="ClusterRoleBinding", plural="clusterrolebindings", namespaced=False)
 INCOMPLETE = "incomplete: "
 WHY = "the dump has no poddisruptionbudgets: whether there were any is not known"
 SOME = "the dump has only a part of the configmaps: whether there were others is not known"
@@ -112,7 +114,7 @@ async def test_what_is_answered(
     tmp_path: Path,
 ) -> None:
     """Status, words and warning."""
-    told = await asked(server, path, user, groups, tmp_path)
+    told = await asked(server, path, user=user, groups=groups, tmp_path=tmp_path)
     assert told[:2] == (status, message)
     assert told[2] == (f'299 - "{warning}"' if warning else "")
 
@@ -122,8 +124,12 @@ async def test_an_administrator_sees_what_there_is(server: ApiServer, tmp_path: 
     body = {"metadata": {"name": "b", "namespace": "ours"}, "spec": {"minAvailable": 1, "selector": {}}}
     async with Client(load(str(server.kubeconfig))) as client:
         await client.send(calls.create(BUDGETS, body))
-    assert await asked(server, PATH, "admin", MASTERS, tmp_path) == (200, "", f'299 - "{INCOMPLETE}{WHY}"')
-    assert (await asked(server, PATH, "target", (), tmp_path))[0] == 403
+    assert await asked(server, PATH, user="admin", groups=MASTERS, tmp_path=tmp_path) == (
+        200,
+        "",
+        f'299 - "{INCOMPLETE}{WHY}"',
+    )
+    assert (await asked(server, PATH, user="target", groups=(), tmp_path=tmp_path))[0] == 403
 
 
 async def test_whoever_removes_the_key_has_the_kind_back(server: ApiServer, tmp_path: Path) -> None:
@@ -131,4 +137,4 @@ async def test_whoever_removes_the_key_has_the_kind_back(server: ApiServer, tmp_
     async with Client(load(str(server.kubeconfig))) as client:
         patch = {"data": {"poddisruptionbudgets.policy": None}}
         await client.send(calls.merge_patch(MAPS, NOT_COLLECTED, patch, NAMESPACE))
-    assert await asked(server, PATH, "target", (), tmp_path) == (200, "", "")
+    assert await asked(server, PATH, user="target", groups=(), tmp_path=tmp_path) == (200, "", "")

@@ -231,7 +231,7 @@ def test_the_faults_of_an_update(kind: str, made: str) -> None:
         template["containers"][0] |= {"imagePullPolicy": "IfNotPresent"}
     obj = copy.deepcopy(old)
     assert change(obj, made)
-    served = Kind(group, version, kind, f"{kind.lower()}s", namespaced=namespaced)
+    served = Kind(group=group, version=version, kind=kind, plural=f"{kind.lower()}s", namespaced=namespaced)
     assert list(map(str, object_faults(served, obj, old))) == UPDATES[kind, made]
 
 
@@ -261,7 +261,7 @@ def test_schedules_with_what_is_no_number(minute: str, why: str) -> None:
             },
         },
     }
-    served = Kind("batch", "v1", "CronJob", "cronjobs")
+    served = Kind(group="batch", version="v1", kind="CronJob", plural="cronjobs")
     (fault,) = map(str, object_faults(served, cron_job, copy.deepcopy(cron_job)))
     assert fault.startswith("spec.schedule: Invalid value: ")
     assert fault.endswith(f'failed to parse int from {minute}: strconv.Atoi: parsing "{minute}": {why}')
@@ -287,6 +287,6 @@ def test_exceptions_of_a_block(exception: str, *, within: bool) -> None:
         "metadata": {"name": "a", "namespace": "b", "uid": "1"},
         "spec": {"podSelector": {}, "policyTypes": ["Ingress"], "ingress": [{"from": [peer]}]},
     }
-    served = Kind("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies")
+    served = Kind(group="networking.k8s.io", version="v1", kind="NetworkPolicy", plural="networkpolicies")
     told = f'spec.ingress[0].from[0].ipBlock.except[0]: Invalid value: "{exception}": must be a strict subset of `cidr`'
     assert list(map(str, object_faults(served, policy, copy.deepcopy(policy)))) == ([] if within else [told])

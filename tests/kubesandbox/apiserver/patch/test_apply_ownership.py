@@ -12,8 +12,8 @@ from kubekit.kube.api_errors import Conflict
 from kubekit.kube.client import Client
 
 JSON = dict[str, Any]
-CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
-DEPLOYMENTS = Resource("apps", "v1", "Deployment", "deployments", namespaced=True)
+CONFIG_MAPS = Resource(group="", version="v1", kind="ConfigMap", plural="configmaps", namespaced=True)
+DEPLOYMENTS = Resource(group="apps", version="v1", kind="Deployment", plural="deployments", namespaced=True)
 
 
 def config(**data: str) -> JSON:

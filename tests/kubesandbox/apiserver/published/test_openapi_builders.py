@@ -15,7 +15,14 @@ from kubesandbox.apiserver.served_kinds import BUILTIN, Kind, KindTable
 from runup.sandbox import crds
 
 CRD = document(next(f for f in crds.definition_files(generally_available=True) if "clusterversions" in f.name))
-CLUSTER_VERSION = Kind("config.openshift.io", "v1", "ClusterVersion", "clusterversions", namespaced=False, crd=CRD)
+CLUSTER_VERSION = Kind(
+    group="config.openshift.io",
+    version="v1",
+    kind="ClusterVersion",
+    plural="clusterversions",
+    namespaced=False,
+    crd=CRD,
+)
 
 
 def test_every_reference_has_its_schema() -> None:
@@ -37,7 +44,7 @@ def test_patch_says_that_it_validates_fields() -> None:
 def _get(documents: OpenApiDocuments, address: str, etag: str = "") -> Response:
     path, _, query = address.partition("?")
     headers = {"if-none-match": etag} if etag else {}
-    found = documents.serve(Request("GET", path, dict(parse_qsl(query)), headers))
+    found = documents.serve(Request(method="GET", path=path, query=dict(parse_qsl(query)), headers=headers))
     assert found is not None
     return found
 

@@ -73,7 +73,7 @@ def test_rows_of_pods(obj: dict[str, Any], cells: list[Any]) -> None:
 def custom(*columns: dict[str, Any]) -> Kind:
     """A custom kind with printer columns."""
     crd = {"spec": {"versions": [{"name": "v1", "additionalPrinterColumns": list(columns)}]}}
-    return Kind("x.io", "v1", "Thing", "things", crd=crd)
+    return Kind(group="x.io", version="v1", kind="Thing", plural="things", crd=crd)
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,15 @@ from kubesandbox.apiserver.store import Store
 from kubesandbox.apiserver.subresources.pods import PodLogs
 
 JSON = dict[str, Any]
-PODS = Resource("", "v1", "Pod", "pods", namespaced=True)
-CRDS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
-WIDGETS = Resource("example.io", "v1", "Widget", "widgets", namespaced=True)
+PODS = Resource(group="", version="v1", kind="Pod", plural="pods", namespaced=True)
+CRDS = Resource(
+    group="apiextensions.k8s.io",
+    version="v1",
+    kind="CustomResourceDefinition",
+    plural="customresourcedefinitions",
+    namespaced=False,
+)
+WIDGETS = Resource(group="example.io", version="v1", kind="Widget", plural="widgets", namespaced=True)
 LOG = "/api/v1/namespaces/default/pods/p/log"
 
 
@@ -55,7 +61,9 @@ async def read_log(server: ApiServer, **query: str) -> Response:
     kind = server.kinds.find("", "v1", "pods")
     assert kind is not None
     logs = PodLogs(server.rest, server.clock, server.data / "pods")
-    return await logs.serve(Request("GET", LOG, query, {}), parse_target("GET", LOG, query), kind)
+    return await logs.serve(
+        Request(method="GET", path=LOG, query=query, headers={}), parse_target("GET", LOG, query), kind
+    )
 
 
 async def next_chunk(stream: AsyncIterator[bytes]) -> bytes:

@@ -15,10 +15,12 @@ from kubekit.kube.client import Client
 from kubesandbox.apiserver.server import ApiServer
 
 JSON = dict[str, Any]
-PODS = Resource("", "v1", "Pod", "pods", namespaced=True)
-ACCOUNTS = Resource("", "v1", "ServiceAccount", "serviceaccounts", namespaced=True)
-BUDGETS = Resource("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", namespaced=True)
-DEPLOYMENTS = Resource("apps", "v1", "Deployment", "deployments", namespaced=True)
+PODS = Resource(group="", version="v1", kind="Pod", plural="pods", namespaced=True)
+ACCOUNTS = Resource(group="", version="v1", kind="ServiceAccount", plural="serviceaccounts", namespaced=True)
+BUDGETS = Resource(
+    group="policy", version="v1", kind="PodDisruptionBudget", plural="poddisruptionbudgets", namespaced=True
+)
+DEPLOYMENTS = Resource(group="apps", version="v1", kind="Deployment", plural="deployments", namespaced=True)
 META = {"name": "web", "namespace": "default", "labels": {"app": "web"}}
 POD: JSON = {"apiVersion": "v1", "kind": "Pod", "metadata": META, "spec": {"containers": [{"name": "c", "image": "i"}]}}
 

@@ -22,7 +22,7 @@ class NodeSpec(Wire, frozen=True):
     provider_id: str = msgspec.field(default="", name="providerID")
 
 
-class NodeSystemInfo(Wire, frozen=True):
+class NodeSystemInfo(Wire, frozen=True, kw_only=True):
     """The kubelet's report about itself and its machine."""
 
     architecture: str = ""
@@ -43,7 +43,7 @@ class NodeStatus(Wire, frozen=True):
     allocatable: dict[str, str] = {}
 
 
-class Node(Object, frozen=True):
+class Node(Object, frozen=True, kw_only=True):
     """A machine that runs pods."""
 
     spec: NodeSpec = NodeSpec()
@@ -57,7 +57,7 @@ class ContainerStateWaiting(Wire, frozen=True):
     message: str = ""
 
 
-class ContainerStateTerminated(Wire, frozen=True):
+class ContainerStateTerminated(Wire, frozen=True, kw_only=True):
     """The result of an ended container; `reason` is Completed, Error, OOMKilled, ..."""
 
     exit_code: int = 0
@@ -81,7 +81,7 @@ class ContainerState(Wire, frozen=True):
     terminated: ContainerStateTerminated | None = None
 
 
-class ContainerStatus(Wire, frozen=True):
+class ContainerStatus(Wire, frozen=True, kw_only=True):
     """A container as the kubelet reports it."""
 
     name: str = ""
@@ -106,7 +106,7 @@ class PodSpec(Wire, frozen=True):
     containers: tuple[Container, ...] = ()
 
 
-class PodStatus(Wire, frozen=True):
+class PodStatus(Wire, frozen=True, kw_only=True):
     """`status` of a Pod; `phase` is Pending, Running, Succeeded, Failed or Unknown."""
 
     phase: str = ""
@@ -116,14 +116,14 @@ class PodStatus(Wire, frozen=True):
     container_statuses: tuple[ContainerStatus, ...] = ()
 
 
-class Pod(Object, frozen=True):
+class Pod(Object, frozen=True, kw_only=True):
     """A running workload."""
 
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
 
 
-class ConfigMap(Object, frozen=True):
+class ConfigMap(Object, frozen=True, kw_only=True):
     """Configuration data; `binary_data` holds base64 text on the wire and bytes here."""
 
     data: dict[str, str] = {}
@@ -146,7 +146,7 @@ class EventSeries(Wire, frozen=True):
     last_observed_time: datetime | None = None
 
 
-class Event(Object, frozen=True):
+class Event(Object, frozen=True, kw_only=True):
     """A component's message about an object. Older reporters count in `count`, newer ones in `series`."""
 
     involved_object: ObjectReference = ObjectReference()

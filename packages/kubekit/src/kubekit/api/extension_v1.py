@@ -63,7 +63,7 @@ class CRDStatus(Wire, frozen=True):
     conditions: tuple[LooseCondition, ...] = ()
 
 
-class CustomResourceDefinition(Object, frozen=True):
+class CustomResourceDefinition(Object, frozen=True, kw_only=True):
     """A kind that was added to the API."""
 
     spec: CRDSpec = CRDSpec()
@@ -82,14 +82,14 @@ class APIServiceStatus(Wire, frozen=True):
     conditions: tuple[Condition, ...] = ()
 
 
-class APIService(Object, frozen=True):
+class APIService(Object, frozen=True, kw_only=True):
     """A version of a group, and the server that serves it."""
 
     spec: APIServiceSpec = APIServiceSpec()
     status: APIServiceStatus = APIServiceStatus()
 
 
-class RuleWithOperations(Wire, frozen=True):
+class RuleWithOperations(Wire, frozen=True, kw_only=True):
     """The requests for which a webhook or policy is called; `*` is all."""
 
     operations: tuple[str, ...] = ()
@@ -99,7 +99,7 @@ class RuleWithOperations(Wire, frozen=True):
     scope: str = "*"
 
 
-class Webhook(Wire, frozen=True):
+class Webhook(Wire, frozen=True, kw_only=True):
     """A webhook; the defaults are those of admissionregistration.k8s.io/v1."""
 
     name: str = ""

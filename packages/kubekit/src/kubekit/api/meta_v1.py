@@ -22,7 +22,7 @@ class Wire(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename
     """
 
 
-class OwnerReference(Wire, frozen=True):
+class OwnerReference(Wire, frozen=True, kw_only=True):
     """The owner of an object; the garbage collector deletes the object when the owner with this uid is gone."""
 
     api_version: str = ""
@@ -33,7 +33,7 @@ class OwnerReference(Wire, frozen=True):
     block_owner_deletion: bool = False
 
 
-class ObjectMeta(Wire, frozen=True):
+class ObjectMeta(Wire, frozen=True, kw_only=True):
     """The part of `metadata` that runup reads."""
 
     name: str = ""
@@ -49,7 +49,7 @@ class ObjectMeta(Wire, frozen=True):
     finalizers: tuple[str, ...] = ()
 
 
-class Condition(Wire, frozen=True):
+class Condition(Wire, frozen=True, kw_only=True):
     """A `metav1.Condition`, or an older form that lacks `reason` or `observedGeneration`."""
 
     type: str
@@ -60,7 +60,7 @@ class Condition(Wire, frozen=True):
     observed_generation: int = 0
 
 
-class LooseCondition(Wire, frozen=True):
+class LooseCondition(Wire, frozen=True, kw_only=True):
     """A condition of a component that accepts any text for its values, unlike `metav1.Condition`."""
 
     type: str = ""
@@ -113,7 +113,7 @@ class StatusCause(Wire, frozen=True):
     field: str = ""
 
 
-class StatusDetails(Wire, frozen=True):
+class StatusDetails(Wire, frozen=True, kw_only=True):
     """The object that an API error is about."""
 
     name: str = ""
@@ -124,7 +124,7 @@ class StatusDetails(Wire, frozen=True):
     retry_after_seconds: int = 0
 
 
-class Status(Wire, frozen=True):
+class Status(Wire, frozen=True, kw_only=True):
     """The body of an API server's error (`kind: Status`)."""
 
     status: str = ""

@@ -57,7 +57,7 @@ class SeccompProfile(Wire, frozen=True):
     type: str = ""
 
 
-class SecurityContext(Wire, frozen=True):
+class SecurityContext(Wire, frozen=True, kw_only=True):
     """The part of a pod's or container's `securityContext` that the Pod Security Standards ask about."""
 
     privileged: bool = False
@@ -108,7 +108,7 @@ class PodOS(Wire, frozen=True):
     name: str = ""
 
 
-class PodPlace(Wire, frozen=True):
+class PodPlace(Wire, frozen=True, kw_only=True):
     """The part of a Pod's `spec` with its node, its grace period in seconds, its requests and its security."""
 
     node_name: str = ""
@@ -144,7 +144,7 @@ class PodCondition(Wire, frozen=True):
     reason: str = ""
 
 
-class PodPhase(Wire, frozen=True):
+class PodPhase(Wire, frozen=True, kw_only=True):
     """The part of a Pod's `status` with its phase, its conditions, and why its containers do not run.
 
     `ready`, `waiting` (why a container does not run) and `pending` (what a pod that has not started waits for) are not
@@ -175,7 +175,7 @@ class PodAnnotations(Wire, frozen=True):
     mirror: str = msgspec.field(default="", name="kubernetes.io/config.mirror")
 
 
-class ListedPodMeta(Wire, frozen=True):
+class ListedPodMeta(Wire, frozen=True, kw_only=True):
     """The part of a Pod's `metadata` with its name, its owners, its beginning and its deletion."""
 
     name: str = ""
@@ -231,7 +231,7 @@ class PodMeta(Wire, frozen=True):
         return self.traits.annotations
 
 
-class PodDemands(Wire, frozen=True):
+class PodDemands(Wire, frozen=True, kw_only=True):
     """What a Pod demands: the requests of its containers together, and what of its spec needs more than a node.
 
     `exceeds` is the level of the Pod Security Standards that it violates, and why; `claims` are the names of its
@@ -245,7 +245,7 @@ class PodDemands(Wire, frozen=True):
     addons: tuple[str, ...] = ()
 
 
-class ListedPod(Object, frozen=True):
+class ListedPod(Object, frozen=True, kw_only=True):
     """A Pod as it is decoded, before it becomes a `PlacedPod`."""
 
     # Narrower than ObjectMeta: annotations and times, which are not used, would be most of the decoded data.
@@ -254,7 +254,7 @@ class ListedPod(Object, frozen=True):
     status: PodPhase = PodPhase()
 
 
-class PlacedPod(Object, frozen=True):
+class PlacedPod(Object, frozen=True, kw_only=True):
     """A Pod with little more than its node and phase: a cluster may have hundreds of thousands.
 
     `demands`, and in its status `ready`, `waiting` and `pending`, are not fields of a Pod: the code that stores a pod

@@ -61,7 +61,7 @@ class Affinity(Wire, frozen=True):
     pod_anti_affinity: PodAffinity = PodAffinity()
 
 
-class TopologySpreadConstraint(Wire, frozen=True):
+class TopologySpreadConstraint(Wire, frozen=True, kw_only=True):
     """A limit on how unevenly pods may be spread over the values of a node label."""
 
     max_skew: int = 1
@@ -133,7 +133,7 @@ class SchedulingGate(Wire, frozen=True):
     name: str = ""
 
 
-class SchedulingPodSpec(Wire, frozen=True):
+class SchedulingPodSpec(Wire, frozen=True, kw_only=True):
     """`spec` of a Pod, as far as scheduler and drain read it."""
 
     node_name: str = ""
@@ -169,7 +169,7 @@ class SchedulingPodStatus(Wire, frozen=True):
     container_statuses: tuple[RestartedContainer, ...] = ()
 
 
-class SchedulingPod(Object, frozen=True):
+class SchedulingPod(Object, frozen=True, kw_only=True):
     """A Pod as scheduler and drain see it."""
 
     spec: SchedulingPodSpec = SchedulingPodSpec()
@@ -211,7 +211,7 @@ class ClaimRef(Wire, frozen=True):
     name: str = ""
 
 
-class VolumeSpec(Wire, frozen=True):
+class VolumeSpec(Wire, frozen=True, kw_only=True):
     """`spec` of a PersistentVolume."""
 
     capacity: Amounts = {}
@@ -246,7 +246,7 @@ class TopologyTerm(Wire, frozen=True):
     match_label_expressions: tuple[LabelSelectorTopology, ...] = ()
 
 
-class StorageClass(Object, frozen=True):
+class StorageClass(Object, frozen=True, kw_only=True):
     provisioner: str = ""
     volume_binding_mode: str = "Immediate"
     allowed_topologies: tuple[TopologyTerm, ...] = ()

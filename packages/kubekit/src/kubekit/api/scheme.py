@@ -13,7 +13,7 @@ import msgspec
 from kubekit.api.meta_v1 import Object
 
 
-class Resource(msgspec.Struct, frozen=True):
+class Resource(msgspec.Struct, frozen=True, kw_only=True):
     """A kind as the API server knows it; `group` is empty for core."""
 
     group: str
@@ -37,34 +37,54 @@ class Resource(msgspec.Struct, frozen=True):
 
 
 def _admission_resource(kind: str, plural: str) -> Resource:
-    return Resource("admissionregistration.k8s.io", "v1", kind, plural, namespaced=False)
+    return Resource(group="admissionregistration.k8s.io", version="v1", kind=kind, plural=plural, namespaced=False)
 
 
 # Keyed by the names of types, so that a command that needs one kind does not import all others.
 RESOURCES: dict[str, Resource] = {
-    "kubekit.api.core_v1.ConfigMap": Resource("", "v1", "ConfigMap", "configmaps", namespaced=True),
-    "kubekit.api.core_v1.Event": Resource("", "v1", "Event", "events", namespaced=True),
-    "kubekit.api.core_v1.Namespace": Resource("", "v1", "Namespace", "namespaces", namespaced=False),
-    "kubekit.api.core_v1.Node": Resource("", "v1", "Node", "nodes", namespaced=False),
-    "kubekit.api.core_v1.Pod": Resource("", "v1", "Pod", "pods", namespaced=True),
-    "kubekit.api.core_v1.ServiceAccount": Resource("", "v1", "ServiceAccount", "serviceaccounts", namespaced=True),
-    "kubekit.api.workloads_v1.Deployment": Resource("apps", "v1", "Deployment", "deployments", namespaced=True),
-    "kubekit.api.workloads_v1.Job": Resource("batch", "v1", "Job", "jobs", namespaced=True),
-    "kubekit.api.workloads_v1.CronJob": Resource("batch", "v1", "CronJob", "cronjobs", namespaced=True),
-    "kubekit.api.workloads_v1.Lease": Resource("coordination.k8s.io", "v1", "Lease", "leases", namespaced=True),
-    "kubekit.api.workloads_v1.PodDisruptionBudget": Resource(
-        "policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", namespaced=True
+    "kubekit.api.core_v1.ConfigMap": Resource(
+        group="", version="v1", kind="ConfigMap", plural="configmaps", namespaced=True
     ),
-    "kubekit.api.whole_v1.WholePod": Resource("", "v1", "Pod", "pods", namespaced=True),
-    "kubekit.api.whole_v1.WholeNode": Resource("", "v1", "Node", "nodes", namespaced=False),
-    "kubekit.api.whole_v1.WholeDeployment": Resource("apps", "v1", "Deployment", "deployments", namespaced=True),
-    "kubekit.api.whole_v1.WholeReplicaSet": Resource("apps", "v1", "ReplicaSet", "replicasets", namespaced=True),
-    "kubekit.api.whole_v1.WholeJob": Resource("batch", "v1", "Job", "jobs", namespaced=True),
+    "kubekit.api.core_v1.Event": Resource(group="", version="v1", kind="Event", plural="events", namespaced=True),
+    "kubekit.api.core_v1.Namespace": Resource(
+        group="", version="v1", kind="Namespace", plural="namespaces", namespaced=False
+    ),
+    "kubekit.api.core_v1.Node": Resource(group="", version="v1", kind="Node", plural="nodes", namespaced=False),
+    "kubekit.api.core_v1.Pod": Resource(group="", version="v1", kind="Pod", plural="pods", namespaced=True),
+    "kubekit.api.core_v1.ServiceAccount": Resource(
+        group="", version="v1", kind="ServiceAccount", plural="serviceaccounts", namespaced=True
+    ),
+    "kubekit.api.workloads_v1.Deployment": Resource(
+        group="apps", version="v1", kind="Deployment", plural="deployments", namespaced=True
+    ),
+    "kubekit.api.workloads_v1.Job": Resource(group="batch", version="v1", kind="Job", plural="jobs", namespaced=True),
+    "kubekit.api.workloads_v1.CronJob": Resource(
+        group="batch", version="v1", kind="CronJob", plural="cronjobs", namespaced=True
+    ),
+    "kubekit.api.workloads_v1.Lease": Resource(
+        group="coordination.k8s.io", version="v1", kind="Lease", plural="leases", namespaced=True
+    ),
+    "kubekit.api.workloads_v1.PodDisruptionBudget": Resource(
+        group="policy", version="v1", kind="PodDisruptionBudget", plural="poddisruptionbudgets", namespaced=True
+    ),
+    "kubekit.api.whole_v1.WholePod": Resource(group="", version="v1", kind="Pod", plural="pods", namespaced=True),
+    "kubekit.api.whole_v1.WholeNode": Resource(group="", version="v1", kind="Node", plural="nodes", namespaced=False),
+    "kubekit.api.whole_v1.WholeDeployment": Resource(
+        group="apps", version="v1", kind="Deployment", plural="deployments", namespaced=True
+    ),
+    "kubekit.api.whole_v1.WholeReplicaSet": Resource(
+        group="apps", version="v1", kind="ReplicaSet", plural="replicasets", namespaced=True
+    ),
+    "kubekit.api.whole_v1.WholeJob": Resource(group="batch", version="v1", kind="Job", plural="jobs", namespaced=True),
     "kubekit.api.extension_v1.CustomResourceDefinition": Resource(
-        "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False
+        group="apiextensions.k8s.io",
+        version="v1",
+        kind="CustomResourceDefinition",
+        plural="customresourcedefinitions",
+        namespaced=False,
     ),
     "kubekit.api.extension_v1.APIService": Resource(
-        "apiregistration.k8s.io", "v1", "APIService", "apiservices", namespaced=False
+        group="apiregistration.k8s.io", version="v1", kind="APIService", plural="apiservices", namespaced=False
     ),
     "kubekit.api.extension_v1.ValidatingWebhookConfiguration": _admission_resource(
         "ValidatingWebhookConfiguration", "validatingwebhookconfigurations"

@@ -9,7 +9,7 @@ from typing import Any
 from kubekit.api.meta_v1 import Condition, ConditionStatus, LabelSelector, Object, Wire
 
 
-class WholePod(Object, frozen=True):
+class WholePod(Object, frozen=True, kw_only=True):
     """A Pod with spec and status as on the wire."""
 
     spec: dict[str, Any] = {}
@@ -23,7 +23,7 @@ class WholeReplicaSetSpec(Wire, frozen=True):
     min_ready_seconds: int = 0
 
 
-class WholeReplicaSetStatus(Wire, frozen=True):
+class WholeReplicaSetStatus(Wire, frozen=True, kw_only=True):
     replicas: int = 0
     fully_labeled_replicas: int = 0
     ready_replicas: int = 0
@@ -32,7 +32,7 @@ class WholeReplicaSetStatus(Wire, frozen=True):
     conditions: tuple[Condition, ...] = ()
 
 
-class WholeReplicaSet(Object, frozen=True):
+class WholeReplicaSet(Object, frozen=True, kw_only=True):
     """A ReplicaSet: a number of pods of one template."""
 
     spec: WholeReplicaSetSpec = WholeReplicaSetSpec()
@@ -53,7 +53,7 @@ class DeploymentStrategy(Wire, frozen=True):
     rolling_update: RollingUpdate = RollingUpdate()
 
 
-class DeploymentCondition(Wire, frozen=True):
+class DeploymentCondition(Wire, frozen=True, kw_only=True):
     """A condition of a Deployment; `last_update_time` changes with every progress, the other only with the status."""
 
     type: str
@@ -64,7 +64,7 @@ class DeploymentCondition(Wire, frozen=True):
     last_transition_time: datetime | None = None
 
 
-class WholeDeploymentSpec(Wire, frozen=True):
+class WholeDeploymentSpec(Wire, frozen=True, kw_only=True):
     """`spec` of a Deployment; the deadline in seconds."""
 
     replicas: int = 1
@@ -77,7 +77,7 @@ class WholeDeploymentSpec(Wire, frozen=True):
     paused: bool = False
 
 
-class WholeDeploymentStatus(Wire, frozen=True):
+class WholeDeploymentStatus(Wire, frozen=True, kw_only=True):
     observed_generation: int = 0
     replicas: int = 0
     updated_replicas: int = 0
@@ -87,14 +87,14 @@ class WholeDeploymentStatus(Wire, frozen=True):
     conditions: tuple[DeploymentCondition, ...] = ()
 
 
-class WholeDeployment(Object, frozen=True):
+class WholeDeployment(Object, frozen=True, kw_only=True):
     """A Deployment with its complete template."""
 
     spec: WholeDeploymentSpec = WholeDeploymentSpec()
     status: WholeDeploymentStatus = WholeDeploymentStatus()
 
 
-class WholeJobSpec(Wire, frozen=True):
+class WholeJobSpec(Wire, frozen=True, kw_only=True):
     """`spec` of a Job; times in seconds. Without `completions` one success is enough, whatever the parallelism."""
 
     parallelism: int = 1
@@ -107,7 +107,7 @@ class WholeJobSpec(Wire, frozen=True):
     template: dict[str, Any] = {}
 
 
-class WholeJobStatus(Wire, frozen=True):
+class WholeJobStatus(Wire, frozen=True, kw_only=True):
     active: int = 0
     ready: int = 0
     succeeded: int = 0
@@ -117,14 +117,14 @@ class WholeJobStatus(Wire, frozen=True):
     conditions: tuple[Condition, ...] = ()
 
 
-class WholeJob(Object, frozen=True):
+class WholeJob(Object, frozen=True, kw_only=True):
     """A Job with its complete template."""
 
     spec: WholeJobSpec = WholeJobSpec()
     status: WholeJobStatus = WholeJobStatus()
 
 
-class WholeNode(Object, frozen=True):
+class WholeNode(Object, frozen=True, kw_only=True):
     """A Node with spec and status as on the wire."""
 
     spec: dict[str, Any] = {}

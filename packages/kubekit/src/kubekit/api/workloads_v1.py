@@ -18,7 +18,7 @@ class DeploymentSpec(Wire, frozen=True):
     template: PodTemplate = PodTemplate()
 
 
-class DeploymentStatus(Wire, frozen=True):
+class DeploymentStatus(Wire, frozen=True, kw_only=True):
     observed_generation: int = 0
     replicas: int = 0
     ready_replicas: int = 0
@@ -27,7 +27,7 @@ class DeploymentStatus(Wire, frozen=True):
     conditions: tuple[Condition, ...] = ()
 
 
-class Deployment(Object, frozen=True):
+class Deployment(Object, frozen=True, kw_only=True):
     """A workload of interchangeable pods."""
 
     spec: DeploymentSpec = DeploymentSpec()
@@ -43,7 +43,7 @@ class PodDisruptionBudgetSpec(Wire, frozen=True):
     unhealthy_pod_eviction_policy: str = ""
 
 
-class PodDisruptionBudgetStatus(Wire, frozen=True):
+class PodDisruptionBudgetStatus(Wire, frozen=True, kw_only=True):
     """`status` of a PodDisruptionBudget, all counts in pods."""
 
     observed_generation: int = 0
@@ -54,14 +54,14 @@ class PodDisruptionBudgetStatus(Wire, frozen=True):
     conditions: tuple[Condition, ...] = ()
 
 
-class PodDisruptionBudget(Object, frozen=True):
+class PodDisruptionBudget(Object, frozen=True, kw_only=True):
     """A limit on the number of pods that may be evicted at a time."""
 
     spec: PodDisruptionBudgetSpec = PodDisruptionBudgetSpec()
     status: PodDisruptionBudgetStatus = PodDisruptionBudgetStatus()
 
 
-class JobStatus(Wire, frozen=True):
+class JobStatus(Wire, frozen=True, kw_only=True):
     active: int = 0
     succeeded: int = 0
     failed: int = 0
@@ -86,14 +86,14 @@ class CronJobStatus(Wire, frozen=True):
     last_successful_time: datetime | None = None
 
 
-class CronJob(Object, frozen=True):
+class CronJob(Object, frozen=True, kw_only=True):
     """Jobs that are started at given times."""
 
     spec: CronJobSpec = CronJobSpec()
     status: CronJobStatus = CronJobStatus()
 
 
-class LeaseSpec(Wire, frozen=True):
+class LeaseSpec(Wire, frozen=True, kw_only=True):
     """`spec` of a Lease; durations in seconds."""
 
     holder_identity: str = ""

@@ -130,7 +130,7 @@ class ExecEnv(Wire, frozen=True):
     value: str = ""
 
 
-class ExecStanza(Wire, frozen=True):
+class ExecStanza(Wire, frozen=True, kw_only=True):
     """`users[].user.exec` as written; `exec_spec` validates it."""
 
     api_version: str = ""

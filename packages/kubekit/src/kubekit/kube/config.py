@@ -31,7 +31,7 @@ class Extension(Wire, frozen=True):
     extension: Any = None
 
 
-class Cluster(Wire, frozen=True, rename="kebab"):
+class Cluster(Wire, frozen=True, rename="kebab", kw_only=True):
     """`clusters[].cluster`: the server's address and its certificate authority."""
 
     server: str = ""
@@ -44,7 +44,7 @@ class Cluster(Wire, frozen=True, rename="kebab"):
     extensions: tuple[Extension, ...] = ()
 
 
-class User(Wire, frozen=True, rename="kebab"):
+class User(Wire, frozen=True, rename="kebab", kw_only=True):
     """`users[].user`: the client's credentials."""
 
     client_certificate: str = ""

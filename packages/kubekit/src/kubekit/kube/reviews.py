@@ -14,11 +14,21 @@ from kubekit.kube import calls
 from kubekit.kube.request import Call
 
 ACCESS_REVIEWS = Resource(
-    "authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", namespaced=False
+    group="authorization.k8s.io",
+    version="v1",
+    kind="SelfSubjectAccessReview",
+    plural="selfsubjectaccessreviews",
+    namespaced=False,
 )
-TOKEN_REVIEWS = Resource("authentication.k8s.io", "v1", "TokenReview", "tokenreviews", namespaced=False)
+TOKEN_REVIEWS = Resource(
+    group="authentication.k8s.io", version="v1", kind="TokenReview", plural="tokenreviews", namespaced=False
+)
 SUBJECT_REVIEWS = Resource(
-    "authorization.k8s.io", "v1", "SubjectAccessReview", "subjectaccessreviews", namespaced=False
+    group="authorization.k8s.io",
+    version="v1",
+    kind="SubjectAccessReview",
+    plural="subjectaccessreviews",
+    namespaced=False,
 )
 
 # https://kubernetes.io/docs/reference/access-authn-authz/authentication/#service-account-tokens

@@ -30,7 +30,7 @@ Fields = Callable[[str], "CelType | None"]
 _MAP_KEY, _MAP_VALUE = 3, 4
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CelType:
     """A declared type: `element` of a list, map or optional value, `fields` of an object and the name that it has.
 
@@ -57,24 +57,24 @@ class CelType:
 
 
 DYN, BOOL, INT, UINT, DOUBLE, STRING, BYTES, NULL, TIMESTAMP, DURATION = (
-    CelType(kind)
+    CelType(kind=kind)
     for kind in ("dyn", "bool", "int", "uint", "double", "string", "bytes", "null", "timestamp", "duration")
 )
 
 
 def list_of(element: CelType) -> CelType:
     """Returns the type of lists of `element`."""
-    return CelType("list", element)
+    return CelType(kind="list", element=element)
 
 
 def map_of(element: CelType) -> CelType:
     """Returns the type of maps from strings to `element`."""
-    return CelType("map", element)
+    return CelType(kind="map", element=element)
 
 
 def object_of(name: str, fields: Fields) -> CelType:
     """Returns the type of objects that have `fields` and no others."""
-    return CelType("object", fields=fields, name=name)
+    return CelType(kind="object", fields=fields, name=name)
 
 
 def type_faults(expression: str, variables: Mapping[str, CelType]) -> str:
@@ -138,7 +138,7 @@ class _Checker:
     def _member_type(self, node: Node, of: CelType, name: str) -> CelType:
         """Returns the type of a member of a value of the type `of`; notes a fault if there is no such member."""
         if of.kind == "optional":
-            return CelType("optional", self._member_type(node, of.element or DYN, name))
+            return CelType(kind="optional", element=self._member_type(node, of.element or DYN, name))
         if of.kind == "object" and of.fields is not None:
             fields = of.fields(name)
             return self._note_fault(node, f"undefined field '{name}'") if fields is None else fields
@@ -156,7 +156,7 @@ class _Checker:
             field = arguments[1]
             name = bytes(field.fields[0][1]).decode() if field.kind == CONST and field.fields else ""
             selected = self._member_type(node, self._type_of(arguments[0]), name)
-            return selected if selected.kind == "optional" else CelType("optional", selected)
+            return selected if selected.kind == "optional" else CelType(kind="optional", element=selected)
         member = self._type_of(target) if target is not None else None
         types = [self._type_of(argument) for argument in arguments]
         result = _RESULTS.get(name)

@@ -11,7 +11,7 @@ import re
 import msgspec
 
 
-class PullSpec(msgspec.Struct, frozen=True):
+class PullSpec(msgspec.Struct, frozen=True, kw_only=True):
     """The parts of `[registry/][namespace/]name[:tag][@digest]`; missing parts are empty."""
 
     registry: str
@@ -45,7 +45,7 @@ def pull_spec(text: str) -> PullSpec:
         raise ValueError("repository name must not be more than 255 characters")
     _check_digest(digest)
     registry, namespace, name = _split(name)
-    return PullSpec(registry, namespace, name, tag, digest)
+    return PullSpec(registry=registry, namespace=namespace, name=name, tag=tag, digest=digest)
 
 
 def _check_digest(digest: str) -> None:

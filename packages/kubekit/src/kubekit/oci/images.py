@@ -50,7 +50,7 @@ class Platform(_Document, frozen=True):
     os: str = ""
 
 
-class Descriptor(_Document, frozen=True):
+class Descriptor(_Document, frozen=True, kw_only=True):
     """A reference to a blob: its media type, its digest and its size in bytes."""
 
     media_type: str
@@ -69,7 +69,7 @@ class Index(_Document, frozen=True):
     annotations: dict[str, str] = {}
 
 
-class Manifest(_Document, frozen=True):
+class Manifest(_Document, frozen=True, kw_only=True):
     """A image: its config and its layers, the lowest first."""
 
     config: Descriptor
@@ -86,7 +86,7 @@ class RootFS(_Document, frozen=True):
     diff_ids: tuple[str, ...] = msgspec.field(default=(), name="diff_ids")
 
 
-class Execution(_Document, frozen=True, rename="pascal"):
+class Execution(_Document, frozen=True, rename="pascal", kw_only=True):
     """The settings with which a container of the image starts."""
 
     entrypoint: tuple[str, ...] = ()
@@ -97,7 +97,7 @@ class Execution(_Document, frozen=True, rename="pascal"):
     labels: dict[str, str] = {}
 
 
-class Config(_Document, frozen=True):
+class Config(_Document, frozen=True, kw_only=True):
     """An image's configuration."""
 
     architecture: str = ""

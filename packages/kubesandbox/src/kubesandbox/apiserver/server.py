@@ -210,7 +210,7 @@ class ApiServer:
         if "impersonate-group" in headers:
             headers["impersonate-group"] = "\n".join(raw.headers.getall("Impersonate-Group"))
         body = await raw.read() if raw.body_exists else b""
-        request = Request(raw.method, raw.path, dict(raw.query), headers, body=body)
+        request = Request(method=raw.method, path=raw.path, query=dict(raw.query), headers=headers, body=body)
         response = await self._app.handle(request, str(raw.rel_url), self._user_of_certificate(raw))
         # The Date header has the cluster's time, which need not be the machine's.
         now = self.clock.now()

@@ -106,7 +106,7 @@ class Entry:
         return obj
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Event:
     """A change: `entry` is the object after it (for DELETED: its last state), `prev` the object before it."""
 
@@ -414,7 +414,7 @@ class Store:
             table.entries[entry.key] = entry
             if prev is None:
                 insort(table.keys, entry.key)
-        event = Event("DELETED" if deleted else "MODIFIED" if prev else "ADDED", entry, prev, at=at)
+        event = Event(type="DELETED" if deleted else "MODIFIED" if prev else "ADDED", entry=entry, prev=prev, at=at)
         if entry.rv > self.compacted:
             table.events.append(event)
             self._log.append(event)

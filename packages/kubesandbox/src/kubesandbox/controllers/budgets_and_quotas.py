@@ -25,7 +25,7 @@ from kubesandbox.controllers.owned_pods import JSON, is_active, is_ready
 from kubesandbox.controllers.owner_graph import Graph
 
 BUDGETS = resource_of(PodDisruptionBudget)
-QUOTAS = Resource("", "v1", "ResourceQuota", "resourcequotas", namespaced=True)
+QUOTAS = Resource(group="", version="v1", kind="ResourceQuota", plural="resourcequotas", namespaced=True)
 # As --resource-quota-sync-period: what no watch shows, such as a pod that is past its deletion, counts by then.
 _RESYNC_S = 300.0
 _CHARGED_S = 0.2

@@ -35,8 +35,10 @@ FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
 # Longest back-off for an object whose owner cannot be looked up now (its kind is not served), in seconds.
 _LONGEST_S = 60.0
 log = structlog.get_logger("garbage")
-CLAIMS = Resource("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", namespaced=True)
-VOLUMES = Resource("", "v1", "PersistentVolume", "persistentvolumes", namespaced=False)
+CLAIMS = Resource(
+    group="", version="v1", kind="PersistentVolumeClaim", plural="persistentvolumeclaims", namespaced=True
+)
+VOLUMES = Resource(group="", version="v1", kind="PersistentVolume", plural="persistentvolumes", namespaced=False)
 FINALIZERS = {CLAIMS: "kubernetes.io/pvc-protection", VOLUMES: "kubernetes.io/pv-protection"}
 
 

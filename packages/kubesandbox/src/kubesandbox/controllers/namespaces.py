@@ -28,12 +28,12 @@ from kubesandbox.controllers.controller_loop import Loop, Requeue
 from kubesandbox.controllers.owned_pods import EVENTS, JSON
 from kubesandbox.controllers.owner_graph import Graph
 
-NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
+NAMESPACES = Resource(group="", version="v1", kind="Namespace", plural="namespaces", namespaced=False)
 FINALIZER = "kubernetes"
 _AGAIN_S = 1.0
 log = structlog.get_logger("namespaces")
-ACCOUNTS = Resource("", "v1", "ServiceAccount", "serviceaccounts", namespaced=True)
-CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
+ACCOUNTS = Resource(group="", version="v1", kind="ServiceAccount", plural="serviceaccounts", namespaced=True)
+CONFIG_MAPS = Resource(group="", version="v1", kind="ConfigMap", plural="configmaps", namespaced=True)
 ACCOUNT, CERTIFICATE = "default", "kube-root-ca.crt"
 _NAMES = {ACCOUNTS: ACCOUNT, CONFIG_MAPS: CERTIFICATE}
 _LOOK_S = 0.1

@@ -19,11 +19,11 @@ from kubekit.rules.owners import is_controlled_by
 from kubesandbox.controllers.controller_loop import Attempt
 
 JSON = dict[str, Any]
-DEPLOYMENTS = Resource("apps", "v1", "Deployment", "deployments", namespaced=True)
-REPLICA_SETS = Resource("apps", "v1", "ReplicaSet", "replicasets", namespaced=True)
-JOBS = Resource("batch", "v1", "Job", "jobs", namespaced=True)
-PODS = Resource("", "v1", "Pod", "pods", namespaced=True)
-EVENTS = Resource("", "v1", "Event", "events", namespaced=True)
+DEPLOYMENTS = Resource(group="apps", version="v1", kind="Deployment", plural="deployments", namespaced=True)
+REPLICA_SETS = Resource(group="apps", version="v1", kind="ReplicaSet", plural="replicasets", namespaced=True)
+JOBS = Resource(group="batch", version="v1", kind="Job", plural="jobs", namespaced=True)
+PODS = Resource(group="", version="v1", kind="Pod", plural="pods", namespaced=True)
+EVENTS = Resource(group="", version="v1", kind="Event", plural="events", namespaced=True)
 # Time after which a created pod that no watch has shown is created again, in seconds.
 _PATIENCE_S = 30.0
 

@@ -133,7 +133,9 @@ async def discover_kinds(client: Client) -> list[Resource]:
             verbs = set(entry.get("verbs", ()))
             if "/" in entry["name"] or entry["name"] in _IGNORED or not {"list", "watch", "delete"} <= verbs:
                 continue
-            resource = Resource(group, version, entry["kind"], entry["name"], namespaced=entry["namespaced"])
+            resource = Resource(
+                group=group, version=version, kind=entry["kind"], plural=entry["name"], namespaced=entry["namespaced"]
+            )
             resources.setdefault((group, entry["name"]), resource)
     return list(resources.values())
 

@@ -29,11 +29,11 @@ from kubesandbox.node.settings import NodeSettings
 from kubesandbox.node.unpacked_images import LocalImage
 
 _CONFIG = {
-    "ConfigMap": Resource("", "v1", "ConfigMap", "configmaps", namespaced=True),
-    "Secret": Resource("", "v1", "Secret", "secrets", namespaced=True),
+    "ConfigMap": Resource(group="", version="v1", kind="ConfigMap", plural="configmaps", namespaced=True),
+    "Secret": Resource(group="", version="v1", kind="Secret", plural="secrets", namespaced=True),
 }
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-SERVICE_ACCOUNTS = Resource("", "v1", "ServiceAccount", "serviceaccounts", namespaced=True)
+SERVICE_ACCOUNTS = Resource(group="", version="v1", kind="ServiceAccount", plural="serviceaccounts", namespaced=True)
 TOKEN_LIFE_S = 3600
 # The share of a token's lifetime after which it is renewed, as a kubelet does (pkg/kubelet/token).
 _RENEWAL = 0.8

@@ -5,7 +5,7 @@ from datetime import datetime
 from kubekit.api.meta_v1 import Object, Wire
 
 
-class BuildStatus(Wire, frozen=True):
+class BuildStatus(Wire, frozen=True, kw_only=True):
     """`status` of a Build; `phase` is New, Pending, Running, Complete, Failed, Error or Cancelled."""
 
     phase: str = ""

@@ -44,7 +44,7 @@ class FeatureGateStatus(Wire, frozen=True):
     feature_gates: tuple[FeatureGateDetails, ...] = ()
 
 
-class FeatureGate(Object, frozen=True):
+class FeatureGate(Object, frozen=True, kw_only=True):
     """The singleton `cluster`: feature set and feature gates."""
 
     spec: FeatureGateSpec = FeatureGateSpec()
@@ -65,7 +65,7 @@ class NetworkSpec(Wire, frozen=True):
     service_network: tuple[str, ...] = ()
 
 
-class NetworkStatus(Wire, frozen=True):
+class NetworkStatus(Wire, frozen=True, kw_only=True):
     """`status` of Network: the configuration in force."""
 
     network_type: str = ""
@@ -76,7 +76,7 @@ class NetworkStatus(Wire, frozen=True):
     conditions: tuple[LooseCondition, ...] = ()
 
 
-class Network(Object, frozen=True):
+class Network(Object, frozen=True, kw_only=True):
     """The singleton `cluster`: pod and service networks."""
 
     spec: NetworkSpec = NetworkSpec()

@@ -47,7 +47,7 @@ class Update(msgspec.Struct, frozen=True):
     recommended: Condition | None = None
 
 
-class Facts(msgspec.Struct, frozen=True):
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """The parts of a ClusterVersion that update advice needs. `json` is the whole object as it was read."""
 
     json: JSON

@@ -18,7 +18,7 @@ class AcceptRisk(Wire, frozen=True):
     name: str
 
 
-class Update(Wire, frozen=True):
+class Update(Wire, frozen=True, kw_only=True):
     """`spec.desiredUpdate`: the requested update. `mode` is empty (update) or `Preflight` (check only)."""
 
     architecture: str = ""
@@ -29,7 +29,7 @@ class Update(Wire, frozen=True):
     mode: str = ""
 
 
-class ComponentOverride(Wire, frozen=True):
+class ComponentOverride(Wire, frozen=True, kw_only=True):
     """A manifest that the operator is configured not to manage."""
 
     kind: str = ""
@@ -63,7 +63,7 @@ class SignatureStore(Wire, frozen=True):
     ca: NameReference = NameReference()
 
 
-class ClusterVersionSpec(Wire, frozen=True):
+class ClusterVersionSpec(Wire, frozen=True, kw_only=True):
     """`spec` of ClusterVersion. `signature_stores` is None when unset, which differs from an empty list."""
 
     cluster_id: str = msgspec.field(default="", name="clusterID")
@@ -75,7 +75,7 @@ class ClusterVersionSpec(Wire, frozen=True):
     signature_stores: tuple[SignatureStore, ...] | None = None
 
 
-class Release(Wire, frozen=True):
+class Release(Wire, frozen=True, kw_only=True):
     """A release as update advice names it."""
 
     version: str = ""
@@ -98,7 +98,7 @@ class MatchingRule(Wire, frozen=True):
     promql: PromQL | None = None
 
 
-class ConditionalUpdateRisk(Wire, frozen=True):
+class ConditionalUpdateRisk(Wire, frozen=True, kw_only=True):
     """A risk of an update. `conditions` holds exactly one `Applies` if the API has that field."""
 
     name: str
@@ -117,7 +117,7 @@ class ConditionalUpdate(Wire, frozen=True):
     conditions: tuple[Condition, ...] = ()
 
 
-class UpdateHistory(Wire, frozen=True):
+class UpdateHistory(Wire, frozen=True, kw_only=True):
     """An entry of the update history, newest first; `completion_time` is null for the newest while it is Partial."""
 
     state: Literal["Completed", "Partial"]
@@ -136,7 +136,7 @@ class CapabilitiesStatus(Wire, frozen=True):
     known_capabilities: tuple[str, ...] = ()
 
 
-class ClusterVersionStatus(Wire, frozen=True):
+class ClusterVersionStatus(Wire, frozen=True, kw_only=True):
     """`status` of ClusterVersion. `available_updates` is None if the API has null: not known yet."""
 
     desired: Release = Release()
@@ -150,7 +150,7 @@ class ClusterVersionStatus(Wire, frozen=True):
     conditional_update_risks: tuple[ConditionalUpdateRisk, ...] = ()
 
 
-class ClusterVersion(Object, frozen=True):
+class ClusterVersion(Object, frozen=True, kw_only=True):
     """The singleton `version`: the release that the cluster runs, and the one that it should run."""
 
     spec: ClusterVersionSpec = ClusterVersionSpec()

@@ -21,7 +21,7 @@ class ManagedClusterStatus(Wire, frozen=True):
     conditions: tuple[LooseCondition, ...] = ()
 
 
-class ManagedCluster(Object, frozen=True):
+class ManagedCluster(Object, frozen=True, kw_only=True):
     """A cluster of the hub; its name is also that of its namespace there."""
 
     spec: ManagedClusterSpec = ManagedClusterSpec()
@@ -109,7 +109,7 @@ class ManifestWorkStatus(Wire, frozen=True):
     resource_status: ResourceStatus = ResourceStatus()
 
 
-class ManifestWork(Object, frozen=True):
+class ManifestWork(Object, frozen=True, kw_only=True):
     """Objects that the hub wants in one cluster, that of its namespace."""
 
     spec: ManifestWorkSpec = ManifestWorkSpec()

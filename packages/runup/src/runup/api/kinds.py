@@ -9,24 +9,24 @@ from kubekit.api.scheme import resources_by_type as resources_by_type
 
 
 def _config(kind: str, plural: str) -> Resource:
-    return Resource("config.openshift.io", "v1", kind, plural, namespaced=False)
+    return Resource(group="config.openshift.io", version="v1", kind=kind, plural=plural, namespaced=False)
 
 
 def _machineconfig(kind: str, plural: str) -> Resource:
-    return Resource("machineconfiguration.openshift.io", "v1", kind, plural, namespaced=False)
+    return Resource(group="machineconfiguration.openshift.io", version="v1", kind=kind, plural=plural, namespaced=False)
 
 
 def _olm(kind: str, plural: str) -> Resource:
-    return Resource("operators.coreos.com", "v1alpha1", kind, plural, namespaced=True)
+    return Resource(group="operators.coreos.com", version="v1alpha1", kind=kind, plural=plural, namespaced=True)
 
 
 def _operator(kind: str, plural: str) -> Resource:
-    return Resource("operator.openshift.io", "v1", kind, plural, namespaced=False)
+    return Resource(group="operator.openshift.io", version="v1", kind=kind, plural=plural, namespaced=False)
 
 
 def _kmm(version: str, kind: str, plural: str) -> Resource:
     # Module is namespaced, the preflight kinds are cluster-scoped.
-    return Resource("kmm.sigs.x-k8s.io", version, kind, plural, namespaced=kind == "Module")
+    return Resource(group="kmm.sigs.x-k8s.io", version=version, kind=kind, plural=plural, namespaced=kind == "Module")
 
 
 RESOURCES.update(
@@ -38,22 +38,46 @@ RESOURCES.update(
         "runup.api.cluster_settings_v1.Network": _config("Network", "networks"),
         "runup.api.machineconfig_v1.MachineConfig": _machineconfig("MachineConfig", "machineconfigs"),
         "runup.api.machineconfig_v1.MachineConfigPool": _machineconfig("MachineConfigPool", "machineconfigpools"),
-        "runup.api.operator_v1.Etcd": Resource("operator.openshift.io", "v1", "Etcd", "etcds", namespaced=False),
+        "runup.api.operator_v1.Etcd": Resource(
+            group="operator.openshift.io", version="v1", kind="Etcd", plural="etcds", namespaced=False
+        ),
         "runup.api.apiserver_v1.APIRequestCount": Resource(
-            "apiserver.openshift.io", "v1", "APIRequestCount", "apirequestcounts", namespaced=False
+            group="apiserver.openshift.io",
+            version="v1",
+            kind="APIRequestCount",
+            plural="apirequestcounts",
+            namespaced=False,
         ),
         "runup.api.update_v1alpha1.UpdateStatus": Resource(
-            "update.openshift.io", "v1alpha1", "UpdateStatus", "updatestatuses", namespaced=False
+            group="update.openshift.io",
+            version="v1alpha1",
+            kind="UpdateStatus",
+            plural="updatestatuses",
+            namespaced=False,
         ),
-        "runup.api.build_v1.Build": Resource("build.openshift.io", "v1", "Build", "builds", namespaced=True),
+        "runup.api.build_v1.Build": Resource(
+            group="build.openshift.io", version="v1", kind="Build", plural="builds", namespaced=True
+        ),
         "runup.api.hub_v1.ManagedCluster": Resource(
-            "cluster.open-cluster-management.io", "v1", "ManagedCluster", "managedclusters", namespaced=False
+            group="cluster.open-cluster-management.io",
+            version="v1",
+            kind="ManagedCluster",
+            plural="managedclusters",
+            namespaced=False,
         ),
         "runup.api.hub_v1.ManagedClusterSet": Resource(
-            "cluster.open-cluster-management.io", "v1beta2", "ManagedClusterSet", "managedclustersets", namespaced=False
+            group="cluster.open-cluster-management.io",
+            version="v1beta2",
+            kind="ManagedClusterSet",
+            plural="managedclustersets",
+            namespaced=False,
         ),
         "runup.api.hub_v1.ManifestWork": Resource(
-            "work.open-cluster-management.io", "v1", "ManifestWork", "manifestworks", namespaced=True
+            group="work.open-cluster-management.io",
+            version="v1",
+            kind="ManifestWork",
+            plural="manifestworks",
+            namespaced=True,
         ),
         "runup.api.cluster_settings_v1.ConfigNode": _config("Node", "nodes"),
         "runup.api.cluster_settings_v1.Image": _config("Image", "images"),
@@ -63,15 +87,23 @@ RESOURCES.update(
         "runup.api.operator_v1.CloudCredential": _operator("CloudCredential", "cloudcredentials"),
         "runup.api.machineconfig_v1.MachineOSConfig": _machineconfig("MachineOSConfig", "machineosconfigs"),
         "runup.api.operator_v1.IngressController": Resource(
-            "operator.openshift.io", "v1", "IngressController", "ingresscontrollers", namespaced=True
+            group="operator.openshift.io",
+            version="v1",
+            kind="IngressController",
+            plural="ingresscontrollers",
+            namespaced=True,
         ),
         "runup.api.operator_v1.MachineConfiguration": _operator("MachineConfiguration", "machineconfigurations"),
         "runup.api.operator_v1.OperatorNetwork": _operator("Network", "networks"),
         "runup.api.platform_v1.MachineHealthCheck": Resource(
-            "machine.openshift.io", "v1beta1", "MachineHealthCheck", "machinehealthchecks", namespaced=True
+            group="machine.openshift.io",
+            version="v1beta1",
+            kind="MachineHealthCheck",
+            plural="machinehealthchecks",
+            namespaced=True,
         ),
         "runup.api.platform_v1.CephCluster": Resource(
-            "ceph.rook.io", "v1", "CephCluster", "cephclusters", namespaced=True
+            group="ceph.rook.io", version="v1", kind="CephCluster", plural="cephclusters", namespaced=True
         ),
         "runup.api.operator_v1.Authentication": _operator("Authentication", "authentications"),
         "runup.api.operator_v1.OpenShiftAPIServer": _operator("OpenShiftAPIServer", "openshiftapiservers"),
@@ -82,46 +114,70 @@ RESOURCES.update(
         "runup.api.operator_v1.KubeControllerManager": _operator("KubeControllerManager", "kubecontrollermanagers"),
         "runup.api.operator_v1.KubeScheduler": _operator("KubeScheduler", "kubeschedulers"),
         "runup.api.operator_v1.EtcdBackup": Resource(
-            "operator.openshift.io", "v1alpha1", "EtcdBackup", "etcdbackups", namespaced=False
+            group="operator.openshift.io", version="v1alpha1", kind="EtcdBackup", plural="etcdbackups", namespaced=False
         ),
         "runup.api.operator_v1.CredentialsRequest": Resource(
-            "cloudcredential.openshift.io", "v1", "CredentialsRequest", "credentialsrequests", namespaced=True
+            group="cloudcredential.openshift.io",
+            version="v1",
+            kind="CredentialsRequest",
+            plural="credentialsrequests",
+            namespaced=True,
         ),
         "runup.api.operator_v1.ImageRegistryConfig": Resource(
-            "imageregistry.operator.openshift.io", "v1", "Config", "configs", namespaced=False
+            group="imageregistry.operator.openshift.io", version="v1", kind="Config", plural="configs", namespaced=False
         ),
         "runup.api.olm_v1alpha1.Subscription": _olm("Subscription", "subscriptions"),
         "runup.api.olm_v1alpha1.InstallPlan": _olm("InstallPlan", "installplans"),
         "runup.api.olm_v1alpha1.ClusterServiceVersion": _olm("ClusterServiceVersion", "clusterserviceversions"),
         "runup.api.olm_v1alpha1.CatalogSource": _olm("CatalogSource", "catalogsources"),
         "runup.api.olm_v1alpha1.ClusterExtension": Resource(
-            "olm.operatorframework.io", "v1", "ClusterExtension", "clusterextensions", namespaced=False
+            group="olm.operatorframework.io",
+            version="v1",
+            kind="ClusterExtension",
+            plural="clusterextensions",
+            namespaced=False,
         ),
         "runup.api.platform_v1.PersistentVolume": Resource(
-            "", "v1", "PersistentVolume", "persistentvolumes", namespaced=False
+            group="", version="v1", kind="PersistentVolume", plural="persistentvolumes", namespaced=False
         ),
-        "runup.api.platform_v1.CSINode": Resource("storage.k8s.io", "v1", "CSINode", "csinodes", namespaced=False),
+        "runup.api.platform_v1.CSINode": Resource(
+            group="storage.k8s.io", version="v1", kind="CSINode", plural="csinodes", namespaced=False
+        ),
         "runup.api.platform_v1.VolumeAttachment": Resource(
-            "storage.k8s.io", "v1", "VolumeAttachment", "volumeattachments", namespaced=False
+            group="storage.k8s.io", version="v1", kind="VolumeAttachment", plural="volumeattachments", namespaced=False
         ),
         "runup.api.platform_v1.StorageVersionMigration": Resource(
-            "migration.k8s.io", "v1alpha1", "StorageVersionMigration", "storageversionmigrations", namespaced=False
+            group="migration.k8s.io",
+            version="v1alpha1",
+            kind="StorageVersionMigration",
+            plural="storageversionmigrations",
+            namespaced=False,
         ),
         "runup.api.platform_v1.CertificateSigningRequest": Resource(
-            "certificates.k8s.io", "v1", "CertificateSigningRequest", "certificatesigningrequests", namespaced=False
+            group="certificates.k8s.io",
+            version="v1",
+            kind="CertificateSigningRequest",
+            plural="certificatesigningrequests",
+            namespaced=False,
         ),
-        "runup.api.platform_v1.Service": Resource("", "v1", "Service", "services", namespaced=True),
+        "runup.api.platform_v1.Service": Resource(
+            group="", version="v1", kind="Service", plural="services", namespaced=True
+        ),
         "runup.api.platform_v1.Machine": Resource(
-            "machine.openshift.io", "v1beta1", "Machine", "machines", namespaced=True
+            group="machine.openshift.io", version="v1beta1", kind="Machine", plural="machines", namespaced=True
         ),
         "runup.api.platform_v1.MachineSet": Resource(
-            "machine.openshift.io", "v1beta1", "MachineSet", "machinesets", namespaced=True
+            group="machine.openshift.io", version="v1beta1", kind="MachineSet", plural="machinesets", namespaced=True
         ),
         "runup.api.platform_v1.CertManagerCertificate": Resource(
-            "cert-manager.io", "v1", "Certificate", "certificates", namespaced=True
+            group="cert-manager.io", version="v1", kind="Certificate", plural="certificates", namespaced=True
         ),
         "runup.api.platform_v1.VirtualMachineInstance": Resource(
-            "kubevirt.io", "v1", "VirtualMachineInstance", "virtualmachineinstances", namespaced=True
+            group="kubevirt.io",
+            version="v1",
+            kind="VirtualMachineInstance",
+            plural="virtualmachineinstances",
+            namespaced=True,
         ),
         "runup.api.platform_v1.PreflightValidation": _kmm("v1beta2", "PreflightValidation", "preflightvalidations"),
         "runup.api.platform_v1.PreflightValidationOCP": _kmm(

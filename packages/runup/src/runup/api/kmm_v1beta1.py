@@ -37,7 +37,7 @@ class BuildArg(Wire, frozen=True):
     value: str = ""
 
 
-class Build(Wire, frozen=True):
+class Build(Wire, frozen=True, kw_only=True):
     """The build of an image. The ConfigMap has the Dockerfile under the key `dockerfile`.
 
     `dockerfile_config_map` is empty in a kernel mapping whose build only adds to the container's.
@@ -50,7 +50,7 @@ class Build(Wire, frozen=True):
     base_image_registry_tls: TLSOptions = msgspec.field(default=TLSOptions(), name="baseImageRegistryTLS")
 
 
-class Sign(Wire, frozen=True):
+class Sign(Wire, frozen=True, kw_only=True):
     """The signing of an image's files; the keys are in Secrets, under `key` and `cert`."""
 
     unsigned_image: str = ""
@@ -60,7 +60,7 @@ class Sign(Wire, frozen=True):
     files_to_sign: tuple[str, ...] = ()
 
 
-class KernelMapping(Wire, frozen=True):
+class KernelMapping(Wire, frozen=True, kw_only=True):
     """The image for some kernels: exactly one of `literal` and `regexp` is set; None is the container's own."""
 
     literal: str = ""
@@ -80,7 +80,7 @@ class ModprobeArgs(Wire, frozen=True):
     unload: tuple[str, ...] = ()
 
 
-class Modprobe(Wire, frozen=True):
+class Modprobe(Wire, frozen=True, kw_only=True):
     """The module to load. Without `module_name`, modprobe gets only `raw_args`."""
 
     module_name: str = ""
@@ -92,7 +92,7 @@ class Modprobe(Wire, frozen=True):
     modules_loading_order: tuple[str, ...] = ()
 
 
-class ModuleLoaderContainer(Wire, frozen=True):
+class ModuleLoaderContainer(Wire, frozen=True, kw_only=True):
     """The image with the module, for every kernel; its fields are the defaults of all mappings."""
 
     modprobe: Modprobe = Modprobe()
@@ -137,7 +137,7 @@ class PreflightValidationSpec(Wire, frozen=True):
     push_built_image: bool = False
 
 
-class PreflightValidationOCPSpec(Wire, frozen=True):
+class PreflightValidationOCPSpec(Wire, frozen=True, kw_only=True):
     """`spec` of a PreflightValidationOCP; the same in both versions.
 
     Exactly one of `release_image` and `kernel_version`; `dtk_image` comes with the latter.
@@ -181,14 +181,14 @@ class PreflightValidationStatus(Wire, frozen=True):
     conditions: tuple[Condition, ...] = ()
 
 
-class PreflightValidation(Object, frozen=True):
+class PreflightValidation(Object, frozen=True, kw_only=True):
     """A request to validate that every Module will load on a kernel."""
 
     spec: PreflightValidationSpec = PreflightValidationSpec()
     status: PreflightValidationStatus = PreflightValidationStatus()
 
 
-class PreflightValidationOCP(Object, frozen=True):
+class PreflightValidationOCP(Object, frozen=True, kw_only=True):
     """A request to validate that every Module will load on the kernel of a release."""
 
     spec: PreflightValidationOCPSpec = PreflightValidationOCPSpec()

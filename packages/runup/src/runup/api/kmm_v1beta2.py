@@ -32,14 +32,14 @@ class PreflightValidationStatus(Wire, frozen=True):
     conditions: tuple[Condition, ...] = ()
 
 
-class PreflightValidation(Object, frozen=True):
+class PreflightValidation(Object, frozen=True, kw_only=True):
     """A request to validate that every Module will load on a kernel."""
 
     spec: PreflightValidationSpec = PreflightValidationSpec()
     status: PreflightValidationStatus = PreflightValidationStatus()
 
 
-class PreflightValidationOCP(Object, frozen=True):
+class PreflightValidationOCP(Object, frozen=True, kw_only=True):
     """A request to validate that every Module will load on the kernel of a release."""
 
     spec: PreflightValidationOCPSpec = PreflightValidationOCPSpec()

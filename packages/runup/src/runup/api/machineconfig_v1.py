@@ -29,7 +29,7 @@ class CertExpiry(Wire, frozen=True):
     expiry: datetime | None = None
 
 
-class MachineConfigPoolStatus(Wire, frozen=True):
+class MachineConfigPoolStatus(Wire, frozen=True, kw_only=True):
     """`status` of a MachineConfigPool, all counts in machines."""
 
     observed_generation: int = 0
@@ -43,7 +43,7 @@ class MachineConfigPoolStatus(Wire, frozen=True):
     conditions: tuple[Condition, ...] = ()
 
 
-class MachineConfigPool(Object, frozen=True):
+class MachineConfigPool(Object, frozen=True, kw_only=True):
     """A pool of nodes that share a configuration and are updated together."""
 
     spec: MachineConfigPoolSpec = MachineConfigPoolSpec()

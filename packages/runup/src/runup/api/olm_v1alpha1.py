@@ -49,14 +49,14 @@ class ClusterServiceVersionStatus(Wire, frozen=True):
     last_transition_time: datetime | None = None
 
 
-class ClusterServiceVersion(Object, frozen=True):
+class ClusterServiceVersion(Object, frozen=True, kw_only=True):
     """A version of an operator, as OLM installed it."""
 
     spec: ClusterServiceVersionSpec = ClusterServiceVersionSpec()
     status: ClusterServiceVersionStatus = ClusterServiceVersionStatus()
 
 
-class SubscriptionSpec(Wire, frozen=True):
+class SubscriptionSpec(Wire, frozen=True, kw_only=True):
     """`spec` of a Subscription; `name` is the package's."""
 
     name: str = ""
@@ -75,7 +75,7 @@ class SubscriptionStatus(Wire, frozen=True):
     conditions: tuple[LooseCondition, ...] = ()
 
 
-class Subscription(Object, frozen=True):
+class Subscription(Object, frozen=True, kw_only=True):
     """The package that an administrator wants, with its catalog and channel."""
 
     spec: SubscriptionSpec = SubscriptionSpec()
@@ -106,7 +106,7 @@ class InstallPlanStatus(Wire, frozen=True):
     bundle_lookups: tuple[BundleLookup, ...] = ()
 
 
-class InstallPlan(Object, frozen=True):
+class InstallPlan(Object, frozen=True, kw_only=True):
     """The operators that OLM is going to install, or has installed."""
 
     spec: InstallPlanSpec = InstallPlanSpec()
@@ -165,7 +165,7 @@ class CatalogSourceSpec(Wire, frozen=True):
     image: str = ""
 
 
-class CatalogSource(Object, frozen=True):
+class CatalogSource(Object, frozen=True, kw_only=True):
     """A catalog of operators."""
 
     spec: CatalogSourceSpec = CatalogSourceSpec()

@@ -20,7 +20,7 @@ class EtcdStatus(Wire, frozen=True):
     conditions: tuple[Condition, ...] = ()
 
 
-class Etcd(Object, frozen=True):
+class Etcd(Object, frozen=True, kw_only=True):
     """The singleton `cluster`: the etcd of the control plane."""
 
     spec: OperatorSpec = OperatorSpec()
@@ -224,7 +224,7 @@ class IngressControllerStatus(Wire, frozen=True):
     endpoint_publishing_strategy: PublishingStrategy | None = None
 
 
-class IngressController(Object, frozen=True):
+class IngressController(Object, frozen=True, kw_only=True):
     """Routers of the cluster."""
 
     spec: IngressControllerSpec = IngressControllerSpec()

@@ -12,7 +12,7 @@ from kubekit.api import codec
 from kubekit.api.meta_v1 import Condition, Object, ObjectMeta, Wire
 
 
-class ManagedFields(Wire, frozen=True):
+class ManagedFields(Wire, frozen=True, kw_only=True):
     """The fields that a manager set, and when it last did (RFC 3339); `operation` is `Apply` or `Update`."""
 
     manager: str = ""
@@ -22,13 +22,13 @@ class ManagedFields(Wire, frozen=True):
     time: str = ""
 
 
-class OwnedMeta(ObjectMeta, frozen=True):
+class OwnedMeta(ObjectMeta, frozen=True, kw_only=True):
     """Metadata with the managers of the fields."""
 
     managed_fields: tuple[ManagedFields, ...] = ()
 
 
-class Owned(Object, frozen=True):
+class Owned(Object, frozen=True, kw_only=True):
     """An object reduced to metadata.
 
     `owned` are the fields that the operator applied, as JSON; `others` changes with each write of others that concerns
@@ -48,7 +48,7 @@ class WorkloadSpec(Wire, frozen=True):
     ttl_seconds_after_finished: int | None = None
 
 
-class WorkloadStatus(Wire, frozen=True):
+class WorkloadStatus(Wire, frozen=True, kw_only=True):
     """The status that tells whether a workload or a definition is ready."""
 
     conditions: tuple[Condition, ...] = ()
@@ -62,7 +62,7 @@ class WorkloadStatus(Wire, frozen=True):
     failed: int = 0
 
 
-class OwnedWorkload(Owned, frozen=True):
+class OwnedWorkload(Owned, frozen=True, kw_only=True):
     """A workload or a definition, with its progress. `status` is None if it was not read."""
 
     metadata_alone: ClassVar[bool] = False
@@ -70,7 +70,7 @@ class OwnedWorkload(Owned, frozen=True):
     status: WorkloadStatus | None = None
 
 
-class Configuration(Object, frozen=True):
+class Configuration(Object, frozen=True, kw_only=True):
     """A small singleton with only one or two values, whose place differs by kind."""
 
     spec: dict[str, Any] = {}

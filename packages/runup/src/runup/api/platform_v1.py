@@ -14,7 +14,7 @@ class PersistentVolumeStatus(Wire, frozen=True):
     phase: str = ""
 
 
-class PersistentVolume(Object, frozen=True):
+class PersistentVolume(Object, frozen=True, kw_only=True):
     """A volume; the key of `spec` names its plug-in, so that all of `spec` is a map."""
 
     spec: dict[str, Any] = {}
@@ -50,7 +50,7 @@ class VolumeAttachmentStatus(Wire, frozen=True):
     detach_error: VolumeError | None = None
 
 
-class VolumeAttachment(Object, frozen=True):
+class VolumeAttachment(Object, frozen=True, kw_only=True):
     """The attachment of a volume to a node, or its detachment."""
 
     spec: VolumeAttachmentSpec = VolumeAttachmentSpec()
@@ -94,7 +94,7 @@ class CSRSpec(Wire, frozen=True):
     username: str = ""
 
 
-class CertificateSigningRequest(Object, frozen=True):
+class CertificateSigningRequest(Object, frozen=True, kw_only=True):
     """A request for a certificate; without a condition it is pending."""
 
     spec: CSRSpec = CSRSpec()
@@ -130,7 +130,7 @@ class ManagedFieldsEntry(Wire, frozen=True):
     time: datetime | None = None
 
 
-class ManagedMeta(ObjectMeta, frozen=True):
+class ManagedMeta(ObjectMeta, frozen=True, kw_only=True):
     """Metadata with its managers; the fields that they own are not read."""
 
     managed_fields: tuple[ManagedFieldsEntry, ...] = ()
@@ -215,7 +215,7 @@ class VMIStatus(Wire, frozen=True):
     conditions: tuple[LooseCondition, ...] = ()
 
 
-class VirtualMachineInstance(Object, frozen=True):
+class VirtualMachineInstance(Object, frozen=True, kw_only=True):
     """A virtual machine that runs in a pod."""
 
     spec: VMISpec = VMISpec()
@@ -229,7 +229,7 @@ class KMMSpec(Wire, frozen=True):
     release_image: str = ""
 
 
-class KMMStatusEntry(Wire, frozen=True):
+class KMMStatusEntry(Wire, frozen=True, kw_only=True):
     """The validation result of a module; `verification_status` is True/False, Success/Failure or InProgress."""
 
     name: str = ""
@@ -246,14 +246,14 @@ class KMMStatus(Wire, frozen=True):
     modules: tuple[KMMStatusEntry, ...] = ()
 
 
-class PreflightValidation(Object, frozen=True):
+class PreflightValidation(Object, frozen=True, kw_only=True):
     """A validation that kernel modules exist for a kernel."""
 
     spec: KMMSpec = KMMSpec()
     status: KMMStatus = KMMStatus()
 
 
-class PreflightValidationOCP(Object, frozen=True):
+class PreflightValidationOCP(Object, frozen=True, kw_only=True):
     """A validation that kernel modules exist for the kernel of a release."""
 
     spec: KMMSpec = KMMSpec()
@@ -281,7 +281,7 @@ class MachineHealthCheckStatus(Wire, frozen=True):
     expected_machines: int | None = None
 
 
-class MachineHealthCheck(Object, frozen=True):
+class MachineHealthCheck(Object, frozen=True, kw_only=True):
     """Replaces or reboots machines whose nodes are unhealthy for long."""
 
     spec: MachineHealthCheckSpec = MachineHealthCheckSpec()

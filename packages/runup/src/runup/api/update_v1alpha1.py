@@ -53,7 +53,7 @@ class AwaitedOperator(Wire, frozen=True):
     message: str = ""
 
 
-class ClusterVersionInsight(Wire, frozen=True):
+class ClusterVersionInsight(Wire, frozen=True, kw_only=True):
     """The control plane's update as a whole.
 
     `assessment` is for people: Unknown, Progressing, `Progressing - Slow`, Stalled, Completed. `completion` is in
@@ -97,7 +97,7 @@ class PoolSummary(Wire, frozen=True):
     count: int
 
 
-class MachineConfigPoolInsight(Wire, frozen=True):
+class MachineConfigPoolInsight(Wire, frozen=True, kw_only=True):
     """A pool of nodes; `completion` is in percent of its nodes, 100 only when every node is done."""
 
     name: str
@@ -109,7 +109,7 @@ class MachineConfigPoolInsight(Wire, frozen=True):
     conditions: tuple[Condition, ...] = ()
 
 
-class NodeInsight(Wire, frozen=True):
+class NodeInsight(Wire, frozen=True, kw_only=True):
     """A node. `est_to_complete` is a duration such as `10m0s`: absent if unknown, `0s` if nothing remains."""
 
     name: str
@@ -145,7 +145,7 @@ class HealthRemediation(Wire, frozen=True):
     estimated_finish: datetime | None = None
 
 
-class HealthInsight(Wire, frozen=True):
+class HealthInsight(Wire, frozen=True, kw_only=True):
     """A problem that needs attention. `started_at` is absent if unknown; `first_observed_at` is always set.
 
     `check` names the rule that found it, in CamelCase, and never changes with the text.
@@ -159,7 +159,7 @@ class HealthInsight(Wire, frozen=True):
     first_observed_at: datetime | None = None
 
 
-class Insight(Wire, frozen=True):
+class Insight(Wire, frozen=True, kw_only=True):
     """A union: `type` names the member that is present."""
 
     uid: str
@@ -186,7 +186,7 @@ class Omitted(Wire, frozen=True):
     health: int = 0
 
 
-class ControlPlane(Wire, frozen=True):
+class ControlPlane(Wire, frozen=True, kw_only=True):
     """The control plane: condition `Updating` says whether ClusterVersion is progressing."""
 
     resource: ResourceRef | None = None
@@ -196,7 +196,7 @@ class ControlPlane(Wire, frozen=True):
     conditions: tuple[Condition, ...] = ()
 
 
-class WorkerPool(Wire, frozen=True):
+class WorkerPool(Wire, frozen=True, kw_only=True):
     """A pool of worker nodes: condition `Updating` says whether it is being updated to the target."""
 
     name: str
@@ -219,7 +219,7 @@ class UpdateStatusSpec(Wire, frozen=True):
     """`spec` of UpdateStatus: empty for now, and required."""
 
 
-class UpdateStatus(Object, frozen=True):
+class UpdateStatus(Object, frozen=True, kw_only=True):
     """The singleton `cluster`. `status` is None until the controller has written it once."""
 
     spec: UpdateStatusSpec = UpdateStatusSpec()

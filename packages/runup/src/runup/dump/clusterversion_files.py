@@ -36,7 +36,7 @@ Found = tuple[str, JSON]  # the folder (or file) and the ClusterVersion in it
 _MAX_DEPTH = 64  # as runup.dump.dump_limits has it
 
 
-class Read(msgspec.Struct, frozen=True):
+class Read(msgspec.Struct, frozen=True, kw_only=True):
     """The content of the files. `alerts` is Prometheus' parsed answer, None without one; `problem`: why it is missing.
 
     `config_maps` are the operator's own, as far as the dump has them.
@@ -59,7 +59,7 @@ def mock(path: str) -> Read:
         raise InputError(f"{path} contains no ClusterVersion but a {kind}")
     cluster = items[0]
     beside = path.replace(MARK, "-alerts.json", 1)
-    return _with_alerts(Read(cluster), beside)
+    return _with_alerts(Read(cluster=cluster), beside)
 
 
 def dump(path: str, *, alerts: bool = False, config_maps: bool = False) -> Read:
@@ -71,7 +71,9 @@ def dump(path: str, *, alerts: bool = False, config_maps: bool = False) -> Read:
         if not os.path.isdir(folder):
             versions = _versions_in(folder)
             return (
-                mock(folder) if MARK in folder else Read(_newest([(folder, version) for version in versions], folder))
+                mock(folder)
+                if MARK in folder
+                else Read(cluster=_newest([(folder, version) for version in versions], folder))
             )
         roots = list(_roots(folder))
         cluster_read = _of_cases(folder) if not roots else None
@@ -86,7 +88,7 @@ def dump(path: str, *, alerts: bool = False, config_maps: bool = False) -> Read:
                 ]
             )
             cluster_read = Read(
-                _newest(
+                cluster=_newest(
                     [
                         (os.path.normpath(os.path.join(path, os.path.relpath(place, folder))), obj)
                         for place, obj in versions_found

@@ -48,7 +48,7 @@ INSIGHTS = {
 EMPTY = "it is empty, as a collection that failed leaves it"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
     """A list in a file: its apiVersion and kind as far as they are given, and what it holds.
 
@@ -147,7 +147,12 @@ def _read_list(document: JSON) -> Listed:
         not namespaces_by_kind or (isinstance(metadata, dict) and "resourceVersion" in metadata)
     )
     return Listed(
-        _text_at(document, "apiVersion"), _text_at(document, "kind"), namespaces_by_kind, is_answer, is_cut, counts
+        api_version=_text_at(document, "apiVersion"),
+        kind=_text_at(document, "kind"),
+        held=namespaces_by_kind,
+        is_answer=is_answer,
+        is_cut=is_cut,
+        counts=counts,
     )
 
 

@@ -55,7 +55,7 @@ _MOST_DIGITS = 20
 _PLURAL = re.compile(r"[a-z][a-z0-9]*")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Dump:
     """A dump as read. `plurals` has the resource of every (group, kind) in it; `now` is the time of the dump itself."""
 
@@ -151,7 +151,7 @@ def load(layout: Layout, only: Collection[str] = (), *, any_kubernetes: bool = F
         style=layout.style,
         objects=loaded,
         plurals=plurals,
-        collected=complete_kinds(layout, loaded, lists, plurals, broken),
+        collected=complete_kinds(layout, loaded, lists=lists, plural_of=plurals, broken=broken),
         problems=tuple(map(printable, problems)),
         skipped=skipped,
         now=dump_time.gathered_at(layout.root) if layout.style == "inspect" else dump_time.collected_at(layout.root),

@@ -89,7 +89,10 @@ def read_from_store(
     opened_store = stores.open_store(store, config)
     names = opened_store.clusters()
     today = SystemClock().now().astimezone(UTC).date()
-    return [_stored_report(selector, opened_store, names, cluster, target, today) for selector in selectors]
+    return [
+        _stored_report(selector, opened_store, names=names, cluster=cluster, target=target, today=today)
+        for selector in selectors
+    ]
 
 
 def _stored_report(

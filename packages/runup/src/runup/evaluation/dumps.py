@@ -51,9 +51,9 @@ def evaluate_dump(path: Path, requested: RequestedUpdate, now: datetime) -> Eval
         evaluated = evaluate_one(dump, requested, time_of_dump(dump) or now, extra)
         return replace(evaluated, collect=missing_kinds.command(path, evaluated.lacking), of_dump=True)
     except BadDump as error:
-        return EvaluatedCluster(name_of(path), problem=error.message)
+        return EvaluatedCluster(where=name_of(path), problem=error.message)
     except (Terminal, InputError, codec.DecodeError) as error:
-        return EvaluatedCluster(name_of(path), problem=getattr(error, "message", "") or str(error))
+        return EvaluatedCluster(where=name_of(path), problem=getattr(error, "message", "") or str(error))
 
 
 def _evaluate_openshift(
@@ -65,7 +65,9 @@ def _evaluate_openshift(
     """
     cluster = codec.convert(ClusterVersion, dump.cluster_version)
     raw_gate = dump.one("config.openshift.io", "FeatureGate", "cluster")
-    target = target_version(requested.target, requested.source, requested.release, requested.image, cluster)
+    target = target_version(
+        requested.target, requested.source, release=requested.release, image=requested.image, cluster=cluster
+    )
     request, checks = release_request(
         with_kubernetes(requested.release, target),
         cluster,
@@ -82,10 +84,10 @@ def _evaluate_openshift(
     facts = replace(facts, catalogs=_catalogs(requested, facts.snapshot, request.context(facts, now)))
     report = evaluate(facts, request, checks, now, outcome_of=run_logged)
     return EvaluatedCluster(
-        dump.name,
-        report,
-        cluster,
-        accepted(cluster, acceptance_records(dump), now),
+        where=dump.name,
+        report=report,
+        cluster=cluster,
+        accepted=accepted(cluster, acceptance_records(dump), now),
         notes=tuple(dump.problems),
         lacking=missing_kinds.kinds(report, dump.collected.absent),
     )
@@ -120,8 +122,8 @@ def _evaluate_kubernetes(
         Facts(snapshot=snapshot_of_dump(dump, reads_of(request, checks))), request, checks, now, outcome_of=run_logged
     )
     return EvaluatedCluster(
-        dump.name,
-        report,
+        where=dump.name,
+        report=report,
         notes=(*dump.problems, *([] if requested.source else dump.kubernetes.notes)),
         lacking=missing_kinds.kinds(report, dump.collected.absent),
     )

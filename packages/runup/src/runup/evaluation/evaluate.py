@@ -26,7 +26,7 @@ from runup.report.report import Report
 OutcomeOf = Callable[[Check, Snapshot, Context], CheckOutcome | None]
 
 
-class EvaluatedCluster(msgspec.Struct, frozen=True):
+class EvaluatedCluster(msgspec.Struct, frozen=True, kw_only=True):
     """The result for one cluster: its report, or `problem`, the reason why there is none.
 
     `where` names the cluster or dump. `cluster` is its ClusterVersion, if it has one, `accepted` the accepted names

@@ -39,7 +39,7 @@ def evaluate_manifests(typed: Sequence[str], to: str, now: datetime) -> tuple[Ev
         engine_version=__version__,
     )
     report = evaluate(Facts(snapshot=Snapshot()), request, (file_check(manifests),), now, outcome_of=run_logged)
-    return EvaluatedCluster(", ".join(typed), report), _places_of_objects(manifests)
+    return EvaluatedCluster(where=", ".join(typed), report=report), _places_of_objects(manifests)
 
 
 def _target(to: str) -> tuple[Version, str, ClusterKind]:

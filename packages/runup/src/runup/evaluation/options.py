@@ -14,7 +14,7 @@ class JobFlags:
     keep: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Flags:
     """The options as typed."""
 

@@ -87,9 +87,9 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     def context(self, facts: Facts, now: datetime) -> Context:
         """Returns the context of the checks."""
         return Context(
-            self.source,
-            self.target,
-            now,
+            source=self.source,
+            target=self.target,
+            now=now,
             target_kubernetes=self.kubernetes,
             namespace=self.namespace,
             manifests=self.manifests,

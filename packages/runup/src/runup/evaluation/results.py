@@ -95,7 +95,13 @@ def results_of(
     """Returns the result of each cluster with its accepted risks, and notes for the reader."""
     notes = [f"{evaluated.where}: {note}" for evaluated in evaluated_clusters for note in evaluated.notes]
     results = [
-        ClusterResult(evaluated.where, findings_of(evaluated), evaluated.lacking, evaluated.collect, tried=now)
+        ClusterResult(
+            name=evaluated.where,
+            findings=findings_of(evaluated),
+            lacking=evaluated.lacking,
+            collect=evaluated.collect,
+            tried=now,
+        )
         for evaluated in evaluated_clusters
     ]
     marked, more_warnings = with_accepted(results, rules, baseline, now)
@@ -177,7 +183,7 @@ def _preflight_conditions(report: Report) -> tuple[Condition, ...]:
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterResult:
     """The findings about one cluster; `name` stands in tables.
 

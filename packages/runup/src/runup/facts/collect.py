@@ -29,7 +29,7 @@ JSON = dict[str, Any]
 COMPLETE, PARTLY, FORBIDDEN, ABSENT, FAILED = "complete", "partly", "forbidden", "absent", "failed"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CollectedKind:
     """A kind and what became of it. `lists` has a list for each namespace that was asked for, or one for all."""
 
@@ -72,7 +72,9 @@ def _list_kind(kind: WantedKind, lister: Lister) -> CollectedKind:
             last_error = refused
             if refused.state != ABSENT:
                 break
-    return CollectedKind(kind.name, last_error.state, message="" if last_error.state == ABSENT else last_error.message)
+    return CollectedKind(
+        name=kind.name, state=last_error.state, message="" if last_error.state == ABSENT else last_error.message
+    )
 
 
 def _list_version(kind: WantedKind, resource: Resource, lister: Lister) -> CollectedKind:
@@ -84,7 +86,13 @@ def _list_version(kind: WantedKind, resource: Resource, lister: Lister) -> Colle
         gaps += listing.incomplete
         lists.append((namespace, _list_document(resource, listing.items, listing.resource_version)))
     state = PARTLY if gaps else COMPLETE
-    return CollectedKind(kind.name, state, tuple(lists), "; ".join(dict.fromkeys(gaps)), kind.namespaces)
+    return CollectedKind(
+        name=kind.name,
+        state=state,
+        lists=tuple(lists),
+        message="; ".join(dict.fromkeys(gaps)),
+        namespaces=kind.namespaces,
+    )
 
 
 def _collect_referenced(kind: WantedKind, lister: Lister, collected_by_kind: dict[str, CollectedKind]) -> CollectedKind:
@@ -94,15 +102,15 @@ def _collect_referenced(kind: WantedKind, lister: Lister, collected_by_kind: dic
     resource, of = kind.versions[0], collected_by_kind.get(kind.lookup.of.name)
     if of is None or of.state not in (COMPLETE, ABSENT):
         problem = f"which are needed is not known: {kind.lookup.of.name} could not be listed"
-        return CollectedKind(kind.name, FAILED, message=problem)
+        return CollectedKind(name=kind.name, state=FAILED, message=problem)
     referring = (item for _, document in of.lists for item in document["items"])
     names = {kind.lookup.names(codec.convert(type_of(kind.lookup.of), item)) for item in referring}
     try:
         looked_up = [lister.named(resource, *name) for name in sorted(names) if all(name)]
     except Refused as refused:
-        return CollectedKind(kind.name, refused.state, message=refused.message)
+        return CollectedKind(name=kind.name, state=refused.state, message=refused.message)
     items = [obj for obj in looked_up if obj is not None]
-    return CollectedKind(kind.name, COMPLETE, (("", _list_document(resource, items, "")),))
+    return CollectedKind(name=kind.name, state=COMPLETE, lists=(("", _list_document(resource, items, "")),))
 
 
 def _list_document(resource: Resource, items: list[JSON], version: str) -> JSON:

@@ -23,7 +23,7 @@ class Place:
     line: int = 1
 
 
-_CLUSTER = ReportedResource("config.openshift.io", "ClusterVersion", "", "version")
+_CLUSTER = ReportedResource(group="config.openshift.io", kind="ClusterVersion", namespace="", name="version")
 
 
 def find_places(dump: Path, wanted_resources: Collection[ReportedResource]) -> dict[str, Place]:

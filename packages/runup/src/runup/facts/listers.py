@@ -225,4 +225,10 @@ def _merge_reads(rows: list[tuple[Resource, str]]) -> WantedKind:
 
 
 def _without_selection(resource: Resource) -> Resource:
-    return Resource(resource.group, resource.version, resource.kind, resource.plural, resource.namespaced)
+    return Resource(
+        group=resource.group,
+        version=resource.version,
+        kind=resource.kind,
+        plural=resource.plural,
+        namespaced=resource.namespaced,
+    )

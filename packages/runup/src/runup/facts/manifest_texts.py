@@ -24,8 +24,8 @@ STDIN = "-"
 # The most that a file, or a release as Helm packed it, may unpack to.
 MAX_BYTES = 32 << 20
 _PAGE = 50
-_SECRETS = Resource("", "v1", "Secret", "secrets", namespaced=True)
-_MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
+_SECRETS = Resource(group="", version="v1", kind="Secret", plural="secrets", namespaced=True)
+_MAPS = Resource(group="", version="v1", kind="ConfigMap", plural="configmaps", namespaced=True)
 # What Helm labels the record of a release with; of each release one is deployed (helm, pkg/storage/driver).
 _DEPLOYED = "owner=helm,status=deployed"
 
@@ -96,7 +96,9 @@ def _manifests(document: Any, source: str) -> Iterator[Manifest]:
     elif kind and (api_version := _text(document.get("apiVersion"))):
         metadata = _mapping(document.get("metadata"))
         name = _text(metadata.get("name")) or _text(metadata.get("generateName"))
-        yield Manifest(api_version, kind, _text(metadata.get("namespace")), name, source)
+        yield Manifest(
+            api_version=api_version, kind=kind, namespace=_text(metadata.get("namespace")), name=name, place=source
+        )
 
 
 def _mapping(value: Any) -> Mapping[Any, Any]:
@@ -151,7 +153,13 @@ def _release(item: Mapping[str, Any], resource: Resource, objects: list[Manifest
     manifests_found: list[Manifest] = []
     _read(source, _text(release.get("manifest")), manifests_found, problems)
     objects += [
-        Manifest(manifest.api_version, manifest.kind, manifest.namespace, manifest.name, source)
+        Manifest(
+            api_version=manifest.api_version,
+            kind=manifest.kind,
+            namespace=manifest.namespace,
+            name=manifest.name,
+            place=source,
+        )
         for manifest in manifests_found
     ]
 

@@ -152,7 +152,15 @@ class ModuleImages:
 def _failed_readiness(key: NamespacedName, error: Exception) -> Readiness:
     """Returns the verdict Unknown on a Module whose images could not be examined because of a bug."""
     problem = f"looking at it failed: {type(error).__name__}: {error}"
-    return Readiness(key.namespace, key.name, "", "", "Image", Status.UNKNOWN, problem)
+    return Readiness(
+        namespace=key.namespace,
+        name=key.name,
+        kernel="",
+        architecture="",
+        stage="Image",
+        status=Status.UNKNOWN,
+        reason=problem,
+    )
 
 
 def _inputs_of_modules(modules: Sequence[Module], nodes: Sequence[Node]) -> dict[NamespacedName, ModuleInput]:

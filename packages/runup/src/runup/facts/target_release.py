@@ -40,7 +40,7 @@ _OPENSHIFT_4 = 4
 _KUBERNETES = re.compile(r"(?:^|,)\s*kubernetes=v?([^,\s]+)")
 
 
-class TargetRelease(msgspec.Struct, frozen=True):
+class TargetRelease(msgspec.Struct, frozen=True, kw_only=True):
     """The release whose image this process runs in. `check_files` maps paths to their text."""
 
     version: str = ""
@@ -71,7 +71,12 @@ def load_release(folder: Path) -> TargetRelease:
     kubernetes = _kubernetes_version([declared]) or _kubernetes_version(_build_versions(folder_of / "image-references"))
     images = _referenced_images(folder_of / "image-references")
     return TargetRelease(
-        metadata.version, kubernetes, _check_files(folder), metadata.documentation_base, release_manifests, images
+        version=metadata.version,
+        kubernetes=kubernetes,
+        check_files=_check_files(folder),
+        documentation_base=metadata.documentation_base,
+        manifests=release_manifests,
+        images=images,
     )
 
 

@@ -82,7 +82,9 @@ class WatchedKinds:
         if resource.kind == "CustomResourceDefinition":
             cache.add_changes_listener(self._hurry_missing)
         if isinstance(resource, Lookup):
-            self._reflectors.append(Lookups(client, resource, self.caches.get(resource.of or resource), cache, clock))
+            self._reflectors.append(
+                Lookups(client, resource, of=self.caches.get(resource.of or resource), cache=cache, clock=clock)
+            )
             return
         self._reflectors.append(
             Reflector(
@@ -161,7 +163,13 @@ class WatchedKinds:
             if cache.ready and (problem := cache.incomplete)
         }
         absent = frozenset(resource for resource, why in lacking.items() if why.startswith(NO_API))
-        return Snapshot(objects, lacking | self._unknown, undecoded, incomplete, absent)
+        return Snapshot(
+            objects=objects,
+            unreadable=lacking | self._unknown,
+            undecoded=undecoded,
+            incomplete=incomplete,
+            absent=absent,
+        )
 
 
 # Seconds: a catalog changes a few times a day; a server that did not answer is asked again sooner.

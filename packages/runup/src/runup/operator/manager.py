@@ -138,8 +138,8 @@ class Manager:
         release, own_release = await asyncio.to_thread(load_own_release, self._options)
         options = self._options
         facts = OperatorFacts(
-            release,
-            options.pod_settings,
+            release=release,
+            place=options.pod_settings,
             architecture=options.architecture,
             update_service=options.update_service,
             gates=options.open_gates,

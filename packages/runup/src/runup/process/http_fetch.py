@@ -60,7 +60,9 @@ async def fetch(
                 # The first URL is the administrator's and may name any address; a redirect may name none of this
                 # machine, of the link or of a cloud's metadata.
                 reach = AddressPolicy(not hop, loopback)
-                answer = await _fetch_once(location, reach, limit, {**(headers or {}), **request_headers}, context)
+                answer = await _fetch_once(
+                    location, reach, limit=limit, headers={**(headers or {}), **request_headers}, context=context
+                )
                 if isinstance(answer, Page):
                     return answer
                 location = answer

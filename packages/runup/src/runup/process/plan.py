@@ -13,7 +13,7 @@ JSON = dict[str, Any]
 WorkT_co = TypeVar("WorkT_co", covariant=True)
 
 
-class Apply(msgspec.Struct, frozen=True):
+class Apply(msgspec.Struct, frozen=True, kw_only=True):
     """A server-side apply of the fields we own; `object` contains apiVersion, kind and metadata.name.
 
     `where_namespace`: it is skipped, without an error, if its namespace does not exist. `optional`: a rejection is
@@ -36,7 +36,7 @@ class Delete(msgspec.Struct, frozen=True):
     propagation: Literal["Foreground", "Background", "Orphan"] = "Background"
 
 
-class PatchStatus(msgspec.Struct, frozen=True):
+class PatchStatus(msgspec.Struct, frozen=True, kw_only=True):
     """A patch that sets whole fields of a status and removes others; a changed `resource_version` is a conflict.
 
     Null is a value here, as in a JSON patch: a merge patch loses every null, also those inside lists, and some fields
@@ -51,7 +51,7 @@ class PatchStatus(msgspec.Struct, frozen=True):
     fresh: bool = False
 
 
-class Event(msgspec.Struct, frozen=True):
+class Event(msgspec.Struct, frozen=True, kw_only=True):
     """An event on an object, for `kubectl describe`, which asks for the events of its `uid`."""
 
     resource: Resource

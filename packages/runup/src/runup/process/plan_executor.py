@@ -24,7 +24,7 @@ log = structlog.get_logger("clusterversion")
 FIELD_MANAGER = "cluster-version-operator"
 # HTTP statuses of a rejected status: bad request, request entity too large, invalid.
 _REFUSALS = (400, 413, 422)
-EVENTS = Resource("", "v1", "Event", "events", namespaced=True)
+EVENTS = Resource(group="", version="v1", kind="Event", plural="events", namespaced=True)
 
 
 class StatusRefused(KubeError):

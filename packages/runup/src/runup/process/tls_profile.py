@@ -14,7 +14,9 @@ from kubekit.api.scheme import Resource
 from kubekit.error_types import Terminal
 from kubekit.lang import yaml as kyaml
 
-API_SERVER = Resource("config.openshift.io", "v1", "APIServer", "apiservers", namespaced=False)
+API_SERVER = Resource(
+    group="config.openshift.io", version="v1", kind="APIServer", plural="apiservers", namespaced=False
+)
 """The resource whose object `cluster` contains the profile."""
 KINDS = frozenset(
     {

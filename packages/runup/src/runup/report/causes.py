@@ -42,7 +42,7 @@ class Groupable(Protocol):
 R = TypeVar("R", bound=Groupable)
 
 
-class Cause(msgspec.Struct, Generic[R], frozen=True):
+class Cause(msgspec.Struct, Generic[R], frozen=True, kw_only=True):
     """The risks that have one cause. `lead` is the cause's own risk, or the gravest where no risk is about the cause.
 
     `node` is the name of the node that is the cause without a risk of its own, `message` what others say of it; both
@@ -465,10 +465,16 @@ def _build_cause(root: _Parent, members: Sequence[R], parents: Mapping[str, _Par
     beside = tuple(risk for risk in following if risk.name in parents and not parents[risk.name].follows)
     follows = tuple(risk for risk in following if risk not in beside)
     if not root.node:
-        return Cause(lead, beside, follows)
+        return Cause(lead=lead, beside=beside, follows=follows)
     reason = all_risks.broken_nodes[root.node]
     message = f"Node {root.node} is not ready{f': {reason}' if reason else ''}"
-    return Cause(lead, beside, follows, root.node, message if message.endswith(("?", "!", ".")) else f"{message}.")
+    return Cause(
+        lead=lead,
+        beside=beside,
+        follows=follows,
+        node=root.node,
+        message=message if message.endswith(("?", "!", ".")) else f"{message}.",
+    )
 
 
 def _have_one_cause(risk: Groupable, other: Groupable) -> bool:

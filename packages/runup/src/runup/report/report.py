@@ -73,7 +73,7 @@ class ReportedCheck(Wire, frozen=True, kw_only=True):
     duration_seconds: float = 0.0
 
 
-class ReportedResource(Wire, frozen=True):
+class ReportedResource(Wire, frozen=True, kw_only=True):
     """An object that a risk is about."""
 
     group: str = ""

@@ -59,7 +59,9 @@ class Runner:
         # The time is part of the context, and always differs; `keep_s` limits the age instead.
         timeless, now = replace(context, now=_NO_TIME), self._clock.monotonic()
         last_outcome = self._last_outcomes.get(check.name)
-        if last_outcome is not None and self._is_still_valid(last_outcome, check, timeless, kind_revisions, now):
+        if last_outcome is not None and self._is_still_valid(
+            last_outcome, check, context=timeless, kind_revisions=kind_revisions, now=now
+        ):
             return last_outcome.outcome
         outcome = await self.run(check, snapshot, context)
         self._last_outcomes[check.name] = _LastOutcome(outcome, now, timeless, kind_revisions)

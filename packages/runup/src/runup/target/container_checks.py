@@ -39,7 +39,7 @@ AGAIN_S = 600.0
 AFTER_UNKNOWN_S = 120.0
 
 
-@dataclass
+@dataclass(kw_only=True)
 class _Run:
     """The requested run of a check. `said` is the last outcome that any run of the check had.
 
@@ -121,7 +121,7 @@ class Containers:
         Requests another run when one is due, and reads the result of one that ended.
         """
         now = self._clock.monotonic()
-        run = self._runs.setdefault(check.name, _Run(1, now))
+        run = self._runs.setdefault(check.name, _Run(number=1, asked_at=now))
         if run.ended_at is not None:
             unknown = run.said is not None and run.said.result == "Unknown"
             if now - run.ended_at >= (AFTER_UNKNOWN_S if unknown else AGAIN_S):
@@ -166,7 +166,7 @@ class Containers:
             return None
         except KubeError as error:
             return without_log(check, pod, error.message)
-        return outcome(check, pod, log, context, self._id)
+        return outcome(check, pod, log=log, context=context, preflight_id=self._id)
 
 
 def _container_of_report(check: Check, run: _Run) -> ReportedContainer:
@@ -310,8 +310,8 @@ def _why_not(container_report: Report, context: Context, preflight_id: str) -> I
 def _finding(risk: ReportedRisk) -> Finding:
     """Returns the finding for a risk that a check's container reported."""
     return Finding(
-        risk.name,
-        risk.message,
+        name=risk.name,
+        message=risk.message,
         applies=Applies(risk.applies),
         url=risk.url,
         reason=risk.reason,

@@ -53,7 +53,7 @@ NO_IMAGE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
     """The release that is checked: pinned image, what its files say, and what its checks read.
 
@@ -75,17 +75,19 @@ def evaluate(connection: Connection, flags: Flags, job: JobFlags, access: Access
         cluster = cluster_version(client)
         if cluster is None:
             flags = _with_kubernetes_versions(client, flags)
-        checking = _checking_of(client, flags, job, target, cluster)
+        checking = _checking_of(client, flags, job=job, target=target, cluster=cluster)
         run = Run(
-            cluster_run.run_id(client.now(), secrets.token_hex(5)),
-            checking,
-            target.rights if checking.image == target.image else _own_rights(cluster),
-            client.now(),
-            job.timeout_s,
+            id=cluster_run.run_id(client.now(), secrets.token_hex(5)),
+            checking=checking,
+            rights=target.rights if checking.image == target.image else _own_rights(cluster),
+            started=client.now(),
+            timeout_s=job.timeout_s,
         )
         report, notes = _report_of(client, run, keep=job.keep)
         accepting = accepted(cluster, _acceptance_records(client, cluster), client.now()) if cluster else {}
-    return EvaluatedCluster(WHERE, report, cluster, accepting, notes=(*target.notes, *notes))
+    return EvaluatedCluster(
+        where=WHERE, report=report, cluster=cluster, accepted=accepting, notes=(*target.notes, *notes)
+    )
 
 
 def read_stored_history(client: SyncClient) -> History:
@@ -101,7 +103,7 @@ def read_stored_result(client: SyncClient, version: str) -> EvaluatedCluster:
         raise InputError(f"no preflight{of} was made in the cluster; make one: runup preflight run --in-cluster")
     cluster = cluster_version(client)
     accepting = accepted(cluster, _acceptance_records(client, cluster), client.now()) if cluster else {}
-    return EvaluatedCluster(WHERE, reports[0], cluster, accepting)
+    return EvaluatedCluster(where=WHERE, report=reports[0], cluster=cluster, accepted=accepting)
 
 
 def image_for_job(typed: str) -> str:
@@ -131,7 +133,7 @@ def _refuse_local_options(flags: Flags) -> None:
 def _target_of(image: str, access: Access) -> Target:
     """Returns the release of `--to-image`, read from its registry; without one, a release that says nothing."""
     if not image:
-        return Target(TargetRelease())
+        return Target(release=TargetRelease())
     from runup.facts.target_release import IMAGE_FOLDERS, release_in
 
     location = parse_location(image)
@@ -145,12 +147,12 @@ def _target_of(image: str, access: Access) -> Target:
     declared = files.get(READS_FILE)
     if declared is None:
         note = f"{pinned} has no checks of runup's ({READS_FILE} is not in it): those of runup's own image are made"
-        return Target(release, str(pinned), notes=(note,))
+        return Target(release=release, image=str(pinned), notes=(note,))
     try:
         granted, refused = rights.rights_of_file(declared)
     except rights.BadReads as error:
         raise InputError(f"--to-image {image}: {error}") from error
-    return Target(release, str(pinned), granted, runs=True, notes=refused)
+    return Target(release=release, image=str(pinned), rights=granted, runs=True, notes=refused)
 
 
 def _checking_of(
@@ -159,7 +161,9 @@ def _checking_of(
     """Returns what the Job's process does. Raises Terminal for a target that cannot be checked."""
     return Checking(
         image=target.image if target.runs and not job.image else image_for_job(job.image),
-        target_version=target_version(flags.to, flags.from_, target.release, target.image, cluster),
+        target_version=target_version(
+            flags.to, flags.from_, release=target.release, image=target.image, cluster=cluster
+        ),
         source_version=flags.from_,
         target_image=target.image,
         user=cluster_runs.user_of(client),

@@ -63,7 +63,9 @@ async def _evaluate_cluster(config: ClusterConfig, requested: RequestedUpdate) -
             update = requested_kubernetes_update(requested, await server_version(client))
             target, source, release = str(update.target), str(update.source), TargetRelease()
         else:
-            target = target_version(requested.target, requested.source, requested.release, requested.image, cluster)
+            target = target_version(
+                requested.target, requested.source, release=requested.release, image=requested.image, cluster=cluster
+            )
             source, release = requested.source, with_kubernetes(requested.release, target)
         extra = python_checks()
         if requested.helm_releases:
@@ -77,8 +79,8 @@ async def _evaluate_cluster(config: ClusterConfig, requested: RequestedUpdate) -
         # Findings are as old as the cluster says, whatever this machine's clock shows.
         clock = client.cluster_clock()
         target_process = PreflightTarget(
-            client,
-            TargetRequest(
+            client=client,
+            request=TargetRequest(
                 target_version=target,
                 source_version=source,
                 target_image=requested.image,
@@ -88,20 +90,22 @@ async def _evaluate_cluster(config: ClusterConfig, requested: RequestedUpdate) -
                 reads_catalogs=requested.reads_catalogs,
                 catalogs=requested.catalogs,
             ),
-            release,
-            sink,
-            clock,
-            _Quiet(),
+            release=release,
+            sink=sink,
+            clock=clock,
+            log=_Quiet(),
             extra=extra,
             timing=Timing(check_limit_s=requested.check_timeout_s),
             registries=registries,
         )
         await target_process.run(once=True)
         if cluster is None:
-            return EvaluatedCluster("the cluster", read(sink.data))
+            return EvaluatedCluster(where="the cluster", report=read(sink.data))
         record: dict[str, str] = {}
         if accepted_names(cluster):
             # The acceptance records are optional: without them, every accepted name counts.
             with suppress(NotFound, Forbidden):
                 record = (await client.send(calls.get(ConfigMap, ACCEPTED, operator_namespace()))).data
-    return EvaluatedCluster("the cluster", read(sink.data), cluster, accepted(cluster, record, clock.now()))
+    return EvaluatedCluster(
+        where="the cluster", report=read(sink.data), cluster=cluster, accepted=accepted(cluster, record, clock.now())
+    )

@@ -63,7 +63,7 @@ from runup.target.report_sinks import Sink
 _NAMED = 3
 
 
-class Timing(msgspec.Struct, frozen=True):
+class Timing(msgspec.Struct, frozen=True, kw_only=True):
     """The intervals of the process, in seconds.
 
     A change is evaluated after `quiet_s` without another, `longest_s` at most. `soon` changes, and one more for each
@@ -85,7 +85,7 @@ class Timing(msgspec.Struct, frozen=True):
     longest_retry_s: float = 10.0
 
 
-class TargetRequest(msgspec.Struct, frozen=True):
+class TargetRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The preflight that was requested. An empty source version is read from the cluster."""
 
     target_version: str
@@ -109,7 +109,7 @@ class TargetRequest(msgspec.Struct, frozen=True):
     plain_http: frozenset[str] = frozenset()
 
 
-@dataclass
+@dataclass(kw_only=True)
 class PreflightTarget:
     """A run of the process. `extra` are the checks from the image's Python packages.
 

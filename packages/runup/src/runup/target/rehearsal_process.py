@@ -29,7 +29,7 @@ TOO_LARGE = 12
 _LONGEST_MESSAGE = 300
 
 
-class RehearsalOrder(msgspec.Struct, frozen=True):
+class RehearsalOrder(msgspec.Struct, frozen=True, kw_only=True):
     """The order to a rehearsal's process: the cluster, the release and the limits.
 
     `apply_s` are the seconds that applying may take, `memory_mib` what the process may have, 0 for any amount.

@@ -23,7 +23,7 @@ def kinds_of(crd: JSON) -> tuple[Kind, ...]:
         declared = version.get("subresources") or {}
         subresources = [STATUS] if "status" in declared else []
         if "scale" in declared:
-            subresources.append(Subresource("scale", group="autoscaling", version="v1", kind="Scale"))
+            subresources.append(Subresource(name="scale", group="autoscaling", version="v1", kind="Scale"))
         kind = Kind(
             group=spec["group"],
             version=version["name"],

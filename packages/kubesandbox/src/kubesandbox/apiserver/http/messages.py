@@ -57,7 +57,7 @@ class User:
         return info
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Request:
     """A request. `headers` has lower-case names; `query` holds the last value of each parameter."""
 
@@ -78,7 +78,7 @@ class Request:
         return self.headers.get(name, "")
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Response:
     """A response with its whole body, or a streaming one if `stream` is set."""
 
@@ -92,12 +92,12 @@ class Response:
 
 def json_response(obj: Any, status: int = 200, headers: tuple[tuple[str, str], ...] = ()) -> Response:
     """Returns a response with `obj` as JSON."""
-    return Response(status, orjson.dumps(obj), headers=headers)
+    return Response(status=status, body=orjson.dumps(obj), headers=headers)
 
 
 def text_response(text: str, status: int = 200, headers: tuple[tuple[str, str], ...] = ()) -> Response:
     """Returns a response with plain text, for health endpoints and unknown paths."""
-    return Response(status, text.encode(), "text/plain; charset=utf-8", headers=headers)
+    return Response(status=status, body=text.encode(), content_type="text/plain; charset=utf-8", headers=headers)
 
 
 def is_true(value: str) -> bool:

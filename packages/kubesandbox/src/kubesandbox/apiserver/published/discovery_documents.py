@@ -110,7 +110,7 @@ class Discovery:
             ]
             items.append({"metadata": metadata, "versions": listed})
         body = {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items}
-        return Response(200, orjson.dumps(body), _AGGREGATED)
+        return Response(status=200, body=orjson.dumps(body), content_type=_AGGREGATED)
 
 
 def _names_of(kind: Kind) -> JSON:

@@ -218,7 +218,7 @@ class Document:
         """Returns the document, or 304 for a client that has it."""
         headers = (("Etag", self.etag), ("Vary", "Accept"), *headers)
         if self.etag in request.header("if-none-match"):
-            return Response(304, headers=headers)
+            return Response(status=304, headers=headers)
         return Response(body=self.body, content_type=self.type, headers=headers)
 
 
@@ -245,13 +245,13 @@ class OpenApiDocuments:
             return None
         kinds, requested_hash = by_group(self._kinds).get(key), request.query.get("hash", "")
         if not kinds:
-            return Response(404)
+            return Response(status=404)
         document = self._group_document(key, kinds)
         if not requested_hash:
             return document.answer(request)
         if requested_hash != document.hash:
             headers = (("Location", v3_address(key, document.hash)), ("Etag", document.etag))
-            return Response(301, headers=headers)
+            return Response(status=301, headers=headers)
         until = format_datetime(self._clock.now() + _KEEP, usegmt=True)
         return document.answer(request, ("Cache-Control", "public, immutable"), ("Expires", until))
 

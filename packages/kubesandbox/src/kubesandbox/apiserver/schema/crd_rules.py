@@ -50,7 +50,7 @@ def rule_faults(schema: JSON, path: str, uncorrelated: str) -> Errors:
     node_type = declared_type(node, root=root) or DYN
     for index, (raw, rule) in enumerate(zip(raws, node.rules, strict=True)):
         rule_path = f"{path}.{_KEY}[{index}]"
-        old = CelType("optional", node_type) if rule.optional_old_self else node_type
+        old = CelType(kind="optional", element=node_type) if rule.optional_old_self else node_type
         variables = {"self": node_type, "oldSelf": old}
         try:
             why = type_faults(rule.rule, variables)
@@ -171,7 +171,7 @@ def _expression_costs(node: SchemaNode, path: str, times: int | None, *, root: b
         node_type = declared_type(node, root=root or node.embedded) or DYN
         often = times if times is not None else REQUEST_BYTES // (node_type.least + 1)
         for index, rule in enumerate(node.rules):
-            old = CelType("optional", node_type) if rule.optional_old_self else node_type
+            old = CelType(kind="optional", element=node_type) if rule.optional_old_self else node_type
             variables = {"self": node_type, "oldSelf": old}
             at = f"{path}.{_KEY}[{index}]"
             yield f"{at}.rule", "rule", min(_cost_or_zero(rule.rule, variables) * often, MOST)

@@ -24,7 +24,9 @@ from runup.process.messages import Say, err
 if TYPE_CHECKING:
     from kubekit.kube.client_sync import SyncClient
 
-_REVIEWS = Resource("authentication.k8s.io", "v1", "SelfSubjectReview", "selfsubjectreviews", namespaced=False)
+_REVIEWS = Resource(
+    group="authentication.k8s.io", version="v1", kind="SelfSubjectReview", plural="selfsubjectreviews", namespaced=False
+)
 
 
 def forget_records(client: SyncClient, ended_names: Iterable[str], say: Say) -> bool:
@@ -68,7 +70,7 @@ def keep_records(
         return False
     # The name is needed only for a record that is written.
     user = user_name(client) if reason or end or document or objects else ""
-    new = Acceptance("", reason, user, now, end)
+    new = Acceptance(name="", reason=reason, by=user, at=now, until=end)
     change = plan_records(texts(document, "data"), add, new, now=now, objects=objects)
     return bool(change) and _write(client, change, say, needed=end is not None or document is not None)
 

@@ -183,5 +183,9 @@ def _read_images(images: Sequence[str], access: Callable[[], Access]) -> Iterabl
             raise InputError(f"{image}: clusters cannot pull it from there; push it to a registry first")
         metadata = payload.metadata
         yield KnownRelease(
-            metadata.version, str(image_path.at(digest)), metadata.previous, metadata.url, metadata.architecture
+            version=metadata.version,
+            image=str(image_path.at(digest)),
+            previous=metadata.previous,
+            url=metadata.url,
+            architecture=metadata.architecture,
         )

@@ -42,7 +42,7 @@ class UpdateService:
         if self._task is not None:
             self._task.cancel()
         # The answer to another query (channel, architecture, ID) does not count for this one.
-        kept_state = self.state if self.state.query == query else ServiceState(query)
+        kept_state = self.state if self.state.query == query else ServiceState(query=query)
         self.state = replace(kept_state, query=query, asking=True)
         self._task = asyncio.create_task(self._query_service(query), name="update-service")
 

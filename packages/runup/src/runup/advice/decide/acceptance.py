@@ -98,7 +98,7 @@ def growth(record: Acceptance | None, objects: Mapping[str, datetime | None]) ->
     if not added and not more:
         return None
     since = min((time for time in added.values() if time is not None), default=None)
-    return Growth(tuple(sorted(added)), more, since, record.total, record.at)
+    return Growth(added=tuple(sorted(added)), more=more, since=since, accepted_for=record.total, at=record.at)
 
 
 def read(data: Mapping[str, str]) -> dict[str, Acceptance]:
@@ -168,10 +168,12 @@ def _record(key: str, text: str) -> Acceptance:
         at, until = _time_member(value, "at"), _time_member(value, "until")
         objects = _objects(value)
         total = value.get("count") if isinstance(value.get("count"), int) else 0
-        acceptance = Acceptance(name, _text_member(value, "reason"), _text_member(value, "by"), at, until)
+        acceptance = Acceptance(
+            name=name, reason=_text_member(value, "reason"), by=_text_member(value, "by"), at=at, until=until
+        )
         return acceptance._replace(objects=objects, total=max(total or 0, len(objects)))
     except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        return Acceptance(key, problem=f"key {key} of ConfigMap {NAME} cannot be read: {error}")
+        return Acceptance(name=key, problem=f"key {key} of ConfigMap {NAME} cannot be read: {error}")
 
 
 def _text_member(value: Mapping[str, Any], key: str) -> str:
@@ -225,4 +227,4 @@ def accepted(
 
 def accepted_without_records(cluster: ClusterVersion) -> Accepted:
     """Returns every accepted name, for which no record was read."""
-    return {name: Acceptance(name) for name in sorted(accepted_names(cluster))}
+    return {name: Acceptance(name=name) for name in sorted(accepted_names(cluster))}

@@ -29,7 +29,7 @@ class BadReleases(Terminal):
     """The list of releases cannot be used; the message names the entry."""
 
 
-class KnownRelease(Wire, frozen=True):
+class KnownRelease(Wire, frozen=True, kw_only=True):
     """A release as its image's metadata describes it."""
 
     version: str
@@ -84,7 +84,7 @@ def build(data: GraphData, releases: Sequence[KnownRelease] | None, architecture
     number = {version: index for index, version in enumerate(ordered)}
     edges = [[number[a], number[b]] for a, b in hops if (a, b) not in risks and (a, b) not in removed]
     remaining_risks = {hop: hop_risks for hop, hop_risks in risks.items() if hop not in removed}
-    nodes = [_node(known_releases.get(v, KnownRelease(v)), channels.get(v, ()), architecture) for v in ordered]
+    nodes = [_node(known_releases.get(v, KnownRelease(version=v)), channels.get(v, ()), architecture) for v in ordered]
     document = {"version": 1, "nodes": nodes, "edges": edges, "conditionalEdges": _group_by_risks(remaining_risks)}
     missing = sorted(set(channels) - set(number), key=Version)
     notes = (

@@ -29,7 +29,7 @@ MAX_RISKS_AN_UPDATE = 200
 _ORDER_OF_VERDICTS = {"False": 0, "Unknown": 1, "True": 2}
 
 
-class JudgedRisk(msgspec.Struct, frozen=True):
+class JudgedRisk(msgspec.Struct, frozen=True, kw_only=True):
     """A risk, and whether it applies here. `from_preflight`: a preflight found it, or it stands for such risks.
 
     `holds_up` is False if the risk only informs: no update waits for it (docs/decisions/0072 D21, D24). `stands_for`:
@@ -70,7 +70,7 @@ def from_advice(advice: Advice, prometheus: PrometheusState, now: datetime) -> t
     conditional = [
         Candidate(
             update.release,
-            tuple(JudgedRisk(risk, promql.evaluate_rules(risk, prometheus, now)) for risk in update.risks),
+            tuple(JudgedRisk(risk=risk, applies=promql.evaluate_rules(risk, prometheus, now)) for risk in update.risks),
         )
         for update in advice.conditional
     ]
@@ -104,8 +104,8 @@ def join(first: JudgedRisk, second: JudgedRisk) -> JudgedRisk:
         matching_rules=first.risk.matching_rules or ALWAYS,
     )
     return JudgedRisk(
-        risk,
-        worse.applies,
+        risk=risk,
+        applies=worse.applies,
         from_preflight=first.from_preflight and second.from_preflight,
         holds_up=any(risk.holds_up for risk in (first, second) if risk.applies.status != "False"),
         acceptable=all(risk.acceptable for risk in (first, second) if risk.applies.status != "False"),

@@ -24,7 +24,7 @@ from runup.api.config_v1 import ClusterVersionSpec, ClusterVersionStatus, Condit
 _REASONS_THAT_KEEP_OFFERS = ("RemoteFailed", "ResponseFailed", "ResponseInvalid")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CurrentAdvice:
     """The candidates, all reachable releases, the condition RetrievedUpdates, and the query that is due.
 
@@ -75,7 +75,7 @@ def advise(
     due = query if service.is_due(state, query, now=now) else None
     graph = service.usable_graph(state, query, now=now)
     if graph is not None:
-        return _from_graph(graph, spec, status, state.failure, _Pass(current, due, prometheus, now))
+        return _from_graph(graph, spec, status=status, failure=state.failure, on=_Pass(current, due, prometheus, now))
     # A failure of a query for another channel or version says nothing about this one.
     failure = state.failure if state.query == query else None
     if failure is None:
@@ -111,13 +111,15 @@ def _from_graph(
     except BadGraph as error:
         earlier = () if error.reason == "VersionNotFound" else _stored_candidates(status, on)
         failure = Failure(error.reason, service.unable_message(error.message))
-        return CurrentAdvice(earlier, nodes=graph.releases, condition=service.retrieved_updates(failure), due=due)
+        return CurrentAdvice(
+            candidates=earlier, nodes=graph.releases, condition=service.retrieved_updates(failure), due=due
+        )
     return CurrentAdvice(
-        from_advice(offered, on.known, on.now),
-        graphs.reachable(graph, current_version),
-        graph.releases,
-        service.retrieved_updates(failure),
-        due,
+        candidates=from_advice(offered, on.known, on.now),
+        reachable=graphs.reachable(graph, current_version),
+        nodes=graph.releases,
+        condition=service.retrieved_updates(failure),
+        due=due,
         graph=graph,
     )
 

@@ -33,7 +33,7 @@ class _Channel(Wire, frozen=True):
     versions: tuple[str, ...] = ()
 
 
-class _Blocked(Wire, frozen=True):
+class _Blocked(Wire, frozen=True, kw_only=True):
     to: str
     from_: str = msgspec.field(name="from")
     name: str = ""
@@ -43,7 +43,7 @@ class _Blocked(Wire, frozen=True):
     fixed_in: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BlockedEdge:
     """Updates to `to` from every release whose name `origin` matches. Without a risk they are removed."""
 
@@ -116,7 +116,7 @@ def _edge(file: str, document: Any) -> BlockedEdge:
         risk = ConditionalUpdateRisk(
             name=blocked.name, message=blocked.message, url=blocked.url, matching_rules=blocked.matching_rules
         )
-    return BlockedEdge(blocked.to, origin, file, risk, blocked.fixed_in)
+    return BlockedEdge(to=blocked.to, origin=origin, file=file, risk=risk, fixed_in=blocked.fixed_in)
 
 
 def _previous_metadata(raw: Any) -> Iterator[tuple[str, Previous]]:

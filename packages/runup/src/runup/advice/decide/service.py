@@ -32,7 +32,7 @@ class NotAsked(Terminal):
     """The service cannot be queried with this configuration; the reason is that of RetrievedUpdates."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
     """A query to the update service. An answer to another query does not count for it."""
 
@@ -66,7 +66,7 @@ class Failure:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceState:
     """The state of the update service: the query, whether it is in progress, the last answer and failure.
 
@@ -113,7 +113,13 @@ def query_for(spec: ClusterVersionSpec, current: Release, *, configured_url: str
             raise NotAsked(message, reason=reason)
     # The update service knows the multi-architecture payload by its lower-case name.
     query_architecture = "multi" if architecture == MULTI else architecture
-    return Query(url, spec.channel, query_architecture, spec.cluster_id, current.version)
+    return Query(
+        url=url,
+        channel=spec.channel,
+        architecture=query_architecture,
+        cluster_id=spec.cluster_id,
+        version=current.version,
+    )
 
 
 def is_due(state: ServiceState, query: Query, *, now: datetime) -> bool:

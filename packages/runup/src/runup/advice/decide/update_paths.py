@@ -83,7 +83,14 @@ def ways(
     blocked = {new: files for (old, new), files in removed.items() if old == origin and new in steps}
     way = _shortest(onward, origin, goal, allows=lambda _from, _to: True)
     risk_names = {name for step in (*updates, *way) for name in step.risks}
-    return UpdatePaths(origin, goal, updates, blocked, way, {name: risks[name] for name in sorted(risk_names)})
+    return UpdatePaths(
+        origin=origin,
+        goal=goal,
+        updates=updates,
+        blocked=blocked,
+        way=way,
+        risks={name: risks[name] for name in sorted(risk_names)},
+    )
 
 
 def shortest_way(

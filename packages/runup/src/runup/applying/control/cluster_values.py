@@ -29,7 +29,7 @@ _HTTPS = "443"
 
 
 def _config(kind: str, plural: str) -> Resource:
-    return Resource("config.openshift.io", "v1", kind, plural, namespaced=False)
+    return Resource(group="config.openshift.io", version="v1", kind=kind, plural=plural, namespaced=False)
 
 
 PROXY, INFRASTRUCTURE = _config("Proxy", "proxies"), _config("Infrastructure", "infrastructures")

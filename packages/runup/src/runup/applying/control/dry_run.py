@@ -43,7 +43,7 @@ _NOTHING_TRIED = frozenset({("config.openshift.io", "ClusterOperator")})
 JSON = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
     """The effect of the update on one object. `why` says what the server refused, or why the effect is not known."""
 
@@ -103,7 +103,7 @@ def effects(
         if entry.answer == "unknown":
             ruling = entry.decided_by
             why = f"{ruling.rule}: {ruling.why}" if ruling else ""
-            yield Effect(str(entry.manifest.identity), entry.manifest.file, "unknown", why=why)
+            yield Effect(object=str(entry.manifest.identity), file=entry.manifest.file, state="unknown", why=why)
         elif entry.answer == "in":
             yield cluster_dry_run.effect(entry.manifest)
     target_identities = {entry.manifest.identity for entry in explained}
@@ -139,9 +139,9 @@ class _Cluster:
                 return self._effect_unserved(manifest)
             return self._compare_object(manifest, resource, self._live_object(manifest, resource))
         except Terminal as error:
-            return Effect(name, file, "refused", why=error.message)
+            return Effect(object=name, file=file, state="refused", why=error.message)
         except (ApiError, codec.DecodeError) as error:
-            return Effect(name, file, "unknown", why=message_of(error))
+            return Effect(object=name, file=file, state="unknown", why=message_of(error))
 
     def left(self, manifest: Manifest) -> Effect:
         """Returns the effect on an object that the release no longer has: an existing one stays."""
@@ -152,10 +152,12 @@ class _Cluster:
         except Terminal:
             live = None  # no object has that name
         except (ApiError, codec.DecodeError) as error:
-            return Effect(name, file, "unknown", why=message_of(error))
+            return Effect(object=name, file=file, state="unknown", why=message_of(error))
         if live is None:
-            return Effect(name, file, "same", why="it is not there, and no part of the release")
-        return Effect(name, file, "left", why="no part of the release any more, and nothing deletes it")
+            return Effect(object=name, file=file, state="same", why="it is not there, and no part of the release")
+        return Effect(
+            object=name, file=file, state="left", why="no part of the release any more, and nothing deletes it"
+        )
 
     def _effect_unserved(self, manifest: Manifest) -> Effect:
         """Returns the effect of a manifest in a version that the server does not serve.
@@ -167,22 +169,27 @@ class _Cluster:
         is_coming = defined is not None and str(manifest.object.get("apiVersion") or "") in defined
         if not is_coming and not is_deletion(manifest):
             own = "" if defined is None else f", and the release's definition serves {', '.join(defined) or 'none'}"
-            return Effect(name, file, "refused", why=f"the server knows no {_gvk(manifest)}{own}")
+            return Effect(object=name, file=file, state="refused", why=f"the server knows no {_gvk(manifest)}{own}")
         other = self._in_other_version(manifest)
         if other is None and is_deletion(manifest):
-            return Effect(name, file, "same", why="the cluster has no such kind")
+            return Effect(object=name, file=file, state="same", why="the cluster has no such kind")
         if other is None:
-            return Effect(name, file, "created", why="its kind comes with the release")
+            return Effect(object=name, file=file, state="created", why="its kind comes with the release")
         live = self._live_object(manifest, other)
         if live is not None and not is_coming:
             # The operator finds no kind to delete, and takes the object for gone.
-            return Effect(name, file, "left", why=f"the server knows no {_gvk(manifest)}, so that nothing deletes it")
+            return Effect(
+                object=name,
+                file=file,
+                state="left",
+                why=f"the server knows no {_gvk(manifest)}, so that nothing deletes it",
+            )
         if (effect := _effect_untried(manifest, live)) is not None:
             return effect
         if live is None:
-            return Effect(name, file, "created", why="the version of its kind comes with the release")
+            return Effect(object=name, file=file, state="created", why="the version of its kind comes with the release")
         why = f"it is there, and nothing can be tried before the release's definition serves {_gvk(manifest)}"
-        return Effect(name, file, "unknown", why=why)
+        return Effect(object=name, file=file, state="unknown", why=why)
 
     def _compare_object(self, manifest: Manifest, resource: Resource, live: JSON | None) -> Effect:
         """Returns what the release would do to one object, by a dry run of the server where there is one to try.
@@ -193,7 +200,7 @@ class _Cluster:
         if (effect := _effect_untried(manifest, live)) is not None:
             return effect
         if live is None and resource.namespaced and manifest.identity.namespace in self._missing_namespaces:
-            return Effect(name, file, "created", why="its namespace comes with the release")
+            return Effect(object=name, file=file, state="created", why="its namespace comes with the release")
         obj = render(Task(manifest, 1, 1), self._cluster).object
         try:
             answer = self._client.send(
@@ -202,11 +209,11 @@ class _Cluster:
         except ApiError as error:
             # With these codes the server did not try the request, so the effect is not known.
             state: State = "unknown" if error.code in (401, 403, 404, 405) else "refused"
-            return Effect(name, file, state, why=message_of(error))
+            return Effect(object=name, file=file, state=state, why=message_of(error))
         if live is None:
-            return Effect(name, file, "created")
+            return Effect(object=name, file=file, state="created")
         field_changes = changes(_without_hash_label(live), _without_hash_label(answer))
-        return Effect(name, file, "changed" if field_changes else "same", field_changes)
+        return Effect(object=name, file=file, state="changed" if field_changes else "same", changes=field_changes)
 
     @cached_property
     def _missing_namespaces(self) -> frozenset[str]:
@@ -262,12 +269,14 @@ def _effect_untried(manifest: Manifest, live: JSON | None) -> Effect | None:
     """Returns the effect on an object that the operator deletes or leaves as it is, None if it would apply it."""
     name, file = str(manifest.identity), manifest.file
     if is_deletion(manifest):
-        return Effect(name, file, "deleted" if live is not None else "same")
+        return Effect(object=name, file=file, state="deleted" if live is not None else "same")
     annotations = manifest.annotations or {}
     if live is not None and annotations.get(tasks.CREATE_ONLY, "").lower() == "true":
-        return Effect(name, file, "same", why="it is created where it is absent, and left alone otherwise")
+        return Effect(
+            object=name, file=file, state="same", why="it is created where it is absent, and left alone otherwise"
+        )
     if (manifest.identity.group, manifest.identity.kind) in _NOTHING_TRIED and live is not None:
-        return Effect(name, file, "same", why="its operator keeps it")
+        return Effect(object=name, file=file, state="same", why="its operator keeps it")
     return None
 
 
@@ -338,7 +347,7 @@ def read_values(client: SyncClient, manifests: Iterable[Manifest], owner_uid: st
 
 def _object(client: SyncClient, kind: str, plural: str, notes: list[str]) -> JSON:
     """Returns the object `cluster` of a kind; empty with a note if it cannot be read."""
-    resource = Resource("config.openshift.io", "v1", kind, plural, namespaced=False)
+    resource = Resource(group="config.openshift.io", version="v1", kind=kind, plural=plural, namespaced=False)
     try:
         return client.send(calls.get_raw(resource, "cluster"))
     except NotFound:

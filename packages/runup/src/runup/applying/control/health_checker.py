@@ -122,7 +122,9 @@ class HealthChecker:
         cache = self._applier.operators
         if not cache.synced:
             why = f": {cache.error}" if cache.error else ""
-            return Problem("WaitingForObject", f"waiting on the list of ClusterOperators{why}", Effect.NONE)
+            return Problem(
+                reason="WaitingForObject", message=f"waiting on the list of ClusterOperators{why}", effect=Effect.NONE
+            )
         now = self._progress.clock.now()
         since = self._since.setdefault(name, now)
         operator = self._applier.operator(name)

@@ -68,7 +68,11 @@ class ResourceDiscovery:
         group, _, version = api_version.rpartition("/")
         return {
             (group, version, entry["kind"]): Resource(
-                group, version, entry["kind"], entry["name"], namespaced=bool(entry.get("namespaced"))
+                group=group,
+                version=version,
+                kind=entry["kind"],
+                plural=entry["name"],
+                namespaced=bool(entry.get("namespaced")),
             )
             for entry in body.get("resources") or ()
             # Discovery lists subresources, too, for example `deployments/status`.
@@ -83,7 +87,7 @@ def kinds_of_definition(obj: dict[str, Any]) -> Known:
     kind, plural = names.get("kind", ""), names.get("plural", "")
     return {
         (group, version["name"], kind): Resource(
-            group, version["name"], kind, plural, namespaced=spec.get("scope") == "Namespaced"
+            group=group, version=version["name"], kind=kind, plural=plural, namespaced=spec.get("scope") == "Namespaced"
         )
         for version in spec.get("versions") or ()
         if isinstance(version, dict) and version.get("served") and version.get("name")

@@ -46,8 +46,14 @@ class Notices:
         self._told[identity, notice.reason] = self._clock.monotonic()
         log.warning("told", reason=notice.reason, message=notice.message)
         key = NamespacedName("", "version")
-        about = resource_of(ClusterVersion), key
-        event = Event(*about, "Warning", notice.reason, notice.message, self.cluster_version_uid)
+        event = Event(
+            resource=resource_of(ClusterVersion),
+            key=key,
+            type="Warning",
+            reason=notice.reason,
+            message=notice.message,
+            uid=self.cluster_version_uid,
+        )
         try:
             await self._executor.execute(Plan((event,)))
         except (KubeError, DecodeError) as error:

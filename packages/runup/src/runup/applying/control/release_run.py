@@ -263,7 +263,7 @@ class Run:
         needed = [*self.progress.later(task)]
         text = f"waiting on {', '.join(map(str, needed))}, which comes after {task}"
         log.info("postponed", task=str(task), until=[str(other) for other in needed])
-        self.progress.tell(task, Problem("WaitingForObject", text, Effect.NONE))
+        self.progress.tell(task, Problem(reason="WaitingForObject", message=text, effect=Effect.NONE))
         self._group.create_task(self._apply_after(task, needed))
 
     async def _apply_after(self, task: Task, needed: Sequence[Task]) -> None:

@@ -76,8 +76,8 @@ class FromRegistry:
         return await in_thread(lambda: payload_of(files, release, self._profile), f"load {release.image}")
 
 
-PODS = Resource("", "v1", "Pod", "pods", namespaced=True)
-JOBS = Resource("batch", "v1", "Job", "jobs", namespaced=True)
+PODS = Resource(group="", version="v1", kind="Pod", plural="pods", namespaced=True)
+JOBS = Resource(group="batch", version="v1", kind="Job", plural="jobs", namespaced=True)
 # The limit of a retrieval once the signature is verified (docs/upstream-behaviour.md 1.4); the Pod's own deadline is
 # shorter.
 POLL_S = 1.0

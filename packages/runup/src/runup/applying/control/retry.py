@@ -167,7 +167,7 @@ class TaskRetrier:
     async def _wait_for_needed(self, task: Task, needed: Sequence[Task]) -> None:
         """Waits for the tasks in `needed`, which are on their way. Reports this as progress, not as a failure."""
         text = f"{task} is waiting on {', '.join(map(str, needed))}"
-        self._progress.tell(task, Problem("WaitingForObject", text, Effect.NONE))
+        self._progress.tell(task, Problem(reason="WaitingForObject", message=text, effect=Effect.NONE))
         await self._progress.finished_within(LONGEST_PAUSE_S, needed)
 
     async def pause(self, task: Task, attempts: int, error: Exception) -> None:

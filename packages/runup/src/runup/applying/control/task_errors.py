@@ -52,7 +52,7 @@ def problem_of(task: Task, error: Exception) -> Problem:
     reason, cause = _class_of(error)
     parts = [f"Could not update {task}", *([cause] if cause else [])]
     details = error_message(error)
-    return Problem(reason, ": ".join(parts) + (f" ({details})" if details else ""))
+    return Problem(reason=reason, message=": ".join(parts) + (f" ({details})" if details else ""))
 
 
 def error_message(error: Exception) -> str:

@@ -110,7 +110,7 @@ class Worker:
         self.work = replace(work, state=state)
         # Events of the run that is being cancelled must not change this one's progress.
         self._run = None
-        self.latest = Progress(work.wanted, state)
+        self.latest = Progress(wanted=work.wanted, state=state)
         self.tell(True)
         self._new.set()
 

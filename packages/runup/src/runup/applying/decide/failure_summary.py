@@ -56,7 +56,7 @@ def summarize(problems: Iterable[Problem]) -> Summary | None:
         return Summary(merged[0])
     lines = sorted({problem.message for problem in merged})
     text = join_within(["Multiple errors are preventing progress:", *lines], "\n* ", MAX_MESSAGE_BYTES)
-    return Summary(Problem(MULTIPLE, text, _worst_effect(merged)), tuple(merged))
+    return Summary(Problem(reason=MULTIPLE, message=text, effect=_worst_effect(merged)), tuple(merged))
 
 
 def without_progress(summary: Summary) -> Summary | None:
@@ -140,7 +140,7 @@ def _as_one(problems: Sequence[Problem]) -> Problem:
     messages = sorted({problem.message for problem in problems})
     more = len(messages) - MAX_WAITS
     texts = [*messages[:MAX_WAITS], *([f"and {more} more"] if more > 0 else [])]
-    return Problem(problems[0].reason, "; ".join(texts), Effect.NONE)
+    return Problem(reason=problems[0].reason, message="; ".join(texts), effect=Effect.NONE)
 
 
 def _worst_effect(problems: Iterable[Problem]) -> Effect:

@@ -104,7 +104,7 @@ def problem_of(task: Task, workload: OwnedWorkload | None, state: ApplyReason) -
         if failed is not None and failed.status == "True":
             words = "deadline exceeded" if failed.reason == "DeadlineExceeded" else "failed"
             text = f'{_task_name(task)}: {words}, reason: "{failed.reason}", message: "{failed.message}"'
-            return Problem("WorkloadNotProgressing", text)
+            return Problem(reason="WorkloadNotProgressing", message=text)
         return _waiting_problem(f"{_task_name(task)} has not finished yet")
     if task.kind == DEFINITION:
         established = status_of(workload.status.conditions, "Established") == "True"
@@ -112,7 +112,7 @@ def problem_of(task: Task, workload: OwnedWorkload | None, state: ApplyReason) -
     if state is ApplyReason.INITIALIZING:
         return None
     if workload.metadata.deletion_timestamp is not None:
-        return Problem(_NOT_AVAILABLE, f"{name} is being deleted")
+        return Problem(reason=_NOT_AVAILABLE, message=f"{name} is being deleted")
     # Until the controller has observed the new spec, the conditions are about the old one.
     if task.kind != DEPLOYMENT or workload.status.observed_generation < workload.metadata.generation:
         return None
@@ -120,12 +120,15 @@ def problem_of(task: Task, workload: OwnedWorkload | None, state: ApplyReason) -
     progressing = find(workload.status.conditions, "Progressing")
     failing = find(workload.status.conditions, "ReplicaFailure")
     if failing is not None and failing.status == "True":
-        return Problem(_NOT_PROGRESSING, f"{name} has some pods failing; {_condition_text(failing)}")
+        return Problem(reason=_NOT_PROGRESSING, message=f"{name} has some pods failing; {_condition_text(failing)}")
     if available is not None and available.status == "False" and progressing and progressing.status == "False":
         states = f"is not available {_condition_text(available)} and not progressing {_condition_text(progressing)}"
-        return Problem(_NOT_AVAILABLE, f"{name} {states}")
+        return Problem(reason=_NOT_AVAILABLE, message=f"{name} {states}")
     if progressing and progressing.status == "False" and progressing.reason == "ProgressDeadlineExceeded":
-        return Problem(_NOT_PROGRESSING, f"{name} is {progressing.reason}={progressing.status}: {progressing.message}")
+        return Problem(
+            reason=_NOT_PROGRESSING,
+            message=f"{name} is {progressing.reason}={progressing.status}: {progressing.message}",
+        )
     return None
 
 
@@ -158,7 +161,7 @@ def unfinished_rollout(task: Task, workload: OwnedWorkload | None) -> Problem | 
 
 
 def _waiting_problem(message: str) -> Problem:
-    return Problem("WaitingForObject", f"waiting on {message}", Effect.NONE)
+    return Problem(reason="WaitingForObject", message=f"waiting on {message}", effect=Effect.NONE)
 
 
 def _task_name(task: Task) -> str:

@@ -19,7 +19,7 @@ class Effect(StrEnum):
     FAIL = "Fail"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
     """A problem that a task waits for or fails with. `reason` and `message` are the condition's.
 
@@ -65,7 +65,7 @@ class WantedRelease:
     owner_uid: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
     """The worker's progress with `wanted` (None: nothing was wanted yet).
 
@@ -84,7 +84,7 @@ class Progress:
     deleting: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Loading:
     """The state of loading a release: its `payload`, or `running`, or the `error` of the last attempt.
 

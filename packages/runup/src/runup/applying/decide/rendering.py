@@ -41,7 +41,7 @@ class Proxy:
     no_proxy: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterValues:
     """The values of a cluster that are put into the objects applied to it.
 

@@ -88,8 +88,8 @@ def risk(
 ) -> Finding:
     """Returns a finding about `objects`; `kind` is their kind if their type does not say it."""
     return Finding(
-        name,
-        message,
+        name=name,
+        message=message,
         reason=name.partition("-")[0],
         severity=severity,
         resources=tuple(refer(obj, kind) for obj in objects),

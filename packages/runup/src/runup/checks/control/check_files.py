@@ -21,7 +21,7 @@ SUFFIXES = (".yaml", ".yml", ".json")
 _INCLUDE = f"include.release.openshift.io/{DEFAULT_PROFILE}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CheckFile:
     """The content of a file: its checks and cases, its errors, and notes about likely mistakes."""
 
@@ -65,7 +65,7 @@ def _read(path: Path) -> CheckFile:
     try:
         text = read_limited(path).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        return CheckFile(path, errors=(f"{path}: cannot be read: {error}",))
+        return CheckFile(path=path, errors=(f"{path}: cannot be read: {error}",))
     documents, syntax_errors = _documents(path, text)
     errors, notes, checks, cases_read = list(syntax_errors), [], [], []
     for document in documents:
@@ -85,7 +85,7 @@ def _read(path: Path) -> CheckFile:
             checks.append(check)
             errors += [f"{path}: {read_problem}" for read_problem in _refused_reads(check)]
             notes += [f"{path}: {note}" for note in _notes(document, check)]
-    return CheckFile(path, tuple(checks), tuple(cases_read), tuple(errors), tuple(notes))
+    return CheckFile(path=path, checks=tuple(checks), cases=tuple(cases_read), errors=tuple(errors), notes=tuple(notes))
 
 
 def _documents(path: Path, text: str) -> tuple[list[Any], list[str]]:

@@ -33,7 +33,7 @@ class BadCases(ValueError):
     """Error raised if the file is not a file of cases; the message names the field."""
 
 
-class Case(Wire, frozen=True, forbid_unknown_fields=True):
+class Case(Wire, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One cluster and what is expected. `lacking` are resources (`pods`, `routes.route.openshift.io`) not readable.
 
     `prometheus` are the values of the samples that the check's query returns, none where no query is sent. `message`,
@@ -111,7 +111,11 @@ def _case_problem(check: Check, case: Case) -> str:
         return f"the skeleton is unchanged: replace {UNCHANGED_MARK}"
     try:
         context = Context(
-            Version(case.source), Version(case.target), _NOW, case.kubernetes, prometheus=_prometheus_state(check, case)
+            source=Version(case.source),
+            target=Version(case.target),
+            now=_NOW,
+            target_kubernetes=case.kubernetes,
+            prometheus=_prometheus_state(check, case),
         )
     except VersionError as error:
         return str(error)

@@ -83,12 +83,14 @@ def example(check: Check) -> tuple[Snapshot, Context]:
     if update:
         # Between versions of Kubernetes that the example names itself, such as the way back.
         source, to = Version(update["from"]), Version(update["to"])
-        return snapshot_of(check.reads, cluster), Context(source, to, _NOW, str(to), cluster=ClusterKind.KUBERNETES)
+        return snapshot_of(check.reads, cluster), Context(
+            source=source, target=to, now=_NOW, target_kubernetes=str(to), cluster=ClusterKind.KUBERNETES
+        )
     return snapshot_of(check.reads, cluster), Context(
-        Version(_SOURCE),
-        Version(_TARGET),
-        _NOW,
-        _KUBERNETES,
+        source=Version(_SOURCE),
+        target=Version(_TARGET),
+        now=_NOW,
+        target_kubernetes=_KUBERNETES,
         manifests=tuple(target),
         target_image=_IMAGE,
         catalogs=_catalogs([document for document in documents if "schema" in document]),

@@ -56,4 +56,4 @@ def gaps(releases: Mapping[Version, Sequence[Check]], edges: Collection[tuple[Ve
 
 def is_covered(check: Check, source: Version, target: Version) -> bool:
     """Returns whether the check applies to the update from `source` to `target`."""
-    return source < target and check.applies_to(Context(source, target, NEVER))
+    return source < target and check.applies_to(Context(source=source, target=target, now=NEVER))

@@ -106,7 +106,7 @@ class PreflightCheckSpec(_Strict, frozen=True):
     container: ContainerSpec | None = None
 
 
-class _Compiled(msgspec.Struct, frozen=True):
+class _Compiled(msgspec.Struct, frozen=True, kw_only=True):
     """The parts of a spec that are parsed only once."""
 
     spec: PreflightCheckSpec
@@ -140,11 +140,11 @@ def declared_check(document: Any, *, file: str, text: str = "") -> Check:
         with_location = f"{location}: {problem.path}: {problem.problem}"
         raise DeclarativeError(with_location) from problem
     return Check(
-        name,
-        spec.component,
-        tuple(compiled.reads.values()),
-        lambda snapshot, context: _run_check(compiled, snapshot, context),
-        compiled.applies_to,
+        name=name,
+        component=spec.component,
+        reads=tuple(compiled.reads.values()),
+        run=lambda snapshot, context: _run_check(compiled, snapshot, context),
+        applies_to=compiled.applies_to,
         unknown_risk=spec.risk.name,
         severity=spec.risk.severity,
         updates=declared_page.updates(spec.sources, spec.targets),
@@ -221,13 +221,13 @@ def _parse_spec(spec: PreflightCheckSpec) -> _Compiled:
         if expression
     }
     return _Compiled(
-        spec,
-        reads,
-        sources,
-        targets,
-        programs.get(_EXPRESSION),
-        programs.get(_WHEN),
-        programs.get(_MESSAGE_EXPRESSION),
+        spec=spec,
+        reads=reads,
+        sources=sources,
+        targets=targets,
+        expression=programs.get(_EXPRESSION),
+        when=programs.get(_WHEN),
+        message=programs.get(_MESSAGE_EXPRESSION),
     )
 
 
@@ -279,7 +279,15 @@ def _parse_read(spec: ReadSpec, path: str) -> Read:
         )
     # Fields are sorted, so that reads of the same fields are one key in a snapshot and share one list.
     kind = spec.kind or (known_type.kind if known_type else "")
-    return Read(group, version, kind, plural, bool(spec.namespace), spec.namespace, tuple(sorted(set(spec.fields))))
+    return Read(
+        group=group,
+        version=version,
+        kind=kind,
+        plural=plural,
+        namespaced=bool(spec.namespace),
+        namespace=spec.namespace,
+        fields=tuple(sorted(set(spec.fields))),
+    )
 
 
 def _known_resource(spec: ReadSpec) -> Resource | None:
@@ -374,8 +382,8 @@ def _applying_finding(spec: PreflightCheckSpec, message: str, objects: Iterable[
     """Returns the finding that the risk applies."""
     risk = spec.risk
     return Finding(
-        risk.name,
-        message,
+        name=risk.name,
+        message=message,
         url=risk.url,
         reason=spec.component.title().replace("-", ""),
         severity=risk.severity,
@@ -444,9 +452,9 @@ def _resources(spec: PreflightCheckSpec, objects: Iterable[Any]) -> tuple[Report
 def _unknown_finding(spec: PreflightCheckSpec, why: str, objects: Iterable[Any] = ()) -> Finding:
     """Returns the Unknown finding of the check, with the reason `why`."""
     return Finding(
-        spec.risk.name,
-        f"Whether {spec.risk.name} applies could not be told: {why.rstrip('.')}.",
-        Applies.UNKNOWN,
+        name=spec.risk.name,
+        message=f"Whether {spec.risk.name} applies could not be told: {why.rstrip('.')}.",
+        applies=Applies.UNKNOWN,
         url=spec.risk.url,
         reason=PARTIAL,
         severity=spec.risk.severity,

@@ -60,4 +60,6 @@ def unusable_check(name: str, why: str) -> Check:
 
     # The name as in the file, so that users can search for it; a risk's name may have no other characters.
     plain = re.sub(r"[^A-Za-z0-9.-]+", "-", name.rpartition("/")[2])
-    return Check(name, "release", (), run, unknown_risk=f"PreflightCheckUnusable-{plain}"[:256])
+    return Check(
+        name=name, component="release", reads=(), run=run, unknown_risk=f"PreflightCheckUnusable-{plain}"[:256]
+    )

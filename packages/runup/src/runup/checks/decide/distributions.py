@@ -28,7 +28,7 @@ GROUP_LABELS = (
 )
 
 
-class Support(msgspec.Struct, frozen=True):
+class Support(msgspec.Struct, frozen=True, kw_only=True):
     """Until when minor versions are supported: the last days, those of paid support, and who says so, as of when.
 
     `of` is whose support it is: the service's, or that of Kubernetes where a distribution has no calendar here.
@@ -41,7 +41,7 @@ class Support(msgspec.Struct, frozen=True):
     paid: Mapping[int, date]
 
 
-class Distribution(msgspec.Struct, frozen=True):
+class Distribution(msgspec.Struct, frozen=True, kw_only=True):
     """A distribution or service: how its control plane and its nodes are updated, and how an update is reverted.
 
     `control_plane`, `nodes` and `back` may contain the placeholders `{minor}`, `{patch}` (versions) and `{group}` (a
@@ -99,7 +99,13 @@ def _distribution_named(name: str) -> Distribution:
 
 
 def _parse_support(name: str, row: Mapping[str, Any]) -> Support:
-    return Support(name, row["source"], str(row["date"]), _parse_days(row["ends"]), _parse_days(row.get("paid") or {}))
+    return Support(
+        of=name,
+        source=row["source"],
+        as_of=str(row["date"]),
+        ends=_parse_days(row["ends"]),
+        paid=_parse_days(row.get("paid") or {}),
+    )
 
 
 def _parse_days(rows: Mapping[str, Any]) -> dict[int, date]:

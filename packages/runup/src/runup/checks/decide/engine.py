@@ -36,7 +36,7 @@ PARTIAL = "PreflightPartial"
 reraise_bugs = False
 
 
-class CheckOutcome(msgspec.Struct, frozen=True):
+class CheckOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """The result of one check. `duration_seconds` is wall time, measured by the caller.
 
     `asked` holds the kinds that the check looked at: as long as none of them changes, the outcome stays the same.
@@ -76,7 +76,7 @@ def run_check(check: Check, snapshot: Snapshot, context: Context) -> CheckOutcom
             outcome = None
         else:
             why = f"Not for an update from {context.source} to {context.target}."
-            outcome = CheckOutcome(check, "Skipped", message=why)
+            outcome = CheckOutcome(check=check, result="Skipped", message=why)
     # Before Unreadable, of which it is a case: one unreadable object leaves the other findings standing.
     except UnreadableObject as lacking:
         lacking_object, outcome = lacking, None
@@ -120,7 +120,7 @@ def could_not_tell(check: Check, why: str, findings: tuple[Finding, ...] = ()) -
         reason=PARTIAL,
         remediation="Give the check what it lacked, then look at the preflight again; or accept the risk by name.",
     )
-    return CheckOutcome(check, "Unknown", (*findings, risk), message=f"{why}.")
+    return CheckOutcome(check=check, result="Unknown", findings=(*findings, risk), message=f"{why}.")
 
 
 def _undecoded_findings(
@@ -198,7 +198,7 @@ def _finished_outcome(check: Check, findings: tuple[Finding, ...]) -> CheckOutco
     unknown = len(findings) - applying
     result: CheckResult = "Applies" if applying else "Unknown" if unknown else "Clear"
     counts = [f"{applying} found"] * bool(applying) + [f"{unknown} could not be told"] * bool(unknown)
-    return CheckOutcome(check, result, findings, message=", ".join(counts))
+    return CheckOutcome(check=check, result=result, findings=findings, message=", ".join(counts))
 
 
 def _require_valid(finding: Finding) -> Finding:

@@ -54,7 +54,7 @@ def _shared_quantities(items: tuple[tuple[str, str], ...]) -> dict[str, str]:
 UNSET = msgspec.UNSET
 
 
-class Read(Resource, msgspec.Struct, frozen=True):
+class Read(Resource, msgspec.Struct, frozen=True, kw_only=True):
     """A read of some fields of a resource. In a snapshot it is a key of its own, apart from that of the whole resource.
 
     `fields` are dotted paths from the top of the object such as `spec.nodeName`; metadata is always kept. `namespace`
@@ -68,7 +68,7 @@ class Read(Resource, msgspec.Struct, frozen=True):
         return super().__str__()
 
 
-class Slim(Resource, msgspec.Struct, frozen=True):
+class Slim(Resource, msgspec.Struct, frozen=True, kw_only=True):
     """A resource decoded as `type`, which has fewer fields than the scheme's own, and reduced further by `keep`.
 
     In a snapshot it is a key of its own, apart from that of the resource. `namespace` limits the list to one namespace,
@@ -84,7 +84,7 @@ class Slim(Resource, msgspec.Struct, frozen=True):
         return super().__str__()
 
 
-class Lookup(Slim, msgspec.Struct, frozen=True):
+class Lookup(Slim, msgspec.Struct, frozen=True, kw_only=True):
     """A resource whose objects are read by name, and only those that other objects refer to. It cannot be watched.
 
     `of` is the read whose objects refer to them; `names` returns the namespace and name that each refers to, empty for

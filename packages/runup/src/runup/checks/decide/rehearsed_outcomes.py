@@ -40,21 +40,24 @@ def encode_outcomes(outcomes: Iterable[CheckOutcome]) -> bytes:
 def decode_outcomes(data: bytes) -> tuple[CheckOutcome, ...]:
     """Returns the outcomes in JSON. Raises ValueError for what is none."""
     parts = msgspec.json.decode(data, type=tuple[EncodedOutcome, ...])
-    return tuple(CheckOutcome(_check(part.name), part.result, part.findings, part.message) for part in parts)
+    return tuple(
+        CheckOutcome(check=_check(part.name), result=part.result, findings=part.findings, message=part.message)
+        for part in parts
+    )
 
 
 def not_run_outcome(why: str, base: str = "") -> CheckOutcome:
     """Returns the Unknown of a rehearsal that came to nothing; `base` is the URL of the documentation."""
     message = f"What the release would do to this cluster was not rehearsed: {why}"
     finding = Finding(
-        NOT_RUN,
-        message,
-        Applies.UNKNOWN,
+        name=NOT_RUN,
+        message=message,
+        applies=Applies.UNKNOWN,
         url=f"{base or documentation.BUILT_IN}/{PAGE}",
         remediation='Run `runup rehearse` on a machine beside the cluster, or set `rehearse: "false"`.',
     )
-    return CheckOutcome(_check(CHECK), "Unknown", (finding,), message)
+    return CheckOutcome(check=_check(CHECK), result="Unknown", findings=(finding,), message=message)
 
 
 def _check(name: str) -> Check:
-    return Check(name, COMPONENT, (), lambda _snapshot, _context: iter(()))
+    return Check(name=name, component=COMPONENT, reads=(), run=lambda _snapshot, _context: iter(()))

@@ -40,7 +40,7 @@ class AddonRemoval(msgspec.Struct, frozen=True):
     source: str
 
 
-class Table(msgspec.Struct, frozen=True):
+class Table(msgspec.Struct, frozen=True, kw_only=True):
     """The rows of a table by minor version of Kubernetes 1; `source` and `date` say where they come from."""
 
     source: str
@@ -65,7 +65,14 @@ def table(name: str) -> Table:
     """Returns the table in `data/NAME.yaml`."""
     content = document(name)
     removed, planned = _by_minor(content["removed"]), _by_minor(content.get("planned") or {})
-    return Table(content["source"], str(content["date"]), content["first"], content["last"], removed, planned)
+    return Table(
+        source=content["source"],
+        date=str(content["date"]),
+        first=content["first"],
+        last=content["last"],
+        removed=removed,
+        planned=planned,
+    )
 
 
 def _by_minor(rows: Mapping[str, Any]) -> dict[int, Any]:

@@ -75,8 +75,8 @@ def metrics_check(requested: Iterable[RequestedVersion], problem: str = "") -> C
         for version in versions:
             if version.removed is not None and version.removed <= target:
                 yield Finding(
-                    f"{NAME}-{version.name}",
-                    f"{version.name} was asked for since the API server started and is removed in Kubernetes "
+                    name=f"{NAME}-{version.name}",
+                    message=f"{version.name} was asked for since the API server started and is removed in Kubernetes "
                     f"1.{version.removed}. Who asked, its metrics do not say.",
                     reason=NAME,
                     severity="critical",
@@ -90,5 +90,11 @@ def metrics_check(requested: Iterable[RequestedVersion], problem: str = "") -> C
 
     reads: tuple[Resource, ...] = ()
     return Check(
-        NAME, "kube-apiserver", reads, run, unknown_risk=f"{NAME}Unknown", severity="critical", clusters=KUBERNETES
+        name=NAME,
+        component="kube-apiserver",
+        reads=reads,
+        run=run,
+        unknown_risk=f"{NAME}Unknown",
+        severity="critical",
+        clusters=KUBERNETES,
     )

@@ -43,7 +43,7 @@ _CUT_MARK_LENGTH = 36
 TRIM_LEVELS = ((4000, 100), (1000, 20), (500, 0), (100, 0))
 
 
-class Header(msgspec.Struct, frozen=True):
+class Header(msgspec.Struct, frozen=True, kw_only=True):
     """The fields of a report that are echoed from the request. Times are UTC."""
 
     source_version: str
@@ -59,7 +59,7 @@ class Header(msgspec.Struct, frozen=True):
 
 def running_report(header: Header, outcomes: Sequence[CheckOutcome], now: datetime, message: str) -> Report:
     """Returns the report while checks are still to come."""
-    return _report(header, outcomes, now, "running", message)
+    return _report(header, outcomes, now=now, status="running", message=message)
 
 
 def progress_text(done: int, total: int, awaited: Sequence[str] = ()) -> str:
@@ -69,13 +69,13 @@ def progress_text(done: int, total: int, awaited: Sequence[str] = ()) -> str:
 
 def completed_report(header: Header, outcomes: Sequence[CheckOutcome], now: datetime) -> Report:
     """Returns the report of a whole evaluation."""
-    report = _report(header, outcomes, now, "completed", "")
+    report = _report(header, outcomes, now=now, status="completed", message="")
     return replace(report, completion_time=now)
 
 
 def failed(header: Header, outcomes: Sequence[CheckOutcome], now: datetime, message: str) -> Report:
     """Returns the report of an evaluation that could not be finished, with the findings so far."""
-    report = _report(header, outcomes, now, "failed", message)
+    report = _report(header, outcomes, now=now, status="failed", message=message)
     return replace(report, completion_time=now)
 
 

@@ -80,25 +80,29 @@ def snapshot_of(
         )
     }
     return Snapshot(
-        {
+        objects={
             resource: tuple(found_objects.objects)
             for resource, found_objects in found_by_read.items()
             if resource not in unreadable
         },
-        unreadable,
-        {
+        unreadable=unreadable,
+        undecoded={
             resource: tuple(found_objects.undecoded)
             for resource, found_objects in found_by_read.items()
             if found_objects.undecoded
         },
-        {resource: (why,) for resource in found_by_read if resource not in unreadable and (why := partly(resource))},
+        incomplete={
+            resource: (why,) for resource in found_by_read if resource not in unreadable and (why := partly(resource))
+        },
         # That a kind without a definition is not here means that nobody looked, not that the cluster has none.
-        frozenset(
+        absent=frozenset(
             resource
             for resource, why in unreadable.items()
             if why == OTHER_VERSION or absent(resource) or has_definitions(resource.group)
         ),
-        {resource: frozenset(namespaces) for resource in found_by_read if (namespaces := complete_in(resource))},
+        complete_in={
+            resource: frozenset(namespaces) for resource in found_by_read if (namespaces := complete_in(resource))
+        },
     )
 
 

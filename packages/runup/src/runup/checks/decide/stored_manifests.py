@@ -25,7 +25,7 @@ IN_HELM = "RemovedAPIInHelmRelease"
 _IN_MINOR = "1.{}"
 
 
-class Manifest(msgspec.Struct, frozen=True):
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """An object as a text has it. `place` says where, in words: a file and a line, or the release of a chart."""
 
     api_version: str
@@ -66,16 +66,16 @@ def file_check(manifests_read: Manifests) -> Check:
         yield from _findings_by_type(
             [manifest for manifest in manifests_read.objects if _is_gone(manifest, target)],
             IN_FILES,
-            f"{context.target} does not serve, so that applying {{them}} fails",
-            "critical",
-            "Write {them} in {replacement}: `oc api-resources` lists the versions of a cluster.",
+            outcome=f"{context.target} does not serve, so that applying {{them}} fails",
+            severity="critical",
+            fix="Write {them} in {replacement}: `oc api-resources` lists the versions of a cluster.",
         )
         yield from _findings_by_type(
             [manifest for manifest in manifests_read.objects if _is_deprecated(manifest, target)],
             SOON_IN_FILES,
-            f"{context.target} still serves",
-            "info",
-            "Nothing for this update; plan to write {them} in {replacement}.",
+            outcome=f"{context.target} still serves",
+            severity="info",
+            fix="Nothing for this update; plan to write {them} in {replacement}.",
         )
         yield from _addon_findings(manifests_read.objects, IN_FILES, "applying {them} fails")
         yield from _unread_finding(
@@ -95,9 +95,12 @@ def helm_check(manifests_read: Manifests) -> Check:
         yield from _findings_by_type(
             [manifest for manifest in manifests_read.objects if _is_gone(manifest, target)],
             IN_HELM,
-            f"{context.target} does not serve, so that the next `helm upgrade` or `helm rollback` of {{them}} fails",
-            "warning",
-            "Upgrade to a chart that writes {them} in {replacement} before the update; later only `helm mapkubeapis "
+            outcome=(
+                f"{context.target} does not serve, so that the next `helm upgrade` or `helm rollback` of {{them}} fails"
+            ),
+            severity="warning",
+            fix="Upgrade to a chart that writes {them} in {replacement} before the update; later only "
+            "`helm mapkubeapis "
             "RELEASE` mends what is stored.",
         )
         yield from _addon_findings(
@@ -112,7 +115,15 @@ def helm_check(manifests_read: Manifests) -> Check:
 
 
 def _manifest_check(name: str, component: str, run: Callable[[Snapshot, Context], Iterator[Finding]]) -> Check:
-    return Check(name, component, (), run, unknown_risk=f"{name}Unknown", severity="critical", clusters=BOTH)
+    return Check(
+        name=name,
+        component=component,
+        reads=(),
+        run=run,
+        unknown_risk=f"{name}Unknown",
+        severity="critical",
+        clusters=BOTH,
+    )
 
 
 def _target_minor(context: Context) -> int:
@@ -154,8 +165,8 @@ def _findings_by_type(
             or "another way: no version of this kind stays"
         )
         yield Finding(
-            f"{name}-{kind}",
-            f"{count(len(of_type), kind)} in {version} ({places}), removed in {removed}, which "
+            name=f"{name}-{kind}",
+            message=f"{count(len(of_type), kind)} in {version} ({places}), removed in {removed}, which "
             f"{outcome.format(them=pronoun)}.",
             reason=name,
             severity=severity,
@@ -182,8 +193,9 @@ def _addon_findings(manifests: Iterable[Manifest], name: str, outcome: str) -> I
         places = names(sorted({manifest.place for manifest in of_type}))
         pronoun = "it" if len(of_type) == 1 else "them"
         yield Finding(
-            f"{name}-{kind}",
-            f"{count(len(of_type), kind)} in {version} ({places}), which {removal.addon} {removal.removed} and later "
+            name=f"{name}-{kind}",
+            message=f"{count(len(of_type), kind)} in {version} ({places}), which {removal.addon} "
+            f"{removal.removed} and later "
             f"do not serve, so that {outcome.format(them=pronoun)}.",
             reason=name,
             severity="warning",

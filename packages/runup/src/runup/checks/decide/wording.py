@@ -120,9 +120,9 @@ def resource(obj: Object) -> ReportedResource:
 def could_not_tell_finding(name: str, why: str, fix: str, resources: tuple[ReportedResource, ...] = ()) -> Finding:
     """Returns the Unknown finding under the risk that stands for what check `name` cannot tell."""
     return Finding(
-        f"{name}Unknown",
-        f"Whether {name} applies could not be told: {why.rstrip('.')}.",
-        Applies.UNKNOWN,
+        name=f"{name}Unknown",
+        message=f"Whether {name} applies could not be told: {why.rstrip('.')}.",
+        applies=Applies.UNKNOWN,
         reason=f"{name}Unknown",
         resources=resources,
         remediation=fix,

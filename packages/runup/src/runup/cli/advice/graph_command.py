@@ -59,7 +59,7 @@ def build(
       runup graph build graph-data/ --releases releases.json --to graph.json
       runup graph build graph-data/ -o json
     """
-    loaded = sources.load(source, releases, images, arch, lambda: access(**registry))
+    loaded = sources.load(source, releases, images=images, architecture=arch, access=lambda: access(**registry))
     if file is not None:
         sources.write(loaded, file)
     numbers = summary(loaded)
@@ -81,7 +81,7 @@ def serve(source: str, releases: str | None, images: tuple[str, ...], arch: str,
       runup graph serve graph-data/ --releases releases.json --listen 0.0.0.0:8080
     """
     host, port = graph_server.parse_listen_address(listen)
-    loaded = sources.load(source, releases, images, arch, lambda: access(**registry))
+    loaded = sources.load(source, releases, images=images, architecture=arch, access=lambda: access(**registry))
     _say_notes(loaded)
     graph_server.serve(loaded, host, port, arch)
 
@@ -109,7 +109,7 @@ def show(
       runup graph show graph.json --from 4.14.20 --channel stable-4.16
       runup graph show graph.json --from 4.14.20 --channel stable-4.16 -o svg > ways.svg
     """
-    loaded = sources.load(source, releases, images, arch, lambda: access(**registry))
+    loaded = sources.load(source, releases, images=images, architecture=arch, access=lambda: access(**registry))
     part = graph_of_channel(loaded.document, channel)
     nodes = part["nodes"]
     if not nodes:

@@ -36,7 +36,7 @@ def additional_output(cluster: JSON, config_maps: Sequence[JSON], version: str, 
         from runup.cli.advice import recommend_preflights
 
         preflight_lines, preflights = recommend_preflights.preflight_lines(
-            cluster, by_name.get(clusters.HISTORY), by_name.get(clusters.ACCEPTED), version, now
+            cluster, by_name.get(clusters.HISTORY), accepted=by_name.get(clusters.ACCEPTED), version=version, now=now
         )
         output.extend(preflight_lines)
     if names or clusters.ACCEPTED in by_name:
@@ -106,7 +106,7 @@ def risk_names(cluster: JSON) -> list[str]:
 
 def _as_row(name: str, record: Acceptance | None, nearest: dict[str, str], moment: datetime | None) -> JSON:
     """Returns one acceptance for the output; `moment` is None where the time is not known, and none has ended."""
-    effective = record or Acceptance(name)
+    effective = record or Acceptance(name=name)
     return {
         "name": name,
         "reason": effective.reason or None,

@@ -70,7 +70,7 @@ def recommend(
     advice = advise(cluster_facts, inputs.checks, inputs.problem, flags)
     more = additional_output(inputs.cluster, inputs.config_maps, flags.version, inputs.now)
     if output and not quiet:
-        sys.stdout.write(machine(as_data(cluster_facts, inputs, flags, advice, more), output))
+        sys.stdout.write(machine(as_data(cluster_facts, inputs, flags=flags, advice=advice, more=more), output))
     elif not quiet:
         for stream, part in (*advice.output, *more.output):
             file = sys.stdout if stream == "out" else sys.stderr

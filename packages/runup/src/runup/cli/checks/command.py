@@ -138,9 +138,15 @@ def list_(release_dir: str, output: str | None) -> None:
     if output:
         _write_out(machine(rows, output))
         return
-    columns = (Column("CHECK"), Column("COMPONENT"), Column("SEVERITY"), Column("UPDATES"), Column("READS", flows=True))
+    columns = (
+        Column(title="CHECK"),
+        Column(title="COMPONENT"),
+        Column(title="SEVERITY"),
+        Column(title="UPDATES"),
+        Column(title="READS", flows=True),
+    )
     lines = [Row((r["name"], r["component"], r["severity"], r["updates"], ", ".join(r["reads"]))) for r in rows]
-    _write_out(draw_table(Table(columns, lines), screen_of(sys.stdout)))
+    _write_out(draw_table(Table(columns=columns, rows=lines), screen_of(sys.stdout)))
 
 
 def _checks_of_release(release_dir: str) -> tuple[Check, ...]:
@@ -344,7 +350,11 @@ def new(*, name: str, component: str, resource: str, kind: str, target: str, fol
             raise CommandError(f"{path} exists; it is not replaced")
     try:
         into.mkdir(parents=True, exist_ok=True)
-        for path, text in zip(paths, skeleton(name, component, resource, kind, target, str(paths[0])), strict=True):
+        for path, text in zip(
+            paths,
+            skeleton(name, component, resource=resource, kind=kind, target=target, file=str(paths[0])),
+            strict=True,
+        ):
             path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise CommandError(f"{into}: cannot be written: {error}") from error

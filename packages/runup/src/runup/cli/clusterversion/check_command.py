@@ -51,9 +51,9 @@ _WIDEST = max(len(result.value) for result in Result)
 
 def text(checked_rows: Sequence[PrerequisiteRow], screen: Screen = PIPE) -> Drawn:
     """Returns one line a row, with `ok`, `problem` or `unknown` first."""
-    columns = (table.Column("", least=_WIDEST, styles=_STYLES), table.Column("", flows=True))
+    columns = (table.Column(title="", least=_WIDEST, styles=_STYLES), table.Column(title="", flows=True))
     lines = [
         table.Row((row.result.value, f"{row.name}: {row.says}"), (row.way_out,) if row.way_out else ())
         for row in checked_rows
     ]
-    return table.draw_table(table.Table(columns, lines, gap=2), screen)
+    return table.draw_table(table.Table(columns=columns, rows=lines, gap=2), screen)

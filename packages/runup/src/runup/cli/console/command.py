@@ -111,6 +111,12 @@ def serve(
             connection_of(ctx),
             named_members,
             flags,
-            lambda: access(registry_config, idms_file, certificate_authority, plain_http, ()),
+            lambda: access(
+                registry_config,
+                idms_file,
+                certificate_authority=certificate_authority,
+                plain_http=plain_http,
+                inner_registry=(),
+            ),
         )
     )

@@ -49,7 +49,10 @@ class ConsolePages:
 
     def _results(self, board: Board, names: Sequence[str], now: datetime) -> tuple[list[ClusterResult], list[str]]:
         """Returns what counts of each cluster now, with what is suppressed; and warnings about suppressions."""
-        results = [ClusterResult(name, findings_now(board, name, now, self._max_age), tried=now) for name in names]
+        results = [
+            ClusterResult(name=name, findings=findings_now(board, name, now, self._max_age), tried=now)
+            for name in names
+        ]
         return with_accepted(results, self._rules, None, now)
 
     def fleet(self, board: Board, now: datetime) -> str:
@@ -57,16 +60,18 @@ class ConsolePages:
         results, notes = self._results(board, tuple(board.entries), now)
         is_whole = all(entry.judged is not None for entry in board.entries.values())
         # What suppresses nothing is known once every cluster was judged.
-        return board_page.page(board, results, now, self._max_age, notes if is_whole else (), self._site)
+        return board_page.page(
+            board, results, now=now, max_age=self._max_age, notes=notes if is_whole else (), site=self._site
+        )
 
     def cluster(self, board: Board, name: str, now: datetime) -> str:
         """Returns the page of one cluster's preflight."""
         (result,), _ = self._results(board, (name,), now)
-        return cluster_page.page(board, name, result.findings, now, self._max_age, site=self._site)
+        return cluster_page.page(board, name, findings=result.findings, now=now, max_age=self._max_age, site=self._site)
 
     def update(self, board: Board, name: str, status: ClusterStatus | None, now: datetime) -> str:
         """Returns the page of one cluster's update."""
-        return update_page.page(board, name, _live(status) if status else None, now, self._site)
+        return update_page.page(board, name, live=_live(status) if status else None, now=now, site=self._site)
 
     def update_part(self, name: str, status: ClusterStatus, now: datetime) -> str:  # noqa: ARG002 -- `Pages` has it for all pages
         """Returns the part of that page that is renewed."""
@@ -101,7 +106,7 @@ class ConsolePages:
 
     def action(self, asked: RequestedAction, looked: ActionResult, form_key: str, now: datetime) -> str:
         """Returns the page of an action: the choices, the confirmation, or the result."""
-        return action_pages.page(asked, looked, form_key, now, self._site)
+        return action_pages.page(asked, looked, form_key=form_key, now=now, site=self._site)
 
     def problem(self, status: int, problem: str) -> str:
         """Returns the page of a request that has no other answer."""

@@ -55,7 +55,7 @@ _STOP_S = 1.0
 _MAX_LINE = 8190
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServeFlags:
     """The options as typed."""
 
@@ -76,7 +76,7 @@ class ServeFlags:
     graph: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Endpoint:
     """The address at which the console is served, with its certificate and the cluster of its logins."""
 
@@ -124,7 +124,9 @@ def run(connection: Connection, named_members: NamedMembers, flags: ServeFlags, 
             ending.callback(process.close)
             processes.append(process)
         actions = ClusterActions(connection, door.cluster) if flags.allow_actions else None
-        return 128 + asyncio.run(_serve(door, members, pages, processes, flags, actions, from_store=from_store))
+        return 128 + asyncio.run(
+            _serve(door, members, pages=pages, processes=processes, flags=flags, actions=actions, from_store=from_store)
+        )
 
 
 def _endpoint_of_flags(flags: ServeFlags, connection: Connection) -> _Endpoint:
@@ -135,7 +137,7 @@ def _endpoint_of_flags(flags: ServeFlags, connection: Connection) -> _Endpoint:
         raise CommandError("--tls-cert and --tls-key are a pair; give both")
     certificate = _certificate(flags) if flags.tls_cert else None
     if request_rules.is_loopback(host) and not flags.behind_proxy:
-        return _Endpoint(host, port, hosts, certificate)
+        return _Endpoint(host=host, port=port, hosts=hosts, certificate=certificate)
     if certificate is None and not flags.behind_proxy:
         raise CommandError(
             f"--listen {flags.listen}: others reach this address, so tokens are asked for, never in the clear: give "
@@ -145,7 +147,7 @@ def _endpoint_of_flags(flags: ServeFlags, connection: Connection) -> _Endpoint:
         raise CommandError(
             f"--listen {flags.listen}: by which name browsers ask is not known; give it with --host NAME"
         )
-    return _Endpoint(host, port, hosts, certificate, connection.config())
+    return _Endpoint(host=host, port=port, hosts=hosts, certificate=certificate, cluster=connection.config())
 
 
 def _check_actions(members: Sequence[Member], *, from_store: bool) -> None:
@@ -194,7 +196,7 @@ def _open_members(
         store = stores.open_store(flags.store, connection.config)
 
         def of_store() -> tuple[Sequence[Member], Sequence[str]]:
-            return tuple(map(Member, store.clusters())), ()
+            return tuple(Member(name=name) for name in store.clusters()), ()
 
         if not of_store()[0]:
             advice = f"make some: runup fleet preflight --contexts all --store {flags.store}"
@@ -252,7 +254,7 @@ async def _serve(
         logins = Logins(client, clock) if client is not None else None
         key = secrets.token_urlsafe() if actions and not logins else ""
         server = ConsoleServer(
-            reports, statuses, pages, clock, door.hosts, logins=logins, actions=actions, enter_key=key
+            reports, statuses, pages=pages, clock=clock, hosts=door.hosts, logins=logins, actions=actions, enter_key=key
         )
         # A future whose result is the number of the first signal that ends the command.
         loop = asyncio.get_running_loop()

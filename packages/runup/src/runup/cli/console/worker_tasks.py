@@ -55,7 +55,7 @@ def judge(member: Member, *, connection: Connection, requested_update: Requested
         problem = problem_of(member, error)
         if problem is None:
             raise
-        return Judgement(failed_findings(problem))
+        return Judgement(findings=failed_findings(problem))
 
 
 def unjudged_member(_member: Member, problem: str) -> Judgement:
@@ -88,11 +88,11 @@ def _judge_cluster(member: Member, connection: Connection, requested_update: Req
 def _judgement_of(evaluated: EvaluatedCluster, findings: Findings, evidence: Sequence[Evidence]) -> Judgement:
     """Returns the judgement as it is sent to the web server's process."""
     return Judgement(
-        findings,
-        evaluated.notes,
-        evaluated.collect if evaluated.lacking else "",
-        _offered(evaluated.cluster),
-        tuple(evidence),
+        findings=findings,
+        notes=evaluated.notes,
+        collect=evaluated.collect if evaluated.lacking else "",
+        offered=_offered(evaluated.cluster),
+        evidence=tuple(evidence),
     )
 
 
@@ -183,7 +183,7 @@ def judge_kept(member: Member, *, connection: Connection, store: str, days: int)
                 newest = failed_findings(f"its newest report cannot be read: {error.message}")
                 continue
             reports.append((member.name, stored_report.observed, report))
-            newest = findings_of(EvaluatedCluster(member.name, report))
+            newest = findings_of(EvaluatedCluster(where=member.name, report=report))
             newest = msgspec.structs.replace(newest, observed=newest.observed or stored_report.observed)
     except Terminal as error:
         return unknown_judgement(error.message)
@@ -192,7 +192,9 @@ def judge_kept(member: Member, *, connection: Connection, store: str, days: int)
     if len(report_steps) > _MOST_STEPS:
         lost.append(f"the newest {_MOST_STEPS} of {len(report_steps)} reports are told")
     findings = newest or failed_findings("the store has no report of it")
-    return Judgement(findings, tuple(notes), steps=report_steps[-_MOST_STEPS:], history_notes=tuple(lost))
+    return Judgement(
+        findings=findings, notes=tuple(notes), steps=report_steps[-_MOST_STEPS:], history_notes=tuple(lost)
+    )
 
 
 def judge_with_history(

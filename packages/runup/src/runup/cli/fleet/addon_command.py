@@ -24,7 +24,7 @@ STATUS_EVERY, NEVER = "5m", "never"
 _PLACEMENT = re.compile(r"([a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?)/([a-z0-9](?:[-.a-z0-9]{0,251}[a-z0-9])?)")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Flags:
     """The options as typed."""
 
@@ -47,7 +47,16 @@ def run(flags: Flags) -> int:
     channel = "" if to else flags.to_channel or channel_target.LATEST
     checking = Checking(image=image_for_job(flags.image), target_version=to, target_channel=channel)
     kind = ClusterKind.OPENSHIFT if flags.platform == "openshift" else ClusterKind.KUBERNETES
-    addon = AddOn(flags.platform, flags.every, cron, checking, own_rights(kind), placements, status_every, status_cron)
+    addon = AddOn(
+        platform=flags.platform,
+        every=flags.every,
+        cron=cron,
+        checking=checking,
+        rights=own_rights(kind),
+        placements=placements,
+        status_every=status_every,
+        status_cron=status_cron,
+    )
     documents = (machine(document, "yaml") for document in hub_addon.objects(addon))
     write([out("---\n".join(documents))])
     return 0

@@ -109,14 +109,14 @@ def named_by(members: dict[str, Any]) -> NamedMembers:
         )
     contexts = tuple(name for names in members["contexts"] for name in names.split(",") if name)
     return NamedMembers(
-        contexts,
-        members["kubeconfigs"],
-        members["dumps"],
-        members["inventories"],
-        members["selector"],
-        members["parallel"],
-        members["timeout"],
-        scheduler,
+        contexts=contexts,
+        kubeconfigs=members["kubeconfigs"],
+        dumps=members["dumps"],
+        inventories=members["inventories"],
+        selector=members["selector"],
+        parallel=members["parallel"],
+        timeout_s=members["timeout"],
+        scheduler=scheduler,
     )
 
 
@@ -235,7 +235,13 @@ def preflight(
             connection_of(ctx),
             named_members,
             flags,
-            lambda: access(registry_config, idms_file, certificate_authority, plain_http, ()),
+            lambda: access(
+                registry_config,
+                idms_file,
+                certificate_authority=certificate_authority,
+                plain_http=plain_http,
+                inner_registry=(),
+            ),
         )
     )
 
@@ -291,7 +297,15 @@ def addon(
     """
     from runup.cli.fleet import addon_command as runs
 
-    flags = runs.Flags(placements, every, platform, to, to_channel, image, status_every)
+    flags = runs.Flags(
+        placements=placements,
+        every=every,
+        platform=platform,
+        to=to,
+        to_channel=to_channel,
+        image=image,
+        status_every=status_every,
+    )
     return run_guarded(lambda: runs.run(flags))
 
 
@@ -386,4 +400,6 @@ def history(ctx: click.Context, /, store: str, cluster: str, days: int, by: str,
     """
     from runup.cli.fleet import history_command as runs
 
-    return run_guarded(lambda: runs.run(connection_of(ctx), store, cluster, days, output, weeks=by == "week"))
+    return run_guarded(
+        lambda: runs.run(connection_of(ctx), store, cluster=cluster, last_days=days, output=output, weeks=by == "week")
+    )

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 
-class NamedMembers(msgspec.Struct, frozen=True):
+class NamedMembers(msgspec.Struct, frozen=True, kw_only=True):
     """The clusters as named: by contexts, folders, dumps, an inventory; and which of them are chosen.
 
     `scheduler` is the address of a Dask scheduler, whose workers read the dumps; this machine does without one. `hub`
@@ -107,7 +107,7 @@ def _members_of_hub(named_members: NamedMembers, connection: Connection) -> tupl
         if named_members.takes_status
         else partial(members_with_reports, target=named_members.target)
     )
-    with connection_to(Member(hub, context=hub), connection).client("fleet") as client:
+    with connection_to(Member(name=hub, context=hub), connection).client("fleet") as client:
         return members_of_hub(client, hub, named_members.cluster_set, judge)
 
 

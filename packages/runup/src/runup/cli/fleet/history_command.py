@@ -75,7 +75,9 @@ def day_lines(history_days: Sequence[Day], screen: Screen = PIPE, *, weeks: bool
     if not history_days:
         yield join_parts(wrap_text("No report is as new as that; leave out --days, or give more.", screen))
         return
-    columns = tuple(map(Column, ("WEEK OF" if weeks else "DAY", "CLUSTERS", "NOT JUDGED", "APPLY", "UNKNOWN")))
+    columns = tuple(
+        Column(title=title) for title in ("WEEK OF" if weeks else "DAY", "CLUSTERS", "NOT JUDGED", "APPLY", "UNKNOWN")
+    )
     rows = [
         Row(
             (
@@ -87,12 +89,15 @@ def day_lines(history_days: Sequence[Day], screen: Screen = PIPE, *, weeks: bool
         )
         for day in history_days
     ]
-    yield draw_table(Table((*columns, Column("NEW", flows=True), Column("GONE", flows=True)), rows, gap=2), screen)
+    yield draw_table(
+        Table(columns=(*columns, Column(title="NEW", flows=True), Column(title="GONE", flows=True)), rows=rows, gap=2),
+        screen,
+    )
 
 
 def report_lines(report_steps: Sequence[ReportStep], screen: Screen = PIPE) -> Iterator[Drawn]:
     """Yields a line for each report of a cluster, the newest last."""
-    columns = tuple(map(Column, ("OBSERVED", "TARGET", "APPLY", "UNKNOWN")))
+    columns = tuple(Column(title=title) for title in ("OBSERVED", "TARGET", "APPLY", "UNKNOWN"))
     rows = [
         Row(
             (
@@ -105,7 +110,10 @@ def report_lines(report_steps: Sequence[ReportStep], screen: Screen = PIPE) -> I
         )
         for step in report_steps
     ]
-    yield draw_table(Table((*columns, Column("NEW", flows=True), Column("GONE", flows=True)), rows, gap=2), screen)
+    yield draw_table(
+        Table(columns=(*columns, Column(title="NEW", flows=True), Column(title="GONE", flows=True)), rows=rows, gap=2),
+        screen,
+    )
 
 
 def reports_as_data(report_steps: Sequence[ReportStep]) -> list[dict[str, Any]]:

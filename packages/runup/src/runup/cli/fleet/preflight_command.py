@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     WorkOf = Callable[["Connection", "Flags", Callable[[], "Access"], datetime], Callable[["Member"], "JudgedMember"]]
 
 
-class JudgedMember(msgspec.Struct, frozen=True):
+class JudgedMember(msgspec.Struct, frozen=True, kw_only=True):
     """What came of one cluster, small enough to be sent from the process that read it.
 
     `cluster_id` tells dumps of one cluster, empty if it is not known.
@@ -117,7 +117,7 @@ def run(
         *(store.notes() if store is not None else ()),
     ]
     code = worst_code([exit_code(one.findings, flags.fail_on) for one in marked])
-    _print_results(marked, members, notes, flags, code, problems, baseline)
+    _print_results(marked, members, notes=notes, flags=flags, code=code, problems=problems, baseline=baseline)
     return code
 
 
@@ -154,8 +154,8 @@ def judge(
     """Returns the preflight of one cluster; why it could not be read is a result, too."""
     try:
         if member.report is not None:
-            findings = findings_of(EvaluatedCluster(member.name, member.report))
-            return JudgedMember(findings, member.report)
+            findings = findings_of(EvaluatedCluster(where=member.name, report=member.report))
+            return JudgedMember(findings=findings, report=member.report)
         if member.dump:
             evaluated = evaluate_dump(member, requested_update, now)
         else:
@@ -171,21 +171,29 @@ def judge(
         return unreadable_member(member, problem)
     cluster_id = evaluated.cluster.spec.cluster_id if evaluated.cluster is not None else ""
     return JudgedMember(
-        findings,
-        evaluated.report,
-        evaluated.problem,
-        evaluated.notes,
-        evaluated.lacking,
-        evaluated.collect,
-        locations,
-        cluster_id,
+        findings=findings,
+        report=evaluated.report,
+        problem=evaluated.problem,
+        notes=evaluated.notes,
+        lacking=evaluated.lacking,
+        collect=evaluated.collect,
+        places=locations,
+        cluster_id=cluster_id,
     )
 
 
 def _with_doubts(result: ClusterResult, doubts: Sequence[Doubt]) -> ClusterResult:
     """Returns the result with what makes it doubtful, as risks that nobody can tell, and that nothing accepts."""
     unknown = tuple(
-        Risk(doubt.risk, "Unknown", accepted=False, message=doubt.message, url="", severity="warning", acceptable=False)
+        Risk(
+            name=doubt.risk,
+            applies="Unknown",
+            accepted=False,
+            message=doubt.message,
+            url="",
+            severity="warning",
+            acceptable=False,
+        )
         for doubt in doubts
     )
     findings = msgspec.structs.replace(result.findings, risks=worst_first((*result.findings.risks, *unknown)))
@@ -216,12 +224,19 @@ def _dump_locations(member: Member, findings: Findings) -> Mapping[str, tuple[st
 
 def unreadable_member(member: Member, problem: str) -> JudgedMember:
     """Returns the result of a cluster that could not be read."""
-    return JudgedMember(findings_of(EvaluatedCluster(member.name, problem=problem)), problem=problem)
+    return JudgedMember(findings=findings_of(EvaluatedCluster(where=member.name, problem=problem)), problem=problem)
 
 
 def _cluster_result(member: Member, judged: JudgedMember, now: datetime) -> ClusterResult:
     places = {text: Place(uri, line) for text, (uri, line) in judged.places.items()}
-    return ClusterResult(member.name, judged.findings, judged.lacking, judged.collect, places, now)
+    return ClusterResult(
+        name=member.name,
+        findings=judged.findings,
+        lacking=judged.lacking,
+        collect=judged.collect,
+        places=places,
+        tried=now,
+    )
 
 
 def _warn_of_repeated_clusters(members: Sequence[Member], judged: Sequence[JudgedMember]) -> list[str]:

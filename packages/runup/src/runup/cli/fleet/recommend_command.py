@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from runup.process.connection import Connection
 
 
-class AdviceRow(msgspec.Struct, frozen=True):
+class AdviceRow(msgspec.Struct, frozen=True, kw_only=True):
     """The advice for one cluster, small enough to be sent from the process that read it.
 
     `newest` is the newest recommended update of each minor version, `risky` the number of updates that are not
@@ -56,7 +56,7 @@ def run(connection: Connection, named_members: NamedMembers, flags: RecommendFla
     reject_bad_flags(flags.version, quiet=flags.quiet, outdated=flags.outdated)
     with resolve_members(named_members, connection) as (members, notes):
         work = partial(advice_of, connection=connection, flags=flags, whole=bool(output))
-        rows = read_all(members, work, lambda member, why: AdviceRow(member.name, problem=why), named_members)
+        rows = read_all(members, work, lambda member, why: AdviceRow(cluster=member.name, problem=why), named_members)
     printed = (
         [out(machine(data(rows), output))]
         if output
@@ -87,20 +87,24 @@ def advice_of(member: Member, *, connection: Connection, flags: RecommendFlags, 
         problem = problem_of(member, error)
         if problem is None:
             raise
-        return AdviceRow(member.name, problem=problem)
-    document = recommend_text.as_data(cluster_facts, advice_input, flags, advice, additions) if whole else None
+        return AdviceRow(cluster=member.name, problem=problem)
+    document = (
+        recommend_text.as_data(cluster_facts, advice_input, flags=flags, advice=advice, more=additions)
+        if whole
+        else None
+    )
     from runup.cli.advice.recommend_text import buckets, issue
 
     offered = buckets(cluster_facts).by_minor.values()
     newest = [next((update for update in updates if issue(update) is None), None) for updates in offered]
     row = AdviceRow(
-        member.name,
-        cluster_facts.desired.version,
-        cluster_facts.channel,
-        tuple(update.release.version for update in newest if update is not None),
-        sum(issue(each) is not None for updates in offered for each in updates),
-        tuple(sorted(advice.issues - flags.accept)),
-        advice.error,
+        cluster=member.name,
+        version=cluster_facts.desired.version,
+        channel=cluster_facts.channel,
+        newest=tuple(update.release.version for update in newest if update is not None),
+        risky=sum(issue(each) is not None for updates in offered for each in updates),
+        issues=tuple(sorted(advice.issues - flags.accept)),
+        refused=advice.error,
         data=document,
     )
     return row if member.status is None else _as_travelled(row, member.status, member.doubts, flags.version)
@@ -149,19 +153,19 @@ def text(rows: Sequence[AdviceRow], version: str = "", screen: Screen = PIPE) ->
     yield join_parts(wrap_text(f"{head}{f'; {lost} could not be read' if lost else ''}", screen))
     if read_rows:
         columns = (
-            Column("NUMBER"),
-            Column("VERSION"),
-            Column("CHANNEL"),
-            Column("REFUSED" if version else "NEWEST RECOMMENDED", flows=True),
-            *(() if version else (Column("RISKY"),)),
-            Column("ISSUES", flows=True),
-            Column("CLUSTERS", flows=True),
+            Column(title="NUMBER"),
+            Column(title="VERSION"),
+            Column(title="CHANNEL"),
+            Column(title="REFUSED" if version else "NEWEST RECOMMENDED", flows=True),
+            *(() if version else (Column(title="RISKY"),)),
+            Column(title="ISSUES", flows=True),
+            Column(title="CLUSTERS", flows=True),
         )
         lines = [
             _group_cells(group, version=version)
             for _, group in group_alike(read_rows, partial(_group_key, version=version))
         ]
-        yield join_parts("\n", draw_table(Table(columns, [Row(line) for line in lines], gap=2), screen))
+        yield join_parts("\n", draw_table(Table(columns=columns, rows=[Row(line) for line in lines], gap=2), screen))
     if lost:
         yield join_parts("\nCould not be read, so nothing is known of them:\n")
         for row in rows:

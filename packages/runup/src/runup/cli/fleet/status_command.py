@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _UPDATING = ("Unknown", "True", "False")
 
 
-class StatusRow(msgspec.Struct, frozen=True):
+class StatusRow(msgspec.Struct, frozen=True, kw_only=True):
     """The status of one cluster, small enough to be sent from the process that read it.
 
     `updating` is the status of the condition. Counts are of operators, worker pools and health rows. `obj` is the whole
@@ -54,7 +54,7 @@ def run(connection: Connection, named_members: NamedMembers, output: str | None)
     """Reads and prints the status of each cluster; returns 1 if one could not be read, or may have changed since."""
     with resolve_members(named_members, connection) as (members, notes):
         work = partial(status_of, connection=connection, whole=bool(output))
-        rows = read_all(members, work, lambda member, why: StatusRow(member.name, problem=why), named_members)
+        rows = read_all(members, work, lambda member, why: StatusRow(cluster=member.name, problem=why), named_members)
     notes += [f"{one_line(row.cluster)}: {note}" for row in rows for note in row.notes]
     printed = (
         [out(machine(data(rows), output))]
@@ -78,17 +78,17 @@ def status_of(member: Member, *, connection: Connection, whole: bool) -> StatusR
         problem = problem_of(member, error)
         if problem is None:
             raise
-        return StatusRow(member.name, problem=problem)
+        return StatusRow(cluster=member.name, problem=problem)
     notes = (*reading.notes, *((reading.doubt,) if reading.doubt else ()))
     row = StatusRow(
-        member.name,
-        updating_of(report),
-        report.target if report.cluster_version else "",
-        (sum(operator.updated for operator in report.operators), len(report.operators)),
-        (sum(pool.is_complete for pool in report.worker_pools), len(report.worker_pools)),
-        len(report.health),
-        report.health[0].summary if report.health else "",
-        tuple(note.strip().removeprefix("warning: ") for note in notes),
+        cluster=member.name,
+        updating=updating_of(report),
+        target=report.target if report.cluster_version else "",
+        operators=(sum(operator.updated for operator in report.operators), len(report.operators)),
+        pools=(sum(pool.is_complete for pool in report.worker_pools), len(report.worker_pools)),
+        attention=len(report.health),
+        first=report.health[0].summary if report.health else "",
+        notes=tuple(note.strip().removeprefix("warning: ") for note in notes),
         obj=reading.obj if whole else None,
     )
     return row if member.status is None else _as_travelled(row, member.status, member.doubts)
@@ -161,8 +161,14 @@ def text(rows: Sequence[StatusRow], screen: Screen = PIPE) -> Iterator[Drawn]:
     yield join_parts(wrap_text(headline(rows), screen))
     read_rows = sorted((row for row in rows if not row.problem), key=_sort_key)
     if read_rows:
-        columns = tuple(map(Column, ("CLUSTER", "UPDATING", "TARGET", "OPERATORS", "POOLS", "ATTENTION")))
-        table = Table((*columns, Column("FIRST", flows=True)), [Row(_row_cells(row)) for row in read_rows], gap=2)
+        columns = tuple(
+            Column(title=title) for title in ("CLUSTER", "UPDATING", "TARGET", "OPERATORS", "POOLS", "ATTENTION")
+        )
+        table = Table(
+            columns=(*columns, Column(title="FIRST", flows=True)),
+            rows=[Row(_row_cells(row)) for row in read_rows],
+            gap=2,
+        )
         yield join_parts("\n", draw_table(table, screen))
     if len(read_rows) < len(rows):
         yield join_parts("\nCould not be read, so nothing is known of them:\n")

@@ -31,15 +31,17 @@ def table(readinesses: Sequence[Readiness], screen: Screen = PIPE, *, wide: bool
     """Returns a table with a row for each Module and kernel, the reason in full; `wide` adds the image."""
     if not readinesses:
         return NO_MODULES
-    columns = [Column("MODULE", folds=True), Column("KERNEL", folds=True), Column("STAGE")]
-    columns += [Column("VERIFIED", styles=_STYLES), *([Column("IMAGE", folds=True)] if wide else [])]
+    columns = [Column(title="MODULE", folds=True), Column(title="KERNEL", folds=True), Column(title="STAGE")]
+    columns += [Column(title="VERIFIED", styles=_STYLES), *([Column(title="IMAGE", folds=True)] if wide else [])]
     rows = []
     for readiness in readinesses:
         name = f"{readiness.namespace}/{readiness.name}" if readiness.namespace else readiness.name
         kernel = readiness.kernel or f"unknown ({readiness.architecture})"
         image = (readiness.image,) if wide else ()
         rows.append(Row((name, kernel, readiness.stage, readiness.status.value, *image, readiness.reason)))
-    return draw_table(Table((*columns, Column("REASON", flows=True)), rows), screen) + summary(readinesses)
+    return draw_table(Table(columns=(*columns, Column(title="REASON", flows=True)), rows=rows), screen) + summary(
+        readinesses
+    )
 
 
 def summary(readinesses: Sequence[Readiness]) -> str:

@@ -176,12 +176,12 @@ async def _run_checks(flags: Mapping[str, Any]) -> int:
         if flags["to_channel"]:
             request = await _with_newest(client, request, flags["to_channel"])
         target = PreflightTarget(
-            client,
-            request,
-            with_kubernetes(release, request.target_version),
-            sink,
-            SystemClock(),
-            _logger(),
+            client=client,
+            request=request,
+            release=with_kubernetes(release, request.target_version),
+            sink=sink,
+            clock=SystemClock(),
+            log=_logger(),
             extra=python_checks(),
             timing=Timing(check_limit_s=flags["check_timeout"]),
             rehearsal=_rehearsal_of(flags, request, release.documentation_base),
@@ -207,11 +207,11 @@ def _rehearsal_of(flags: Mapping[str, Any], request: TargetRequest, documentatio
     from runup.target.rehearsal_process import RehearsalOrder
 
     return RehearsalOrder(
-        str(flags["release_dir"]),
-        request.target_image,
-        flags["kubeconfig"],
-        flags["context"],
-        documentation_base,
+        release_dir=str(flags["release_dir"]),
+        image=request.target_image,
+        kubeconfig=flags["kubeconfig"],
+        context=flags["context"],
+        documentation_base=documentation_base,
         # So that what was found until then is told, and not only that the time is over.
         apply_s=flags["rehearse_seconds"] / 2,
         memory_mib=flags["rehearse_memory_mib"],

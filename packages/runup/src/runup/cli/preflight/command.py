@@ -260,7 +260,7 @@ def compare(
     if cluster and not store:
         raise click.UsageError("--cluster is about the reports of --store; give that, too", ctx)
     if store or (not dump and _are_places(before, after)):
-        _compare_kept(ctx, (before, after), store, cluster, to, output)
+        _compare_kept(ctx, (before, after), store=store, cluster=cluster, to=to, output=output)
         return
     if to:
         raise click.UsageError("--to is about two dumps, or about --store; A and B are the versions here", ctx)
@@ -297,7 +297,7 @@ def _compare_kept(
     def compare_pair() -> int:
         """Compares two kept reports, prints the difference, and returns 0."""
         if store:
-            pairs = places.read_from_store(words, store, cluster, to, connection_of(ctx).config)
+            pairs = places.read_from_store(words, store, cluster=cluster, target=to, config=connection_of(ctx).config)
         else:
             pairs = [places.report_in(Path(place), to) for place in words]
         (first, before), (second, after) = pairs
@@ -352,7 +352,9 @@ def explain(ctx: click.Context, risk: str, output: str | None, dump: str) -> Non
         explanation = (
             rendered.explain_from_reports(stored, risk, _page(page, cluster), risk_pages.names())
             if cluster is None
-            else rendered.explain_risk(cluster, stored, risk, page, risk_pages.names(), accepted)
+            else rendered.explain_risk(
+                cluster, stored, name=risk, page=page, documented=risk_pages.names(), accepted=accepted
+            )
         )
     _print(lambda screen: rendered.explanation(explanation, screen), rendered.explanation_data(explanation), output)
 
@@ -481,27 +483,27 @@ def run(
     if store and manifests:
         raise click.UsageError("--store keeps reports of clusters; manifests have none", ctx)
     flags = Flags(
-        to,
-        from_,
-        to_image,
-        release_dir,
-        dumps,
-        targets,
-        fail_on,
-        suppressions,
-        check_timeout,
-        prometheus_url,
-        prometheus_ca,
-        catalogs,
-        read_catalogs,
-        verbose,
-        tuple(registry["inner_registry"]),
-        manifests,
-        helm_releases,
-        api_metrics,
-        JobFlags(image, timeout, keep) if in_cluster else None,
-        store,
-        baseline,
+        to=to,
+        from_=from_,
+        to_image=to_image,
+        release_dir=release_dir,
+        dumps=dumps,
+        outputs=targets,
+        fail_on=fail_on,
+        suppressions=suppressions,
+        check_timeout_s=check_timeout,
+        prometheus_url=prometheus_url,
+        prometheus_ca=prometheus_ca,
+        catalogs=catalogs,
+        reads_catalogs=read_catalogs,
+        verbose=verbose,
+        inner_registries=tuple(registry["inner_registry"]),
+        manifests=manifests,
+        helm_releases=helm_releases,
+        api_metrics=api_metrics,
+        job=JobFlags(image, timeout, keep) if in_cluster else None,
+        store=store,
+        baseline=baseline,
     )
     return run_guarded(lambda: runs.run(connection_of(ctx), flags, lambda: access(**registry)))
 
@@ -552,5 +554,13 @@ def schedule(
         raise click.UsageError("--to, --to-channel, --image and --inner-registry need --every TIME", ctx)
     if remove and every:
         raise click.UsageError("--every makes a schedule and --remove removes it; give one of them", ctx)
-    flags = schedules.Flags(every, to, to_channel, image, remove, output, inner_registry)
+    flags = schedules.Flags(
+        every=every,
+        to=to,
+        to_channel=to_channel,
+        image=image,
+        remove=remove,
+        output=output,
+        inner_registries=inner_registry,
+    )
     return run_guarded(lambda: schedules.run(connection_of(ctx), flags))

@@ -63,7 +63,7 @@ def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> i
                     f"{problem}, and --store and --baseline go by the name; rename one, or give one at a time"
                 )
             by_name[name] = path
-    evaluated_clusters = _evaluate_all(connection, flags, access(), paths, now)
+    evaluated_clusters = _evaluate_all(connection, flags, access=access(), paths=paths, now=now)
     problems = []
     if store is not None:
         names = [evaluated.where for evaluated in evaluated_clusters] if flags.dumps else [_name_of(connection)]

@@ -34,7 +34,7 @@ _NOT_SCHEDULED = "no preflight is scheduled; schedule one: runup preflight sched
 _MAX_NAMED = 10
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Flags:
     """The options as typed."""
 
@@ -72,7 +72,9 @@ def run(connection: Connection, flags: Flags) -> int:
                 raise CommandError(f"--every {error}") from error
             checking = _checking_of(client, flags)
             rights = rights_without_clusterversion() if cluster_version(client) is None else own_rights()
-            new_schedule = Schedule(flags.every, cron, checking, rights, config.context or config.address)
+            new_schedule = Schedule(
+                every=flags.every, cron=cron, checking=checking, rights=rights, cluster=config.context or config.address
+            )
             monitored = cluster_runs.has_monitoring(client)
             cluster_runs.apply_all(client, (namespace_object(),))
             # Before the CronJob: its account may change the ConfigMaps, and not create one.

@@ -118,9 +118,15 @@ def rehearse(
             return preflight_command.run(
                 connection_of(ctx),
                 named_members,
-                flags,
-                lambda: access(registry_config, idms_file, certificate_authority, plain_http, ()),
-                partial(_rehearsals, limits=limits),
+                flags=flags,
+                access=lambda: access(
+                    registry_config,
+                    idms_file,
+                    certificate_authority=certificate_authority,
+                    plain_http=plain_http,
+                    inner_registry=(),
+                ),
+                work_of=partial(_rehearsals, limits=limits),
             )
 
     return run_guarded(run)
@@ -146,7 +152,9 @@ def _rehearsals(
     from runup.rehearse.control import releases
 
     stuck = releases.parse_stuck(limits.declared)
-    release = releases.load_target(flags.release_dir, flags.to_image, flags.to, stuck, access, limit_s=limits.apply_s)
+    release = releases.load_target(
+        flags.release_dir, flags.to_image, to=flags.to, declared=stuck, access=access, limit_s=limits.apply_s
+    )
     release = replace(release, scratch=limits.scratch)
     return partial(judge_member, connection=connection, release=release, now=now, max_objects=limits.max_objects)
 
@@ -159,7 +167,7 @@ def judge_member(
     from runup.cli.fleet.preflight_command import unreadable_member
 
     try:
-        return asyncio.run(_judge_async(member, connection, release, now, max_objects))
+        return asyncio.run(_judge_async(member, connection, release=release, now=now, max_objects=max_objects))
     except Exception as error:
         problem = f"the copy could not be made: {error}" if isinstance(error, OSError) else problem_of(member, error)
         if problem is None:
@@ -193,7 +201,10 @@ async def _judge_async(
     version = releases.version_of(source)
     rehearsed = await rehearsal.rehearse(source, release, SystemClock())
     report = report_of(rehearsed, now=source.now or now, engine_version=__version__)
-    findings = findings_of(EvaluatedCluster(member.name, report, of_dump=bool(member.dump)))
+    findings = findings_of(EvaluatedCluster(where=member.name, report=report, of_dump=bool(member.dump)))
     return JudgedMember(
-        forbid_acceptance(findings), report, notes=rehearsed.account.notes, cluster_id=version.spec.cluster_id
+        findings=forbid_acceptance(findings),
+        report=report,
+        notes=rehearsed.account.notes,
+        cluster_id=version.spec.cluster_id,
     )

@@ -64,10 +64,10 @@ def forecast(ctx: click.Context, /, dump: str, between: str, zone: str, node_min
     result = update_forecast.forecast(
         (version.status.history if version is not None else ()) if source.openshift else None,
         cluster.pools,
-        cluster.nodes,
+        nodes=cluster.nodes,
         # At least: whoever has to delete a pod by hand does it at once.
-        simulate(cluster, replace(settings, node_update_s=least_s, drain_timeout_s=_AT_ONCE_S), now),
-        simulate(cluster, replace(settings, node_update_s=most_s), now),
+        quick=simulate(cluster, replace(settings, node_update_s=least_s, drain_timeout_s=_AT_ONCE_S), now),
+        slow=simulate(cluster, replace(settings, node_update_s=most_s), now),
         guessed=not node_minutes,
         why_no_history=f"what earlier updates took: ClusterVersion: {no_version_reason}" if no_version_reason else "",
     )

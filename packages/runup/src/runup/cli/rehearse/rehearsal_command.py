@@ -81,11 +81,11 @@ def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> i
     rehearsed = (
         _rehearse_kubernetes(source, flags, programs, clock)
         if flags.to_kubernetes
-        else _rehearse_release(source, flags, access, stuck, programs, clock)
+        else _rehearse_release(source, flags, access=access, stuck=stuck, programs=programs, clock=clock)
     )
     write([err(plan_text.left_out_text(rehearsed.account.left_out[len(source.left_out) :]))])
     report = report_of(rehearsed, now=source.now or now, engine_version=__version__)
-    evaluated = EvaluatedCluster(source.name, report, of_dump=bool(flags.dump))
+    evaluated = EvaluatedCluster(where=source.name, report=report, of_dump=bool(flags.dump))
     (result,), notes = results_of([evaluated], rules, None, now)
     reported = replace(result, findings=forbid_acceptance(result.findings))
     write([err(f"warning: {note}\n") for note in (*rehearsed.account.notes, *notes)])
@@ -124,7 +124,9 @@ def _rehearse_release(
     """Rehearses an update to a release on a copy of `source`. Raises CommandError if the copy cannot be made."""
     version = releases.version_of(source)
     image = flags.to_image or ("" if flags.release_dir else releases.image_of_offered_update(version, flags.to))
-    release = releases.load_target(flags.release_dir, image, flags.to, stuck, access, limit_s=flags.timeout_s)
+    release = releases.load_target(
+        flags.release_dir, image, to=flags.to, declared=stuck, access=access, limit_s=flags.timeout_s
+    )
     return run_on_copy(rehearse(source, replace(release, server=programs), clock))
 
 

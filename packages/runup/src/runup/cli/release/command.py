@@ -47,13 +47,13 @@ def as_listing(listing: Listed, form: str, screen: Screen = PIPE) -> str:
     if form == "name":
         return "".join(f"{one_line(row.object)}\n" for row in listing.rows if row.included)
     columns = (
-        table.Column("", styles={"in": "green", "out": "yellow"}),
-        table.Column("MANIFEST", folds=True),
-        table.Column("FILE"),
-        table.Column("REASON", flows=True),
+        table.Column(title="", styles={"in": "green", "out": "yellow"}),
+        table.Column(title="MANIFEST", folds=True),
+        table.Column(title="FILE"),
+        table.Column(title="REASON", flows=True),
     )
     lines = [table.Row((row.state, row.object, row.file, row.reason)) for row in listing.rows]
-    text = draw_table(table.Table(columns, lines, gap=2, blank=""), screen)
+    text = draw_table(table.Table(columns=columns, rows=lines, gap=2, blank=""), screen)
     if screen.height is None or text.count("\n") < screen.height:
         return text
     counts = Counter(row.state for row in listing.rows)

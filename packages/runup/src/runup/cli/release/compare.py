@@ -31,7 +31,7 @@ T = TypeVar("T")
 # Maximum number of changed fields that a line names; the data has all.
 _SHOWN = 4
 _COUNTED = ("added", "changed", "removed", "deleted")
-_COLUMNS = (Column(""), Column("", folds=True), Column("", flows=True))
+_COLUMNS = (Column(title=""), Column(title="", folds=True), Column(title="", flows=True))
 
 
 def table(rows: Iterable[Sequence[str]], screen: Screen = PIPE) -> str:
@@ -39,7 +39,7 @@ def table(rows: Iterable[Sequence[str]], screen: Screen = PIPE) -> str:
     cells = list(rows)
     lines = [tuple(cell.strip() for cell in row) for row in cells]
     indent = 2 if any(row[0].startswith("  ") for row in cells) else 0
-    return draw_table(Table(_COLUMNS, [Row(line) for line in lines], indent, blank=""), screen)
+    return draw_table(Table(columns=_COLUMNS, rows=[Row(line) for line in lines], indent=indent, blank=""), screen)
 
 
 def difference_text(before: Payload, after: Payload, difference: Difference, screen: Screen = PIPE) -> str:

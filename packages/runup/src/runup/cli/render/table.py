@@ -30,7 +30,7 @@ _PLAIN_GAP = 3
 _INDENT_BELOW = 2
 
 
-class Column(msgspec.Struct, frozen=True):
+class Column(msgspec.Struct, frozen=True, kw_only=True):
     """A column. `flows`: sentences, wrapped at words. `folds`: names, folded rather than moved below their row.
 
     `least`: the minimum width in cells. `styles`: colours of whole cells.
@@ -50,7 +50,7 @@ class Row(msgspec.Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
-class Table(msgspec.Struct, frozen=True):
+class Table(msgspec.Struct, frozen=True, kw_only=True):
     """Rows and columns, indented by `indent` blanks; the head is omitted if no column has a title.
 
     `gap`: blanks between columns in a pipe. `blank` fills empty cells, so that programs can count fields.

@@ -23,7 +23,7 @@ def columns(rows: Iterable[Sequence[str]], *, minwidth: int = 0, padding: int = 
     """
     lines = [[one_line(cell) for cell in row] for row in rows]
     widths: list[list[int]] = [[] for _ in lines]
-    _measure_column(lines, widths, 0, len(lines), 0, minwidth, padding)
+    _measure_column(lines, widths, start=0, end=len(lines), column=0, minwidth=minwidth, padding=padding)
     text = []
     for line, line_widths in zip(lines, widths, strict=True):
         cells = [cell.ljust(width) for cell, width in zip(line, line_widths, strict=False)]
@@ -52,7 +52,7 @@ def _measure_column(
         for i in range(block, row):
             widths[i].append(width)
         # Go's text/tabwriter: a column is a block of consecutive lines with a cell there, aligned by itself.
-        _measure_column(lines, widths, block, row, column + 1, minwidth, padding)
+        _measure_column(lines, widths, start=block, end=row, column=column + 1, minwidth=minwidth, padding=padding)
 
 
 def shorten(text: str, limit: int) -> str:

@@ -177,8 +177,8 @@ def list_() -> int:
 
     def run() -> int:
         rows = [table.Row((name, scenarios.load(scenarios.find(name)).title)) for name in scenarios.names()]
-        columns = (table.Column(""), table.Column("", flows=True))
-        write([("out", table.draw_table(table.Table(columns, rows), screen_of(sys.stdout)))])
+        columns = (table.Column(title=""), table.Column(title="", flows=True))
+        write([("out", table.draw_table(table.Table(columns=columns, rows=rows), screen_of(sys.stdout)))])
         return 0
 
     return run_guarded(run)

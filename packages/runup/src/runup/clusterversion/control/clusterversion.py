@@ -71,7 +71,7 @@ PATIENCE = 3
 _NO_VERSION = "there is no ClusterVersion version: nothing is checked or applied until it is created"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Caches:
     """The caches of watched objects."""
 
@@ -90,16 +90,16 @@ class Caches:
     def new(cls) -> Caches:
         """Returns empty caches."""
         return cls(
-            Cache(ClusterVersion),
-            Cache(ClusterOperator),
-            Cache(FeatureGate),
-            Cache(Deployment),
-            Cache(Pod),
-            Cache(ConfigMap),
-            Cache(ConfigMap),
-            Cache(Event),
-            Cache(ConfigMap),
-            Cache(ConfigMap),
+            versions=Cache(ClusterVersion),
+            operators=Cache(ClusterOperator),
+            gates=Cache(FeatureGate),
+            deployments=Cache(Deployment),
+            pods=Cache(Pod),
+            config_maps=Cache(ConfigMap),
+            settings=Cache(ConfigMap),
+            warnings=Cache(Event),
+            admin_gates=Cache(ConfigMap),
+            admin_acks=Cache(ConfigMap),
         )
 
     def all(self) -> tuple[Cache[Any], ...]:

@@ -26,7 +26,7 @@ COMPLETED, FAILED, REFUSED = "PreflightCompleted", "PreflightFailed", "Preflight
 RUNNING, NONE = "PreflightRunning", ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PreflightState:
     """The preflight's state after a pass: `outcome` is one of the constants above, `reason` the condition's.
 
@@ -80,11 +80,17 @@ def _state_of(observed: Observed, conditions: Sequence[Condition], attempt: Atte
     preflight_id = attempt.id if attempt else ""
     if failed is not None and failed.status == "True":
         outcome = FAILED if _was_started(observed, attempt) else REFUSED
-        return PreflightState(outcome, failed.reason, failed.message, target, preflight_id)
+        return PreflightState(
+            outcome=outcome, reason=failed.reason, message=failed.message, target=target, id=preflight_id
+        )
     if completed is not None and completed.status == "True":
-        return PreflightState(COMPLETED, completed.reason, completed.message, target, preflight_id)
+        return PreflightState(
+            outcome=COMPLETED, reason=completed.reason, message=completed.message, target=target, id=preflight_id
+        )
     if running is not None:
-        return PreflightState(RUNNING, running.reason, running.message, target, preflight_id)
+        return PreflightState(
+            outcome=RUNNING, reason=running.reason, message=running.message, target=target, id=preflight_id
+        )
     return PreflightState()
 
 

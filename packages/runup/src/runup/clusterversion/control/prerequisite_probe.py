@@ -196,11 +196,21 @@ def _try_url(url: str) -> str:
     return ""
 
 
-_VERSIONS = Resource("config.openshift.io", "v1", "ClusterVersion", "clusterversions", namespaced=False)
-_STATUSES = Resource("update.openshift.io", "v1alpha1", "UpdateStatus", "updatestatuses", namespaced=False)
-_MODULES = Resource("kmm.sigs.x-k8s.io", "v1beta1", "Module", "modules", namespaced=True)
-_VALIDATIONS = Resource("kmm.sigs.x-k8s.io", "v1beta2", "PreflightValidation", "preflightvalidations", namespaced=False)
-_NODES = Resource("", "v1", "Node", "nodes", namespaced=False)
+_VERSIONS = Resource(
+    group="config.openshift.io", version="v1", kind="ClusterVersion", plural="clusterversions", namespaced=False
+)
+_STATUSES = Resource(
+    group="update.openshift.io", version="v1alpha1", kind="UpdateStatus", plural="updatestatuses", namespaced=False
+)
+_MODULES = Resource(group="kmm.sigs.x-k8s.io", version="v1beta1", kind="Module", plural="modules", namespaced=True)
+_VALIDATIONS = Resource(
+    group="kmm.sigs.x-k8s.io",
+    version="v1beta2",
+    kind="PreflightValidation",
+    plural="preflightvalidations",
+    namespaced=False,
+)
+_NODES = Resource(group="", version="v1", kind="Node", plural="nodes", namespaced=False)
 # The rights (verb, resource, subresource) without which a component cannot do its work at all.
 RIGHTS: dict[str, tuple[tuple[str, Resource, str], ...]] = {
     OPERATOR.name: (("watch", _VERSIONS, ""), ("patch", _VERSIONS, "status")),

@@ -140,7 +140,7 @@ def wait(
                 break
             if now >= deadline:
                 raise InputError(f"timed out waiting for the preflight, which goes on: {line.rstrip('.')}. {LEFT}")
-        return _findings(client, latest, namespace, say, clock)
+        return _findings(client, latest, namespace=namespace, say=say, clock=clock)
     except Transient as error:
         text = f"the API server has not answered for {SERVER_AWAY_LIMIT_S:.0f} s: {message_of(error).strip()}"
         raise InputError(f"{text}\nThe preflight goes on where the cluster does. {LEFT}") from error

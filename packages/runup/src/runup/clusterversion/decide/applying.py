@@ -210,7 +210,7 @@ def _problems_to_report(view: View, progress: Progress) -> tuple[Problem, ...]:
     load = view.observed.loads.get(view.current.image)
     if load is None or not load.error or not _needs_loading(view):
         return ()
-    return (Problem(RETRIEVAL, f"Unable to download and prepare the update: {load.error}"),)
+    return (Problem(reason=RETRIEVAL, message=f"Unable to download and prepare the update: {load.error}"),)
 
 
 def _failing_condition(

@@ -44,14 +44,14 @@ def find_cluster_risks(facts: Observed, now: datetime) -> tuple[SourceRisk, ...]
     """Returns the risks that come from the cluster's own state and alerts, whatever the update service says."""
     state_risks = risks_in_cluster(
         Cluster(
-            facts.cluster_version,
-            facts.operators,
-            facts.operators_error,
-            facts.unread_operators,
-            facts.progress.deleting if facts.progress is not None else (),
-            facts.admin_gates,
-            facts.admin_acks,
-            facts.admin_unreadable,
+            version=facts.cluster_version,
+            operators=facts.operators,
+            unreadable=facts.operators_error,
+            unread=facts.unread_operators,
+            deleting=facts.progress.deleting if facts.progress is not None else (),
+            admin_gates=facts.admin_gates,
+            admin_acks=facts.admin_acks,
+            admin_unreadable=facts.admin_unreadable,
         )
     )
     return tuple(sorted((*state_risks, *alert_risks.risks(facts.prometheus.alerting, now)), key=lambda risk: risk.name))

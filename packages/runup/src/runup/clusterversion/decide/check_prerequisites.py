@@ -43,7 +43,7 @@ class Right(msgspec.Struct, frozen=True):
     needed: bool = True
 
 
-class Installed(msgspec.Struct, frozen=True):
+class Installed(msgspec.Struct, frozen=True, kw_only=True):
     """A component's Deployment, wherever it is.
 
     `by_install`: it is of an inventory of `runup install`, which has `version`; of others `image` tells it. `why` is
@@ -66,7 +66,7 @@ class Installed(msgspec.Struct, frozen=True):
     rights_error: str = ""
 
 
-class Facts(msgspec.Struct, frozen=True):
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """The collected facts. A text in `errors` says why the fact of that name is missing.
 
     `mode` is the result of a strict dry run of a preflight request: "" if the server would accept it, else its

@@ -120,24 +120,30 @@ def _version_samples(observed: Observed, created: datetime | None) -> Iterator[S
     last = completed[0].version if completed else ""
     installed = _timestamp_s(version.metadata.creation_timestamp)
     if created is not None:
-        yield _version_sample("current", release.version, release.image, last, created.timestamp())
+        yield _version_sample("current", release.version, image=release.image, origin=last, value=created.timestamp())
     if history:
         first = history[-1]
-        yield _version_sample("initial", first.version, first.image, last, installed)
+        yield _version_sample("initial", first.version, image=first.image, origin=last, value=installed)
     # Upstream: the initial version, empty while the cluster is being installed.
     origin = history[-1].version if completed else ""
-    yield _version_sample("cluster", release.version, release.image, origin, installed)
+    yield _version_sample("cluster", release.version, image=release.image, origin=origin, value=installed)
     if completed:
         before, newest = completed[1].version if len(completed) > 1 else "", completed[0]
-        yield _version_sample("completed", newest.version, newest.image, before, _timestamp_s(newest.completion_time))
+        yield _version_sample(
+            "completed", newest.version, image=newest.image, origin=before, value=_timestamp_s(newest.completion_time)
+        )
     if history and history[0].state == "Partial":
         entry = history[0]
-        yield _version_sample("updating", entry.version, entry.image, last, _timestamp_s(entry.started_time))
+        yield _version_sample(
+            "updating", entry.version, image=entry.image, origin=last, value=_timestamp_s(entry.started_time)
+        )
     yield from _requested_version(observed, last)
     failing = find(version.status.conditions, "Failing")
     if failing is not None and failing.status == "True":
         at = _timestamp_s(failing.last_transition_time)
-        yield _version_sample("failure", version.status.desired.version, version.status.desired.image, last, at)
+        yield _version_sample(
+            "failure", version.status.desired.version, image=version.status.desired.image, origin=last, value=at
+        )
 
 
 def _open_gates(observed: Observed) -> frozenset[str]:
@@ -158,7 +164,9 @@ def _requested_version(observed: Observed, last: str) -> Iterator[Sample]:
     if (update.image and update.image == desired.image) or (not update.image and update.version == desired.version):
         return
     times = [c.last_transition_time for c in version.status.conditions if c.last_transition_time is not None]
-    yield _version_sample("desired", update.version, update.image, last, _timestamp_s(max(times, default=None)))
+    yield _version_sample(
+        "desired", update.version, image=update.image, origin=last, value=_timestamp_s(max(times, default=None))
+    )
 
 
 def _operator_samples(observed: Observed) -> Iterator[Sample]:

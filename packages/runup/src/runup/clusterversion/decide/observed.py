@@ -23,7 +23,7 @@ from runup.preflight.decide.preflight_deployment import PodSettings
 from runup.release.decide.inclusion import DEFAULT_PROFILE
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorFacts:
     """The operator's knowledge about itself.
 
@@ -45,7 +45,7 @@ class OperatorFacts:
     documentation_base: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseCheck:
     """The state of a release image's verification and reading. `version` is from its metadata, `""` if not read yet.
 
@@ -72,7 +72,7 @@ class ReleaseCheck:
     listing: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
     """A snapshot of the cluster. `operators` is None, and `operators_error` says why, if they could not be listed.
 

@@ -31,7 +31,7 @@ class Objection:
         return f'Precondition "{self.name}" failed because of "{self.reason}": {self.message}'
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PreconditionInput:
     """The input of a precondition. `recommended` is the target's condition, None if it is not a conditional update."""
 
@@ -59,7 +59,14 @@ def objections(
     if current_version is None:
         text = f"{cluster_version.status.desired.version!r} is not a semantic version"
         return (Objection(GIANT_HOP, "InvalidCurrentVersion", text, blocking=False),)
-    inputs = PreconditionInput(cluster_version, current_version, target_version, target, available, recommended)
+    inputs = PreconditionInput(
+        cluster_version=cluster_version,
+        current=current_version,
+        target=target_version,
+        release=target,
+        available=available,
+        recommended=recommended,
+    )
     results = (precondition(inputs) for precondition in PRECONDITIONS)
     return tuple(objection for objection in results if objection is not None)
 

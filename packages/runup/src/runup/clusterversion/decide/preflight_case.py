@@ -25,7 +25,7 @@ from runup.process.plan import Action
 from runup.report.report import Report
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Preflight:
     """The preflight's part of a pass.
 
@@ -40,7 +40,7 @@ class Preflight:
     requeue_after_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PreflightCase:
     """A wanted preflight: the view, the request, the target, and the attempt that is (or would be) its own."""
 
@@ -53,7 +53,7 @@ class PreflightCase:
     @property
     def subject(self) -> conditions.Subject:
         """Returns what the conditions name: target and source."""
-        return conditions.Subject(self.target.version, self.attempt.source_version)
+        return conditions.Subject(target=self.target.version, source=self.attempt.source_version)
 
     @property
     def last_good(self) -> Report | None:
@@ -90,7 +90,9 @@ def case_of(view: View, update: Update, target: Release) -> PreflightCase:
         recorded = None if recorded.making_way else with_fields(recorded, became_update=False)
     attempt = recorded or new_attempt(view, target)
     view = replace(view, history=histories.with_attempt(view.history, attempt)) if recorded else view
-    return PreflightCase(view, update, target, attempt, view.observed.releases.get(target.image))
+    return PreflightCase(
+        view=view, update=update, target=target, attempt=attempt, check=view.observed.releases.get(target.image)
+    )
 
 
 def new_attempt(view: View, target: Release) -> Attempt:

@@ -86,7 +86,12 @@ def run_check_containers(case: PreflightCase, report: Report | None) -> tuple[tu
     asking = check is not None and check.listing
     due = bool(report.containers) and (images is None or expired) and not asking
     pod_actions = container_check_pods.actions(
-        case.attempt, case.view.observed.facts.place, owner, report.containers, case.view.observed.check_pods, images
+        case.attempt,
+        case.view.observed.facts.place,
+        owner=owner,
+        wanted_containers=report.containers,
+        pods_found=case.view.observed.check_pods,
+        images=images,
     )
     return tuple(pod_actions), (ReadImages(case.target.image),) if due else ()
 
@@ -107,10 +112,10 @@ def reapply_if_changed(case: PreflightCase) -> tuple[tuple[Action, ...], tuple[W
     roles = {*service_account.role_namespaces(settings, rights), *preflight_deployment.roles_of(deployment)}
     # The setting changed from a dedicated account to the operator's: the account's objects go.
     if settings.account != preflight_deployment.NAME:
-        apply_deployment = Apply(DEPLOYMENT, preflight_deployment.deployment(case.attempt, settings))
+        apply_deployment = Apply(resource=DEPLOYMENT, object=preflight_deployment.deployment(case.attempt, settings))
         return (apply_deployment, *_without_account(case.view, deployment)), ()
     apply_deployment = Apply(
-        DEPLOYMENT, preflight_deployment.deployment(case.attempt, settings, waived=waived, roles=roles)
+        resource=DEPLOYMENT, object=preflight_deployment.deployment(case.attempt, settings, waived=waived, roles=roles)
     )
     return (*service_account.account_objects(settings, case.attempt.id, rights), apply_deployment), ()
 

@@ -87,12 +87,12 @@ def _decide(view: View) -> Preflight:
     except Waiting as error:
         assert isinstance(view.request, PreflightRequest)
         update = view.request.update
-        subject = conditions.Subject(update.version or update.image, view.current.version)
+        subject = conditions.Subject(target=update.version or update.image, source=view.current.version)
         work = look_work(view, update)
         return Preflight(
-            conditions.preparing_conditions(subject, error.reason, error.message),
-            kept_targets(view, view.history, None),
-            view.history,
+            conditions=conditions.preparing_conditions(subject, error.reason, error.message),
+            checked=kept_targets(view, view.history, None),
+            history=view.history,
             work=work,
             requeue_after_s=error.retry_after_s,
         )
@@ -151,7 +151,9 @@ def _plan_unwanted(view: View, condition_values: tuple[Condition, ...]) -> Prefl
     situation = DeploymentState(wanted=False, deployed=deployed_state(view, None), trust=Trust.PENDING, over=False)
     history = histories.with_attempt(with_last_report(view), None)
     actions = stop_workload(view) if STEPS[situation] is Step.STOP else ()
-    return Preflight(condition_values, kept_targets(view, history, None), history, actions)
+    return Preflight(
+        conditions=condition_values, checked=kept_targets(view, history, None), history=history, actions=actions
+    )
 
 
 def _during_update_request(view: View, update: Update) -> Preflight:
@@ -178,8 +180,12 @@ def _during_update_request(view: View, update: Update) -> Preflight:
         # Findings of an older attempt, or of a target that hung, inform and do not hold an update up
         # (docs/decisions/0024-what-is-live-and-what-is-dated.md).
         ended = case.last_good_is_older or case.attempt.silent
-        checked = CheckedTarget(case.target, case.attempt.source_version, case.last_good, ended=ended)
-        return Preflight((), with_kept_targets(case, checked), case.view.history, actions)
+        checked = CheckedTarget(
+            release=case.target, source_version=case.attempt.source_version, report=case.last_good, ended=ended
+        )
+        return Preflight(
+            conditions=(), checked=with_kept_targets(case, checked), history=case.view.history, actions=actions
+        )
     return _plan_wanted(updating_view, update, target)
 
 
@@ -211,11 +217,18 @@ def _refuse_target(case: PreflightCase) -> Preflight:
     text = targets.untrusted_text(case.target.image, error)
     work = check_work(case.target.image, case.check, case.view.now)
     return Preflight(
-        conditions.refused_conditions("ImageVerificationFailed", text),
-        with_kept_targets(
-            case, CheckedTarget(case.target, case.attempt.source_version, case.last_good, failed=text, ended=True)
+        conditions=conditions.refused_conditions("ImageVerificationFailed", text),
+        checked=with_kept_targets(
+            case,
+            CheckedTarget(
+                release=case.target,
+                source_version=case.attempt.source_version,
+                report=case.last_good,
+                failed=text,
+                ended=True,
+            ),
         ),
-        histories.with_attempt(case.view.history, case.attempt),
+        history=histories.with_attempt(case.view.history, case.attempt),
         work=work,
         requeue_after_s=image_checks.RECHECK.total_seconds(),
     )
@@ -237,7 +250,7 @@ def _start_target(case: PreflightCase) -> Preflight:
     roles = service_account.role_namespaces(settings, rights)
     # The Deployment comes last: while it is absent, everything before it is applied again.
     apply_deployment = Apply(
-        DEPLOYMENT, preflight_deployment.deployment(case.attempt, settings, waived=waived, roles=roles)
+        resource=DEPLOYMENT, object=preflight_deployment.deployment(case.attempt, settings, waived=waived, roles=roles)
     )
     return replace(
         _report_start(case),
@@ -277,7 +290,9 @@ def _await_gone(case: PreflightCase) -> Preflight:
 
 def _hold_failed(case: PreflightCase) -> Preflight:
     # A failed attempt is not repeated by itself: the administrator clears the request and asks again.
-    final = AttemptOutcome(AttemptState.FAILED, case.attempt.failed, case.attempt.failure, final=True)
+    final = AttemptOutcome(
+        state=AttemptState.FAILED, reason=case.attempt.failed, message=case.attempt.failure, final=True
+    )
     return from_outcome(case, final, None, case.view.history)
 
 
@@ -291,9 +306,9 @@ def _before_start(
     started = case.attempt.started_time or case.view.now
     limit = timedelta(seconds=case.view.observed.facts.place.timeout_s)
     checked = CheckedTarget(
-        case.target,
-        case.attempt.source_version,
-        case.last_good,
+        release=case.target,
+        source_version=case.attempt.source_version,
+        report=case.last_good,
         running=f"{why[0].upper()}{why[1:]}.",
         ended=True,
         waits=case.view.now - started < limit,
@@ -301,7 +316,7 @@ def _before_start(
     # Recorded before anything runs: a request that loses its mode now is noticed all the same
     # (docs/decisions/0072 D20).
     history = histories.with_attempt(case.view.history, case.attempt)
-    return Preflight(condition_values, with_kept_targets(case, checked), history, work=work)
+    return Preflight(conditions=condition_values, checked=with_kept_targets(case, checked), history=history, work=work)
 
 
 def _do_nothing(case: PreflightCase) -> Preflight:

@@ -187,7 +187,11 @@ def _plan(observed: Observed, decided: _Decided, first: tuple[Event, ...]) -> Pl
     status: list[Action] = []
     if fields or removed:
         version = observed.cluster_version.metadata.resource_version
-        status = [PatchStatus(CLUSTER_VERSION, NAME, fields, removed, version, fresh=fresh)]
+        status = [
+            PatchStatus(
+                resource=CLUSTER_VERSION, key=NAME, fields=fields, gone=removed, resource_version=version, fresh=fresh
+            )
+        ]
     # The status reports a record that the API server rejects, so that record must not keep it from being written.
     troubled = observed.unwritten or observed.failure is not None
     actions = [*first, *status, *record] if troubled else [*first, *record, *status]
@@ -204,7 +208,7 @@ def _record(observed: Observed, decided: _Decided) -> tuple[Action, ...]:
     if new_history == histories.read(observed.history):
         return ()
     namespace = observed.facts.place.namespace
-    return (Apply(preflight_workload.CONFIG_MAP, histories.config_map(new_history, namespace)),)
+    return (Apply(resource=preflight_workload.CONFIG_MAP, object=histories.config_map(new_history, namespace)),)
 
 
 def _work_to_begin(decided: _Decided) -> tuple[Work, ...]:
@@ -244,7 +248,7 @@ def _lost_mode_warning(observed_view: View) -> tuple[Event, ...]:
         f"The request to check {attempt.target_version} lost its mode and is now a request to update to it. "
         "To end a preflight without updating use `runup upgrade --clear-preflight`."
     )
-    return (Event(CLUSTER_VERSION, NAME, "Warning", "PreflightBecameUpdate", text),)
+    return (Event(resource=CLUSTER_VERSION, key=NAME, type="Warning", reason="PreflightBecameUpdate", message=text),)
 
 
 def _taken_back_event(decided: _Decided) -> tuple[Event, ...]:
@@ -256,7 +260,7 @@ def _taken_back_event(decided: _Decided) -> tuple[Event, ...]:
         f"The update to {current_view.status.desired.version} is taken back; "
         f"the cluster goes back to {current_view.current.version}."
     )
-    return (Event(CLUSTER_VERSION, NAME, "Normal", "UpdateTakenBack", text),)
+    return (Event(resource=CLUSTER_VERSION, key=NAME, type="Normal", reason="UpdateTakenBack", message=text),)
 
 
 def _cautions(decided: _Decided) -> tuple[Event, ...]:
@@ -266,7 +270,8 @@ def _cautions(decided: _Decided) -> tuple[Event, ...]:
     if new is not None and current is not None and (new.status, new.message) == (current.status, current.message):
         return ()
     return tuple(
-        Event(CLUSTER_VERSION, NAME, "Warning", caution.reason, caution.message) for caution in decided.update.warnings
+        Event(resource=CLUSTER_VERSION, key=NAME, type="Warning", reason=caution.reason, message=caution.message)
+        for caution in decided.update.warnings
     )
 
 
@@ -277,5 +282,5 @@ def _events_of_changes(old_status: ClusterVersionStatus, new_status: ClusterVers
         new = statuses.changed_condition(old_status.conditions, new_status.conditions, type_)
         if new is not None and new.status == status:
             reason = new.reason if type_ == release_accepted.RELEASE_ACCEPTED else type_
-            events.append(Event(CLUSTER_VERSION, NAME, kind, reason, new.message))  # type: ignore[arg-type]
+            events.append(Event(resource=CLUSTER_VERSION, key=NAME, type=kind, reason=reason, message=new.message))  # type: ignore[arg-type]
     return tuple(events)

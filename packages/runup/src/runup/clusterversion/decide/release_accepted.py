@@ -65,7 +65,7 @@ class Accepted:
     risks: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
     """The outcome of the request in this pass. `condition` is ReleaseAccepted without a time, None if it is unchanged.
 
@@ -84,14 +84,14 @@ class Decision:
 def decide(view: View, candidates: Sequence[Candidate], *, workload_gone: bool) -> Decision:
     """Decides on the requested update. `candidates` carry every risk that counts, a preflight's findings included."""
     if not isinstance(view.request, UpdateRequest):
-        return Decision(_loaded_condition(view))
+        return Decision(condition=_loaded_condition(view))
     update = view.request.update
     try:
         target = _target(view, update, candidates)
     except Waiting as error:
         work = look_work(view, update)
         text = _retrieving_text(Release(version=update.version, image=update.image))
-        return Decision(_unknown_condition(text), work=work, requeue_after_s=error.retry_after_s)
+        return Decision(condition=_unknown_condition(text), work=work, requeue_after_s=error.retry_after_s)
     except Terminal as error:
         invalid = f'spec.desiredUpdate.version: Invalid value: "{update.version}": {error.message}'
         # A version that is not offered makes the spec Invalid; an image may still be loaded by another look.
@@ -99,13 +99,15 @@ def decide(view: View, candidates: Sequence[Candidate], *, workload_gone: bool) 
             # Without the gate for accepted risks, a version with findings is not among the available updates.
             matching = targets.releases_by_version(update.version, (c.release for c in candidates if c.offered))
             is_blocked = any(_is_held(_candidate_of(candidates, release), frozenset()) for release in matching)
-            return Decision(_loaded_condition(view), held=is_blocked, invalid=invalid)
+            return Decision(condition=_loaded_condition(view), held=is_blocked, invalid=invalid)
         if isinstance(error, targets.VersionMismatch):
             condition = _another_version(Release(version=update.version, image=update.image), error.found)
-            return Decision(condition, held=False)
-        return replace(Decision(_failed(update, error.message), held=False), **retry_unreadable(view, update, error))
+            return Decision(condition=condition, held=False)
+        return replace(
+            Decision(condition=_failed(update, error.message), held=False), **retry_unreadable(view, update, error)
+        )
     if target is None or is_same_image(target.image, view.current.image):
-        return Decision(_loaded_condition(view))
+        return Decision(condition=_loaded_condition(view))
     # An incomplete installation cannot be updated from.
     installs = view.observed.progress is not None and not any(
         entry.state == "Completed" for entry in view.status.history
@@ -113,7 +115,7 @@ def decide(view: View, candidates: Sequence[Candidate], *, workload_gone: bool) 
     if installs and not is_same_image(target.image, view.observed.facts.release.image):
         text = f"Waiting for the installation of {view.current.version} to complete before the update to "
         return Decision(
-            _unknown_condition(f"{text}{target.version or target.image} is looked at.", reason="Installing")
+            condition=_unknown_condition(f"{text}{target.version or target.image} is looked at.", reason="Installing")
         )
     decided = _guard(view, update, target, candidates)
     decided = decided if decided.held else replace(decided, held=False)
@@ -151,11 +153,11 @@ def _guard(view: View, update: Update, target: Release, candidates: Sequence[Can
             f"Waiting for the preflight of {target.version} to finish{_until_text(view)}: {''.join(messages[:1])} Not "
             f"to wait for it, accept {name} (`runup upgrade accept {name}`); {_WITHOUT_PREFLIGHT}."
         )
-        return Decision(_unknown_condition(text, reason=preflight_reasons.RUNNING), held=True)
+        return Decision(condition=_unknown_condition(text, reason=preflight_reasons.RUNNING), held=True)
     if exposed and view.accepts_risks and not update.force:
         is_blocked = _is_held(candidate, view.accepted)
         text = _unaccepted_text(view, target, exposed, candidate, is_held=is_blocked)
-        return Decision(_refused_condition("UnacceptedRisks", text), held=is_blocked)
+        return Decision(condition=_refused_condition("UnacceptedRisks", text), held=is_blocked)
     if is_same_image(target.image, view.observed.facts.release.image):
         # The operator's own release is not downloaded or verified: its code is already running this decision.
         return Decision(accepted=Accepted(target, verified=False))
@@ -164,21 +166,21 @@ def _guard(view: View, update: Update, target: Release, candidates: Sequence[Can
         return _decide_unverified(view, update, target, check)
     # A graph may be wrong about an image: what the image says of itself counts.
     if check.version and parse(check.version) != parse(target.version):
-        return Decision(_another_version(target, check.version))
+        return Decision(condition=_another_version(target, check.version))
     if view.observed.progress is not None:
         load = view.observed.loads.get(target.image)
         work = applying.load_work(target, load, view.now)
         target_text = f'version="{target.version}" image="{target.image}"'
         if load is None or load.payload is None:
             if load is None or not load.error:
-                return Decision(_unknown_condition(_retrieving_text(target)), work=work)
+                return Decision(condition=_unknown_condition(_retrieving_text(target)), work=work)
             step = "Loading" if load.reason == "LoadPayload" else "Retrieving"
             condition = _refused_condition(load.reason, f"{step} payload failed {target_text} failure={load.error}")
-            return Decision(condition, work=work, requeue_after_s=applying.LOAD_RETRY_AFTER.total_seconds())
+            return Decision(condition=condition, work=work, requeue_after_s=applying.LOAD_RETRY_AFTER.total_seconds())
         metadata = load.payload.metadata
         # The graph, or the user, may have named an image of another release.
         if target.version and parse(metadata.version) != parse(target.version):
-            return Decision(_another_version(target, metadata.version))
+            return Decision(condition=_another_version(target, metadata.version))
         loaded = with_fields(
             target,
             version=target.version or metadata.version,
@@ -186,8 +188,8 @@ def _guard(view: View, update: Update, target: Release, candidates: Sequence[Can
             architecture=target.architecture or metadata.architecture,
             channels=target.channels or metadata.channels,
         )
-        return _check_preconditions(view, update, loaded, candidate, check)
-    return _check_preconditions(view, update, target, candidate, check)
+        return _check_preconditions(view, update, target=loaded, candidate=candidate, check=check)
+    return _check_preconditions(view, update, target=target, candidate=candidate, check=check)
 
 
 def _check_preconditions(
@@ -209,8 +211,8 @@ def _check_preconditions(
         text = preconditions.summary(objections)
         head = f'Preconditions failed for payload loaded version="{target.version}" image="{target.image}"'
         warning = Caution("PreconditionBlock", f"{head}: {text}")
-        return Decision(_refused_condition("PreconditionChecks", f"{head}: {text}"), warnings=(warning,))
-    risks = _accepted_text(view, target, candidate, objections, check, was_forced=blocked)
+        return Decision(condition=_refused_condition("PreconditionChecks", f"{head}: {text}"), warnings=(warning,))
+    risks = _accepted_text(view, target, candidate=candidate, objections=objections, check=check, was_forced=blocked)
     warnings = (
         (Caution("PreconditionWarn", preconditions.summary(objections, was_forced=blocked)),) if objections else ()
     )
@@ -221,10 +223,10 @@ def _decide_unverified(view: View, update: Update, target: Release, check: Relea
     """Returns the decision while the image's signature is not verified: wait, or fail and try again."""
     work = check_work(target.image, check, view.now)
     if check.trust is Trust.PENDING:
-        return Decision(_unknown_condition(_retrieving_text(target)), work=work)
+        return Decision(condition=_unknown_condition(_retrieving_text(target)), work=work)
     wait = RECHECK.total_seconds()
     why = f"The update cannot be verified: {check.error}"
-    return Decision(_failed(update, why, target), work=work, requeue_after_s=wait)
+    return Decision(condition=_failed(update, why, target), work=work, requeue_after_s=wait)
 
 
 def _target(view: View, update: Update, candidates: Sequence[Candidate]) -> Release | None:

@@ -84,7 +84,7 @@ def watch_attempt(case: PreflightCase) -> Preflight:
         history = histories.with_attempt(history, scene.attempt)
     if result.state is AttemptState.COMPLETED and report is not None:
         history = histories.with_report(history, with_others(view, report, risks))
-    preflight = from_outcome(case, result, report, history, scene)
+    preflight = from_outcome(case, result, report=report, history=history, scene=scene)
     actions, work = reapply_if_changed(case)
     container_actions, image_work = run_check_containers(case, report)
     actions = (*actions, *restart_hung_pods(scene), *container_actions)
@@ -135,9 +135,9 @@ def from_outcome(
     unfinished = f"{attempt_outcome.message}." if attempt_outcome.state is not AttemptState.COMPLETED else ""
     stale = scene is not None and scene.stale
     checked = CheckedTarget(
-        case.target,
-        case.attempt.source_version,
-        shown_report,
+        release=case.target,
+        source_version=case.attempt.source_version,
+        report=shown_report,
         running=unfinished if attempt_outcome.state is not AttemptState.FAILED else "",
         failed=unfinished if attempt_outcome.state is AttemptState.FAILED else "",
         stale=unfinished if stale else "",
@@ -160,7 +160,7 @@ def from_outcome(
     outcome_conditions = conditions.conditions_of_outcome(
         subject, attempt_outcome, kept_time=observed_time, completed=completed
     )
-    return Preflight(outcome_conditions, with_kept_targets(case, checked), history)
+    return Preflight(conditions=outcome_conditions, checked=with_kept_targets(case, checked), history=history)
 
 
 def _with_steady_clock(view: View) -> View:
@@ -191,7 +191,9 @@ def with_last_report(view: View) -> History:
 
 def applicable_risks(view: View, attempt: Attempt, report: Report) -> tuple[JudgedRisk, ...]:
     """Returns the risks of an update to the target of `attempt`, from every source, that apply or are unknown."""
-    checked = CheckedTarget(target_of(attempt), attempt.source_version, report, waived=report.signature_waived)
+    checked = CheckedTarget(
+        release=target_of(attempt), source_version=attempt.source_version, report=report, waived=report.signature_waived
+    )
     return assemble.applicable_risks(view, checked)
 
 
@@ -233,7 +235,7 @@ def kept_targets(view: View, history: History, wanted_release: Release | None) -
             wanted_release.image,
         ):
             continue
-        targets.append(CheckedTarget(release, report.source_version, report, ended=True))
+        targets.append(CheckedTarget(release=release, source_version=report.source_version, report=report, ended=True))
     return tuple(targets[: histories.MAX_REPORTS - (wanted_release is not None)])
 
 

@@ -62,5 +62,12 @@ def plan(version: ClusterVersion, failure: Failure, now: datetime) -> Plan[objec
         return Plan()
     fields = {"conditions": [codec.to_dict(condition) for condition in new_conditions]}
     key = NamespacedName("", version.metadata.name)
-    patch = PatchStatus(resource_of(ClusterVersion), key, fields, (), version.metadata.resource_version, fresh=False)
+    patch = PatchStatus(
+        resource=resource_of(ClusterVersion),
+        key=key,
+        fields=fields,
+        gone=(),
+        resource_version=version.metadata.resource_version,
+        fresh=False,
+    )
     return Plan((patch,))

@@ -140,7 +140,9 @@ def _waived_signature_risk(view: View, target: CheckedTarget) -> JudgedRisk | No
     start = f"The signature of {target.release.image} was waived for its preflight"
     if check is None or trust is Trust.PENDING:
         text = f"{start}, and whether an update could verify it is not known yet."
-        return published_risks.guard_refuses(preflight_reasons.SIGNATURE, text, text, target.release.version, "Unknown")
+        return published_risks.guard_refuses(
+            preflight_reasons.SIGNATURE, text, verdict_text=text, target=target.release.version, status="Unknown"
+        )
     message = f"{start}, and an update without --force is refused, since it cannot be verified: {check.error}"
     refusal_text = f"The update would be refused: {check.error}. {_FORCE}"
     return published_risks.guard_refuses(preflight_reasons.SIGNATURE, message, refusal_text, target.release.version)

@@ -19,7 +19,7 @@ from runup.preflight.decide import stored_reports as histories
 from runup.preflight.decide.stored_reports import History
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class View:
     """The input of a pass. `current` is the release that the cluster runs or is being brought to; `now` is UTC."""
 

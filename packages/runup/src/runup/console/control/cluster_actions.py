@@ -85,7 +85,7 @@ class ClusterActions:
         """Returns the cluster's state and what the command would print; changes nothing."""
         truth = _read_state(client)
         if not asked.target:
-            return ActionResult(truth)
+            return ActionResult(truth=truth)
         messages = _Messages()
         try:
             if asked.action == ACCEPT:
@@ -94,16 +94,16 @@ class ClusterActions:
                 flags = Flags(to=asked.version)
                 messages.say(*check_flags(flags))
                 if planned_update(flags, client, messages.say) is None:
-                    return ActionResult(truth, refused="\n".join(messages.texts), status=409)
+                    return ActionResult(truth=truth, refused="\n".join(messages.texts), status=409)
         except (InputError, KubeError) as error:
             return _refused_result(error, truth, messages)
-        return ActionResult(truth, tuple(messages.texts))
+        return ActionResult(truth=truth, said=tuple(messages.texts))
 
     def _carry_out(self, asked: RequestedAction, confirmed: str, client: SyncClient) -> ActionResult:
         """Carries out the action if the state is still the `confirmed` one; returns the state afterwards."""
         truth = _read_state(client)
         if not asked.target or seal(asked, truth) != confirmed:
-            return ActionResult(truth, refused=_CHANGED, status=409)
+            return ActionResult(truth=truth, refused=_CHANGED, status=409)
         messages = _Messages()
         try:
             if asked.action == ACCEPT:
@@ -116,7 +116,7 @@ class ClusterActions:
             # Some of it may have been done before it failed: that is read, too.
             return _refused_result(error, None, messages, client)
         state, unread = _state_or_reason(client)
-        return ActionResult(state, tuple(messages.texts), done=True, unread=unread)
+        return ActionResult(truth=state, said=tuple(messages.texts), done=True, unread=unread)
 
 
 class _Messages:
@@ -187,7 +187,7 @@ def _refused_result(
     if client is not None:
         truth, unread = _state_or_reason(client)
     said = tuple(messages.texts) if messages else ()
-    return ActionResult(truth, said, _error_text(error), _http_status(error), unread=unread)
+    return ActionResult(truth=truth, said=said, refused=_error_text(error), status=_http_status(error), unread=unread)
 
 
 def _error_text(error: Exception) -> str:

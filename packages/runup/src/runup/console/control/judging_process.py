@@ -147,7 +147,7 @@ def _serve(
     inherited.close()
     try:
         while True:
-            _do_round(pipe, pipe.recv(), works, parallel, limit_s)
+            _do_round(pipe, pipe.recv(), works=works, parallel=parallel, limit_s=limit_s)
     except (EOFError, OSError, SystemExit):
         pass
     # What the fork copied (buffers, exit handlers) is the parent's to finish.
@@ -167,7 +167,7 @@ def _do_round(
         local = [member for member in round_.members if member.dump or not (member.context or member.kubeconfig)]
         live = [member for member in round_.members if member not in local]
         for batch, at_once in ((local, workers_for(parallel, live=False)), (live, workers_for(parallel, live=True))):
-            _do_part(pipe, round_.number, works[round_.work], batch, at_once, limit_s)
+            _do_part(pipe, round_.number, work=works[round_.work], members=batch, at_once=at_once, limit_s=limit_s)
     except (EOFError, OSError):
         raise
     except Exception as error:  # noqa: BLE001 (told to who waits for the round)

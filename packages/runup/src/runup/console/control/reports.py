@@ -86,4 +86,4 @@ class Reports:
 
     def _add(self, result: MemberResult) -> None:
         judged = result.value if isinstance(result.value, Judgement) else unknown_judgement(result.why)
-        self.board = with_judgement(self.board, result.name, judged, result.size, self._clock.now())
+        self.board = with_judgement(self.board, result.name, judged=judged, size=result.size, now=self._clock.now())

@@ -464,7 +464,7 @@ class ConsoleServer:
     async def _action(self, asked: RequestedAction, looked: ActionResult, session: Session) -> web.Response:
         now = self._clock.now()
         async with self._rendering:
-            page = await asyncio.to_thread(self._pages.action, asked, looked, session.form_key, now)
+            page = await asyncio.to_thread(lambda: self._pages.action(asked, looked, session.form_key, now))
         return _page(page.encode(), looked.status)
 
     async def _form(self, request: web.Request) -> Mapping[str, object] | web.Response:

@@ -47,7 +47,7 @@ class RequestedAction(msgspec.Struct, frozen=True, kw_only=True):
         return self.risk if self.action == ACCEPT else self.version
 
 
-class ClusterState(msgspec.Struct, frozen=True):
+class ClusterState(msgspec.Struct, frozen=True, kw_only=True):
     """The state of a ClusterVersion when it was read, with the server and the user.
 
     `release` is what the cluster runs or works towards, `requested` spec.desiredUpdate in words. `offered` are the
@@ -65,7 +65,7 @@ class ClusterState(msgspec.Struct, frozen=True):
     risks: tuple[str, ...] = ()
 
 
-class ActionResult(msgspec.Struct, frozen=True):
+class ActionResult(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a look, or of an action (`done`): the command's own words, and the cluster's state afterwards.
 
     `refused` says why nothing was done, `status` is the HTTP status of the answer. `unread` says why there is no

@@ -93,7 +93,9 @@ def _way_by_offered_updates(offered: Offered, target: str) -> UpdateWay:
     goal = target or updates[0].to
     path = tuple(step for step in updates if step.to == goal)[:1]
     missing = "" if path else f"ClusterVersion does not offer {goal} as one update."
-    return _limit_way(UpdatePaths(offered.origin, goal, updates, {}, path, {}), source, missing)
+    return _limit_way(
+        UpdatePaths(origin=offered.origin, goal=goal, updates=updates, blocked={}, way=path, risks={}), source, missing
+    )
 
 
 def _risk_names(update: ConditionalUpdate) -> tuple[str, ...]:
@@ -114,4 +116,7 @@ def _way_by_kept_reports(judged: Judgement) -> UpdateWay:
         risks.setdefault(step.version, []).extend(step.risks)
     path = tuple(UpdateStep(old, new, tuple(dict.fromkeys(risks.get(new, ())))) for old, new in pairwise(versions))
     goal = versions[-1]
-    return UpdateWay(UpdatePaths(findings.source, goal, path[:1], {}, path, {}), "the steps of an update of Kubernetes")
+    return UpdateWay(
+        UpdatePaths(origin=findings.source, goal=goal, updates=path[:1], blocked={}, way=path, risks={}),
+        "the steps of an update of Kubernetes",
+    )

@@ -44,7 +44,7 @@ class Evidence(msgspec.Struct, frozen=True):
     why: str = ""
 
 
-class Judgement(msgspec.Struct, frozen=True):
+class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     """The result of one cluster's preflight, with what its pages show beside it.
 
     `steps` are of its kept reports, if the console reads a store; `history_notes` say which of them are not there.
@@ -59,7 +59,7 @@ class Judgement(msgspec.Struct, frozen=True):
     history_notes: tuple[str, ...] = ()
 
 
-class BoardEntry(msgspec.Struct, frozen=True):
+class BoardEntry(msgspec.Struct, frozen=True, kw_only=True):
     """A cluster on the board: the newest judgement, when it was made, and the last one with a result before it.
 
     `size` and `good_size` are what the two take, in bytes. A cluster that was not judged yet has no `judged`.
@@ -95,13 +95,13 @@ def failed_findings(problem: str) -> Findings:
 
 def unknown_judgement(problem: str) -> Judgement:
     """Returns the judgement of a cluster of which no report can be read, for the reason `problem`."""
-    return Judgement(failed_findings(problem), history_notes=(problem,))
+    return Judgement(findings=failed_findings(problem), history_notes=(problem,))
 
 
 def with_members(board: Board, members: Iterable[Member], notes: Iterable[str] = ()) -> Board:
     """Returns the board with exactly these clusters; what is known of them stays."""
     ordered = sorted(members, key=lambda member: member.name)
-    entries = {member.name: board.entries.get(member.name, BoardEntry(member)) for member in ordered}
+    entries = {member.name: board.entries.get(member.name, BoardEntry(member=member)) for member in ordered}
     return replace(board, entries=entries, version=board.version + 1, notes=tuple(dict.fromkeys(notes)))
 
 
@@ -132,7 +132,9 @@ def with_judgement(
     last_good, good_size = _last_good(previous_entry)
     if judged.findings.completed or others_size + size + good_size > most:
         last_good, good_size = None, 0
-    entry = BoardEntry(previous_entry.member, judged, now, last_good, size, good_size)
+    entry = BoardEntry(
+        member=previous_entry.member, judged=judged, at=now, last_good=last_good, size=size, good_size=good_size
+    )
     return replace(board, entries={**board.entries, name: entry}, version=board.version + 1)
 
 

@@ -26,7 +26,7 @@ _COOKIE_CHARACTERS = 43
 _MAX_USER = 1024
 
 
-class Session(msgspec.Struct, frozen=True):
+class Session(msgspec.Struct, frozen=True, kw_only=True):
     """A login: the user's name, when it ends, and what its forms have to send (`form_key`).
 
     `token` is the user's own where the console may act for them; else it is empty. `local`: it began with the printed
@@ -56,7 +56,13 @@ class Sessions(msgspec.Struct, frozen=True):
 
 def begin(user: str, form_key: str, now: datetime, *, token: str = "", local: bool = False) -> Session:
     """Returns a session that begins at `now`."""
-    return Session(user[:_MAX_USER], now + (LOCAL_LASTS if local else LASTS), form_key, token, local)
+    return Session(
+        user=user[:_MAX_USER],
+        until=now + (LOCAL_LASTS if local else LASTS),
+        form_key=form_key,
+        token=token,
+        local=local,
+    )
 
 
 def with_session(sessions: Sessions, cookie: str, session: Session, now: datetime) -> Sessions | None:

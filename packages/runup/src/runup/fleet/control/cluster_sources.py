@@ -60,7 +60,7 @@ def members_of_contexts(names: Sequence[str], kubeconfig: str | None) -> tuple[l
             try:
                 server = config.load(kubeconfig, name).server
             except KubeError as error:
-                members.append(Member(name, kubeconfig=kubeconfig or "", context=name, problem=error.message))
+                members.append(Member(name=name, kubeconfig=kubeconfig or "", context=name, problem=error.message))
                 continue
             if server in by_server:
                 notes.append(f"context {name} leads to the server of {by_server[server]} ({server}), and is left out")
@@ -77,7 +77,7 @@ def members_of_contexts(names: Sequence[str], kubeconfig: str | None) -> tuple[l
 
 
 def _member_of_context(name: str, kubeconfig: str | None) -> Member:
-    return Member(name, kubeconfig=kubeconfig or "", context=name)
+    return Member(name=name, kubeconfig=kubeconfig or "", context=name)
 
 
 def members_of_kubeconfigs(folder: Path) -> tuple[list[Member], list[str]]:
@@ -95,9 +95,9 @@ def members_of_kubeconfigs(folder: Path) -> tuple[list[Member], list[str]]:
         try:
             context = config.load(str(file)).context
         except KubeError as error:
-            members.append(Member(name, kubeconfig=str(file), problem=error.message))
+            members.append(Member(name=name, kubeconfig=str(file), problem=error.message))
         else:
-            members.append(Member(name, kubeconfig=str(file), context=context))
+            members.append(Member(name=name, kubeconfig=str(file), context=context))
     return members, notes
 
 
@@ -147,10 +147,12 @@ def _dumps_in_folder(folder: Path, typed: str) -> tuple[list[Member], list[str]]
     for entry in entries:
         if entry.name.endswith(_CASE):
             prefix = entry.name.removesuffix(_CASE)
-            members.append(Member(prefix, dump=str(entry.with_name(prefix))))
+            members.append(Member(name=prefix, dump=str(entry.with_name(prefix))))
         elif entry.is_dir() or entry.name.endswith(_PACKED):
             members.append(
-                Member((entry.name if entry.is_dir() else remote_dumps.without_suffixes(entry.name)), dump=str(entry))
+                Member(
+                    name=(entry.name if entry.is_dir() else remote_dumps.without_suffixes(entry.name)), dump=str(entry)
+                )
             )
         elif not any(entry.name.startswith(f"{case}-") for case in cases):
             skipped.append(entry.name)
@@ -205,7 +207,7 @@ def members_of_hub(client: SyncClient, hub: str, cluster_set: str, judge: Judge)
     members = [*judge(chosen, works.items, client.now(), unreadable=unreadable)]
     # Nobody knows of these which set they are in, so they are in each.
     members += [
-        Member(each.name or "(without a name)", problem=f"its ManagedCluster cannot be read: {each.problem}")
+        Member(name=each.name or "(without a name)", problem=f"its ManagedCluster cannot be read: {each.problem}")
         for each in clusters.undecoded
     ]
     if not members:

@@ -49,7 +49,7 @@ def members_of(address: str, listing: Listing) -> tuple[list[Member], list[str]]
     names = listing.left_out
     names_text = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
     notes = [f"{address}: not a folder or a tar archive, and left out: {names_text}"] if names else []
-    return [Member(name, dump=dump_address) for name, dump_address in listing.dumps], notes
+    return [Member(name=name, dump=dump_address) for name, dump_address in listing.dumps], notes
 
 
 def list_dumps(address: str) -> Listing:
@@ -94,7 +94,7 @@ def fetch_dump(address: str) -> Iterator[Path]:
         into = folder / (PurePosixPath(path).name or "dump")
         with _explained(address):
             if store.isfile(path):
-                _fetch_file(store, path, into, MAX_BYTES, address)
+                _fetch_file(store, path, into=into, limit=MAX_BYTES, address=address)
             else:
                 _fetch_folder(store, path, into, address)
         yield into
@@ -155,7 +155,7 @@ def _fetch_folder(store: Any, path: str, into: Path, address: str) -> None:
             raise CannotFetch(f"{address}: it has more than {MAX_ENTRIES} files; give a dump of one cluster")
         target = into / inner
         target.parent.mkdir(parents=True, exist_ok=True)
-        bytes_left -= _fetch_file(store, name, target, bytes_left, address)
+        bytes_left -= _fetch_file(store, name, into=target, limit=bytes_left, address=address)
     if not files:
         raise CannotFetch(f"{address}: nothing in it is a file of a dump")
 

@@ -22,12 +22,18 @@ from runup.process.names import NOBODY
 Platform = Literal["openshift", "kubernetes"]
 NAMES: dict[Platform, str] = {"openshift": "runup-preflight", "kubernetes": "runup-preflight-kubernetes"}
 """The add-on of each kind of cluster: pods name no user on OpenShift, and other clusters lack its namespaces."""
-TEMPLATE = Resource("addon.open-cluster-management.io", "v1alpha1", "AddOnTemplate", "addontemplates", namespaced=False)
+TEMPLATE = Resource(
+    group="addon.open-cluster-management.io",
+    version="v1alpha1",
+    kind="AddOnTemplate",
+    plural="addontemplates",
+    namespaced=False,
+)
 ADDON = Resource(
-    "addon.open-cluster-management.io",
-    "v1alpha1",
-    "ClusterManagementAddOn",
-    "clustermanagementaddons",
+    group="addon.open-cluster-management.io",
+    version="v1alpha1",
+    kind="ClusterManagementAddOn",
+    plural="clustermanagementaddons",
     namespaced=False,
 )
 CLUSTER_NAME = "{{CLUSTER_NAME}}"
@@ -40,7 +46,7 @@ _STAYS = {"addon.open-cluster-management.io/deletion-orphan": ""}
 JSON = dict[str, Any]
 
 
-class AddOn(msgspec.Struct, frozen=True):
+class AddOn(msgspec.Struct, frozen=True, kw_only=True):
     """A preflight every `every`, as `cron` says in UTC, in the clusters that the `placements` choose.
 
     A placement is a pair of its namespace and name. `status_every` and `status_cron` say the same of the status; they
@@ -70,7 +76,9 @@ def objects(addon: AddOn) -> tuple[JSON, ...]:
     rights = tuple(right for right in addon.rights if addon.platform == "openshift" or right.namespace in _EVERYWHERE)
     user = None if addon.platform == "openshift" else NOBODY
     checking = msgspec.structs.replace(addon.checking, user=user)
-    wanted = Schedule(addon.every, addon.cron, checking, rights, CLUSTER_NAME, travels=True)
+    wanted = Schedule(
+        every=addon.every, cron=addon.cron, checking=checking, rights=rights, cluster=CLUSTER_NAME, travels=True
+    )
     namespace = _whole(NAMESPACES, _staying(namespace_object().object))
     kept = (kept_history.empty_config_map(), packed_reports.empty_config_map(NAMESPACE, packed_reports.SERIES))
     made = [_whole(each.resource, each.object) for each in schedule.objects(wanted, monitored=False)]

@@ -61,7 +61,7 @@ def judge_each(
     for cluster in clusters:
         name = cluster.metadata.name
         if problem := unreadable.get(name):
-            members.append(Member(name, labels=cluster.metadata.labels, problem=problem))
+            members.append(Member(name=name, labels=cluster.metadata.labels, problem=problem))
         else:
             members.append(judge(cluster, by_cluster[name]))
     return tuple(members)
@@ -92,19 +92,21 @@ def _member(cluster: ManagedCluster, works: Sequence[ManifestWork], now: datetim
     try:
         found = [(report, work) for work in works if (report := _report_in(work)) is not None]
     except BadReport as error:
-        return Member(name, labels=labels, problem=f"its report cannot be used: {brief(error.message)}")
+        return Member(name=name, labels=labels, problem=f"its report cannot be used: {brief(error.message)}")
     if not found:
         problem = "; ".join(filter(None, (why_nothing_travelled(cluster, works) or "it has no report yet", silent)))
-        return Member(name, labels=labels, problem=problem)
+        return Member(name=name, labels=labels, problem=problem)
     report, work = max(found, key=lambda pair: pair[0].observed_time or datetime.min.replace(tzinfo=UTC))
     if target and report.target_version != target:
         problem = f"its newest report is about the update to {report.target_version}, not to {target}"
-        return Member(name, labels=labels, problem=problem)
+        return Member(name=name, labels=labels, problem=problem)
     interval = interval_of(work, schedule.NAME)
-    age = age_problem("report", report.observed_time, interval, timedelta(seconds=schedule.TIMEOUT_S), now)
+    age = age_problem(
+        "report", report.observed_time, interval=interval, timeout=timedelta(seconds=schedule.TIMEOUT_S), now=now
+    )
     doubts = [silence_doubt(silent)] if silent else []
     doubts += [Doubt(OLD, age)] if age else []
-    return Member(name, labels=labels, report=report, doubts=tuple(doubts))
+    return Member(name=name, labels=labels, report=report, doubts=tuple(doubts))
 
 
 def silence_doubt(silent: str) -> Doubt:

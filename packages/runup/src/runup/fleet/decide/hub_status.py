@@ -48,17 +48,17 @@ def _member(cluster: ManagedCluster, works: Sequence[ManifestWork], now: datetim
     try:
         found = [(status, work) for work in works if (status := _status_in(work)) is not None]
     except BadStatus as error:
-        return Member(name, labels=labels, problem=f"its status cannot be used: {brief(error.message)}")
+        return Member(name=name, labels=labels, problem=f"its status cannot be used: {brief(error.message)}")
     if not found:
         why = why_nothing_travelled(cluster, works) or _why_no_status(works)
-        return Member(name, labels=labels, problem="; ".join(filter(None, (why, silent))))
+        return Member(name=name, labels=labels, problem="; ".join(filter(None, (why, silent))))
     status, work = max(found, key=lambda pair: pair[0].observed_time)
     interval = interval_of(work, status_schedule.NAME)
     timeout = timedelta(seconds=status_schedule.TIMEOUT_S)
-    age = age_problem("status", status.observed_time, interval, timeout, now)
+    age = age_problem("status", status.observed_time, interval=interval, timeout=timeout, now=now)
     doubts = [silence_doubt(silent)] if silent else []
     doubts += [Doubt(OLD, age)] if age else []
-    return Member(name, labels=labels, status=status, doubts=tuple(doubts))
+    return Member(name=name, labels=labels, status=status, doubts=tuple(doubts))
 
 
 def _status_in(work: ManifestWork) -> NewestStatus | None:

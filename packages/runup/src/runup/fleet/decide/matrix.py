@@ -13,7 +13,7 @@ from runup.preflight.decide.findings import APPLY, COULD_NOT_RUN, EXIT_CLEAR, UN
 _SEVERITIES = ("critical", "warning", "", "info")
 
 
-class RiskRow(msgspec.Struct, frozen=True):
+class RiskRow(msgspec.Struct, frozen=True, kw_only=True):
     """A risk of some clusters: the names of those where it applies, could not be told, and is accepted.
 
     `informs` are those where it describes a failure that the update may repair. The texts are those of its gravest
@@ -46,7 +46,7 @@ class Group(msgspec.Struct, frozen=True):
     result: int
 
 
-class Matrix(msgspec.Struct, frozen=True):
+class Matrix(msgspec.Struct, frozen=True, kw_only=True):
     """The results of a fleet. `clusters` are all names, `results` their exit codes, `failed` why there is no result.
 
     Groups have the clusters that were judged, the largest group first.
@@ -85,11 +85,11 @@ def matrix(results: Sequence[tuple[str, Findings]]) -> Matrix:
         by_risks[applies, unknown, findings.exit_code].append(cluster)
     groups = (Group(tuple(clusters), applies, unknown, code) for (applies, unknown, code), clusters in by_risks.items())
     return Matrix(
-        tuple(codes),
-        codes,
-        tuple(sorted((_risk_row(name, pairs) for name, pairs in by_name.items()), key=_sort_key)),
-        tuple(sorted(groups, key=lambda group: (-len(group.clusters), group.clusters))),
-        failed,
+        clusters=tuple(codes),
+        results=codes,
+        rows=tuple(sorted((_risk_row(name, pairs) for name, pairs in by_name.items()), key=_sort_key)),
+        groups=tuple(sorted(groups, key=lambda group: (-len(group.clusters), group.clusters))),
+        failed=failed,
     )
 
 
@@ -105,10 +105,10 @@ def _risk_row(name: str, pairs: Sequence[tuple[str, Risk]]) -> RiskRow:
             risk_state = "applies" if risk.applies == "True" else "unknown"
         states[risk_state].append(cluster)
     return RiskRow(
-        name,
-        gravest.severity,
-        gravest.message,
-        gravest.fix,
+        name=name,
+        severity=gravest.severity,
+        message=gravest.message,
+        fix=gravest.fix,
         **{state: tuple(clusters) for state, clusters in states.items()},
     )
 

@@ -33,7 +33,7 @@ class Doubt(msgspec.Struct, frozen=True):
     message: str
 
 
-class Member(msgspec.Struct, frozen=True):
+class Member(msgspec.Struct, frozen=True, kw_only=True):
     """A cluster of the fleet: a `dump` to read, else a `context` of a `kubeconfig` (empty: the usual one).
 
     `problem` says why the cluster cannot be read; it is then named in every result, and Unknown. `address` is where a
@@ -175,11 +175,11 @@ def _parse_member(entry: Any, file: str, position: str) -> Member:
         raise BadFleet(f"{position}: where {name} is read is missing; give context, kubeconfig or dump")
     refuse_password(dump, f"{position}: dump")
     return Member(
-        name,
-        dump if is_address(dump) else _relative_to_file(dump, file),
-        _relative_to_file(kubeconfig, file),
-        context,
-        _parse_labels(entry.get("labels"), position),
+        name=name,
+        dump=dump if is_address(dump) else _relative_to_file(dump, file),
+        kubeconfig=_relative_to_file(kubeconfig, file),
+        context=context,
+        labels=_parse_labels(entry.get("labels"), position),
     )
 
 

@@ -45,9 +45,9 @@ JSON = dict[str, Any]
 def objects(every: str, cron: str, image: str) -> tuple[tuple[Resource, JSON], ...]:
     """Returns the account with its rights, and the CronJob that starts as `cron` says in UTC."""
     marks: JSON = {"labels": PART_OF}
-    access = account_objects(NAME, RIGHTS, (newest_status.NAME,), ("get", "patch"), marks)
+    access = account_objects(NAME, RIGHTS, config_maps=(newest_status.NAME,), verbs=("get", "patch"), marks=marks)
     made = [(each.resource, each.object) for each in access]
-    spec = job_spec(NAME, Checking(image, user=None), (), args=(COMMAND,)) | {"activeDeadlineSeconds": TIMEOUT_S}
+    spec = job_spec(NAME, Checking(image=image, user=None), (), args=(COMMAND,)) | {"activeDeadlineSeconds": TIMEOUT_S}
     metadata = {"name": NAME, "namespace": NAMESPACE, "labels": PART_OF, "annotations": {EVERY_ANNOTATION: every}}
     return (
         *made,

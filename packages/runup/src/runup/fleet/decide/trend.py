@@ -11,7 +11,7 @@ import msgspec
 from runup.report.report import Report, ReportedRisk, may_be_untold
 
 
-class ReportStep(msgspec.Struct, frozen=True):
+class ReportStep(msgspec.Struct, frozen=True, kw_only=True):
     """One report of a cluster beside the last one before it that was completed and has the same target.
 
     `first`: there is none, so nothing is new or gone. A report that failed is told, and nothing is concluded from it. A
@@ -48,7 +48,7 @@ class Change(msgspec.Struct, frozen=True):
     whole: bool
 
 
-class Day(msgspec.Struct, frozen=True):
+class Day(msgspec.Struct, frozen=True, kw_only=True):
     """What the newest reports of a day, or of the week that begins with it, come to.
 
     `new` and `gone` are risks with the number of their clusters.
@@ -84,9 +84,9 @@ def steps_of_reports(reports: Iterable[tuple[str, datetime, Report]]) -> tuple[R
             applies = sum(risk.applies == "True" for risk in report.risks)
             report_steps.append(
                 ReportStep(
-                    cluster,
-                    observed,
-                    report.target_version,
+                    cluster=cluster,
+                    observed=observed,
+                    target=report.target_version,
                     completed=True,
                     applies=applies,
                     unknown=len(report.risks) - applies,
@@ -97,7 +97,9 @@ def steps_of_reports(reports: Iterable[tuple[str, datetime, Report]]) -> tuple[R
             )
             last_reports[cluster, report.target_version] = report
         else:
-            report_steps.append(ReportStep(cluster, observed, report.target_version, completed=False))
+            report_steps.append(
+                ReportStep(cluster=cluster, observed=observed, target=report.target_version, completed=False)
+            )
     return tuple(report_steps)
 
 
@@ -133,13 +135,13 @@ def _day_of_steps(day: date, report_steps: Sequence[ReportStep]) -> Day:
         for of in (_new_risks, _gone_risks)
     )
     return Day(
-        day,
-        len(newest),
-        sum(not step.completed for step in newest),
-        sum(step.applies for step in newest),
-        sum(step.unknown for step in newest),
-        tuple(sorted(new_counts.items(), key=_most_frequent_first)),
-        tuple(sorted(gone_counts.items(), key=_most_frequent_first)),
+        day=day,
+        clusters=len(newest),
+        failed=sum(not step.completed for step in newest),
+        applies=sum(step.applies for step in newest),
+        unknown=sum(step.unknown for step in newest),
+        new=tuple(sorted(new_counts.items(), key=_most_frequent_first)),
+        gone=tuple(sorted(gone_counts.items(), key=_most_frequent_first)),
     )
 
 

@@ -25,7 +25,7 @@ AUTO = "auto"
 _LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 
 
-class Flags(msgspec.Struct, frozen=True):
+class Flags(msgspec.Struct, frozen=True, kw_only=True):
     """The flags that decide which objects there are, as typed; `printed` with -o yaml."""
 
     component: str
@@ -80,7 +80,9 @@ def options_of(flags: Flags, cluster: Cluster | None, own_image: str | None) -> 
         certificates=_certificates(flags, platform),
         least_privilege=flags.least_privilege,
         prometheus=_prometheus(flags.prometheus) if flags.prometheus else PROMETHEUS[platform],
-        api_ports=cluster.api_ports if cluster is not None else Options("", "", platform).api_ports,
+        api_ports=cluster.api_ports
+        if cluster is not None
+        else Options(image="", namespace="", platform=platform).api_ports,
     )
 
 

@@ -60,8 +60,8 @@ def manifests(component: Component, platform: Platform) -> dict[str, bytes]:
 
 
 JSON = dict[str, Any]
-DEPLOYMENT = Resource("apps", "v1", "Deployment", "deployments", namespaced=True)
-SLICE = Resource("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", namespaced=True)
+DEPLOYMENT = Resource(group="apps", version="v1", kind="Deployment", plural="deployments", namespaced=True)
+SLICE = Resource(group="discovery.k8s.io", version="v1", kind="EndpointSlice", plural="endpointslices", namespaced=True)
 
 
 def server(client: SyncClient, sets: ObjectSets) -> Cluster:
@@ -75,7 +75,11 @@ def server(client: SyncClient, sets: ObjectSets) -> Cluster:
         selector = "kubernetes.io/service-name=kubernetes"
         for endpoint_slice in client.listing_raw(SLICE, "default", label_selector=selector).items:
             ports |= {int(port["port"]) for port in endpoint_slice.get("ports") or () if port.get("port")}
-    return Cluster((numbers[0], numbers[1]), frozenset(sets.kinds.groups), api_ports=tuple(sorted(ports | {443, 6443})))
+    return Cluster(
+        version=(numbers[0], numbers[1]),
+        groups=frozenset(sets.kinds.groups),
+        api_ports=tuple(sorted(ports | {443, 6443})),
+    )
 
 
 def state(client: SyncClient, sets: ObjectSets, component: Component, objects: Objects, cluster: Cluster) -> Cluster:
@@ -196,7 +200,7 @@ def _pem(certificate: x509.Certificate) -> bytes:
     return certificate.public_bytes(serialization.Encoding.PEM)
 
 
-POD = Resource("", "v1", "Pod", "pods", namespaced=True)
+POD = Resource(group="", version="v1", kind="Pod", plural="pods", namespaced=True)
 POLL_S = 1.0
 
 
@@ -260,7 +264,9 @@ def _reason_of_pod(pod: JSON) -> str:
     return f"{unmet[0].get('reason', '')}: {unmet[0]['message']}" if unmet else str(status.get("phase", ""))
 
 
-CLUSTER_VERSIONS = Resource("config.openshift.io", "v1", "ClusterVersion", "clusterversions", namespaced=False)
+CLUSTER_VERSIONS = Resource(
+    group="config.openshift.io", version="v1", kind="ClusterVersion", plural="clusterversions", namespaced=False
+)
 _RBAC = "rbac.authorization.k8s.io"
 # What the operator makes for a preflight's own account, and removes with the preflight.
 _OF_PREFLIGHTS = "cluster-version-operator-preflight"

@@ -66,7 +66,7 @@ class ServedKinds:
 
 JSON = dict[str, Any]
 FIELD_MANAGER = "runup-install"
-CONFIG_MAP = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
+CONFIG_MAP = Resource(group="", version="v1", kind="ConfigMap", plural="configmaps", namespaced=True)
 # A definition is served a moment after it was accepted.
 SERVED_WITHIN_S = 60.0
 POLL_S = 0.5

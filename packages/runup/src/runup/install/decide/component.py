@@ -27,7 +27,7 @@ class Certificates(StrEnum):
     CERT_MANAGER = "cert-manager"
 
 
-class Component(msgspec.Struct, frozen=True):
+class Component(msgspec.Struct, frozen=True, kw_only=True):
     """A component that can be installed by itself.
 
     `folder` is its folder below `deploy`, `namespace` the namespace of its manifests, `definitions` the files of the
@@ -70,7 +70,7 @@ KERNEL_MODULES = Component(
 COMPONENTS = {component.name: component for component in (OPERATOR, UPDATE_STATUS, KERNEL_MODULES)}
 
 
-class Options(msgspec.Struct, frozen=True):
+class Options(msgspec.Struct, frozen=True, kw_only=True):
     """The choices of one installation.
 
     `prometheus` are namespace and account of the Prometheus that reads metrics, `api_ports` the ports at which pods

@@ -27,7 +27,7 @@ COMPONENT = "install.runup.dev/component"
 KEPT = (("apiextensions.k8s.io", "CustomResourceDefinition"), ("", "Namespace"))
 
 
-class Inventory(msgspec.Struct, frozen=True):
+class Inventory(msgspec.Struct, frozen=True, kw_only=True):
     """An installed set: its parent's name and namespace, and where its objects are.
 
     `kinds` are (group, kind). `data` is for people: version, image and platform.
@@ -55,7 +55,7 @@ def name_of(component: str) -> str:
 
 def set_id(component: str, namespace: str) -> str:
     """Returns the ID of a component's set in `namespace`."""
-    return Inventory(name_of(component), namespace, component).id
+    return Inventory(name=name_of(component), namespace=namespace, component=component).id
 
 
 def inventory_of(component: str, namespace: str, objects: Objects, data: Mapping[str, str]) -> Inventory:

@@ -20,7 +20,7 @@ VALIDATIONS = Identity(_CRD, "CustomResourceDefinition", "", "preflightvalidatio
 OPERATOR_DEPLOYMENT = "cluster-version-operator"
 
 
-class Workload(msgspec.Struct, frozen=True):
+class Workload(msgspec.Struct, frozen=True, kw_only=True):
     """A Deployment that exists. `part_of` is the ID of its ApplySet, or ""."""
 
     namespace: str
@@ -33,7 +33,7 @@ class Workload(msgspec.Struct, frozen=True):
         return f"Deployment {self.namespace}/{self.name} ({self.image})"
 
 
-class Cluster(msgspec.Struct, frozen=True):
+class Cluster(msgspec.Struct, frozen=True, kw_only=True):
     """Facts about the cluster, before anything is applied.
 
     `owners` has each definition and namespace of the component that exists, with the ID of its set or "". `workloads`

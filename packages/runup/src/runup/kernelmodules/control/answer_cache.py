@@ -39,7 +39,7 @@ from runup.kernelmodules.decide.external_queries import (
 from runup.kernelmodules.decide.readiness import RECHECK_INTERVAL_S
 from runup.process.leader_election import cancel
 
-SECRETS = Resource("", "v1", "Secret", "secrets", namespaced=True)
+SECRETS = Resource(group="", version="v1", kind="Secret", plural="secrets", namespaced=True)
 DOCKERFILE = "dockerfile"
 
 

@@ -53,7 +53,7 @@ def trim_pod(pod: WholePod) -> WholePod:
     return WholePod(metadata=metadata, status={key: pod.status[key] for key in status_fields if key in pod.status})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Caches:
     """The caches of one cluster. `jobs`, `pods` and `builds` hold objects with our label.
 

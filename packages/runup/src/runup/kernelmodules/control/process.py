@@ -68,7 +68,7 @@ LEASE = NAME
 LONGEST_BACKOFF_S = 30.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Options(ProcessOptions):
     """The settings from the flags. Without `builds`, Jobs are used even if the cluster serves OpenShift Builds."""
 

@@ -32,8 +32,10 @@ from runup.release.control.registry_access import (
     secret_logins,
 )
 
-NETWORKS = Resource("config.openshift.io", "v1", "Network", "networks", namespaced=False)
-SERVICE_CIDRS = Resource("networking.k8s.io", "v1", "ServiceCIDR", "servicecidrs", namespaced=False)
+NETWORKS = Resource(group="config.openshift.io", version="v1", kind="Network", plural="networks", namespaced=False)
+SERVICE_CIDRS = Resource(
+    group="networking.k8s.io", version="v1", kind="ServiceCIDR", plural="servicecidrs", namespaced=False
+)
 PRIVATE: tuple[Network, ...] = tuple(
     ipaddress.ip_network(text)
     for text in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7")

@@ -181,7 +181,9 @@ def build_and_sign(task: Task, observed: Observed, resolved: Resolved, missing: 
                 return result
             succeeded = (result,)
             if sign is None:
-                return ModuleState(True, "Done", texts.built_text(pushed=task.push), kept_runs=succeeded)
+                return ModuleState(
+                    verified=True, stage="Done", reason=texts.built_text(pushed=task.push), kept_runs=succeeded
+                )
         if sign is None:
             return requeued_state(missing, image)
         result = _run_or_progress(
@@ -189,7 +191,9 @@ def build_and_sign(task: Task, observed: Observed, resolved: Resolved, missing: 
         )
         if isinstance(result, ModuleState):
             return result
-        return ModuleState(True, "Done", texts.signed_text(pushed=task.push), kept_runs=(*succeeded, result))
+        return ModuleState(
+            verified=True, stage="Done", reason=texts.signed_text(pushed=task.push), kept_runs=(*succeeded, result)
+        )
     except InvalidInputs as error:
         purpose: Purpose = "build" if resolved.sign is None else "sign"
         # Nothing was tried, so the reason also says what the image lacks.
@@ -204,9 +208,9 @@ def _run_or_progress(
     answer = observed.answers.of_material(step.question)
     if answer is None:
         return ModuleState(
-            False,
-            stage,
-            waiting,
+            verified=False,
+            stage=stage,
+            reason=waiting,
             open_questions=(*image.questions_to_repeat, step.question),
             kept_runs=succeeded,
             recheck_after_s=image.recheck_after_s,
@@ -236,18 +240,30 @@ def _progress_of(
         return requeued_state(_failed(task, purpose, observed.refused[wanted_run.key]), image)
     if run is None:
         return ModuleState(
-            False, stage, waiting, run_to_start=wanted_run, deletes_other_runs=True, recheck_after_s=RECHECK_INTERVAL_S
+            verified=False,
+            stage=stage,
+            reason=waiting,
+            run_to_start=wanted_run,
+            deletes_other_runs=True,
+            recheck_after_s=RECHECK_INTERVAL_S,
         )
     if run.deleting or run.state is RunState.RUNNING:
         # The detail is what the kubelet reports while the run cannot start: an administrator has to fix that.
         reason = f"{waiting}: {run.detail}" if run.detail else waiting
         return ModuleState(
-            False, stage, reason, kept_runs=(run,), deletes_other_runs=True, recheck_after_s=RECHECK_INTERVAL_S
+            verified=False,
+            stage=stage,
+            reason=reason,
+            kept_runs=(run,),
+            deletes_other_runs=True,
+            recheck_after_s=RECHECK_INTERVAL_S,
         )
     since_s = (task.now - run.ended_at).total_seconds() if run.ended_at else 0.0
     if since_s >= FAILED_RUN_RETRY_S:
         # Nothing is kept, so this pass deletes the failed run and the next one starts it again.
-        return ModuleState(False, stage, waiting, deletes_other_runs=True, recheck_after_s=RECHECK_INTERVAL_S)
+        return ModuleState(
+            verified=False, stage=stage, reason=waiting, deletes_other_runs=True, recheck_after_s=RECHECK_INTERVAL_S
+        )
     retry = requeued_state(_failed(task, purpose, f"{purpose} failed: {run.detail}"), image)
     return replace(with_more(retry, Freshness((), FAILED_RUN_RETRY_S - since_s), (run,)), deletes_other_runs=True)
 

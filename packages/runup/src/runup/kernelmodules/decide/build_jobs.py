@@ -20,7 +20,7 @@ from runup.kernelmodules.decide import runs
 from runup.kernelmodules.decide.runs import Run, Runner, RunState, WantedRun
 
 JSON = dict[str, Any]
-JOBS = Resource("batch", "v1", "Job", "jobs", namespaced=True)
+JOBS = Resource(group="batch", version="v1", kind="Job", plural="jobs", namespaced=True)
 DOCKERFILE_ANNOTATION = "kmm.node.kubernetes.io/dockerfile"
 # In bytes: all annotations of an object together may have 256 KiB.
 LARGEST_DOCKERFILE = 200 * 1024
@@ -32,7 +32,7 @@ _DOCKERFILE = "/run/kmod/dockerfile"
 _STORED = (f"--root={_STORAGE}/images", f"--runroot={_STORAGE}/run")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Builder:
     """The settings of Jobs: an image with `buildah`, one with `sign-file` and a shell. `deadline_s` ends a build."""
 

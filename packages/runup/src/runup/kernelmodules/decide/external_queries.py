@@ -17,7 +17,7 @@ from runup.kernelmodules.decide.toolkit import Flavour
 BUILDER_ACCOUNT = "ServiceAccount"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ImageQuestion:
     """The question whether `image` exists and has these modules for this kernel.
 

@@ -124,7 +124,7 @@ def _substitute_braced(text: str, at: int, values: Mapping[str, str], depth: int
 REASON = "KernelMappingFailed"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Resolved:
     """The merged settings of a Module for one kernel.
 

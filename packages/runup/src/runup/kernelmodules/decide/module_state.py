@@ -17,7 +17,7 @@ from runup.kernelmodules.decide.readiness import RECHECK_INTERVAL_S
 from runup.kernelmodules.decide.runs import Run, Runner, WantedRun
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
     """The objects of one name: a PreflightValidationOCP and the PreflightValidation it created, or either alone.
 
@@ -45,7 +45,7 @@ class Observed:
     builder: Builder = field(default_factory=Builder)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
     """A Module and the kernel to examine it for; `toolkit` is the driver toolkit's image, empty if it is not known.
 
@@ -61,7 +61,7 @@ class Task:
     now: datetime
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModuleState:
     """The result of examining a Module, and what is to be done for it.
 
@@ -100,7 +100,11 @@ def freshness(question: Question, at: datetime, now: datetime) -> Freshness:
 def requeued_state(reason: str, fresh: Freshness) -> ModuleState:
     """Returns the result of a failure that is tried again."""
     return ModuleState(
-        False, "Requeued", reason, open_questions=fresh.questions_to_repeat, recheck_after_s=fresh.recheck_after_s
+        verified=False,
+        stage="Requeued",
+        reason=reason,
+        open_questions=fresh.questions_to_repeat,
+        recheck_after_s=fresh.recheck_after_s,
     )
 
 

@@ -25,7 +25,7 @@ class Status(Enum):
     UNKNOWN = "Unknown"
 
 
-class Readiness(msgspec.Struct, frozen=True):
+class Readiness(msgspec.Struct, frozen=True, kw_only=True):
     """The verdict on a Module for one kernel, as far as it is known without building or signing anything.
 
     `stage` is where that was decided: Image, or Build or Sign where one would be needed, or Done. `kernel` is empty

@@ -100,9 +100,11 @@ def _plan_from(
             owner = runs.owner(wanted_run, API_VERSION)
             if observed.runner is Runner.BUILDS:
                 build = builds.build(wanted_run, owner, observed.builder.deadline_s)
-                run_starts.append(Apply(builds.BUILDS, build))
+                run_starts.append(Apply(resource=builds.BUILDS, object=build))
             else:
-                run_starts.append(Apply(build_jobs.JOBS, build_jobs.job(wanted_run, observed.builder, owner)))
+                run_starts.append(
+                    Apply(resource=build_jobs.JOBS, object=build_jobs.job(wanted_run, observed.builder, owner))
+                )
         if each.looked.recheck_after_s is not None:
             waits.append(each.looked.recheck_after_s)
         questions |= dict.fromkeys(each.looked.open_questions)

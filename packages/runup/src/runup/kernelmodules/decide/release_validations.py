@@ -187,7 +187,7 @@ def _child(observed: Observed, ocp: PreflightValidationOCP, name: str, kernel: V
         "controller": True,
         "blockOwnerDeletion": True,
     }
-    yield Apply(VALIDATION, {"metadata": {"name": name, "ownerReferences": [owner]}, "spec": spec})
+    yield Apply(resource=VALIDATION, object={"metadata": {"name": name, "ownerReferences": [owner]}, "spec": spec})
 
 
 def _combine_entries(observed: Observed, children: Sequence[tuple[str, ValidatedKernel]]) -> list[ModuleStatus]:

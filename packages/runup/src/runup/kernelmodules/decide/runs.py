@@ -43,7 +43,7 @@ class RunState(StrEnum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WantedRun:
     """A build or a signature to run. `target` is the image to push, empty if nothing is pushed.
 
@@ -88,7 +88,7 @@ class MountedSecret:
     path: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """An existing Job or Build. `detail` is why it failed or cannot start, `ended_at` when it ended."""
 

@@ -30,14 +30,14 @@ _ARCHITECTURES = {
 def state_of(task: Task, observed: Observed) -> ModuleState:
     """Returns the result of `task` by now."""
     if not loads_something(task.module):
-        return ModuleState(True, "Done", texts.NOTHING_LOADED)
+        return ModuleState(verified=True, stage="Done", reason=texts.NOTHING_LOADED)
     if faults := module_faults(task.module):
-        return ModuleState(False, "Requeued", f"the Module is invalid: {'; '.join(faults)}")
+        return ModuleState(verified=False, stage="Requeued", reason=f"the Module is invalid: {'; '.join(faults)}")
     try:
         resolved = resolve(task.module, task.kernel)
     except Unmapped as error:
         # Only an edit of the Module helps. Modules are watched, so there is no time to look again.
-        return ModuleState(False, "Requeued", error.message)
+        return ModuleState(verified=False, stage="Requeued", reason=error.message)
     # The architecture in the kernel's name, else those of the nodes that the Module selects, else those of all nodes.
     architectures: tuple[str, ...] = (architecture_of(task.kernel),)
     if not architectures[0]:
@@ -56,10 +56,12 @@ def state_of(task: Task, observed: Observed) -> ModuleState:
     )
     answer = observed.answers.of_image(question)
     if answer is None:
-        return ModuleState(False, "Image", "", open_questions=(question,), keeps_previous_status=True)
+        return ModuleState(
+            verified=False, stage="Image", reason="", open_questions=(question,), keeps_previous_status=True
+        )
     image, at = answer
     if image.verified:
-        return ModuleState(True, "Done", image.reason or texts.IMAGE_VERIFIED)
+        return ModuleState(verified=True, stage="Done", reason=image.reason or texts.IMAGE_VERIFIED)
     answered = freshness(question, at, task.now)
     if resolved.build is None and resolved.sign is None:
         return requeued_state(image.reason, answered)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -218,7 +219,7 @@ def events(
     validation: Validation, before: Mapping[NamespacedName, ModuleStatus], after: Sequence[ModuleStatus]
 ) -> list[Action]:
     """Returns the events for `kubectl describe`: Modules that were verified, failed, or began to build or sign."""
-    about = resource_of(type(validation)), NamespacedName("", validation.metadata.name)
+    about = partial(Event, resource=resource_of(type(validation)), key=NamespacedName("", validation.metadata.name))
     new_events: list[Event] = []
     for module_status in after:
         old = before.get(NamespacedName(module_status.namespace, module_status.name))
@@ -227,12 +228,12 @@ def events(
         text = f"{module_status.namespace}/{module_status.name}: {module_status.status_reason}"
         stage = module_status.running_stage
         if module_status.verification_status == VERIFIED:
-            new_events.append(Event(*about, "Normal", "ModuleVerified", text))
+            new_events.append(about(type="Normal", reason="ModuleVerified", message=text))
         elif module_status.verification_status == FAILED:
-            new_events.append(Event(*about, "Warning", "ModuleNotVerified", text))
+            new_events.append(about(type="Warning", reason="ModuleNotVerified", message=text))
         elif stage and (old is None or old.running_stage != stage):
-            new_events.append(Event(*about, "Normal", f"{stage}Started", text))
+            new_events.append(about(type="Normal", reason=f"{stage}Started", message=text))
     if len(new_events) > MOST_EVENTS:
         more = f"{len(new_events) - MOST_EVENTS} more Modules changed; status.modules has them all"
-        new_events = [*new_events[:MOST_EVENTS], Event(*about, "Normal", "MoreModules", more)]
+        new_events = [*new_events[:MOST_EVENTS], about(type="Normal", reason="MoreModules", message=more)]
     return [replace(event, uid=validation.metadata.uid) for event in new_events]

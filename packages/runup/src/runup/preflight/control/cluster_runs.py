@@ -57,13 +57,15 @@ class ClusterRun:
     def follow(self) -> Progress:
         """Returns the end: a report, or why there is none. Raises KubeError if the server refuses to be asked."""
         began, events_told = self._clock.monotonic(), set[str]()
-        waited = Progress("waiting")
+        waited = Progress(state="waiting")
         while (passed_s := self._clock.monotonic() - began) < self._run.timeout_s + _GRACE_S:
             try:
                 last_progress = progress(replace(self.observed(), waited_for=waited.message))
             except Transient as error:
                 # The API server of a cluster may restart; the Job goes on meanwhile.
-                last_progress = Progress("waiting", f"the API server does not answer: {error}", reason="Unreachable")
+                last_progress = Progress(
+                    state="waiting", message=f"the API server does not answer: {error}", reason="Unreachable"
+                )
             if last_progress.state in ("reported", "failed"):
                 return last_progress
             # The first words for a reason are the best: later ones say that it is tried again. And that there is no
@@ -101,7 +103,15 @@ class ClusterRun:
             # Pods and events only explain: the Job goes on, and its end and its report are read all the same.
             unreadable = str(error)
         # The report is read last: if the Job was seen ended, its process has already written the report.
-        return Observed(run.id, client.now(), job, tuple(pods), tuple(events), self._report(), unreadable=unreadable)
+        return Observed(
+            id=run.id,
+            now=client.now(),
+            job=job,
+            pods=tuple(pods),
+            events=tuple(events),
+            report=self._report(),
+            unreadable=unreadable,
+        )
 
     def _report(self) -> Report | BadReport | None:
         """Returns the run's report, None if there is none yet; or why it cannot be read."""

@@ -34,7 +34,7 @@ _ATTEMPTS = 20
 _NAMES = re.compile(r"([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)/([a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?)")
 
 
-class PackedReport(StoredReport, frozen=True):
+class PackedReport(StoredReport, frozen=True, kw_only=True):
     """A report in a key of the ConfigMap."""
 
     packed: bytes = b""
@@ -147,7 +147,14 @@ class ConfigMapStore:
 
     def _stored(self, entry: PackedEntry, packed: bytes) -> PackedReport:
         name = f"{self.name}: {entry.key}"
-        return PackedReport(_cluster_in(packed), entry.observed, entry.written, Path(entry.key), packed, name)
+        return PackedReport(
+            cluster=_cluster_in(packed),
+            observed=entry.observed,
+            written=entry.written,
+            path=Path(entry.key),
+            packed=packed,
+            name=name,
+        )
 
     def _opened(self) -> ConfigMap:
         """Returns the ConfigMap as it is in the cluster.

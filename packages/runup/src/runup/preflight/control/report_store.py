@@ -73,7 +73,9 @@ def keep(folder: Path, cluster: str, report: Report, now: datetime) -> Path:
     data = json.dumps(printed(cluster, report), indent=1, ensure_ascii=True) + "\n"
     try:
         cluster_folder.mkdir(parents=True, exist_ok=True)
-        return _write_report(cluster_folder, observed, now.astimezone(UTC), report.target_version or "unknown", data)
+        return _write_report(
+            cluster_folder, observed, now=now.astimezone(UTC), target=report.target_version or "unknown", data=data
+        )
     except OSError as error:
         text = f"--store {folder}: {error.strerror or error}; name a folder that you may write to"
         raise Terminal(text, reason="StoreNotWritable") from error

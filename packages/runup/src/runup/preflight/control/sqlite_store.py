@@ -34,7 +34,7 @@ _INDEX = "CREATE INDEX IF NOT EXISTS by_time ON reports (cluster, observed, writ
 _TIME = "%Y-%m-%dT%H:%M:%S.%fZ"
 
 
-class KeptRow(StoredReport, frozen=True):
+class KeptRow(StoredReport, frozen=True, kw_only=True):
     """A report in a row of the file."""
 
     row: int = 0
@@ -100,7 +100,7 @@ class SqliteStore:
             ).fetchall()
         try:
             return tuple(
-                KeptRow(cluster, _time(observed_at), _time(stored_at), self.path, row)
+                KeptRow(cluster=cluster, observed=_time(observed_at), written=_time(stored_at), path=self.path, row=row)
                 for row, observed_at, stored_at in rows
             )
         except (TypeError, ValueError) as error:

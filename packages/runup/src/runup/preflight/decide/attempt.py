@@ -18,7 +18,7 @@ END_ANNOTATION = "preflight.runup.dev/end"
 _ID = re.compile(r"preflight-[0-9]+-[0-9a-f]{10}")
 
 
-class Attempt(Wire, frozen=True):
+class Attempt(Wire, frozen=True, kw_only=True):
     """A preflight that was started. `failed` and `failure` are set once it has failed for good.
 
     `became_update`: its request was changed into an update, which waits for it. `making_way`: no risk blocks that

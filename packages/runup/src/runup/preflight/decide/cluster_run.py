@@ -50,8 +50,10 @@ EXPIRES_ANNOTATION = "preflight.runup.dev/expires"
 REPORTS_LABEL = "preflight.runup.dev/reports"
 """Label of the ConfigMap that keeps reports, by which others collect it."""
 
-JOB = Resource("batch", "v1", "Job", "jobs", namespaced=True)
-NETWORK_POLICY = Resource("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies", namespaced=True)
+JOB = Resource(group="batch", version="v1", kind="Job", plural="jobs", namespaced=True)
+NETWORK_POLICY = Resource(
+    group="networking.k8s.io", version="v1", kind="NetworkPolicy", plural="networkpolicies", namespaced=True
+)
 NAMESPACES = RESOURCES["kubekit.api.core_v1.Namespace"]
 CONFIG_MAP = RESOURCES["kubekit.api.core_v1.ConfigMap"]
 # What a run is made of, in the order of deletion: the Job first, and what gives rights before the account.
@@ -75,7 +77,7 @@ _TOLERATIONS = [
 JSON = dict[str, Any]
 
 
-class Checking(msgspec.Struct, frozen=True):
+class Checking(msgspec.Struct, frozen=True, kw_only=True):
     """Contents of a run: what it checks, and how; what is empty is left to the process in the Job.
 
     `image` runs; its files are the target's only if it is `target_image`. `user` is the user ID of its process, None
@@ -96,7 +98,7 @@ class Checking(msgspec.Struct, frozen=True):
     quantities: Quantities = Quantities()
 
 
-class Run(msgspec.Struct, frozen=True):
+class Run(msgspec.Struct, frozen=True, kw_only=True):
     """A preflight as a Job: its ID, what it checks with which image, the rights of its account, and its time limit."""
 
     id: str
@@ -123,7 +125,7 @@ def namespace_object() -> Apply:
         # https://docs.redhat.com/en/documentation/openshift_container_platform, "Configuring core platform monitoring"
         "openshift.io/cluster-monitoring": "true",
     }
-    return Apply(NAMESPACES, {"metadata": {"name": NAMESPACE, "labels": labels}})
+    return Apply(resource=NAMESPACES, object={"metadata": {"name": NAMESPACE, "labels": labels}})
 
 
 def objects(run: Run) -> tuple[Apply, ...]:
@@ -133,8 +135,10 @@ def objects(run: Run) -> tuple[Apply, ...]:
         "labels": PART_OF | {RUN_LABEL: run.id},
         "annotations": {ID_ANNOTATION: run.id, EXPIRES_ANNOTATION: f"{expires:%Y-%m-%dT%H:%M:%SZ}"},
     }
-    access = account_objects(run.name, run.rights, (report_map(run.id),), ("get", "create", "patch"), marks)
-    return (*access, Apply(JOB, _with_marks(job(run), marks)))
+    access = account_objects(
+        run.name, run.rights, config_maps=(report_map(run.id),), verbs=("get", "create", "patch"), marks=marks
+    )
+    return (*access, Apply(resource=JOB, object=_with_marks(job(run), marks)))
 
 
 def deletions(run: Run) -> tuple[Delete, ...]:
@@ -204,8 +208,8 @@ def account_objects(
     objects.append((NETWORK_POLICY, {"metadata": {"name": name, "namespace": NAMESPACE}, "spec": policy}))
     return tuple(
         Apply(
-            resource,
-            _with_marks(obj, marks),
+            resource=resource,
+            object=_with_marks(obj, marks),
             where_namespace=obj["metadata"].get("namespace", NAMESPACE) != NAMESPACE,
         )
         for resource, obj in objects

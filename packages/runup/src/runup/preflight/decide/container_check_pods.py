@@ -79,7 +79,11 @@ def actions(
         image = (images or {}).get(container.image, "")
         if name not in pods_by_name and is_pinned(image):
             # Optional: a quota or policy that rejects the Pod makes this check Unknown and stops nothing else.
-            yield Apply(POD, _pod(name, attempt, settings, owner, container, image), optional=True)
+            yield Apply(
+                resource=POD,
+                object=_pod(name, attempt, settings=settings, owner=owner, container=container, image=image),
+                optional=True,
+            )
 
 
 def _is_run(pod: Pod, run: str, owner: Deployment) -> bool:

@@ -50,7 +50,7 @@ _OWN_REFUSALS = {
 }
 
 
-class Risk(msgspec.Struct, frozen=True):
+class Risk(msgspec.Struct, frozen=True, kw_only=True):
     """A risk of one target. `applies` is the condition's status, `fix` is the check's suggested remedy, if any.
 
     `because`: the recorded reason of its acceptance. `acceptable`: whether its acceptance lets the update go on.
@@ -87,7 +87,7 @@ class Risk(msgspec.Struct, frozen=True):
         return self.reason == REPAIRED
 
 
-class Findings(msgspec.Struct, frozen=True):
+class Findings(msgspec.Struct, frozen=True, kw_only=True):
     """The current findings about a target.
 
     `conditions` are the preflight's three conditions, if they are about this target. `ended`: the preflight had a
@@ -213,7 +213,7 @@ def findings_of_target(
         target=version or image,
         image=image or (entry.release.image if entry else ""),
         conditions=conditions,
-        risks=_risks_of_update(cluster, entry, report, version, accepted, current),
+        risks=_risks_of_update(cluster, entry, report=report, version=version, accepted=accepted, current=current),
         checks=report.checks if report else (),
         observed=report.observed_time if report else None,
         ended=not about_it and report is not None and report.execution_status == "completed",

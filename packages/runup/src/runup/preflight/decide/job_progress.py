@@ -43,7 +43,7 @@ _OWN_CHECKS = "give runup's own image with --image, whose checks are made instea
 State = Literal["waiting", "running", "reported", "failed"]
 
 
-class Observed(msgspec.Struct, frozen=True):
+class Observed(msgspec.Struct, frozen=True, kw_only=True):
     """The objects of a run that were read. `report` is the report in its ConfigMap, or why it cannot be used.
 
     `unreadable` says why its pods, or the events about them, could not be read; "" if they could.
@@ -60,7 +60,7 @@ class Observed(msgspec.Struct, frozen=True):
     unreadable: str = ""
 
 
-class Progress(msgspec.Struct, frozen=True):
+class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """Progress of the Job. `message` says why it waits or failed, `way_out` what helps.
 
     Messages with the same meaning have the same `reason`, whatever their wording.
@@ -83,16 +83,16 @@ def progress(observed: Observed) -> Progress:
     if observed.report is not None:
         report = observed.report
         if isinstance(report, BadReport):
-            return Progress("failed", report.message, _OWN_CHECKS)
+            return Progress(state="failed", message=report.message, way_out=_OWN_CHECKS)
         if report.preflight_id != observed.id:
             ids = f"preflightID {report.preflight_id!r} instead of {observed.id!r}"
             text = f"the report belongs to another preflight: {ids}"
-            return Progress("failed", text, _OWN_CHECKS)
+            return Progress(state="failed", message=text, way_out=_OWN_CHECKS)
         # A target of another release may write its progress too.
-        return Progress("running" if report.execution_status == "running" else "reported", report=report)
+        return Progress(state="running" if report.execution_status == "running" else "reported", report=report)
     job = observed.job
     if job is None:
-        return Progress("failed", "its Job was deleted by somebody else", "start it again")
+        return Progress(state="failed", message="its Job was deleted by somebody else", way_out="start it again")
     # An evicted pod tells nothing about the run, because the Job replaces it. While such a pod does not end, the Job
     # creates no other.
     ending = tuple(pod for pod in observed.pods if _is_disrupted(pod) and pod.metadata.deletion_timestamp is not None)
@@ -100,7 +100,7 @@ def progress(observed: Observed) -> Progress:
     container = _container(observed.pods)
     ended = container.state.terminated if container else None
     if ended is not None and ended.exit_code != 0:
-        return Progress("failed", _end_text(ended), _remedy(ended))
+        return Progress(state="failed", message=_end_text(ended), way_out=_remedy(ended))
     runs = container is not None and container.state.running is not None
     ended_without_report = _ended_without_report(observed, job)
     if ended_without_report is not None:
@@ -108,15 +108,19 @@ def progress(observed: Observed) -> Progress:
     not_starting = _not_starting(observed, job, ending)
     # Without the pods or events, that there is no pod, or no reason, is not known.
     if observed.unreadable and (not_starting is None or not_starting.reason == PENDING):
-        return Progress("waiting", f"what its pod does cannot be told: {observed.unreadable}", reason="Unreadable")
-    return not_starting or Progress("running" if runs else "waiting")
+        return Progress(
+            state="waiting", message=f"what its pod does cannot be told: {observed.unreadable}", reason="Unreadable"
+        )
+    return not_starting or Progress(state="running" if runs else "waiting")
 
 
 def timed_out(limit_s: int | None, waited_for: str) -> Progress:
     """Returns the failure of a run that exceeded its time limit, with the reason why it was waiting."""
     limit = f" within {limit_s} s" if limit_s is not None else " in time"
     waited_text = f"; before that: {waited_for}" if waited_for else ""
-    return Progress("failed", f"it was not done{limit}{waited_text}", "raise --timeout, and start it again")
+    return Progress(
+        state="failed", message=f"it was not done{limit}{waited_text}", way_out="raise --timeout, and start it again"
+    )
 
 
 def _ended_without_report(observed: Observed, job: Job) -> Progress | None:
@@ -128,10 +132,14 @@ def _ended_without_report(observed: Observed, job: Job) -> Progress | None:
             return timed_out(None, observed.waited_for)
         trouble = start_failures.trouble_of_job(job, observed.pods, observed.events, now=observed.now)
         reason = trouble.message if trouble and trouble.failed else cut(failed.message)
-        return Progress("failed", f"its Job failed ({failed.reason}): {reason}", "start it again")
+        return Progress(state="failed", message=f"its Job failed ({failed.reason}): {reason}", way_out="start it again")
     complete = find(job.status.conditions, "Complete")
     if complete is not None and complete.status == "True":
-        return Progress("failed", "it ended without a report, so that its image is none of runup's", _OWN_CHECKS)
+        return Progress(
+            state="failed",
+            message="it ended without a report, so that its image is none of runup's",
+            way_out=_OWN_CHECKS,
+        )
     return None
 
 
@@ -146,7 +154,10 @@ def _not_starting(observed: Observed, job: Job, ending: Sequence[Pod]) -> Progre
     state: State = "failed" if hopeless and age_s >= HOPELESS_AFTER_S else "waiting"
     way_out = _WAY_OUT.get(trouble.reason, trouble.way_out)
     return Progress(
-        state, trouble.message, way_out, reason="Pull" if trouble.reason in PULL_REASONS else trouble.reason
+        state=state,
+        message=trouble.message,
+        way_out=way_out,
+        reason="Pull" if trouble.reason in PULL_REASONS else trouble.reason,
     )
 
 

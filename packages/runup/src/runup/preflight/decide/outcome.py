@@ -57,7 +57,7 @@ class ReportSeen(msgspec.Struct, frozen=True):
     unchanged_s: float = 0.0
 
 
-class AttemptOutcome(msgspec.Struct, frozen=True):
+class AttemptOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """The state of an attempt. `reason` is a condition's reason, `final` excludes recovery, `way_out` is the remedy."""
 
     state: AttemptState
@@ -85,7 +85,7 @@ class Tally(NamedTuple):
     informing: int = 0
 
 
-class Observations(msgspec.Struct, frozen=True):
+class Observations(msgspec.Struct, frozen=True, kw_only=True):
     """The observations that the outcome depends on.
 
     `report` and `bad` are this attempt's own. `completed_before`: a complete report of it was read once. `events` are
@@ -172,14 +172,16 @@ def outcome(scene: Observations) -> AttemptOutcome:
         matched = rule(scene)
         if matched is not None:
             return matched
-    return AttemptOutcome(AttemptState.STARTING, "TargetStarting", "waiting for the target's first report")
+    return AttemptOutcome(
+        state=AttemptState.STARTING, reason="TargetStarting", message="waiting for the target's first report"
+    )
 
 
 def rejected_object(problem: str) -> AttemptOutcome:
     """Returns the failure for an object that the API server rejects. `problem` name the object and quote the server."""
     way_out = "it is tried again: change what refuses it (a quota, an admission rule, a right, a setting, a flag)"
     text = f"the API server does not take {start_failures.cut(problem)}"
-    return AttemptOutcome(AttemptState.FAILED, start_failures.FAILED_CREATE, text, way_out=way_out)
+    return AttemptOutcome(state=AttemptState.FAILED, reason=start_failures.FAILED_CREATE, message=text, way_out=way_out)
 
 
 def unfinished_since(scene: Observations, result: AttemptOutcome) -> datetime | None:
@@ -219,7 +221,9 @@ def usable_report(attempt: Attempt, report_seen: ReportSeen | None) -> tuple[Rep
 def _already_over(scene: Observations) -> AttemptOutcome | None:
     if not scene.attempt.failed:
         return None
-    return AttemptOutcome(AttemptState.FAILED, scene.attempt.failed, scene.attempt.failure, final=True)
+    return AttemptOutcome(
+        state=AttemptState.FAILED, reason=scene.attempt.failed, message=scene.attempt.failure, final=True
+    )
 
 
 def _unsupported(scene: Observations) -> AttemptOutcome | None:
@@ -231,7 +235,9 @@ def _unsupported(scene: Observations) -> AttemptOutcome | None:
                 "Upgradeable and the risks of the update service still count"
             )
             way_out = "choose a newer target or update without"
-            return AttemptOutcome(AttemptState.FAILED, "TargetUnsupported", message, final=True, way_out=way_out)
+            return AttemptOutcome(
+                state=AttemptState.FAILED, reason="TargetUnsupported", message=message, final=True, way_out=way_out
+            )
     return None
 
 
@@ -249,7 +255,7 @@ def _killed_for_memory(scene: Observations) -> AttemptOutcome | None:
     # A status tells why a container ended the last time only, so the earlier ends may have had another reason.
     message = f"the target ended {ends} times, the last time killed for memory"
     way_out = f"raise memoryLimit in ConfigMap {preflight_deployment.SETTINGS_MAP} and ask again"
-    return AttemptOutcome(AttemptState.FAILED, "OOMKilled", message, final=True, way_out=way_out)
+    return AttemptOutcome(state=AttemptState.FAILED, reason="OOMKilled", message=message, final=True, way_out=way_out)
 
 
 def _too_late(scene: Observations) -> AttemptOutcome | None:
@@ -275,7 +281,9 @@ def _deadline_exceeded(scene: Observations, text: str, detail: str = "") -> Atte
     progress_text = counts_text(scene.report, scene.tally) if scene.report else ""
     message = "; ".join(filter(None, (text, progress_text, detail)))
     way_out = f"ask again, or raise timeout in ConfigMap {preflight_deployment.SETTINGS_MAP}"
-    return AttemptOutcome(AttemptState.FAILED, "DeadlineExceeded", message, final=True, way_out=way_out)
+    return AttemptOutcome(
+        state=AttemptState.FAILED, reason="DeadlineExceeded", message=message, final=True, way_out=way_out
+    )
 
 
 def _bad_report(scene: Observations) -> AttemptOutcome | None:
@@ -284,18 +292,26 @@ def _bad_report(scene: Observations) -> AttemptOutcome | None:
         return None
     # The report is written by the target's image, so only another release can write a valid one.
     way_out = f"release {scene.attempt.target_version} has to mend that: choose another target, or clear the request"
-    return AttemptOutcome(AttemptState.FAILED, scene.bad.reason, scene.bad.message, way_out=way_out)
+    return AttemptOutcome(
+        state=AttemptState.FAILED, reason=scene.bad.reason, message=scene.bad.message, way_out=way_out
+    )
 
 
 def _pull_failed(scene: Observations) -> AttemptOutcome | None:
     way_out = "it is tried again: make its registry or a mirror reachable for the nodes, or correct the pull secret"
-    return _waiting_outcome(scene, _PULL_REASONS, "ImagePullFailed", "the target's image could not be pulled", way_out)
+    return _waiting_outcome(
+        scene, _PULL_REASONS, reason="ImagePullFailed", text="the target's image could not be pulled", way_out=way_out
+    )
 
 
 def _not_started(scene: Observations) -> AttemptOutcome | None:
     way_out = f"it is tried again: see the events of Deployment {preflight_deployment.NAME}"
     return _waiting_outcome(
-        scene, _BAD_CONFIG_REASONS, "ContainerNotStarted", "the target's container could not be started", way_out
+        scene,
+        _BAD_CONFIG_REASONS,
+        reason="ContainerNotStarted",
+        text="the target's container could not be started",
+        way_out=way_out,
     )
 
 
@@ -310,7 +326,7 @@ def _not_starting(scene: Observations) -> AttemptOutcome | None:
     if not trouble.failed and (scene.report is not None or scene.completed_before):
         return None
     state = AttemptState.FAILED if trouble.failed else AttemptState.STARTING
-    return AttemptOutcome(state, trouble.reason, trouble.message, way_out=trouble.way_out)
+    return AttemptOutcome(state=state, reason=trouble.reason, message=trouble.message, way_out=trouble.way_out)
 
 
 def _waiting_outcome(
@@ -321,7 +337,7 @@ def _waiting_outcome(
     if waiting is None or waiting.reason not in reasons:
         return None
     message = f"{text} ({waiting.reason}): {_end_of_text(waiting.message)}"
-    return AttemptOutcome(AttemptState.FAILED, reason, message, way_out=way_out)
+    return AttemptOutcome(state=AttemptState.FAILED, reason=reason, message=message, way_out=way_out)
 
 
 def _crash_outcome(scene: Observations) -> AttemptOutcome | None:
@@ -333,7 +349,9 @@ def _crash_outcome(scene: Observations) -> AttemptOutcome | None:
     message = f"the target ended {container.restart_count} times, last with exit code {ended.exit_code}"
     way_out = f"it is started again: see the log of Deployment {preflight_deployment.NAME}, or choose another target"
     last_words = _end_of_text(ended.message or ended.reason)
-    return AttemptOutcome(AttemptState.FAILED, "TargetCrashed", f"{message}: {last_words}", way_out=way_out)
+    return AttemptOutcome(
+        state=AttemptState.FAILED, reason="TargetCrashed", message=f"{message}: {last_words}", way_out=way_out
+    )
 
 
 def _reported_failure(scene: Observations) -> AttemptOutcome | None:
@@ -342,7 +360,7 @@ def _reported_failure(scene: Observations) -> AttemptOutcome | None:
         return None
     message = scene.report.message.rstrip(".") or "the target says that its checks failed"
     way_out = f"see the log of Deployment {preflight_deployment.NAME}, or choose another target"
-    return AttemptOutcome(AttemptState.FAILED, "TargetFailed", message, way_out=way_out)
+    return AttemptOutcome(state=AttemptState.FAILED, reason="TargetFailed", message=message, way_out=way_out)
 
 
 def _stale_outcome(scene: Observations) -> AttemptOutcome | None:
@@ -353,7 +371,7 @@ def _stale_outcome(scene: Observations) -> AttemptOutcome | None:
         f"its pod is restarted after {max(scene.timeout_s, STALE_AFTER_S):.0f} s; see the log of the pod, or end it"
     )
     message = f"the target has not written its report for {STALE_AFTER_S:.0f} s or longer"
-    return AttemptOutcome(AttemptState.FAILED, STALE, message, way_out=way_out)
+    return AttemptOutcome(state=AttemptState.FAILED, reason=STALE, message=message, way_out=way_out)
 
 
 def _reported_outcome(scene: Observations) -> AttemptOutcome | None:
@@ -364,8 +382,12 @@ def _reported_outcome(scene: Observations) -> AttemptOutcome | None:
         # All risks of the update count, also those that the operator found: users would take "no risks" for leave to
         # update.
         reason = "RisksFound" if scene.report.risks or any(scene.tally or ()) else "NoRisksFound"
-        return AttemptOutcome(AttemptState.COMPLETED, reason, counts_text(scene.report, scene.tally))
-    return AttemptOutcome(AttemptState.CHECKING, "ChecksRunning", counts_text(scene.report, scene.tally))
+        return AttemptOutcome(
+            state=AttemptState.COMPLETED, reason=reason, message=counts_text(scene.report, scene.tally)
+        )
+    return AttemptOutcome(
+        state=AttemptState.CHECKING, reason="ChecksRunning", message=counts_text(scene.report, scene.tally)
+    )
 
 
 # Rules whose failures may recover; `_too_late` quotes their message when the time limit is over.

@@ -20,7 +20,7 @@ TYPES = (RUNNING, COMPLETED, FAILED)
 WAIVED = "the signature of its image was waived (force)"
 
 
-class Subject(msgspec.Struct, frozen=True):
+class Subject(msgspec.Struct, frozen=True, kw_only=True):
     """The target and source of a preflight. `observed_at` is the time of the findings, if there are any.
 
     `waived`: the target runs although the signature of its image was not verified. `grown`: the accepted risks that

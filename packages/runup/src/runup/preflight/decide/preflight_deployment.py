@@ -66,7 +66,7 @@ PRIORITY_CLASS = "system-cluster-critical"
 _MANAGEMENT = {"target.workload.openshift.io/management": '{"effect": "PreferredDuringScheduling"}'}
 
 
-class PodSettings(msgspec.Struct, frozen=True):
+class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The place and manner in which preflights run: the operator's flags, overridden by an administrator's `settings`.
 
     `tolerations` and `node_affinity` are as a pod has them. An empty `documentation_base` means the release's own.

@@ -42,7 +42,7 @@ OTHERS_OMITTED = "UpdateRisksOmitted"
 OMISSIONS = (OMITTED, OTHERS_OMITTED)
 
 
-class CheckedTarget(msgspec.Struct, frozen=True):
+class CheckedTarget(msgspec.Struct, frozen=True, kw_only=True):
     """A target that a preflight has checked.
 
     `running`, `stale` and `failed` say why the findings may be incomplete. `ended`: the preflight is over, so that its
@@ -112,12 +112,16 @@ def path_not_offered(
         text = f"Whether the update service offers {step} is not known: it has not answered yet."
         unknown = _applies_condition("Unknown", PARTIAL, text)
         risk = _published_entry(NOT_OFFERED, text, release.version, "")
-        return JudgedRisk(risk, unknown, from_preflight=True, holds_up=holds_up, acceptable=False)
+        return JudgedRisk(risk=risk, applies=unknown, from_preflight=True, holds_up=holds_up, acceptable=False)
     text = f"The update service does not offer {step}."
     risk = _published_entry(NOT_OFFERED, f"{text} {way}", release.version, "")
     message = f"{text} Accepting it does not offer it."
     return JudgedRisk(
-        risk, _applies_condition("True", VALIDATION, message), from_preflight=True, holds_up=holds_up, acceptable=False
+        risk=risk,
+        applies=_applies_condition("True", VALIDATION, message),
+        from_preflight=True,
+        holds_up=holds_up,
+        acceptable=False,
     )
 
 
@@ -129,7 +133,9 @@ def guard_refuses(
     The guard refuses the update by itself, whatever is accepted.
     """
     verdict = _applies_condition(status, PRECONDITION, verdict_text)
-    return JudgedRisk(_published_entry(name, message, target, ""), verdict, from_preflight=True, acceptable=False)
+    return JudgedRisk(
+        risk=_published_entry(name, message, target, ""), applies=verdict, from_preflight=True, acceptable=False
+    )
 
 
 def with_links(risks: Iterable[JudgedRisk], bases: Iterable[str], to: str) -> tuple[JudgedRisk, ...]:
@@ -146,9 +152,13 @@ def omitted_risks(target: str, text: str, status: ConditionStatus, *, from_prefl
     """Returns the risk that stands for all risks for which an update has no room; `text` says how many they are."""
     verdict = _applies_condition(status, VALIDATION if status == "True" else PARTIAL, text)
     if from_preflight:
-        return JudgedRisk(_published_entry(OMITTED, text, target, ""), verdict, from_preflight=True)
-    risk = ConditionalUpdateRisk(OTHERS_OMITTED, text, documentation.page(OTHERS_OMITTED), ALWAYS)
-    return JudgedRisk(risk, promql.match(text) if status == "True" else promql.unevaluated_condition(risk, text))
+        return JudgedRisk(risk=_published_entry(OMITTED, text, target, ""), applies=verdict, from_preflight=True)
+    risk = ConditionalUpdateRisk(
+        name=OTHERS_OMITTED, message=text, url=documentation.page(OTHERS_OMITTED), matching_rules=ALWAYS
+    )
+    return JudgedRisk(
+        risk=risk, applies=promql.match(text) if status == "True" else promql.unevaluated_condition(risk, text)
+    )
 
 
 def _published_risk(risk: ReportedRisk, checked: CheckedTarget) -> JudgedRisk:
@@ -158,8 +168,8 @@ def _published_risk(risk: ReportedRisk, checked: CheckedTarget) -> JudgedRisk:
     published = _published_entry(risk.name, risk.message, checked.release.version, url)
     stands_for = checked.report.risks_omitted if checked.report and risk.name == OMITTED else 1
     return JudgedRisk(
-        published,
-        _applies_of_reported_risk(risk, checked),
+        risk=published,
+        applies=_applies_of_reported_risk(risk, checked),
         from_preflight=True,
         # Findings of an ended preflight only inform, and so do stale ones after the time limit
         # (docs/decisions/0072 D24).
@@ -225,7 +235,10 @@ def _not_told(report: Report | None) -> str:
 def _preflight_risk(name: str, reason: str, message: str, checked: CheckedTarget, *, holds_up: bool) -> JudgedRisk:
     verdict = _applies_condition("Unknown", reason, message)
     return JudgedRisk(
-        _published_entry(name, message, checked.release.version, ""), verdict, from_preflight=True, holds_up=holds_up
+        risk=_published_entry(name, message, checked.release.version, ""),
+        applies=verdict,
+        from_preflight=True,
+        holds_up=holds_up,
     )
 
 

@@ -24,7 +24,9 @@ from runup.process.plan import Apply, Delete
 
 NAME = "runup-preflight-scheduled"
 CRON_JOB = RESOURCES["kubekit.api.workloads_v1.CronJob"]
-PROMETHEUS_RULE = Resource("monitoring.coreos.com", "v1", "PrometheusRule", "prometheusrules", namespaced=True)
+PROMETHEUS_RULE = Resource(
+    group="monitoring.coreos.com", version="v1", kind="PrometheusRule", plural="prometheusrules", namespaced=True
+)
 SCHEDULED_LABEL = "preflight.runup.dev/scheduled"
 """Label of every object of the schedule, whose value is `true`."""
 EVERY_ANNOTATION = "preflight.runup.dev/every"
@@ -43,7 +45,7 @@ HOUR, DAY, WEEK = 60, 24 * 60, 7 * 24 * 60
 JSON = dict[str, Any]
 
 
-class Schedule(msgspec.Struct, frozen=True):
+class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     """A preflight at the interval `every` (`24h`), whose cron line in UTC is `cron`; `rights` are those of its checks.
 
     `cluster` is the name under which all its reports are kept. `travels`: the newest report is also written to a
@@ -106,9 +108,9 @@ def objects(schedule: Schedule, *, monitored: bool) -> tuple[Apply, ...]:
     """
     marks: JSON = {"labels": PART_OF | {SCHEDULED_LABEL: "true"}}
     config_maps = (kept_history.NAME, packed_reports.SERIES, *((newest_report.NAME,) if schedule.travels else ()))
-    access = account_objects(NAME, schedule.rights, config_maps, ("get", "patch"), marks)
-    rules = (Apply(PROMETHEUS_RULE, _alerting_rules(schedule, marks)),) if monitored else ()
-    return (*access, Apply(CRON_JOB, _cron_job(schedule, marks)), *rules)
+    access = account_objects(NAME, schedule.rights, config_maps=config_maps, verbs=("get", "patch"), marks=marks)
+    rules = (Apply(resource=PROMETHEUS_RULE, object=_alerting_rules(schedule, marks)),) if monitored else ()
+    return (*access, Apply(resource=CRON_JOB, object=_cron_job(schedule, marks)), *rules)
 
 
 def deletions(labelled: Iterable[tuple[Resource, JSON]]) -> tuple[Delete, ...]:

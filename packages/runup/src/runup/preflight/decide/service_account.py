@@ -21,11 +21,13 @@ from runup.preflight.decide.preflight_deployment import APP_LABEL, NAME, PodSett
 from runup.process.plan import Apply, Delete
 
 RBAC = "rbac.authorization.k8s.io"
-SERVICE_ACCOUNT = Resource("", "v1", "ServiceAccount", "serviceaccounts", namespaced=True)
-CLUSTER_ROLE = Resource(RBAC, "v1", "ClusterRole", "clusterroles", namespaced=False)
-CLUSTER_ROLE_BINDING = Resource(RBAC, "v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False)
-ROLE = Resource(RBAC, "v1", "Role", "roles", namespaced=True)
-ROLE_BINDING = Resource(RBAC, "v1", "RoleBinding", "rolebindings", namespaced=True)
+SERVICE_ACCOUNT = Resource(group="", version="v1", kind="ServiceAccount", plural="serviceaccounts", namespaced=True)
+CLUSTER_ROLE = Resource(group=RBAC, version="v1", kind="ClusterRole", plural="clusterroles", namespaced=False)
+CLUSTER_ROLE_BINDING = Resource(
+    group=RBAC, version="v1", kind="ClusterRoleBinding", plural="clusterrolebindings", namespaced=False
+)
+ROLE = Resource(group=RBAC, version="v1", kind="Role", plural="roles", namespaced=True)
+ROLE_BINDING = Resource(group=RBAC, version="v1", kind="RoleBinding", plural="rolebindings", namespaced=True)
 READ = ("get", "list", "watch")
 
 JSON = dict[str, Any]
@@ -41,7 +43,11 @@ def account_objects(settings: PodSettings, preflight_id: str, rights: Iterable[R
     rights = tuple(rights)
     return tuple(
         # A namespace that does not exist holds nothing to read, so its Role is not needed.
-        Apply(resource, obj, where_namespace=obj["metadata"].get("namespace", settings.namespace) != settings.namespace)
+        Apply(
+            resource=resource,
+            object=obj,
+            where_namespace=obj["metadata"].get("namespace", settings.namespace) != settings.namespace,
+        )
         for resource, obj in (*_account(settings, preflight_id, rights), *_roles_elsewhere(settings, rights))
     )
 

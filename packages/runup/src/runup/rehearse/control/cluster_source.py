@@ -217,7 +217,13 @@ class _LiveReader:
             for entry in body.get("resources") or ():
                 # A name with a slash is a subresource, such as `pods/log`.
                 if "/" not in entry["name"] and {"list", "get"} <= set(entry.get("verbs") or ()):
-                    resource = Resource(group, version, entry["kind"], entry["name"], namespaced=entry["namespaced"])
+                    resource = Resource(
+                        group=group,
+                        version=version,
+                        kind=entry["kind"],
+                        plural=entry["name"],
+                        namespaced=entry["namespaced"],
+                    )
                     resources.setdefault((group, entry["name"]), resource)
         return list(resources.values())
 

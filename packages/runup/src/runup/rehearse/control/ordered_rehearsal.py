@@ -117,7 +117,9 @@ def _rehearsed(order: RehearsalOrder) -> bytes:
     from runup.rehearse.decide.rehearsal_findings import outcomes_of
     from runup.report import documentation
 
-    release = releases.load_target(order.release_dir, order.image, "", (), Access, limit_s=order.apply_s)
+    release = releases.load_target(
+        order.release_dir, order.image, to="", declared=(), access=Access, limit_s=order.apply_s
+    )
     source = run_until_signal(read_cluster_source(load(order.kubeconfig, order.context)))
     releases.version_of(source)
     rehearsed = run_until_signal(rehearse(source, release, SystemClock()))

@@ -86,7 +86,13 @@ class RealCopy(ClusterCopy):
                 for entry in self._get_json(path).get("resources") or ():
                     if "/" not in entry["name"] and "get" in entry["verbs"]:
                         namespaced = bool(entry["namespaced"])
-                        yield Kind(group, version, entry["kind"], entry["name"], namespaced=namespaced)
+                        yield Kind(
+                            group=group,
+                            version=version,
+                            kind=entry["kind"],
+                            plural=entry["name"],
+                            namespaced=namespaced,
+                        )
         except NotFound:
             return
 
@@ -130,10 +136,10 @@ class RealCopy(ClusterCopy):
         deadline = self.server.clock.monotonic() + SERVED_S
         for version in versions:
             resource = Resource(
-                group,
-                version,
-                names["kind"],
-                names["plural"],
+                group=group,
+                version=version,
+                kind=names["kind"],
+                plural=names["plural"],
                 namespaced=definition["spec"].get("scope") == "Namespaced",
             )
             while not await self._is_served(resource):
@@ -331,4 +337,6 @@ def _is_bootstrapped(obj: JSON) -> bool:
 
 
 def _resource(kind: Kind) -> Resource:
-    return Resource(kind.group, kind.version, kind.kind, kind.plural, kind.namespaced)
+    return Resource(
+        group=kind.group, version=kind.version, kind=kind.kind, plural=kind.plural, namespaced=kind.namespaced
+    )

@@ -133,7 +133,9 @@ async def rehearse_kubernetes(
 
     Raises as `rehearse`.
     """
-    return await _within_limits(_try_on_real_server(source, server, clock, target, limit_s), limit_s)
+    return await _within_limits(
+        _try_on_real_server(source, server, clock=clock, target=target, limit_s=limit_s), limit_s
+    )
 
 
 async def _within_limits(work: Coroutine[Any, Any, Rehearsal], limit_s: float) -> Rehearsal:
@@ -190,7 +192,9 @@ async def _rehearse_on_copy(source: ClusterSource, release: RehearsalTarget, clo
         source = replace(source, damaged=frozenset(copy_.damaged))
         server = None
         if isinstance(copy_, RealCopy) and release.server is not None:
-            server = await _outcome_of_server(source, copy_, release.server, release.kubernetes, deadline)
+            server = await _outcome_of_server(
+                source, copy_, server=release.server, target=release.kubernetes, deadline=deadline
+            )
         # Before the release is applied, which replaces definitions and deletes owners.
         before = _read_objects_before(copy_, tasks)
         stand_ins = StandIns(copy_, copy_.client, clock, release.stuck)
@@ -205,7 +209,9 @@ async def _rehearse_on_copy(source: ClusterSource, release: RehearsalTarget, clo
             deadline=deadline,
         )
         result = await run.run_all()
-        rehearsed = _rehearsal_from_results(source, release, version, copy_, before, result, account)
+        rehearsed = _rehearsal_from_results(
+            source, release, version=version, copy_=copy_, before=before, result=result, account=account
+        )
         if not isinstance(copy_, RealCopy):
             return rehearsed
         # The stored objects were judged by their schemas alone so far.
@@ -233,7 +239,7 @@ async def _try_on_real_server(
     account = account_of(source)
     async with open_real_copy(source, clock, server, account=("default", "default"), scratch=None) as copy_:
         account = replace(account, left_out=(*account.left_out, *copy_.left_out))
-        outcome = await _outcome_of_server(source, copy_, server, target, deadline)
+        outcome = await _outcome_of_server(source, copy_, server=server, target=target, deadline=deadline)
         served = copy_.served_versions()
     objects = map(unpacked, source.objects)
     unserved = served_versions.unserved_by_server(objects, served, running.minor, of_server.minor)
@@ -375,7 +381,7 @@ def _rehearsal_from_results(
         for failure in sorted(result.failures.values(), key=lambda failure: failure.task.index)
     )
     configurations = [obj for kind in webhook_scope.KINDS for obj in copy_.all(webhook_scope.GROUP, kind)]
-    definitions = tuple(_definition_outcomes(source, release, copy_, before, result.tasks))
+    definitions = tuple(_definition_outcomes(source, release, copy_=copy_, before=before, tasks=result.tasks))
     return Rehearsal(
         account=account,
         source=version.status.desired.version,

@@ -117,7 +117,9 @@ class StandIns:
         status = self._status_when_done(task, obj)
         if status is None:
             return
-        resource = Resource(kind.group, kind.version, kind.kind, kind.plural, kind.namespaced)
+        resource = Resource(
+            group=kind.group, version=kind.version, kind=kind.kind, plural=kind.plural, namespaced=kind.namespaced
+        )
         name, namespace = task.identity.name, task.identity.namespace
         patch = {"status": status}
         await self._client.send(
@@ -194,7 +196,7 @@ class Failure:
         return error_message(self.error)
 
 
-@dataclass
+@dataclass(kw_only=True)
 class RunResult:
     """The result of applying a release to a copy.
 
@@ -329,7 +331,7 @@ class ReleaseRun:
             operator = codec.convert(ClusterOperator, obj) if obj is not None else None
             target_versions = wants_versions(task.manifest.object)
             problem = health.operator_problem(
-                task.identity.name, target_versions, operator, ApplyReason.UPDATING, now, now
+                task.identity.name, target_versions, operator=operator, state=ApplyReason.UPDATING, since=now, now=now
             )
         elif task.kind in KINDS and obj is not None:
             workload = codec.convert(OwnedWorkload, obj)

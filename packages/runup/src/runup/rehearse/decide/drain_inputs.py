@@ -31,7 +31,11 @@ from runup.rules.machine_config import allowed_unavailable
 
 ZONE = "topology.kubernetes.io/zone"
 _POOLS = Resource(
-    "machineconfiguration.openshift.io", "v1", "MachineConfigPool", "machineconfigpools", namespaced=False
+    group="machineconfiguration.openshift.io",
+    version="v1",
+    kind="MachineConfigPool",
+    plural="machineconfigpools",
+    namespaced=False,
 )
 
 
@@ -45,7 +49,7 @@ class Kind:
 
 
 def _core_resource(kind: str, plural: str, *, namespaced: bool = True) -> Resource:
-    return Resource("", "v1", kind, plural, namespaced=namespaced)
+    return Resource(group="", version="v1", kind=kind, plural=plural, namespaced=namespaced)
 
 
 KINDS = (
@@ -53,17 +57,35 @@ KINDS = (
     Kind(_core_resource("Pod", "pods"), SchedulingPod, "pods"),
     Kind(_core_resource("Namespace", "namespaces", namespaced=False), Namespace, "namespaces"),
     Kind(
-        Resource("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", namespaced=True),
+        Resource(
+            group="policy", version="v1", kind="PodDisruptionBudget", plural="poddisruptionbudgets", namespaced=True
+        ),
         PodDisruptionBudget,
         "budgets",
     ),
-    Kind(Resource("apps", "v1", "ReplicaSet", "replicasets", namespaced=True), PodsOwner, "owners"),
-    Kind(Resource("apps", "v1", "StatefulSet", "statefulsets", namespaced=True), PodsOwner, "owners"),
+    Kind(
+        Resource(group="apps", version="v1", kind="ReplicaSet", plural="replicasets", namespaced=True),
+        PodsOwner,
+        "owners",
+    ),
+    Kind(
+        Resource(group="apps", version="v1", kind="StatefulSet", plural="statefulsets", namespaced=True),
+        PodsOwner,
+        "owners",
+    ),
     Kind(_core_resource("ReplicationController", "replicationcontrollers"), PodsOwner, "owners"),
     Kind(_core_resource("PersistentVolumeClaim", "persistentvolumeclaims"), PersistentVolumeClaim, "claims"),
     Kind(_core_resource("PersistentVolume", "persistentvolumes", namespaced=False), SchedulingVolumeObject, "volumes"),
-    Kind(Resource("storage.k8s.io", "v1", "StorageClass", "storageclasses", namespaced=False), StorageClass, "classes"),
-    Kind(Resource("storage.k8s.io", "v1", "CSINode", "csinodes", namespaced=False), CsiNode, "csi_nodes"),
+    Kind(
+        Resource(group="storage.k8s.io", version="v1", kind="StorageClass", plural="storageclasses", namespaced=False),
+        StorageClass,
+        "classes",
+    ),
+    Kind(
+        Resource(group="storage.k8s.io", version="v1", kind="CSINode", plural="csinodes", namespaced=False),
+        CsiNode,
+        "csi_nodes",
+    ),
     Kind(_core_resource("ResourceQuota", "resourcequotas"), ResourceQuota, "quotas"),
     Kind(_POOLS, MachineConfigPool, "pools"),
 )

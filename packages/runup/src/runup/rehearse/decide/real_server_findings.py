@@ -49,10 +49,11 @@ def findings(server: RealServerOutcome) -> Iterator[Finding]:
         yield _read_finding(kind, list(changes), server.version)
     if server.too_late:
         yield Finding(
-            "RehearsalServerEndedEarly",
-            f"The time limit was reached when {server.tried} of {count(server.objects, 'object')} of the cluster had "
+            name="RehearsalServerEndedEarly",
+            message=f"The time limit was reached when {server.tried} of {count(server.objects, 'object')} of "
+            "the cluster had "
             "been written: whether the others would be refused is not known.",
-            Applies.UNKNOWN,
+            applies=Applies.UNKNOWN,
             remediation="Give it more time: --timeout.",
         )
 
@@ -64,9 +65,11 @@ def _version_findings(server: RealServerOutcome) -> Iterator[Finding]:
         return
     target = f"the target's Kubernetes is {server.wanted}" if server.wanted else "the target's Kubernetes is not known"
     yield Finding(
-        "RehearsalServerDiffers",
-        f"The real API server is Kubernetes {server.version}, and {target}: what differs between them is not known.",
-        Applies.UNKNOWN,
+        name="RehearsalServerDiffers",
+        message=(
+            f"The real API server is Kubernetes {server.version}, and {target}: what differs between them is not known."
+        ),
+        applies=Applies.UNKNOWN,
         remediation="Name the programs of the target's minor version by --server-binaries.",
     )
 
@@ -90,8 +93,9 @@ def _refused_finding(kind: str, refusals: Sequence[WriteRefused], version: str) 
     )
     more_text = f" and {len(refusals) - _NAMED} more" if len(refusals) > _NAMED else ""
     return Finding(
-        risk_name("RehearsalStoredRefused", kind),
-        f"{count(len(refusals), 'object')} of {kind} are stored, but would be refused on the next write by the API "
+        name=risk_name("RehearsalStoredRefused", kind),
+        message=f"{count(len(refusals), 'object')} of {kind} are stored, but would be refused on the next "
+        "write by the API "
         "server "
         f"of Kubernetes {version}: {refusals_text}{more_text}.",
         resources=_resources(each.identity for each in refusals),
@@ -103,8 +107,8 @@ def _read_finding(kind: str, changes: Sequence[ObjectChange], version: str) -> F
     """Returns the finding about the objects of a kind that the server returns otherwise than stored."""
     paths = tuple(dict.fromkeys(field.path for change in changes for field in change.fields))
     return Finding(
-        risk_name("RehearsalReadsOtherwise", kind),
-        f"{count(len(changes), 'object')} of {kind} read otherwise from Kubernetes {version}, in "
+        name=risk_name("RehearsalReadsOtherwise", kind),
+        message=f"{count(len(changes), 'object')} of {kind} read otherwise from Kubernetes {version}, in "
         f"{names(paths, _NAMED)}: "
         f"{names([namespaced_name(each.identity) for each in changes], _NAMED)}.",
         severity="info",
@@ -115,5 +119,6 @@ def _read_finding(kind: str, changes: Sequence[ObjectChange], version: str) -> F
 
 def _resources(identities: Iterator[Identity]) -> tuple[ReportedResource, ...]:
     return tuple(
-        ReportedResource(identity.group, identity.kind, identity.namespace, identity.name) for identity in identities
+        ReportedResource(group=identity.group, kind=identity.kind, namespace=identity.namespace, name=identity.name)
+        for identity in identities
     )

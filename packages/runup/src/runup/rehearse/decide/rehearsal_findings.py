@@ -113,9 +113,11 @@ def _check_outcome(name: str, findings: Sequence[Finding], url: str) -> CheckOut
         result = "Applies"
     elif findings:
         result = "Unknown"
-    check = Check(name, COMPONENT, (), _find_nothing)
+    check = Check(name=name, component=COMPONENT, reads=(), run=_find_nothing)
     linked = tuple(replace(each, url=url) for each in findings)
-    return CheckOutcome(check, result, linked, message=findings[0].message if result == "Unknown" else "")
+    return CheckOutcome(
+        check=check, result=result, findings=linked, message=findings[0].message if result == "Unknown" else ""
+    )
 
 
 def _find_nothing(_snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
@@ -124,7 +126,7 @@ def _find_nothing(_snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
 
 
 def _reported_resource(identity: Identity) -> ReportedResource:
-    return ReportedResource(identity.group, identity.kind, identity.namespace, identity.name)
+    return ReportedResource(group=identity.group, kind=identity.kind, namespace=identity.namespace, name=identity.name)
 
 
 def _reported_resources(identities: Iterable[Identity]) -> tuple[ReportedResource, ...]:
@@ -139,26 +141,29 @@ def _unknown_kind_findings(rehearsal: Rehearsal) -> Iterator[Finding]:
     for left_out in rehearsal.unknown:
         number = f" ({count(left_out.count, 'object')} of the release)" if left_out.count else ""
         yield Finding(
-            risk_name("RehearsalIncomplete", left_out.kind),
-            f"The copy does not have all {left_out.kind}{number}: {left_out.why}.",
-            Applies.UNKNOWN,
+            name=risk_name("RehearsalIncomplete", left_out.kind),
+            message=f"The copy does not have all {left_out.kind}{number}: {left_out.why}.",
+            applies=Applies.UNKNOWN,
             remediation="Rehearse on the cluster itself, or on a dump that has them: runup dump collect.",
             lacking=(left_out.kind,),
         )
     for left_out in rehearsal.not_evaluated:
         yield Finding(
-            risk_name("RehearsalPolicyNotEvaluated", left_out.kind.replace(" ", "-")),
-            f"What {left_out.kind} would refuse or change of the release's writes is not known: {left_out.why}.",
-            Applies.UNKNOWN,
+            name=risk_name("RehearsalPolicyNotEvaluated", left_out.kind.replace(" ", "-")),
+            message=(
+                f"What {left_out.kind} would refuse or change of the release's writes is not known: {left_out.why}."
+            ),
+            applies=Applies.UNKNOWN,
             remediation="Look whether it matches objects of the platform.",
         )
     if rehearsal.too_late:
         untried = rehearsal.tasks - rehearsal.tried
         yield Finding(
-            "RehearsalEndedEarly",
-            f"The rehearsal ended early, {rehearsal.too_late}: {count(untried, 'object')} of the release were not "
+            name="RehearsalEndedEarly",
+            message=f"The rehearsal ended early, {rehearsal.too_late}: {count(untried, 'object')} of the "
+            "release were not "
             "tried.",
-            Applies.UNKNOWN,
+            applies=Applies.UNKNOWN,
             remediation="Give it more time: --timeout.",
         )
 
@@ -175,8 +180,8 @@ def _refusal_and_wait_findings(rehearsal: Rehearsal) -> Iterator[Finding]:
             f"{count(wait.behind, 'object')} of the release come after it" if wait.behind else "it is the last"
         )
         yield Finding(
-            risk_name("RehearsalWaits", wait.identity.kind, wait.identity.name),
-            f"The update waits at {wait.identity} ({wait.index} of {rehearsal.tasks}): "
+            name=risk_name("RehearsalWaits", wait.identity.kind, wait.identity.name),
+            message=f"The update waits at {wait.identity} ({wait.index} of {rehearsal.tasks}): "
             f"{shortened(wait.message, _LONGEST)}; {remaining_text}.",
             severity="critical",
             resources=(_reported_resource(wait.identity),),
@@ -186,10 +191,10 @@ def _refusal_and_wait_findings(rehearsal: Rehearsal) -> Iterator[Finding]:
         grave = [field for field in change.fields if field.weight in _GRAVE]
         if grave:
             yield Finding(
-                risk_name(
+                name=risk_name(
                     "RehearsalSelectorChanges", change.identity.kind, change.identity.namespace, change.identity.name
                 ),
-                f"The release changes {names([field.path for field in grave], _NAMED)} of {change.identity}.",
+                message=f"The release changes {names([field.path for field in grave], _NAMED)} of {change.identity}.",
                 severity="info",
                 resources=(_reported_resource(change.identity),),
                 remediation="Look whether others count on it: Services, budgets, network policies, monitors.",
@@ -202,9 +207,11 @@ def _refusal_finding(refusal: Refusal, tasks: int) -> Finding:
     remaining_text = f" An update would stop here, with {count(refusal.behind, 'object')} of the release still to come."
     if refusal.kind is RefusalKind.NOT_KNOWN:
         return Finding(
-            risk_name("RehearsalNotTried", refusal.identity.kind, refusal.identity.namespace, refusal.identity.name),
-            f"Whether {position} can be applied is not known: {shortened(refusal.message, _LONGEST)}.",
-            Applies.UNKNOWN,
+            name=risk_name(
+                "RehearsalNotTried", refusal.identity.kind, refusal.identity.namespace, refusal.identity.name
+            ),
+            message=f"Whether {position} can be applied is not known: {shortened(refusal.message, _LONGEST)}.",
+            applies=Applies.UNKNOWN,
             resources=(_reported_resource(refusal.identity),),
             remediation="A copy has no API servers beside its own and calls no webhooks; look at these by hand.",
         )
@@ -213,8 +220,8 @@ def _refusal_finding(refusal: Refusal, tasks: int) -> Finding:
         (refusal.by,) if refusal.by else (refusal.identity.kind, refusal.identity.namespace, refusal.identity.name)
     )
     return Finding(
-        risk_name(_NAME_OF_REFUSAL[refusal.kind], *name_parts),
-        f"Applying {position} is refused by {refuser}: {shortened(refusal.message, _LONGEST)}."
+        name=risk_name(_NAME_OF_REFUSAL[refusal.kind], *name_parts),
+        message=f"Applying {position} is refused by {refuser}: {shortened(refusal.message, _LONGEST)}."
         f"{remaining_text if refusal.behind else ''}",
         severity="critical",
         resources=(_reported_resource(refusal.identity),),
@@ -230,12 +237,13 @@ def _overwritten_field_findings(changes: Sequence[ObjectChange]) -> Iterator[Fin
     without_owners = [change.identity for change in changes if change.action is Action.UPDATE and not change.owned]
     if without_owners:
         yield Finding(
-            "RehearsalOwnersUnknown",
-            f"{count(len(without_owners), 'object')} that the release changes came without managedFields: whose values "
+            name="RehearsalOwnersUnknown",
+            message=f"{count(len(without_owners), 'object')} that the release changes came without "
+            "managedFields: whose values "
             "it "
             f"overwrites, and which fields of the running release go, is not known: "
             f"{names([str(each) for each in without_owners], _NAMED)}.",
-            Applies.UNKNOWN,
+            applies=Applies.UNKNOWN,
             resources=_reported_resources(without_owners),
             remediation="Rehearse on the cluster itself, or on a dump with managedFields: "
             "`oc adm inspect`, `oc get -o json --show-managed-fields`.",
@@ -248,8 +256,10 @@ def _overwritten_field_findings(changes: Sequence[ObjectChange]) -> Iterator[Fin
         values_text = "; ".join(map(value_change, lost[:_NAMED]))
         more_text = f" and {len(lost) - _NAMED} more" if len(lost) > _NAMED else ""
         yield Finding(
-            risk_name("RehearsalOverwritten", change.identity.kind, change.identity.namespace, change.identity.name),
-            f"The release overwrites what {names(managers)} set in {change.identity}: "
+            name=risk_name(
+                "RehearsalOverwritten", change.identity.kind, change.identity.namespace, change.identity.name
+            ),
+            message=f"The release overwrites what {names(managers)} set in {change.identity}: "
             f"{shortened(values_text, _LONGEST)}{more_text}.",
             resources=(_reported_resource(change.identity),),
             remediation="Note these values before the update; where the release must not decide them, see whether its "
@@ -292,8 +302,8 @@ def _deletion_findings(rehearsal: Rehearsal) -> Iterator[Finding]:
     for reason, identities in sorted(with_them.items()):
         names_text = names([str(identity) for identity in identities], _NAMED)
         yield Finding(
-            risk_name("RehearsalVanishes", reason.partition(" goes")[0].rpartition(" ")[2]),
-            f"{count(len(identities), 'object')} of the cluster vanish, since {reason}: {names_text}.",
+            name=risk_name("RehearsalVanishes", reason.partition(" goes")[0].rpartition(" ")[2]),
+            message=f"{count(len(identities), 'object')} of the cluster vanish, since {reason}: {names_text}.",
             # What an owner made goes with it as it should; others' objects in a namespace or of a kind do not.
             severity="info" if reason.startswith("its owner ") else "critical",
             resources=_reported_resources(identities),
@@ -301,8 +311,11 @@ def _deletion_findings(rehearsal: Rehearsal) -> Iterator[Finding]:
         )
     if deleted:
         yield Finding(
-            "RehearsalDeletes",
-            f"The release deletes {count(len(deleted), 'object')}: {names([str(each) for each in deleted], _NAMED)}.",
+            name="RehearsalDeletes",
+            message=(
+                f"The release deletes {count(len(deleted), 'object')}: "
+                f"{names([str(each) for each in deleted], _NAMED)}."
+            ),
             severity="info",
             resources=_reported_resources(deleted),
             remediation="Look whether anything of yours uses them.",
@@ -322,8 +335,8 @@ def _rights_findings(changes: Sequence[RightsChange]) -> Iterator[Finding]:
         if change.lost:
             severity: Severity = "warning" if change.subjects else "info"
             yield Finding(
-                risk_name("RehearsalRightsNarrow", *name_parts),
-                f"{change.identity}{subjects_text}, loses {count(len(change.lost), 'right')}: "
+                name=risk_name("RehearsalRightsNarrow", *name_parts),
+                message=f"{change.identity}{subjects_text}, loses {count(len(change.lost), 'right')}: "
                 f"{names(change.lost, _NAMED)}.",
                 severity=severity,
                 resources=resources,
@@ -331,8 +344,8 @@ def _rights_findings(changes: Sequence[RightsChange]) -> Iterator[Finding]:
             )
         if change.gained:
             yield Finding(
-                risk_name("RehearsalRightsWiden", *name_parts),
-                f"{change.identity}{subjects_text}, gains {count(len(change.gained), 'right')}: "
+                name=risk_name("RehearsalRightsWiden", *name_parts),
+                message=f"{change.identity}{subjects_text}, gains {count(len(change.gained), 'right')}: "
                 f"{names(change.gained, _NAMED)}.",
                 severity="info",
                 resources=resources,
@@ -352,24 +365,25 @@ def _definition_findings(outcome: DefinitionOutcome) -> Iterator[Finding]:
     """Yields what a definition of the target refuses, drops or no longer serves of stored objects."""
     if refused := [stored for stored in outcome.objects if stored.refused]:
         yield Finding(
-            risk_name("RehearsalObjectRefused", outcome.name),
-            f"{_share_of(refused, outcome)} would be refused at the next write under the target's definition "
+            name=risk_name("RehearsalObjectRefused", outcome.name),
+            message=f"{_share_of(refused, outcome)} would be refused at the next write under the target's definition "
             f"{outcome.name}: {_objects_with_texts(refused, lambda each: each.refused)}.",
             resources=_reported_resources(each.identity for each in refused),
             remediation="Set these fields to what the target's definition allows, before the update.",
         )
     if pruned := [each for each in outcome.objects if each.pruned]:
         yield Finding(
-            risk_name("RehearsalFieldsPruned", outcome.name),
-            f"{_share_of(pruned, outcome)} would silently lose fields under the target's definition {outcome.name}: "
+            name=risk_name("RehearsalFieldsPruned", outcome.name),
+            message=f"{_share_of(pruned, outcome)} would silently lose fields under the target's definition "
+            f"{outcome.name}: "
             f"{_objects_with_texts(pruned, lambda each: each.pruned)}.",
             resources=_reported_resources(each.identity for each in pruned),
             remediation="Move what these fields say to where the target's definition has it; keep a copy of them.",
         )
     if tolerated := [each for each in outcome.objects if each.tolerated]:
         yield Finding(
-            risk_name("RehearsalObjectTolerated", outcome.name),
-            f"{_share_of(tolerated, outcome)} would not be valid under the target's definition {outcome.name}, "
+            name=risk_name("RehearsalObjectTolerated", outcome.name),
+            message=f"{_share_of(tolerated, outcome)} would not be valid under the target's definition {outcome.name}, "
             f"which updates that leave these fields alone pass, and restores from a backup do not: "
             f"{_objects_with_texts(tolerated, lambda each: each.tolerated)}.",
             severity="info",
@@ -378,18 +392,19 @@ def _definition_findings(outcome: DefinitionOutcome) -> Iterator[Finding]:
         )
     if unknown := [each for each in outcome.objects if each.unknown]:
         yield Finding(
-            risk_name("RehearsalObjectUnknown", outcome.name),
-            f"What becomes of {_share_of(unknown, outcome)} under the target's definition {outcome.name} is not known: "
+            name=risk_name("RehearsalObjectUnknown", outcome.name),
+            message=f"What becomes of {_share_of(unknown, outcome)} under the target's definition "
+            f"{outcome.name} is not known: "
             f"{unknown[0].unknown}.",
-            Applies.UNKNOWN,
+            applies=Applies.UNKNOWN,
             resources=_reported_resources(each.identity for each in unknown),
             remediation="Try the conversion on a cluster where the webhook runs.",
         )
     if outcome.gone and outcome.writers:
         managers = sorted({manager for manager, _ in outcome.writers})
         yield Finding(
-            risk_name("RehearsalVersionUnserved", outcome.name),
-            f"The target's definition {outcome.name} no longer serves {names(outcome.gone)}, in which "
+            name=risk_name("RehearsalVersionUnserved", outcome.name),
+            message=f"The target's definition {outcome.name} no longer serves {names(outcome.gone)}, in which "
             f"{names(managers)} wrote "
             f"{_share_of(list(dict.fromkeys(identity for _, identity in outcome.writers)), outcome)}.",
             resources=_reported_resources(identity for _, identity in outcome.writers),
@@ -419,14 +434,16 @@ def _webhook_finding(webhook: Webhook) -> Finding:
     ignores = "its failure is ignored" if webhook.ignores else "its failure refuses the write"
     writes_text = names([str(write) for write in webhook.writes], _NAMED)
     return Finding(
-        risk_name("RehearsalWebhook", webhook.configuration, webhook.name),
-        f"Webhook {webhook.name} of {webhook.kind} {webhook.configuration} is asked about "
+        name=risk_name("RehearsalWebhook", webhook.configuration, webhook.name),
+        message=f"Webhook {webhook.name} of {webhook.kind} {webhook.configuration} is asked about "
         f"{count(len(webhook.writes), 'write')} of the release{condition}: {writes_text}; "
         f"it cannot be called from a copy, and what it would say or change is not known ({ignores}).",
-        Applies.UNKNOWN,
+        applies=Applies.UNKNOWN,
         severity="info" if webhook.ignores else "warning",
         resources=(
-            ReportedResource("admissionregistration.k8s.io", webhook.kind, "", webhook.configuration),
+            ReportedResource(
+                group="admissionregistration.k8s.io", kind=webhook.kind, namespace="", name=webhook.configuration
+            ),
             *_reported_resources(webhook.writes),
         ),
         remediation="Ask its owner, or leave the platform's objects out of its rules by a namespaceSelector.",
@@ -438,8 +455,8 @@ def _unserved_version_finding(unserved: Unserved) -> Finding:
     version = f"{unserved.group}/{unserved.version}" if unserved.group else unserved.version
     writers_text = f", written by {names(unserved.writers)}" if unserved.writers else ""
     return Finding(
-        risk_name("RehearsalNotServed", unserved.kind, version),
-        f"Kubernetes 1.{unserved.minor} no longer serves {unserved.kind} in {version}: "
+        name=risk_name("RehearsalNotServed", unserved.kind, version),
+        message=f"Kubernetes 1.{unserved.minor} no longer serves {unserved.kind} in {version}: "
         f"{count(len(unserved.objects), 'object')} of the cluster{writers_text}: "
         f"{names([namespaced_name(identity) for identity in unserved.objects], _NAMED)}.",
         severity="warning",

@@ -169,7 +169,9 @@ def forecast(
     by_name = {node.metadata.name: node for node in nodes}
     timelines = {pool.name: (pool, slow_pool) for pool, slow_pool in zip(quick.pools, slow.pools, strict=True)}
     parts = {
-        pool.name: _pool_part(pool, by_name, history or (), timelines[pool.name], slow, guessed=guessed)
+        pool.name: _pool_part(
+            pool, by_name, history=history or (), timelines=timelines[pool.name], slow=slow, guessed=guessed
+        )
         for pool in pools
         if not pool.paused and pool.name in timelines
     }

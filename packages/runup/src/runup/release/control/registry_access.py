@@ -23,19 +23,31 @@ from kubekit.oci.access import Mirror, mirrors_of_object
 from kubekit.oci.credentials import AuthFile, Credentials
 from kubekit.oci.registry_errors import BadCredentials, BadMirrors
 
-SECRETS = Resource("", "v1", "Secret", "secrets", namespaced=True)
+SECRETS = Resource(group="", version="v1", kind="Secret", plural="secrets", namespaced=True)
 PULL_SECRET = "openshift-config/pull-secret"  # noqa: S105 -- the name of an object
 PULL_SECRET_KEY = ".dockerconfigjson"  # noqa: S105 -- the name of a key
 # The key in a Secret of the older type kubernetes.io/dockercfg: the logins without the enclosing `auths` object.
 OLD_KEY = ".dockercfg"
 MIRROR_KINDS = (
-    Resource("config.openshift.io", "v1", "ImageDigestMirrorSet", "imagedigestmirrorsets", namespaced=False),
     Resource(
-        "operator.openshift.io", "v1alpha1", "ImageContentSourcePolicy", "imagecontentsourcepolicies", namespaced=False
+        group="config.openshift.io",
+        version="v1",
+        kind="ImageDigestMirrorSet",
+        plural="imagedigestmirrorsets",
+        namespaced=False,
+    ),
+    Resource(
+        group="operator.openshift.io",
+        version="v1alpha1",
+        kind="ImageContentSourcePolicy",
+        plural="imagecontentsourcepolicies",
+        namespaced=False,
     ),
 )
 # Mirrors of images that are named by tag, as images of kernel modules mostly are, and releases never.
-TAG_MIRRORS = Resource("config.openshift.io", "v1", "ImageTagMirrorSet", "imagetagmirrorsets", namespaced=False)
+TAG_MIRRORS = Resource(
+    group="config.openshift.io", version="v1", kind="ImageTagMirrorSet", plural="imagetagmirrorsets", namespaced=False
+)
 
 
 async def cluster_credentials(client: Client, notes: list[str]) -> Credentials:

@@ -122,7 +122,7 @@ State = Literal["added", "removed", "changed", "deleted"]
 _FOR_WHOM = (FEATURE_SET, FEATURE_GATE, MAJOR_VERSION, CAPABILITY)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestChange:
     """The change of one object. `deleted`: the newer release requests its deletion; `removed`: it no longer has it."""
 
@@ -147,7 +147,7 @@ class NameChange:
         return "added" if not self.before else "removed" if not self.after else "changed"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
     """The differences of two releases; `same` counts the manifests that do not differ."""
 
@@ -238,13 +238,15 @@ def _change_of(old: Manifest | None, new: Manifest | None, *, several: bool) -> 
     label = variant(manifest) if several else ""
     name = str(manifest.identity)
     if new is None:
-        return ManifestChange(name, "removed", manifest.file, variant=label)
+        return ManifestChange(object=name, state="removed", file=manifest.file, variant=label)
     if is_deletion(new):
         return (
-            None if old is not None and is_deletion(old) else ManifestChange(name, "deleted", new.file, variant=label)
+            None
+            if old is not None and is_deletion(old)
+            else ManifestChange(object=name, state="deleted", file=new.file, variant=label)
         )
     if old is None or is_deletion(old):
-        return ManifestChange(name, "added", new.file, variant=label)
+        return ManifestChange(object=name, state="added", file=new.file, variant=label)
     field_changes = changes(old.object, new.object) if old.raw != new.raw else ()
     return (
         ManifestChange(object=name, state="changed", file=new.file, changes=field_changes, variant=label)

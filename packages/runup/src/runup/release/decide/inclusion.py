@@ -40,7 +40,7 @@ _DIGITS = re.compile(r"[0-9]+\Z")
 _UINT64_MAX = 2**64 - 1
 
 
-class Filters(msgspec.Struct, frozen=True):
+class Filters(msgspec.Struct, frozen=True, kw_only=True):
     """The known facts of the cluster; a filter that is None (or no overrides) does not filter.
 
     `feature_set` is the API's value, `""` for the default set. `unknown_capabilities_allowed` is for loading a release

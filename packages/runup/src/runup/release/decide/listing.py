@@ -40,7 +40,7 @@ from runup.release.decide.payload import (
 BAD_CLUSTER = "BadCluster"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """A manifest or check, in the order of application; `reason` says why it is excluded.
 
@@ -122,7 +122,7 @@ def rows(payload: Payload, filters: Filters) -> tuple[Row, ...]:
         state = "refused" if skipped.broken else "skipped"
         # The file has a column of its own.
         reason = skipped.reason.removeprefix(skipped.file).lstrip(":, ")
-        all_rows.append(Row("", skipped.file, included=False, reason=reason, state=state))
+        all_rows.append(Row(object="", file=skipped.file, included=False, reason=reason, state=state))
     return tuple(all_rows)
 
 

@@ -135,7 +135,7 @@ class Skipped(msgspec.Struct, frozen=True):
         return self.reason if self.reason.startswith(self.file) else f"{self.file}: skipped, {self.reason}"
 
 
-class Payload(msgspec.Struct, frozen=True):
+class Payload(msgspec.Struct, frozen=True, kw_only=True):
     """A loaded release. `manifests` are in the order of application."""
 
     metadata: ReleaseMetadata

@@ -27,7 +27,7 @@ class MetadataError(ValueError):
     """The release cannot be used; the message says what is missing or wrong."""
 
 
-class ReleaseMetadata(msgspec.Struct, frozen=True):
+class ReleaseMetadata(msgspec.Struct, frozen=True, kw_only=True):
     """The content of `release-metadata`; `architecture` is `Multi` or empty, `problems` what was ignored and why."""
 
     version: str

@@ -110,7 +110,7 @@ def _condition(kind: str, value: str, reason: str, message: str) -> JSON:
 
 
 OPERATORS = resource_of(ClusterOperator)
-DEPLOYMENTS = Resource("apps", "v1", "Deployment", "deployments", namespaced=True)
+DEPLOYMENTS = Resource(group="apps", version="v1", kind="Deployment", plural="deployments", namespaced=True)
 OPERAND = "operand"
 # Pauses in seconds: while something is not ready yet, and after an error.
 _LOOK_S, _AGAIN_S = 0.2, 1.0

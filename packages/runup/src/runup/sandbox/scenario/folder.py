@@ -38,7 +38,7 @@ class _Input(Wire, frozen=True, forbid_unknown_fields=True):
     """Base of the types of a scenario file, which refuse unknown keys as mistakes."""
 
 
-class ReleaseSpec(_Input, frozen=True):
+class ReleaseSpec(_Input, frozen=True, kw_only=True):
     """A release image. `entry` names a script in `NAME/entries/` that replaces the operator.
 
     `folder` holds its own files, by default `releases/VERSION`; `like` puts another release's folder underneath.
@@ -83,7 +83,7 @@ class Graph(_Input, frozen=True):
     conditional_edges: tuple[ConditionalEdge, ...] = ()
 
 
-class ClusterSpec(_Input, frozen=True):
+class ClusterSpec(_Input, frozen=True, kw_only=True):
     """The cluster: its version, its feature set (empty: the default one), the gates that are open, its channel."""
 
     version: str
@@ -120,7 +120,7 @@ class Workloads(_Input, frozen=True):
     other_images: Literal["ready", "pending"] = "ready"
 
 
-class _ScenarioFile(_Input, frozen=True):
+class _ScenarioFile(_Input, frozen=True, kw_only=True):
     title: str
     cluster: ClusterSpec
     releases: tuple[ReleaseSpec, ...]
@@ -134,7 +134,7 @@ class _ScenarioFile(_Input, frozen=True):
     kernel_modules: tuple[ModuleImage, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
     """A scenario as read: `objects` in the order of their creation, `folders` from base to top."""
 

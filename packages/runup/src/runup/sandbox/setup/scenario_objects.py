@@ -139,9 +139,15 @@ def _map(name: str, data: dict[str, str], annotations: dict[str, str]) -> JSON:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
 
 
-CRDS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
-NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
-CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
+CRDS = Resource(
+    group="apiextensions.k8s.io",
+    version="v1",
+    kind="CustomResourceDefinition",
+    plural="customresourcedefinitions",
+    namespaced=False,
+)
+NAMESPACES = Resource(group="", version="v1", kind="Namespace", plural="namespaces", namespaced=False)
+CONFIG_MAPS = Resource(group="", version="v1", kind="ConfigMap", plural="configmaps", namespaced=True)
 MANAGER = "runup-sandbox"
 # Kinds that the operator itself creates in a cluster that it installs.
 _OF_THE_RELEASE = frozenset({"ClusterOperator", "Deployment"})

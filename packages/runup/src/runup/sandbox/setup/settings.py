@@ -19,7 +19,7 @@ READY = "ready.json"
 PID = "supervisor.pid"
 
 
-class Settings(Wire, frozen=True, forbid_unknown_fields=True):
+class Settings(Wire, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The settings of a sandbox. Ports are fixed at the first start: they are part of pull specs and kubeconfigs.
 
     `source` is a dump's path.
@@ -35,7 +35,7 @@ class Settings(Wire, frozen=True, forbid_unknown_fields=True):
     clock_offset_s: float = 0.0
 
 
-class Ready(Wire, frozen=True):
+class Ready(Wire, frozen=True, kw_only=True):
     """The report of the cluster process when everything is in place."""
 
     title: str = ""

@@ -74,12 +74,19 @@ def observe(client: SyncClient, now: datetime, refused: Refusals) -> Snapshot:
         machine_configs=_try(lambda: _configurations(client, undecodable, partly), refused),
         machine_config_operator=_read_operator_deployment(client),
         alerts=thanos.alerts(client, now) if bool(cluster.status.history) else None,
-        pending_pods=_try(lambda: _list_objects(client, Pod, undecodable, partly, "status.phase=Pending"), refused),
+        pending_pods=_try(
+            lambda: _list_objects(
+                client, Pod, problems=undecodable, partly=partly, field_selector="status.phase=Pending"
+            ),
+            refused,
+        ),
         draining_pods=_try(
             lambda: tuple(
                 pod
                 for name in draining
-                for pod in _list_objects(client, Pod, undecodable, partly, f"spec.nodeName={name}")
+                for pod in _list_objects(
+                    client, Pod, problems=undecodable, partly=partly, field_selector=f"spec.nodeName={name}"
+                )
             ),
             refused,
         ),

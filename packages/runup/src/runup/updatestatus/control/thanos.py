@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kubekit.kube.client_sync import SyncClient
     from runup.updatestatus.decide.snapshot import Alert
 
-_ROUTE = Resource("route.openshift.io", "v1", "Route", "routes", namespaced=True)
+_ROUTE = Resource(group="route.openshift.io", version="v1", kind="Route", plural="routes", namespaced=True)
 _MONITORING, _THANOS = "openshift-monitoring", "thanos-querier"
 _ALERTS_TIMEOUT_S = 30.0
 _MAX_BYTES = 16 << 20

@@ -190,7 +190,9 @@ def status_of(
         control_plane=control_plane,
         worker_pools=pools,
         omitted_worker_pools=len(workers) - len(kept_pools),
-        conditions=_own_conditions(drafted, missing, len(workers) - len(kept_pools), full_layers, memory),
+        conditions=_own_conditions(
+            drafted, missing, pools=len(workers) - len(kept_pools), full_layers=full_layers, memory=memory
+        ),
     )
 
 
@@ -215,7 +217,9 @@ def _control_plane_layer(
     pool = next((pool for pool in drafted.pools if pool.is_control_plane), None)
     head: list[Insight] = []
     if cluster is not None:
-        head.append(version_insight.cluster_version(cluster, state, drafted.waiting, memory, caps.text))
+        head.append(
+            version_insight.cluster_version(cluster, state, waiting=drafted.waiting, memory=memory, text=caps.text)
+        )
     head += [insights.cluster_operator(operator, memory, caps.text) for operator in (state.operators if state else ())]
     findings = [finding for finding in drafted.findings if finding.pool == CONTROL_PLANE]
     if omitted_pools:
@@ -231,7 +235,14 @@ def _control_plane_layer(
             )
         )
     layer_insights, omitted = _layer(
-        head, pool, drafted, findings, caps, memory, min(limits.MAX_CONTROL_PLANE, caps.nodes), limits.MAX_CONTROL_PLANE
+        head,
+        pool,
+        drafted=drafted,
+        findings=findings,
+        caps=caps,
+        memory=memory,
+        max_nodes=min(limits.MAX_CONTROL_PLANE, caps.nodes),
+        max_insights=limits.MAX_CONTROL_PLANE,
     )
     updating = version_insight.control_plane_updating(cluster) if cluster is not None else _unknown_update(drafted)
     return ControlPlane(
@@ -251,7 +262,16 @@ def _unknown_update(drafted: Draft) -> ConditionValues:
 def _worker_pool(pool: PoolState, drafted: Draft, caps: limits.Limits, memory: PreviousStatus) -> WorkerPool:
     """Returns a worker pool's layer, with as many insights as `caps` allow."""
     findings = [finding for finding in drafted.findings if finding.pool == pool.name]
-    pool_layer_insights, omitted = _layer([], pool, drafted, findings, caps, memory, caps.nodes, limits.MAX_POOL)
+    pool_layer_insights, omitted = _layer(
+        [],
+        pool,
+        drafted=drafted,
+        findings=findings,
+        caps=caps,
+        memory=memory,
+        max_nodes=caps.nodes,
+        max_insights=limits.MAX_POOL,
+    )
     return WorkerPool(
         name=pool.name,
         resource=pool_ref(pool.name),

@@ -75,14 +75,14 @@ def draft(snapshot: Snapshot, memory: PreviousStatus, now: datetime, node_now: d
     unreadable = tuple(_unreadable_inputs(snapshot))
     findings = [
         *health.pool_findings(pools, node_now),
-        *(_of_cluster(snapshot, cluster, state, waiting, now) if cluster is not None else ()),
+        *(_of_cluster(snapshot, cluster, state=state, waiting=waiting, now=now) if cluster is not None else ()),
         *waits.drain_findings(
             pools,
             readable(snapshot.draining_pods),
-            readable(snapshot.pod_disruption_budgets),
-            memory,
-            now,
-            snapshot.drains_read,
+            budgets=readable(snapshot.pod_disruption_budgets),
+            memory=memory,
+            now=now,
+            read_nodes=snapshot.drains_read,
         ),
         *waits.pending_pod_findings(
             readable(snapshot.pending_pods), state.started if state and _is_updating(cluster, pools) else None, now

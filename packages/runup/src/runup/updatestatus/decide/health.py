@@ -108,12 +108,25 @@ def pool_findings(pools: Sequence[PoolState], now: datetime) -> Iterator[Finding
                 times = [trouble.since for trouble in node.troubles if trouble.since]
                 since = min(times, default=None)
                 finding_of_unavailable = _node_finding(
-                    NODE_UNAVAILABLE, WARNING, UPDATE_SPEED, summary, description, node, pool, since
+                    NODE_UNAVAILABLE,
+                    WARNING,
+                    impact=UPDATE_SPEED,
+                    summary=summary,
+                    description=description,
+                    node=node,
+                    pool=pool,
+                    since=since,
                 )
                 yield finding_of_unavailable
             if node.degraded:
                 yield _node_finding(
-                    NODE_DEGRADED, ERROR, UPDATE_STALLED, f"Node {node.name} is degraded", node.reason, node, pool
+                    NODE_DEGRADED,
+                    ERROR,
+                    impact=UPDATE_STALLED,
+                    summary=f"Node {node.name} is degraded",
+                    description=node.reason,
+                    node=node,
+                    pool=pool,
                 )
         if pool.excluded and pool.paused:
             yield _paused_finding(pool)

@@ -253,7 +253,7 @@ def drain_findings(
                 updating = memory.node_updating_since(layer_of(pool), uids.uid_of_object("node", node.name))
                 moments = [moment for moment in (node.drain_begun, finding_time, updating) if moment is not None]
                 drain_began_at = min(moments, default=memory.stamp if memory.was_watched else None)
-                yield _drain_finding(node.name, pool, blocked, drain_began_at, now)
+                yield _drain_finding(node.name, pool, held_pods=blocked, since=drain_began_at, now=now)
             yield from _never_ending(by_node[node.name], pool, now)
 
 

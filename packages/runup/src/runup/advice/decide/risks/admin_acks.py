@@ -29,13 +29,13 @@ def risks(cluster: Cluster) -> Iterable[SourceRisk]:
     url = docs_url(version, _PAGE)
     if why := _unreadable_gates(cluster):
         text = f"Whether the update needs an administrator's acknowledgement is not known. {why}"
-        yield SourceRisk(UNKNOWN, text, url, unknown=why)
+        yield SourceRisk(name=UNKNOWN, message=text, url=url, unknown=why)
         return
     acks = cluster.admin_acks.data if cluster.admin_acks else {}
     gates = cluster.admin_gates.data if cluster.admin_gates else {}
     for key, text in sorted(gates.items()):
         if acks.get(key) != "true" and (message := _message(key, text, version)):
-            yield SourceRisk(f"{PREFIX}{key}", message, _link(text) or url)
+            yield SourceRisk(name=f"{PREFIX}{key}", message=message, url=_link(text) or url)
 
 
 def _unreadable_gates(cluster: Cluster) -> str:

@@ -53,11 +53,11 @@ def risks(alerting: AlertState, now: datetime) -> Iterable[SourceRisk]:
     if alerting.error and not live:
         text = "Whether alerts fire that speak against an update is not known."
         why = f"the alerts could not be read: {alerting.error}"
-        yield SourceRisk(UNKNOWN, text, documentation.page(UNKNOWN), unknown=why, everywhere=True)
+        yield SourceRisk(name=UNKNOWN, message=text, url=documentation.page(UNKNOWN), unknown=why, everywhere=True)
     elif len(by_name) > MAX_NAMES:
         text = "More alerts speak against an update than can be listed."
         why = f"alerts of {len(by_name)} names fire, and {MAX_NAMES} are listed"
-        yield SourceRisk(UNKNOWN, text, documentation.page(UNKNOWN), unknown=why, everywhere=True)
+        yield SourceRisk(name=UNKNOWN, message=text, url=documentation.page(UNKNOWN), unknown=why, everywhere=True)
     for name in sorted(by_name)[:MAX_NAMES]:
         yield _risk(name, by_name[name], "" if live else alerting.error or "Prometheus has not answered since")
 
@@ -83,11 +83,13 @@ def _risk(name: str, alerts: Sequence[Alert], stale_reason: str) -> SourceRisk:
     url = first.annotations.get("runbook_url") or _NO_RUNBOOK
     if stale_reason:
         why = f"the alert {name} was {first.state} when Prometheus answered last, and now: {stale_reason}"
-        return SourceRisk(name, text, url, unknown=why, everywhere=True)
+        return SourceRisk(name=name, message=text, url=url, unknown=why, everywhere=True)
     messages = join_within(list(dict.fromkeys(_message(name, alert) for alert in alerts)), "; ", _MAX_MESSAGE)
     since = min((alert.active_at for alert in alerts if alert.active_at), default=None)
-    applies = Condition("Applies", "True", f"{REASON}{first.state}", messages, since)
-    return SourceRisk(name, text, url, everywhere=True, found=applies)
+    applies = Condition(
+        type="Applies", status="True", reason=f"{REASON}{first.state}", message=messages, last_transition_time=since
+    )
+    return SourceRisk(name=name, message=text, url=url, everywhere=True, found=applies)
 
 
 def _summary_text(name: str, alert: Alert) -> str:

@@ -21,9 +21,9 @@ def update_risks(cluster: Cluster) -> Iterable[SourceRisk]:
     status = cluster.version.status
     if status_of(status.conditions, "Progressing") == "True":
         yield SourceRisk(
-            risk_names.UPDATING,
-            "An update is already in progress and the details are in the Progressing condition.",
-            docs_url(status.desired.version, _PAGE),
+            name=risk_names.UPDATING,
+            message="An update is already in progress and the details are in the Progressing condition.",
+            url=docs_url(status.desired.version, _PAGE),
         )
 
 
@@ -31,10 +31,11 @@ def override_risks(cluster: Cluster) -> Iterable[SourceRisk]:
     """Yields one risk while an administrator has excluded manifests from the operator's control."""
     if any(override.unmanaged for override in cluster.version.spec.overrides):
         yield SourceRisk(
-            risk_names.OVERRIDES,
-            "Disabling ownership via cluster version overrides prevents updates between minor or major versions. "
+            name=risk_names.OVERRIDES,
+            message="Disabling ownership via cluster version overrides prevents updates between minor or major "
+            "versions. "
             "Please remove overrides before requesting a minor or major version update.",
-            docs_url(cluster.version.status.desired.version, _PAGE),
+            url=docs_url(cluster.version.status.desired.version, _PAGE),
         )
 
 
@@ -43,10 +44,10 @@ def deletion_risks(cluster: Cluster) -> Iterable[SourceRisk]:
     if cluster.deleting:
         names = join_within(sorted(cluster.deleting), ",", _MAX_NAMES)
         yield SourceRisk(
-            risk_names.DELETION,
-            "Cluster minor or major version upgrades are not allowed while resource deletions are in progress; "
+            name=risk_names.DELETION,
+            message="Cluster minor or major version upgrades are not allowed while resource deletions are in progress; "
             f"resources={names}",
-            docs_url(cluster.version.status.desired.version, _PAGE),
+            url=docs_url(cluster.version.status.desired.version, _PAGE),
         )
 
 
@@ -57,14 +58,16 @@ def operator_risks(cluster: Cluster) -> Iterable[SourceRisk]:
     if cluster.operators is None:
         why = f"ClusterOperators could not be listed: {cluster.unreadable}"
         message = f"Whether ClusterOperators allow the update is not known. {why}"
-        yield SourceRisk(OPERATORS_UNKNOWN, message, url, unknown=why)
+        yield SourceRisk(name=OPERATORS_UNKNOWN, message=message, url=url, unknown=why)
         return
     for bad in cluster.unread:
         why = f"ClusterOperator {bad}"
-        yield SourceRisk(prefix + bad.name, f"Whether it allows the update is not known. {why}", url, unknown=why)
+        yield SourceRisk(
+            name=prefix + bad.name, message=f"Whether it allows the update is not known. {why}", url=url, unknown=why
+        )
     for operator in cluster.operators:
         condition = find(operator.status.conditions, "Upgradeable")
         # A missing or Unknown condition does not block an update: only an explicit False does.
         if condition is not None and condition.status == "False":
             message = condition.message or condition.reason or "The operator says that it is not upgradeable."
-            yield SourceRisk(f"{prefix}{operator.metadata.name}", message, url)
+            yield SourceRisk(name=f"{prefix}{operator.metadata.name}", message=message, url=url)

@@ -13,7 +13,7 @@ from runup.advice.decide.candidates import ALWAYS, JudgedRisk
 from runup.api.config_v1 import ClusterOperator, ClusterVersion, ConditionalUpdateRisk
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
     """The part of the cluster that sources read.
 
@@ -32,7 +32,7 @@ class Cluster:
     admin_unreadable: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SourceRisk:
     """A risk of every update that leaves the minor version, or with `everywhere` of every update at all.
 
@@ -55,7 +55,7 @@ class SourceRisk:
     def judged(self) -> JudgedRisk:
         """Returns the risk as an update carries it."""
         risk = ConditionalUpdateRisk(name=self.name, message=self.message, url=self.url, matching_rules=ALWAYS)
-        return JudgedRisk(risk, self.applies(risk), acceptable=self.acceptable)
+        return JudgedRisk(risk=risk, applies=self.applies(risk), acceptable=self.acceptable)
 
     def applies(self, risk: ConditionalUpdateRisk) -> Condition:
         """Returns the source's own condition or a match, or Unknown if the source could not decide."""

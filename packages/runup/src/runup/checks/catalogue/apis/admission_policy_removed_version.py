@@ -70,7 +70,10 @@ spec: {policyName: service-ranges, validationActions: [Deny]}
 
 def _reads(kind: str, plural: str, as_type: type[Object]) -> tuple[Slim, ...]:
     """Returns the reads of a kind of policies, preferred version first: older servers have the second."""
-    return tuple(Slim(_GROUP, version, kind, plural, False, type=as_type) for version in ("v1", "v1beta1"))
+    return tuple(
+        Slim(group=_GROUP, version=version, kind=kind, plural=plural, namespaced=False, type=as_type)
+        for version in ("v1", "v1beta1")
+    )
 
 
 _MUTATING = _reads("MutatingAdmissionPolicy", "mutatingadmissionpolicies", ValidatingAdmissionPolicy)

@@ -46,7 +46,10 @@ def metadata_reads(
     group: str, versions: tuple[str, ...], kind: str, plural: str, *, namespaced: bool = False
 ) -> tuple[Slim, ...]:
     """Returns the reads of a kind, preferred version first: an older API server does not have the newest."""
-    return tuple(Slim(group, version, kind, plural, namespaced, type=Managed) for version in versions)
+    return tuple(
+        Slim(group=group, version=version, kind=kind, plural=plural, namespaced=namespaced, type=Managed)
+        for version in versions
+    )
 
 
 _V1, _TO_V1 = ("v1",), ("v1", "v1beta1")

@@ -78,10 +78,12 @@ def _findings_of_operator(snapshot: Snapshot, context: Context, why: str) -> Ite
 def _unhealthy_finding(obj: Object, condition: Condition, context: Context) -> Finding:
     """Returns the finding that the etcd operator reports an unhealthy member."""
     return Finding(
-        NAME,
-        f"Not every member of etcd is healthy{condition_text(condition)}",
+        name=NAME,
+        message=f"Not every member of etcd is healthy{condition_text(condition)}",
         reason="EtcdMembers",
-        severity=severity_after(condition.last_transition_time, context.now, DOWN_PATIENCE, "warning", "critical"),
+        severity=severity_after(
+            condition.last_transition_time, context.now, patience=DOWN_PATIENCE, before="warning", after="critical"
+        ),
         resources=(resource(obj),),
         remediation="Bring the member back or replace it first; `oc get etcd cluster -o yaml` names it.",
     )
@@ -90,9 +92,9 @@ def _unhealthy_finding(obj: Object, condition: Condition, context: Context) -> F
 def _unknown_finding(why: str, *objects: Object) -> Finding:
     """Returns the finding that the health of etcd's members is not known, and why."""
     return Finding(
-        UNKNOWN,
-        f"Whether every member of etcd is healthy could not be told: {why}.",
-        Applies.UNKNOWN,
+        name=UNKNOWN,
+        message=f"Whether every member of etcd is healthy could not be told: {why}.",
+        applies=Applies.UNKNOWN,
         reason="EtcdMembersUnknown",
         resources=tuple(resource(obj) for obj in objects),
         remediation="Ask etcd itself: `oc -n openshift-etcd rsh -c etcdctl POD etcdctl endpoint health`.",

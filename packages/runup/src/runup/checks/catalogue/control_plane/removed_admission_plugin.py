@@ -38,7 +38,12 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     settings = admission_plugins(snapshot)
     rows = "removed-flags"
     yield from removed_findings(
-        NAME, "Admission plug-in", settings, context, rows, lambda row, _: row.get("admission", ())
+        NAME,
+        "Admission plug-in",
+        settings=settings,
+        context=context,
+        table_name=rows,
+        removed_names=lambda row, _: row.get("admission", ()),
     )
 
 

@@ -37,7 +37,12 @@ spec: {unsupportedConfigOverrides: {apiServerArguments: {cloud-config: [/etc/clo
 def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     settings = explicit_flags(snapshot)
     yield from removed_findings(
-        NAME, "Flag", settings, context, "removed-flags", lambda row, flag: row.get(flag.component, ())
+        NAME,
+        "Flag",
+        settings=settings,
+        context=context,
+        table_name="removed-flags",
+        removed_names=lambda row, flag: row.get(flag.component, ()),
     )
 
 

@@ -32,7 +32,12 @@ spec: {kubeletConfig: {featureGates: {AppArmor: true}}}
 
 def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     yield from removed_findings(
-        NAME, "Feature gate", explicit_gates(snapshot), context, "removed-gates", lambda row, _: row
+        NAME,
+        "Feature gate",
+        settings=explicit_gates(snapshot),
+        context=context,
+        table_name="removed-gates",
+        removed_names=lambda row, _: row,
     )
 
 

@@ -34,8 +34,8 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         return
     if dual:
         yield Finding(
-            NAME,
-            f"Cluster uses dual-stack networking configuration incompatible with {context.target}.",
+            name=NAME,
+            message=f"Cluster uses dual-stack networking configuration incompatible with {context.target}.",
             reason="DualStackNetworking",
             severity="critical",
             resources=(resource(network),),
@@ -51,9 +51,9 @@ def _is_dual_stack(ranges: Iterable[str]) -> bool:
 def _unknown_finding(why: str) -> Finding:
     """Returns the finding that it is not known whether the cluster has two IP families."""
     return Finding(
-        NAME,
-        f"Whether the cluster uses dual-stack networking could not be told: {why}.",
-        Applies.UNKNOWN,
+        name=NAME,
+        message=f"Whether the cluster uses dual-stack networking could not be told: {why}.",
+        applies=Applies.UNKNOWN,
         reason="NetworkUnknown",
         severity="critical",
         remediation="Compare `oc get network.config cluster -o yaml` with what the target supports.",

@@ -75,7 +75,7 @@ class RouteStatus(Wire, frozen=True):
     ingress: tuple[RouteIngress, ...] = ()
 
 
-class Route(Object, frozen=True):
+class Route(Object, frozen=True, kw_only=True):
     """A name under which a Service is reached from outside.
 
     `weak_signature` (SHA-1 or MD5) is no field of a Route: it is looked up in the certificates, which are then dropped.
@@ -107,7 +107,15 @@ def _weak_signature(tls: RouteTLS | None) -> str:
     return next((weak for bundle in bundles if (weak := weak_signature(bundle))), "")
 
 
-ROUTES = Slim("route.openshift.io", "v1", "Route", "routes", namespaced=True, type=Route, keep=_slim_route)
+ROUTES = Slim(
+    group="route.openshift.io",
+    version="v1",
+    kind="Route",
+    plural="routes",
+    namespaced=True,
+    type=Route,
+    keep=_slim_route,
+)
 
 
 def _refusing_condition(route: Route) -> Condition | None:

@@ -44,7 +44,9 @@ def _listed_versions(kind: type[PreflightValidation | PreflightValidationOCP]) -
     The operator's 1.x and 2.0 have only the older one.
     """
     new = resource_of(kind)
-    return new, Slim(new.group, "v1beta1", new.kind, new.plural, new.namespaced, type=kind)
+    return new, Slim(
+        group=new.group, version="v1beta1", kind=new.kind, plural=new.plural, namespaced=new.namespaced, type=kind
+    )
 
 
 OCP_RESOURCES, VALIDATION_RESOURCES = _listed_versions(PreflightValidationOCP), _listed_versions(PreflightValidation)

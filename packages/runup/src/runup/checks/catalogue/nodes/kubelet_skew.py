@@ -144,9 +144,9 @@ def _skew_finding(
 ) -> Finding:
     """Returns a finding of this check about `nodes`."""
     return Finding(
-        NAME if applies is Applies.YES else UNKNOWN,
-        message,
-        applies,
+        name=NAME if applies is Applies.YES else UNKNOWN,
+        message=message,
+        applies=applies,
         reason="KubeletVersion",
         severity=severity if applies is Applies.YES else "warning",
         resources=tuple(resource(node) for node in nodes),

@@ -50,9 +50,9 @@ def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
             UNKNOWN,
             f"Whether {count(len(silent), 'node')} ({_node_names(silent)}) can run pods could not be told: "
             "not reported.",
-            silent,
-            "See whether the kubelet runs on them; it reports the Ready condition.",
-            Applies.UNKNOWN,
+            nodes=silent,
+            remediation="See whether the kubelet runs on them; it reports the Ready condition.",
+            applies=Applies.UNKNOWN,
         )
     yield from _cordon_findings(nodes)
 
@@ -115,9 +115,9 @@ def _nodes_finding(
 ) -> Finding:
     """Returns a finding of this check about `nodes`."""
     return Finding(
-        risk,
-        message,
-        applies,
+        name=risk,
+        message=message,
+        applies=applies,
         reason=risk,
         severity=severity,
         resources=tuple(resource(node) for node in nodes),

@@ -87,7 +87,7 @@ def _pools_of_node(node: Node, pools: tuple[MachineConfigPool, ...]) -> PoolsOfN
 
 def _nodes_finding(risk: str, message: str, nodes: Sequence[Node], remediation: str) -> Finding:
     resources = tuple(resource(node) for node in nodes)
-    return Finding(risk, message, reason=risk, resources=resources, remediation=remediation)
+    return Finding(name=risk, message=message, reason=risk, resources=resources, remediation=remediation)
 
 
 CHECK = declared(run, name=CHECK_NAME, component="machine-config", reads=(Node, *READS), by_hand=True, rank=100)

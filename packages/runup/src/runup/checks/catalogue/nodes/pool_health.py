@@ -39,7 +39,11 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         machines_text = machines if status.degraded_machine_count else ""
         if degraded:
             severity = severity_after(
-                degraded[0].last_transition_time, context.now, DEGRADED_PATIENCE, "warning", "critical"
+                degraded[0].last_transition_time,
+                context.now,
+                patience=DEGRADED_PATIENCE,
+                before="warning",
+                after="critical",
             )
             # Degraded itself is the sum of the others, and no cause (machine-config-operator,
             # pkg/controller/node/status.go).
@@ -116,9 +120,9 @@ def _pool_finding(
     else:
         fix = f"Wait until `oc get mcp {name}` says UPDATED=True."
     return Finding(
-        f"{risk}-{name}",
-        message,
-        applies,
+        name=f"{risk}-{name}",
+        message=message,
+        applies=applies,
         reason="PoolDegraded" if degraded else "PoolUpdating",
         severity=severity,
         resources=(resource(pool),),

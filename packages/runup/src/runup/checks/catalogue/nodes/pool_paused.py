@@ -25,8 +25,8 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         late = machines_behind_text(pool)
         already = f" Already behind its newest configuration: {late}." if late else ""
         yield Finding(
-            f"{NAME}-{name}",
-            f"Machine config pool {name} is paused: its {count(machines, 'machine')} will not be updated to "
+            name=f"{NAME}-{name}",
+            message=f"Machine config pool {name} is paused: its {count(machines, 'machine')} will not be updated to "
             f"{context.target}.{already}",
             reason="PoolPaused",
             resources=(resource(pool),),

@@ -38,9 +38,11 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     cluster = snapshot.get(ClusterVersion, "version")
     if cluster is None:
         yield Finding(
-            UNKNOWN,
-            "Whether the cluster's release is applied could not be told: there is no ClusterVersion named version.",
-            Applies.UNKNOWN,
+            name=UNKNOWN,
+            message=(
+                "Whether the cluster's release is applied could not be told: there is no ClusterVersion named version."
+            ),
+            applies=Applies.UNKNOWN,
             reason="ClusterVersionMissing",
             remediation="See whether the cluster-version operator runs: it creates that object.",
         )
@@ -57,8 +59,8 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     listing = names([f"{version} ({since_text(entry.started_time)})" for version, entry in abandoned.items()])
     subject, of = ("An update was", "that release") if len(abandoned) == 1 else ("Updates were", "those releases")
     yield Finding(
-        PARTIAL,
-        f"{subject} begun and left before the end: {listing}. Parts of the cluster may be of {of} still.",
+        name=PARTIAL,
+        message=f"{subject} begun and left before the end: {listing}. Parts of the cluster may be of {of} still.",
         reason="PartialUpdate",
         resources=(resource(cluster),),
         remediation="Compare the versions that `oc get clusteroperators` shows with the cluster's own; an update to "
@@ -73,11 +75,15 @@ def _failing_findings(cluster: ClusterVersion, context: Context) -> Iterator[Fin
         return
     if failing is not None and failing.status == "True":
         yield Finding(
-            FAILING,
-            f"The cluster-version operator fails to apply the cluster's release{condition_text(failing)}",
+            name=FAILING,
+            message=f"The cluster-version operator fails to apply the cluster's release{condition_text(failing)}",
             reason=failing.reason,
             severity=severity_after(
-                failing.last_transition_time, context.now, DEGRADED_PATIENCE, "warning", "critical"
+                failing.last_transition_time,
+                context.now,
+                patience=DEGRADED_PATIENCE,
+                before="warning",
+                after="critical",
             ),
             resources=(resource(cluster),),
             remediation="Repair what its message names; `oc adm upgrade status` shows who holds it up.",
@@ -99,8 +105,8 @@ def _upgradeable_findings(cluster: ClusterVersion) -> Iterator[Finding]:
         return
     explained = condition.reason not in NO_REASONS or condition.message
     yield Finding(
-        UPGRADEABLE,
-        f"ClusterVersion forbids updates to another minor version{condition_text(condition)}",
+        name=UPGRADEABLE,
+        message=f"ClusterVersion forbids updates to another minor version{condition_text(condition)}",
         reason=condition.reason,
         resources=(resource(cluster),),
         remediation="Do what its message asks for; `oc adm upgrade` shows the newest."
@@ -112,9 +118,9 @@ def _upgradeable_findings(cluster: ClusterVersion) -> Iterator[Finding]:
 def _unknown_finding(cluster: ClusterVersion, message: str) -> Finding:
     """Returns the finding that a condition of ClusterVersion is not known."""
     return Finding(
-        UNKNOWN,
-        message,
-        Applies.UNKNOWN,
+        name=UNKNOWN,
+        message=message,
+        applies=Applies.UNKNOWN,
         reason="ConditionUnknown",
         resources=(resource(cluster),),
         remediation="Look at `oc get clusterversion version -o yaml`; the cluster-version operator may not be running.",

@@ -31,9 +31,9 @@ def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         else "is not known, so whether it forbids updates between minor versions could not be told."
     )
     yield Finding(
-        NAME,
-        f"The cluster's feature set {feature_set} {says}",
-        Applies.YES if forbids else Applies.UNKNOWN,
+        name=NAME,
+        message=f"The cluster's feature set {feature_set} {says}",
+        applies=Applies.YES if forbids else Applies.UNKNOWN,
         reason=feature_set,
         severity="critical",
         resources=(resource(gate),),

@@ -21,7 +21,7 @@ from runup.checks.decide.wording import DEGRADED_PATIENCE, DOWN_PATIENCE, condit
 from runup.report.report import Severity
 
 
-class _Expectation(msgspec.Struct, frozen=True):
+class _Expectation(msgspec.Struct, frozen=True, kw_only=True):
     """The healthy status of an operator's condition, and the risk and severities that are reported otherwise."""
 
     condition: str
@@ -35,9 +35,23 @@ class _Expectation(msgspec.Struct, frozen=True):
 
 EXPECTATIONS = (
     _Expectation(
-        "Available", "True", "ClusterOperatorNotAvailable", "is not available", DOWN_PATIENCE, "warning", "critical"
+        condition="Available",
+        healthy="True",
+        risk="ClusterOperatorNotAvailable",
+        is_broken="is not available",
+        patience=DOWN_PATIENCE,
+        before="warning",
+        after="critical",
     ),
-    _Expectation("Degraded", "False", "ClusterOperatorDegraded", "is degraded", DEGRADED_PATIENCE, "info", "warning"),
+    _Expectation(
+        condition="Degraded",
+        healthy="False",
+        risk="ClusterOperatorDegraded",
+        is_broken="is degraded",
+        patience=DEGRADED_PATIENCE,
+        before="info",
+        after="warning",
+    ),
 )
 
 
@@ -57,16 +71,16 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
                 message = f"Cluster operator {name} {expected.is_broken}{condition_text(condition)}"
             is_known = condition is not None and condition.status != "Unknown"
             yield Finding(
-                f"{expected.risk}-{name}",
-                message,
-                Applies.YES if is_known else Applies.UNKNOWN,
+                name=f"{expected.risk}-{name}",
+                message=message,
+                applies=Applies.YES if is_known else Applies.UNKNOWN,
                 reason=condition.reason if condition else f"{expected.condition}Missing",
                 severity=severity_after(
                     condition.last_transition_time if condition else None,
                     context.now,
-                    expected.patience,
-                    expected.before,
-                    expected.after,
+                    patience=expected.patience,
+                    before=expected.before,
+                    after=expected.after,
                 ),
                 resources=(resource(operator),),
                 remediation=f"Bring the operator back first: `oc describe clusteroperator {name}` names what it lacks.",

@@ -26,10 +26,11 @@ def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         name = operator.metadata.name
         refuses = condition.status == "False"
         yield Finding(
-            f"{NAME}-{name}",
-            f"Cluster operator {name} {'is not upgradeable' if refuses else 'does not know whether it is upgradeable'}"
+            name=f"{NAME}-{name}",
+            message=f"Cluster operator {name} "
+            f"{'is not upgradeable' if refuses else 'does not know whether it is upgradeable'}"
             f"{condition_text(condition)}",
-            Applies.YES if refuses else Applies.UNKNOWN,
+            applies=Applies.YES if refuses else Applies.UNKNOWN,
             reason=condition.reason,
             resources=(resource(operator),),
             remediation=f"It does not say why: see its other conditions (`oc describe clusteroperator {name}`) and its "

@@ -22,9 +22,11 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     cluster = snapshot.get(ClusterVersion, "version")
     if cluster is None:
         yield Finding(
-            NAME,
-            "Whether an update is in progress could not be told: the cluster has no ClusterVersion named version.",
-            Applies.UNKNOWN,
+            name=NAME,
+            message=(
+                "Whether an update is in progress could not be told: the cluster has no ClusterVersion named version."
+            ),
+            applies=Applies.UNKNOWN,
             reason="ClusterVersionMissing",
             remediation="See whether the cluster-version operator runs: it creates that object.",
         )
@@ -43,11 +45,12 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         return
     else:
         yield Finding(
-            NAME,
-            "Whether an update is in progress could not be told: ClusterVersion lacks its history, or does not say "
+            name=NAME,
+            message="Whether an update is in progress could not be told: ClusterVersion lacks its history, or "
+            "does not say "
             "whether "
             "it is progressing.",
-            Applies.UNKNOWN,
+            applies=Applies.UNKNOWN,
             reason="ProgressUnknown",
             resources=(resource(cluster),),
             remediation="Look at `oc get clusterversion version -o yaml`; the cluster-version operator may not be "
@@ -55,8 +58,8 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         )
         return
     yield Finding(
-        NAME,
-        message,
+        name=NAME,
+        message=message,
         reason="UpdateInProgress",
         severity="warning" if minor_or_major(context) else "info",
         resources=(resource(cluster),),

@@ -110,7 +110,14 @@ def _slim_config_map(config_map: ConfigMap) -> ConfigMap:
 def _read_of_namespace(namespace: str) -> Slim:
     """Returns the read of one namespace's ConfigMaps."""
     return Slim(
-        "", "v1", "ConfigMap", "configmaps", namespaced=True, type=ConfigMap, keep=_slim_config_map, namespace=namespace
+        group="",
+        version="v1",
+        kind="ConfigMap",
+        plural="configmaps",
+        namespaced=True,
+        type=ConfigMap,
+        keep=_slim_config_map,
+        namespace=namespace,
     )
 
 

@@ -69,7 +69,11 @@ def _slim_pod(pod: ListedPod) -> PlacedPod:
     # Init containers run first: a waiting one is the reason why the others do not run.
     waiting = _waiting_container(status.init_container_statuses) or _waiting_container(status.container_statuses)
     demands = _shared_demands(
-        spec.containers, spec.init_containers, spec.security_context, _host_access(spec), spec.os.name == "windows"
+        spec.containers,
+        spec.init_containers,
+        of_pod=spec.security_context,
+        on_node=_host_access(spec),
+        windows=spec.os.name == "windows",
     )
     if spec.volumes and (claims := _claim_names(spec.volumes)):
         demands = replace(demands, claims=claims)
@@ -93,7 +97,7 @@ def _slim_pod(pod: ListedPod) -> PlacedPod:
     )
 
 
-PODS = Slim("", "v1", "Pod", "pods", namespaced=True, type=ListedPod, keep=_slim_pod)
+PODS = Slim(group="", version="v1", kind="Pod", plural="pods", namespaced=True, type=ListedPod, keep=_slim_pod)
 
 
 _Pods = tuple[PlacedPod, ...]

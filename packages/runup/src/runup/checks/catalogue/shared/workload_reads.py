@@ -62,7 +62,7 @@ class LimitedContainer(Wire, frozen=True):
     resources: ResourceAmounts = ResourceAmounts()
 
 
-class TemplateSpec(Wire, frozen=True):
+class TemplateSpec(Wire, frozen=True, kw_only=True):
     """The pod `spec` in a workload's template: the fields about placement, and references to other objects."""
 
     node_selector: dict[str, str] = {}
@@ -109,7 +109,7 @@ class WorkloadStatus(Wire, frozen=True):
     conditions: tuple[Condition, ...] = ()
 
 
-class Workload(Object, frozen=True):
+class Workload(Object, frozen=True, kw_only=True):
     """A Deployment or a StatefulSet."""
 
     spec: WorkloadSpec = WorkloadSpec()
@@ -141,8 +141,24 @@ def inline_plugins(workload: Workload) -> frozenset[str]:
     return frozenset(key for volume in workload.spec.template.spec.volumes for key in volume)
 
 
-DEPLOYMENTS = Slim("apps", "v1", "Deployment", "deployments", namespaced=True, type=Workload, keep=_slim_workload)
-STATEFUL_SETS = Slim("apps", "v1", "StatefulSet", "statefulsets", namespaced=True, type=Workload, keep=_slim_workload)
+DEPLOYMENTS = Slim(
+    group="apps",
+    version="v1",
+    kind="Deployment",
+    plural="deployments",
+    namespaced=True,
+    type=Workload,
+    keep=_slim_workload,
+)
+STATEFUL_SETS = Slim(
+    group="apps",
+    version="v1",
+    kind="StatefulSet",
+    plural="statefulsets",
+    namespaced=True,
+    type=Workload,
+    keep=_slim_workload,
+)
 
 
 def with_pods_that_move(snapshot: Snapshot, kind: Slim) -> Iterator[tuple[Workload, list[PlacedPod]]]:

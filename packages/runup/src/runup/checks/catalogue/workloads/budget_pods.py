@@ -61,10 +61,11 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     except Unreadable as lacking:
         distinct = list({budget_name(pdb): pdb for pdb in suspects}.values())
         yield Finding(
-            UNKNOWN,
-            f"Whether the pods of {count(len(distinct), 'PodDisruptionBudget')} can be evicted could not be told: "
+            name=UNKNOWN,
+            message=f"Whether the pods of {count(len(distinct), 'PodDisruptionBudget')} can be evicted could "
+            "not be told: "
             f"{str(lacking).rstrip('.')}.",
-            Applies.UNKNOWN,
+            applies=Applies.UNKNOWN,
             reason="PodsUnknown",
             resources=tuple(resource(pdb) for pdb in distinct),
             remediation="Let the check read Pods, then look at the preflight again; or accept the risk by name.",
@@ -81,11 +82,11 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         earliest = min(times, default=None)
         listing = names([f"{budget_name(pdb)} ({count(pdb.status.expected_pods, 'pod')})" for pdb in unready])
         yield Finding(
-            UNREADY,
-            f"No pod of {count(len(unready), 'PodDisruptionBudget')} is ready, so none can be evicted and "
+            name=UNREADY,
+            message=f"No pod of {count(len(unready), 'PodDisruptionBudget')} is ready, so none can be evicted and "
             f"{'its' if len(unready) == 1 else 'their'} nodes cannot be drained: {listing}{since_suffix(earliest)}.",
             reason="NoPodReady",
-            severity=severity_after(earliest, context.now, DOWN_PATIENCE, "info", "warning"),
+            severity=severity_after(earliest, context.now, patience=DOWN_PATIENCE, before="info", after="warning"),
             resources=tuple(resource(pdb) for pdb in unready),
             remediation="Make the pods ready, scale them to none, or let the budget say unhealthyPodEvictionPolicy: "
             "AlwaysAllow.",
@@ -104,8 +105,8 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         total = sum(pods_by_budgets.values())
         listing = names([f"{names(key)} ({count(number, 'pod')})" for key, number in sorted(pods_by_budgets.items())])
         yield Finding(
-            OVERLAP,
-            f"{count(total, 'pod')} {'is' if total == 1 else 'are'} under more than one PodDisruptionBudget, "
+            name=OVERLAP,
+            message=f"{count(total, 'pod')} {'is' if total == 1 else 'are'} under more than one PodDisruptionBudget, "
             f"and no such pod can be evicted: {listing}.",
             reason="SeveralBudgets",
             severity="critical",
@@ -159,8 +160,9 @@ def _used_up_findings(snapshot: Snapshot, budgets: Budgets, context: Context) ->
             ]
         )
         yield Finding(
-            SPENT,
-            f"{count(len(spent), 'PodDisruptionBudget')} {'is' if len(spent) == 1 else 'are'} used up by pods that do "
+            name=SPENT,
+            message=f"{count(len(spent), 'PodDisruptionBudget')} {'is' if len(spent) == 1 else 'are'} used up "
+            "by pods that do "
             f"not recover, so no healthy pod of {'it' if len(spent) == 1 else 'them'} can be evicted: {listing}.",
             reason="BudgetUsedUp",
             severity="warning",

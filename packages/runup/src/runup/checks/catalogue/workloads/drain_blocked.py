@@ -61,8 +61,9 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     if blocking:
         many = len(blocking) > 1
         yield Finding(
-            NAME,
-            f"{count(len(blocking), 'PodDisruptionBudget')} never {'allow' if many else 'allows'} an eviction, so the "
+            name=NAME,
+            message=f"{count(len(blocking), 'PodDisruptionBudget')} never {'allow' if many else 'allows'} an "
+            "eviction, so the "
             f"nodes of {'their' if many else 'its'} pods cannot be drained: "
             f"{names([_budget_text(pdb) for pdb in blocking])}.",
             reason="NoDisruptionsAllowed",
@@ -74,10 +75,10 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     unknown = [(pdb, why) for pdb in suspect if pdb not in failing and (why := _unknown_reason(pdb))]
     if unknown:
         yield Finding(
-            UNKNOWN,
-            f"Whether {count(len(unknown), 'PodDisruptionBudget')} ever allows an eviction could not be told: "
+            name=UNKNOWN,
+            message=f"Whether {count(len(unknown), 'PodDisruptionBudget')} ever allows an eviction could not be told: "
             f"{names([f'{budget_name(pdb)} ({why})' for pdb, why in unknown])}.",
-            Applies.UNKNOWN,
+            applies=Applies.UNKNOWN,
             reason="BudgetStatusUnknown",
             resources=tuple(resource(pdb) for pdb, _ in unknown),
             remediation="See with `oc describe pdb` what keeps the disruption controller from computing their status; "

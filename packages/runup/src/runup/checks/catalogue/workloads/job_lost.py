@@ -80,14 +80,14 @@ class JobStatus(Wire, frozen=True):
     conditions: tuple[Condition, ...] = ()
 
 
-class Job(Object, frozen=True):
+class Job(Object, frozen=True, kw_only=True):
     """Pods that run to their end."""
 
     spec: JobSpec = JobSpec()
     status: JobStatus = JobStatus()
 
 
-JOBS = Slim("batch", "v1", "Job", "jobs", namespaced=True, type=Job)
+JOBS = Slim(group="batch", version="v1", kind="Job", plural="jobs", namespaced=True, type=Job)
 _DEFAULT_BACKOFF_LIMIT = 6
 
 

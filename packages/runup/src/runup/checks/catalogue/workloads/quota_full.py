@@ -70,14 +70,14 @@ class ResourceQuotaStatus(Wire, frozen=True):
     used: dict[str, str | int | float] = {}
 
 
-class CountedQuota(Object, frozen=True):
+class CountedQuota(Object, frozen=True, kw_only=True):
     """A limit of what the objects of a namespace ask for together."""
 
     spec: ResourceQuotaSpec = ResourceQuotaSpec()
     status: ResourceQuotaStatus = ResourceQuotaStatus()
 
 
-QUOTAS = Slim("", "v1", "ResourceQuota", "resourcequotas", namespaced=True, type=CountedQuota)
+QUOTAS = Slim(group="", version="v1", kind="ResourceQuota", plural="resourcequotas", namespaced=True, type=CountedQuota)
 # The names under which a quota limits pods, and what it limits of them.
 _PODS, _CPU, _MEMORY = ("pods", "count/pods"), ("cpu", "requests.cpu"), ("memory", "requests.memory")
 _LIMITS = ("limits.cpu", "limits.memory")

@@ -93,7 +93,9 @@ def _only_name(obj: Object) -> Object:
 
 def _read_of_names(group: str, kind: str, plural: str, *, namespaced: bool = False) -> Slim:
     """Returns the read of the names of a kind's objects."""
-    return Slim(group, "v1", kind, plural, namespaced=namespaced, type=Object, keep=_only_name)
+    return Slim(
+        group=group, version="v1", kind=kind, plural=plural, namespaced=namespaced, type=Object, keep=_only_name
+    )
 
 
 PRIORITIES = _read_of_names("scheduling.k8s.io", "PriorityClass", "priorityclasses")
@@ -103,7 +105,7 @@ CONSTRAINTS = _read_of_names("security.openshift.io", "SecurityContextConstraint
 NETWORKS = _read_of_names(
     "k8s.cni.cncf.io", "NetworkAttachmentDefinition", "network-attachment-definitions", namespaced=True
 )
-LIMITS = Slim("", "v1", "LimitRange", "limitranges", namespaced=True, type=LimitRange)
+LIMITS = Slim(group="", version="v1", kind="LimitRange", plural="limitranges", namespaced=True, type=LimitRange)
 # The API server makes these itself (kubernetes, pkg/apis/scheduling).
 _SYSTEM_PRIORITIES = frozenset({"system-cluster-critical", "system-node-critical"})
 _Moving = tuple[Workload, list[PlacedPod], Slim]

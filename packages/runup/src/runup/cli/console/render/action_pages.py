@@ -36,7 +36,7 @@ def page(asked: RequestedAction, looked: ActionResult, form_key: str, now: datet
     elif not asked.target:
         body = _choice(asked, looked.truth, title)
     else:
-        body = _confirmation(asked, looked, looked.truth, form_key, title)
+        body = _confirmation(asked, looked, truth=looked.truth, form_key=form_key, title=title)
     rows = _now(looked) if looked.refused or looked.done or not asked.target else None
     lines = [("The same in a terminal", command)]
     return whole_page(title, join(body, rows), commands(lines), now=now, cluster=asked.member.name, site=site)

@@ -67,18 +67,21 @@ def _risk_lines(rows: Sequence[RiskRow], table: Matrix, screen: Screen, width: i
     needed = _INDENT + names + 2 + len("SEVERITY") + sum(2 + max(cells(one_line(name)), 1) for name in judged)
     if needed <= width:
         columns = (
-            Column("RISK"),
-            Column("SEVERITY", styles=_SEVERITY_STYLES),
-            *(Column(one_line(name)) for name in judged),
+            Column(title="RISK"),
+            Column(title="SEVERITY", styles=_SEVERITY_STYLES),
+            *(Column(title=one_line(name)) for name in judged),
         )
         lines = [Row((row.name, row.severity, *(_MARKS[row.mark(name)] for name in judged))) for row in rows]
-        yield join_parts("\n", draw_table(Table(columns, lines, _INDENT, gap=2), screen), f"  {_LEGEND}\n")
+        yield join_parts(
+            "\n", draw_table(Table(columns=columns, rows=lines, indent=_INDENT, gap=2), screen), f"  {_LEGEND}\n"
+        )
         return
     for title, state in (("Risks that apply:", "applies"), ("Could not be told:", "unknown")):
         shown_rows = [row for row in rows if getattr(row, state)]
         if shown_rows:
             yield join_parts(
-                f"\n{title}\n", *(_risk_line(row, state, table, screen, width, whole=whole) for row in shown_rows)
+                f"\n{title}\n",
+                *(_risk_line(row, state, table=table, screen=screen, width=width, whole=whole) for row in shown_rows),
             )
 
 

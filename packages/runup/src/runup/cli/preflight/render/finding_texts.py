@@ -63,7 +63,12 @@ def ended_preflight_lines(ended: Sequence[Findings], screen: Screen = PIPE, *, n
     """Yields the findings of ended preflights, with their age and how to check again; they block no update."""
     text = "Ended preflights; what they found may have changed since and holds no update up:"
     yield out(join_parts("\n", wrap_text(text, screen)))
-    columns = (Column("TARGET"), Column("FOUND THEN", flows=True), Column("AGE"), Column("OBSERVED"))
+    columns = (
+        Column(title="TARGET"),
+        Column(title="FOUND THEN", flows=True),
+        Column(title="AGE"),
+        Column(title="OBSERVED"),
+    )
     rows = [
         Row(
             (
@@ -75,7 +80,7 @@ def ended_preflight_lines(ended: Sequence[Findings], screen: Screen = PIPE, *, n
         )
         for target_findings in ended
     ]
-    yield out(join_parts("\n", draw_table(Table(columns, rows, indent=2), screen)))
+    yield out(join_parts("\n", draw_table(Table(columns=columns, rows=rows, indent=2), screen)))
     yield out("\nCheck again: runup upgrade --mode=preflight --to=VERSION\n")
 
 
@@ -124,12 +129,17 @@ def steps_on(findings: Findings, screen: Screen = PIPE) -> str:
     """Returns the table of the update's steps; an empty string if the control plane goes one minor version only."""
     if len(findings.steps) <= _ONE_MINOR:
         return ""
-    columns = (Column("STEP"), Column("UPDATE"), Column("TO"), Column("FIRST MEETS", flows=True))
+    columns = (
+        Column(title="STEP"),
+        Column(title="UPDATE"),
+        Column(title="TO"),
+        Column(title="FIRST MEETS", flows=True),
+    )
     rows = [
         Row((str(number), step.part, step.version, open_risks(findings, step)))
         for number, step in enumerate(findings.steps, 1)
     ]
-    return draw_table(Table(columns, rows, indent=2), screen)
+    return draw_table(Table(columns=columns, rows=rows, indent=2), screen)
 
 
 def open_risks(findings: Findings, step: ReportedStep) -> str:
@@ -157,8 +167,16 @@ def check_table(checks: Sequence[ReportedCheck], *, indent: int = 0) -> Table:
         Row((check.result, check.name, check.component, check.message))
         for check in sorted(checks, key=lambda check: (order.index(check.result), check.name))
     ]
-    return Table((Column("RESULT"), Column("CHECK", folds=True), Column("COMPONENT"), Column("MESSAGE", flows=True)),
-                 rows, indent)  # fmt: skip
+    return Table(
+        columns=(
+            Column(title="RESULT"),
+            Column(title="CHECK", folds=True),
+            Column(title="COMPONENT"),
+            Column(title="MESSAGE", flows=True),
+        ),
+        rows=rows,
+        indent=indent,
+    )
 
 
 def risks_shown(findings: Findings) -> list[Risk]:
@@ -336,10 +354,10 @@ def state(risk: Risk) -> str:
 
 
 _COLUMNS = (
-    Column("SEVERITY", styles=_SEVERITY_STYLES),
-    Column("STATE", styles=_STATE_STYLES),
-    Column("RISK", folds=True),
-    Column("MESSAGE", flows=True),
+    Column(title="SEVERITY", styles=_SEVERITY_STYLES),
+    Column(title="STATE", styles=_STATE_STYLES),
+    Column(title="RISK", folds=True),
+    Column(title="MESSAGE", flows=True),
 )
 
 
@@ -349,7 +367,7 @@ def brief_table(causes: Sequence[Cause[Risk]], *, indent: int = 0) -> Table:
     A cause of several risks has the name of the leading one, and how many there are besides.
     """
     rows = [Row((state(cause.lead), cause_texts.name_and_more(cause), cause.words)) for cause in causes]
-    return Table(_COLUMNS[1:], rows, indent)
+    return Table(columns=_COLUMNS[1:], rows=rows, indent=indent)
 
 
 def risk_table(risks: Sequence[Risk], *, wide: bool = False, remedies: bool = True, indent: int = 0) -> Table:
@@ -360,16 +378,18 @@ def risk_table(risks: Sequence[Risk], *, wide: bool = False, remedies: bool = Tr
             Row(_risk_cells(risk), _remedy_lines(risk) if remedies and is_first else ())
             for risk, is_first in _with_remedy_shown_once(risks)
         ]
-        return Table(columns, rows, indent)
+        return Table(columns=columns, rows=rows, indent=indent)
     wide_columns = (
-        Column("FIX", flows=True),
-        Column("OBJECTS", flows=True),
-        Column("REASON"),
-        Column("SINCE"),
-        Column("URL"),
+        Column(title="FIX", flows=True),
+        Column(title="OBJECTS", flows=True),
+        Column(title="REASON"),
+        Column(title="SINCE"),
+        Column(title="URL"),
     )
     return Table(
-        (*columns, *wide_columns), [Row((*_risk_cells(risk), *_detail_lines(risk))) for risk in risks], indent=indent
+        columns=(*columns, *wide_columns),
+        rows=[Row((*_risk_cells(risk), *_detail_lines(risk))) for risk in risks],
+        indent=indent,
     )
 
 

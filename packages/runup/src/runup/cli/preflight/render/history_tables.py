@@ -32,9 +32,14 @@ def history(reports_kept: History, screen: Screen = PIPE, *, wide: bool = False,
     """
     if not reports_kept.reports:
         return join_parts(wrap_text(empty_text, screen))
-    columns = tuple(map(Column, ("TARGET", "SOURCE", "STATUS", "APPLY", "UNKNOWN", "ACCEPTED", "CHECKS", "OBSERVED")))
-    columns += (Column("PREFLIGHT"), *((Column("IMAGE"),) if wide else ()))
-    return draw_table(Table(columns, [_table_row(report, wide=wide) for report in reports_kept.reports]), screen)
+    columns = tuple(
+        Column(title=title)
+        for title in ("TARGET", "SOURCE", "STATUS", "APPLY", "UNKNOWN", "ACCEPTED", "CHECKS", "OBSERVED")
+    )
+    columns += (Column(title="PREFLIGHT"), *((Column(title="IMAGE"),) if wide else ()))
+    return draw_table(
+        Table(columns=columns, rows=[_table_row(report, wide=wide) for report in reports_kept.reports]), screen
+    )
 
 
 def _table_row(report: Report, *, wide: bool) -> Row:
@@ -62,7 +67,7 @@ def history_data(stored_history: History) -> list[dict[str, Any]]:
     return [codec.to_dict(report) for report in stored_history.reports]
 
 
-class Comparison(msgspec.Struct, frozen=True):
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """The comparison of two reports; `both` pairs the two entries of a risk that is in each.
 
     `names` are what the reports are called where their targets do not tell them apart.
@@ -102,8 +107,8 @@ def compare(before: Report, after: Report, names: tuple[str, str] | None = None)
     before_risks = {risk.name: risk for risk in before.risks}
     after_risks = {risk.name: risk for risk in after.risks}
     return Comparison(
-        before,
-        after,
+        before=before,
+        after=after,
         new=tuple(after_risks[name] for name in sorted(after_risks.keys() - before_risks.keys())),
         gone=tuple(before_risks[name] for name in sorted(before_risks.keys() - after_risks.keys())),
         both=tuple(

@@ -52,16 +52,16 @@ def text(cluster_result: ClusterResult, screen: Screen = PIPE, *, whole: bool = 
 def table_of(results: Sequence[ClusterResult], screen: Screen = PIPE) -> Iterator[Drawn]:
     """Yields a table with one line per cluster."""
     columns = (
-        Column("CLUSTER"),
-        Column("FROM"),
-        Column("TO"),
-        Column("RESULT"),
-        Column("APPLY"),
-        Column("UNKNOWN"),
-        Column("ACCEPTED"),
-        Column("GRAVEST", flows=True),
+        Column(title="CLUSTER"),
+        Column(title="FROM"),
+        Column(title="TO"),
+        Column(title="RESULT"),
+        Column(title="APPLY"),
+        Column(title="UNKNOWN"),
+        Column(title="ACCEPTED"),
+        Column(title="GRAVEST", flows=True),
     )
-    yield draw_table(Table(columns, [Row(_line(cluster_result)) for cluster_result in results]), screen)
+    yield draw_table(Table(columns=columns, rows=[Row(_line(cluster_result)) for cluster_result in results]), screen)
 
 
 def _line(cluster_result: ClusterResult) -> tuple[str, ...]:

@@ -42,7 +42,14 @@ def markdown(results: Sequence[ClusterResult], baseline: Baseline) -> str:
                 name, (risk.name for risk in cluster_result.findings.risks), cluster_result.findings.checks
             )
             (doubtful if in_doubt else missing_by_name)[name].append(cluster_result.name)
-    return "\n".join(_markdown(results, new, missing_by_name, doubtful, failed, baseline.name)) + "\n"
+    return (
+        "\n".join(
+            _markdown(
+                results, new, missing_by_name=missing_by_name, doubtful=doubtful, failed=failed, name=baseline.name
+            )
+        )
+        + "\n"
+    )
 
 
 def _by_risk(pairs: Iterator[tuple[str, Risk]]) -> list[list[tuple[str, Risk]]]:

@@ -77,10 +77,10 @@ def _slim_metadata(obj: Object) -> ObjectMeta:
 
 # kubeadm, RKE2 and Talos give their static pods this label.
 STATIC_PODS = Slim(
-    "",
-    "v1",
-    "Pod",
-    "pods",
+    group="",
+    version="v1",
+    kind="Pod",
+    plural="pods",
     namespaced=True,
     type=CommandPod,
     keep=lambda pod: msgspec.structs.replace(pod, metadata=_slim_metadata(pod)),
@@ -88,12 +88,19 @@ STATIC_PODS = Slim(
     label_selector="tier=control-plane",
 )
 CONFIG_MAPS = Slim(
-    "", "v1", "ConfigMap", "configmaps", namespaced=True, type=ConfigMap, keep=_slim_config_map, namespace="kube-system"
+    group="",
+    version="v1",
+    kind="ConfigMap",
+    plural="configmaps",
+    namespaced=True,
+    type=ConfigMap,
+    keep=_slim_config_map,
+    namespace="kube-system",
 )
 READS: tuple[Resource, ...] = (STATIC_PODS, CONFIG_MAPS, resource_of(Node))
 
 
-class Given(msgspec.Struct, frozen=True):
+class Given(msgspec.Struct, frozen=True, kw_only=True):
     """A flag, gate or plug-in that a component is given; `value` is a flag's or a gate's text.
 
     `holder` is the object that says so, `place` where in it; `fix` says how it is taken out.
@@ -181,17 +188,35 @@ def _settings_of_cluster_configuration(config_map: ConfigMap, content: Any) -> I
     for part, component in _CLUSTER_CONFIGURATION_PARTS:
         for name, value in _names_and_values(_value_at(content, f"{part}.extraArgs")):
             place = f"{part}.extraArgs of ClusterConfiguration"
-            yield from _settings(component, name, _value_text(value), config_map, place, _KUBEADM_FIX)
+            yield from _settings(
+                component, name, value=_value_text(value), holder=config_map, place=place, fix=_KUBEADM_FIX
+            )
 
 
 def _settings_of_kubelet_configuration(config_map: ConfigMap, content: Any) -> Iterator[Given]:
     for name, value in _names_and_values(content.get("featureGates")):
-        yield Given(GATE, name, _value_text(value), "kubelet", config_map, "featureGates of kubelet", _KUBELET_FIX)
+        yield Given(
+            setting=GATE,
+            name=name,
+            value=_value_text(value),
+            component="kubelet",
+            holder=config_map,
+            place="featureGates of kubelet",
+            fix=_KUBELET_FIX,
+        )
 
 
 def _settings_of_proxy_configuration(config_map: ConfigMap, content: Any) -> Iterator[Given]:
     for name, value in _names_and_values(content.get("featureGates")):
-        yield Given(GATE, name, _value_text(value), "kube-proxy", config_map, "featureGates of config.conf", _PROXY_FIX)
+        yield Given(
+            setting=GATE,
+            name=name,
+            value=_value_text(value),
+            component="kube-proxy",
+            holder=config_map,
+            place="featureGates of config.conf",
+            fix=_PROXY_FIX,
+        )
 
 
 _READERS: Mapping[str, tuple[str, Callable[[ConfigMap, Any], Iterator[Given]]]] = {
@@ -222,7 +247,7 @@ def _settings_of_static_pod(pod: CommandPod, fix: str) -> Iterator[Given]:
     for container in pod.spec.containers:
         if container.name in COMPONENTS:
             for name, value in _flags_of_arguments((*container.command, *container.args)):
-                yield from _settings(container.name, name, value, pod, "command", fix)
+                yield from _settings(container.name, name, value=value, holder=pod, place="command", fix=fix)
 
 
 def _settings_of_node(node: Node) -> Iterator[Given | Malformed]:
@@ -244,7 +269,9 @@ def _settings_of_node(node: Node) -> Iterator[Given | Malformed]:
         for name, value in _flags_of_arguments(arguments):
             if component := _NODE_FLAGS.get(f"--{name}"):
                 flag, _, of_flag = value.partition("=")
-                yield from _settings(component, flag, of_flag, node, f"annotation {annotation}", fix)
+                yield from _settings(
+                    component, flag, value=of_flag, holder=node, place=f"annotation {annotation}", fix=fix
+                )
 
 
 def _flags_of_arguments(arguments: Iterable[str]) -> Iterator[tuple[str, str]]:
@@ -273,10 +300,18 @@ def _settings(component: str, flag: str, value: str, holder: Object, place: str,
     if flag == "feature-gates" and component != "etcd":
         for part in parts:
             gate, _, state = part.partition("=")
-            yield Given(GATE, gate.strip(), state.strip().lower(), component, holder, place, fix)
+            yield Given(
+                setting=GATE,
+                name=gate.strip(),
+                value=state.strip().lower(),
+                component=component,
+                holder=holder,
+                place=place,
+                fix=fix,
+            )
     if flag in _PLUGIN_FLAGS:
         for part in parts:
-            yield Given(PLUGIN, part, "", component, holder, place, fix)
+            yield Given(setting=PLUGIN, name=part, value="", component=component, holder=holder, place=place, fix=fix)
     # Every version has these flags: findings are about the gates and plug-ins in a flag's value, not about the flag.
     if flag not in _FLAGS_OF_EVERY_VERSION:
-        yield Given(FLAG, flag, value, component, holder, place, fix)
+        yield Given(setting=FLAG, name=flag, value=value, component=component, holder=holder, place=place, fix=fix)

@@ -51,10 +51,10 @@ def _slim_version(csv: ClusterServiceVersion) -> ClusterServiceVersion:
 
 _CSV = resource_of(ClusterServiceVersion)
 CSVS = Slim(
-    _CSV.group,
-    _CSV.version,
-    _CSV.kind,
-    _CSV.plural,
+    group=_CSV.group,
+    version=_CSV.version,
+    kind=_CSV.kind,
+    plural=_CSV.plural,
     namespaced=True,
     type=ClusterServiceVersion,
     keep=_slim_version,
@@ -76,10 +76,10 @@ def _slim_package(package: PackageManifest) -> PackageManifest:
 
 # A list of all packages has tens of megabytes, so only those of installed operators are requested.
 PACKAGES = Lookup(
-    "packages.operators.coreos.com",
-    "v1",
-    "PackageManifest",
-    "packagemanifests",
+    group="packages.operators.coreos.com",
+    version="v1",
+    kind="PackageManifest",
+    plural="packagemanifests",
     namespaced=True,
     type=PackageManifest,
     keep=_slim_package,

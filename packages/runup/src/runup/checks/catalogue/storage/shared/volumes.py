@@ -34,7 +34,15 @@ def _slim_volume(volume: PersistentVolume) -> PersistentVolume:
 
 
 _PV = resource_of(PersistentVolume)
-VOLUMES = Slim(_PV.group, _PV.version, _PV.kind, _PV.plural, namespaced=False, type=PersistentVolume, keep=_slim_volume)
+VOLUMES = Slim(
+    group=_PV.group,
+    version=_PV.version,
+    kind=_PV.kind,
+    plural=_PV.plural,
+    namespaced=False,
+    type=PersistentVolume,
+    keep=_slim_volume,
+)
 
 
 class ClaimSpec(Wire, frozen=True):
@@ -49,7 +57,7 @@ class ClaimStatus(Wire, frozen=True):
     phase: str = ""
 
 
-class Claim(Object, frozen=True):
+class Claim(Object, frozen=True, kw_only=True):
     """A PersistentVolumeClaim."""
 
     spec: ClaimSpec = ClaimSpec()
@@ -72,7 +80,13 @@ def _slim_claim(claim: Claim) -> Claim:
 
 
 CLAIMS = Slim(
-    "", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", namespaced=True, type=Claim, keep=_slim_claim
+    group="",
+    version="v1",
+    kind="PersistentVolumeClaim",
+    plural="persistentvolumeclaims",
+    namespaced=True,
+    type=Claim,
+    keep=_slim_claim,
 )
 
 
