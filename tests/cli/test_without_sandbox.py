@@ -67,7 +67,7 @@ _REHEARSAL = """
 import asyncio
 from runup.target.rehearsal_process import RehearsalOrder, RehearsalProcess
 
-process = RehearsalProcess(RehearsalOrder("release"), 60.0, lambda: None)
+process = RehearsalProcess(RehearsalOrder(release_dir="release"), 60.0, lambda: None)
 asyncio.run(process.run())
 print(process.outcomes[0].result, process.outcomes[0].message)
 """

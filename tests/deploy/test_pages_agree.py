@@ -15,6 +15,7 @@ from runup.clusterversion.control import prerequisite_probe as probe
 from runup.clusterversion.decide.check_prerequisites import Right
 from runup.kernelmodules.control import module_readiness
 from runup.preflight.decide.preflight_deployment import Quantities
+from runup.preflight.decide.published_risks import FAMILIES
 from runup.report import report
 from runup.updatestatus.decide import finding as limits
 
@@ -65,6 +66,7 @@ NO_REASON = {
     "ClusterVersionRollback",
     "ClusterVersionUpgradeable",
     "UpdateRisksOmitted",
+    *FAMILIES,
 }
 
 # Which test types a page's commands; of the others, why none does. tools/check_docs.py looks at the flags of all.

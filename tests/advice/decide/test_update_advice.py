@@ -13,7 +13,7 @@ from kubekit.lang.version import Version
 from runup.advice.decide.candidates import ALWAYS, Candidate, JudgedRisk, recommended_condition
 from runup.advice.decide.graph import advice, parse_graph, reachable
 from runup.advice.decide.graph_limits import BadGraph
-from runup.advice.decide.promql import NOTHING
+from runup.advice.decide.promql import NOTHING, evaluate_rules
 from runup.advice.decide.service import NotAsked, query_for
 from runup.api.config_v1 import ClusterVersionSpec, ConditionalUpdateRisk, MatchingRule, PromQL, Release
 
@@ -206,12 +206,12 @@ def test_parameters_of_ours_replace_those_of_the_url() -> None:
 
 def test_promql_is_unknown_until_something_else_decides() -> None:
     """Rules are walked in order: what cannot be evaluated is passed over, never taken for no."""
-    promql = MatchingRule(type="PromQL", promql=PromQL(promql="up"))
-    only = ConditionalUpdateRisk(name="R", message="m", url="https://e/", matching_rules=(promql,))
-    both = ConditionalUpdateRisk(name="R", message="m", url="https://e/", matching_rules=(promql, *ALWAYS))
-    found = promql.evaluate_rules(only, NOTHING, NOW)
+    query = MatchingRule(type="PromQL", promql=PromQL(promql="up"))
+    only = ConditionalUpdateRisk(name="R", message="m", url="https://e/", matching_rules=(query,))
+    both = ConditionalUpdateRisk(name="R", message="m", url="https://e/", matching_rules=(query, *ALWAYS))
+    found = evaluate_rules(only, NOTHING, NOW)
     assert (found.status, found.reason) == ("Unknown", "EvaluationFailed")
-    assert promql.evaluate_rules(both, NOTHING, NOW).status == "True"
+    assert evaluate_rules(both, NOTHING, NOW).status == "True"
 
 
 def judged(name: str, status: Any, reason: str = "Match") -> JudgedRisk:

@@ -179,7 +179,7 @@ class ChangesNothing(RuleBasedStateMachine):
             details = with_fields(gates.status.feature_gates[0], version=own.version)
             world.change(
                 cluster_version=with_fields(world.version, status=status),
-                facts=type(facts)(own, facts.place, facts.version_hash),
+                facts=type(facts)(release=own, place=facts.place, version_hash=facts.version_hash),
                 **_started_anew(world, own),
                 feature_gate=with_fields(gates, status=with_fields(gates.status, feature_gates=(details,))),
             )

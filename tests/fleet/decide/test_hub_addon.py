@@ -20,7 +20,16 @@ def addon(platform: Platform = "openshift") -> AddOn:
     checking = Checking(image="quay.io/example/runup@sha256:0", target_channel="latest")
     status = ("5m", "2-59/5 * * * *") if platform == "openshift" else ("", "")
     placements = (("fleet", "canary"), ("fleet", "main"))
-    return AddOn(platform, "24h", "2 10 * * *", checking, own_rights(), placements, *status)
+    return AddOn(
+        platform=platform,
+        every="24h",
+        cron="2 10 * * *",
+        checking=checking,
+        rights=own_rights(),
+        placements=placements,
+        status_every=status[0],
+        status_cron=status[1],
+    )
 
 
 def manifests(platform: Platform = "openshift") -> list[JSON]:

@@ -164,7 +164,7 @@ def test_what_speaks_of_preflights(name: str, monkeypatch: pytest.MonkeyPatch) -
     document, speaks = SPEAKS[name]
     asked: list[str] = []
 
-    def of(*_: Any) -> tuple[list[Any], list[Any]]:
+    def of(*_: Any, **_named: Any) -> tuple[list[Any], list[Any]]:
         asked.append(name)
         return [], []
 

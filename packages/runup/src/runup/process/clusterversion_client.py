@@ -14,6 +14,8 @@ from kubekit.error_types import InputError
 from kubekit.kube import calls
 from kubekit.kube.api_errors import Conflict, Forbidden, KubeError, NotFound
 from runup.api.kinds import RESOURCES
+from runup.process.names import ACCEPTED as ACCEPTED
+from runup.process.names import HISTORY as HISTORY
 from runup.process.names import operator_namespace
 
 if TYPE_CHECKING:
@@ -26,8 +28,6 @@ CONFIG_MAP = RESOURCES["kubekit.api.core_v1.ConfigMap"]
 DEPLOYMENT = RESOURCES["kubekit.api.workloads_v1.Deployment"]
 NAME = "version"
 FIELD_MANAGER = "runup"
-# The ConfigMaps with the reports of preflights, and with the reason, author and end of each accepted risk.
-HISTORY, ACCEPTED = "preflight-history", "accepted-risks"
 namespace = operator_namespace
 NO_CLUSTER_VERSION = (
     "{no} cluster version information available - you must be connected to an OpenShift {server}server to fetch the "

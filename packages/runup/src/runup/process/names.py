@@ -13,6 +13,9 @@ Source: docs/decisions/0072 D19.
 NOBODY = 65534
 """The user `nobody`: the image names no user, and its processes write no file but in /tmp."""
 
+# The ConfigMaps with the reports of preflights, and with the reason, author and end of each accepted risk.
+HISTORY, ACCEPTED = "preflight-history", "accepted-risks"
+
 
 def operator_namespace() -> str:
     """Returns the operator's namespace; CVO_NAMESPACE overrides the default (docs/decisions/0072 D19)."""

@@ -11,8 +11,8 @@ import msgspec
 from runup.advice.decide import alert_conditions
 from runup.advice.decide.alert_conditions import Check
 from runup.dump import clusterversion_files
-from runup.process import clusterversion_client as clusters
 from runup.process.connection import Connection
+from runup.process.names import ACCEPTED, HISTORY
 from runup.updatestatus.decide.snapshot import Unreadable
 
 if TYPE_CHECKING:
@@ -65,6 +65,8 @@ def read(
 def read_cluster(client: SyncClient, *, with_records: bool = True) -> RecommendInput:
     """Reads the input of `recommend` by a client; `with_records` also the operator's ConfigMaps."""
     # Reading files needs neither TLS nor the client, whose import takes an eighth of the whole command.
+    # With the client, of which reading files needs nothing.
+    from runup.process import clusterversion_client as clusters
     from runup.updatestatus.control.thanos import alerts as ask_alerts
 
     cluster = clusters.read_raw(client)
@@ -80,6 +82,6 @@ def read_cluster(client: SyncClient, *, with_records: bool = True) -> RecommendI
                 for alert in alerts_or_error
             ]
         )
-    names = (clusters.HISTORY, clusters.ACCEPTED) if with_records else ()
+    names = (HISTORY, ACCEPTED) if with_records else ()
     maps = tuple(record for name in names if (record := clusters.read_record(client, name)))
     return RecommendInput(cluster=cluster, checks=checks, problem=problem, config_maps=maps, now=client.now())

@@ -36,7 +36,7 @@ class Applies(Enum):
     UNKNOWN = "Unknown"
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
+class Finding(msgspec.Struct, frozen=True):
     """A risk that a check found. `name` is stable and unique to the cause: administrators accept it by name.
 
     `lacking` are the kinds, as `PLURAL.GROUP`, without which the check could not tell; the engine sets them.
@@ -74,7 +74,7 @@ class CheckFailure(Exception):
     """Error raised by a check that cannot answer, for a reason that is no bug of it: it is reported without a place."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """The objects that checks may look at: all those of the requested kinds, or why a kind could not be read.
 
@@ -168,7 +168,7 @@ class Snapshot:
         return self.objects[resource]
 
 
-class Context(msgspec.Struct, frozen=True, kw_only=True):
+class Context(msgspec.Struct, frozen=True):
     """The update to be judged, and the time.
 
     `target_kubernetes` is the Kubernetes version of the target, such as 1.36.0. In a cluster without a ClusterVersion
@@ -202,7 +202,7 @@ class Container(msgspec.Struct, frozen=True):
 CheckFunction = Callable[[Snapshot, Context], Iterable[Finding]]
 
 
-class Check(msgspec.Struct, frozen=True, kw_only=True):
+class Check(msgspec.Struct, frozen=True):
     """A check as the engine runs it.
 
     `severity` is the highest that it reports, `updates` describes in words the updates that it is for, `about` is the

@@ -14,7 +14,7 @@ from runup.advice.decide import acceptance
 from runup.advice.decide.acceptance import Acceptance, stamp
 from runup.api.clusterversion_json import JSON, mapping, mappings, newest_transition, text, texts
 from runup.cli.render.text import Output, align_columns, err, out
-from runup.process import clusterversion_client as clusters
+from runup.process.names import ACCEPTED, HISTORY
 
 
 class Extras(msgspec.Struct, frozen=True):
@@ -32,15 +32,15 @@ def additional_output(cluster: JSON, config_maps: Sequence[JSON], version: str, 
     output: list[Output] = []
     preflights: list[JSON] = []
     acceptances: list[JSON] = []
-    if clusters.HISTORY in by_name or _speaks_of_preflights(cluster):
+    if HISTORY in by_name or _speaks_of_preflights(cluster):
         from runup.cli.advice import recommend_preflights
 
         preflight_lines, preflights = recommend_preflights.preflight_lines(
-            cluster, by_name.get(clusters.HISTORY), accepted=by_name.get(clusters.ACCEPTED), version=version, now=now
+            cluster, by_name.get(HISTORY), accepted=by_name.get(ACCEPTED), version=version, now=now
         )
         output.extend(preflight_lines)
-    if names or clusters.ACCEPTED in by_name:
-        lines, acceptances = acceptance_lines(cluster, names, by_name.get(clusters.ACCEPTED), now)
+    if names or ACCEPTED in by_name:
+        lines, acceptances = acceptance_lines(cluster, names, by_name.get(ACCEPTED), now)
         output.extend(lines)
     return Extras(tuple(output), preflights, acceptances)
 

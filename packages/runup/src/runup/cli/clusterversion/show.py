@@ -18,7 +18,7 @@ from runup.api.clusterversion_json import JSON, mapping, mappings, text, texts
 from runup.cli.errors import CommandError
 from runup.cli.render import overview
 from runup.cli.render.text import Output, machine
-from runup.process import clusterversion_client as clusters
+from runup.process.names import ACCEPTED, HISTORY
 
 if TYPE_CHECKING:
     from kubekit.kube.client_sync import SyncClient
@@ -47,9 +47,7 @@ def show_dump(path: str, options: ShowOptions) -> None:
 
     dump = clusterversion_files.dump(path, config_maps=True)
     by_name = {text(mapping(config_map, "metadata"), "name"): config_map for config_map in dump.config_maps}
-    show_document(
-        dump.cluster, OperatorConfigMaps(by_name.get(clusters.HISTORY), by_name.get(clusters.ACCEPTED)), None, options
-    )
+    show_document(dump.cluster, OperatorConfigMaps(by_name.get(HISTORY), by_name.get(ACCEPTED)), None, options)
 
 
 def show_live_cluster(connection: Connection, options: ShowOptions) -> None:
@@ -61,11 +59,12 @@ def show_live_cluster(connection: Connection, options: ShowOptions) -> None:
 def show_cluster(client: SyncClient, options: ShowOptions) -> None:
     """Prints the updates of the cluster of `client`."""
     from runup.cli.advice.recommend_additions import accepted_names
+    from runup.process import clusterversion_client as clusters
 
     document = clusters.read_raw(client)
-    history = clusters.read_record(client, clusters.HISTORY)
+    history = clusters.read_record(client, HISTORY)
     # Without accepted names their records are of no use, and the request is spared.
-    accepted = clusters.read_record(client, clusters.ACCEPTED) if accepted_names(document) else None
+    accepted = clusters.read_record(client, ACCEPTED) if accepted_names(document) else None
     show_document(document, OperatorConfigMaps(history, accepted), client.now(), options)
 
 
