@@ -13,7 +13,6 @@ from runup.advice.decide.alert_conditions import Check
 from runup.dump import clusterversion_files
 from runup.process.connection import Connection
 from runup.process.names import ACCEPTED, HISTORY
-from runup.updatestatus.decide.snapshot import Unreadable
 
 if TYPE_CHECKING:
     from kubekit.kube.client_sync import SyncClient
@@ -68,6 +67,7 @@ def read_cluster(client: SyncClient, *, with_records: bool = True) -> RecommendI
     # With the client, of which reading files needs nothing.
     from runup.process import clusterversion_client as clusters
     from runup.updatestatus.control.thanos import alerts as ask_alerts
+    from runup.updatestatus.decide.snapshot import Unreadable
 
     cluster = clusters.read_raw(client)
     alerts_or_error = ask_alerts(client, client.now())
