@@ -60,7 +60,7 @@ def test_structs_of_more_than_four_fields_are_keyword_only() -> None:
     """A value that is made by position says nothing of what each part is."""
     found = {path: names for path, tree in trees().items() if (names := list(wide_structs(tree)))}
     assert found == {
-        # A table with a row of a few words for each of seventy kinds; other fields than the first four have names there.
+        # A table with a row of a few words for each of seventy kinds; further fields than four have names there.
         "kubesandbox/src/kubesandbox/apiserver/served_kinds.py": ["Subresource", "Kind"],
         # The public API of checks (docs/python-api.md), which other people's code calls by position.
         "runup/src/runup/checks/decide/model.py": ["Finding", "Snapshot", "Context", "Check"],

@@ -15,7 +15,6 @@ from runup.cli.options import option
 from runup.cli.render.overview import channel_line
 from runup.cli.render.text import machine
 from runup.cli.result_output import ResultPrinter
-from runup.clusterversion.control.upgrade import set_channel
 from runup.dump import clusterversion_files
 
 
@@ -42,6 +41,8 @@ def channel(
     if not dump:
         printer = ResultPrinter("channel", output)
         with connection_of(ctx).client() as client:
+            from runup.clusterversion.control.upgrade import set_channel
+
             sent = set_channel(new, client, printer.say, explicit=allow_explicit_channel)
             printer.done(sent.patch, **sent.details)
         return
