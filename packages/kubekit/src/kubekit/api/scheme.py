@@ -13,7 +13,7 @@ import msgspec
 from kubekit.api.meta_v1 import Object
 
 
-class Resource(msgspec.Struct, frozen=True, kw_only=True):
+class Resource(msgspec.Struct, frozen=True):
     """A kind as the API server knows it; `group` is empty for core."""
 
     group: str
