@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from bench.mutants.copy import FAST, imported
 from bench.mutants.lines import Lines, digest_of, kept, statement_at
-from bench.mutants.made import ROOT, room_of
+from bench.mutants.rooms import ROOT, nearest_folders, room_of
 
 HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+")
 
@@ -89,7 +89,7 @@ def tests_that_run(known: Lines, path: str, hunks: Sequence[range], revision: st
 
 
 def tests_that_import(path: str) -> set[str]:
-    """Returns the test files that import a module, or import what does so beside them; else those of its folder."""
+    """Returns the test files that import a module, or what imports it; else those of the nearest folders."""
     inside = re.sub(r"^packages/\w+/src/", "", path)
     dotted = inside.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
     words = ["grep", "-lwF", dotted.rpartition(".")[2], "--", "tests/*.py"]
@@ -98,9 +98,7 @@ def tests_that_import(path: str) -> set[str]:
     tests = {test for folder in folders for test in folder.glob("test_*.py") if dotted in imported(test)}
     tests |= {file for file in helpers if file.name.startswith("test_") and dotted in imported(file)}
     if not tests and path.startswith("packages/"):
-        room = ROOT / "tests" / room_of(ROOT / path)
-        folder = next(each for each in (room / Path(*Path(inside).parts[2:])).parents if each.is_dir())
-        tests = set(folder.rglob("test_*.py")) if folder != ROOT / "tests" else set()
+        tests = {test for folder in nearest_folders(ROOT / path) for test in folder.rglob("test_*.py")}
     return {str(test.relative_to(ROOT)) for test in tests}
 
 

@@ -21,7 +21,8 @@ from pathlib import Path
 from bench.mutants.copy import FAST, MARKED, Copy
 from bench.mutants.forks import Forks
 from bench.mutants.lines import Lines, lines_of
-from bench.mutants.made import ROOMS, Mutant, modules_of, sample
+from bench.mutants.made import Mutant, modules_of, sample
+from bench.mutants.rooms import ROOMS
 
 PARTS = ("decide", "control", "cli")
 OUTCOMES = ("killed", "survived", "out of time")

@@ -13,7 +13,8 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
-from bench.mutants.made import ROOT, Mutant, inside, room_of, text_of
+from bench.mutants.made import Mutant, text_of
+from bench.mutants.rooms import ROOT, inside, nearest_folders
 
 LEFT_OUT = (".venv", ".git", ".hypothesis", "build", ".*_cache")
 BESIDE = ROOT.parent / "shared"
@@ -35,12 +36,12 @@ def marked() -> str:
 
 
 def nearest_tests(path: Path) -> list[str]:
-    """Of the nearest folder of tests those that name the module, then its others, then whoever else names it.
+    """Returns of the nearest folders of tests the files that name the module, then their others, then all that name it.
 
-    Where nobody names it, whoever names what imports it. Kept texts are as near to all of a package that they name.
-    Journeys and the real server are too far.
+    For a module that no test names, these are the tests that name a module that imports it. Golden files are as near to
+    each module of a package that they name. Journeys and the real server are too far.
     """
-    in_room, dotted = Path(room_of(path), *inside(path).parts[2:]), dotted_name(path)
+    dotted = dotted_name(path)
     every = (file for file in (ROOT / "tests").rglob("test_*.py"))
     files = sorted(file for file in every if file.relative_to(ROOT / "tests").parts[0] not in FAR)
     names = {dotted}
@@ -49,8 +50,7 @@ def nearest_tests(path: Path) -> list[str]:
         if not above:
             break
         names |= above
-    folder = next(each for each in (ROOT / "tests" / in_room).parents if each.is_dir())
-    near_by = [file for file in files if file.is_relative_to(folder)]
+    near_by = [file for file in files if {*file.parents} & {*nearest_folders(path)}]
     kept = [file for file in files if file.parent.name == "golden" and dotted.rpartition(".")[0] in imported(file)]
     ordered = dict.fromkeys((*(file for file in naming if file in near_by), *kept, *near_by, *naming))
     return [str(file.relative_to(ROOT)) for file in ordered]

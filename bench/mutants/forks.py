@@ -9,8 +9,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from bench.mutants.copy import OUT_OF_TIME, Copy
-from bench.mutants.lines import LEAST_S, Lines, tests_of
+from bench.mutants.lines import LEAST_S, Lines
 from bench.mutants.made import Mutant
+from bench.mutants.rooms import tests_of
 from bench.mutants.warm import CANNOT, READY
 
 

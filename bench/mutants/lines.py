@@ -16,11 +16,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from bench.mutants.copy import FAST, Copy, dotted_name, imported
-from bench.mutants.made import ROOT, Mutant, folder_of
+from bench.mutants.made import Mutant
+from bench.mutants.rooms import ROOT, folder_of, tests_of
 
 CACHE = Path("~/.cache/runup/mutants").expanduser()
-# Besides the folder of the same name, and that of its commands.
-TESTS = dict.fromkeys(("checks", "cli", "preflight", "updatestatus"), ("tests/golden",))
 # Of tests for one mutant, by what they took: what is left then are a line's slowest tests.
 BOUND_S = 40.0
 LEAST_S = 20.0
@@ -112,12 +111,6 @@ def statement_at(text: str, line: int) -> list[int]:
 
 def _spans(node: ast.stmt, line: int) -> bool:
     return node.lineno <= line <= (node.end_lineno or node.lineno)
-
-
-def tests_of(room: str) -> tuple[str, ...]:
-    """The folders with the tests of a room."""
-    every = (f"tests/{room}", f"tests/cli/{room}", *TESTS.get(room, ()))
-    return tuple(folder for folder in every if (ROOT / folder).is_dir())
 
 
 def kept(room: str) -> Lines:

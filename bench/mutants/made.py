@@ -18,32 +18,7 @@ from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import mutate_code
 from cosmic_ray.operators.operator import Operator
 
-ROOT = Path(__file__).parents[2]
-OUR_OWN, BESIDE_IT = "runup", ("kubekit", "kubesandbox")
-# A feature is a room; of the other packages each folder is.
-ROOMS = tuple(
-    (f"{package}/" if package != OUR_OWN else "") + folder.name
-    for package in (OUR_OWN, *BESIDE_IT)
-    for folder in sorted((ROOT / "packages" / package / "src" / package).iterdir())
-    if folder.is_dir() and any(folder.rglob("*.py"))
-)
-
-
-def folder_of(room: str) -> Path:
-    """Where the code of a room is."""
-    package, _, folder = room.partition("/") if room.startswith(BESIDE_IT) else (OUR_OWN, "", room)
-    return ROOT / "packages" / package / "src" / package / folder
-
-
-def inside(path: Path) -> Path:
-    """The path of a module from the folder that holds its package."""
-    return Path(*path.relative_to(ROOT / "packages").parts[2:])
-
-
-def room_of(path: Path) -> str:
-    """The room of a module."""
-    package, folder = inside(path).parts[:2]
-    return folder if package == OUR_OWN else f"{package}/{folder}"
+from bench.mutants.rooms import ROOT, folder_of, inside, room_of
 
 
 class DropStatement(Operator):

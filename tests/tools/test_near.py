@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from bench.mutants import copy, made
+from bench.mutants import copy, rooms
 from bench.mutants.lines import Lines, digest
 
 from tools import near
@@ -23,7 +23,7 @@ ONE, TWO = "tests/room/test_one.py::test_one", "tests/room/test_other.py::test_t
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A checkout of one module and two test files, all committed, with a map of the module."""
-    for module in (near, copy, made):
+    for module in (near, copy, rooms):
         monkeypatch.setattr(module, "ROOT", tmp_path)
     for path, text in {MODULE: CODE, **TESTS}.items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
