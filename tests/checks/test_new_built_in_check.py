@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from kubekit.error_types import InputError
-from runup.checks.catalogue.declaring import CatalogueCheck
 from runup.checks.control.skeleton import built_in_files
 from runup.checks.decide.check_page import example, problems
 from runup.checks.decide.engine import run_check
+from runup.checks.writing import CatalogueCheck
 
 ROOT = Path(__file__).parents[2]
 

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from runup.checks import catalogue
-from runup.checks.catalogue import CHECKS, network
-from runup.checks.catalogue.declaring import LAST_RANK, BadCatalogue, CatalogueCheck, find_checks
+from runup.checks.catalogue import CHECKS, BadCatalogue, find_checks, network
+from runup.checks.writing import LAST_RANK, CatalogueCheck
 
 # The names of checks as they were when the catalogue began to find them by itself. A new check need not be in it.
 ORDER = Path(__file__).with_name("order.txt")
 DECLARED = """
 '''Ingress is odd.'''
-from runup.checks.catalogue.declaring import declared
+from runup.checks.writing import declared
 
 EXAMPLE = "a: b"
 CHECK = declared(lambda _snapshot, _context: (), name={name!r}, component="ingress", reads=(){rest})
@@ -87,7 +87,7 @@ BAD = (
     pytest.param(
         "ingress_odd.py",
         "from runup.checks.decide.model import Check\n\nCHECK = Check('A', 'b', (), lambda _s, _c: ())",
-        "network.ingress_odd: CHECK is a Check; make it with catalogue.declaring.declared",
+        "network.ingress_odd: CHECK is a Check; make it with runup.checks.writing.declared",
         id="another form",
     ),
     pytest.param(

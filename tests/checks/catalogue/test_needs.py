@@ -16,11 +16,10 @@ from kubekit.api.scheme import Resource
 from runup.api.preflight_reads_v1 import Right
 from runup.checks.catalogue import CHECKS
 from runup.checks.catalogue.own_rights import own_rights, rights_without_clusterversion
-from runup.checks.catalogue.shared.presence import DEFINITIONS
 from runup.checks.decide import check_page, rights
 from runup.checks.decide.cluster_kinds import OPENSHIFT
 from runup.checks.decide.engine import CheckOutcome, run_check
-from runup.checks.decide.model import Applies, Check, Context, Snapshot
+from runup.checks.decide.model import DEFINITIONS, Applies, Check, Context, Snapshot
 from runup.checks.decide.reads import namespace_of
 
 MINE = {check.name: check for check in CHECKS}

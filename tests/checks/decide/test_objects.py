@@ -15,7 +15,6 @@ from runup.api.platform_v1 import VolumeAttachment
 from runup.checks.catalogue.nodes.kernel_module_validations import OCP_RESOURCES
 from runup.checks.catalogue.olm.shared.installed_operators import CSVS
 from runup.checks.catalogue.shared.certificate_bundles import CONFIG, MANAGED
-from runup.checks.catalogue.shared.presence import all_or_none, list_first_served
 from runup.checks.decide import target_manifests
 from runup.checks.decide.model import Snapshot, Unreadable
 from runup.checks.decide.snapshots import snapshot_of
@@ -85,7 +84,7 @@ def test_one_object_that_is_not_as_its_kind_should_be() -> None:
 def test_an_older_version_counts_where_the_newer_has_none() -> None:
     """As a server has it that knows only the older one."""
     old: JSON = {"apiVersion": "kmm.sigs.x-k8s.io/v1beta1", "kind": "PreflightValidationOCP", "metadata": {"name": "p"}}
-    assert [each.metadata.name for each in list_first_served(snapshot_of(OCP_RESOURCES, [old]), OCP_RESOURCES)] == ["p"]
+    assert [each.metadata.name for each in snapshot_of(OCP_RESOURCES, [old]).list_first_served(OCP_RESOURCES)] == ["p"]
 
 
 def test_a_kind_that_is_read_in_one_version_is_read_in_any() -> None:
@@ -113,9 +112,9 @@ def test_what_a_missing_kind_means(
     found = snapshot_of((SUBSCRIPTIONS, DEFINITIONS), objects, **known)
     if expected is None:
         with pytest.raises(Unreadable, match=r"subscriptions\.operators\.coreos\.com"):
-            all_or_none(found, Subscription)
+            found.all_or_none(Subscription)
     else:
-        assert all_or_none(found, Subscription) == expected
+        assert found.all_or_none(Subscription) == expected
 
 
 def test_a_built_in_kind_is_never_called_absent() -> None:
@@ -123,19 +122,19 @@ def test_a_built_in_kind_is_never_called_absent() -> None:
     found = snapshot_of((ATTACHMENTS, DEFINITIONS), (), **LACKING)
     assert found.absent == frozenset()
     with pytest.raises(Unreadable):
-        all_or_none(found, VolumeAttachment)
+        found.all_or_none(VolumeAttachment)
 
 
 def test_a_definition_that_could_not_be_read_may_be_the_one() -> None:
     """Its name is all that is known of it."""
     broken = {**definition("x", "y"), "spec": {"names": "none"}}
     with pytest.raises(Unreadable):
-        all_or_none(snapshot_of((SUBSCRIPTIONS, DEFINITIONS), (broken,), **LACKING), Subscription)
+        snapshot_of((SUBSCRIPTIONS, DEFINITIONS), (broken,), **LACKING).all_or_none(Subscription)
 
 
 def test_a_snapshot_that_nobody_made_absent_is_as_before() -> None:
     """Nothing was asked about definitions."""
-    assert all_or_none(Snapshot(objects={SUBSCRIPTIONS: ()}), Subscription) == ()
+    assert Snapshot(objects={SUBSCRIPTIONS: ()}).all_or_none(Subscription) == ()
 
 
 def test_of_a_release_only_what_is_judged_by_is_kept(tmp_path: Path) -> None:

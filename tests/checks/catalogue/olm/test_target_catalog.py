@@ -15,7 +15,6 @@ from kubekit.api.scheme import resource_of
 from runup.api.olm_v1alpha1 import CatalogSource, Subscription
 from runup.checks.catalogue.olm.olm_target_catalog import CHECK
 from runup.checks.catalogue.olm.shared.olm_catalog_images import Expected, catalog_images_of_target, image_of_source
-from runup.checks.catalogue.shared.presence import DEFINITIONS
 from runup.checks.decide.engine import CheckOutcome, run_check
 from runup.checks.decide.file_based_catalog import (
     MAX_YAML_BYTES,
@@ -28,7 +27,7 @@ from runup.checks.decide.file_based_catalog import (
     packages_by_folder,
     parse,
 )
-from runup.checks.decide.model import Context, Snapshot
+from runup.checks.decide.model import DEFINITIONS, Context, Snapshot
 from runup.checks.decide.snapshots import snapshot_of
 from runup.checks.decide.target_catalogs import Catalogs, TargetCatalog
 

@@ -16,7 +16,59 @@ A file in an area's folder has a docstring (the check's page), an EXAMPLE, a fun
 
 from __future__ import annotations
 
-from runup.checks.catalogue.declaring import find_checks
+from collections.abc import Iterable, Iterator
+from importlib import import_module
+from pkgutil import iter_modules
+
 from runup.checks.decide.model import Check
+from runup.checks.writing import CatalogueCheck
+
+# The folder of the catalogue or of an area for modules that checks share; they declare no check.
+SHARED = "shared"
+
+
+class BadCatalogue(Exception):
+    """Error raised if a module of the catalogue does not have the form of the others; the text says what to do."""
+
+
+def find_checks(package: str, path: Iterable[str]) -> tuple[CatalogueCheck, ...]:
+    """Returns the check of every module in the area folders of `package`, by rank, then by name.
+
+    `path` is the package's `__path__`. Raises BadCatalogue for a module without a check and for a name that is taken.
+    """
+    declared = {module: _check_of(module) for module in _modules(package, path)}
+    # Reports, pages and acceptances refer to checks and risks by name.
+    files_by_name: dict[str, str] = {}
+    for module, check in declared.items():
+        for name in {check.name, check.unknown_risk} - {""}:
+            if name in files_by_name:
+                raise BadCatalogue(f"{module} and {files_by_name[name]} both declare {name}")
+            files_by_name[name] = module
+    return tuple(sorted(declared.values(), key=lambda check: (check.rank, check.name)))
+
+
+def _modules(package: str, path: Iterable[str]) -> Iterator[str]:
+    """Yields the names of the modules in the area folders, without the shared ones. Raises BadCatalogue."""
+    for area in iter_modules(path):
+        if not area.ispkg or area.name == SHARED:
+            continue
+        name = f"{package}.{area.name}"
+        for module in iter_modules(import_module(name).__path__):
+            if not module.ispkg:
+                yield f"{name}.{module.name}"
+            elif module.name != SHARED:
+                raise BadCatalogue(f"{name}.{module.name}: an area has no other folder than {SHARED}")
+
+
+def _check_of(module: str) -> CatalogueCheck:
+    """Imports a module and returns its check. Raises BadCatalogue."""
+    check = getattr(import_module(module), "CHECK", None)
+    if check is None:
+        area = module.rpartition(".")[0]
+        raise BadCatalogue(f"{module} declares no CHECK; if it is there to help others, move it to {area}.{SHARED}")
+    if not isinstance(check, CatalogueCheck):
+        raise BadCatalogue(f"{module}: CHECK is a {type(check).__name__}; make it with runup.checks.writing.declared")
+    return check
+
 
 CHECKS: tuple[Check, ...] = find_checks(__name__, __path__)

@@ -78,12 +78,8 @@ Source of the rule: {replace}.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from kubekit.api.core_v1 import Node
-from runup.checks.catalogue.declaring import declared, risk
-from runup.checks.decide.model import Context, Finding, Snapshot
-from runup.checks.decide.wording import count, names
+from runup.checks.writing import Context, Findings, Snapshot, count, declared, names_of, risk
 
 NAME = "{name}"
 EXAMPLE = """
@@ -93,13 +89,13 @@ metadata: {{name: worker-0, annotations: {{example.com/old: "true"}}}}
 """
 
 
-def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Findings:
     """Yields one risk that names the nodes with the annotation."""
     old = [node for node in snapshot.all(Node) if node.metadata.annotations.get("example.com/old") == "true"]
     if old:
         yield risk(
             NAME,
-            f"{{count(len(old), 'node')}} would go wrong: {{names([node.metadata.name for node in old])}}.",
+            f"{{count(len(old), 'node')}} would go wrong: {{names_of(old)}}.",
             old,
             fix="Say how to correct it, and the command that shows it.",
         )

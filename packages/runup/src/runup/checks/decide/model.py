@@ -8,7 +8,7 @@ Unknown for that object alone, and likewise for objects that a list may lack.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import Enum
@@ -17,6 +17,7 @@ from typing import Any, TypeVar, cast
 import msgspec
 
 from kubekit.api.codec import Undecodable
+from kubekit.api.extension_v1 import CustomResourceDefinition
 from kubekit.api.meta_v1 import Object
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.lang.version import Version
@@ -27,6 +28,8 @@ from runup.kernelmodules.decide.readiness import PreflightResults
 from runup.report.report import ReportedResource, Severity
 
 K = TypeVar("K", bound=Object)
+# A check that reads a kind that a cluster need not have reads these, too.
+DEFINITIONS = resource_of(CustomResourceDefinition)
 
 
 class Applies(Enum):
@@ -80,8 +83,8 @@ class Snapshot:
 
     `undecoded` holds the objects that exist but could not be decoded; `objects` does not contain them. `incomplete`
     maps a kind to the reasons why its list may lack objects, `complete_in` to the namespaces of which it lacks none
-    all the same. `absent` holds the unreadable kinds that were not found at
-    all: the definitions tell whether the cluster has no such kind or nobody looked (`catalogue.shared.presence`).
+    all the same. `absent` holds the unreadable kinds that were not found at all: the definitions tell whether the
+    cluster has no such kind or nobody looked.
     `asked` collects the kinds that a check requested.
     """
 
@@ -116,6 +119,36 @@ class Snapshot:
                 resource, explanation, f"{resource.kind} {name} is not in the list, which is incomplete: {explanation}"
             )
         return None
+
+    def all_or_none(self, kind: type[K]) -> tuple[K, ...]:
+        """Returns every object of `kind`; none if the cluster has no such kind. Raises Unreadable."""
+        return cast("tuple[K, ...]", self.listed_or_none(resource_of(kind)))
+
+    def listed_or_none(self, resource: Resource) -> tuple[Any, ...]:
+        """Returns every object of `resource`; none if no definition makes such a kind, in any version.
+
+        A kind that was not found need not be one that the cluster lacks: a dump may simply not have it. So the check
+        must read the DEFINITIONS, too. Raises Unreadable.
+        """
+        if resource not in self.absent:
+            return self.listed(resource)
+        try:
+            definitions = self.listed(DEFINITIONS)
+        except Unreadable as lacking:
+            why = f"{resource} was not found, and whether the cluster has that kind is not known: {lacking}"
+            raise Unreadable(resource, lacking.lacking, why) from lacking
+        specs = [definition.spec for definition in definitions]
+        if any((spec.group, spec.names.plural) == (resource.group, resource.plural) for spec in specs):
+            return self.listed(resource)
+        if self.undecoded.get(DEFINITIONS) or self.incomplete.get(DEFINITIONS):
+            why = f"{resource} was not found, and not all definitions could be read"
+            raise Unreadable(resource, why, f"{why}.")
+        return ()
+
+    def list_first_served(self, versions: Sequence[Resource]) -> tuple[Any, ...]:
+        """Returns every object of a kind by the first of its `versions` that the server has; none without any."""
+        served = [version for version in versions if version not in self.absent]
+        return self.listed_or_none(served[0] if served else versions[0])
 
     def without(self, kinds: Iterable[Resource]) -> Snapshot:
         """Returns the snapshot of a cluster that is known to have none of `kinds`."""

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from kubekit.api.meta_v1 import Condition, Object
-from kubekit.api.scheme import resource_of
+from kubekit.api.scheme import Resource, resource_of
 from kubekit.lang.text import shorten
 from kubekit.lang.version import is_minor_or_major
 from runup.checks.decide.model import Applies, Context, Finding
@@ -111,10 +111,10 @@ def severity_after(
     return after if since is None or now - since >= patience else before
 
 
-def resource(obj: Object) -> ReportedResource:
-    """Returns the reference to the object that a finding is about."""
-    kind = resource_of(type(obj))
-    return ReportedResource(group=kind.group, kind=kind.kind, namespace=obj.metadata.namespace, name=obj.metadata.name)
+def refer(obj: Object, kind: Resource | None = None) -> ReportedResource:
+    """Returns the reference to an object that a finding is about; `kind` is its kind if its type does not say it."""
+    kind, metadata = kind or resource_of(type(obj)), obj.metadata
+    return ReportedResource(group=kind.group, kind=kind.kind, namespace=metadata.namespace, name=metadata.name)
 
 
 def could_not_tell_finding(name: str, why: str, fix: str, resources: tuple[ReportedResource, ...] = ()) -> Finding:

@@ -18,8 +18,6 @@ deadlock of open-policy-agent/gatekeeper#4530.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from kubekit.api.extension_v1 import (
     CustomResourceDefinition,
     ValidatingAdmissionPolicy,
@@ -27,10 +25,8 @@ from kubekit.api.extension_v1 import (
     Webhook,
 )
 from runup.checks.catalogue.apis.shared.webhooks import NAMESPACES, has_rule_for_update, intercepted_objects
-from runup.checks.catalogue.declaring import declared, risk
-from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
 from runup.checks.decide.built_in_groups import is_built_in
-from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.writing import DEFINITIONS, Context, Findings, Snapshot, declared, risk
 
 NAME = "AdmissionPolicyParamMissing"
 EXAMPLE = """
@@ -48,10 +44,10 @@ spec: {policyName: allowed-repos, validationActions: [Deny]}
 """
 
 
-def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Findings:
     """Yields a risk for each bound, failing policy whose kind of parameters the cluster has no definition of."""
-    bound = {binding.spec.policy_name for binding in all_or_none(snapshot, ValidatingAdmissionPolicyBinding)}
-    for policy in all_or_none(snapshot, ValidatingAdmissionPolicy):
+    bound = {binding.spec.policy_name for binding in snapshot.all_or_none(ValidatingAdmissionPolicyBinding)}
+    for policy in snapshot.all_or_none(ValidatingAdmissionPolicy):
         kind, name = policy.spec.param_kind, policy.metadata.name
         # A dot alone does not tell: definitions may have groups below k8s.io, too (gateway.networking.k8s.io).
         if (

@@ -25,23 +25,26 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from kubekit.api.extension_v1 import (
-    MatchResources,
-    ValidatingAdmissionPolicy,
-    ValidatingAdmissionPolicyBinding,
-)
+from kubekit.api.extension_v1 import MatchResources, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding
 from kubekit.api.meta_v1 import Object
-from kubekit.api.scheme import Resource, resource_of
 from runup.checks.catalogue.apis.shared.webhooks import names_removed, versions_not_covered
-from runup.checks.catalogue.declaring import declared, risk, unknown_finding
 from runup.checks.catalogue.shared.kubernetes_versions import READS as VERSIONS
 from runup.checks.catalogue.shared.kubernetes_versions import least_source_minor, source_minor, target_minor
-from runup.checks.catalogue.shared.presence import DEFINITIONS, list_first_served
-from runup.checks.decide.cluster_kinds import BOTH
-from runup.checks.decide.model import Context, Finding, Snapshot, Unreadable
 from runup.checks.decide.reads import Slim
 from runup.checks.decide.removal_tables import removed_versions
-from runup.checks.decide.wording import names
+from runup.checks.writing import (
+    DEFINITIONS,
+    Context,
+    Findings,
+    Resource,
+    Snapshot,
+    Unreadable,
+    declared,
+    names,
+    resource_of,
+    risk,
+    unknown,
+)
 
 NAME = "AdmissionPolicyRemovedVersion"
 _GROUP = "admissionregistration.k8s.io"
@@ -94,7 +97,7 @@ class _Suspect(msgspec.Struct, frozen=True):
     constraints: MatchResources
 
 
-def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields a risk for each policy or binding that names only versions that the target no longer serves."""
     target = target_minor(context)
     # Most updates remove no version that a policy could name: then nobody is asked for policies.
@@ -118,9 +121,9 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
 
 def _suspects(snapshot: Snapshot, policies: Sequence[Resource], bindings: Sequence[Resource]) -> Iterator[_Suspect]:
     """Yields the suspects of one kind of policies. Raises Unreadable."""
-    bound_to = list_first_served(snapshot, bindings)
+    bound_to = snapshot.list_first_served(bindings)
     names_in_force = {binding.spec.policy_name for binding in bound_to}
-    in_force = [policy for policy in list_first_served(snapshot, policies) if policy.metadata.name in names_in_force]
+    in_force = [policy for policy in snapshot.list_first_served(policies) if policy.metadata.name in names_in_force]
     held: list[tuple[Object, Resource, MatchResources | None]] = [
         *((policy, policies[0], policy.spec.match_constraints) for policy in in_force),
         *((binding, bindings[0], binding.spec.match_resources) for binding in bound_to),
@@ -130,16 +133,14 @@ def _suspects(snapshot: Snapshot, policies: Sequence[Resource], bindings: Sequen
             yield _Suspect(holder, kind, constraints)
 
 
-def _judge(snapshot: Snapshot, context: Context, suspects: Sequence[_Suspect], target: int | None) -> Iterator[Finding]:
+def _judge(snapshot: Snapshot, context: Context, suspects: Sequence[_Suspect], target: int | None) -> Findings:
     """Yields the risks of `suspects`, or one Unknown finding where a version of Kubernetes is not known."""
     source = source_minor(snapshot, context)
     if source is None or target is None:
         subject = "the target ships" if target is None else "the cluster runs"
         first = suspects[0]
         fix = "See `oc get clusteroperator kube-apiserver -o yaml`, or ask the publisher of the release."
-        yield unknown_finding(
-            NAME, f"which Kubernetes {subject} is not known", [first.holder], fix=fix, kind=first.kind
-        )
+        yield unknown(NAME, f"which Kubernetes {subject} is not known", [first.holder], fix=fix, kind=first.kind)
         return
     for suspect in suspects:
         if versions := versions_not_covered(suspect.constraints.resource_rules, source, target):
@@ -159,5 +160,5 @@ CHECK = declared(
     component="kube-apiserver",
     reads=(*(read for pair in _PAIRS for versions in pair for read in versions), DEFINITIONS, *VERSIONS),
     rank=215,
-    clusters=BOTH,
+    clusters="both",
 )

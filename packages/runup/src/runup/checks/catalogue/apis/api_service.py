@@ -15,13 +15,10 @@ Source of the rule: the condition Available of apiregistration.k8s.io/v1 (kube-a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from kubekit.api.conditions import find
 from kubekit.api.extension_v1 import APIService
-from runup.checks.catalogue.declaring import declared, risk
-from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import condition_text
+from runup.checks.writing import Context, Findings, Snapshot, declared, risk
 
 NAME = "APIServiceUnavailable"
 EXAMPLE = """
@@ -34,7 +31,7 @@ status:
 """
 
 
-def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Findings:
     """Yields a risk for each aggregated API that is not Available."""
     for api in sorted(snapshot.all(APIService), key=lambda api_service: api_service.metadata.name):
         available = find(api.status.conditions, "Available")

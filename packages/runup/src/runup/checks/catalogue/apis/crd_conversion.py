@@ -18,14 +18,9 @@ that are stored in the version that is asked for) and `pkg/util/proxy` of apiser
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from kubekit.api.extension_v1 import CustomResourceDefinition
 from runup.checks.catalogue.apis.shared.webhook_backends import READS, why_down
-from runup.checks.catalogue.declaring import declared, risk
-from runup.checks.catalogue.shared.presence import DEFINITIONS
-from runup.checks.decide.model import Context, Finding, Snapshot
-from runup.checks.decide.wording import names
+from runup.checks.writing import DEFINITIONS, Context, Findings, Snapshot, declared, names, risk
 
 NAME = "CRDConversionWebhookDown"
 EXAMPLE = """
@@ -43,7 +38,7 @@ status: {storedVersions: [v1beta1, v1]}
 """
 
 
-def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields a risk for each definition whose conversion webhook does not answer."""
     for crd in sorted(snapshot.all(CustomResourceDefinition), key=lambda definition: definition.metadata.name):
         name, conversion = crd.metadata.name, crd.spec.conversion

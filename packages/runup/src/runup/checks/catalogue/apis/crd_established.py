@@ -14,13 +14,8 @@ Source of the rule: the conditions of apiextensions.k8s.io/v1.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from kubekit.api.extension_v1 import CustomResourceDefinition
-from runup.checks.catalogue.declaring import declared, risk
-from runup.checks.catalogue.shared.presence import DEFINITIONS
-from runup.checks.decide.model import Context, Finding, Snapshot
-from runup.checks.decide.wording import count, names
+from runup.checks.writing import DEFINITIONS, Context, Findings, Snapshot, count, declared, names, risk
 
 NAME = "CRDNotInForce"
 CONDITIONS_NOT_IN_FORCE = (("NamesAccepted", "False"), ("Established", "False"), ("Terminating", "True"))
@@ -33,7 +28,7 @@ status:
 """
 
 
-def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Findings:
     """Yields one risk that names every definition that is not in force."""
     inactive: list[tuple[CustomResourceDefinition, str]] = []
     for crd in sorted(snapshot.all(CustomResourceDefinition), key=lambda definition: definition.metadata.name):

@@ -18,14 +18,8 @@ appear in spec.versions); the complaints of cluster-api#6691, strimzi#12751 and 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from kubekit.api.extension_v1 import CustomResourceDefinition
-from runup.checks.catalogue.declaring import declared, risk, unknown_finding
-from runup.checks.catalogue.shared.presence import DEFINITIONS
-from runup.checks.decide.cluster_kinds import OPENSHIFT
-from runup.checks.decide.model import Context, Finding, Snapshot
-from runup.checks.decide.wording import names
+from runup.checks.writing import DEFINITIONS, Context, Findings, Snapshot, declared, names, risk, unknown
 
 NAME = "CRDStoredVersionDropped"
 EXAMPLE = """
@@ -48,15 +42,13 @@ spec:
 """
 
 
-def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields a risk for each definition whose storedVersions has one that the target's definition lacks."""
     definitions = snapshot.all(CustomResourceDefinition)
     if not definitions:
         return
     if context.manifests is None:
-        yield unknown_finding(
-            NAME, "the target's manifests could not be read", fix="Check with the release's whole image."
-        )
+        yield unknown(NAME, "the target's manifests could not be read", fix="Check with the release's whole image.")
         return
     target_versions: dict[str, frozenset[str]] = {}
     definition_manifests = [
@@ -96,5 +88,5 @@ CHECK = declared(
     reads=(DEFINITIONS,),
     rank=300,
     severity="critical",
-    clusters=OPENSHIFT,
+    clusters="OpenShift",
 )

@@ -16,17 +16,12 @@ Source of the rule: openshift/api, `apiserver/v1`; the three minor versions are 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from runup.api.apiserver_v1 import APIRequestCount
 from runup.api.config_v1 import ClusterOperator
 from runup.checks.catalogue.apis.shared.api_clients import removed_in, requests_affected_by_removal
-from runup.checks.catalogue.declaring import declared, risk, unknown_finding
 from runup.checks.catalogue.shared.kubernetes_versions import target_minor
-from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
-from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.stored_manifests import MINORS_AHEAD
-from runup.checks.decide.wording import names
+from runup.checks.writing import DEFINITIONS, Context, Findings, Snapshot, declared, names, risk, unknown
 
 NAME = "DeprecatedAPIRequested"
 EXAMPLE = """
@@ -43,18 +38,18 @@ status:
 """
 
 
-def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields one finding (info) about APIs in use that go in a release after the target."""
     target = target_minor(context)
     counts = [
         count
-        for count in all_or_none(snapshot, APIRequestCount)
+        for count in snapshot.all_or_none(APIRequestCount)
         if (minor := removed_in(count)) is not None and (target is None or target < minor <= target + MINORS_AHEAD)
     ]
     used = {count.metadata.name: (count, by) for count, by in requests_affected_by_removal(snapshot, counts)}
     if target is None and used:
         why = "the target does not say which Kubernetes it ships"
-        yield unknown_finding(NAME, why, [count for count, _ in used.values()], fix="Ask the publisher of the release.")
+        yield unknown(NAME, why, [count for count, _ in used.values()], fix="Ask the publisher of the release.")
         return
     if used:
         soon = [used[api] for api in sorted(used)]

@@ -21,16 +21,11 @@ Source of the rule: k8s.io/apiserver, `pkg/endpoints/metrics` (apiserver_request
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from runup.api.apiserver_v1 import APIRequestCount
 from runup.api.config_v1 import ClusterOperator
 from runup.checks.catalogue.apis.shared.api_clients import removed_in, requests_affected_by_removal
-from runup.checks.catalogue.declaring import declared, risk, unknown_finding
 from runup.checks.catalogue.shared.kubernetes_versions import target_minor
-from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
-from runup.checks.decide.model import Context, Finding, Snapshot
-from runup.checks.decide.wording import names
+from runup.checks.writing import DEFINITIONS, Context, Findings, Snapshot, declared, names, risk, unknown
 
 NAME = "RemovedAPIRequested"
 EXAMPLE = """
@@ -50,18 +45,18 @@ status:
 """
 
 
-def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields a risk for each API that was requested in the last day and that the target no longer serves."""
     target = target_minor(context)
     counts = [
         count
-        for count in all_or_none(snapshot, APIRequestCount)
+        for count in snapshot.all_or_none(APIRequestCount)
         if (minor := removed_in(count)) is not None and (target is None or minor <= target)
     ]
     used = requests_affected_by_removal(snapshot, counts)
     if target is None and used:
         why = "the target does not say which Kubernetes it ships"
-        yield unknown_finding(NAME, why, [count for count, _ in used], fix="Ask the publisher of the release.")
+        yield unknown(NAME, why, [count for count, _ in used], fix="Ask the publisher of the release.")
         return
     for count, by in sorted(used, key=lambda pair: pair[0].metadata.name):
         who = [

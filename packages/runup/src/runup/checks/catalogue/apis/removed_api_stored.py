@@ -21,19 +21,28 @@ remove nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import timedelta
 
-from kubekit.api.scheme import Resource
 from runup.api.platform_v1 import Managed, ManagedFieldsEntry
-from runup.checks.catalogue.declaring import declared, namespaced_name, risk, unknown_finding
 from runup.checks.catalogue.shared.kubernetes_versions import READS, source_minor, target_in_words, target_minor
-from runup.checks.catalogue.shared.presence import DEFINITIONS, list_first_served
-from runup.checks.decide.cluster_kinds import BOTH
-from runup.checks.decide.model import Context, Finding, Snapshot, Unreadable
 from runup.checks.decide.reads import Slim
 from runup.checks.decide.removal_tables import removed_versions, table
-from runup.checks.decide.wording import count, names
+from runup.checks.writing import (
+    DEFINITIONS,
+    Context,
+    Findings,
+    Resource,
+    Snapshot,
+    Unreadable,
+    count,
+    declared,
+    full_name,
+    names,
+    names_of,
+    risk,
+    unknown,
+)
 
 NAME = "RemovedAPIStored"
 ACTIVE_WITHIN = timedelta(days=30)
@@ -98,12 +107,12 @@ metadata:
 """
 
 
-def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields the findings of every kind that loses a version between the cluster's Kubernetes and the target's."""
     source, target = source_minor(snapshot, context), target_minor(context)
     if source is None or target is None:
         subject = "the target ships" if target is None else "the cluster runs"
-        yield unknown_finding(
+        yield unknown(
             NAME,
             f"which Kubernetes {subject} is not known",
             fix="See `oc get clusteroperator kube-apiserver -o yaml`, or ask the publisher of the release.",
@@ -131,7 +140,7 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
 def cannot_list(snapshot: Snapshot, versions: tuple[Slim, ...]) -> bool:
     """Returns whether the kind can be listed in none of its versions."""
     try:
-        list_first_served(snapshot, versions)
+        snapshot.list_first_served(versions)
     except Unreadable:
         return True
     return False
@@ -144,12 +153,12 @@ def _judge_kind(
     removed: Mapping[tuple[str, str, str], int],
     *,
     beyond: bool,
-) -> Iterator[Finding]:
+) -> Findings:
     """Yields the findings about recent writes of one kind in versions that the target removes."""
     readable = versions[0]
     removed_writes: list[tuple[Managed, ManagedFieldsEntry]] = []
     unclear: list[tuple[Managed, ManagedFieldsEntry]] = []
-    for obj in list_first_served(snapshot, versions):
+    for obj in snapshot.list_first_served(versions):
         for entry in obj.metadata.managed_fields:
             if entry.time is None or context.now - entry.time > ACTIVE_WITHIN or entry.manager in CONTROL_PLANE:
                 continue
@@ -161,11 +170,11 @@ def _judge_kind(
             elif beyond and group == readable.group and ("alpha" in version or "beta" in version):
                 unclear.append((obj, entry))
     if removed_writes:
-        objects = list({namespaced_name(obj): obj for obj, _ in removed_writes}.values())
+        objects = list({full_name(obj): obj for obj, _ in removed_writes}.values())
         who = sorted({f"{entry.manager} in {entry.api_version}" for _, entry in removed_writes})
         yield risk(
             f"{NAME}-{readable.kind}",
-            f"{count(len(objects), readable.kind)} ({names([namespaced_name(obj) for obj in objects])}) "
+            f"{count(len(objects), readable.kind)} ({names_of(objects)}) "
             f"{'is' if len(objects) == 1 else 'are'} written in a version that {target_in_words(context)} "
             f"does not serve. Who writes: {names(who)}.",
             objects,
@@ -173,12 +182,12 @@ def _judge_kind(
             kind=readable,
         )
     if unclear:
-        objects = list({namespaced_name(obj): obj for obj, _ in unclear}.values())
+        objects = list({full_name(obj): obj for obj, _ in unclear}.values())
         who = sorted({f"{entry.manager} in {entry.api_version}" for _, entry in unclear})
-        yield unknown_finding(
+        yield unknown(
             NAME,
             f"the table of removed versions ends before Kubernetes {context.target_kubernetes}, and {readable.kind} "
-            f"{names([namespaced_name(obj) for obj in objects])} is written by {names(who)}",
+            f"{names_of(objects)} is written by {names(who)}",
             objects,
             fix="Look the version up in the Kubernetes deprecation guide; move to one that is neither alpha nor beta.",
             kind=readable,
@@ -187,5 +196,5 @@ def _judge_kind(
 
 _ALL: tuple[Resource, ...] = tuple(version for versions in KINDS for version in versions)
 CHECK = declared(
-    run, name=NAME, component="kube-apiserver", reads=(*_ALL, *READS, DEFINITIONS), rank=240, clusters=BOTH
+    run, name=NAME, component="kube-apiserver", reads=(*_ALL, *READS, DEFINITIONS), rank=240, clusters="both"
 )

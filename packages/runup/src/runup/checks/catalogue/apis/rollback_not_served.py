@@ -20,8 +20,6 @@ them. That what is stored can be read by the minor version before is rule 4b of
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from runup.api.platform_v1 import Managed
 from runup.checks.catalogue.apis.removed_api_stored import (
     ACTIVE_WITHIN,
@@ -30,13 +28,22 @@ from runup.checks.catalogue.apis.removed_api_stored import (
     cannot_list,
     metadata_reads,
 )
-from runup.checks.catalogue.declaring import declared, namespaced_name, risk, unknown_finding
-from runup.checks.catalogue.shared.presence import DEFINITIONS, list_first_served, yield_from_all
-from runup.checks.decide.cluster_kinds import KUBERNETES
-from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.reads import Slim
 from runup.checks.decide.removal_tables import document, versions_of
-from runup.checks.decide.wording import count, names
+from runup.checks.writing import (
+    DEFINITIONS,
+    Context,
+    Findings,
+    Snapshot,
+    count,
+    declared,
+    full_name,
+    names,
+    names_of,
+    risk,
+    unknown,
+    yield_from_all,
+)
 
 NAME = "RollbackNotServed"
 _CERTS, _DEVICES, _GROUPS = "certificates.k8s.io", "resource.k8s.io", "scheduling.k8s.io"
@@ -65,11 +72,11 @@ metadata:
 """
 
 
-def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields the findings of every kind that came after the older target and that the cluster may have."""
     target, source = context.target.minor, context.source.minor
     if source > int(document("api-lifecycle")["last"]):
-        yield unknown_finding(
+        yield unknown(
             NAME,
             f"the table of kinds ends before Kubernetes {context.source}",
             fix="Look up what is new in the release's notes, or take a newer runup.",
@@ -94,7 +101,7 @@ def _came_after_target(snapshot: Snapshot, versions: tuple[Slim, ...], target: i
     )
 
 
-def _judge(snapshot: Snapshot, context: Context, versions: tuple[Slim, ...]) -> Iterator[Finding]:
+def _judge(snapshot: Snapshot, context: Context, versions: tuple[Slim, ...]) -> Findings:
     """Yields the findings about objects of one kind that the older version does not serve."""
     readable, target = versions[0], context.target.minor
     lives = versions_of(readable.group, readable.kind)
@@ -104,12 +111,12 @@ def _judge(snapshot: Snapshot, context: Context, versions: tuple[Slim, ...]) -> 
         for version, life in lives.items()
         if version not in later and (life.removed is None or life.removed > target)
     }
-    objects: tuple[Managed, ...] = list_first_served(snapshot, versions)
+    objects: tuple[Managed, ...] = snapshot.list_first_served(versions)
     minor = f"{context.target.major}.{target}"
     if objects and not served:
         yield risk(
             f"{NAME}-{readable.kind}",
-            f"{count(len(objects), readable.kind)} ({names([namespaced_name(obj) for obj in objects])}) would be out "
+            f"{count(len(objects), readable.kind)} ({names_of(objects)}) would be out "
             "of reach: "
             f"Kubernetes {minor} does not have this kind.",
             objects,
@@ -131,7 +138,7 @@ def _judge(snapshot: Snapshot, context: Context, versions: tuple[Slim, ...]) -> 
         and entry.api_version in {f"{readable.group}/{version}" for version in later}
     ]
     if writers:
-        about = list({namespaced_name(obj): obj for obj, _ in writers}.values())
+        about = list({full_name(obj): obj for obj, _ in writers}.values())
         who = sorted({f"{entry.manager} in {entry.api_version}" for _, entry in writers})
         best = f"{readable.group}/{min(served, key=lambda version: ('alpha' in version, 'beta' in version, version))}"
         unstable_versions_text = (
@@ -141,7 +148,7 @@ def _judge(snapshot: Snapshot, context: Context, versions: tuple[Slim, ...]) -> 
         )
         yield risk(
             f"{NAME}-{readable.kind}",
-            f"{count(len(about), readable.kind)} ({names([namespaced_name(obj) for obj in about])}) "
+            f"{count(len(about), readable.kind)} ({names_of(about)}) "
             f"{'is' if len(about) == 1 else 'are'} written in a version that Kubernetes {minor} does not serve. "
             f"Who writes: {names(who)}.",
             about,
@@ -156,7 +163,7 @@ CHECK = declared(
     component="kube-apiserver",
     reads=(*(version for versions in _ALL for version in versions), DEFINITIONS),
     rank=241,
-    clusters=KUBERNETES,
+    clusters="Kubernetes",
     applies_to=lambda context: context.target < context.source,
     updates="the way back to the minor version before",
 )

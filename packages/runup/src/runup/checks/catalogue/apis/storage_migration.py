@@ -16,13 +16,8 @@ Source of the rule: kubernetes-sigs/kube-storage-version-migrator, `pkg/apis/mig
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from runup.api.platform_v1 import StorageVersionMigration
-from runup.checks.catalogue.declaring import declared, risk
-from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
-from runup.checks.decide.model import Context, Finding, Snapshot
-from runup.checks.decide.wording import count, names
+from runup.checks.writing import DEFINITIONS, Context, Findings, Snapshot, count, declared, names_of, risk
 
 NAME = "StorageVersionMigrationFailed"
 EXAMPLE = """
@@ -33,19 +28,18 @@ status: {conditions: [{type: Failed, status: "True", message: the server could n
 """
 
 
-def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Findings:
     """Yields one risk that names every failed StorageVersionMigration."""
     failed = [
         migration
-        for migration in all_or_none(snapshot, StorageVersionMigration)
+        for migration in snapshot.all_or_none(StorageVersionMigration)
         if any(condition.type == "Failed" and condition.status == "True" for condition in migration.status.conditions)
     ]
     if failed:
         failed.sort(key=lambda migration: migration.metadata.name)
         yield risk(
             NAME,
-            f"{count(len(failed), 'storage version migration')} failed: "
-            f"{names([migration.metadata.name for migration in failed])}.",
+            f"{count(len(failed), 'storage version migration')} failed: {names_of(failed)}.",
             failed,
             fix="Mend what its condition names, then make it anew, for a failed one is not tried again: `oc get "
             "storageversionmigration NAME -o yaml | oc replace --force -f -`.",

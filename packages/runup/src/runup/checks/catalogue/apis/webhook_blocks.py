@@ -25,8 +25,6 @@ backend up.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from kubekit.api.extension_v1 import Webhook
 from kubekit.rules.eviction_rules import stays_on_node
 from runup.api.config_v1 import Infrastructure
@@ -42,12 +40,10 @@ from runup.checks.catalogue.apis.shared.webhooks import (
     webhooks,
     with_served_rules,
 )
-from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.shared.kubernetes_versions import least_source_minor
 from runup.checks.catalogue.shared.pods import PODS
 from runup.checks.catalogue.shared.topology import control_plane
-from runup.checks.decide.cluster_kinds import BOTH
-from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.writing import Context, Findings, Snapshot, declared, full_name, risk
 
 NAME = "WebhookBlocksUpdate"
 EXAMPLE = """
@@ -62,7 +58,7 @@ webhooks:
 """
 
 
-def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields the findings of each webhook that refuses writes of the update when its Service does not answer."""
     for configuration, each in webhooks(snapshot):
         webhook = with_served_rules(each, least_source_minor(context))
@@ -116,7 +112,7 @@ def _pod_needing_itself(snapshot: Snapshot, webhook: Webhook) -> str:
         return ""
     if not is_called_for_pod(webhook, known.get(service.namespace, {}), pods[0].metadata.labels):
         return ""
-    return namespaced_name(pods[0])
+    return full_name(pods[0])
 
 
 CHECK = declared(
@@ -126,5 +122,5 @@ CHECK = declared(
     reads=(*READS, *BACKENDS, NAMESPACES, Infrastructure),
     rank=200,
     severity="critical",
-    clusters=BOTH,
+    clusters="both",
 )

@@ -18,15 +18,10 @@ served any more is equivalent to none), and the deprecation guide.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from runup.checks.catalogue.apis.shared.webhooks import READS, names_removed, versions_not_covered, webhooks
-from runup.checks.catalogue.declaring import declared, risk, unknown_finding
 from runup.checks.catalogue.shared.kubernetes_versions import READS as VERSIONS
 from runup.checks.catalogue.shared.kubernetes_versions import source_minor, target_minor
-from runup.checks.decide.cluster_kinds import BOTH
-from runup.checks.decide.model import Context, Finding, Snapshot
-from runup.checks.decide.wording import names
+from runup.checks.writing import Context, Findings, Snapshot, declared, names, risk, unknown
 
 NAME = "WebhookRemovedVersion"
 EXAMPLE = """
@@ -46,7 +41,7 @@ webhooks:
 """
 
 
-def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields a risk for each webhook whose rules match only versions that the target no longer serves."""
     # Most clusters have no rule about a version that goes: then it matters little which versions these are.
     suspect = [
@@ -58,7 +53,7 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     if source is None or target is None:
         subject = "the target ships" if target is None else "the cluster runs"
         fix = "See `oc get clusteroperator kube-apiserver -o yaml`, or ask the publisher of the release."
-        yield unknown_finding(
+        yield unknown(
             NAME, f"which Kubernetes {subject} is not known", [configuration for configuration, _ in suspect], fix=fix
         )
         return
@@ -73,4 +68,4 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             )
 
 
-CHECK = declared(run, name=NAME, component="kube-apiserver", reads=(*READS, *VERSIONS), rank=210, clusters=BOTH)
+CHECK = declared(run, name=NAME, component="kube-apiserver", reads=(*READS, *VERSIONS), rank=210, clusters="both")

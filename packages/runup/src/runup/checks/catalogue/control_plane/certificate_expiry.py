@@ -19,14 +19,11 @@ Source of the rule: openshift/library-go, `pkg/operator/certrotation` (needNewSi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
 
 from kubekit.api.core_v1 import ConfigMap
-from runup.checks.catalogue.declaring import declared, namespaced_name, risk, unknown_finding
 from runup.checks.catalogue.shared.certificate_bundles import BUNDLE, MANAGED, BadBundle, is_late, validities
-from runup.checks.decide.cluster_kinds import OPENSHIFT
-from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.writing import Context, Findings, Snapshot, declared, full_name, risk, unknown
 
 NAME = "CertificateAuthorityExpires"
 MARGIN = timedelta(days=7)
@@ -47,20 +44,20 @@ data:
 """
 
 
-def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Findings:
     for config_map in sorted(snapshot.listed(MANAGED), key=lambda config_map: config_map.metadata.name):
         yield from _judge_bundle(config_map, context)
 
 
-def _judge_bundle(config_map: ConfigMap, context: Context) -> Iterator[Finding]:
+def _judge_bundle(config_map: ConfigMap, context: Context) -> Findings:
     """Yields a finding if the authorities in one ConfigMap end soon, have ended or cannot be read."""
-    name = namespaced_name(config_map)
+    name = full_name(config_map)
     try:
         # The one valid longest counts: authorities that were renewed stay in the bundle for a time.
         last = max(validities(config_map.data.get(BUNDLE, "")), key=lambda validity: validity[1], default=None)
     except BadBundle as bad:
         fix = f"See `oc -n {config_map.metadata.namespace} get cm {config_map.metadata.name} -o yaml`."
-        yield unknown_finding(NAME, f"{BUNDLE} of ConfigMap {name} cannot be read: {bad}", [config_map], fix=fix)
+        yield unknown(NAME, f"{BUNDLE} of ConfigMap {name} cannot be read: {bad}", [config_map], fix=fix)
         return
     if last is not None and last[1] - context.now <= MARGIN and is_late(last, context.now):
         ended = "ended" if last[1] <= context.now else "ends"
@@ -75,5 +72,5 @@ def _judge_bundle(config_map: ConfigMap, context: Context) -> Iterator[Finding]:
 
 
 CHECK = declared(
-    run, name=NAME, component="kube-apiserver", reads=(MANAGED,), rank=180, severity="critical", clusters=OPENSHIFT
+    run, name=NAME, component="kube-apiserver", reads=(MANAGED,), rank=180, severity="critical", clusters="OpenShift"
 )

@@ -14,16 +14,12 @@ Source of the rule: cluster-etcd-operator, `pkg/operator/backupcontroller` (cond
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from kubekit.api.conditions import find
-from kubekit.api.scheme import resource_of
 from runup.api.operator_v1 import EtcdBackup
-from runup.checks.catalogue.declaring import declared, risk
-from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
-from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import condition_text
+from runup.checks.writing import DEFINITIONS, Context, Findings, Snapshot, declared, resource_of, risk
 
 NAME = "EtcdBackupFailed"
 EXAMPLE = """
@@ -36,9 +32,9 @@ status:
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
-def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Findings:
     """Yields a risk if the newest EtcdBackup failed."""
-    backups = all_or_none(snapshot, EtcdBackup)
+    backups = snapshot.all_or_none(EtcdBackup)
     # One that is not in the list may be newer.
     if not backups or not snapshot.has_all(resource_of(EtcdBackup)):
         return

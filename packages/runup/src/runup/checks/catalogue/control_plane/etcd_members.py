@@ -8,16 +8,13 @@ reason names the controller. A hosted control plane has its etcd elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from kubekit.api.conditions import find, status_of
 from kubekit.api.meta_v1 import Condition, Object
 from runup.api.config_v1 import ClusterOperator, Infrastructure
 from runup.api.operator_v1 import Etcd
-from runup.checks.catalogue.declaring import declared
 from runup.checks.catalogue.shared.topology import control_plane
-from runup.checks.decide.model import Applies, Context, Finding, Snapshot, Unreadable
-from runup.checks.decide.wording import DOWN_PATIENCE, condition_text, resource, severity_after
+from runup.checks.decide.wording import DOWN_PATIENCE, condition_text, severity_after
+from runup.checks.writing import Applies, Context, Finding, Findings, Snapshot, Unreadable, declared, refer
 
 NAME = "EtcdMembersUnhealthy"
 UNKNOWN = f"{NAME}Unknown"
@@ -27,7 +24,7 @@ MEMBER_CONDITIONS = (("EtcdMembersAvailable", "True"), ("EtcdMembersDegraded", "
 CONTROLLER = "EtcdMembers_"
 
 
-def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields a finding if an etcd member is unhealthy, or Unknown if that is not reported."""
     # The etcd of a hosted control plane runs in another cluster.
     if control_plane(snapshot) == "External":
@@ -57,7 +54,7 @@ def _etcd_or_reason(snapshot: Snapshot) -> tuple[Etcd | None, str]:
     return etcd, "" if etcd else "the cluster has no Etcd named cluster"
 
 
-def _findings_of_operator(snapshot: Snapshot, context: Context, why: str) -> Iterator[Finding]:
+def _findings_of_operator(snapshot: Snapshot, context: Context, why: str) -> Findings:
     """Yields a finding by the ClusterOperator's conditions, for clusters whose Etcd object says nothing."""
     operator = snapshot.get(ClusterOperator, "etcd")
     if operator is None:
@@ -84,7 +81,7 @@ def _unhealthy_finding(obj: Object, condition: Condition, context: Context) -> F
         severity=severity_after(
             condition.last_transition_time, context.now, patience=DOWN_PATIENCE, before="warning", after="critical"
         ),
-        resources=(resource(obj),),
+        resources=(refer(obj),),
         remediation="Bring the member back or replace it first; `oc get etcd cluster -o yaml` names it.",
     )
 
@@ -96,7 +93,7 @@ def _unknown_finding(why: str, *objects: Object) -> Finding:
         message=f"Whether every member of etcd is healthy could not be told: {why}.",
         applies=Applies.UNKNOWN,
         reason="EtcdMembersUnknown",
-        resources=tuple(resource(obj) for obj in objects),
+        resources=tuple(refer(obj) for obj in objects),
         remediation="Ask etcd itself: `oc -n openshift-etcd rsh -c etcdctl POD etcdctl endpoint health`.",
     )
 

@@ -14,15 +14,12 @@ Source of the rule: the changelogs of Kubernetes, as the table `data/removed-fla
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from runup.checks.catalogue.control_plane.shared.component_settings import (
     CONTROL_PLANE,
     admission_plugins,
     removed_findings,
 )
-from runup.checks.catalogue.declaring import declared
-from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.writing import Context, Findings, Snapshot, declared
 
 NAME = "RemovedAdmissionPlugin"
 EXAMPLE = """
@@ -33,7 +30,7 @@ spec: {unsupportedConfigOverrides: {apiServerArguments: {enable-admission-plugin
 """
 
 
-def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields a risk for each admission plug-in in use that the target's API server does not have."""
     settings = admission_plugins(snapshot)
     rows = "removed-flags"

@@ -15,15 +15,12 @@ Source of the rule: the changelogs of Kubernetes, as the table `data/removed-fla
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from runup.checks.catalogue.control_plane.shared.component_settings import (
     CONTROL_PLANE,
     explicit_flags,
     removed_findings,
 )
-from runup.checks.catalogue.declaring import declared
-from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.writing import Context, Findings, Snapshot, declared
 
 NAME = "RemovedFlag"
 EXAMPLE = """
@@ -34,7 +31,7 @@ spec: {unsupportedConfigOverrides: {apiServerArguments: {cloud-config: [/etc/clo
 """
 
 
-def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Findings:
     settings = explicit_flags(snapshot)
     yield from removed_findings(
         NAME,

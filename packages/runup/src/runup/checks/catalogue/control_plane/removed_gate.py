@@ -15,11 +15,8 @@ Source of the rule: the Kubernetes list of removed feature gates, as the table `
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from runup.checks.catalogue.control_plane.shared.component_settings import GATES, explicit_gates, removed_findings
-from runup.checks.catalogue.declaring import declared
-from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.writing import Context, Findings, Snapshot, declared
 
 NAME = "RemovedFeatureGate"
 EXAMPLE = """
@@ -30,7 +27,7 @@ spec: {kubeletConfig: {featureGates: {AppArmor: true}}}
 """
 
 
-def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Findings:
     yield from removed_findings(
         NAME,
         "Feature gate",

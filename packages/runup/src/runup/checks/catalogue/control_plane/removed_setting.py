@@ -21,7 +21,7 @@ the components, as `data/removed-flags.yaml`, `data/removed-gates.yaml` and `dat
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from runup.checks.catalogue.control_plane.shared.given_settings import (
     FLAG,
@@ -31,12 +31,20 @@ from runup.checks.catalogue.control_plane.shared.given_settings import (
     Malformed,
     given_settings,
 )
-from runup.checks.catalogue.declaring import declared, namespaced_name, risk, unknown_finding
 from runup.checks.catalogue.shared.kubernetes_versions import target_minor
-from runup.checks.decide.cluster_kinds import KUBERNETES
-from runup.checks.decide.model import Context, Finding, Snapshot, Unreadable
 from runup.checks.decide.removal_tables import table
-from runup.checks.decide.wording import count, names
+from runup.checks.writing import (
+    Context,
+    Findings,
+    Snapshot,
+    Unreadable,
+    count,
+    declared,
+    full_name,
+    names,
+    risk,
+    unknown,
+)
 
 NAME = "RemovedComponentSetting"
 EXAMPLE = """
@@ -61,7 +69,7 @@ data:
 _GATES, _LOCKED, _FLAGS = "removed-gates", "locked-gates", "removed-flags"
 
 
-def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields the risks of settings that the target does not know, and Unknown for settings that cannot be parsed."""
     settings: list[Given] = []
     malformed: list[Malformed] = []
@@ -77,12 +85,12 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         lacking = error
     yield from _findings(settings, context)
     for each in malformed:
-        yield unknown_finding(NAME, each.why, [each.holder], fix=each.fix, kind=each.kind)
+        yield unknown(NAME, each.why, [each.holder], fix=each.fix, kind=each.kind)
     if lacking is not None:
         raise lacking
 
 
-def _findings(settings: Iterable[Given], context: Context) -> Iterator[Finding]:
+def _findings(settings: Iterable[Given], context: Context) -> Findings:
     """Yields a finding for each setting that the target rejects, and one for all settings that no table has."""
     by_setting: dict[tuple[str, str, str, str, str], list[Given]] = {}
     for given in settings:
@@ -94,14 +102,14 @@ def _findings(settings: Iterable[Given], context: Context) -> Iterator[Finding]:
     if target is None:
         first = next(iter(by_setting.values()))[0]
         why = "the target does not say which Kubernetes it ships"
-        yield unknown_finding(NAME, why, [first.holder], fix="Ask the publisher of the release.", kind=first.kind)
+        yield unknown(NAME, why, [first.holder], fix="Ask the publisher of the release.", kind=first.kind)
         return
     untold: list[Given] = []
     for alike in by_setting.values():
         first = alike[0]
         if why := _not_taken(first, target):
             # The kinds of one setting's holders are the same: its place is theirs.
-            holders = names([namespaced_name(each.holder) for each in alike])
+            holders = names([full_name(each.holder) for each in alike])
             shown_value = f" to {first.value}" if first.value and first.setting != FLAG else ""
             yield risk(
                 NAME,
@@ -116,7 +124,7 @@ def _findings(settings: Iterable[Given], context: Context) -> Iterator[Finding]:
             untold += alike
     if untold and not all(table(name).knows(target) for name in (_GATES, _LOCKED, _FLAGS)):
         listed = names(sorted({f"{each.name} of {each.component}" for each in untold}))
-        yield unknown_finding(
+        yield unknown(
             NAME,
             f"{count(len(untold), 'setting')} ({listed}): the table of what is removed ends with Kubernetes "
             f"1.{table(_FLAGS).last}",
@@ -152,5 +160,5 @@ def _since(given: Given, minor: int) -> str:
 
 
 CHECK = declared(
-    run, name=NAME, component="kube-apiserver", reads=READS, rank=285, severity="critical", clusters=KUBERNETES
+    run, name=NAME, component="kube-apiserver", reads=READS, rank=285, severity="critical", clusters="Kubernetes"
 )

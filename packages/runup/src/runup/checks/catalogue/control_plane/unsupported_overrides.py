@@ -17,9 +17,6 @@ and openshift-controller-manager run.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from kubekit.api.scheme import resource_of
 from runup.api.operator_v1 import (
     Authentication,
     Etcd,
@@ -29,10 +26,7 @@ from runup.api.operator_v1 import (
     OpenShiftAPIServer,
     OpenShiftControllerManager,
 )
-from runup.checks.catalogue.declaring import declared, risk
-from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
-from runup.checks.decide.model import Context, Finding, Snapshot
-from runup.checks.decide.wording import names
+from runup.checks.writing import DEFINITIONS, Context, Findings, Snapshot, declared, names, resource_of, risk
 
 NAME = "UnsupportedConfigOverrides"
 _Operator = (
@@ -62,10 +56,10 @@ spec: {unsupportedConfigOverrides: {arguments: {v: ["9"]}}}
 """
 
 
-def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Findings:
     """Yields a risk for each operator configuration that has unsupportedConfigOverrides."""
     for kind, component in CONFIGURED:
-        for operator in all_or_none(snapshot, kind):
+        for operator in snapshot.all_or_none(kind):
             overrides = operator.spec.unsupported_config_overrides
             if overrides:
                 keys = sorted(map(str, overrides)) if isinstance(overrides, dict) else [str(overrides)[:60]]

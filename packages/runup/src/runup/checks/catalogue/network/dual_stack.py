@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from ipaddress import ip_network
 
 from runup.api.cluster_settings_v1 import Network
-from runup.checks.catalogue.declaring import OWN_NAME, declared
-from runup.checks.decide.model import Applies, Context, Finding, Snapshot
-from runup.checks.decide.wording import resource
+from runup.checks.writing import OWN_NAME, Applies, Context, Finding, Findings, Snapshot, declared, refer
 
 NAME = "DualStackIncompatible"
 FIRST_INCOMPATIBLE = (5, 2)
 
 
-def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields a risk if the pod or the service network has both IP families, Unknown if that cannot be read."""
     network = snapshot.get(Network, "cluster")
     if network is None:
@@ -38,7 +36,7 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             message=f"Cluster uses dual-stack networking configuration incompatible with {context.target}.",
             reason="DualStackNetworking",
             severity="critical",
-            resources=(resource(network),),
+            resources=(refer(network),),
             remediation="Convert clusterNetwork and serviceNetwork to one IP family before the update.",
         )
 

@@ -19,14 +19,8 @@ listUnmanagedGatewayAPICRDs); the OpenShift documentation of updating to 4.19 (G
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from kubekit.api.extension_v1 import CustomResourceDefinition
-from runup.checks.catalogue.declaring import MINOR, declared, risk
-from runup.checks.catalogue.shared.presence import DEFINITIONS
-from runup.checks.decide.cluster_kinds import OPENSHIFT
-from runup.checks.decide.model import Context, Finding, Snapshot
-from runup.checks.decide.wording import count, names
+from runup.checks.writing import DEFINITIONS, MINOR, Context, Findings, Snapshot, count, declared, names_of, risk
 
 NAME = "GatewayAPIForeign"
 FIRST_VERSION_WITH_CRDS = (4, 19)
@@ -48,7 +42,7 @@ spec:
 """
 
 
-def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields a risk for Gateway API definitions that are not the target's, and one for those that it takes over."""
     if context.target.minor_version < FIRST_VERSION_WITH_CRDS:
         return
@@ -71,7 +65,7 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         yield risk(
             NAME,
             f"{count(len(foreign), 'definition')} of the Gateway API {'is' if len(foreign) == 1 else 'are'} not what "
-            f"{context.target} brings: {names([definition.metadata.name for definition in foreign])}.",
+            f"{context.target} brings: {names_of(foreign)}.",
             foreign,
             severity="critical",
             fix="Back their objects up, and delete them with whatever installed them: `oc get crd | grep -F "
@@ -83,7 +77,7 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             NAME,
             f"The ingress operator of {context.target} takes over "
             f"{count(len(expected_definitions), 'definition')} of the Gateway "
-            f"API: {names([definition.metadata.name for definition in expected_definitions])}.",
+            f"API: {names_of(expected_definitions)}.",
             expected_definitions,
             fix="See that they are of the version that the target brings, and that nobody else manages them.",
         )
@@ -97,5 +91,5 @@ CHECK = declared(
     rank=378,
     severity="critical",
     updates=MINOR,
-    clusters=OPENSHIFT,
+    clusters="OpenShift",
 )

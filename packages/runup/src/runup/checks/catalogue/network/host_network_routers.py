@@ -19,19 +19,13 @@ least n nodes); cluster-ingress-operator, `pkg/operator/controller/ingress` (def
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from kubekit.api.core_v1 import Node
 from kubekit.api.meta_v1 import LabelSelector
-from kubekit.api.scheme import resource_of
 from kubekit.rules.node_rules import takes_pods
 from runup.api.config_v1 import Infrastructure
 from runup.api.operator_v1 import IngressController
-from runup.checks.catalogue.declaring import declared, namespaced_name, risk
-from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
 from runup.checks.catalogue.shared.topology import control_plane, repelling_taints
-from runup.checks.decide.model import Context, Finding, Snapshot
-from runup.checks.decide.wording import count
+from runup.checks.writing import DEFINITIONS, Context, Findings, Snapshot, count, declared, full_name, resource_of, risk
 
 NAME = "RoutersFillNodes"
 WORKERS = LabelSelector(match_labels={"node-role.kubernetes.io/worker": ""})
@@ -52,11 +46,11 @@ metadata: {name: worker-1, labels: {node-role.kubernetes.io/worker: ""}}
 """
 
 
-def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Findings:
     """Yields a finding for each IngressController on host ports that has as many routers as nodes to run them."""
     routers = [
         controller
-        for controller in sorted(all_or_none(snapshot, IngressController), key=namespaced_name)
+        for controller in sorted(snapshot.all_or_none(IngressController), key=full_name)
         # Without a status the spec is asked.
         if (strategy := controller.status.endpoint_publishing_strategy or controller.spec.endpoint_publishing_strategy)
         and strategy.type == "HostNetwork"

@@ -18,15 +18,11 @@ overlap); the OpenShift documentation of CIDR range definitions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from ipaddress import IPv4Network, ip_network
 
-from kubekit.api.scheme import resource_of
 from runup.api.cluster_settings_v1 import Network
 from runup.api.operator_v1 import OperatorNetwork, OVNKubernetesConfig
-from runup.checks.catalogue.declaring import declared, risk, unknown_finding
-from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
-from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.writing import DEFINITIONS, Context, Findings, Snapshot, declared, resource_of, risk, unknown
 
 NAME = "InternalSubnetOverlap"
 DEFAULT_JOIN_SUBNET, DEFAULT_TRANSIT_SUBNET = "100.64.0.0/16", "100.88.0.0/16"
@@ -42,16 +38,16 @@ status:
 """
 
 
-def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields a risk for each cluster network that overlaps a subnet that OVN-Kubernetes uses internally."""
-    networks = [network for network in all_or_none(snapshot, Network) if network.status.network_type == "OVNKubernetes"]
+    networks = [network for network in snapshot.all_or_none(Network) if network.status.network_type == "OVNKubernetes"]
     if not networks:
         return
     # The subnets that were chosen are named there: the usual ones are those of a cluster without it.
     snapshot.require_all(resource_of(OperatorNetwork))
     configs = [
         operator_network.spec.default_network.ovn_kubernetes_config
-        for operator_network in all_or_none(snapshot, OperatorNetwork)
+        for operator_network in snapshot.all_or_none(OperatorNetwork)
     ]
     config = configs[0] if configs else OVNKubernetesConfig()
     join = ("join", config.ipv4.internal_join_subnet or config.v4_internal_subnet or DEFAULT_JOIN_SUBNET)
@@ -70,7 +66,7 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
                 if _ranges_overlap(cidr, subnet)
             ]
         except ValueError as error:
-            yield unknown_finding(
+            yield unknown(
                 NAME, f"a range cannot be read: {error}", [network], fix="See `oc get network cluster -o yaml`."
             )
             continue

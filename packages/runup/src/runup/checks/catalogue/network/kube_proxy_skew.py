@@ -15,18 +15,13 @@ Source of the rule: <https://kubernetes.io/releases/version-skew-policy/#kube-pr
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from kubekit.api.core_v1 import Node
-from runup.checks.catalogue.declaring import declared, namespaced_name, risk, unknown_finding
 from runup.checks.catalogue.shared.kubernetes_versions import target_minor
 from runup.checks.catalogue.shared.pods import PODS
 from runup.checks.decide.addon_images import KUBE_PROXY, running_addons
-from runup.checks.decide.cluster_kinds import KUBERNETES
 from runup.checks.decide.distributions import distribution_of
 from runup.checks.decide.kubernetes_path import allowed_skew
-from runup.checks.decide.model import Context, Finding, Snapshot
-from runup.checks.decide.wording import names
+from runup.checks.writing import Context, Findings, Snapshot, declared, full_name, names, risk, unknown
 
 NAME = "KubeProxySkew"
 _ROW = ({"name": "kube-proxy", "image": KUBE_PROXY},)
@@ -47,22 +42,22 @@ status: {phase: Running}
 """
 
 
-def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields a risk for kube-proxy versions that the target's API server does not support."""
     proxies = running_addons(snapshot.listed(PODS), _ROW)
     target = target_minor(context)
     if not proxies:
         return
     if target is None:
-        yield unknown_finding(
+        yield unknown(
             NAME, "the target does not say which Kubernetes it ships", fix="Ask the publisher of the release."
         )
         return
     unclear = [proxy for proxy in proxies if not proxy.number]
     if unclear:
-        pods = [min(proxy.pods, key=namespaced_name) for proxy in unclear]
+        pods = [min(proxy.pods, key=full_name) for proxy in unclear]
         why = "the tag of its image tells no version of kube-proxy"
-        yield unknown_finding(NAME, why, pods, fix="See what runs with `oc logs POD -n NAMESPACE`.", kind=PODS)
+        yield unknown(NAME, why, pods, fix="See what runs with `oc logs POD -n NAMESPACE`.", kind=PODS)
     numbered_proxies = [proxy for proxy in proxies if proxy.number]
     wrong = [
         proxy
@@ -76,7 +71,7 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             f"kube-proxy {names([proxy.tag for proxy in wrong])} is too far from Kubernetes "
             f"{context.target_kubernetes}, "
             "whose API server takes one up to three minor versions older and none that is newer.",
-            [min(proxy.pods, key=namespaced_name) for proxy in wrong],
+            [min(proxy.pods, key=full_name) for proxy in wrong],
             severity="critical",
             fix=f"Update kube-proxy first{f': `{command}`' if command else ''}.",
             kind=PODS,
@@ -84,5 +79,5 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
 
 
 CHECK = declared(
-    run, name=NAME, component="kube-proxy", reads=(PODS, Node), rank=116, severity="critical", clusters=KUBERNETES
+    run, name=NAME, component="kube-proxy", reads=(PODS, Node), rank=116, severity="critical", clusters="Kubernetes"
 )

@@ -18,15 +18,10 @@ cluster-network-operator, `pkg/names` (NetworkTypeMigrationInProgress).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from kubekit.api.meta_v1 import Object
 from runup.api.cluster_settings_v1 import Network
 from runup.api.operator_v1 import OperatorNetwork
-from runup.checks.catalogue.declaring import declared, risk
-from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
-from runup.checks.decide.model import Context, Finding, Snapshot
-from runup.checks.decide.wording import names
+from runup.checks.writing import DEFINITIONS, Context, Findings, Snapshot, declared, names, risk
 
 NAME = "NetworkMigrationUnfinished"
 EXAMPLE = """
@@ -38,10 +33,10 @@ status: {networkType: OpenShiftSDN, migration: {networkType: OVNKubernetes}}
 """
 
 
-def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Findings:
     """Yields one risk that names every sign of a network migration that is not finished."""
     signs: list[tuple[Object, str]] = []
-    for network in all_or_none(snapshot, Network):
+    for network in snapshot.all_or_none(Network):
         spec, status = network.spec, network.status
         if spec.network_type and status.network_type and spec.network_type != status.network_type:
             signs.append((network, f"{spec.network_type} is asked for, and {status.network_type} is in force"))
@@ -52,7 +47,7 @@ def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
             for condition in status.conditions
         ):
             signs.append((network, "NetworkTypeMigrationInProgress is True"))
-    for operator in all_or_none(snapshot, OperatorNetwork):
+    for operator in snapshot.all_or_none(OperatorNetwork):
         if operator.spec.migration:
             migration_fields = names(sorted(operator.spec.migration))
             signs.append((operator, f"spec.migration of the network operator has {migration_fields}"))

@@ -14,12 +14,8 @@ Source of the rule: the release notes of OpenShift 4.17 (OpenShiftSDN) and 4.15 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from runup.api.cluster_settings_v1 import Network
-from runup.checks.catalogue.declaring import declared, risk, unknown_finding
-from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
-from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.writing import DEFINITIONS, Context, Findings, Snapshot, declared, risk, unknown
 
 NAME = "NetworkTypeRemoved"
 GONE_IN = {"OpenShiftSDN": (4, 17), "Kuryr": (4, 15)}
@@ -31,13 +27,13 @@ status: {networkType: OpenShiftSDN}
 """
 
 
-def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields a risk if the target has no such network type, and Unknown if the type is not reported."""
-    for network in all_or_none(snapshot, Network):
+    for network in snapshot.all_or_none(Network):
         type_ = network.status.network_type or network.spec.network_type
         if not type_:
             fix = "See `oc get network cluster -o yaml`: the network operator writes its status."
-            yield unknown_finding(NAME, "the Network does not say of which type it is", [network], fix=fix)
+            yield unknown(NAME, "the Network does not say of which type it is", [network], fix=fix)
         elif type_ in GONE_IN and context.target.minor_version >= GONE_IN[type_]:
             yield risk(
                 NAME,

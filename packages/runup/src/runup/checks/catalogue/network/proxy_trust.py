@@ -16,15 +16,12 @@ Source of the rule: cluster-network-operator, `pkg/controller/proxyconfig` (trus
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
 
 from kubekit.api.core_v1 import ConfigMap
 from runup.api.cluster_settings_v1 import Proxy
-from runup.checks.catalogue.declaring import declared, risk
 from runup.checks.catalogue.shared.certificate_bundles import BUNDLE, CONFIG, BadBundle, expiry_times
-from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
-from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.writing import DEFINITIONS, Context, Findings, Snapshot, declared, risk
 
 NAME = "ProxyTrustBroken"
 MARGIN = timedelta(days=7)
@@ -37,9 +34,9 @@ spec: {httpsProxy: "http://proxy.example.com:3128", trustedCA: {name: user-ca-bu
 """
 
 
-def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields a risk for each Proxy whose bundle of authorities is missing, malformed or about to expire."""
-    for proxy in all_or_none(snapshot, Proxy):
+    for proxy in snapshot.all_or_none(Proxy):
         name = proxy.spec.trusted_ca.name
         if not name:
             continue

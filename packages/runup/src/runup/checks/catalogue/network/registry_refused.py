@@ -21,14 +21,10 @@ scopes of transport `docker`; openshift/machine-config-operator, `pkg/controller
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from runup.api.cluster_settings_v1 import Image, RegistrySources
 from runup.api.config_v1 import ClusterVersion
-from runup.checks.catalogue.declaring import declared, risk, unknown_finding
-from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
 from runup.checks.catalogue.shared.pull_specs import covers, repository_of, running_repository
-from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.writing import DEFINITIONS, Context, Findings, Snapshot, declared, risk, unknown
 
 NAME = "TargetRegistryRefused"
 EXAMPLE = """
@@ -39,15 +35,15 @@ spec: {registrySources: {allowedRegistries: [registry.example.com, "image-regist
 """
 
 
-def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields a risk if spec.registrySources keeps nodes from pulling the target's image."""
-    for config in all_or_none(snapshot, Image):
+    for config in snapshot.all_or_none(Image):
         sources = config.spec.registry_sources
         if not sources.allowed_registries and not sources.blocked_registries:
             continue
         repository = repository_of(context.target_image)
         if not repository:
-            yield unknown_finding(
+            yield unknown(
                 NAME,
                 "Image cluster limits the registries, and the target's image is not known",
                 [config],

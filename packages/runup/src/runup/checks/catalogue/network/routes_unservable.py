@@ -20,19 +20,26 @@ and the admin gate of cluster-ingress-operator 4.15 for it; openshift/router 4.1
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import msgspec
 
 from kubekit.api.conditions import find
 from kubekit.api.meta_v1 import Condition, Object, ObjectMeta, Wire
 from kubekit.lang.version import Version
-from runup.checks.catalogue.declaring import MINOR, declared, namespaced_name, risk
 from runup.checks.catalogue.shared.certificate_bundles import weak_signature
-from runup.checks.catalogue.shared.presence import DEFINITIONS, listed_or_none
-from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.reads import Slim
-from runup.checks.decide.wording import cause, count, names
+from runup.checks.decide.wording import cause
+from runup.checks.writing import (
+    DEFINITIONS,
+    MINOR,
+    Context,
+    Findings,
+    Snapshot,
+    count,
+    declared,
+    full_name,
+    names,
+    risk,
+)
 
 NAME = "RoutesUnservable"
 EXAMPLE = """
@@ -124,12 +131,12 @@ def _refusing_condition(route: Route) -> Condition | None:
     return next((condition for condition in conditions if condition is not None and condition.status == "True"), None)
 
 
-def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields one risk that names the Routes that routers of the next minor version refuse."""
     reaches = context.source < _REFUSES_SHA1 <= context.target
     why_not = [
         (route, why)
-        for route in sorted(listed_or_none(snapshot, ROUTES), key=namespaced_name)
+        for route in sorted(snapshot.listed_or_none(ROUTES), key=full_name)
         if (
             why := _router_text(route)
             or (
@@ -145,7 +152,7 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     yield risk(
         NAME,
         f"{count(len(why_not), 'Route')} will not be served by the next minor version any more "
-        f"({names([namespaced_name(route) for route, _ in why_not])}). Of {namespaced_name(first)} {why}.",
+        f"({names([full_name(route) for route, _ in why_not])}). Of {full_name(first)} {why}.",
         [route for route, _ in why_not],
         fix="Give them certificates and settings that the target takes; the router takes its condition back then.",
         kind=ROUTES,

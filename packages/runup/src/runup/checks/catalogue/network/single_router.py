@@ -17,16 +17,11 @@ Source of the rule: the OpenShift documentation of ingress, Scaling an Ingress C
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from kubekit.api.core_v1 import Node
 from runup.api.config_v1 import Infrastructure
 from runup.api.operator_v1 import IngressController
-from runup.checks.catalogue.declaring import declared, namespaced_name, risk
-from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
 from runup.checks.catalogue.shared.topology import control_plane
-from runup.checks.decide.model import Context, Finding, Snapshot
-from runup.checks.decide.wording import count, names
+from runup.checks.writing import DEFINITIONS, Context, Findings, Snapshot, count, declared, full_name, names, risk
 
 NAME = "RouterAlone"
 EXAMPLE = """
@@ -46,11 +41,11 @@ metadata: {name: worker-1, labels: {node-role.kubernetes.io/worker: ""}}
 _WORKER = "node-role.kubernetes.io/worker"
 
 
-def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Findings:
     """Yields one finding (info) that names the IngressControllers with a single router."""
     alone = [
         controller
-        for controller in sorted(all_or_none(snapshot, IngressController), key=namespaced_name)
+        for controller in sorted(snapshot.all_or_none(IngressController), key=full_name)
         if controller.spec.replicas == 1
     ]
     if not alone or control_plane(snapshot) == "SingleReplica":

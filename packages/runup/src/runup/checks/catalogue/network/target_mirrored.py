@@ -19,15 +19,12 @@ containers-registries.conf(5); the OpenShift documentation of disconnected envir
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from runup.api.cluster_settings_v1 import Image, ImageDigestMirrorSet, ImageMirrors
 from runup.api.config_v1 import ClusterVersion
-from runup.checks.catalogue.declaring import declared, risk, unknown_finding
-from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
 from runup.checks.catalogue.shared.pull_specs import covers, repository_of, running_repository
-from runup.checks.decide.model import Context, Finding, Snapshot
-from runup.checks.decide.wording import names
+from runup.checks.writing import DEFINITIONS, Context, Findings, Snapshot, declared, names, risk, unknown
 
 NAME = "TargetOnlyMirrored"
 EXAMPLE = """
@@ -48,9 +45,9 @@ spec: {registrySources: {blockedRegistries: ["mirror.example.com:5000"]}}
 _Entry = tuple[ImageDigestMirrorSet, ImageMirrors]
 
 
-def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields a finding where nodes may pull the target's image from mirrors alone; critical if none is usable."""
-    sets = sorted(all_or_none(snapshot, ImageDigestMirrorSet), key=lambda mirror_set: mirror_set.metadata.name)
+    sets = sorted(snapshot.all_or_none(ImageDigestMirrorSet), key=lambda mirror_set: mirror_set.metadata.name)
     closed = [
         (mirror_set, entry)
         for mirror_set in sets
@@ -67,9 +64,7 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     if not any(_never_contacts_source(entry) for _, entry in entries):
         return
     blocked = [
-        registry
-        for image in all_or_none(snapshot, Image)
-        for registry in image.spec.registry_sources.blocked_registries
+        registry for image in snapshot.all_or_none(Image) for registry in image.spec.registry_sources.blocked_registries
     ]
     mirrors = list(dict.fromkeys(mirror for _, entry in entries for mirror in entry.mirrors))
     usable = [mirror for mirror in mirrors if not any(covers(registry, mirror) for registry in blocked)]
@@ -94,7 +89,7 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         )
 
 
-def _findings_without_image(closed: Sequence[_Entry], running: str) -> Iterator[Finding]:
+def _findings_without_image(closed: Sequence[_Entry], running: str) -> Findings:
     """Yields what is said without the target's image; `running` is the running release's repository, if known."""
     about = {
         mirror_set.metadata.name: mirror_set
@@ -102,7 +97,7 @@ def _findings_without_image(closed: Sequence[_Entry], running: str) -> Iterator[
         if not running or covers(entry.source, running)
     }
     if about:
-        yield unknown_finding(
+        yield unknown(
             NAME,
             "mirrors are asked instead of their sources, and the target's image is not known",
             about.values(),

@@ -15,13 +15,9 @@ with several architectures.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from kubekit.api.core_v1 import Node
 from runup.api.config_v1 import ClusterVersion
-from runup.checks.catalogue.declaring import declared, risk
-from runup.checks.decide.model import Context, Finding, Snapshot
-from runup.checks.decide.wording import names
+from runup.checks.writing import Context, Findings, Snapshot, declared, names, risk
 
 NAME = "ArchitecturesMixed"
 EXAMPLE = """
@@ -42,7 +38,7 @@ status: {nodeInfo: {architecture: arm64}}
 """
 
 
-def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields a risk if nodes have several architectures and the release is for one."""
     nodes = snapshot.all(Node)
     architectures = sorted({arch for node in nodes if (arch := node.status.node_info.architecture)})

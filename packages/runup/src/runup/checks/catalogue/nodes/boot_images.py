@@ -22,18 +22,26 @@ enforcement; openshift/machine-config-operator, `pkg/operator/status.go` (checkB
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from kubekit.api.scheme import resource_of
 from kubekit.lang.version import Version, VersionError
 from runup.api.operator_v1 import BootImageVersion, MachineConfiguration
 from runup.api.platform_v1 import MachineSet
-from runup.checks.catalogue.declaring import MINOR, declared, namespaced_name, refer, risk
-from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
-from runup.checks.decide.model import Context, Finding, Snapshot
-from runup.checks.decide.wording import count, names
+from runup.checks.writing import (
+    DEFINITIONS,
+    MINOR,
+    Context,
+    Findings,
+    Snapshot,
+    count,
+    declared,
+    full_name,
+    names,
+    refer,
+    resource_of,
+    risk,
+)
 
 NAME = "BootImagesOld"
 # The first release whose nodes are of RHEL 9, and the RHEL of its images.
@@ -55,14 +63,14 @@ _IMAGE = re.compile(r"(?:^|[/_-])rhcos[-_]?(\d)(\d{1,2})[-.](\d{2,3})[-.]\d{8,12
 _VERSION = re.compile(r"^(\d)(\d{1,2})\.(\d{2,3})\.\d{8,12}")
 
 
-def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Findings:
     """Yields one risk that names boot images older than the oldest supported one."""
-    settings = all_or_none(snapshot, MachineConfiguration)
+    settings = snapshot.all_or_none(MachineConfiguration)
     # Without all settings it is not known whose images the operator keeps.
-    sets = all_or_none(snapshot, MachineSet) if snapshot.has_all(resource_of(MachineConfiguration)) else ()
+    sets = snapshot.all_or_none(MachineSet) if snapshot.has_all(resource_of(MachineConfiguration)) else ()
     old_sets = [
         (machine_set, image)
-        for machine_set in sorted(sets, key=namespaced_name)
+        for machine_set in sorted(sets, key=full_name)
         if (image := _outdated_image(machine_set))
         and not any(_is_boot_image_managed(setting, machine_set) for setting in settings)
     ]

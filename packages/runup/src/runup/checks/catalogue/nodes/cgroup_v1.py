@@ -17,14 +17,10 @@ Source of the rule: openshift/enhancements, `machine-config/mco-cgroupsv2-suppor
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from runup.api.cluster_settings_v1 import ConfigNode
-from runup.checks.catalogue.declaring import declared, risk
 from runup.checks.catalogue.shared.kubernetes_versions import target_minor
-from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
-from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.removal_tables import document
+from runup.checks.writing import DEFINITIONS, Context, Findings, Snapshot, declared, risk
 
 NAME = "CgroupV1"
 EXAMPLE = """
@@ -35,10 +31,10 @@ spec: {cgroupMode: v1}
 """
 
 
-def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields a risk if the nodes are configured for cgroup v1 and the target needs v2."""
     target = context.target
-    old = [config for config in all_or_none(snapshot, ConfigNode) if config.spec.cgroup_mode == "v1"]
+    old = [config for config in snapshot.all_or_none(ConfigNode) if config.spec.cgroup_mode == "v1"]
     for config in old:
         # The first minor versions of OpenShift and of Kubernetes that run on cgroup v2 alone.
         for row in document("minimums")["cgroupV2"]:

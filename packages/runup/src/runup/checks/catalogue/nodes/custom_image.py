@@ -18,13 +18,8 @@ CoreOS image layering (on-cluster image mode).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from runup.api.machineconfig_v1 import MachineOSConfig
-from runup.checks.catalogue.declaring import declared, risk
-from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
-from runup.checks.decide.model import Context, Finding, Snapshot
-from runup.checks.decide.wording import count, names
+from runup.checks.writing import DEFINITIONS, Context, Findings, Snapshot, count, declared, names, risk
 
 NAME = "CustomOSImage"
 EXAMPLE = """
@@ -35,9 +30,9 @@ spec: {machineConfigPool: {name: worker}}
 """
 
 
-def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Findings:
     """Yields one finding (info) that names the pools whose operating system is built in the cluster."""
-    built = sorted(all_or_none(snapshot, MachineOSConfig), key=lambda built_config: built_config.metadata.name)
+    built = sorted(snapshot.all_or_none(MachineOSConfig), key=lambda built_config: built_config.metadata.name)
     if built:
         pools = names(
             [built_config.spec.machine_config_pool.name or built_config.metadata.name for built_config in built]

@@ -17,7 +17,7 @@ reading: affinities, zones and volumes can only make it worse.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from heapq import nsmallest
 from operator import attrgetter
@@ -26,12 +26,10 @@ import msgspec
 
 from kubekit.api.core_v1 import Node
 from kubekit.api.pod_parts import PlacedPod
-from kubekit.api.scheme import resource_of
 from kubekit.lang.quantity import parse_quantity
 from kubekit.rules.eviction_rules import ENDED
 from kubekit.rules.node_rules import is_windows, takes_pods
 from runup.api.machineconfig_v1 import MachineConfigPool
-from runup.checks.catalogue.declaring import declared, risk, unknown_finding
 from runup.checks.catalogue.nodes.node_pools import nodes_by_pool
 from runup.checks.catalogue.nodes.shared.pools import READS, all_pools
 from runup.checks.catalogue.shared.pods import PODS, is_drained, pods_by_node
@@ -43,9 +41,8 @@ from runup.checks.catalogue.shared.topology import (
     nodes_by_group,
     repelling_taints,
 )
-from runup.checks.decide.cluster_kinds import BOTH, ClusterKind
-from runup.checks.decide.model import Context, Finding, Snapshot
-from runup.checks.decide.wording import count, names
+from runup.checks.decide.cluster_kinds import ClusterKind
+from runup.checks.writing import Context, Findings, Snapshot, count, declared, names_of, resource_of, risk, unknown
 from runup.rules.machine_config import allowed_unavailable
 
 NAME = "HeadroomShort"
@@ -102,7 +99,7 @@ _NOTHING = _Load()
 _Capacity = tuple[_Load, Repelling]
 
 
-def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields a finding for each group of nodes whose pods would not fit elsewhere while one node is drained."""
     nodes = control_plane_first(snapshot.all(Node))
     # Without a second node there is nowhere to move pods to, and a single-node control plane is not drained.
@@ -110,8 +107,8 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         return
     silent = [node for node in nodes if not ("cpu" in node.status.allocatable and "memory" in node.status.allocatable)]
     if silent:
-        why = f"{count(len(silent), 'node')} ({names([n.metadata.name for n in silent])}) report nothing allocatable"
-        yield unknown_finding(NAME, why, silent, fix="See whether the kubelet runs there: `oc describe node NAME`.")
+        why = f"{count(len(silent), 'node')} ({names_of(silent)}) report nothing allocatable"
+        yield unknown(NAME, why, silent, fix="See whether the kubelet runs there: `oc describe node NAME`.")
         return
     if context.cluster is ClusterKind.KUBERNETES:
         groups = [
@@ -164,7 +161,7 @@ def _requested_load(pods: Sequence[PlacedPod]) -> _Load:
     return _Load(cpu, memory, moved_cpu, moved_memory)
 
 
-def _judge_group(group: _Group, loads: Mapping[str, _Load], room: _Room) -> Iterator[Finding]:
+def _judge_group(group: _Group, loads: Mapping[str, _Load], room: _Room) -> Findings:
     """Yields a finding for CPU and for memory if what a group's fullest Nodes hold does not fit on the others."""
     loaded_nodes = [(loads.get(node.metadata.name, _NOTHING), node) for node in group.nodes]
     for resource_name, unit in (("cpu", "milli-cores"), ("memory", "bytes")):
@@ -180,7 +177,7 @@ def _judge_group(group: _Group, loads: Mapping[str, _Load], room: _Room) -> Iter
         if requested > free:
             yield risk(
                 f"{NAME}-{group.name}",
-                f"When {names([node.metadata.name for node in nodes])} of {group.words} "
+                f"When {names_of(nodes)} of {group.words} "
                 f"{'is' if len(nodes) == 1 else 'are'} drained, its pods ask for {requested} {unit} of "
                 f"{resource_name}, and all "
                 f"other nodes have {free} left.",
@@ -227,4 +224,4 @@ def _whole_units(quantity: str, units: int) -> int:
     return int(parse_quantity(quantity) * units)
 
 
-CHECK = declared(run, name=NAME, component="machine-config", reads=(Node, PODS, *READS), rank=520, clusters=BOTH)
+CHECK = declared(run, name=NAME, component="machine-config", reads=(Node, PODS, *READS), rank=520, clusters="both")

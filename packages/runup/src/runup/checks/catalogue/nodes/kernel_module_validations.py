@@ -22,16 +22,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kubekit.api.scheme import Resource, resource_of
 from kubekit.lang.pullspec import is_same_image
 from runup.api.kmm_v1beta1 import Module
 from runup.api.platform_v1 import KMMStatusEntry, PreflightValidation, PreflightValidationOCP
-from runup.checks.catalogue.declaring import declared, namespaced_name, risk, unknown_finding
-from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none, list_first_served
-from runup.checks.decide.cluster_kinds import OPENSHIFT
-from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.reads import Slim
-from runup.checks.decide.wording import LONGEST_CAUSE, count, names
+from runup.checks.decide.wording import LONGEST_CAUSE
+from runup.checks.writing import (
+    DEFINITIONS,
+    Context,
+    Findings,
+    Resource,
+    Snapshot,
+    count,
+    declared,
+    names,
+    names_of,
+    resource_of,
+    risk,
+    unknown,
+)
 
 NAME = "KernelModuleNotVerified"
 # The operator's v1beta1 says True and False, its v1beta2 Success and Failure.
@@ -65,9 +74,9 @@ status:
 """
 
 
-def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields the findings of PreflightValidations that are not of the target, and of Modules without any."""
-    modules = all_or_none(snapshot, Module)
+    modules = snapshot.all_or_none(Module)
     all_found = all_validations(snapshot)
     of_target = set(indexes_of_target(all_found, context))
     other_validations = [validation for index, validation in enumerate(all_found) if index not in of_target]
@@ -90,7 +99,7 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             snapshot.require_all(kind)
         yield risk(
             NAME,
-            f"{count(len(modules), 'kernel module')} ({names([namespaced_name(module) for module in modules])}) of the "
+            f"{count(len(modules), 'kernel module')} ({names_of(modules)}) of the "
             "cluster "
             f"{'was' if len(modules) == 1 else 'were'} never verified for another kernel: there is no "
             "PreflightValidation.",
@@ -116,7 +125,7 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         ]
         if open_ or not entries:
             progress_text = f"has not verified {names(open_)} yet" if open_ else "has no result for any module yet"
-            yield unknown_finding(
+            yield unknown(
                 NAME,
                 f"{type(validation).__name__} {validation.metadata.name} {progress_text}",
                 [validation],
@@ -127,7 +136,7 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
 def all_validations(snapshot: Snapshot) -> list[PreflightValidation | PreflightValidationOCP]:
     """Returns the validations of both kinds, in order. Raises Unreadable."""
     return sorted(
-        (*list_first_served(snapshot, OCP_RESOURCES), *list_first_served(snapshot, VALIDATION_RESOURCES)),
+        (*snapshot.list_first_served(OCP_RESOURCES), *snapshot.list_first_served(VALIDATION_RESOURCES)),
         key=lambda validation: (type(validation).__name__, validation.metadata.name),
     )
 
@@ -192,5 +201,5 @@ CHECK = declared(
     reads=(*OCP_RESOURCES, *VALIDATION_RESOURCES, Module, DEFINITIONS),
     rank=490,
     severity="critical",
-    clusters=OPENSHIFT,
+    clusters="OpenShift",
 )

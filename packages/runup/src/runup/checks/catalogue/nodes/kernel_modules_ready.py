@@ -19,14 +19,11 @@ Source of the rule: kernel-module-management, the preflight validation of 1.x an
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from kubekit.api.core_v1 import Node
 from kubekit.api.meta_v1 import NamespacedName, key_of
 from kubekit.lang.text import cut
 from runup.api.kmm_v1beta1 import Module
 from runup.api.platform_v1 import KMMStatusEntry
-from runup.checks.catalogue.declaring import declared, namespaced_name, risk, unknown_finding
 from runup.checks.catalogue.nodes.kernel_module_validations import (
     FAILED,
     OCP_RESOURCES,
@@ -37,10 +34,8 @@ from runup.checks.catalogue.nodes.kernel_module_validations import (
     indexes_of_target,
     stage_text,
 )
-from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
-from runup.checks.decide.cluster_kinds import OPENSHIFT
-from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import LONGEST_CAUSE
+from runup.checks.writing import DEFINITIONS, Context, Findings, Snapshot, declared, full_name, risk, unknown
 from runup.kernelmodules.decide.readiness import PreflightResults, Readiness, Status, loading_modules
 
 NAME = "KernelModulesNotReady"
@@ -73,9 +68,9 @@ status:
 """
 
 
-def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields the findings of each Module under the target's kernel: by its validation, else by its image."""
-    modules = loading_modules(all_or_none(snapshot, Module))
+    modules = loading_modules(snapshot.all_or_none(Module))
     if not modules:
         return
     snapshot.all(Node)  # which kernels count is known from the nodes alone: without them the answer is Unknown
@@ -88,7 +83,7 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
                 tried[name] = entry
     verdicts = context.kernel_modules or NOBODY
     for module in modules:
-        name = namespaced_name(module)
+        name = full_name(module)
         result = tried.get(name)
         if result is not None and result.verification_status in (*SUCCEEDED, *FAILED):
             if result.verification_status in FAILED:
@@ -102,14 +97,14 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             if NamespacedName(readiness_found.namespace, readiness_found.name) == key_of(module)
         ]
         if not readiness:
-            yield unknown_finding(NAME, f"{name}: {verdicts.why or 'its image is being looked at'}", [module], fix=LOOK)
+            yield unknown(NAME, f"{name}: {verdicts.why or 'its image is being looked at'}", [module], fix=LOOK)
         for readiness_found in readiness:
             yield from _findings_of_image(module, readiness_found)
 
 
-def _findings_of_image(module: Module, readiness: Readiness) -> Iterator[Finding]:
+def _findings_of_image(module: Module, readiness: Readiness) -> Findings:
     """Yields a finding by what was found in the module's image."""
-    name, kernel = namespaced_name(module), f" on kernel {readiness.kernel}" if readiness.kernel else ""
+    name, kernel = full_name(module), f" on kernel {readiness.kernel}" if readiness.kernel else ""
     if readiness.status is Status.FALSE:
         text = (
             f"Kernel module {name} will not load{kernel}, by stage "
@@ -118,7 +113,7 @@ def _findings_of_image(module: Module, readiness: Readiness) -> Iterator[Finding
         yield risk(NAME, text, [module], severity="critical", fix=FIX)
     elif readiness.status is Status.UNKNOWN:
         text = f"{name}{kernel}, at stage {readiness.stage}: {_short_reason(readiness.reason)}"
-        yield unknown_finding(NAME, text, [module], fix=LOOK if readiness.stage == "Image" else TRY)
+        yield unknown(NAME, text, [module], fix=LOOK if readiness.stage == "Image" else TRY)
 
 
 def _short_reason(reason: str) -> str:
@@ -132,5 +127,5 @@ CHECK = declared(
     reads=(Module, Node, *OCP_RESOURCES, *VALIDATION_RESOURCES, DEFINITIONS),
     rank=500,
     severity="critical",
-    clusters=OPENSHIFT,
+    clusters="OpenShift",
 )

@@ -9,17 +9,15 @@ for even; from 5.0 on one more than y modulo 3. They stay within the three minor
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from kubekit.api.core_v1 import Node
 from kubekit.lang.version import Version, leading_numbers
-from runup.checks.catalogue.declaring import declared
 from runup.checks.catalogue.shared.kubernetes_versions import target_in_words
 from runup.checks.catalogue.shared.topology import control_plane_first
 from runup.checks.decide import kubernetes_path
 from runup.checks.decide.cluster_kinds import ClusterKind
-from runup.checks.decide.model import Applies, Context, Finding, Snapshot
-from runup.checks.decide.wording import count, names, resource
+from runup.checks.writing import Applies, Context, Finding, Findings, Snapshot, count, declared, names, names_of, refer
 from runup.report.report import Severity
 
 NAME = "KubeletSkew"
@@ -34,7 +32,7 @@ def allowed_skew(target: Version) -> int:
     return 1 + target.minor % 3
 
 
-def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields the findings of kubelets that the target's API server does not support."""
     nodes = control_plane_first(snapshot.all(Node))
     if not nodes:
@@ -53,7 +51,7 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     yield from _judge_kubelets(nodes, server, context)
 
 
-def _judge_kubelets(nodes: Sequence[Node], server: tuple[int, int], context: Context) -> Iterator[Finding]:
+def _judge_kubelets(nodes: Sequence[Node], server: tuple[int, int], context: Context) -> Findings:
     """Yields the findings about kubelets that are too old or too new for the target, or whose version is not known."""
     of_kubernetes = context.cluster is ClusterKind.KUBERNETES
     allowed = kubernetes_path.KUBELET_SKEW if of_kubernetes else allowed_skew(context.target)
@@ -127,7 +125,7 @@ def _parse_minor(version: str) -> tuple[int, int] | None:
 
 
 def _count_and_names(nodes: Sequence[Node]) -> str:
-    return f"{count(len(nodes), 'node')} ({names([node.metadata.name for node in nodes])})"
+    return f"{count(len(nodes), 'node')} ({names_of(nodes)})"
 
 
 def _kubelet_versions(nodes: Sequence[Node]) -> str:
@@ -149,7 +147,7 @@ def _skew_finding(
         applies=applies,
         reason="KubeletVersion",
         severity=severity if applies is Applies.YES else "warning",
-        resources=tuple(resource(node) for node in nodes),
+        resources=tuple(refer(node) for node in nodes),
         remediation=remediation,
     )
 

@@ -17,14 +17,11 @@ with its node).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
 
 from runup.api.platform_v1 import Machine
-from runup.checks.catalogue.declaring import declared, namespaced_name, risk
-from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
-from runup.checks.decide.model import Context, Finding, Snapshot
-from runup.checks.decide.wording import count, names, since_text
+from runup.checks.decide.wording import since_text
+from runup.checks.writing import DEFINITIONS, Context, Findings, Snapshot, count, declared, full_name, names, risk
 
 NAME = "MachineFailed"
 ON_THE_WAY = ("Provisioning", "Provisioned")
@@ -38,11 +35,11 @@ status: {phase: Failed, errorReason: InsufficientResources}
 """
 
 
-def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields one risk that names every Machine that failed or never became a node."""
     broken = [
         (machine, why)
-        for machine in sorted(all_or_none(snapshot, Machine), key=namespaced_name)
+        for machine in sorted(snapshot.all_or_none(Machine), key=full_name)
         if (why := _failure_reason(machine, context))
     ]
     if broken:

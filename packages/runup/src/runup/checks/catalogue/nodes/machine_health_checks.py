@@ -19,13 +19,8 @@ openshift/machine-api-operator, `pkg/controller/machinehealthcheck`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from runup.api.platform_v1 import MachineHealthCheck
-from runup.checks.catalogue.declaring import declared, namespaced_name, risk
-from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
-from runup.checks.decide.model import Context, Finding, Snapshot
-from runup.checks.decide.wording import count, names
+from runup.checks.writing import DEFINITIONS, Context, Findings, Snapshot, count, declared, full_name, names, risk
 
 NAME = "MachineHealthCheckActive"
 PAUSED = "cluster.x-k8s.io/paused"
@@ -42,11 +37,11 @@ status: {expectedMachines: 5}
 """
 
 
-def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Findings:
     """Yields one risk that names the MachineHealthChecks that may replace a node while it is updated."""
     active: list[MachineHealthCheck] = []
     texts: list[str] = []
-    for check in sorted(all_or_none(snapshot, MachineHealthCheck), key=namespaced_name):
+    for check in sorted(snapshot.all_or_none(MachineHealthCheck), key=full_name):
         waits = [condition.timeout for condition in check.spec.unhealthy_conditions if condition.type == "Ready"]
         # Without a status it is not known yet how many machines it has.
         is_idle = PAUSED in check.metadata.annotations or check.status.expected_machines == 0

@@ -15,11 +15,8 @@ and machine-config-operator, `pkg/controller/node` (shares are rounded down, and
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from runup.checks.catalogue.declaring import declared, risk
 from runup.checks.catalogue.nodes.shared.pools import READS, all_pools
-from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.writing import Context, Findings, Snapshot, declared, risk
 from runup.rules.machine_config import CONTROL_PLANE_POOL, allowed_unavailable
 
 NAME = "MaxUnavailableUnsafe"
@@ -32,7 +29,7 @@ status: {machineCount: 3}
 """
 
 
-def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Findings:
     """Yields a risk if the control plane's pool may take down more than one machine at once."""
     for pool in all_pools(snapshot):
         # One machine alone has no quorum that the next one could take.

@@ -20,20 +20,28 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from kubekit.api.core_v1 import Node
-from kubekit.api.scheme import resource_of
 from kubekit.rules.node_rules import is_windows
 from runup.api.machineconfig_v1 import MachineConfigPool
-from runup.checks.catalogue.declaring import declared, risk, unknown_finding
 from runup.checks.catalogue.nodes.node_pools import nodes_by_pool
 from runup.checks.catalogue.nodes.shared.pools import READS as POOL_READS
 from runup.checks.catalogue.nodes.shared.pools import all_pools
 from runup.checks.catalogue.shared.topology import control_plane_first, nodes_by_group
-from runup.checks.decide.cluster_kinds import BOTH, ClusterKind
-from runup.checks.decide.model import Context, Finding, Snapshot
-from runup.checks.decide.wording import count, names
+from runup.checks.decide.cluster_kinds import ClusterKind
+from runup.checks.writing import (
+    Context,
+    Findings,
+    Snapshot,
+    count,
+    declared,
+    names,
+    names_of,
+    resource_of,
+    risk,
+    unknown,
+)
 
 NAME = "NodeReleasesMixed"
 EXAMPLE = """
@@ -56,7 +64,7 @@ status: {nodeInfo: {kubeletVersion: v1.35.7}}
 _BUILD = re.compile(r"\+.*|-eks-[0-9a-f]+$")
 
 
-def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields the findings of each pool or group of nodes whose kubelets have several versions."""
     nodes = control_plane_first(snapshot.all(Node))
     if not nodes:
@@ -64,10 +72,9 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     silent = [node for node in nodes if not (node.status.node_info.kubelet_version or is_windows(node.metadata.labels))]
     # Before the pools, of which one may be unreadable.
     if silent:
-        yield unknown_finding(
+        yield unknown(
             NAME,
-            f"{count(len(silent), 'node')} ({names([node.metadata.name for node in silent])}) report no kubelet "
-            "version",
+            f"{count(len(silent), 'node')} ({names_of(silent)}) report no kubelet version",
             silent,
             fix="See whether the kubelet runs there: `oc describe node NAME`.",
         )
@@ -88,7 +95,7 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
                 yield from _judge_members(f"machine config pool {pool}", pool, members, fix)
 
 
-def _judge_members(owner: str, name: str, nodes: Sequence[Node], fix: str) -> Iterator[Finding]:
+def _judge_members(owner: str, name: str, nodes: Sequence[Node], fix: str) -> Findings:
     """Yields the finding that the kubelets of one pool or group have several versions, if they do."""
     versions: dict[str, list[Node]] = defaultdict(list)
     for node in nodes:
@@ -103,11 +110,10 @@ def _judge_members(owner: str, name: str, nodes: Sequence[Node], fix: str) -> It
     fewest = min(versions.values(), key=len)
     yield risk(
         f"{NAME}-{name}",
-        f"The nodes of {owner} run different releases: {names(descriptions)} (the fewest: "
-        f"{names([node.metadata.name for node in fewest])}).",
+        f"The nodes of {owner} run different releases: {names(descriptions)} (the fewest: {names_of(fewest)}).",
         fewest,
         fix=fix,
     )
 
 
-CHECK = declared(run, name=NAME, component="machine-config", reads=(Node, *POOL_READS), rank=190, clusters=BOTH)
+CHECK = declared(run, name=NAME, component="machine-config", reads=(Node, *POOL_READS), rank=190, clusters="both")

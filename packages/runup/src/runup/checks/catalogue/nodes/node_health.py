@@ -7,16 +7,15 @@ machine-config operator cordons nodes too, and releases them itself (pkg/daemon 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from kubekit.api.conditions import find
 from kubekit.api.core_v1 import Node
 from kubekit.api.meta_v1 import Condition
-from runup.checks.catalogue.declaring import declared
 from runup.checks.catalogue.shared.result_cache import cache_each
 from runup.checks.catalogue.shared.topology import control_plane_first, is_control_plane
-from runup.checks.decide.model import Applies, Context, Finding, Snapshot
-from runup.checks.decide.wording import count, names, resource, since_suffix
+from runup.checks.decide.wording import since_suffix
+from runup.checks.writing import Applies, Context, Finding, Findings, Snapshot, count, declared, names, names_of, refer
 from runup.report.report import Severity
 from runup.rules.machine_config import is_cordoned_by_update, is_stuck
 
@@ -25,7 +24,7 @@ CORDONED = "NodeCordoned"
 UNKNOWN = "NodeHealthUnknown"
 
 
-def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Findings:
     nodes = control_plane_first(snapshot.all(Node))
     ready = list(zip(nodes, _ready_condition(nodes, ()), strict=True))
     silent = [node for node, condition in ready if condition is None]
@@ -62,7 +61,7 @@ def _ready_condition(node: Node, _: tuple[()]) -> Condition | None:
     return find(node.status.conditions, "Ready")
 
 
-def _cordon_findings(nodes: Sequence[Node]) -> Iterator[Finding]:
+def _cordon_findings(nodes: Sequence[Node]) -> Findings:
     """Yields findings by who cordoned the nodes, since that says who may release them.
 
     Nodes that an administrator has to mend come first.
@@ -101,7 +100,7 @@ def _nodes_are(nodes: Sequence[Node]) -> str:
 
 
 def _node_names(nodes: Sequence[Node]) -> str:
-    return names([node.metadata.name for node in nodes])
+    return names_of(nodes)
 
 
 def _nodes_finding(
@@ -120,7 +119,7 @@ def _nodes_finding(
         applies=applies,
         reason=risk,
         severity=severity,
-        resources=tuple(resource(node) for node in nodes),
+        resources=tuple(refer(node) for node in nodes),
         remediation=remediation,
     )
 

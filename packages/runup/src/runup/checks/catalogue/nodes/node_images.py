@@ -18,17 +18,13 @@ Source of the rule: the publishers' pages, and <https://kubernetes.io/docs/conce
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from kubekit.api.core_v1 import Node
-from runup.checks.catalogue.declaring import declared, risk, unknown_finding
 from runup.checks.catalogue.shared.kubernetes_versions import target_minor
 from runup.checks.catalogue.shared.topology import control_plane_first
-from runup.checks.decide.cluster_kinds import KUBERNETES
 from runup.checks.decide.distributions import distribution_of
-from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.removal_tables import document
-from runup.checks.decide.wording import count, names
+from runup.checks.writing import Context, Findings, Snapshot, count, declared, names, names_of, risk, unknown
 
 NAME = "NodeImageTooOld"
 EXAMPLE = """
@@ -39,14 +35,14 @@ status: {nodeInfo: {kubeletVersion: v1.32.9-eks-113cf36, osImage: Amazon Linux 2
 """
 
 
-def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields a risk for each operating system image that its vendor does not publish for the target."""
     nodes = control_plane_first(snapshot.all(Node))
     if not nodes:
         return
     target = target_minor(context)
     if target is None:
-        yield unknown_finding(
+        yield unknown(
             NAME, "the target does not say which Kubernetes it ships", fix="Ask the publisher of the release."
         )
         return
@@ -62,7 +58,7 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         if nodes_of_image and target > row["last"] and row.get("only", distribution) == distribution:
             reported_names |= {node.metadata.name for node in nodes_of_image}
             images = sorted({node.status.node_info.os_image for node in nodes_of_image})
-            node_names = names([node.metadata.name for node in nodes_of_image])
+            node_names = names_of(nodes_of_image)
             runs = "runs" if len(nodes_of_image) == 1 else "run"
             yield risk(
                 NAME,
@@ -73,4 +69,4 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             )
 
 
-CHECK = declared(run, name=NAME, component="nodes", reads=(Node,), rank=365, clusters=KUBERNETES)
+CHECK = declared(run, name=NAME, component="nodes", reads=(Node,), rank=365, clusters="Kubernetes")

@@ -8,18 +8,26 @@ worker; in more than one custom pool a node is an error, and is left alone. Wind
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from kubekit.api.core_v1 import Node
-from kubekit.api.scheme import resource_of
 from kubekit.rules.node_rules import is_windows
 from runup.api.machineconfig_v1 import MachineConfigPool
-from runup.checks.catalogue.declaring import declared
 from runup.checks.catalogue.nodes.shared.pools import READS, all_pools
 from runup.checks.catalogue.shared.result_cache import cache_each
 from runup.checks.catalogue.shared.topology import control_plane, control_plane_first
-from runup.checks.decide.model import Context, Finding, Snapshot
-from runup.checks.decide.wording import count, names, resource
+from runup.checks.writing import (
+    Context,
+    Finding,
+    Findings,
+    Snapshot,
+    count,
+    declared,
+    names,
+    names_of,
+    refer,
+    resource_of,
+)
 from runup.rules.machine_config import PoolsOfNode, pools_of_node
 
 CHECK_NAME = "NodePools"
@@ -27,7 +35,7 @@ IN_NONE = "NodeInNoPool"
 IN_SEVERAL = "NodeInSeveralPools"
 
 
-def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Findings:
     """Yields a risk for nodes in no machine config pool, and one for nodes in several custom pools."""
     nodes = control_plane_first(snapshot.all(Node))
     if all(is_windows(node.metadata.labels) for node in nodes):
@@ -49,7 +57,7 @@ def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         at_own_release_text = (
             "it at the release that it runs" if len(none) == 1 else "them at the release that they run"
         )
-        listed = names([node.metadata.name for node in none])
+        listed = names_of(none)
         nodes_are = f"{count(len(none), 'node')} ({listed}) {'is' if len(none) == 1 else 'are'}"
         yield _nodes_finding(
             IN_NONE,
@@ -86,7 +94,7 @@ def _pools_of_node(node: Node, pools: tuple[MachineConfigPool, ...]) -> PoolsOfN
 
 
 def _nodes_finding(risk: str, message: str, nodes: Sequence[Node], remediation: str) -> Finding:
-    resources = tuple(resource(node) for node in nodes)
+    resources = tuple(refer(node) for node in nodes)
     return Finding(name=risk, message=message, reason=risk, resources=resources, remediation=remediation)
 
 

@@ -15,14 +15,10 @@ Source of the rule: kubernetes, node conditions and eviction by the kubelet.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from kubekit.api.core_v1 import Node
-from runup.checks.catalogue.declaring import declared, risk
 from runup.checks.catalogue.shared.result_cache import cache_each
 from runup.checks.catalogue.shared.topology import control_plane_first
-from runup.checks.decide.model import Context, Finding, Snapshot
-from runup.checks.decide.wording import count, names
+from runup.checks.writing import Context, Findings, Snapshot, count, declared, names, risk
 
 NAME = "NodePressure"
 TYPES = ("DiskPressure", "MemoryPressure", "PIDPressure", "NetworkUnavailable")
@@ -34,7 +30,7 @@ status: {conditions: [{type: DiskPressure, status: "True"}, {type: Ready, status
 """
 
 
-def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Findings:
     """Yields one risk that names the nodes that report pressure or no network."""
     nodes = control_plane_first(snapshot.all(Node))
     pressed = [(node, why) for node, why in zip(nodes, _pressure_types(nodes, ()), strict=True) if why]

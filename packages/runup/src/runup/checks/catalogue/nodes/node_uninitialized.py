@@ -16,14 +16,11 @@ Source of the rule: kubernetes, `cloud-provider/api/well_known_taints.go` and th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
 
 from kubekit.api.core_v1 import Node
-from runup.checks.catalogue.declaring import declared, risk
 from runup.checks.catalogue.shared.topology import control_plane_first
-from runup.checks.decide.model import Context, Finding, Snapshot
-from runup.checks.decide.wording import count, names
+from runup.checks.writing import Context, Findings, Snapshot, count, declared, names_of, risk
 
 NAME = "NodeUninitialized"
 TAINTS = ("node.cloudprovider.kubernetes.io/uninitialized", "node.kubernetes.io/network-unavailable")
@@ -36,7 +33,7 @@ spec: {taints: [{key: node.cloudprovider.kubernetes.io/uninitialized, effect: No
 """
 
 
-def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields one risk that names the nodes that still have a taint of their initialization."""
     held_nodes = [
         node
@@ -52,7 +49,7 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             NAME,
             f"{count(len(held_nodes), 'node')} never came into service, by a taint of "
             f"{'its' if len(held_nodes) == 1 else 'their'} "
-            f"first minutes: {names([node.metadata.name for node in held_nodes])}.",
+            f"first minutes: {names_of(held_nodes)}.",
             held_nodes,
             fix="See the cloud controller manager's and the network's pods there; `oc describe node NAME` shows "
             "the taint.",

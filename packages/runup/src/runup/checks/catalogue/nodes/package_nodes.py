@@ -18,14 +18,10 @@ page on preparing to update from 4.18 to a newer version.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from operator import attrgetter
 
 from kubekit.api.core_v1 import Node
-from runup.checks.catalogue.declaring import MINOR, declared, risk, unknown_finding
-from runup.checks.decide.cluster_kinds import OPENSHIFT
-from runup.checks.decide.model import Context, Finding, Snapshot
-from runup.checks.decide.wording import count, names
+from runup.checks.writing import MINOR, Context, Findings, Snapshot, count, declared, names, names_of, risk, unknown
 
 NAME = "PackageBasedNodes"
 GONE_IN = (4, 19)
@@ -39,7 +35,7 @@ status: {nodeInfo: {osImage: Red Hat Enterprise Linux 8.10 (Ootpa), kubeletVersi
 """
 
 
-def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields a risk for nodes of package-based RHEL, and Unknown for nodes that do not report their system."""
     if context.target.minor_version < GONE_IN:
         return
@@ -57,10 +53,10 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         )
     silent = [node for node in nodes if not node.status.node_info.os_image]
     if silent and context.source.minor_version < GONE_IN:
-        yield unknown_finding(
+        yield unknown(
             NAME,
             f"{count(len(silent), 'node')} {'does' if len(silent) == 1 else 'do'} not say which system it is: "
-            f"{names([node.metadata.name for node in silent])}",
+            f"{names_of(silent)}",
             silent,
             fix="See `oc get nodes -o wide`: the kubelet writes OS-IMAGE when it starts.",
         )
@@ -74,5 +70,5 @@ CHECK = declared(
     rank=560,
     severity="critical",
     updates=MINOR,
-    clusters=OPENSHIFT,
+    clusters="OpenShift",
 )

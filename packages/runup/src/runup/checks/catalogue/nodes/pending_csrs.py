@@ -15,12 +15,9 @@ Source of the rule: openshift/cluster-machine-approver; kubernetes, `certificate
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from runup.api.platform_v1 import CertificateSigningRequest
-from runup.checks.catalogue.declaring import declared, risk
-from runup.checks.decide.model import Context, Finding, Snapshot
-from runup.checks.decide.wording import DOWN_PATIENCE, count, names, since_text
+from runup.checks.decide.wording import DOWN_PATIENCE, since_text
+from runup.checks.writing import Context, Findings, Snapshot, count, declared, names, risk
 
 NAME = "CertificateRequestsPending"
 SIGNERS = ("kubernetes.io/kube-apiserver-client-kubelet", "kubernetes.io/kubelet-serving")
@@ -33,7 +30,7 @@ spec: {signerName: kubernetes.io/kubelet-serving, username: "system:node:worker-
 """
 
 
-def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields one risk that names the kubelets' certificate requests that nobody has answered."""
     waiting = [
         request

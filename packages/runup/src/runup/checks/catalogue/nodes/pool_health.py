@@ -8,12 +8,9 @@ so nobody is told to wait for one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from kubekit.api.conditions import find, status_of
 from kubekit.api.meta_v1 import Condition
 from runup.api.machineconfig_v1 import MachineConfigPool
-from runup.checks.catalogue.declaring import declared
 from runup.checks.catalogue.nodes.shared.pools import (
     DEGRADED_TYPES,
     READS,
@@ -21,15 +18,15 @@ from runup.checks.catalogue.nodes.shared.pools import (
     is_degraded,
     machines_behind_text,
 )
-from runup.checks.decide.model import Applies, Context, Finding, Snapshot
-from runup.checks.decide.wording import DEGRADED_PATIENCE, cause, condition_text, count, resource, severity_after
+from runup.checks.decide.wording import DEGRADED_PATIENCE, cause, condition_text, severity_after
+from runup.checks.writing import Applies, Context, Finding, Findings, Snapshot, count, declared, refer
 from runup.report.report import Severity
 
 DEGRADED = "MachineConfigPoolDegraded"
 UPDATING = "MachineConfigPoolUpdating"
 
 
-def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Findings:
     for pool in all_pools(snapshot):
         name, status = pool.metadata.name, pool.status
         conditions = [condition for type_ in DEGRADED_TYPES if (condition := find(status.conditions, type_))]
@@ -74,7 +71,7 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         yield from _updating_findings(pool)
 
 
-def _updating_findings(pool: MachineConfigPool) -> Iterator[Finding]:
+def _updating_findings(pool: MachineConfigPool) -> Findings:
     """Yields the finding that a pool is being updated or has Nodes that still wait for it."""
     name, status = pool.metadata.name, pool.status
     updating = find(status.conditions, "Updating")
@@ -125,7 +122,7 @@ def _pool_finding(
         applies=applies,
         reason="PoolDegraded" if degraded else "PoolUpdating",
         severity=severity,
-        resources=(resource(pool),),
+        resources=(refer(pool),),
         remediation=fix,
     )
 

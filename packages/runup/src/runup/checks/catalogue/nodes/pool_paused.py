@@ -5,17 +5,13 @@ A pool without machines holds nothing back, and is no finding.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from runup.checks.catalogue.declaring import declared
 from runup.checks.catalogue.nodes.shared.pools import READS, all_pools, machines_behind_text
-from runup.checks.decide.model import Context, Finding, Snapshot
-from runup.checks.decide.wording import count, resource
+from runup.checks.writing import Context, Finding, Findings, Snapshot, count, declared, refer
 
 NAME = "MachineConfigPoolPaused"
 
 
-def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields a risk for each paused machine config pool that has machines."""
     for pool in all_pools(snapshot):
         machines = pool.status.machine_count
@@ -29,7 +25,7 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             message=f"Machine config pool {name} is paused: its {count(machines, 'machine')} will not be updated to "
             f"{context.target}.{already}",
             reason="PoolPaused",
-            resources=(resource(pool),),
+            resources=(refer(pool),),
             remediation=f'Resume it: `oc patch mcp/{name} --type=merge -p \'{{"spec":{{"paused":false}}}}\'`.',
         )
 

@@ -17,16 +17,13 @@ Source of the rule: the Kubernetes blog of the minor versions, as the table `dat
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from kubekit.api.core_v1 import Node
 from kubekit.lang.version import leading_numbers
-from runup.checks.catalogue.declaring import declared, risk, unknown_finding
 from runup.checks.catalogue.shared.kubernetes_versions import target_minor
 from runup.checks.catalogue.shared.topology import control_plane_first
-from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.removal_tables import document
-from runup.checks.decide.wording import count, names
+from runup.checks.writing import Context, Findings, Snapshot, count, declared, names, names_of, risk, unknown
 
 NAME = "ContainerRuntimeTooOld"
 # Set by openshift/windows-machine-config-operator (pkg/metadata: VersionAnnotation) on the nodes that it configures.
@@ -41,7 +38,7 @@ status: {nodeInfo: {containerRuntimeVersion: "containerd://1.7.27", kubeletVersi
 """
 
 
-def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields a risk for nodes whose container runtime is too old for the target."""
     nodes = [
         node
@@ -51,7 +48,7 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     ]
     target = target_minor(context)
     if target is None and nodes:
-        yield unknown_finding(
+        yield unknown(
             NAME, "the target does not say which Kubernetes it ships", nodes, fix="Ask the publisher of the release."
         )
         return
@@ -66,7 +63,7 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     if by_shim and (target or 0) >= ended:
         yield risk(
             f"{NAME}-docker",
-            f"{count(len(by_shim), 'node')} ({names([node.metadata.name for node in by_shim])}) "
+            f"{count(len(by_shim), 'node')} ({names_of(by_shim)}) "
             f"{'runs' if len(by_shim) == 1 else 'run'} containers with Docker by the kubelet's dockershim, which "
             f"Kubernetes 1.{ended} removed.",
             by_shim,

@@ -17,15 +17,9 @@ Source of the rule: operator-framework/api, `operators/v1alpha1` (InstallPlanPha
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from kubekit.api.scheme import resource_of
 from runup.api.olm_v1alpha1 import InstallPlan, Subscription
-from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.olm.shared.installed_operators import CSVS, READS, installed
-from runup.checks.catalogue.shared.presence import all_or_none
-from runup.checks.decide.model import Context, Finding, Snapshot
-from runup.checks.decide.wording import count, names
+from runup.checks.writing import Context, Findings, Snapshot, count, declared, full_name, names, resource_of, risk
 
 NAME = "OperatorUpdateWaits"
 EXAMPLE = """
@@ -37,18 +31,18 @@ status: {phase: RequiresApproval}
 """
 
 
-def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Findings:
     """Yields one finding (info) that names the current InstallPlans that wait for approval."""
     present = {(csv.metadata.namespace, csv.metadata.name) for csv in installed(snapshot)}
     waiting = [
         plan
-        for plan in sorted(all_or_none(snapshot, InstallPlan), key=namespaced_name)
+        for plan in sorted(snapshot.all_or_none(InstallPlan), key=full_name)
         if plan.status.phase == "RequiresApproval"
         and any((plan.metadata.namespace, name) not in present for name in plan.spec.cluster_service_version_names)
     ]
     if waiting:
         goals: dict[str, set[str]] = {}
-        for sub in all_or_none(snapshot, Subscription):
+        for sub in snapshot.all_or_none(Subscription):
             goals.setdefault(sub.metadata.namespace, set()).add(sub.status.current_csv)
         # Who has no goal yet ("") may go to any of them. A version or a goal that could not be read may be the plan's.
         waiting = [
@@ -58,9 +52,7 @@ def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
             and all(snapshot.has_all(kind, plan.metadata.namespace) for kind in (CSVS, resource_of(Subscription)))
         ]
     if waiting:
-        listing = names(
-            [f"{namespaced_name(plan)} ({names(plan.spec.cluster_service_version_names)})" for plan in waiting]
-        )
+        listing = names([f"{full_name(plan)} ({names(plan.spec.cluster_service_version_names)})" for plan in waiting])
         yield risk(
             NAME,
             f"{count(len(waiting), 'InstallPlan')} {'waits' if len(waiting) == 1 else 'wait'} for approval: {listing}.",

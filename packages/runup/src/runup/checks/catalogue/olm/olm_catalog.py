@@ -14,13 +14,8 @@ Source of the rule: operator-lifecycle-manager, CatalogSource `status.connection
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from runup.api.olm_v1alpha1 import CatalogSource
-from runup.checks.catalogue.declaring import declared, namespaced_name, risk
-from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
-from runup.checks.decide.model import Context, Finding, Snapshot
-from runup.checks.decide.wording import count, names
+from runup.checks.writing import DEFINITIONS, Context, Findings, Snapshot, count, declared, full_name, names, risk
 
 NAME = "OperatorCatalogUnreachable"
 HEALTHY_STATES = ("READY", "CONNECTING", "IDLE", "")
@@ -32,15 +27,15 @@ status: {connectionState: {lastObservedState: TRANSIENT_FAILURE}}
 """
 
 
-def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Findings:
     """Yields one risk that names the CatalogSources that cannot be reached."""
     unreachable = [
         catalog
-        for catalog in sorted(all_or_none(snapshot, CatalogSource), key=namespaced_name)
+        for catalog in sorted(snapshot.all_or_none(CatalogSource), key=full_name)
         if _connection_state(catalog) not in HEALTHY_STATES
     ]
     if unreachable:
-        listing = names([f"{namespaced_name(catalog)} ({_connection_state(catalog)})" for catalog in unreachable])
+        listing = names([f"{full_name(catalog)} ({_connection_state(catalog)})" for catalog in unreachable])
         yield risk(
             NAME,
             f"{count(len(unreachable), 'catalog')} of operators cannot be reached: {listing}.",

@@ -14,13 +14,9 @@ Source of the rule: operator-lifecycle-manager, deprecations of file-based catal
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from runup.api.olm_v1alpha1 import Subscription
-from runup.checks.catalogue.declaring import declared, namespaced_name, risk
-from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
-from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import LONGEST_CAUSE
+from runup.checks.writing import DEFINITIONS, Context, Findings, Snapshot, declared, full_name, risk
 
 NAME = "OperatorDeprecated"
 TYPES = {"PackageDeprecated": "package", "ChannelDeprecated": "channel", "BundleDeprecated": "installed version"}
@@ -35,9 +31,9 @@ status:
 """
 
 
-def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Findings:
     """Yields a finding (info) for each Subscription whose package, channel or version is deprecated."""
-    for sub in sorted(all_or_none(snapshot, Subscription), key=namespaced_name):
+    for sub in sorted(snapshot.all_or_none(Subscription), key=full_name):
         texts = []
         for condition in sub.status.conditions:
             if condition.type in TYPES and condition.status == "True":
@@ -47,7 +43,7 @@ def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         if texts:
             yield risk(
                 f"{NAME}-{sub.spec.name or sub.metadata.name}",
-                f"Operator {namespaced_name(sub)} is at its end: {'; '.join(texts)}.",
+                f"Operator {full_name(sub)} is at its end: {'; '.join(texts)}.",
                 [sub],
                 severity="info",
                 fix="Change to what its catalog recommends; `oc get subscription -A -o yaml` shows the condition.",

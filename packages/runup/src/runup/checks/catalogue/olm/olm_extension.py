@@ -14,14 +14,10 @@ Source of the rule: operator-framework/operator-controller, `api/v1` (conditions
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from kubekit.api.conditions import find, status_of
 from runup.api.olm_v1alpha1 import ClusterExtension
-from runup.checks.catalogue.declaring import declared, risk
-from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
-from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import DOWN_PATIENCE, condition_text
+from runup.checks.writing import DEFINITIONS, Context, Findings, Snapshot, declared, risk
 
 NAME = "ClusterExtensionNotInstalled"
 UNHEALTHY_CONDITIONS = (("Installed", "False", "is not installed"), ("Deprecated", "True", "is deprecated"))
@@ -34,10 +30,10 @@ status:
 """
 
 
-def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields a finding for each bad condition of each ClusterExtension."""
     for extension in sorted(
-        all_or_none(snapshot, ClusterExtension), key=lambda cluster_extension: cluster_extension.metadata.name
+        snapshot.all_or_none(ClusterExtension), key=lambda cluster_extension: cluster_extension.metadata.name
     ):
         name = extension.metadata.name
         for type_, bad, words in UNHEALTHY_CONDITIONS:

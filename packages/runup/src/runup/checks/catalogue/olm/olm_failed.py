@@ -17,17 +17,13 @@ SubscriptionResolutionFailed: the resolution is that of the whole namespace).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
 
 from kubekit.api.conditions import find
-from kubekit.api.scheme import resource_of
 from runup.api.olm_v1alpha1 import InstallPlan, Subscription
-from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.olm.shared.installed_operators import CSVS, READS, installed
-from runup.checks.catalogue.shared.presence import all_or_none
-from runup.checks.decide.model import Context, Finding, Snapshot
-from runup.checks.decide.wording import DOWN_PATIENCE, LONGEST_CAUSE, names, since_suffix
+from runup.checks.decide.wording import DOWN_PATIENCE, LONGEST_CAUSE, since_suffix
+from runup.checks.writing import Context, Findings, Snapshot, declared, full_name, names, resource_of, risk
 
 NAME = "OperatorFailed"
 PHASES = ("Failed", "Unknown")
@@ -45,7 +41,7 @@ status:
 """
 
 
-def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields a risk for each installed operator and each current InstallPlan that failed."""
     csvs = installed(snapshot)
     for csv in csvs:
@@ -58,14 +54,14 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             why = ": ".join(part for part in (status.reason, " ".join(status.message.split())) if part)
             yield risk(
                 f"{NAME}-{csv.metadata.name}",
-                f"Operator {namespaced_name(csv)} is in phase "
+                f"Operator {full_name(csv)} is in phase "
                 f"{status.phase}{': ' if why else ''}{why[:LONGEST_CAUSE].rstrip('.')}"
                 f"{since_suffix(status.last_transition_time)}.",
                 [csv],
                 fix=f"See `oc describe csv {csv.metadata.name} -n {csv.metadata.namespace}`, and mend what it names.",
             )
     succeeded = {csv.metadata.name for csv in csvs if csv.status.phase == "Succeeded"}
-    plans = sorted(all_or_none(snapshot, InstallPlan), key=namespaced_name)
+    plans = sorted(snapshot.all_or_none(InstallPlan), key=full_name)
     for plan in plans:
         # A version that a later one replaced is gone again, and was installed all the same.
         passed = {csv.spec.replaces for csv in csvs if csv.status.phase == "Succeeded"}
@@ -76,14 +72,14 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         if snapshot.has_all(resource_of(InstallPlan), plan.metadata.namespace) and snapshot.has_all(CSVS):
             yield risk(
                 f"{NAME}-{plan.metadata.name}",
-                f"InstallPlan {namespaced_name(plan)} failed, and {names(missing)} did not come"
+                f"InstallPlan {full_name(plan)} failed, and {names(missing)} did not come"
                 f"{_cause_text(plan.status.message)}.",
                 [plan],
                 fix=f"See `oc describe installplan {plan.metadata.name} -n {plan.metadata.namespace}`; delete it "
                 "to retry.",
             )
 
-    for sub in sorted(all_or_none(snapshot, Subscription), key=namespaced_name):
+    for sub in sorted(snapshot.all_or_none(Subscription), key=full_name):
         failed = find(sub.status.conditions, "ResolutionFailed")
         if failed is None or failed.status != "True":
             continue
@@ -91,7 +87,7 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         if since is None or context.now - since >= DOWN_PATIENCE:
             yield risk(
                 f"{NAME}-{sub.metadata.name}",
-                f"No versions fit for Subscription {namespaced_name(sub)}, so no operator of its namespace is updated"
+                f"No versions fit for Subscription {full_name(sub)}, so no operator of its namespace is updated"
                 f"{_cause_text(failed.message)}{since_suffix(since)}.",
                 [sub],
                 fix=f"See `oc describe subscription {sub.metadata.name} -n {sub.metadata.namespace}`: a catalog that "

@@ -17,9 +17,6 @@ Source of the rule: operator-lifecycle-manager, `pkg/controller/operators/opensh
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from runup.checks.catalogue.declaring import MINOR, declared, namespaced_name, risk, unknown_finding
 from runup.checks.catalogue.olm.shared.installed_operators import (
     CSVS,
     PROPERTIES,
@@ -30,7 +27,7 @@ from runup.checks.catalogue.olm.shared.installed_operators import (
     maximum_allows,
     target_name,
 )
-from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.writing import MINOR, Context, Findings, Snapshot, declared, full_name, risk, unknown
 
 NAME = "OperatorMaxOpenShiftVersion"
 EXAMPLE = """
@@ -44,16 +41,16 @@ status: {phase: Succeeded}
 """
 
 
-def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields a risk for each operator whose olm.maxOpenShiftVersion is below the target."""
     for csv in installed(snapshot):
         name, namespace = csv.metadata.name, csv.metadata.namespace
         try:
             highest = max_openshift_version(csv.metadata.annotations.get(PROPERTIES, ""))
         except BadMaximum as bad:
-            yield unknown_finding(
+            yield unknown(
                 NAME,
-                f"operator {namespaced_name(csv)} has {bad}",
+                f"operator {full_name(csv)} has {bad}",
                 [csv],
                 fix=f"OLM refuses minor updates for it: `oc get csv {name} -n {namespace} -o yaml`; tell its maker.",
             )
@@ -61,7 +58,7 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         if highest is not None and not maximum_allows(highest, context.target):
             yield risk(
                 f"{NAME}-{name}",
-                f"Operator {namespaced_name(csv)} runs on OpenShift up to {highest[0]}.{highest[1]}, not on "
+                f"Operator {full_name(csv)} runs on OpenShift up to {highest[0]}.{highest[1]}, not on "
                 f"{target_name(context)}.",
                 [csv],
                 fix=f"Update it first, if need be from another channel; `oc get csv -n {namespace}` shows the new one.",

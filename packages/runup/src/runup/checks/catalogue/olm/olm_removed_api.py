@@ -15,14 +15,10 @@ guide.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from runup.checks.catalogue.declaring import declared, namespaced_name, risk, unknown_finding
 from runup.checks.catalogue.olm.shared.installed_operators import READS, installed
 from runup.checks.catalogue.shared.kubernetes_versions import target_minor
-from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.removal_tables import removed_versions
-from runup.checks.decide.wording import names
+from runup.checks.writing import Context, Findings, Snapshot, declared, full_name, names, risk, unknown
 
 NAME = "OperatorNeedsRemovedAPI"
 EXAMPLE = """
@@ -34,13 +30,13 @@ status: {phase: Succeeded}
 """
 
 
-def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields a risk for each operator that requires an API that the target does not serve."""
     needing = [csv for csv in installed(snapshot) if csv.spec.native_apis]
     target = target_minor(context)
     if target is None and needing:
         why = "the target does not say which Kubernetes it ships"
-        yield unknown_finding(NAME, why, needing, fix="Ask the publisher of the release.")
+        yield unknown(NAME, why, needing, fix="Ask the publisher of the release.")
         return
     removed = removed_versions(0, target or 0)
     for csv in needing:
@@ -49,7 +45,7 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             listing = names([f"{api.kind} in {api.group}/{api.version}" for api in removed_apis])
             yield risk(
                 f"{NAME}-{csv.metadata.name}",
-                f"Operator {namespaced_name(csv)} needs {listing}, which {context.target} does not serve.",
+                f"Operator {full_name(csv)} needs {listing}, which {context.target} does not serve.",
                 [csv],
                 fix=f"Update it first; `oc get csv {csv.metadata.name} -n {csv.metadata.namespace} -o yaml` names "
                 "its needs.",

@@ -24,17 +24,27 @@ operator-marketplace, `defaults/`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from kubekit.lang.text import cut
 from runup.api.olm_v1alpha1 import CatalogSource, Subscription
-from runup.checks.catalogue.declaring import MINOR, declared, namespaced_name, risk, unknown_finding
 from runup.checks.catalogue.olm.shared.installed_operators import target_name
 from runup.checks.catalogue.olm.shared.olm_catalog_images import IMAGE_UNCHANGED, expected_image
-from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
 from runup.checks.decide.file_based_catalog import Package
-from runup.checks.decide.model import Context, Finding, Snapshot
-from runup.checks.decide.wording import LONGEST_CAUSE, names
+from runup.checks.decide.wording import LONGEST_CAUSE
+from runup.checks.writing import (
+    DEFINITIONS,
+    MINOR,
+    Context,
+    Finding,
+    Findings,
+    Snapshot,
+    declared,
+    full_name,
+    names,
+    risk,
+    unknown,
+)
 
 NAME = "OperatorNotInTargetCatalog"
 DEPRECATED = "OperatorDeprecatedInTarget"
@@ -65,17 +75,17 @@ entries: [{name: logging.v6.2.0}]
 """
 
 
-def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields the findings of each Subscription whose catalog for the target lacks its package, channel or version."""
     # Only an installed operator can be left behind.
     subs = [
         subscription
-        for subscription in sorted(all_or_none(snapshot, Subscription), key=namespaced_name)
+        for subscription in sorted(snapshot.all_or_none(Subscription), key=full_name)
         if subscription.status.installed_csv
     ]
     # CatalogSources are needed only where the user has not named the catalog's image.
     needs_sources = any(sub.spec.source not in context.catalogs.named for sub in subs)
-    sources: Sequence[CatalogSource] = all_or_none(snapshot, CatalogSource) if needs_sources else ()
+    sources: Sequence[CatalogSource] = snapshot.all_or_none(CatalogSource) if needs_sources else ()
     for sub in subs:
         expected = expected_image(sub, sources, context)
         if expected.problem:
@@ -92,7 +102,7 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
                 if lack:
                     yield risk(
                         f"{NAME}-{sub.metadata.name}",
-                        f"Operator {namespaced_name(sub)} has no update path in the catalog of {target_name(context)} "
+                        f"Operator {full_name(sub)} has no update path in the catalog of {target_name(context)} "
                         f"({catalog.image}): {lack}.",
                         [sub],
                         fix="Change its channel to one that both catalogs have, before the cluster is updated; or plan "
@@ -105,7 +115,7 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
                 if messages := [f"{key}: {deprecated[key]}" for key in keys if key in deprecated]:
                     yield risk(
                         f"{DEPRECATED}-{sub.metadata.name}",
-                        f"Operator {namespaced_name(sub)} is at the end of its life in the catalog of "
+                        f"Operator {full_name(sub)} is at the end of its life in the catalog of "
                         f"{target_name(context)}: {'; '.join(messages)}.",
                         [sub],
                         fix="Do what the catalog says: another channel, or another operator.",
@@ -116,7 +126,7 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
 def _unknown_finding(sub: Subscription, why: str) -> Finding:
     option = f"--target-catalog {sub.spec.source or 'SOURCE'}=IMAGE"
     fix = f"Let it be read, or look from where it can be: runup preflight run --read-catalogs, or {option}."
-    return unknown_finding(NAME, f"{namespaced_name(sub)}: {why}", [sub], fix=fix)
+    return unknown(NAME, f"{full_name(sub)}: {why}", [sub], fix=fix)
 
 
 def _lacking_entry(sub: Subscription, package: Package | None) -> str:

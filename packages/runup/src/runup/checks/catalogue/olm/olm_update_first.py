@@ -21,9 +21,8 @@ annotation `olm.properties`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from kubekit.api.scheme import resource_of
 from runup.api.olm_v1alpha1 import (
     CatalogSource,
     ClusterServiceVersion,
@@ -32,7 +31,6 @@ from runup.api.olm_v1alpha1 import (
     PackageManifest,
     Subscription,
 )
-from runup.checks.catalogue.declaring import MINOR, declared, namespaced_name, risk, unknown_finding
 from runup.checks.catalogue.olm.shared.installed_operators import (
     PACKAGES,
     PROPERTIES,
@@ -47,9 +45,21 @@ from runup.checks.catalogue.olm.shared.installed_operators import (
     properties_in_plans,
     target_name,
 )
-from runup.checks.catalogue.shared.presence import all_or_none
-from runup.checks.decide.model import Context, Finding, Snapshot, Unreadable
-from runup.checks.decide.wording import count, names
+from runup.checks.writing import (
+    MINOR,
+    Context,
+    Findings,
+    Snapshot,
+    Unreadable,
+    count,
+    declared,
+    full_name,
+    names,
+    names_of,
+    resource_of,
+    risk,
+    unknown,
+)
 
 NAME = "OperatorUpdateFirst"
 EXAMPLE = """
@@ -95,15 +105,15 @@ status:
 Step = tuple[Subscription, ClusterServiceVersion]
 
 
-def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields the findings of operators that exclude the target and have an update that allows it."""
     csvs = installed(snapshot)
-    subs = sorted(all_or_none(snapshot, Subscription), key=namespaced_name)
+    subs = sorted(snapshot.all_or_none(Subscription), key=full_name)
     old = [(sub, csv) for sub in subs if (csv := installed_csv_of(csvs, sub)) and _excludes_target(csv, context)]
     # OLM names in currentCSV what it is about to install: such an update is on its way.
     steps = [(sub, csv) for sub, csv in old if sub.status.current_csv not in ("", sub.status.installed_csv)]
     if steps:
-        plans = all_or_none(snapshot, InstallPlan)
+        plans = snapshot.all_or_none(InstallPlan)
         descriptions = [
             f"{number}. {_step_text(sub, csv, plans)}" for number, (sub, csv) in enumerate(_owners_first(steps), 1)
         ]
@@ -116,7 +126,7 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     yield from _catalog_findings([sub for sub, csv in old if (sub, csv) not in steps], snapshot, context)
 
 
-def _catalog_findings(subs: Sequence[Subscription], snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def _catalog_findings(subs: Sequence[Subscription], snapshot: Snapshot, context: Context) -> Findings:
     """Yields a finding about operators to which nothing newer is on its way, with where they could go."""
     if not subs:
         return
@@ -124,15 +134,15 @@ def _catalog_findings(subs: Sequence[Subscription], snapshot: Snapshot, context:
         packages = snapshot.listed(PACKAGES)
         snapshot.require_all(PACKAGES)
     except Unreadable as lacking:
-        subscription_names = names([namespaced_name(sub) for sub in subs])
+        subscription_names = names_of(subs)
         why = f"what the catalogs have for {subscription_names} is not known: {str(lacking).rstrip('.')}"
-        yield unknown_finding(NAME, why, subs, fix="Look there: `oc get packagemanifests -n NAMESPACE`.")
+        yield unknown(NAME, why, subs, fix="Look there: `oc get packagemanifests -n NAMESPACE`.")
         return
     # Those whose CatalogSource is gone, so that no newer version is known.
     orphans = [sub for sub in subs if not packages_of(packages, sub)]
     try:
         if orphans:
-            catalogs = {(each.metadata.namespace, each.metadata.name) for each in all_or_none(snapshot, CatalogSource)}
+            catalogs = {(each.metadata.namespace, each.metadata.name) for each in snapshot.all_or_none(CatalogSource)}
             snapshot.require_all(resource_of(CatalogSource))
             orphans = [
                 sub
@@ -144,10 +154,10 @@ def _catalog_findings(subs: Sequence[Subscription], snapshot: Snapshot, context:
             ]
     except Unreadable as lacking:
         why = f"which catalogs there are is not known: {str(lacking).rstrip('.')}"
-        yield unknown_finding(NAME, why, subs, fix="Look there: `oc get catalogsources -A`.")
+        yield unknown(NAME, why, subs, fix="Look there: `oc get catalogsources -A`.")
         return
     listing = "; ".join(
-        f"{namespaced_name(sub)}: "
+        f"{full_name(sub)}: "
         + (f"its catalog {sub.spec.source} is not there" if sub in orphans else _channel_choice(sub, packages, context))
         for sub in subs
     )
@@ -156,7 +166,7 @@ def _catalog_findings(subs: Sequence[Subscription], snapshot: Snapshot, context:
         "Change the Subscription's channel to one that has a version for the target, and let it update first; "
         "where there is none, plan without the operator."
     )
-    orphan_names = names([namespaced_name(sub) for sub in orphans])
+    orphan_names = names_of(orphans)
     restore = f"Bring the CatalogSource of {orphan_names} back first: `oc get catalogsources -A`."
     yield risk(
         NAME,
@@ -213,7 +223,7 @@ def _step_text(sub: Subscription, csv: ClusterServiceVersion, plans: Sequence[In
         until = f", which runs up to {highest[0]}.{highest[1]}" if highest else ""
     except BadMaximum as bad:
         until = f", which has {bad}"
-    return f"{namespaced_name(sub)} from {csv.metadata.name} to {sub.status.current_csv}{until}"
+    return f"{full_name(sub)} from {csv.metadata.name} to {sub.status.current_csv}{until}"
 
 
 def _owners_first(steps: Sequence[Step]) -> list[Step]:

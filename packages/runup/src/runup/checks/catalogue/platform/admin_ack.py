@@ -20,12 +20,9 @@ Source of the rule: cluster-version-operator, `pkg/risk/adminack`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
-from runup.checks.catalogue.declaring import MINOR, declared, risk, unknown_finding
 from runup.checks.catalogue.shared.certificate_bundles import ACKS, CONFIG, GATES, MANAGED
-from runup.checks.decide.cluster_kinds import OPENSHIFT
-from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.writing import MINOR, Context, Findings, Snapshot, declared, risk, unknown
 
 NAME = "AdminAck"
 _GATE = re.compile(r"ack-([4-9])\.(\d+)-[^-].*")
@@ -37,7 +34,7 @@ data: {ack-5.0-kube-1.37-api-removals-in-5.1: "Kubernetes 1.37 removes APIs: see
 """
 
 
-def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields a risk for each gate of the target that no administrator has acknowledged."""
     gates: dict[str, str] = {}
     for manifest in context.manifests or ():
@@ -57,16 +54,14 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     for gate, text in sorted(gates.items()):
         match = _GATE.fullmatch(gate)
         if match is None:
-            yield unknown_finding(
-                NAME, f"{GATES} has the gate {gate[:80]!r}, which names no version", fix="Ask who set it."
-            )
+            yield unknown(NAME, f"{GATES} has the gate {gate[:80]!r}, which names no version", fix="Ask who set it.")
         elif (
             not (context.source.minor_version <= (int(match[1]), int(match[2])) < context.target.minor_version)
             or acks.get(gate) == "true"
         ):
             continue
         elif not text.strip():
-            yield unknown_finding(NAME, f"gate {gate} of {GATES} does not say what it asks for", fix="Ask who set it.")
+            yield unknown(NAME, f"gate {gate} of {GATES} does not say what it asks for", fix="Ask who set it.")
         else:
             yield risk(
                 f"{NAME}-{gate}",
@@ -82,5 +77,5 @@ CHECK = declared(
     reads=(MANAGED, CONFIG),
     rank=160,
     updates=MINOR,
-    clusters=OPENSHIFT,
+    clusters="OpenShift",
 )

@@ -28,12 +28,20 @@ from msgspec.structs import replace
 
 from runup.api.machineconfig_v1 import MachineConfigPool
 from runup.api.platform_v1 import CertManagerCertificate
-from runup.checks.catalogue.declaring import declared, namespaced_name, refer, risk
 from runup.checks.catalogue.shared.certificate_bundles import Validity, is_late
-from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none, yield_from_all
-from runup.checks.decide.cluster_kinds import BOTH
-from runup.checks.decide.model import Context, Finding, Snapshot
-from runup.checks.decide.wording import count, names
+from runup.checks.writing import (
+    DEFINITIONS,
+    Context,
+    Findings,
+    Snapshot,
+    count,
+    declared,
+    full_name,
+    names,
+    refer,
+    risk,
+    yield_from_all,
+)
 from runup.report.report import ReportedResource
 
 NAME = "CertificateExpires"
@@ -54,7 +62,7 @@ status:
 _Ending = tuple[str, datetime, ReportedResource]
 
 
-def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Findings:
     yield from yield_from_all(
         lambda: _renewal_findings(list(_ending_cert_manager(snapshot, context.now)), context.now),
         lambda: _renewal_findings(list(_ending_in_pools(snapshot, context.now)), context.now),
@@ -63,18 +71,18 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
 
 def _ending_cert_manager(snapshot: Snapshot, now: datetime) -> Iterator[_Ending]:
     """Yields cert-manager's certificates that end within `MARGIN`, and are not ready or should have been renewed."""
-    for certificate in sorted(all_or_none(snapshot, CertManagerCertificate), key=namespaced_name):
+    for certificate in sorted(snapshot.all_or_none(CertManagerCertificate), key=full_name):
         status = certificate.status
         if status.not_after is None or status.not_after - now > MARGIN:
             continue
         is_ready = any(condition.type == "Ready" and condition.status == "True" for condition in status.conditions)
         if not is_ready or (status.renewal_time is not None and status.renewal_time <= now):
-            yield f"Certificate {namespaced_name(certificate)}", status.not_after, refer(certificate)
+            yield f"Certificate {full_name(certificate)}", status.not_after, refer(certificate)
 
 
 def _ending_in_pools(snapshot: Snapshot, now: datetime) -> Iterator[_Ending]:
     """Yields the certificates of machine config pools that end within `MARGIN` and were not renewed in time."""
-    for pool in sorted(all_or_none(snapshot, MachineConfigPool), key=namespaced_name):
+    for pool in sorted(snapshot.all_or_none(MachineConfigPool), key=full_name):
         last: dict[str, Validity] = {}
         for expiry in pool.status.cert_expirys:
             # `CN=NAME_@1700000000` or `CN=NAME@1700000000`: the time is that of its making (library-go, certrotation).
@@ -89,7 +97,7 @@ def _ending_in_pools(snapshot: Snapshot, now: datetime) -> Iterator[_Ending]:
                 yield f"{name} of machine config pool {pool.metadata.name}", end, refer(pool)
 
 
-def _renewal_findings(ending: list[_Ending], now: datetime) -> Iterator[Finding]:
+def _renewal_findings(ending: list[_Ending], now: datetime) -> Findings:
     """Yields the finding about certificates that should have been renewed by now."""
     if not ending:
         return
@@ -114,5 +122,5 @@ CHECK = declared(
     component="kube-apiserver",
     reads=(CertManagerCertificate, MachineConfigPool, DEFINITIONS),
     rank=182,
-    clusters=BOTH,
+    clusters="both",
 )

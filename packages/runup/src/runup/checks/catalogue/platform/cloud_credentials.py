@@ -17,15 +17,21 @@ clusters with manually maintained credentials.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from kubekit.api.scheme import resource_of
 from kubekit.lang.version import parse
 from runup.api.operator_v1 import CloudCredential, CredentialsRequest
-from runup.checks.catalogue.declaring import MINOR, declared, namespaced_name, risk
-from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
-from runup.checks.decide.model import Context, Finding, Snapshot, Unreadable
-from runup.checks.decide.wording import names
+from runup.checks.writing import (
+    DEFINITIONS,
+    MINOR,
+    Context,
+    Findings,
+    Snapshot,
+    Unreadable,
+    declared,
+    full_name,
+    names,
+    resource_of,
+    risk,
+)
 
 NAME = "CloudCredentialsNotReady"
 ANNOTATION = "cloudcredential.openshift.io/upgradeable-to"
@@ -37,9 +43,9 @@ spec: {credentialsMode: Manual}
 """
 
 
-def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields a risk if credentials are maintained manually and not annotated as ready for the target."""
-    for config in all_or_none(snapshot, CloudCredential):
+    for config in snapshot.all_or_none(CloudCredential):
         annotation = config.metadata.annotations.get(ANNOTATION, "")
         # Compared as the operator does: the version may begin with `v`, and may lack the patch.
         text = annotation.removeprefix("v")
@@ -67,7 +73,7 @@ def _new_requests(snapshot: Snapshot, context: Context) -> tuple[list[str], Unre
     There are none if not all of the cluster's own are known.
     """
     try:
-        present = {namespaced_name(request) for request in all_or_none(snapshot, CredentialsRequest)}
+        present = {full_name(request) for request in snapshot.all_or_none(CredentialsRequest)}
     except Unreadable as lacking:
         return [], lacking
     if not snapshot.has_all(resource_of(CredentialsRequest)):

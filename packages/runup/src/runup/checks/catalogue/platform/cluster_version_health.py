@@ -8,23 +8,18 @@ degraded operators waits; before that it is a warning.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from kubekit.api.conditions import find
 from kubekit.lang.version import parse
 from runup.api.config_v1 import ClusterVersion
-from runup.checks.catalogue.declaring import declared
-from runup.checks.decide.model import Applies, Context, Finding, Snapshot
 from runup.checks.decide.wording import (
     DEGRADED_PATIENCE,
     NO_REASONS,
     condition_text,
     minor_or_major,
-    names,
-    resource,
     severity_after,
     since_text,
 )
+from runup.checks.writing import Applies, Context, Finding, Findings, Snapshot, declared, names, refer
 
 CHECK_NAME = "ClusterVersionHealth"
 UNKNOWN = f"{CHECK_NAME}Unknown"
@@ -33,7 +28,7 @@ UPGRADEABLE = "ClusterVersionUpgradeable"
 PARTIAL = "ClusterVersionPartialUpdate"
 
 
-def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields the findings of ClusterVersion's conditions Failing and Upgradeable, and of abandoned updates."""
     cluster = snapshot.get(ClusterVersion, "version")
     if cluster is None:
@@ -62,13 +57,13 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         name=PARTIAL,
         message=f"{subject} begun and left before the end: {listing}. Parts of the cluster may be of {of} still.",
         reason="PartialUpdate",
-        resources=(resource(cluster),),
+        resources=(refer(cluster),),
         remediation="Compare the versions that `oc get clusteroperators` shows with the cluster's own; an update to "
         "that release or a newer patch of it makes it good.",
     )
 
 
-def _failing_findings(cluster: ClusterVersion, context: Context) -> Iterator[Finding]:
+def _failing_findings(cluster: ClusterVersion, context: Context) -> Findings:
     """Yields the finding about Failing, if ClusterVersion does not report Failing=False."""
     failing = find(cluster.status.conditions, "Failing")
     if failing is not None and failing.status == "False":
@@ -85,7 +80,7 @@ def _failing_findings(cluster: ClusterVersion, context: Context) -> Iterator[Fin
                 before="warning",
                 after="critical",
             ),
-            resources=(resource(cluster),),
+            resources=(refer(cluster),),
             remediation="Repair what its message names; `oc adm upgrade status` shows who holds it up.",
         )
         return
@@ -93,7 +88,7 @@ def _failing_findings(cluster: ClusterVersion, context: Context) -> Iterator[Fin
     yield _unknown_finding(cluster, f"Whether the cluster-version operator fails could not be told{words}")
 
 
-def _upgradeable_findings(cluster: ClusterVersion) -> Iterator[Finding]:
+def _upgradeable_findings(cluster: ClusterVersion) -> Findings:
     """Yields the finding about Upgradeable, if it is False or Unknown."""
     condition = find(cluster.status.conditions, "Upgradeable")
     if condition is None or condition.status == "True":
@@ -108,7 +103,7 @@ def _upgradeable_findings(cluster: ClusterVersion) -> Iterator[Finding]:
         name=UPGRADEABLE,
         message=f"ClusterVersion forbids updates to another minor version{condition_text(condition)}",
         reason=condition.reason,
-        resources=(resource(cluster),),
+        resources=(refer(cluster),),
         remediation="Do what its message asks for; `oc adm upgrade` shows the newest."
         if explained
         else "It does not say why: see which of the ClusterOperators are not Upgradeable, and the operator's log.",
@@ -122,7 +117,7 @@ def _unknown_finding(cluster: ClusterVersion, message: str) -> Finding:
         message=message,
         applies=Applies.UNKNOWN,
         reason="ConditionUnknown",
-        resources=(resource(cluster),),
+        resources=(refer(cluster),),
         remediation="Look at `oc get clusterversion version -o yaml`; the cluster-version operator may not be running.",
     )
 

@@ -5,12 +5,8 @@ A cluster without a FeatureGate has the default set, as the cluster-version oper
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from runup.api.cluster_settings_v1 import FeatureGate
-from runup.checks.catalogue.declaring import MINOR, OWN_NAME, declared
-from runup.checks.decide.model import Applies, Context, Finding, Snapshot
-from runup.checks.decide.wording import resource
+from runup.checks.writing import MINOR, OWN_NAME, Applies, Context, Finding, Findings, Snapshot, declared, refer
 
 NAME = "FeatureSetForbidsUpdates"
 # These cannot be undone, and prevent minor updates (openshift/api, config/v1).
@@ -18,7 +14,7 @@ FORBIDDING = frozenset({"TechPreviewNoUpgrade", "DevPreviewNoUpgrade", "CustomNo
 HARMLESS = frozenset({"", "Default", "LatencySensitive", "OKD"})
 
 
-def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Findings:
     """Yields a risk if the feature set forbids minor updates, and Unknown for a feature set that is not known."""
     gate = snapshot.get(FeatureGate, "cluster")
     feature_set = gate.spec.feature_set if gate else ""
@@ -36,7 +32,7 @@ def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         applies=Applies.YES if forbids else Applies.UNKNOWN,
         reason=feature_set,
         severity="critical",
-        resources=(resource(gate),),
+        resources=(refer(gate),),
         remediation="Update within the minor version only, or install a new cluster with the default feature set.",
     )
 

@@ -7,7 +7,6 @@ restarting: how grave it is counts how long it lasts, with the patience of that 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
 
 import msgspec
@@ -15,9 +14,8 @@ import msgspec
 from kubekit.api.conditions import find
 from kubekit.api.meta_v1 import ConditionStatus
 from runup.api.config_v1 import ClusterOperator
-from runup.checks.catalogue.declaring import declared
-from runup.checks.decide.model import Applies, Context, Finding, Snapshot
-from runup.checks.decide.wording import DEGRADED_PATIENCE, DOWN_PATIENCE, condition_text, resource, severity_after
+from runup.checks.decide.wording import DEGRADED_PATIENCE, DOWN_PATIENCE, condition_text, severity_after
+from runup.checks.writing import Applies, Context, Finding, Findings, Snapshot, declared, refer
 from runup.report.report import Severity
 
 
@@ -55,7 +53,7 @@ EXPECTATIONS = (
 )
 
 
-def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields a finding for each condition of a ClusterOperator that does not have its healthy status."""
     for operator in snapshot.all(ClusterOperator):
         name = operator.metadata.name
@@ -82,7 +80,7 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
                     before=expected.before,
                     after=expected.after,
                 ),
-                resources=(resource(operator),),
+                resources=(refer(operator),),
                 remediation=f"Bring the operator back first: `oc describe clusteroperator {name}` names what it lacks.",
             )
 

@@ -6,18 +6,15 @@ that does not report Upgradeable can be updated, and patch updates are never hel
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from kubekit.api.conditions import find
 from runup.api.config_v1 import ClusterOperator
-from runup.checks.catalogue.declaring import MINOR, declared
-from runup.checks.decide.model import Applies, Context, Finding, Snapshot
-from runup.checks.decide.wording import NO_REASONS, condition_text, resource
+from runup.checks.decide.wording import NO_REASONS, condition_text
+from runup.checks.writing import MINOR, Applies, Context, Finding, Findings, Snapshot, declared, refer
 
 NAME = "ClusterOperatorUpgradeable"
 
 
-def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Findings:
     """Yields a finding for each ClusterOperator that reports Upgradeable other than True."""
     for operator in snapshot.all(ClusterOperator):
         condition = find(operator.status.conditions, "Upgradeable")
@@ -32,7 +29,7 @@ def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
             f"{condition_text(condition)}",
             applies=Applies.YES if refuses else Applies.UNKNOWN,
             reason=condition.reason,
-            resources=(resource(operator),),
+            resources=(refer(operator),),
             remediation=f"It does not say why: see its other conditions (`oc describe clusteroperator {name}`) and its "
             "pods' logs."
             if condition.reason in NO_REASONS

@@ -15,12 +15,8 @@ Source of the rule: cluster-version-operator, `pkg/risk/overrides`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from runup.api.config_v1 import ClusterVersion
-from runup.checks.catalogue.declaring import MINOR, declared, risk, unknown_finding
-from runup.checks.decide.model import Context, Finding, Snapshot
-from runup.checks.decide.wording import names
+from runup.checks.writing import MINOR, Context, Findings, Snapshot, declared, names, risk, unknown
 
 NAME = "ClusterVersionOverrides"
 EXAMPLE = """
@@ -32,12 +28,12 @@ spec:
 """
 
 
-def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Findings:
     """Yields one risk that names the objects of the release that spec.overrides makes unmanaged."""
     cluster = snapshot.get(ClusterVersion, "version")
     if cluster is None:
         why = "there is no ClusterVersion named version"
-        yield unknown_finding(NAME, why, fix="See whether the cluster-version operator runs: it creates that object.")
+        yield unknown(NAME, why, fix="See whether the cluster-version operator runs: it creates that object.")
         return
     unmanaged = [override for override in cluster.spec.overrides if override.unmanaged]
     if unmanaged:

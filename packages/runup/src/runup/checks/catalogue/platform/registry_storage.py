@@ -15,12 +15,8 @@ Source of the rule: openshift/cluster-image-registry-operator, documentation of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from runup.api.operator_v1 import ImageRegistryConfig
-from runup.checks.catalogue.declaring import declared, risk
-from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
-from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.writing import DEFINITIONS, Context, Findings, Snapshot, declared, risk
 
 NAME = "ImageRegistryEphemeral"
 EXAMPLE = """
@@ -31,9 +27,9 @@ spec: {managementState: Managed, storage: {emptyDir: {}}}
 """
 
 
-def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Findings:
     """Yields a risk if the image registry stores its images in an emptyDir."""
-    for config in all_or_none(snapshot, ImageRegistryConfig):
+    for config in snapshot.all_or_none(ImageRegistryConfig):
         if config.spec.management_state == "Managed" and config.spec.storage.empty_dir is not None:
             yield risk(
                 NAME,

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
 
 from kubekit.api.core_v1 import Node
-from runup.checks.catalogue.declaring import declared, risk, unknown_finding
-from runup.checks.decide.cluster_kinds import KUBERNETES
 from runup.checks.decide.distributions import distribution_of
-from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.writing import Context, Findings, Snapshot, declared, risk, unknown
 
 NAME = "TargetSupportEnded"
 WARN_BEFORE_END = timedelta(days=60)
 
 
-def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields a finding if the target's support has ended or ends soon, Unknown if the calendar does not reach it."""
     support, minor, today = distribution_of(snapshot.all(Node)).support, context.target.minor, context.now.date()
     end = support.ends.get(minor)
@@ -25,7 +22,7 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     if is_before_calendar:
         end = min(support.ends.values())
     if end is None and max(support.ends.values()) < today:
-        yield unknown_finding(
+        yield unknown(
             NAME,
             f"the calendar of {support.of} ({calendar}) ends with 1.{max(support.ends)}",
             fix="Look up how long the target is supported, where the calendar is published.",
@@ -48,4 +45,4 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     )
 
 
-CHECK = declared(run, name=NAME, component="kubernetes", reads=(Node,), by_hand=True, rank=369, clusters=KUBERNETES)
+CHECK = declared(run, name=NAME, component="kubernetes", reads=(Node,), by_hand=True, rank=369, clusters="Kubernetes")

@@ -6,18 +6,15 @@ patch is told the same fact, as information.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from kubekit.api.conditions import find, status_of
 from runup.api.config_v1 import ClusterVersion
-from runup.checks.catalogue.declaring import OWN_NAME, declared
-from runup.checks.decide.model import Applies, Context, Finding, Snapshot
-from runup.checks.decide.wording import cause, condition_text, minor_or_major, resource, since_text
+from runup.checks.decide.wording import cause, condition_text, minor_or_major, since_text
+from runup.checks.writing import OWN_NAME, Applies, Context, Finding, Findings, Snapshot, declared, refer
 
 NAME = "ClusterVersionUpdating"
 
 
-def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields a finding if an update is in progress, and Unknown if ClusterVersion does not tell."""
     cluster = snapshot.get(ClusterVersion, "version")
     if cluster is None:
@@ -52,7 +49,7 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             "it is progressing.",
             applies=Applies.UNKNOWN,
             reason="ProgressUnknown",
-            resources=(resource(cluster),),
+            resources=(refer(cluster),),
             remediation="Look at `oc get clusterversion version -o yaml`; the cluster-version operator may not be "
             "running.",
         )
@@ -62,7 +59,7 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         message=message,
         reason="UpdateInProgress",
         severity="warning" if minor_or_major(context) else "info",
-        resources=(resource(cluster),),
+        resources=(refer(cluster),),
         remediation="Find out with `oc adm upgrade status` what holds it up; it does not go on by itself."
         if status_of(cluster.status.conditions, "Failing") == "True"
         else "Let the update finish, or find out with `oc adm upgrade status` what holds it up.",

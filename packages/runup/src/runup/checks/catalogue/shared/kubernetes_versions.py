@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from kubekit.api.core_v1 import Node
-from kubekit.api.scheme import Resource, resource_of
 from kubekit.lang.version import leading_numbers
 from runup.api.config_v1 import ClusterOperator
 from runup.checks.decide.cluster_kinds import ClusterKind
-from runup.checks.decide.model import Context, Snapshot, Unreadable
+from runup.checks.writing import Context, Resource, Snapshot, Unreadable, resource_of
 
 READS: tuple[Resource, ...] = (resource_of(ClusterOperator), resource_of(Node))
 

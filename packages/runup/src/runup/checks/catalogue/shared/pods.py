@@ -33,11 +33,11 @@ from kubekit.api.pod_parts import (
 )
 from kubekit.lang.quantity import parse_quantity
 from kubekit.rules.eviction_rules import ENDED, needs_eviction
-from runup.checks.catalogue.declaring import namespaced_name
 from runup.checks.catalogue.shared.pod_security_levels import violated_level
 from runup.checks.catalogue.shared.result_cache import cache_groups, cached_grouping
 from runup.checks.decide.addon_images import is_addon
 from runup.checks.decide.reads import Slim
+from runup.checks.writing import full_name
 
 # Reasons why a container does not run that waiting does not remove (kubelet, pkg/kubelet/images and kuberuntime).
 BROKEN = frozenset(
@@ -126,7 +126,7 @@ def select_pods(choose: Callable[[list[PlacedPod]], list[PlacedPod]]) -> Callabl
     def found(pods: _Pods) -> list[PlacedPod]:
         return sorted(
             (pod for group_pods in chosen_groups(pods_by_namespace(pods)).values() for pod in group_pods),
-            key=namespaced_name,
+            key=full_name,
         )
 
     return found

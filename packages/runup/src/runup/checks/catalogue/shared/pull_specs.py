@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from runup.api.config_v1 import ClusterVersion
-from runup.checks.decide.model import Snapshot
+from runup.checks.writing import Snapshot
 
 
 def repository_of(image: str) -> str:

@@ -11,7 +11,7 @@ from kubekit.rules.node_rules import REPELLING
 from runup.api.config_v1 import Infrastructure
 from runup.checks.catalogue.shared.result_cache import cache_last
 from runup.checks.decide.distributions import service_group
-from runup.checks.decide.model import Snapshot, Unreadable
+from runup.checks.writing import Snapshot, Unreadable
 
 TODAYS_ROLE, OLDER_ROLE = "node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"
 _NAME = attrgetter("metadata.name")

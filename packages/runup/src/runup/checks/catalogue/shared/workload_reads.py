@@ -17,12 +17,11 @@ from kubekit.api.conditions import find
 from kubekit.api.meta_v1 import Condition, Object, ObjectMeta, Wire
 from kubekit.api.pod_parts import PlacedPod, PodOwner
 from kubekit.api.scheduling import NodeAffinity, Toleration
-from runup.checks.catalogue.declaring import namespaced_name
 from runup.checks.catalogue.shared.pods import PODS, drained_pods_by_namespace
 from runup.checks.catalogue.shared.result_cache import cache_groups
-from runup.checks.decide.model import Snapshot
 from runup.checks.decide.reads import Slim
 from runup.checks.decide.removal_tables import table
+from runup.checks.writing import Snapshot, full_name
 
 # In-tree volume plug-ins that some version of Kubernetes removes.
 REMOVED_PLUGINS = frozenset(plugin for row in table("removed-volumes").removed.values() for plugin in row)
@@ -164,7 +163,7 @@ STATEFUL_SETS = Slim(
 def with_pods_that_move(snapshot: Snapshot, kind: Slim) -> Iterator[tuple[Workload, list[PlacedPod]]]:
     """Yields (workload, its pods that a drain evicts) for the workloads of a kind, in order. Raises Unreadable."""
     pods_by_namespace = drained_pods_by_namespace(snapshot.listed(PODS))
-    workloads = sorted(snapshot.listed(kind), key=namespaced_name)
+    workloads = sorted(snapshot.listed(kind), key=full_name)
     # The others may have hundreds of thousands of pods.
     namespaces = dict.fromkeys(workload.metadata.namespace for workload in workloads)
     moving = _PODS_BY_OWNER[kind.kind]({name: pods_by_namespace.get(name, []) for name in namespaces})

@@ -19,13 +19,9 @@ Ceph, Health checks.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from runup.api.platform_v1 import CephCluster
-from runup.checks.catalogue.declaring import declared, namespaced_name, risk, unknown_finding
-from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
-from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import LONGEST_CAUSE
+from runup.checks.writing import DEFINITIONS, Context, Findings, Snapshot, declared, full_name, risk, unknown
 
 NAME = "CephUnhealthy"
 EXAMPLE = """
@@ -40,15 +36,13 @@ status:
 """
 
 
-def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Findings:
     """Yields a finding for each CephCluster that does not report HEALTH_OK."""
-    for cluster in sorted(all_or_none(snapshot, CephCluster), key=namespaced_name):
+    for cluster in sorted(snapshot.all_or_none(CephCluster), key=full_name):
         ceph = cluster.status.ceph
         look = f"`oc describe cephcluster {cluster.metadata.name} -n {cluster.metadata.namespace}`"
         if ceph is None or not ceph.health:
-            yield unknown_finding(
-                NAME, f"{namespaced_name(cluster)} does not say how it is", [cluster], fix=f"See {look}."
-            )
+            yield unknown(NAME, f"{full_name(cluster)} does not say how it is", [cluster], fix=f"See {look}.")
         elif ceph.health != "HEALTH_OK" and not (
             ceph.health == "HEALTH_WARN" and bool(ceph.details) and ceph.details.keys() <= _PAST
         ):
@@ -58,7 +52,7 @@ def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
             health_details = f": {words.rstrip('.')}" if words else ""
             yield risk(
                 NAME,
-                f"Ceph cluster {namespaced_name(cluster)} says {ceph.health}{health_details}.",
+                f"Ceph cluster {full_name(cluster)} says {ceph.health}{health_details}.",
                 [cluster],
                 severity="warning" if ceph.health == "HEALTH_WARN" else "critical",
                 fix=f"Mend what {look} names, and wait until its data is complete.",

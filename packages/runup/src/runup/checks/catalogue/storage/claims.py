@@ -18,13 +18,9 @@ claims).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.shared.pods import PODS
 from runup.checks.catalogue.storage.shared.volumes import CLAIMS, claims_that_move
-from runup.checks.decide.model import Context, Finding, Snapshot
-from runup.checks.decide.wording import count, names
+from runup.checks.writing import Context, Findings, Snapshot, count, declared, full_name, names, risk
 
 NAME = "VolumeClaimLost"
 EXAMPLE = """
@@ -42,7 +38,7 @@ status: {phase: Running}
 """
 
 
-def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Findings:
     """Yields one risk that names the pods whose claim is missing, deleted or without its volume."""
     lost, has_claims = [], False
     for pod, name, claim in claims_that_move(snapshot):
@@ -56,7 +52,7 @@ def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
             why = "has lost its volume" if claim.status.phase == "Lost" else ""
         if why:
             has_claims = has_claims or claim is not None
-            lost.append((pod, f"{namespaced_name(pod)} ({name} {why})"))
+            lost.append((pod, f"{full_name(pod)} ({name} {why})"))
     if lost:
         yield risk(
             NAME,

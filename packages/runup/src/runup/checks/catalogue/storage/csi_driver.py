@@ -16,12 +16,8 @@ Source of the rule: storage.k8s.io/v1 (CSINode `spec.drivers`: "drivers that exi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from runup.api.platform_v1 import CSINode, VolumeAttachment
-from runup.checks.catalogue.declaring import declared, risk
-from runup.checks.decide.model import Context, Finding, Snapshot
-from runup.checks.decide.wording import count, names
+from runup.checks.writing import Context, Findings, Snapshot, count, declared, names, risk
 
 NAME = "CSIDriverNotReady"
 EXAMPLE = """
@@ -38,7 +34,7 @@ spec: {drivers: [{name: csi.example.com, nodeID: i-0, topologyKeys: []}]}
 """
 
 
-def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Findings:
     """Yields one risk that names the attached volumes whose node has no longer their CSI driver."""
     attached = [attachment for attachment in snapshot.all(VolumeAttachment) if attachment.status.attached]
     if not attached:

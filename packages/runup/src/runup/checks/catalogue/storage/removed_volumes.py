@@ -16,19 +16,27 @@ Source of the rule: the Kubernetes documentation of volumes, as the table `data/
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from kubekit.api.meta_v1 import Object
-from runup.checks.catalogue.declaring import declared, namespaced_name, risk, unknown_finding
 from runup.checks.catalogue.shared.kubernetes_versions import target_minor
-from runup.checks.catalogue.shared.presence import yield_from_all
 from runup.checks.catalogue.shared.workload_reads import DEPLOYMENTS, REMOVED_PLUGINS, STATEFUL_SETS, inline_plugins
 from runup.checks.catalogue.storage.shared.volumes import VOLUMES
-from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.reads import Slim
 from runup.checks.decide.removal_tables import table
-from runup.checks.decide.wording import count, names
+from runup.checks.writing import (
+    Context,
+    Findings,
+    Snapshot,
+    count,
+    declared,
+    full_name,
+    names,
+    risk,
+    unknown,
+    yield_from_all,
+)
 
 NAME = "RemovedVolumePlugin"
 EXAMPLE = """
@@ -39,15 +47,15 @@ spec: {cephfs: {monitors: ["10.0.0.1:6789"]}}
 """
 
 
-def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields the findings of volumes in use, and of templates, with a volume plug-in that the target lacks."""
 
-    def of_volumes() -> Iterator[Finding]:
+    def of_volumes() -> Findings:
         used = [volume for volume in snapshot.listed(VOLUMES) if volume.status.phase in ("", "Bound", "Pending")]
         removed = [(volume, REMOVED_PLUGINS & volume.spec.keys()) for volume in used]
         yield from _findings_of_kind(VOLUMES, [pair for pair in removed if pair[1]], context)
 
-    def of_templates(kind: Slim) -> Iterator[Finding]:
+    def of_templates(kind: Slim) -> Findings:
         running = [controller for controller in snapshot.listed(kind) if controller.spec.replicas]
         removed = [(controller, inline_plugins(controller)) for controller in running]
         yield from _findings_of_kind(kind, [pair for pair in removed if pair[1]], context)
@@ -55,19 +63,19 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     yield from yield_from_all(of_volumes, *(partial(of_templates, kind) for kind in (DEPLOYMENTS, STATEFUL_SETS)))
 
 
-def _findings_of_kind(kind: Slim, old: Sequence[tuple[Object, frozenset[str]]], context: Context) -> Iterator[Finding]:
+def _findings_of_kind(kind: Slim, old: Sequence[tuple[Object, frozenset[str]]], context: Context) -> Findings:
     """Yields the findings about volumes of one kind whose plugin the target does not have."""
     target = target_minor(context)
     if target is None and old:
         why = "the target does not say which Kubernetes it ships"
-        yield unknown_finding(NAME, why, [obj for obj, _ in old], fix="Ask the publisher of the release.", kind=kind)
+        yield unknown(NAME, why, [obj for obj, _ in old], fix="Ask the publisher of the release.", kind=kind)
         return
     removed_plugins = {plugin for _, row in table("removed-volumes").between(0, target or 0) for plugin in row}
     dropped = sorted(
-        ((obj, plugins) for obj, plugins in old if removed_plugins & plugins), key=lambda pair: namespaced_name(pair[0])
+        ((obj, plugins) for obj, plugins in old if removed_plugins & plugins), key=lambda pair: full_name(pair[0])
     )
     if dropped:
-        listing = names([f"{namespaced_name(obj)} ({names(sorted(plugins))})" for obj, plugins in dropped])
+        listing = names([f"{full_name(obj)} ({names(sorted(plugins))})" for obj, plugins in dropped])
         subject = "volume" if kind is VOLUMES else f"{kind.kind}'s volume"
         yield risk(
             NAME,

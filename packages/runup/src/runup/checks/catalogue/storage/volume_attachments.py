@@ -15,13 +15,11 @@ Source of the rule: storage.k8s.io/v1 (VolumeAttachment `status.attachError` and
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import datetime
 
 from runup.api.platform_v1 import VolumeAttachment
-from runup.checks.catalogue.declaring import declared, risk
-from runup.checks.decide.model import Context, Finding, Snapshot
-from runup.checks.decide.wording import DOWN_PATIENCE, count, names, since_suffix
+from runup.checks.decide.wording import DOWN_PATIENCE, since_suffix
+from runup.checks.writing import Context, Findings, Snapshot, count, declared, names, risk
 
 NAME = "VolumeAttachmentStuck"
 EXAMPLE = """
@@ -33,7 +31,7 @@ status: {attached: true, detachError: {time: "2026-01-14T08:00:00Z", message: th
 """
 
 
-def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields one risk that names the volumes that have been waiting too long to be attached or detached."""
     stuck = [
         (attachment, since)

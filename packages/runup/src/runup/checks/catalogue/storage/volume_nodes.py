@@ -17,7 +17,6 @@ kubernetes, `pkg/scheduler/framework/plugins/volumebinding`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 
 import msgspec
@@ -25,15 +24,22 @@ import msgspec
 from kubekit.api.core_v1 import Node
 from kubekit.api.pod_parts import PlacedPod
 from kubekit.api.scheduling import NodeSelector
-from kubekit.api.scheme import resource_of
 from kubekit.rules.node_rules import matches_term
 from runup.api.platform_v1 import CSINode, PersistentVolume
-from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.shared.pods import PODS
-from runup.checks.catalogue.shared.presence import yield_from_all
 from runup.checks.catalogue.storage.shared.volumes import AFFINITY, CLAIMS, DRIVER, VOLUMES, claims_that_move
-from runup.checks.decide.model import Context, Finding, Snapshot
-from runup.checks.decide.wording import count, names
+from runup.checks.writing import (
+    Context,
+    Findings,
+    Snapshot,
+    count,
+    declared,
+    full_name,
+    names,
+    resource_of,
+    risk,
+    yield_from_all,
+)
 from runup.report.report import Severity
 
 NAME = "VolumeOnNoNode"
@@ -70,7 +76,7 @@ spec: {drivers: [{name: ebs.csi.aws.com, nodeID: i-0, topologyKeys: []}]}
 _Mounted = tuple[PlacedPod, PersistentVolume]
 
 
-def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Findings:
     """Yields the findings of pods that move and whose volumes no other node could mount."""
     bound = [(pod, claim.spec.volume_name) for pod, _, claim in claims_that_move(snapshot) if claim is not None]
     if not bound:
@@ -82,7 +88,7 @@ def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     )
 
 
-def _missing_driver_findings(snapshot: Snapshot, mounted: list[_Mounted]) -> Iterator[Finding]:
+def _missing_driver_findings(snapshot: Snapshot, mounted: list[_Mounted]) -> Findings:
     """Yields the finding about volumes whose CSI driver runs on no node, or on only one."""
     of_drivers = [(pod, volume, volume.spec[DRIVER]) for pod, volume in mounted if DRIVER in volume.spec]
     if not of_drivers:
@@ -102,7 +108,7 @@ def _missing_driver_findings(snapshot: Snapshot, mounted: list[_Mounted]) -> Ite
         yield from _volumes_finding(alone, "one node alone has its driver {}", "info")
 
 
-def _affinity_findings(snapshot: Snapshot, mounted: list[_Mounted]) -> Iterator[Finding]:
+def _affinity_findings(snapshot: Snapshot, mounted: list[_Mounted]) -> Findings:
     """Yields the finding about volumes whose node affinity no node satisfies."""
     choosy = [
         (pod, volume, selector) for pod, volume in mounted if (selector := _required_affinity(volume)) is not None
@@ -127,14 +133,11 @@ def _affinity_findings(snapshot: Snapshot, mounted: list[_Mounted]) -> Iterator[
 
 def _volumes_finding(
     placed_volumes: list[tuple[PlacedPod, PersistentVolume, str]], why: str, severity: Severity
-) -> Iterator[Finding]:
+) -> Findings:
     """Yields the finding about these volumes, if there are any."""
     if placed_volumes:
         listing = names(
-            [
-                f"{volume.metadata.name} of {namespaced_name(pod)} ({why.format(text)})"
-                for pod, volume, text in placed_volumes
-            ]
+            [f"{volume.metadata.name} of {full_name(pod)} ({why.format(text)})" for pod, volume, text in placed_volumes]
         )
         yield risk(
             NAME,

@@ -22,18 +22,15 @@ conflict"); core/v1 (PersistentVolume `spec.nodeAffinity`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kubekit.api.core_v1 import Node
-from kubekit.api.scheme import resource_of
 from kubekit.rules.node_rules import takes_pods
 from runup.api.platform_v1 import PersistentVolume, VolumeAttachment
-from runup.checks.catalogue.declaring import declared, risk
 from runup.checks.catalogue.shared.topology import repelling_taints
 from runup.checks.catalogue.storage.shared.volumes import AFFINITY, VOLUMES
-from runup.checks.decide.model import Context, Finding, Snapshot
-from runup.checks.decide.wording import count, names
+from runup.checks.writing import Context, Findings, Snapshot, count, declared, names, resource_of, risk
 
 NAME = "ZoneLockedVolumes"
 NODES = resource_of(Node)
@@ -68,7 +65,7 @@ metadata: {name: worker-1, labels: {topology.ebs.csi.aws.com/zone: eu-1b}}
 Terms = Sequence[Mapping[str, Any]]
 
 
-def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Findings:
     """Yields one finding for volumes whose zone has no other node that could take their pod."""
     attached = {
         attachment.spec.source.persistent_volume_name: attachment.spec.node_name

@@ -18,18 +18,13 @@ Source of the rule: the tables that the projects publish, as `data/addons.yaml` 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from msgspec.structs import replace
 
-from runup.checks.catalogue.declaring import declared, namespaced_name, risk, unknown_finding
 from runup.checks.catalogue.shared.kubernetes_versions import target_minor
 from runup.checks.catalogue.shared.pods import PODS
 from runup.checks.decide.addon_images import Running, running_addons, version_number
-from runup.checks.decide.cluster_kinds import KUBERNETES
-from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.removal_tables import document
-from runup.checks.decide.wording import names
+from runup.checks.writing import Context, Finding, Findings, Snapshot, declared, full_name, names, risk, unknown
 
 NAME = "AddonIncompatible"
 # An open end of a range.
@@ -45,19 +40,19 @@ status: {phase: Running}
 """
 
 
-def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields a finding for each add-on whose version its project does not support on the target."""
     table = document("addons")
     addons = running_addons(snapshot.listed(PODS), table["addons"], but_from=tuple(table["managed"]))
     target = target_minor(context)
     if target is None and addons:
         fix = "Ask the publisher of the release."
-        yield unknown_finding(NAME, "the target does not say which Kubernetes it ships", fix=fix)
+        yield unknown(NAME, "the target does not say which Kubernetes it ships", fix=fix)
         return
-    unknown: list[str] = []
+    unlisted: list[str] = []
     findings_by_name: dict[str, Finding] = {}
     for addon in addons:
-        finding = _judge_addon(addon, target or 0, unknown)
+        finding = _judge_addon(addon, target or 0, unlisted)
         if finding is None:
             continue
         # An add-on may run in several versions at once, as meshes do; it is one risk.
@@ -70,16 +65,16 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             )
         findings_by_name[finding.name] = finding
     yield from findings_by_name.values()
-    if unknown:
-        yield unknown_finding(
+    if unlisted:
+        yield unknown(
             NAME,
-            f"no table has it for Kubernetes 1.{target}: {'; '.join(unknown)}",
+            f"no table has it for Kubernetes 1.{target}: {'; '.join(unlisted)}",
             fix="See the project's own table of today, which may be newer.",
         )
 
 
-def _judge_addon(addon: Running, target: int, unknown: list[str]) -> Finding | None:
-    """Returns the finding of one add-on on Kubernetes 1.`target`; adds it to `unknown` if no table has its version."""
+def _judge_addon(addon: Running, target: int, unlisted: list[str]) -> Finding | None:
+    """Returns the finding of one add-on on Kubernetes 1.`target`; adds it to `unlisted` if no table has its version."""
     row, number = addon.row, addon.number
     source = f"{row['source']}, as of {row['date']}"
     if row.get("sameMinor"):
@@ -87,12 +82,12 @@ def _judge_addon(addon: Running, target: int, unknown: list[str]) -> Finding | N
             return _addon_finding(addon, f"is meant for Kubernetes 1.{number[1]} ({source})", untested=True)
         return None
     if not number:
-        unknown.append(f"{row['name']} {addon.tag or 'by digest'} (its image's tag tells no version)")
+        unlisted.append(f"{row['name']} {addon.tag or 'by digest'} (its image's tag tells no version)")
         return None
     if "least" in row:
         least = row["least"].get(f"1.{target}")
         if least is None:
-            unknown.append(f"{row['name']} {addon.tag} ({source})")
+            unlisted.append(f"{row['name']} {addon.tag} ({source})")
         elif number < version_number(least):
             return _addon_finding(addon, f"is older than {least}, the first for Kubernetes 1.{target} ({source})")
         return None
@@ -105,7 +100,7 @@ def _judge_addon(addon: Running, target: int, unknown: list[str]) -> Finding | N
     if own_range is not None and own_range[0] <= target <= own_range[1]:
         return None
     if own_range is None or not fitting_versions:
-        unknown.append(f"{row['name']} {addon.tag} ({source})")
+        unlisted.append(f"{row['name']} {addon.tag} ({source})")
         return None
     untested = row.get("advice") == "untested"
     last = "later" if own_range[1] == _NO_UPPER_BOUND else f"1.{own_range[1]}"
@@ -126,11 +121,11 @@ def _addon_finding(addon: Running, relation: str, *, untested: bool = False) -> 
     return risk(
         f"{NAME}-{name.replace(' ', '')}",
         f"{name} {addon.tag} {relation}.",
-        [min(addon.pods, key=namespaced_name)],
+        [min(addon.pods, key=full_name)],
         severity="info" if untested else "warning",
         fix=f"Update {name}: {addon.row['update']}.",
         kind=PODS,
     )
 
 
-CHECK = declared(run, name=NAME, component="addons", reads=(PODS,), rank=117, clusters=KUBERNETES)
+CHECK = declared(run, name=NAME, component="addons", reads=(PODS,), rank=117, clusters="Kubernetes")

@@ -15,15 +15,10 @@ Source of the rule: <https://kubernetes.io/blog/2025/11/11/ingress-nginx-retirem
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.shared.pods import PODS
 from runup.checks.decide.addon_images import running_addons
-from runup.checks.decide.cluster_kinds import KUBERNETES
-from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.removal_tables import document
-from runup.checks.decide.wording import names
+from runup.checks.writing import Context, Findings, Snapshot, declared, full_name, names, risk
 
 NAME = "AddonRetired"
 EXAMPLE = """
@@ -35,7 +30,7 @@ status: {phase: Running}
 """
 
 
-def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields a finding (info) for each add-on in use whose project has ended or ends."""
     for row in document("addons")["retired"]:
         addons = running_addons(snapshot.listed(PODS), [row])
@@ -47,11 +42,11 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             f"{NAME}-{row['name']}",
             f"{row['name']} {tags} {ended} on {row['ended']} ({row['source']}): from then on nothing of it is mended "
             "or tested.",
-            [min(addon.pods, key=namespaced_name) for addon in addons],
+            [min(addon.pods, key=full_name) for addon in addons],
             severity="info",
             fix=f"Move to {row['instead']}.",
             kind=PODS,
         )
 
 
-CHECK = declared(run, name=NAME, component="addons", reads=(PODS,), rank=118, severity="info", clusters=KUBERNETES)
+CHECK = declared(run, name=NAME, component="addons", reads=(PODS,), rank=118, severity="info", clusters="Kubernetes")

@@ -11,7 +11,7 @@ Pods are read slim and looked at only where a budget gives cause: a large cluste
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 
 from kubekit.api.conditions import find
@@ -19,14 +19,23 @@ from kubekit.api.pod_parts import PlacedPod
 from kubekit.api.workloads_v1 import PodDisruptionBudget
 from kubekit.rules.eviction_rules import budget_now, covering_budgets, refusal_of, selects
 from runup.api.config_v1 import Infrastructure
-from runup.checks.catalogue.declaring import declared
 from runup.checks.catalogue.shared.pods import PODS, drained_pods_by_namespace, is_broken, is_drained, pods_by_namespace
 from runup.checks.catalogue.shared.result_cache import cache_groups
 from runup.checks.catalogue.shared.topology import control_plane
 from runup.checks.catalogue.workloads.shared.budgets import budget_name, not_computed, sorted_budgets
-from runup.checks.decide.cluster_kinds import BOTH
-from runup.checks.decide.model import Applies, Context, Finding, Snapshot, Unreadable
-from runup.checks.decide.wording import DOWN_PATIENCE, count, names, resource, severity_after, since_suffix
+from runup.checks.decide.wording import DOWN_PATIENCE, severity_after, since_suffix
+from runup.checks.writing import (
+    Applies,
+    Context,
+    Finding,
+    Findings,
+    Snapshot,
+    Unreadable,
+    count,
+    declared,
+    names,
+    refer,
+)
 
 CHECK_NAME = "PodDisruptionBudgetPods"
 UNKNOWN = f"{CHECK_NAME}Unknown"
@@ -39,7 +48,7 @@ Budgets = Sequence[PodDisruptionBudget]
 Labelled = list[tuple[dict[str, str], int]]
 
 
-def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields the findings of budgets that are used up, overlap, or select no healthy pod."""
     budgets = sorted_budgets(snapshot.all(PodDisruptionBudget))
     # The machine-config daemon does not drain the node of a single-node control plane.
@@ -67,7 +76,7 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             f"{str(lacking).rstrip('.')}.",
             applies=Applies.UNKNOWN,
             reason="PodsUnknown",
-            resources=tuple(resource(pdb) for pdb in distinct),
+            resources=tuple(refer(pdb) for pdb in distinct),
             remediation="Let the check read Pods, then look at the preflight again; or accept the risk by name.",
         )
         return
@@ -87,7 +96,7 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             f"{'its' if len(unready) == 1 else 'their'} nodes cannot be drained: {listing}{since_suffix(earliest)}.",
             reason="NoPodReady",
             severity=severity_after(earliest, context.now, patience=DOWN_PATIENCE, before="info", after="warning"),
-            resources=tuple(resource(pdb) for pdb in unready),
+            resources=tuple(refer(pdb) for pdb in unready),
             remediation="Make the pods ready, scale them to none, or let the budget say unhealthyPodEvictionPolicy: "
             "AlwaysAllow.",
         )
@@ -110,7 +119,7 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             f"and no such pod can be evicted: {listing}.",
             reason="SeveralBudgets",
             severity="critical",
-            resources=tuple(resource(pdb) for _, pdb in sorted(overlapping.items())),
+            resources=tuple(refer(pdb) for _, pdb in sorted(overlapping.items())),
             remediation="Leave each pod one budget: narrow the selectors, or delete the budgets that are not needed.",
         )
     yield from _used_up_findings(
@@ -140,7 +149,7 @@ def _label_counts(pods: Sequence[PlacedPod]) -> Labelled:
     ]
 
 
-def _used_up_findings(snapshot: Snapshot, budgets: Budgets, context: Context) -> Iterator[Finding]:
+def _used_up_findings(snapshot: Snapshot, budgets: Budgets, context: Context) -> Findings:
     """Yields the finding about budgets that are used up by broken pods, so that no healthy pod can be evicted."""
     if not budgets:
         return
@@ -166,7 +175,7 @@ def _used_up_findings(snapshot: Snapshot, budgets: Budgets, context: Context) ->
             f"not recover, so no healthy pod of {'it' if len(spent) == 1 else 'them'} can be evicted: {listing}.",
             reason="BudgetUsedUp",
             severity="warning",
-            resources=tuple(resource(pdb) for pdb, _ in spent),
+            resources=tuple(refer(pdb) for pdb, _ in spent),
             remediation="Mend the pods that are named (`oc describe pod NAME -n NAMESPACE`), or scale down to the pods "
             "that can run; `oc get pdb` then allows a disruption.",
         )
@@ -180,5 +189,5 @@ CHECK = declared(
     by_hand=True,
     rank=130,
     severity="critical",
-    clusters=BOTH,
+    clusters="both",
 )

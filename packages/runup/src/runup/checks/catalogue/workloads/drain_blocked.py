@@ -10,12 +10,9 @@ control plane the machine-config daemon does not drain.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from kubekit.api.workloads_v1 import PodDisruptionBudget
 from kubekit.rules.eviction_rules import desired_healthy, is_of_virtual_machine, is_share, rule_of_budget, selects
 from runup.api.config_v1 import Infrastructure
-from runup.checks.catalogue.declaring import declared
 from runup.checks.catalogue.shared.pods import PODS, is_drained
 from runup.checks.catalogue.shared.topology import control_plane
 from runup.checks.catalogue.workloads.shared.budgets import (
@@ -26,15 +23,14 @@ from runup.checks.catalogue.workloads.shared.budgets import (
     readable_pods_by_namespace,
     sorted_budgets,
 )
-from runup.checks.decide.cluster_kinds import BOTH
-from runup.checks.decide.model import Applies, Context, Finding, Snapshot
-from runup.checks.decide.wording import DOWN_PATIENCE, count, names, resource
+from runup.checks.decide.wording import DOWN_PATIENCE
+from runup.checks.writing import Applies, Context, Finding, Findings, Snapshot, count, declared, names, refer
 
 NAME = "PodDisruptionBudgetBlocksDrain"
 UNKNOWN = f"{NAME}Unknown"
 
 
-def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields a risk for budgets that never allow an eviction, and Unknown for those whose status does not tell."""
     budgets = [pdb for pdb in sorted_budgets(snapshot.all(PodDisruptionBudget)) if not is_of_virtual_machine(pdb)]
     # The machine-config daemon does not drain the node of a single-node control plane.
@@ -68,7 +64,7 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             f"{names([_budget_text(pdb) for pdb in blocking])}.",
             reason="NoDisruptionsAllowed",
             severity="critical",
-            resources=tuple(resource(pdb) for pdb in blocking),
+            resources=tuple(refer(pdb) for pdb in blocking),
             remediation="Let each allow at least one disruption (maxUnavailable: 1), run more replicas than "
             "minAvailable, or delete it for the time of the update.",
         )
@@ -80,7 +76,7 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             f"{names([f'{budget_name(pdb)} ({why})' for pdb, why in unknown])}.",
             applies=Applies.UNKNOWN,
             reason="BudgetStatusUnknown",
-            resources=tuple(resource(pdb) for pdb, _ in unknown),
+            resources=tuple(refer(pdb) for pdb, _ in unknown),
             remediation="See with `oc describe pdb` what keeps the disruption controller from computing their status; "
             "maxUnavailable and minAvailable are numbers, or shares such as 50%.",
         )
@@ -117,5 +113,5 @@ CHECK = declared(
     by_hand=True,
     rank=120,
     severity="critical",
-    clusters=BOTH,
+    clusters="both",
 )

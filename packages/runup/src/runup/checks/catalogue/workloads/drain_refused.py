@@ -19,20 +19,17 @@ of a pod with several budgets is refused).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from kubekit.api.core_v1 import Node
 from kubekit.api.pod_parts import PlacedPod
 from kubekit.api.workloads_v1 import PodDisruptionBudget
 from kubekit.rules.eviction_rules import covering_budgets, is_of_virtual_machine
-from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.shared.pods import PODS, is_drained, pods_by_node
 from runup.checks.catalogue.shared.topology import control_plane_first, nodes_by_group
 from runup.checks.catalogue.workloads.drain_blocked import never_allows
 from runup.checks.catalogue.workloads.shared.budgets import sorted_budgets
-from runup.checks.decide.cluster_kinds import KUBERNETES
-from runup.checks.decide.model import Context, Finding, Snapshot
-from runup.checks.decide.wording import count, names
+from runup.checks.writing import Context, Findings, Snapshot, count, declared, full_name, names, risk
 
 NAME = "NodeDrainRefused"
 # Nodes, and pods of a node, that a message names.
@@ -70,7 +67,7 @@ status: {phase: Running}
 """
 
 
-def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Findings:
     """Yields a finding for each group of nodes with pods that `kubectl drain` refuses to evict without a flag."""
     nodes = control_plane_first(snapshot.all(Node))
     if len(nodes) < 2:
@@ -83,9 +80,9 @@ def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     for group, members in sorted(nodes_by_group(nodes).items()):
         held_nodes, texts = [], []
         for node in members:
-            leaving = sorted(filter(is_drained, pods.get(node.metadata.name, ())), key=namespaced_name)
+            leaving = sorted(filter(is_drained, pods.get(node.metadata.name, ())), key=full_name)
             reasons = [
-                f"{namespaced_name(pod)}: {why}"
+                f"{full_name(pod)}: {why}"
                 for pod in leaving
                 if (why := _eviction_refusal(pod, budgets.get(pod.metadata.namespace, ())))
             ]
@@ -118,5 +115,5 @@ def _eviction_refusal(pod: PlacedPod, budgets: Sequence[PodDisruptionBudget]) ->
 
 
 CHECK = declared(
-    run, name=NAME, component="nodes", reads=(Node, PODS, PodDisruptionBudget), rank=135, clusters=KUBERNETES
+    run, name=NAME, component="nodes", reads=(Node, PODS, PodDisruptionBudget), rank=135, clusters="Kubernetes"
 )

@@ -17,15 +17,11 @@ disruptions (DisruptionTarget).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from kubekit.api.conditions import find
 from kubekit.api.meta_v1 import Condition, Object, Wire
-from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.shared.pods import PODS, is_drained, pods_by_namespace
-from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.reads import Slim
-from runup.checks.decide.wording import count, names
+from runup.checks.writing import Context, Findings, Snapshot, count, declared, full_name, names_of, risk
 from runup.rules.platform_namespaces import is_system
 
 NAME = "JobLostByDrain"
@@ -91,9 +87,9 @@ JOBS = Slim(group="batch", version="v1", kind="Job", plural="jobs", namespaced=T
 _DEFAULT_BACKOFF_LIMIT = 6
 
 
-def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Findings:
     """Yields one finding (info) that names the Jobs that fail for good when a pod is evicted."""
-    fragile = sorted((job for job in snapshot.listed(JOBS) if _ends_with_its_pod(job)), key=namespaced_name)
+    fragile = sorted((job for job in snapshot.listed(JOBS) if _ends_with_its_pod(job)), key=full_name)
     if not fragile:
         return
     pods = pods_by_namespace(snapshot.listed(PODS))
@@ -109,8 +105,7 @@ def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     if lost:
         yield risk(
             NAME,
-            f"{count(len(lost), 'Job')} would fail for good by the eviction of a pod: "
-            f"{names([namespaced_name(job) for job in lost])}.",
+            f"{count(len(lost), 'Job')} would fail for good by the eviction of a pod: {names_of(lost)}.",
             lost,
             severity="info",
             fix="Let them end first, or give them a podFailurePolicy that ignores the condition DisruptionTarget.",

@@ -22,19 +22,26 @@ tolerations; the OpenShift documentation of nodes, Placing pods on specific node
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
 
 from kubekit.api.core_v1 import Namespace, Node
-from kubekit.api.scheme import resource_of
-from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.shared.node_fit import Homes, project_selector
 from runup.checks.catalogue.shared.pods import PODS
-from runup.checks.catalogue.shared.presence import yield_from_all
 from runup.checks.catalogue.shared.workload_reads import DEPLOYMENTS, STATEFUL_SETS, Workload, with_pods_that_move
-from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.reads import Slim
-from runup.checks.decide.wording import count, names
+from runup.checks.writing import (
+    Context,
+    Findings,
+    Snapshot,
+    count,
+    declared,
+    full_name,
+    names,
+    resource_of,
+    risk,
+    yield_from_all,
+)
 
 NAME = "PodsNotPlaceable"
 EXAMPLE = """
@@ -59,11 +66,11 @@ metadata: {name: worker-0}
 """
 
 
-def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Findings:
     yield from yield_from_all(*(partial(_findings_of_kind, snapshot, kind) for kind in (DEPLOYMENTS, STATEFUL_SETS)))
 
 
-def _findings_of_kind(snapshot: Snapshot, kind: Slim) -> Iterator[Finding]:
+def _findings_of_kind(snapshot: Snapshot, kind: Slim) -> Findings:
     """Yields the finding about workloads of one kind whose pods no Node would take."""
     with_pods = list(with_pods_that_move(snapshot, kind))
     if not with_pods:
@@ -85,7 +92,7 @@ def _findings_of_kind(snapshot: Snapshot, kind: Slim) -> Iterator[Finding]:
     homeless = [each for each in homeless if any(pod.spec.node_name in node_names for pod in each[1])]
     if not homeless:
         return
-    listing = names([f"{namespaced_name(workload)} ({why})" for workload, _, why in homeless])
+    listing = names([f"{full_name(workload)} ({why})" for workload, _, why in homeless])
     yield risk(
         NAME,
         f"The pods of {count(len(homeless), kind.kind)} would not find a node again: {listing}.",

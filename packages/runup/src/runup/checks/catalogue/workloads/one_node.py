@@ -17,20 +17,16 @@ holds an eviction up; without one there is none to ask).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from kubekit.api.pod_parts import PlacedPod
-from kubekit.api.scheme import resource_of
 from kubekit.api.workloads_v1 import PodDisruptionBudget
 from kubekit.rules.eviction_rules import ENDED, selects
 from runup.api.config_v1 import Infrastructure
-from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.shared.pods import PODS, pods_by_namespace
 from runup.checks.catalogue.shared.result_cache import cache_groups
 from runup.checks.catalogue.shared.topology import control_plane
-from runup.checks.decide.cluster_kinds import BOTH
-from runup.checks.decide.model import Context, Finding, Snapshot
-from runup.checks.decide.wording import count, names
+from runup.checks.writing import Context, Findings, Snapshot, count, declared, full_name, names, resource_of, risk
 from runup.rules.platform_namespaces import is_system
 
 NAME = "SpreadOnOneNode"
@@ -55,7 +51,7 @@ Workload = tuple[str, str]
 Key = tuple[str, str, str]
 
 
-def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Findings:
     """Yields one finding (info) that names the workloads whose pods are all on one node without a budget."""
     # The machine-config daemon does not drain the node of a single-node control plane.
     if control_plane(snapshot) == "SingleReplica":
@@ -131,7 +127,7 @@ def _workloads_on_one_node(pods: Sequence[PlacedPod]) -> dict[Key, tuple[PlacedP
             if (owner.kind, owner.name) in members and _stays_up(pod):
                 members[owner.kind, owner.name].append(pod)
     return {
-        (namespace, *workload): tuple(sorted(workload_pods, key=namespaced_name))
+        (namespace, *workload): tuple(sorted(workload_pods, key=full_name))
         for workload, workload_pods in members.items()
     }
 
@@ -147,5 +143,5 @@ CHECK = declared(
     reads=(PODS, PodDisruptionBudget, Infrastructure),
     rank=620,
     severity="info",
-    clusters=BOTH,
+    clusters="both",
 )

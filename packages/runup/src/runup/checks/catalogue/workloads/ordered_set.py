@@ -16,13 +16,10 @@ Source of the rule: the Kubernetes documentation of StatefulSets (Deployment and
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.shared.pods import PODS, is_broken
 from runup.checks.catalogue.shared.workload_reads import STATEFUL_SETS, Workload, with_pods_that_move
-from runup.checks.decide.model import Context, Finding, Snapshot
-from runup.checks.decide.wording import DOWN_PATIENCE, count, names
+from runup.checks.decide.wording import DOWN_PATIENCE
+from runup.checks.writing import Context, Findings, Snapshot, count, declared, full_name, names, risk
 
 NAME = "StatefulSetHeldUp"
 EXAMPLE = """
@@ -45,7 +42,7 @@ status: {phase: Running, conditions: [{type: Ready, status: "True"}]}
 """
 
 
-def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields one risk that names the StatefulSets that would wait for a broken earlier pod."""
     held_up: list[Workload] = []
     reasons: list[str] = []
@@ -58,7 +55,7 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         if broken is not None and any(later.status.ready for later in in_order[in_order.index(broken) + 1 :]):
             held_up.append(workload)
             why = broken.status.waiting or broken.status.pending
-            reasons.append(f"{namespaced_name(workload)} ({broken.metadata.name}: {why})")
+            reasons.append(f"{full_name(workload)} ({broken.metadata.name}: {why})")
     if held_up:
         yield risk(
             NAME,

@@ -18,22 +18,27 @@ Source of the rule: the Kubernetes documentation of assigning pods to nodes, and
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 
 from kubekit.api.core_v1 import Namespace, Node
-from kubekit.api.scheme import resource_of
 from runup.api.config_v1 import Infrastructure
-from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.shared.node_fit import Homes, project_selector
 from runup.checks.catalogue.shared.pods import PODS
-from runup.checks.catalogue.shared.presence import yield_from_all
 from runup.checks.catalogue.shared.topology import control_plane
 from runup.checks.catalogue.shared.workload_reads import DEPLOYMENTS, STATEFUL_SETS, TemplateSpec, with_pods_that_move
-from runup.checks.decide.cluster_kinds import BOTH
-from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.reads import Slim
-from runup.checks.decide.wording import count, names
+from runup.checks.writing import (
+    Context,
+    Findings,
+    Snapshot,
+    count,
+    declared,
+    full_name,
+    names,
+    resource_of,
+    risk,
+    yield_from_all,
+)
 from runup.rules.platform_namespaces import is_system
 
 NAME = "PodsPinnedToNode"
@@ -63,7 +68,7 @@ metadata: {name: worker-1, labels: {licensed: "no"}}
 """
 
 
-def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Findings:
     """Yields the findings of workloads whose pods fit on no other node."""
     # The machine-config daemon does not drain the node of a single-node control plane.
     if control_plane(snapshot) != "SingleReplica":
@@ -72,7 +77,7 @@ def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         )
 
 
-def _findings_of_kind(snapshot: Snapshot, kind: Slim) -> Iterator[Finding]:
+def _findings_of_kind(snapshot: Snapshot, kind: Slim) -> Findings:
     """Yields the finding about workloads of one kind whose pods fit on one Node alone."""
     choosy = [
         workload
@@ -92,7 +97,7 @@ def _findings_of_kind(snapshot: Snapshot, kind: Slim) -> Iterator[Finding]:
     if pinned:
         # A node that is not in the list may take them, too.
         snapshot.require_all(resource_of(Node))
-        listing = names([f"{namespaced_name(workload)} ({home.metadata.name})" for workload, home in pinned])
+        listing = names([f"{full_name(workload)} ({home.metadata.name})" for workload, home in pinned])
         yield risk(
             NAME,
             f"The pods of {count(len(pinned), kind.kind)} may run on one node alone, and are down while it is updated: "
@@ -122,5 +127,5 @@ CHECK = declared(
     reads=(DEPLOYMENTS, STATEFUL_SETS, PODS, Node, Namespace, Infrastructure),
     rank=619,
     severity="info",
-    clusters=BOTH,
+    clusters="both",
 )

@@ -20,14 +20,10 @@ the labels `warn` and `audit`, not `enforce`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from kubekit.api.core_v1 import Namespace
-from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.shared.pod_security_levels import BASELINE, RESTRICTED
 from runup.checks.catalogue.shared.pods import PODS, is_drained, pods_by_namespace
-from runup.checks.decide.model import Context, Finding, Snapshot
-from runup.checks.decide.wording import count, names
+from runup.checks.writing import Context, Findings, Snapshot, count, declared, full_name, names, risk
 
 NAME = "PodSecurityViolated"
 ENFORCE = "pod-security.kubernetes.io/enforce"
@@ -48,7 +44,7 @@ status: {phase: Running}
 _REFUSES = {BASELINE: (BASELINE,), RESTRICTED: (BASELINE, RESTRICTED)}
 
 
-def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Findings:
     """Yields one risk that names the pods that their namespace's enforced level would not admit again."""
     levels = {
         namespace.metadata.name: level
@@ -61,7 +57,7 @@ def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     refused = [
         (pod, level, pod.demands.exceeds[1])
         for namespace, level in sorted(levels.items())
-        for pod in sorted(pods.get(namespace, ()), key=namespaced_name)
+        for pod in sorted(pods.get(namespace, ()), key=full_name)
         if pod.demands.exceeds is not None
         and pod.demands.exceeds[0] in _REFUSES[level]
         and pod.metadata.owner_references
@@ -72,7 +68,7 @@ def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
             NAME,
             f"{count(len(refused), 'pod')} would not be admitted again by the level of "
             f"{'its namespace' if len(refused) == 1 else 'their namespaces'}: "
-            f"{names([f'{namespaced_name(pod)} ({level}: {what})' for pod, level, what in refused])}.",
+            f"{names([f'{full_name(pod)} ({level}: {what})' for pod, level, what in refused])}.",
             [pod for pod, _, _ in refused],
             fix="Change the pods' template or the namespace's label pod-security.kubernetes.io/enforce; a server-side "
             "dry run of `oc label` warns of what violates it.",

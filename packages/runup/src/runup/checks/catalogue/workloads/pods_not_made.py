@@ -15,13 +15,10 @@ Source of the rule: kubernetes, apps/v1 (DeploymentReplicaFailure) and `pkg/cont
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from kubekit.api.conditions import find
-from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.shared.workload_reads import DEPLOYMENTS
-from runup.checks.decide.model import Context, Finding, Snapshot
-from runup.checks.decide.wording import cause, count
+from runup.checks.decide.wording import cause
+from runup.checks.writing import Context, Findings, Snapshot, count, declared, full_name, risk
 
 NAME = "PodsNotMade"
 EXAMPLE = """
@@ -36,11 +33,11 @@ status:
 """
 
 
-def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Findings:
     """Yields one risk for the Deployments whose condition ReplicaFailure is True."""
     failing = [
         (deployment, failure)
-        for deployment in sorted(snapshot.listed(DEPLOYMENTS), key=namespaced_name)
+        for deployment in sorted(snapshot.listed(DEPLOYMENTS), key=full_name)
         if (failure := find(deployment.status.conditions, "ReplicaFailure"))
         and failure.status == "True"
         and deployment.spec.replicas
@@ -50,7 +47,7 @@ def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         more = f" (and of {count(len(failing) - 1, 'other')})" if len(failing) > 1 else ""
         yield risk(
             NAME,
-            f"A pod of Deployment {namespaced_name(first)}{more} was refused: {cause(refused)}.",
+            f"A pod of Deployment {full_name(first)}{more} was refused: {cause(refused)}.",
             [deployment for deployment, _ in failing],
             fix="Mend what the events of `oc describe replicaset -n NAMESPACE` name; the condition then goes away.",
             kind=DEPLOYMENTS,

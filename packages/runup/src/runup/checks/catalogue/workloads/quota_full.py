@@ -21,17 +21,15 @@ pod is made beside the source's).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
 from kubekit.api.meta_v1 import Object, Wire
 from kubekit.api.pod_parts import PlacedPod
-from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.shared.pods import PODS, is_drained, pods_by_namespace, quantity_or_none
 from runup.checks.catalogue.shared.workload_reads import DEPLOYMENTS, needs_surge
-from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.reads import Slim
-from runup.checks.decide.wording import count, names
+from runup.checks.writing import Context, Findings, Snapshot, count, declared, full_name, names, risk
 from runup.rules.platform_namespaces import is_system
 
 NAME = "QuotaFull"
@@ -83,7 +81,7 @@ _PODS, _CPU, _MEMORY = ("pods", "count/pods"), ("cpu", "requests.cpu"), ("memory
 _LIMITS = ("limits.cpu", "limits.memory")
 
 
-def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Findings:
     """Yields one risk that names the ResourceQuotas without room for pods that the update makes anew."""
     quotas = [quota for quota in snapshot.listed(QUOTAS) if not quota.spec.scopes and quota.spec.scope_selector is None]
     if not quotas:
@@ -92,11 +90,11 @@ def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     surging = {deployment.metadata.namespace for deployment in snapshot.listed(DEPLOYMENTS) if needs_surge(deployment)}
     full = [
         (quota, why)
-        for quota in sorted(quotas, key=namespaced_name)
+        for quota in sorted(quotas, key=full_name)
         if (why := _lacking_quota(quota, pods.get(quota.metadata.namespace, ()), surging))
     ]
     if full:
-        listing = names([f"{namespaced_name(quota)} ({why})" for quota, why in full])
+        listing = names([f"{full_name(quota)} ({why})" for quota, why in full])
         yield risk(
             NAME,
             f"{count(len(full), 'ResourceQuota')} {'leaves' if len(full) == 1 else 'leave'} no room for pods that the "

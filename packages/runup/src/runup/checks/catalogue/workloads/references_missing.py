@@ -29,14 +29,21 @@ import msgspec
 
 from kubekit.api.meta_v1 import Object, ObjectMeta, Wire
 from kubekit.api.pod_parts import PlacedPod
-from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.shared.pods import PODS, quantity_or_none
-from runup.checks.catalogue.shared.presence import DEFINITIONS, listed_or_none, yield_from_all
 from runup.checks.catalogue.shared.workload_reads import DEPLOYMENTS, STATEFUL_SETS, Workload, with_pods_that_move
-from runup.checks.decide.cluster_kinds import BOTH
-from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.reads import Slim
-from runup.checks.decide.wording import count, names
+from runup.checks.writing import (
+    DEFINITIONS,
+    Context,
+    Findings,
+    Snapshot,
+    count,
+    declared,
+    full_name,
+    names,
+    risk,
+    yield_from_all,
+)
 
 NAME = "PodReferencesMissing"
 EXAMPLE = """
@@ -111,15 +118,15 @@ _SYSTEM_PRIORITIES = frozenset({"system-cluster-critical", "system-node-critical
 _Moving = tuple[Workload, list[PlacedPod], Slim]
 
 
-def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Findings:
     """Yields the findings of workloads whose evicted pods would refer to objects that are no longer there."""
     moving: list[_Moving] = []
 
-    def read(kind: Slim) -> Iterator[Finding]:
+    def read(kind: Slim) -> Findings:
         moving.extend((workload, pods, kind) for workload, pods in with_pods_that_move(snapshot, kind))
         yield from ()
 
-    def findings_of(lacking: Callable[[], Iterator[tuple[Workload, str, Slim]]]) -> Iterator[Finding]:
+    def findings_of(lacking: Callable[[], Iterator[tuple[Workload, str, Slim]]]) -> Findings:
         """Yields a finding for each kind of workload; raises before the first one if something could not be read."""
         found = list(lacking())
         for kind in (DEPLOYMENTS, STATEFUL_SETS):
@@ -127,7 +134,7 @@ def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
                 yield risk(
                     NAME,
                     f"New pods of {count(len(of_kind), kind.kind)} would not be admitted: "
-                    f"{names([f'{namespaced_name(workload)} ({why})' for workload, why in of_kind])}.",
+                    f"{names([f'{full_name(workload)} ({why})' for workload, why in of_kind])}.",
                     [workload for workload, _ in of_kind],
                     fix="Make again what is missing, or change the template; `oc rollout restart` shows whether pods "
                     "are admitted.",
@@ -140,8 +147,8 @@ def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         if not references:
             return
         optional = referred is NETWORKS
-        existing = listed_or_none(snapshot, referred) if optional else snapshot.listed(referred)
-        existing_names = {namespaced_name(obj) for obj in existing}
+        existing = snapshot.listed_or_none(referred) if optional else snapshot.listed(referred)
+        existing_names = {full_name(obj) for obj in existing}
         for workload, name, kind in references:
             namespace = workload.metadata.namespace if referred.namespaced else ""
             if (f"{namespace}/{name}" if namespace and not optional else name) not in existing_names:
@@ -222,9 +229,9 @@ def _missing_constraints(snapshot: Snapshot, moving: list[_Moving]) -> Iterator[
     ]
     if not demanding:
         return
-    existing_constraints = {constraint.metadata.name for constraint in listed_or_none(snapshot, CONSTRAINTS)}
+    existing_constraints = {constraint.metadata.name for constraint in snapshot.listed_or_none(CONSTRAINTS)}
     missing_constraints = {
-        namespaced_name(workload): (workload, scc, kind)
+        full_name(workload): (workload, scc, kind)
         for workload, scc, kind in demanding
         if scc not in existing_constraints
     }
@@ -250,5 +257,5 @@ CHECK = declared(
         DEFINITIONS,
     ),
     rank=613,
-    clusters=BOTH,
+    clusters="both",
 )

@@ -18,13 +18,10 @@ PodScheduled).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from kubekit.rules.eviction_rules import ENDED
-from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.shared.pods import PODS, select_pods
-from runup.checks.decide.model import Context, Finding, Snapshot
-from runup.checks.decide.wording import DOWN_PATIENCE, count, names
+from runup.checks.decide.wording import DOWN_PATIENCE
+from runup.checks.writing import Context, Findings, Snapshot, count, declared, full_name, names, risk
 from runup.rules.platform_namespaces import is_system
 
 NAME = "SystemPodsFailing"
@@ -52,7 +49,7 @@ _FAILING_PODS = select_pods(
 )
 
 
-def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields one risk that names the pods of the platform that cannot run."""
     failing = [
         pod
@@ -64,7 +61,7 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         )
     ]
     if failing:
-        listing = names([f"{namespaced_name(pod)} ({pod.status.waiting or pod.status.pending})" for pod in failing])
+        listing = names([f"{full_name(pod)} ({pod.status.waiting or pod.status.pending})" for pod in failing])
         yield risk(
             NAME,
             f"{count(len(failing), 'pod')} of the platform cannot run: {listing}.",

@@ -18,15 +18,14 @@ Source of the rule: kubernetes, `pkg/controller/namespace` and the kubelet's ter
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from kubekit.api.core_v1 import Namespace
 from kubekit.api.pod_parts import PlacedPod
-from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.shared.pods import PODS, is_drained, pods_by_namespace, select_pods
-from runup.checks.decide.model import Context, Finding, Snapshot
-from runup.checks.decide.wording import count, names, since_text
+from runup.checks.decide.wording import since_text
+from runup.checks.writing import Context, Findings, Snapshot, count, declared, full_name, names, risk
 from runup.rules.platform_namespaces import is_system
 
 NAME = "StuckTerminating"
@@ -43,14 +42,14 @@ _ENDING_PODS = select_pods(
 )
 
 
-def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields one risk for namespaces, and one for pods, whose deletion does not end."""
     namespaces = [
         namespace for namespace in snapshot.all(Namespace) if _is_stuck(namespace.metadata.deletion_timestamp, context)
     ]
     if namespaces:
         pods_of: Mapping[str, Sequence[PlacedPod]] = {}
-        if any(not is_system(namespaced_name(namespace)) for namespace in namespaces):
+        if any(not is_system(full_name(namespace)) for namespace in namespaces):
             pods_of = pods_by_namespace(snapshot.listed(PODS))
         namespaces = [
             namespace
@@ -58,10 +57,10 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             if is_system(namespace.metadata.name) or any(map(is_drained, pods_of.get(namespace.metadata.name, ())))
         ]
     if namespaces:
-        namespaces.sort(key=namespaced_name)
+        namespaces.sort(key=full_name)
         listing = names(
             [
-                f"{namespaced_name(namespace)} ({since_text(namespace.metadata.deletion_timestamp)})"
+                f"{full_name(namespace)} ({since_text(namespace.metadata.deletion_timestamp)})"
                 for namespace in namespaces
             ]
         )
@@ -74,7 +73,7 @@ def run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     ending_pods = _ENDING_PODS(snapshot.listed(PODS))
     pods = [pod for pod in ending_pods if _is_stuck(pod.metadata.deletion_timestamp, context)]
     if pods:
-        listing = names([f"{namespaced_name(pod)} ({since_text(pod.metadata.deletion_timestamp)})" for pod in pods])
+        listing = names([f"{full_name(pod)} ({since_text(pod.metadata.deletion_timestamp)})" for pod in pods])
         yield risk(
             NAME,
             f"{count(len(pods), 'pod')} should have ended: {listing}.",

@@ -17,15 +17,10 @@ grace periods for up to an hour); machine-config-operator, `pkg/controller/drain
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from runup.api.config_v1 import Infrastructure
-from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.shared.pods import PODS, is_drained, select_pods
 from runup.checks.catalogue.shared.topology import control_plane
-from runup.checks.decide.cluster_kinds import BOTH
-from runup.checks.decide.model import Context, Finding, Snapshot
-from runup.checks.decide.wording import count, names
+from runup.checks.writing import Context, Findings, Snapshot, count, declared, full_name, names, risk
 
 NAME = "LongTerminationGrace"
 DRAIN_TIMEOUT_S = 3600
@@ -45,14 +40,14 @@ _SLOW_PODS = select_pods(
 )
 
 
-def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Findings:
     """Yields one finding (info) that names the pods whose grace period is longer than a drain waits."""
     # The machine-config daemon does not drain the node of a single-node control plane.
     if control_plane(snapshot) == "SingleReplica":
         return
     slow = _SLOW_PODS(snapshot.listed(PODS))
     if slow:
-        listing = names([f"{namespaced_name(pod)} ({pod.spec.termination_grace_period_seconds} s)" for pod in slow])
+        listing = names([f"{full_name(pod)} ({pod.spec.termination_grace_period_seconds} s)" for pod in slow])
         yield risk(
             NAME,
             f"{count(len(slow), 'pod')} may take longer to end than a drain waits ({DRAIN_TIMEOUT_S} s): {listing}.",
@@ -64,5 +59,5 @@ def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
 
 
 CHECK = declared(
-    run, name=NAME, component="machine-config", reads=(PODS, Infrastructure), rank=600, severity="info", clusters=BOTH
+    run, name=NAME, component="machine-config", reads=(PODS, Infrastructure), rank=600, severity="info", clusters="both"
 )

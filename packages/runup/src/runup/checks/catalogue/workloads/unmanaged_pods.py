@@ -16,15 +16,10 @@ Source of the rule: kubectl drain (pkg/drain, unmanaged pods); machine-config-op
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from runup.api.config_v1 import Infrastructure
-from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.shared.pods import PODS, is_drained, select_pods
 from runup.checks.catalogue.shared.topology import control_plane
-from runup.checks.decide.cluster_kinds import BOTH
-from runup.checks.decide.model import Context, Finding, Snapshot
-from runup.checks.decide.wording import count, names
+from runup.checks.writing import Context, Findings, Snapshot, count, declared, names_of, risk
 from runup.rules.platform_namespaces import is_system
 
 NAME = "UnmanagedPods"
@@ -47,7 +42,7 @@ _UNOWNED_PODS = select_pods(
 )
 
 
-def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Findings:
     """Yields one finding (info) that names the pods that no controller makes again after a drain."""
     # The machine-config daemon does not drain the node of a single-node control plane.
     if control_plane(snapshot) == "SingleReplica":
@@ -58,7 +53,7 @@ def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
             NAME,
             f"{count(len(lost), 'pod')} {'has' if len(lost) == 1 else 'have'} no owner that brings "
             f"{'it' if len(lost) == 1 else 'them'} back after a drain: "
-            f"{names([namespaced_name(pod) for pod in lost])}.",
+            f"{names_of(lost)}.",
             lost,
             severity="info",
             fix="Give them a Deployment, StatefulSet or Job, or delete them; `oc get pods -A` shows what is left.",
@@ -67,5 +62,5 @@ def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
 
 
 CHECK = declared(
-    run, name=NAME, component="machine-config", reads=(PODS, Infrastructure), rank=610, severity="info", clusters=BOTH
+    run, name=NAME, component="machine-config", reads=(PODS, Infrastructure), rank=610, severity="info", clusters="both"
 )

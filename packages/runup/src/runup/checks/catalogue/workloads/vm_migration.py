@@ -16,14 +16,9 @@ Source of the rule: kubevirt, `pkg/virt-controller/watch/drain` and the conditio
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from kubekit.api.conditions import find
 from runup.api.platform_v1 import VirtualMachineInstance
-from runup.checks.catalogue.declaring import declared, namespaced_name, risk
-from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
-from runup.checks.decide.model import Context, Finding, Snapshot
-from runup.checks.decide.wording import count, names
+from runup.checks.writing import DEFINITIONS, Context, Findings, Snapshot, count, declared, full_name, names, risk
 
 NAME = "VirtualMachineNotMigratable"
 EXAMPLE = """
@@ -38,20 +33,18 @@ status:
 """
 
 
-def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def run(snapshot: Snapshot, _context: Context) -> Findings:
     """Yields one risk that names the virtual machines that cannot be migrated off their node."""
     pinned = [
         (machine, condition.reason or "LiveMigratable=False")
-        for machine in sorted(all_or_none(snapshot, VirtualMachineInstance), key=namespaced_name)
+        for machine in sorted(snapshot.all_or_none(VirtualMachineInstance), key=full_name)
         if (machine.spec.eviction_strategy or machine.status.eviction_strategy) == "LiveMigrate"
         and machine.status.phase == "Running"
         and (condition := find(machine.status.conditions, "LiveMigratable"))
         and condition.status == "False"
     ]
     if pinned:
-        listing = names(
-            [f"{namespaced_name(machine)} on {machine.status.node_name} ({why})" for machine, why in pinned]
-        )
+        listing = names([f"{full_name(machine)} on {machine.status.node_name} ({why})" for machine, why in pinned])
         yield risk(
             NAME,
             f"{count(len(pinned), 'virtual machine')} must move when {'its' if len(pinned) == 1 else 'their'} node is "

@@ -13,9 +13,8 @@ from collections.abc import Iterable
 
 from runup.api.apiserver_v1 import APIRequestCount, PerUserAPIRequestCount
 from runup.api.config_v1 import ClusterOperator
-from runup.checks.catalogue.shared.presence import all_or_none
-from runup.checks.decide.model import Snapshot
 from runup.checks.decide.removal_tables import document, removed_resource
+from runup.checks.writing import Snapshot
 from runup.rules.platform_namespaces import is_system
 
 _ACCOUNT = "system:serviceaccount:"
@@ -46,7 +45,7 @@ def requests_affected_by_removal(
         return requested_counts
     platform_namespaces = frozenset(
         related.name
-        for operator in all_or_none(snapshot, ClusterOperator)
+        for operator in snapshot.all_or_none(ClusterOperator)
         for related in operator.status.related_objects
         if related.resource == "namespaces" and not related.group
     )

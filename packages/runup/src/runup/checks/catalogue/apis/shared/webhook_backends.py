@@ -15,12 +15,10 @@ from typing import NamedTuple
 
 from kubekit.api.extension_v1 import ServiceReference, WebhookClientConfig
 from kubekit.api.pod_parts import PlacedPod
-from kubekit.api.scheme import Resource, resource_of
 from runup.api.platform_v1 import Service
 from runup.checks.catalogue.shared.certificate_bundles import last_validity
 from runup.checks.catalogue.shared.pods import PODS
-from runup.checks.decide.model import Snapshot
-from runup.checks.decide.wording import names
+from runup.checks.writing import Resource, Snapshot, names, resource_of
 
 READS: tuple[Resource, ...] = (resource_of(Service), PODS)
 

@@ -19,12 +19,9 @@ from kubekit.api.extension_v1 import (
     ValidatingWebhookConfiguration,
     Webhook,
 )
-from kubekit.api.scheme import Resource, resource_of
 from kubekit.rules.webhooks import is_in_scope, is_named, is_resource_named
-from runup.checks.catalogue.shared.presence import yield_from_all
-from runup.checks.decide.model import Snapshot, Unreadable
 from runup.checks.decide.removal_tables import removed_resource, removed_versions
-from runup.checks.decide.wording import names
+from runup.checks.writing import Resource, Snapshot, Unreadable, names, resource_of, yield_from_all
 from runup.rules.platform_namespaces import is_system
 
 Configuration = ValidatingWebhookConfiguration | MutatingWebhookConfiguration

@@ -12,15 +12,12 @@ from typing import Any
 import msgspec
 
 from kubekit.api.meta_v1 import Object
-from kubekit.api.scheme import Resource, resource_of
 from runup.api.cluster_settings_v1 import FeatureGate
 from runup.api.machineconfig_v1 import KubeletConfig
 from runup.api.operator_v1 import KubeAPIServer, KubeControllerManager, KubeScheduler
-from runup.checks.catalogue.declaring import risk, unknown_finding
 from runup.checks.catalogue.shared.kubernetes_versions import target_minor
-from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
-from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.removal_tables import table
+from runup.checks.writing import DEFINITIONS, Context, Findings, Resource, Snapshot, resource_of, risk, unknown
 
 OPERATORS: tuple[tuple[type[KubeAPIServer | KubeControllerManager | KubeScheduler], str], ...] = (
     (KubeAPIServer, "kube-apiserver"),
@@ -44,11 +41,11 @@ class Setting(msgspec.Struct, frozen=True):
 
 def explicit_gates(snapshot: Snapshot) -> Iterator[Setting]:
     """Yields every feature gate that is set explicitly. Raises Unreadable."""
-    for config in all_or_none(snapshot, KubeletConfig):
+    for config in snapshot.all_or_none(KubeletConfig):
         set_here = config.spec.kubelet_config.get("featureGates")
         for name in set_here if isinstance(set_here, dict) else ():
             yield Setting(str(name), "kubelet", config, "spec.kubeletConfig.featureGates")
-    for gate in all_or_none(snapshot, FeatureGate):
+    for gate in snapshot.all_or_none(FeatureGate):
         custom = gate.spec.custom_no_upgrade
         for name in (*custom.enabled, *custom.disabled) if custom else ():
             yield Setting(name, "every component", gate, "spec.customNoUpgrade")
@@ -77,7 +74,7 @@ def admission_plugins(snapshot: Snapshot) -> Iterator[Setting]:
 def _flags_with_values(snapshot: Snapshot) -> Iterator[tuple[Setting, tuple[str, ...]]]:
     """Yields every flag of a control plane component that is set explicitly, with its values. Raises Unreadable."""
     for kind, component in OPERATORS:
-        for operator in all_or_none(snapshot, kind):
+        for operator in snapshot.all_or_none(kind):
             overrides = operator.spec.unsupported_config_overrides
             # The field takes any JSON (openshift/api, operator/v1), which need not be an object.
             for key in _ARGUMENTS if isinstance(overrides, dict) else ():
@@ -100,7 +97,7 @@ def removed_findings(
     context: Context,
     table_name: str,
     removed_names: Callable[[Any, Setting], Iterable[str]],
-) -> Iterator[Finding]:
+) -> Findings:
     """Yields a finding for each setting that the target does not know, or all settings if the table ends before it.
 
     `name` is the risk's name, `setting_kind` what its message calls a setting ("Feature gate"). `removed_names` returns
@@ -112,9 +109,7 @@ def removed_findings(
     target, rows = target_minor(context), table(table_name)
     if target is None:
         why = "the target does not say which Kubernetes it ships"
-        yield unknown_finding(
-            name, why, [setting.holder for setting in all_settings], fix="Ask the publisher of the release."
-        )
+        yield unknown(name, why, [setting.holder for setting in all_settings], fix="Ask the publisher of the release.")
         return
     for setting in all_settings:
         place = f"{type(setting.holder).__name__} {setting.holder.metadata.name}, {setting.path}"
@@ -132,7 +127,7 @@ def removed_findings(
                 fix=f"Take it out of {place}; `oc get {type(setting.holder).__name__.lower()} -o yaml` shows it gone.",
             )
         elif not rows.knows(target):
-            yield unknown_finding(
+            yield unknown(
                 name,
                 f"{is_set}, and the table of what is removed ends with Kubernetes 1.{rows.last}",
                 [setting.holder],

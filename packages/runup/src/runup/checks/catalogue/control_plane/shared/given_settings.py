@@ -17,13 +17,11 @@ from msgspec.structs import replace
 from kubekit.api.core_v1 import ConfigMap, Node
 from kubekit.api.meta_v1 import Object, ObjectMeta
 from kubekit.api.pod_parts import CommandPod
-from kubekit.api.scheme import Resource, resource_of
 from kubekit.lang import yaml as kyaml
 from kubekit.lang.yaml_errors import YamlError
-from runup.checks.catalogue.declaring import namespaced_name
 from runup.checks.decide.distributions import distribution_of
-from runup.checks.decide.model import Snapshot, Unreadable
 from runup.checks.decide.reads import Slim
+from runup.checks.writing import Resource, Snapshot, Unreadable, full_name, resource_of
 
 COMPONENTS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "etcd")
 FLAG, GATE, PLUGIN = "Flag", "Feature gate", "Admission plug-in"
@@ -145,7 +143,7 @@ def given_settings(snapshot: Snapshot) -> Iterator[Given | Malformed]:
     written_by_nodes = [node for node in nodes if any(key in node.metadata.annotations for key in _NODE_ARGUMENTS)]
     for node in written_by_nodes:
         yield from _settings_of_node(node)
-    pods = sorted(snapshot.listed(STATIC_PODS), key=namespaced_name)
+    pods = sorted(snapshot.listed(STATIC_PODS), key=full_name)
     if written_by_nodes or not pods:
         return
     distribution = distribution_of(nodes).name
@@ -176,12 +174,12 @@ def _settings_in_config_map(
     try:
         content = kyaml.load(config_map.data.get(key, ""))
     except YamlError as error:
-        yield Malformed(config_map, f"{key} of ConfigMap {namespaced_name(config_map)} is not YAML: {error}", fix)
+        yield Malformed(config_map, f"{key} of ConfigMap {full_name(config_map)} is not YAML: {error}", fix)
         return
     if isinstance(content, dict):
         yield from reader(config_map, content)
     else:
-        yield Malformed(config_map, f"ConfigMap {namespaced_name(config_map)} has no mapping in {key}", fix)
+        yield Malformed(config_map, f"ConfigMap {full_name(config_map)} has no mapping in {key}", fix)
 
 
 def _settings_of_cluster_configuration(config_map: ConfigMap, content: Any) -> Iterator[Given]:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from kubekit.api.conditions import status_of
-from kubekit.api.scheme import Resource, resource_of
 from runup.api.config_v1 import Infrastructure
 from runup.api.machineconfig_v1 import MachineConfigPool
 from runup.checks.catalogue.shared.topology import control_plane
-from runup.checks.decide.model import Snapshot, Unreadable
-from runup.checks.decide.wording import count
+from runup.checks.writing import Resource, Snapshot, Unreadable, count, resource_of
 from runup.rules.machine_config import machines_behind
 
 # The specific types come first: they say what is wrong, Degraded only that something is.

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from kubekit.api.meta_v1 import ObjectMeta
-from kubekit.api.scheme import Resource, resource_of
 from kubekit.lang.version import Version
 from runup.api.olm_v1alpha1 import (
     ClusterServiceVersion,
@@ -22,9 +21,8 @@ from runup.api.olm_v1alpha1 import (
     Properties,
     Subscription,
 )
-from runup.checks.catalogue.shared.presence import DEFINITIONS, listed_or_none
-from runup.checks.decide.model import Context, Snapshot
 from runup.checks.decide.reads import Lookup, Slim
+from runup.checks.writing import DEFINITIONS, Context, Resource, Snapshot, resource_of
 
 # operator-framework/api, PropertiesAnnotationKey; OLM writes it on what it installs.
 PROPERTIES = "operatorframework.io/properties"
@@ -94,7 +92,7 @@ class BadMaximum(ValueError):
 
 def installed(snapshot: Snapshot) -> Sequence[ClusterServiceVersion]:
     """Returns every operator's version, in a fixed order; none if OLM is not there. Raises Unreadable."""
-    csvs: Iterable[ClusterServiceVersion] = listed_or_none(snapshot, CSVS)
+    csvs: Iterable[ClusterServiceVersion] = snapshot.listed_or_none(CSVS)
     return sorted(csvs, key=lambda csv: (csv.metadata.namespace, csv.metadata.name))
 
 

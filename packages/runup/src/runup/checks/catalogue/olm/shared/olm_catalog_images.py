@@ -14,9 +14,8 @@ from typing import Any
 import msgspec
 
 from kubekit.api.meta_v1 import NamespacedName, key_of
-from kubekit.api.scheme import resource_of
 from runup.api.olm_v1alpha1 import CatalogSource, Subscription
-from runup.checks.decide.model import Context
+from runup.checks.writing import Context, resource_of
 
 TEMPLATE = "olm.catalogImageTemplate"
 MANAGED_BY = "operatorframework.io/managed-by"

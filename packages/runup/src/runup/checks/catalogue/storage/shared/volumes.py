@@ -8,12 +8,11 @@ from typing import Any
 
 from kubekit.api.meta_v1 import Object, ObjectMeta, Wire
 from kubekit.api.pod_parts import PlacedPod
-from kubekit.api.scheme import resource_of
 from runup.api.platform_v1 import PersistentVolume
 from runup.checks.catalogue.shared.pods import PODS, is_drained, select_pods
 from runup.checks.catalogue.shared.workload_reads import REMOVED_PLUGINS
-from runup.checks.decide.model import Snapshot
 from runup.checks.decide.reads import Slim
+from runup.checks.writing import Snapshot, resource_of
 
 AFFINITY = "nodeAffinity"
 # Under this name a volume of a CSI driver keeps the driver's.
