@@ -1,14 +1,16 @@
 """Objects that are healthy by default, so that a test states only what matters.
 
+A function that ends with `_json` returns an object as the API server writes it; its namesake decodes that object.
 `**changes` replace fields of the status (or of what the docstring names) by their snake_case names.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from kubekit.api import core_v1, pod_parts, workloads_v1
+from kubekit.api import codec, core_v1, pod_parts, workloads_v1
 from kubekit.api.codec import Undecodable
 from kubekit.api.meta_v1 import Condition, ConditionStatus, LabelSelector, Object, ObjectMeta
 from kubekit.api.scheme import RESOURCES, Resource, resource_of
@@ -18,6 +20,7 @@ from runup.checks.catalogue import CHECKS
 from runup.checks.catalogue.shared.pods import PODS
 from runup.checks.decide.model import Context, Snapshot
 
+JSON = dict[str, Any]
 SINCE = datetime(2026, 1, 14, 9, 30, tzinfo=UTC)
 NOW = datetime(2026, 1, 14, 10, 0, tzinfo=UTC)
 
@@ -29,27 +32,70 @@ def condition(
     return Condition(type=type_, status=status, reason=reason, message=message, last_transition_time=since)
 
 
-def node(
+def obj(api_version: str, kind: str, name: str, namespace: str = "", **fields: Any) -> JSON:
+    """An object; `metadata` among its fields are further fields of its metadata."""
+    metadata = {"name": name, **({"namespace": namespace} if namespace else {}), **fields.pop("metadata", {})}
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **fields}
+
+
+def config_map_json(name: str, namespace: str = "default", **data: str) -> JSON:
+    """A ConfigMap."""
+    return obj("v1", "ConfigMap", name, namespace, data=data)
+
+
+def node_json(
     name: str = "worker-0",
     *,
-    ready: ConditionStatus | None = "True",
-    kubelet: str = "v1.36.0",
-    unschedulable: bool = False,
     role: str = "worker",
-    **metadata: Any,
-) -> core_v1.Node:
-    """A ready node; `ready=None` leaves the condition out, `**metadata` are fields of its metadata."""
-    labels = {f"node-role.kubernetes.io/{role}": "", **metadata.pop("labels", {})}
-    conditions = (
-        () if ready is None else (condition("Ready", ready, "KubeletReady", "kubelet is posting ready status"),)
+    kubelet: str = "v1.36.0",
+    architecture: str = "amd64",
+    kernel: str = "5.14.0-1.el9.x86_64",
+    info: JSON | None = None,
+    ready: str | None = "True",
+    conditions: dict[str, str] | None = None,
+    cpu: str = "4",
+    memory: str = "8Gi",
+    pods: str = "110",
+    labels: dict[str, str] | None = None,
+    annotations: dict[str, str] | None = None,
+    metadata: JSON | None = None,
+    unschedulable: bool = False,
+    taints: Sequence[JSON] = (),
+) -> JSON:
+    """A ready node; `ready=None` leaves the condition out, and an empty role its label.
+
+    `conditions` are the statuses of further ones, and `info` further fields of its `nodeInfo`;
+    `cpu`, `memory` and `pods` are allocatable.
+    """
+    of_kubelet = {"reason": "KubeletReady", "message": "kubelet is posting ready status"}
+    listed: list[JSON] = [] if ready is None else [{"type": "Ready", "status": ready, **of_kubelet}]
+    listed += [{"type": type_, "status": status} for type_, status in (conditions or {}).items()]
+    return obj(
+        "v1",
+        "Node",
+        name,
+        metadata={
+            "labels": ({f"node-role.kubernetes.io/{role}": ""} if role else {}) | (labels or {}),
+            "annotations": annotations or {},
+            **(metadata or {}),
+        },
+        spec={"unschedulable": unschedulable, "taints": list(taints)},
+        status={
+            "conditions": [{"lastTransitionTime": SINCE.isoformat(), **each} for each in listed],
+            "nodeInfo": {
+                "kubeletVersion": kubelet,
+                "architecture": architecture,
+                "kernelVersion": kernel,
+                **(info or {}),
+            },
+            "allocatable": {"cpu": cpu, "memory": memory, "pods": pods},
+        },
     )
-    return core_v1.Node(
-        metadata=ObjectMeta(name=name, labels=labels, **metadata),
-        spec=core_v1.NodeSpec(unschedulable=unschedulable),
-        status=core_v1.NodeStatus(
-            conditions=conditions, node_info=core_v1.NodeSystemInfo(kubelet_version=kubelet, architecture="amd64")
-        ),
-    )
+
+
+def node(name: str = "worker-0", **fields: Any) -> core_v1.Node:
+    """`node_json`, decoded."""
+    return codec.convert(core_v1.Node, node_json(name, **fields))
 
 
 def cluster_operator(
@@ -79,80 +125,104 @@ def cluster_operator(
     )
 
 
-def pool(
+def pool_json(
     name: str = "worker",
     *,
-    paused: bool = False,
     machines: int = 3,
     updated: int | None = None,
     degraded: int = 0,
     rendered: str = "1",
     current: str = "1",
-    since: datetime = SINCE,
+    since: datetime | None = SINCE,
     selects: str | None = "",
+    spec: JSON | None = None,
     **statuses: ConditionStatus | None,
-) -> machineconfig_v1.MachineConfigPool:
+) -> JSON:
     """A pool at its newest configuration, which selects the nodes of its role, or those that have label `selects`.
 
     `**statuses` replace those of the conditions, e.g. `Updating="True"`; None leaves one out. `rendered` is the
     configuration that the pool should have, `current` the one that all its machines have.
     """
-    wanted: dict[str, ConditionStatus | None] = {
-        "RenderDegraded": "False",
-        "NodeDegraded": "False",
-        "Degraded": "False",
+    conditions: dict[str, ConditionStatus | None] = {
+        **dict.fromkeys(("RenderDegraded", "NodeDegraded", "Degraded"), "False"),
         "Updated": "True",
         "Updating": "False",
         **statuses,
     }
-    return machineconfig_v1.MachineConfigPool(
-        metadata=ObjectMeta(name=name, generation=1),
-        spec=machineconfig_v1.MachineConfigPoolSpec(
-            paused=paused,
-            node_selector=_selector(f"node-role.kubernetes.io/{name}" if selects == "" else selects),
-            configuration=machineconfig_v1.ConfigurationReference(name=f"rendered-{name}-{rendered}"),
-        ),
-        status=machineconfig_v1.MachineConfigPoolStatus(
-            observed_generation=1,
-            configuration=machineconfig_v1.ConfigurationReference(name=f"rendered-{name}-{current}"),
-            machine_count=machines,
-            ready_machine_count=machines if updated is None else updated,
-            updated_machine_count=machines if updated is None else updated,
-            degraded_machine_count=degraded,
-            conditions=tuple(
-                condition(type_, status, reason="", message=f"{type_} of {name}", since=since)
-                for type_, status in wanted.items()
+    labels = {} if selects == "{}" else {selects or f"node-role.kubernetes.io/{name}": ""}
+    done = machines if updated is None else updated
+    return obj(
+        "machineconfiguration.openshift.io/v1",
+        "MachineConfigPool",
+        name,
+        metadata={"generation": 1},
+        spec={
+            **({} if selects is None else {"nodeSelector": {"matchLabels": labels}}),
+            "configuration": {"name": f"rendered-{name}-{rendered}"},
+            **(spec or {}),
+        },
+        status={
+            "observedGeneration": 1,
+            "configuration": {"name": f"rendered-{name}-{current}"},
+            "machineCount": machines,
+            "readyMachineCount": done,
+            "updatedMachineCount": done,
+            "degradedMachineCount": degraded,
+            "conditions": [
+                {
+                    "type": type_,
+                    "status": status,
+                    "message": f"{type_} of {name}",
+                    "lastTransitionTime": since.isoformat() if since else None,
+                }
+                for type_, status in conditions.items()
                 if status
-            ),
-        ),
+            ],
+        },
     )
 
 
-def _selector(label: str | None) -> LabelSelector | None:
-    return None if label is None else LabelSelector(match_labels={label: ""} if label != "{}" else {})
+def pool(name: str = "worker", *, paused: bool = False, **fields: Any) -> machineconfig_v1.MachineConfigPool:
+    """`pool_json`, decoded."""
+    return codec.convert(machineconfig_v1.MachineConfigPool, pool_json(name, spec={"paused": paused}, **fields))
 
 
-def pod(
+def pod_json(
     name: str = "web-1",
     namespace: str = "shop",
     *,
-    phase: str = "Running",
     on: str = "worker-0",
     owner: str = "ReplicaSet",
-    deleted: bool = False,
-    **labels: str,
-) -> pod_parts.PlacedPod:
-    """A pod as the check of budgets' pods reads it; `**labels` replace its `app: web`."""
-    return pod_parts.PlacedPod(
-        metadata=pod_parts.PodMeta(
-            name=name,
-            namespace=namespace,
-            owner_references=(pod_parts.PodOwner(kind=owner, controller=True),),
-            traits=pod_parts.PodTraits(labels=labels or {"app": "web"}, deletion_timestamp=NOW if deleted else None),
-        ),
-        spec=pod_parts.PodPlace(node_name=on),
-        status=pod_parts.PodPhase(phase=phase),
+    phase: str = "Running",
+    labels: dict[str, str] | None = None,
+    requests: dict[str, str] | None = None,
+    metadata: JSON | None = None,
+    spec: JSON | None = None,
+    status: JSON | None = None,
+) -> JSON:
+    """A pod `app: web` on a node, which the object `web` of kind `owner` controls, if that is not empty."""
+    of_owner = {"apiVersion": "apps/v1", "kind": owner, "name": "web", "uid": "uid-web", "controller": True}
+    owners = {"ownerReferences": [of_owner]} if owner else {}
+    container = {"name": "web", "image": "registry.example/web:1"} | (
+        {"resources": {"requests": requests}} if requests else {}
     )
+    return obj(
+        "v1",
+        "Pod",
+        name,
+        namespace,
+        metadata={"labels": {"app": "web"} if labels is None else labels, **owners, **(metadata or {})},
+        spec={"nodeName": on, "containers": [container], **(spec or {})},
+        status={"phase": phase, **(status or {})},
+    )
+
+
+def pod(name: str = "web-1", namespace: str = "shop", *, deleted: bool = False, **fields: Any) -> pod_parts.PlacedPod:
+    """`pod_json`, as checks get it."""
+    metadata = {"deletionTimestamp": NOW.isoformat()} if deleted else {}
+    listed = codec.convert(pod_parts.ListedPod, pod_json(name, namespace, metadata=metadata, **fields))
+    placed: pod_parts.PlacedPod = PODS.keep(listed)
+    return placed
 
 
 def etcd(

@@ -7,17 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.factories import node_json
 
 from runup.dump import load
 from runup.dump.dump_files import BadDump
 
 JSON = dict[str, Any]
-
-
-def node(name: str, kubelet: str, system: str = "Ubuntu 24.04.1 LTS") -> JSON:
-    """A Node."""
-    info = {"kubeletVersion": kubelet, "osImage": system}
-    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": {"nodeInfo": info}}
 
 
 def api_server(image: str) -> JSON:
@@ -38,7 +33,7 @@ def answer(*objects: JSON) -> JSON:
 
 
 MAP: JSON = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
-OLD, NEW = node("a", "v1.32.9"), node("b", "v1.33.1-eks-113cf36")
+OLD, NEW = node_json("a", kubelet="v1.32.9"), node_json("b", kubelet="v1.33.1-eks-113cf36")
 VERSION = {"clientVersion": {"gitVersion": "v1.36.0"}, "serverVersion": {"gitVersion": "v1.34.2+k3s1", "minor": "34"}}
 DUMPS: dict[str, tuple[dict[str, Any], str, bool]] = {
     "kubectl version beside lists": ({"nodes.json": answer(OLD), "version.json": VERSION}, "v1.34.2+k3s1", False),
@@ -106,7 +101,11 @@ def test_which_kubernetes_it_runs(row: str, tmp_path: Path) -> None:
     [
         pytest.param({"a.json": MAP}, "nor nodes", id="anything"),
         pytest.param(
-            {"nodes.json": answer(node("a", "v1.30.4", "Red Hat Enterprise Linux CoreOS 417.94.2"))},
+            {
+                "nodes.json": answer(
+                    node_json("a", kubelet="v1.30.4", info={"osImage": "Red Hat Enterprise Linux CoreOS 417.94.2"})
+                )
+            },
             "it is one of OpenShift",
             id="a node of OpenShift's system",
         ),

@@ -5,6 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from tests import factories
+from tests.factories import pod_json
+
 from kubekit.api import codec
 from kubekit.api.core_v1 import Node
 from kubekit.api.scheduling import PodsOwner, SchedulingPod
@@ -16,18 +19,10 @@ ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 JSON = dict[str, Any]
 
 
-def node(name: str, *, zone: str = "", cpu: str = "4", pods: str = "10", ready: str = "True", **spec: Any) -> Node:
+def node(name: str, *, zone: str = "", labels: dict[str, str] | None = None, pods: str = "10", **fields: Any) -> Node:
     """A ready node with 4 cores, 8 GiB and places for 10 pods; `labels` are besides its hostname and zone."""
-    labels = {HOST: name, **({ZONE: zone} if zone else {}), **spec.pop("labels", {})}
-    raw = {
-        "metadata": {"name": name, "labels": labels},
-        "spec": spec,
-        "status": {
-            "allocatable": {"cpu": cpu, "memory": "8Gi", "pods": pods},
-            "conditions": [{"type": "Ready", "status": ready}],
-        },
-    }
-    return codec.convert(Node, raw)
+    places = {HOST: name, **({ZONE: zone} if zone else {})}
+    return factories.node(name, role="", labels=places | (labels or {}), pods=pods, **fields)
 
 
 def pod(
@@ -44,26 +39,19 @@ def pod(
     """A running pod of namespace `shop` that took `start_s` to become ready, and takes 10 s to end."""
     kind, _, owner_name = owner.partition("/")
     scheduled = NOW - timedelta(days=1)
-    status: JSON = {
-        "phase": "Running" if on else "Pending",
-        "conditions": [
-            {"type": "PodScheduled", "status": "True", "lastTransitionTime": scheduled.isoformat()},
-            {
-                "type": "Ready",
-                "status": ready,
-                "lastTransitionTime": (scheduled + timedelta(seconds=start_s)).isoformat(),
-            },
-        ],
-    }
-    metadata: JSON = {"name": name, "namespace": "shop", "labels": labels or {"app": "web"}}
-    if kind:
-        metadata["ownerReferences"] = [{"kind": kind, "name": owner_name, "controller": True}]
+    since = (("PodScheduled", "True", scheduled), ("Ready", ready, scheduled + timedelta(seconds=start_s)))
+    conditions = [{"type": type_, "status": it, "lastTransitionTime": at.isoformat()} for type_, it, at in since]
+    owners = [{"kind": kind, "name": owner_name, "controller": True}] if kind else []
     containers = [{"resources": {"requests": {"cpu": cpu}}, "ports": spec.pop("ports", [])}]
-    raw = {
-        "metadata": metadata,
-        "spec": {"nodeName": on, "terminationGracePeriodSeconds": 10, "containers": containers, **spec},
-        "status": status,
-    }
+    raw = pod_json(
+        name,
+        on=on,
+        phase="Running" if on else "Pending",
+        labels=labels,
+        metadata={"ownerReferences": owners},
+        spec={"terminationGracePeriodSeconds": 10, "containers": containers, **spec},
+        status={"conditions": conditions},
+    )
     return codec.convert(SchedulingPod, raw)
 
 

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 from tests.checks.catalogue.asking import findings
 from tests.clocks import Leaping
-from tests.factories import context, snapshot
+from tests.factories import context, pod_json, snapshot
 from tests.rehearse import drained
 from tests.updatestatus.decide import builders as b
 
@@ -78,16 +78,9 @@ class Eviction:
         ]
 
     def _pod(self, name: str, node: str, phase: str, *, ready: bool) -> JSON:
-        owners = [self.owner or REPLICA_SET]
-        metadata = {"name": name, "namespace": "shop", "labels": {"app": "web"}, "ownerReferences": owners}
+        metadata = {"ownerReferences": [self.owner or REPLICA_SET], "annotations": self.annotations or {}}
         condition = {"type": "Ready", "status": "True" if ready else "False"}
-        return {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {**metadata, "annotations": self.annotations or {}},
-            "spec": {"nodeName": node, "containers": [{"name": "c", "image": "i"}]},
-            "status": {"phase": phase, "conditions": [condition]},
-        }
+        return pod_json(name, on=node, phase=phase, metadata=metadata, status={"conditions": [condition]})
 
     def pdbs(self) -> list[JSON]:
         """Returns the budgets, with the status that the disruption controller writes."""

@@ -212,7 +212,7 @@ ROWS = (
     Row(
         "budget pods: budgets side by side",
         PODS,
-        (pdb("a"), pdb("b", selects={"app": "db"}), pod(), pod("db", app="db")),
+        (pdb("a"), pdb("b", selects={"app": "db"}), pod(), pod("db", labels={"app": "db"})),
     ),
     Row(
         "budget pods: one budget in each namespace", PODS, (pdb(), pdb(namespace="mall"), pod(), pod(namespace="mall"))

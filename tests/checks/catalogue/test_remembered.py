@@ -67,7 +67,7 @@ def some_pod(rand: random.Random) -> PlacedPod:
         on=rand.choice(("", *(f"n{number:02}" for number in range(12)))),
         owner=rand.choice(("ReplicaSet", "ReplicaSet", "DaemonSet")),
         deleted=rand.random() < 0.1,
-        app=rand.choice(("web", "db")),
+        labels={"app": rand.choice(("web", "db"))},
     )
     waiting = rand.choice(("", "", "", "main: CrashLoopBackOff"))
     owners = (PodOwner(kind=made.metadata.owner_references[0].kind, name=rand.choice("ab")),)

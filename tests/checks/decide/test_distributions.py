@@ -17,9 +17,7 @@ from runup.checks.decide.removal_tables import document
 
 def of(kubelet: str, os_image: str = "Ubuntu 24.04.3 LTS", **metadata: Any) -> Node:
     """A node with what tells its distribution."""
-    made = node(kubelet=kubelet, **metadata)
-    info = replace(made.status.node_info, os_image=os_image)
-    return replace(made, status=replace(made.status, node_info=info))
+    return node(kubelet=kubelet, info={"osImage": os_image}, **metadata)
 
 
 def on_kind() -> Node:

@@ -12,6 +12,7 @@ import pytest
 import yaml
 from tests.cli.commands import Run
 from tests.cli.rights import LOOKER, let_looker_read
+from tests.factories import node_json
 from tests.kubekit.oci.layered import Made, put_image
 from tests.kubekit.oci.registries import sandbox_registry, writing
 from tests.servers import CRD, api_server, eventually
@@ -76,17 +77,6 @@ def module(name: str, image: str, selector: JSON | None = None, **container: Any
     }
 
 
-def node(name: str, kernel: str, **labels: str) -> JSON:
-    """A node on this kernel."""
-    info = {"architecture": "amd64", "kernelVersion": kernel}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "labels": labels},
-        "status": {"nodeInfo": info},
-    }
-
-
 def pushed(host: str, layout: Layout, name: str, *layers: list[Made]) -> str:
     """An image in the registry, by digest."""
     made = put_image(layout, *layers)
@@ -121,7 +111,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         eventually(lambda: serves(client), "the kind Module is served")
         for one in modules:
             client.send(calls.create(MODULES, one))
-        client.send(calls.create(resource_of(Node), node("worker-0", "5.14.0-1.el9.x86_64")))
+        client.send(calls.create(resource_of(Node), node_json("worker-0", kernel="5.14.0-1.el9.x86_64")))
         yield World(kubeconfig, client, host, release, toolkit, layout.path, modules)
 
 
@@ -279,7 +269,7 @@ def test_other_ways_to_name_the_kernels(world: World, run: Run, given: str) -> N
 def test_nodes_on_real_time_kernels(world: World, run: Run) -> None:
     """A Module of such nodes is looked for under the release's real-time kernel."""
     nodes, name = resource_of(Node), "real-time"
-    world.client.send(calls.create(nodes, node(name, "5.14.0-1.el9.x86_64+rt", rt="yes")))
+    world.client.send(calls.create(nodes, node_json(name, kernel="5.14.0-1.el9.x86_64+rt", labels={"rt": "yes"})))
     world.client.send(calls.create(MODULES, module("quick", f"{world.host}/kmods/quick:1", {"rt": "yes"})))
     try:
         ran = run(
@@ -338,7 +328,7 @@ def test_only_modules_of_the_dumps_own_kind_are_looked_at(world: World, run: Run
     version = {"apiVersion": "config.openshift.io/v1", "kind": "ClusterVersion", "metadata": {"name": "version"}}
     other = {**world.modules[1], "apiVersion": "example.com/v1"}
     odd = {"apiVersion": MODULES.api_version, "kind": "Module", "metadata": {"name": "odd"}, "spec": 7}
-    objects = ({**version, "spec": {}, "status": {}}, world.modules[0], other, odd, node("n", KERNEL))
+    objects = ({**version, "spec": {}, "status": {}}, world.modules[0], other, odd, node_json("n", kernel=KERNEL))
     for number, obj in enumerate(objects):
         (tmp_path / f"{number}.json").write_text(json.dumps(obj))
     ran = run("kmod", "check", "--dump", tmp_path, *listed(world), "-o", "json")

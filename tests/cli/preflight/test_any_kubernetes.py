@@ -24,6 +24,7 @@ from tests.cli.commands import Run
 from tests.controlplane import build
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.rows import SERVERS, programs
+from tests.factories import node_json
 from tests.servers import api_server
 
 from kubekit.api.scheme import Resource
@@ -72,20 +73,16 @@ HOOK: JSON = {
 }
 
 
-def node(name: str, kubelet: str) -> JSON:
+def reported_node(name: str, kubelet: str) -> JSON:
     """A Node as its kubelet reports it."""
     info = {
-        **dict.fromkeys(("machineID", "systemUUID", "bootID", "kernelVersion", "kubeProxyVersion"), ""),
-        "kubeletVersion": kubelet,
+        **dict.fromkeys(("machineID", "systemUUID", "bootID", "kubeProxyVersion"), ""),
         "containerRuntimeVersion": "containerd://2.1.4",
         "osImage": "Debian GNU/Linux 12 (bookworm)",
-        "architecture": "amd64",
         "operatingSystem": "linux",
     }
-    ready = {"type": "Ready", "status": "True", "lastTransitionTime": "2026-11-01T08:00:00Z"}
-    room = {"cpu": "4", "memory": "16Gi", "pods": "110"}
-    status = {"nodeInfo": info, "conditions": [ready], "allocatable": room, "capacity": room}
-    return {"metadata": {"name": name}, "status": status}
+    node = node_json(name, role="", kubelet=kubelet, info=info, memory="16Gi")
+    return node | {"status": node["status"] | {"capacity": node["status"]["allocatable"]}}
 
 
 @pytest.fixture(scope="module", params=SERVERS)
@@ -107,7 +104,7 @@ def plain(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 def fill(kubeconfig: Path) -> None:
     """Creates what the tests look at."""
     with SyncClient(config.load(str(kubeconfig))) as client:
-        for body in (node("cp-0", "v1.34.0"), node("worker-0", "v1.32.3")):
+        for body in (reported_node("cp-0", "v1.34.0"), reported_node("worker-0", "v1.32.3")):
             client.send(calls.create(NODES, body))
             # Of a new Node the server keeps no status that comes with it.
             status = {"status": body["status"]}

@@ -124,7 +124,10 @@ def test_whom_anything_else_concerns() -> None:
     told = heard(caches)
     caches.ocps.put(PreflightValidationOCP(metadata=meta()))
     assert told.taken == ([], 1, 1)
-    for cache, obj in ((caches.modules, Module(metadata=meta())), (caches.nodes, node(resource_version="1"))):
+    for cache, obj in (
+        (caches.modules, Module(metadata=meta())),
+        (caches.nodes, node(metadata={"resourceVersion": "1"})),
+    ):
         cache.put(obj)  # type: ignore[arg-type]
         assert told.taken == ([], 1, 0)
         cache.put(replace(obj, metadata=replace(obj.metadata, resource_version="2")))  # type: ignore[arg-type,type-var]
@@ -167,7 +170,7 @@ def test_the_names_that_there_are() -> None:
 
 def test_what_is_kept_of_nodes_jobs_and_pods() -> None:
     """What Modules select by, no Dockerfile, and what containers came to."""
-    kept = trim_node(node(resource_version="7", annotations={"a": "b"}))
+    kept = trim_node(node(metadata={"resourceVersion": "7"}, annotations={"a": "b"}))
     assert (kept.metadata.annotations, kept.metadata.resource_version) == ({}, "")
     assert kept.status.node_info.architecture == "amd64"
     assert kept.status.conditions == ()

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace as replace_struct
+from tests.factories import node
 from tests.kernelmodules.decide.test_runs import OWNER, WANTED
 from tests.kernelmodules.decide.test_stages_of_a_module import DOCKERFILE, GONE, UNSIGNED
 from tests.kernelmodules.decide.validation_world import (
@@ -14,7 +15,6 @@ from tests.kernelmodules.decide.validation_world import (
     KERNEL,
     Story,
     module,
-    node,
     ocp,
     started,
     validation,
@@ -166,7 +166,12 @@ def test_a_verdict_as_an_answer(outcome: ExaminationOutcome) -> None:
 
 def test_of_which_architectures_kernels_must_be_known() -> None:
     """Those of the nodes that load something, each once."""
-    nodes = (node("a", "arm64"), node("b", "amd64"), node("c", "amd64"), node("d", "s390x", odd="yes"))
+    nodes = (
+        node("a", architecture="arm64"),
+        node("b", architecture="amd64"),
+        node("c", architecture="amd64"),
+        node("d", architecture="s390x", labels={"odd": "yes"}),
+    )
     chosen = module(selector={"odd": "yes"})
     idle = codec.convert(Module, {"metadata": {"name": "idle", "namespace": "drivers"}, "spec": {}})
     assert architectures((module(),), nodes) == ("amd64", "arm64", "s390x")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from tests.factories import node
 from tests.kernelmodules.decide.test_runs import WANTED
-from tests.kernelmodules.decide.validation_world import node
 
 from runup.kernelmodules.decide import build_and_sign as image_names
 from runup.kernelmodules.decide import runs
@@ -125,7 +125,7 @@ def test_the_architecture_of_a_kernel(kernel: str, architecture: str) -> None:
 )
 def test_what_kind_of_kernel_a_node_runs(kernel: str, architecture: str, flavour: Flavour) -> None:
     """By its kernel's name and what it says of itself."""
-    assert flavour_of(node("a", architecture, kernel=kernel)) == flavour
+    assert flavour_of(node("a", architecture=architecture, kernel=kernel)) == flavour
 
 
 def test_a_flavour_in_words() -> None:
@@ -135,7 +135,11 @@ def test_a_flavour_in_words() -> None:
 
 def test_the_nodes_that_a_selector_takes() -> None:
     """Those that have all of it; an empty one takes every node."""
-    plain, gpu, both = node("a", "amd64"), node("b", "amd64", gpu="yes"), node("c", "amd64", gpu="yes", disk="ssd")
+    plain, gpu, both = (
+        node("a", architecture="amd64"),
+        node("b", architecture="amd64", labels={"gpu": "yes"}),
+        node("c", architecture="amd64", labels={"gpu": "yes", "disk": "ssd"}),
+    )
     assert nodes_selected({}, (plain, gpu)) == (plain, gpu)
     assert nodes_selected({"gpu": "yes"}, (plain, gpu, both)) == (gpu, both)
     assert nodes_selected({"gpu": "yes", "disk": "ssd"}, (plain, gpu, both)) == (both,)

@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.kernelmodules.decide.validation_world import KERNEL, NOW, entry, module, node, ocp, world
+from tests.factories import node
+from tests.kernelmodules.decide.validation_world import KERNEL, NOW, entry, module, ocp, world
 
 from kubekit.api import codec
 from runup.api.kmm_v1beta1 import ValidatedKernel
@@ -21,7 +22,11 @@ IMAGE = "registry.example/release@sha256:1"
 AMD = ValidatedKernel("amd64", KERNEL, "dtk@sha256:a")
 ARM = ValidatedKernel("arm64", "5.14.0-427.50.1.el9_4.aarch64", "dtk@sha256:b")
 REAL_TIME = ValidatedKernel("amd64", "5.14.0-427.50.1.el9_4.x86_64+rt", "dtk@sha256:a")
-NODES = (node("a", "amd64"), node("b", "amd64"), node("c", "arm64", gpu="yes"))
+NODES = (
+    node("a", architecture="amd64"),
+    node("b", architecture="amd64"),
+    node("c", architecture="arm64", labels={"gpu": "yes"}),
+)
 
 
 def child(
@@ -86,7 +91,10 @@ def test_a_release_for_two_architectures_makes_two() -> None:
 def test_nodes_with_real_time_kernels_have_a_validation_of_their_own() -> None:
     """A Module waits for the kinds of kernel that its nodes run, and for no others."""
     done = {"verificationStatus": "Success", "verificationStage": "Done", "statusReason": "yes"}
-    nodes = (node("a", "amd64"), node("b", "amd64", kernel=f"{KERNEL}+rt", rt="yes"))
+    nodes = (
+        node("a", architecture="amd64"),
+        node("b", architecture="amd64", kernel=f"{KERNEL}+rt", labels={"rt": "yes"}),
+    )
     children = {
         "preflight": child(said=(entry("both"), entry("fast"), entry("slow", **done))),
         "preflight-amd64-rt": child(
@@ -96,7 +104,7 @@ def test_nodes_with_real_time_kernels_have_a_validation_of_their_own() -> None:
         ),
     }
     modules = (module("both"), module("fast", selector={"rt": "yes"}), module("slow", selector={"rt": "no"}))
-    slow = node("c", "amd64", rt="no")
+    slow = node("c", architecture="amd64", labels={"rt": "no"})
     observed = release(AMD, REAL_TIME, nodes=(*nodes, slow), modules=modules)
     assert applied(reconcile(observed, now=NOW)) == [
         ("preflight", KERNEL),
@@ -172,7 +180,7 @@ def test_the_only_kernel_of_an_architecture_is_for_all_of_its_nodes() -> None:
         "preflight": child(said=(entry("a"),)),
         "preflight-arm64": child("preflight-arm64", kernel=ARM.kernel_version, said=(entry("a", **done),)),
     }
-    nodes = (node("a", "amd64", kernel=f"{KERNEL}+rt"), node("b", "arm64"))
+    nodes = (node("a", architecture="amd64", kernel=f"{KERNEL}+rt"), node("b", architecture="arm64"))
     plan = reconcile(release(AMD, ARM, nodes=nodes, validations=children, modules=(module("a"),)), now=NOW)
     [found] = status(plan)["modules"]
     assert (found["verificationStatus"], found["statusReason"]) == ("Failure", "amd64: gone")
@@ -236,10 +244,18 @@ def test_a_kernel_of_no_known_architecture_has_its_place_as_name() -> None:
         pytest.param((), {}, (), id="no nodes"),
         pytest.param((), {"useRTKernel": True}, (Flavour("amd64", True),), id="no nodes, and real time wanted"),
         pytest.param(None, {}, (), id="nodes that cannot be listed"),
-        pytest.param((node("a", ""),), {}, (), id="a node that does not say"),
-        pytest.param((node("a", "arm64"), node("b", "amd64")), {}, (Flavour("amd64"), Flavour("arm64")), id="two"),
+        pytest.param((node("a", architecture=""),), {}, (), id="a node that does not say"),
         pytest.param(
-            (node("a", "amd64", kernel="5.14.0-1.el9.x86_64+rt"),), {}, (Flavour("amd64", True),), id="a real-time one"
+            (node("a", architecture="arm64"), node("b", architecture="amd64")),
+            {},
+            (Flavour("amd64"), Flavour("arm64")),
+            id="two",
+        ),
+        pytest.param(
+            (node("a", architecture="amd64", kernel="5.14.0-1.el9.x86_64+rt"),),
+            {},
+            (Flavour("amd64", True),),
+            id="a real-time one",
         ),
     ],
 )

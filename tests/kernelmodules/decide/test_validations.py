@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace as with_fields
+from tests.factories import node
 from tests.kernelmodules.decide.validation_world import (
     BUILD,
     KERNEL,
@@ -14,7 +15,6 @@ from tests.kernelmodules.decide.validation_world import (
     Story,
     entry,
     module,
-    node,
     started,
     validation,
     world,
@@ -262,7 +262,7 @@ ARCHITECTURES: dict[str, tuple[str, tuple[str, ...]]] = {
 @pytest.mark.parametrize(("kernel", "expected"), ARCHITECTURES.values(), ids=ARCHITECTURES.keys())
 def test_an_image_is_looked_at_for_architectures(kernel: str, expected: tuple[str, ...]) -> None:
     """Those on which the kernel will run."""
-    nodes = (node("a", "amd64"), node("b", "arm64", gpu="yes"))
+    nodes = (node("a", architecture="amd64"), node("b", architecture="arm64", labels={"gpu": "yes"}))
     chosen = world(module(selector={"gpu": "yes"}), nodes=nodes, validation=validation(kernelVersion=kernel))
     [question] = reconcile(chosen, now=NOW).work
     assert isinstance(question, ImageQuestion)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace as with_fields
-from tests.factories import context, snapshot
+from tests.factories import context, node, snapshot
 
 from kubekit.api import codec
 from kubekit.api.core_v1 import Node
@@ -48,25 +48,26 @@ def module(name: str = "a", selector: dict[str, str] | None = None, **container:
     return codec.convert(Module, {"metadata": {"name": name, "namespace": "drivers"}, "spec": spec})
 
 
-def node(name: str, kernel: str = "5.14.0-1.el9.x86_64", architecture: str = "amd64", **labels: str) -> Node:
-    """A node on this kernel."""
-    info = {"kernelVersion": kernel, "architecture": architecture}
-    return codec.convert(Node, {"metadata": {"name": name, "labels": labels}, "status": {"nodeInfo": info}})
-
-
 @pytest.mark.parametrize(
     ("selector", "nodes", "kernels"),
     [
         pytest.param({}, [node("w")], [KERNEL], id="one kind of node"),
         pytest.param({}, [node("w"), node("v")], [KERNEL], id="two of a kind"),
         pytest.param(
-            {}, [node("w"), node("r", "5.14.0-1.el9.x86_64+rt")], [KERNEL, f"{KERNEL}+rt"], id="real time, too"
+            {}, [node("w"), node("r", kernel="5.14.0-1.el9.x86_64+rt")], [KERNEL, f"{KERNEL}+rt"], id="real time, too"
         ),
         pytest.param(
-            {}, [node("r", "4.18.0-372.rt7.129.el8.x86_64")], [f"{KERNEL}+rt"], id="real time by the older name"
+            {}, [node("r", kernel="4.18.0-372.rt7.129.el8.x86_64")], [f"{KERNEL}+rt"], id="real time by the older name"
         ),
-        pytest.param({}, [node("w"), node("a", ARM, "arm64")], [KERNEL, ARM], id="two architectures"),
-        pytest.param({"gpu": "y"}, [node("w"), node("a", ARM, "arm64", gpu="y")], [ARM], id="those that it selects"),
+        pytest.param(
+            {}, [node("w"), node("a", kernel=ARM, architecture="arm64")], [KERNEL, ARM], id="two architectures"
+        ),
+        pytest.param(
+            {"gpu": "y"},
+            [node("w"), node("a", kernel=ARM, architecture="arm64", labels={"gpu": "y"})],
+            [ARM],
+            id="those that it selects",
+        ),
         pytest.param({"gpu": "y"}, [node("w")], [KERNEL], id="those of the cluster where it selects none"),
         pytest.param({}, [], [KERNEL], id="no nodes"),
     ],
@@ -82,11 +83,25 @@ def test_which_kernels_of_a_release(selector: dict[str, str], nodes: list[Node],
     ("nodes", "toolkits", "status", "why"),
     [
         pytest.param(
-            [node("a", f"{ARM}+rt", "arm64")], TOOLKITS, Status.FALSE, "real-time kernels", id="no real-time kernel"
+            [node("a", kernel=f"{ARM}+rt", architecture="arm64")],
+            TOOLKITS,
+            Status.FALSE,
+            "real-time kernels",
+            id="no real-time kernel",
         ),
-        pytest.param([node("a", f"{ARM}+64k", "arm64")], TOOLKITS, Status.UNKNOWN, "64k pages", id="large pages"),
         pytest.param(
-            [node("p", "5.14.0-1.ppc64le", "ppc64le")], TOOLKITS, Status.UNKNOWN, "not read", id="another machine"
+            [node("a", kernel=f"{ARM}+64k", architecture="arm64")],
+            TOOLKITS,
+            Status.UNKNOWN,
+            "64k pages",
+            id="large pages",
+        ),
+        pytest.param(
+            [node("p", kernel="5.14.0-1.ppc64le", architecture="ppc64le")],
+            TOOLKITS,
+            Status.UNKNOWN,
+            "not read",
+            id="another machine",
         ),
         pytest.param(
             [node("w")],

@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from kubekit.api import codec
-from kubekit.api.core_v1 import Node
 from kubekit.api.meta_v1 import NamespacedName
 from runup.api.kmm_v1beta1 import Module
 from runup.api.kmm_v1beta2 import ModuleStatus, PreflightValidation, PreflightValidationOCP
@@ -68,12 +67,6 @@ def ocp(**changes: Any) -> PreflightValidationOCP:
     return codec.convert(
         PreflightValidationOCP, {"metadata": metadata | changes.pop("metadata", {}), "spec": spec} | changes
     )
-
-
-def node(name: str, architecture: str, *, kernel: str = "", **labels: str) -> Node:
-    """A node of that architecture, which runs `kernel`."""
-    status = {"nodeInfo": {"architecture": architecture, "kernelVersion": kernel}}
-    return codec.convert(Node, {"metadata": {"name": name, "labels": labels}, "status": status})
 
 
 def entry(name: str = "kmod", **changes: Any) -> JSON:

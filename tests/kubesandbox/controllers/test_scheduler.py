@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.factories import node_json
 from tests.kubesandbox.controllers.conftest import Cluster
 
 from kubekit.api import codec
@@ -19,12 +20,12 @@ TAINT = {"key": "k", "value": "v", "effect": "NoSchedule"}
 OTHER = "didn't match Pod's node affinity/selector"
 
 
-def node(name: str = "n", labels: JSON | None = None, **spec: Any) -> WholeNode:
-    """A node."""
-    return codec.convert(WholeNode, {"metadata": {"name": name, "labels": labels or {}}, "spec": spec})
+def whole_node(name: str = "n", **fields: Any) -> WholeNode:
+    """`node_json`, decoded."""
+    return codec.convert(WholeNode, node_json(name, **fields))
 
 
-def pod(**spec: Any) -> WholePod:
+def unscheduled_pod(**spec: Any) -> WholePod:
     """A pod without a node."""
     return codec.convert(WholePod, {"metadata": {"name": "p"}, "spec": spec})
 
@@ -43,43 +44,43 @@ def requirement(key: str, operator: str, *values: str) -> list[JSON]:
 @pytest.mark.parametrize(
     ("spec", "on", "why"),
     [
-        pytest.param({}, node(), "", id="anything fits anywhere"),
-        pytest.param({"nodeSelector": {"zone": "a"}}, node(labels={"zone": "a"}), "", id="its label"),
-        pytest.param({"nodeSelector": {"zone": "a"}}, node(labels={"zone": "b"}), OTHER, id="another label"),
-        pytest.param({}, node(unschedulable=True), "were unschedulable", id="a cordoned node"),
-        pytest.param({}, node(taints=[TAINT]), "had untolerated taint {k: v}", id="a taint"),
-        pytest.param({}, node(taints=[{**TAINT, "effect": "PreferNoSchedule"}]), "", id="a taint that only asks"),
+        pytest.param({}, whole_node(), "", id="anything fits anywhere"),
+        pytest.param({"nodeSelector": {"zone": "a"}}, whole_node(labels={"zone": "a"}), "", id="its label"),
+        pytest.param({"nodeSelector": {"zone": "a"}}, whole_node(labels={"zone": "b"}), OTHER, id="another label"),
+        pytest.param({}, whole_node(unschedulable=True), "were unschedulable", id="a cordoned node"),
+        pytest.param({}, whole_node(taints=[TAINT]), "had untolerated taint {k: v}", id="a taint"),
+        pytest.param({}, whole_node(taints=[{**TAINT, "effect": "PreferNoSchedule"}]), "", id="a taint that only asks"),
         pytest.param(
-            {"tolerations": [{"operator": "Exists"}]}, node(unschedulable=True, taints=[TAINT]), "",
+            {"tolerations": [{"operator": "Exists"}]}, whole_node(unschedulable=True, taints=[TAINT]), "",
             id="everything is tolerated",
         ),
-        pytest.param({"tolerations": [{"key": "k", "value": "v"}]}, node(taints=[TAINT]), "", id="this is tolerated"),
+        pytest.param({"tolerations": [{"key": "k", "value": "v"}]}, whole_node(taints=[TAINT]), "", id="is tolerated"),
         pytest.param(
-            {"tolerations": [{"key": "k", "value": "w"}]}, node(taints=[TAINT]), "had untolerated taint {k: v}",
+            {"tolerations": [{"key": "k", "value": "w"}]}, whole_node(taints=[TAINT]), "had untolerated taint {k: v}",
             id="another value is tolerated",
         ),
         pytest.param(
-            affinity(matchExpressions=requirement("zone", "In", "a", "b")), node(labels={"zone": "b"}), "",
+            affinity(matchExpressions=requirement("zone", "In", "a", "b")), whole_node(labels={"zone": "b"}), "",
             id="one of its labels",
         ),
         pytest.param(
-            affinity(matchFields=requirement("metadata.name", "In", "m")), node("n"), OTHER, id="a node by name"
+            affinity(matchFields=requirement("metadata.name", "In", "m")), whole_node("n"), OTHER, id="a node by name"
         ),
-        pytest.param(affinity(), node(), OTHER, id="a term without requirements"),
+        pytest.param(affinity(), whole_node(), OTHER, id="a term without requirements"),
     ],
 )  # fmt: skip
 def test_where_a_pod_fits(spec: JSON, on: WholeNode, why: str) -> None:
     """Selector, affinity, taints and cordon count."""
-    assert why_not(pod(**spec), on) == why
+    assert why_not(unscheduled_pod(**spec), on) == why
 
 
 def test_what_is_told() -> None:
     """Every reason with its number of nodes."""
-    nodes = [node("a", unschedulable=True), node("b", taints=[TAINT]), node("c"), node("d")]
-    found = why_no_node_fits(pod(nodeSelector={"zone": "a"}), nodes)
+    nodes = [whole_node("a", unschedulable=True), whole_node("b", taints=[TAINT]), whole_node("c"), whole_node("d")]
+    found = why_no_node_fits(unscheduled_pod(nodeSelector={"zone": "a"}), nodes)
     expected = f"1 node(s) had untolerated taint {{k: v}}, 1 node(s) were unschedulable, 2 node(s) {OTHER}."
     assert found == f"0/4 nodes are available: {expected}"
-    assert why_no_node_fits(pod(), []) == "no nodes available to schedule pods"
+    assert why_no_node_fits(unscheduled_pod(), []) == "no nodes available to schedule pods"
 
 
 async def test_a_pod_waits_until_a_node_fits(cluster_with_node: Cluster) -> None:

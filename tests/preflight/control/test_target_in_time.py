@@ -755,10 +755,10 @@ async def test_what_is_known_of_reads() -> None:
         assert (made.trouble, len(made.waiting)) == ("the server is away", 2)
         namespaces.fail("not allowed to list namespaces")
         assert (made.trouble, made.waiting) == ("", (NODES,))
-        nodes.replace([node("a", resource_version="1")], "1")
+        nodes.replace([node("a", metadata={"resourceVersion": "1"})], "1")
         assert made.waiting == ()
         before, count = made.news, len(told)
-        nodes.put(node("a", resource_version="2"))
+        nodes.put(node("a", metadata={"resourceVersion": "2"}))
         assert (made.news, len(told)) == (before, count), "a heartbeat is no news"
         first = made.snapshot()
         nodes.put(node("b"))

@@ -77,7 +77,7 @@ def test_updates_on_offer_are_not_kept() -> None:
 def test_only_changes_that_count_are_told(changes: dict[str, Any], told: int) -> None:
     """5,000 kubelets report every few minutes: their heartbeats must not lead to evaluations."""
     caches = Caches.new()
-    node = factories.node(annotations={STATE: "Done"}, resource_version="1")
+    node = factories.node(annotations={STATE: "Done"}, metadata={"resourceVersion": "1"})
     caches.nodes.replace([], "1")
     caches.nodes.put(node)
     heard: list[int] = []

@@ -369,7 +369,12 @@ def test_a_cluster_that_is_partly_known() -> None:
     [
         pytest.param(None, factories.node(), True, id="it came"),
         pytest.param(factories.node(), None, True, id="it went"),
-        pytest.param(factories.node(resource_version="1"), factories.node(resource_version="2"), False, id="a version"),
+        pytest.param(
+            factories.node(metadata={"resourceVersion": "1"}),
+            factories.node(metadata={"resourceVersion": "2"}),
+            False,
+            id="a version",
+        ),
         pytest.param(factories.node(), factories.node(unschedulable=True), True, id="what it says"),
     ],
 )

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace as with_fields
 from tests.checks.catalogue.asking import config_map
 from tests.checks.catalogue.rows import FORBIDDEN
-from tests.factories import context
+from tests.factories import context, node_json
 
 from runup.checks.catalogue.control_plane.removed_setting import CHECK, NAME
 from runup.checks.catalogue.control_plane.shared.given_settings import CONFIG_MAPS
@@ -29,15 +29,6 @@ def static_pod(component: str, *words: str, name: str = "cp-0", **labels: str) -
         "kind": "Pod",
         "metadata": {"name": f"{component}-{name}", "namespace": "kube-system", "labels": own},
         "spec": {"containers": [{"name": component, "command": [component, *words]}]},
-    }
-
-
-def node(name: str = "cp-0", os_image: str = "", **annotations: str) -> JSON:
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "annotations": annotations},
-        "status": {"nodeInfo": {"kubeletVersion": "v1.33.1", "osImage": os_image}},
     }
 
 
@@ -186,10 +177,10 @@ def test_without_config_maps_static_pods_tell() -> None:
 def test_static_pods_that_nobody_known_writes() -> None:
     """Talos has its arguments in machine configurations; a word and its value may stand apart."""
     pod = static_pod("kube-controller-manager", "--pod-eviction-timeout", "1m", "--v=2")
-    outcome = asked(pod, node(os_image="Talos (v1.11.1)"), to="1.34.0")
+    outcome = asked(pod, node_json(info={"osImage": "Talos (v1.11.1)"}), to="1.34.0")
     assert [found.name for found in outcome.findings] == [NAME]
     assert "talosctl --nodes NODE edit mc" in outcome.findings[0].remediation
-    (made_by_hand,) = asked(pod, node(), to="1.34.0").findings
+    (made_by_hand,) = asked(pod, node_json(), to="1.34.0").findings
     assert "/etc/kubernetes/manifests" in made_by_hand.remediation
 
 
@@ -201,7 +192,11 @@ def test_arguments_of_k3s_and_rke2(annotation: str, file: str) -> None:
     """Each node has its server's or agent's in an annotation; the static pods are theirs."""
     arguments = '["server","--kube-apiserver-arg","feature-gates=SidecarContainers=true","--disable","traefik"]'
     defaults = static_pod("kube-apiserver", "--cloud-provider=external")
-    outcome = asked(node(**{annotation: arguments}), node("agent", **{annotation: '["agent"]'}), defaults)
+    outcome = asked(
+        node_json("cp-0", annotations={annotation: arguments}),
+        node_json("agent", annotations={annotation: '["agent"]'}),
+        defaults,
+    )
     (found,) = outcome.findings
     assert found.message == (
         f"Feature gate SidecarContainers of kube-apiserver is set to true (cp-0, annotation {annotation}): "
@@ -213,14 +208,14 @@ def test_arguments_of_k3s_and_rke2(annotation: str, file: str) -> None:
 @pytest.mark.parametrize("arguments", ["no JSON", '{"a": 1}', "[1]", '["\ud800"]'], ids=ascii)
 def test_an_annotation_that_is_no_list(arguments: str) -> None:
     """It cannot tell, which is said of the annotation."""
-    (found,) = asked(node(**{"k3s.io/node-args": arguments})).findings
+    (found,) = asked(node_json("cp-0", annotations={"k3s.io/node-args": arguments})).findings
     assert found.name == UNKNOWN
     assert "annotation k3s.io/node-args of Node cp-0 is no list of words" in found.message
 
 
 def test_services_show_no_control_plane() -> None:
     """Nothing is asked of ConfigMaps there."""
-    assert asked(node(), without=True).result == "Clear"
+    assert asked(node_json(), without=True).result == "Clear"
 
 
 def test_beyond_the_tables() -> None:

@@ -2,24 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from tests.checks.catalogue.asking import JSON, Told, findings
-from tests.factories import context
+from tests.factories import context, node_json, pod_json, pool_json
 
 from runup.checks.decide.model import Applies
-
-
-def kubelet(name: str, version: str, role: str = "worker") -> JSON:
-    """A node."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "labels": {f"node-role.kubernetes.io/{role}": ""}},
-        "status": {"nodeInfo": {"kubeletVersion": version}},
-    }
-
 
 LATE: Told = ("KubeletSkew", "critical", Applies.YES, ["a"])
 
@@ -52,14 +39,16 @@ UNKNOWN: Told = ("KubeletSkewUnknown", "warning", Applies.UNKNOWN, ["a"])
 def test_how_far_a_kubelet_may_be_behind(target: str, kubernetes: str, version: str, said: list[Told]) -> None:
     """By the target, and what is not known is less grave than what is."""
     to = context(target=target, kubernetes=kubernetes)
-    assert findings("KubeletSkew", kubelet("a", version), to=to) == said
+    assert findings("KubeletSkew", node_json("a", kubelet=version), to=to) == said
 
 
 def test_kubelets_are_told_by_what_is_wrong_with_them() -> None:
     """The control plane's first."""
     nodes = [("a", "1.30.0", "worker"), ("b", "1.39.0", "worker"), ("c", "", "worker"), ("d", "1.31.0", "master")]
     to = context(target="5.1.0", kubernetes="1.36.0")
-    found = findings("KubeletSkew", *(kubelet(*each) for each in nodes), to=to)
+    found = findings(
+        "KubeletSkew", *(node_json(name, kubelet=kubelet, role=role) for name, kubelet, role in nodes), to=to
+    )
     assert [(risk, names) for risk, _, _, names in found] == [
         ("KubeletSkew", ["d", "a"]),
         ("KubeletSkew", ["b"]),
@@ -84,33 +73,14 @@ def test_a_machine_that_did_not_fail(phase: str) -> None:
     assert [names for *_, names in findings("MachineFailed", machine("a", phase), machine("b", "Failed"))] == [["b"]]
 
 
-def node(name: str, *, role: str = "worker", cpu: str = "4", memory: str = "4Gi", **more: Any) -> JSON:
-    """A node of a pool."""
-    found = kubelet(name, more.pop("version", "v1.30.0"), role)
-    found["status"] |= {
-        "allocatable": {"cpu": cpu, "memory": memory},
-        "conditions": [{"type": kind, "status": status} for kind, status in more.pop("conditions", {}).items()],
-    }
-    return found | {"spec": more}
-
-
-def pool(name: str = "worker", **spec: Any) -> JSON:
-    """A machine config pool of the nodes of its role."""
-    return {
-        "apiVersion": "machineconfiguration.openshift.io/v1",
-        "kind": "MachineConfigPool",
-        "metadata": {"name": name},
-        "spec": {"nodeSelector": {"matchLabels": {f"node-role.kubernetes.io/{name}": ""}}, **spec},
-        "status": {"machineCount": 2},
-    }
-
-
 @pytest.mark.parametrize("status", ["False", "Unknown"])
 @pytest.mark.parametrize("kind", ["DiskPressure", "MemoryPressure", "PIDPressure", "NetworkUnavailable"])
 def test_what_presses_a_node(kind: str, status: str) -> None:
     """Only what is true does."""
-    assert findings("NodePressure", node("a", conditions={kind: status})) == []
-    said = findings("NodePressure", node("a", conditions={kind: status}), node("b", conditions={kind: "True"}))
+    assert findings("NodePressure", node_json("a", conditions={kind: status})) == []
+    said = findings(
+        "NodePressure", node_json("a", conditions={kind: status}), node_json("b", conditions={kind: "True"})
+    )
     assert [names for *_, names in said] == [["b"]]
 
 
@@ -127,28 +97,21 @@ def test_what_presses_a_node(kind: str, status: str) -> None:
 )
 def test_releases_of_one_pool(versions: list[str], fewest: list[str]) -> None:
     """By the version alone; the fewest are named."""
-    nodes = [node(f"n{number}", version=version) for number, version in enumerate(versions)]
+    nodes = [node_json(f"n{number}", kubelet=version) for number, version in enumerate(versions)]
     found = [
         names
-        for name, _, _, names in findings("NodeReleasesMixed", *nodes, pool())
+        for name, _, _, names in findings("NodeReleasesMixed", *nodes, pool_json())
         if name == "NodeReleasesMixed-worker"
     ]
     assert found == ([fewest] if fewest else [])
 
 
-def pod(name: str, on: str, cpu: str, phase: str = "Running", **metadata: Any) -> JSON:
+def pod_with_request(name: str, on: str, cpu: str, phase: str = "Running") -> JSON:
     """A pod that asks for so much."""
-    container = {"name": "c", "resources": {"requests": {"cpu": cpu}}}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": "shop", **metadata},
-        "spec": {"nodeName": on, "containers": [container]},
-        "status": {"phase": phase},
-    }
+    return pod_json(name, on=on, owner="", phase=phase, requests={"cpu": cpu})
 
 
-BUSY = [pod("p", "a", "3")]
+BUSY = [pod_with_request("p", "a", "3")]
 
 
 TAINT = {"key": "k", "effect": "NoSchedule"}
@@ -157,51 +120,67 @@ TAINT = {"key": "k", "effect": "NoSchedule"}
 @pytest.mark.parametrize(
     ("nodes", "pods", "short"),
     [
-        pytest.param([node("a"), node("b")], BUSY, False, id="room on the other"),
-        pytest.param([node("a"), node("b", cpu="3")], BUSY, False, id="just enough room"),
-        pytest.param([node("a"), node("b", cpu="2999m")], BUSY, True, id="a little too small"),
-        pytest.param([node("a"), node("b"), node("c")], [*BUSY, pod("q", "b", "2")], False, id="room on a third"),
-        pytest.param([node("a"), node("b")], [*BUSY, pod("q", "b", "2")], True, id="the other is busy"),
-        pytest.param([node("a"), node("b")], [*BUSY, pod("q", "b", "2", "Succeeded")], False, id="what has ended"),
-        pytest.param([node("a"), node("b")], [*BUSY, pod("q", "b", "2", "Failed")], False, id="what has failed"),
-        pytest.param([node("a"), node("b", unschedulable=True)], BUSY, True, id="the other is cordoned"),
-        pytest.param([node("a"), node("b", conditions={"Ready": "False"})], BUSY, True, id="the other is not ready"),
-        pytest.param([node("a"), node("b", conditions={"Ready": "True"})], BUSY, False, id="the other is ready"),
-        pytest.param([node("a"), node("b", conditions={"Ready": "Unknown"})], BUSY, True, id="nobody knows the other"),
-        pytest.param([node("a"), node("b", taints=[TAINT])], BUSY, True, id="the other is tainted"),
+        pytest.param([node_json("a"), node_json("b")], BUSY, False, id="room on the other"),
+        pytest.param([node_json("a"), node_json("b", cpu="3")], BUSY, False, id="just enough room"),
+        pytest.param([node_json("a"), node_json("b", cpu="2999m")], BUSY, True, id="a little too small"),
         pytest.param(
-            [node("a"), node("b", taints=[TAINT | {"effect": "NoExecute"}])], BUSY, True, id="tainted for all"
+            [node_json("a"), node_json("b"), node_json("c")],
+            [*BUSY, pod_with_request("q", "b", "2")],
+            False,
+            id="room on a third",
         ),
         pytest.param(
-            [node("a"), node("b", taints=[TAINT | {"effect": "PreferNoSchedule"}])], BUSY, False, id="rather not"
+            [node_json("a"), node_json("b")], [*BUSY, pod_with_request("q", "b", "2")], True, id="the other is busy"
         ),
-        pytest.param([node("a")], BUSY, False, id="one node, which is not drained"),
         pytest.param(
-            [node("a"), node("b", cpu="1"), node("c", cpu="2")], [*BUSY, pod("q", "b", "9")], True, id="one overbooked"
+            [node_json("a"), node_json("b")],
+            [*BUSY, pod_with_request("q", "b", "2", "Succeeded")],
+            False,
+            id="what has ended",
+        ),
+        pytest.param(
+            [node_json("a"), node_json("b")],
+            [*BUSY, pod_with_request("q", "b", "2", "Failed")],
+            False,
+            id="what has failed",
+        ),
+        pytest.param([node_json("a"), node_json("b", unschedulable=True)], BUSY, True, id="the other is cordoned"),
+        pytest.param([node_json("a"), node_json("b", ready="False")], BUSY, True, id="the other is not ready"),
+        pytest.param([node_json("a"), node_json("b", ready="True")], BUSY, False, id="the other is ready"),
+        pytest.param([node_json("a"), node_json("b", ready="Unknown")], BUSY, True, id="nobody knows the other"),
+        pytest.param([node_json("a"), node_json("b", taints=[TAINT])], BUSY, True, id="the other is tainted"),
+        pytest.param(
+            [node_json("a"), node_json("b", taints=[TAINT | {"effect": "NoExecute"}])], BUSY, True, id="tainted for all"
+        ),
+        pytest.param(
+            [node_json("a"), node_json("b", taints=[TAINT | {"effect": "PreferNoSchedule"}])],
+            BUSY,
+            False,
+            id="rather not",
+        ),
+        pytest.param([node_json("a")], BUSY, False, id="one node, which is not drained"),
+        pytest.param(
+            [node_json("a"), node_json("b", cpu="1"), node_json("c", cpu="2")],
+            [*BUSY, pod_with_request("q", "b", "9")],
+            True,
+            id="one overbooked",
         ),
     ],
 )
 def test_room_for_what_a_drain_moves(nodes: list[JSON], pods: list[JSON], short: bool) -> None:
     """On nodes that take pods, and no other."""
-    assert ("HeadroomShort-worker" in [name for name, *_ in findings("HeadroomShort", *nodes, *pods, pool())]) is short
-
-
-def not_ready(name: str, role: str) -> JSON:
-    """A node whose kubelet fell silent."""
-    node = kubelet(name, "v1.36.0", role)
-    return {
-        **node,
-        "status": {**node["status"], "conditions": [{"type": "Ready", "status": "Unknown", "reason": "Gone"}]},
-    }
+    assert (
+        "HeadroomShort-worker" in [name for name, *_ in findings("HeadroomShort", *nodes, *pods, pool_json())]
+    ) is short
 
 
 @pytest.mark.parametrize(
     ("nodes", "severity"),
     [
-        ([not_ready("w", "worker")], "warning"),
-        ([not_ready("m", "master")], "critical"),
-        ([not_ready("m", "control-plane")], "critical"),
-        ([not_ready("m", "master"), not_ready("w", "worker")], "critical"),
+        ([node_json("w", role="worker", ready="Unknown")], "warning"),
+        ([node_json("m", role="master", ready="Unknown")], "critical"),
+        ([node_json("m", role="control-plane", ready="Unknown")], "critical"),
+        ([node_json("m", role="master", ready="Unknown"), node_json("w", role="worker", ready="Unknown")], "critical"),
     ],
 )
 def test_how_grave_a_silent_node_is(nodes: list[JSON], severity: str) -> None:

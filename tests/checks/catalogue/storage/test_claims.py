@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tests.checks.catalogue.asking import JSON, findings
-from tests.factories import SINCE
+from tests.factories import SINCE, pod_json
 
 
 def claim(name: str, phase: str = "Bound", **metadata: Any) -> JSON:
@@ -20,27 +20,24 @@ def claim(name: str, phase: str = "Bound", **metadata: Any) -> JSON:
     }
 
 
-def pod(name: str, of: str) -> JSON:
+def pod_with_claim(name: str, claim: str) -> JSON:
     """A pod that a drain moves, with that claim."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": "shop", "ownerReferences": [{"kind": "StatefulSet", "name": "db"}]},
-        "spec": {"nodeName": "worker-0", "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": of}}]},
-        "status": {"phase": "Running"},
-    }
+    volume = {"name": "v", "persistentVolumeClaim": {"claimName": claim}}
+    return pod_json(name, owner="StatefulSet", spec={"volumes": [volume]})
 
 
-MADE_LATER = (pod("db-0", "new"), claim("other"))
+MADE_LATER = (pod_with_claim("db-0", "new"), claim("other"))
 
 
 @pytest.mark.parametrize(
     ("objects", "severity"),
     [
         pytest.param(MADE_LATER, "warning", id="not there"),
-        pytest.param((pod("db-0", "a"), claim("a", "Lost")), "critical", id="lost"),
-        pytest.param((pod("db-0", "a"), claim("a", deletionTimestamp=SINCE)), "critical", id="being deleted"),
-        pytest.param((*MADE_LATER, pod("db-1", "a"), claim("a", "Lost")), "critical", id="one of each"),
+        pytest.param((pod_with_claim("db-0", "a"), claim("a", "Lost")), "critical", id="lost"),
+        pytest.param(
+            (pod_with_claim("db-0", "a"), claim("a", deletionTimestamp=SINCE)), "critical", id="being deleted"
+        ),
+        pytest.param((*MADE_LATER, pod_with_claim("db-1", "a"), claim("a", "Lost")), "critical", id="one of each"),
     ],
 )
 def test_how_grave_it_is(objects: tuple[JSON, ...], severity: str) -> None:

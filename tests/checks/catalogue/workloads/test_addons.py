@@ -30,9 +30,7 @@ def running_pod(image: str, name: str = "it-1") -> PlacedPod:
 
 def on_image(os_image: str, kubelet: str = "v1.34.0", **metadata: dict[str, str]) -> Node:
     """A node of an operating system."""
-    made = node(kubelet=kubelet, **metadata)
-    info = with_fields(made.status.node_info, os_image=os_image)
-    return with_fields(made, status=with_fields(made.status, node_info=info))
+    return node(kubelet=kubelet, info={"osImage": os_image}, **metadata)
 
 
 def outcome(name: str, target: str, *objects: Object, now: datetime | None = None, **states: object) -> CheckOutcome:

@@ -6,36 +6,41 @@ from typing import Any
 
 import pytest
 from tests.checks.catalogue.asking import JSON, findings, told
+from tests.factories import pod_json
 
 
-def pod(name: str, *, on: str = "worker-0", owner: str = "StatefulSet", grace_s: int = 30, **changes: Any) -> JSON:
-    """A pod of the shop."""
-    owners = [{"apiVersion": "apps/v1", "kind": owner, "name": "web", "uid": "1", "controller": True}] if owner else []
-    metadata = {"name": name, "namespace": "shop", "labels": {"app": "web"}, "ownerReferences": owners}
-    spec = {"nodeName": on, "terminationGracePeriodSeconds": grace_s}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": metadata | changes.pop("metadata", {}),
-        "spec": spec,
-        "status": {"phase": "Running", **changes},
-    }
+def stateful(name: str, *, on: str = "worker-0", grace_s: int = 30, metadata: JSON | None = None, **more: Any) -> JSON:
+    """A pod of a StatefulSet, or of `owner`; `phase` and further fields are those of its status."""
+    about = {"owner": more.pop("owner", "StatefulSet"), "phase": more.pop("phase", "Running"), "metadata": metadata}
+    return pod_json(name, on=on, spec={"terminationGracePeriodSeconds": grace_s}, status=more, **about)
 
 
 GOING = {"metadata": {"deletionTimestamp": "2026-01-14T09:59:59Z"}}
 
 
 TOGETHER: dict[str, tuple[list[JSON], bool]] = {
-    "two on one node": ([pod("a"), pod("b")], True),
-    "two on two nodes": ([pod("a"), pod("b", on="worker-1")], False),
-    "one": ([pod("a")], False),
-    "a third that ended elsewhere": ([pod("a"), pod("b"), pod("c", on="worker-1", phase="Failed")], True),
-    "a third that succeeded elsewhere": ([pod("a"), pod("b"), pod("c", on="worker-1", phase="Succeeded")], True),
-    "a third that ends elsewhere": ([pod("a"), pod("b"), pod("c", on="worker-1", **GOING)], True),
-    "a third that has no node yet": ([pod("c", on=""), pod("a"), pod("b")], False),
-    "of a DaemonSet": ([pod("a", owner="DaemonSet"), pod("b", owner="DaemonSet")], False),
-    "of nobody, and two on one node": ([pod("0", owner=""), pod("a"), pod("b")], True),
-    "of a DaemonSet, and two on one node": ([pod("0", owner="DaemonSet"), pod("a"), pod("b")], True),
+    "two on one node": ([stateful("a"), stateful("b")], True),
+    "two on two nodes": ([stateful("a"), stateful("b", on="worker-1")], False),
+    "one": ([stateful("a")], False),
+    "a third that ended elsewhere": (
+        [stateful("a"), stateful("b"), stateful("c", on="worker-1", phase="Failed")],
+        True,
+    ),
+    "a third that succeeded elsewhere": (
+        [stateful("a"), stateful("b"), stateful("c", on="worker-1", phase="Succeeded")],
+        True,
+    ),
+    "a third that ends elsewhere": (
+        [stateful("a"), stateful("b"), stateful("c", on="worker-1", **GOING)],
+        True,
+    ),
+    "a third that has no node yet": ([stateful("c", on=""), stateful("a"), stateful("b")], False),
+    "of a DaemonSet": ([stateful("a", owner="DaemonSet"), stateful("b", owner="DaemonSet")], False),
+    "of nobody, and two on one node": ([stateful("0", owner=""), stateful("a"), stateful("b")], True),
+    "of a DaemonSet, and two on one node": (
+        [stateful("0", owner="DaemonSet"), stateful("a"), stateful("b")],
+        True,
+    ),
 }
 
 
@@ -54,9 +59,9 @@ ONE_NODE: JSON = {
 
 
 DRAINS: dict[str, list[JSON]] = {
-    "SpreadOnOneNode": [pod("a"), pod("b")],
-    "LongTerminationGrace": [pod("a", grace_s=3601)],
-    "UnmanagedPods": [pod("a", owner="")],
+    "SpreadOnOneNode": [stateful("a"), stateful("b")],
+    "LongTerminationGrace": [stateful("a", grace_s=3601)],
+    "UnmanagedPods": [stateful("a", owner="")],
 }
 
 
@@ -70,17 +75,17 @@ def test_one_node_alone_is_not_drained(name: str) -> None:
 @pytest.mark.parametrize(("grace_s", "applies"), [(3600, False), (3601, True)])
 def test_how_long_a_pod_may_take_to_end(grace_s: int, applies: bool) -> None:
     """As long as a drain waits."""
-    assert bool(told("LongTerminationGrace", pod("a", grace_s=grace_s))) is applies
+    assert bool(told("LongTerminationGrace", stateful("a", grace_s=grace_s))) is applies
 
 
 @pytest.mark.parametrize(
     "one",
     [
-        pytest.param(pod("a", owner="", on=""), id="it has no node"),
-        pytest.param(pod("a", owner="", phase="Succeeded"), id="it has ended"),
-        pytest.param(pod("a", owner="", **GOING), id="it ends"),
-        pytest.param(pod("a"), id="it has an owner"),
-        pytest.param(pod("a", owner="", metadata={"namespace": "openshift-etcd"}), id="it is the platform's"),
+        pytest.param(stateful("a", owner="", on=""), id="it has no node"),
+        pytest.param(stateful("a", owner="", phase="Succeeded"), id="it has ended"),
+        pytest.param(stateful("a", owner="", **GOING), id="it ends"),
+        pytest.param(stateful("a"), id="it has an owner"),
+        pytest.param(stateful("a", owner="", metadata={"namespace": "openshift-etcd"}), id="it is the platform's"),
     ],
 )
 def test_a_pod_that_nobody_loses(one: JSON) -> None:
@@ -187,25 +192,29 @@ def pdb(**status: Any) -> JSON:
 @pytest.mark.parametrize(
     ("objects", "found"),
     [
-        pytest.param((pdb(**USED_UP), pod("a", **READY), pod("b", **BROKEN)), True, id="a pod crashes"),
+        pytest.param((pdb(**USED_UP), stateful("a", **READY), stateful("b", **BROKEN)), True, id="a pod crashes"),
         pytest.param(
-            (pdb(**USED_UP), pod("a", **READY), pod("b", on="", **{**CREATED, "phase": "Pending"})),
+            (pdb(**USED_UP), stateful("a", **READY), stateful("b", on="", **{**CREATED, "phase": "Pending"})),
             True,
             id="a pod finds no node",
         ),
-        pytest.param((pdb(**USED_UP), pod("a", **READY), pod("b")), False, id="a pod is about to be ready"),
+        pytest.param((pdb(**USED_UP), stateful("a", **READY), stateful("b")), False, id="a pod is about to be ready"),
         pytest.param(
-            (pdb(**{**USED_UP, "disruptionsAllowed": 1}), pod("a", **READY), pod("b", **BROKEN)),
+            (pdb(**{**USED_UP, "disruptionsAllowed": 1}), stateful("a", **READY), stateful("b", **BROKEN)),
             False,
             id="room is left",
         ),
         pytest.param(
-            (pdb(**{**USED_UP, "desiredHealthy": 2}), pod("a", **READY), pod("b", **BROKEN)),
+            (pdb(**{**USED_UP, "desiredHealthy": 2}), stateful("a", **READY), stateful("b", **BROKEN)),
             False,
             id="it never allows one: another risk",
         ),
         pytest.param(
-            (pdb(**USED_UP), pod("a", owner="DaemonSet", **READY), pod("b", owner="DaemonSet", **BROKEN)),
+            (
+                pdb(**USED_UP),
+                stateful("a", owner="DaemonSet", **READY),
+                stateful("b", owner="DaemonSet", **BROKEN),
+            ),
             False,
             id="no drain moves the healthy one",
         ),
