@@ -108,7 +108,9 @@ def test_a_command_over_files_loads_neither_a_client_nor_libyaml(words: tuple[st
     for kind in ("co", "mcp", "mc", "node"):
         (tmp_path / f"case-{kind}.yaml").write_text("apiVersion: v1\nkind: List\nitems: []\n")
     flag = "--mock-clusterversion" if "status" in words else "--dump"
-    assert not _imported(*words, flag, str(cluster)) & (HEAVY | {"yaml", "ssl", "kubekit.kube.client_sync"})
+    assert not _imported(*words, flag, str(cluster)) & (
+        HEAVY | {"yaml", "ssl", "kubekit.kube.client_sync", "kubekit.kube.calls"}
+    )
 
 
 def test_a_preflight_over_a_dump_loads_no_client() -> None:

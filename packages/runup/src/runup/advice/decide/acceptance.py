@@ -10,9 +10,10 @@ import hashlib
 import re
 from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from runup.api.config_v1 import ClusterVersion
+if TYPE_CHECKING:
+    from runup.api.config_v1 import ClusterVersion
 
 NAME = "accepted-risks"
 # The operator watches ConfigMaps of its namespace with this label.

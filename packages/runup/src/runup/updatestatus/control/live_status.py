@@ -25,6 +25,7 @@ from kubekit.kube.api_errors import ApiError, Forbidden, NotFound, ServerError
 from kubekit.kube.client_sync import SyncClient
 from kubekit.lang.gotext import nanoseconds
 from runup.api.config_v1 import ClusterOperator
+from runup.api.kinds import RESOURCES
 from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
 from runup.api.update_v1alpha1 import NAME, UpdateStatus
 from runup.process import clusterversion_client as clusters
@@ -33,7 +34,6 @@ from runup.updatestatus.control import thanos
 from runup.updatestatus.control.status_reading import (
     EPOCH,
     StatusReading,
-    age_of,
     age_sentence,
     alerts_note,
     read_instead,
@@ -41,7 +41,16 @@ from runup.updatestatus.control.status_reading import (
     with_current_condition,
 )
 from runup.updatestatus.decide.control_plane import MACHINE_CONFIG_OPERATOR
-from runup.updatestatus.decide.freshness import NAMESPACE, OLD, Freshness
+from runup.updatestatus.decide.freshness import (
+    LEASE,
+    NAMESPACE,
+    OLD,
+    UNKNOWN,
+    Freshness,
+    LeaseRecord,
+    freshness,
+    no_lease,
+)
 from runup.updatestatus.decide.read_status import Report
 from runup.updatestatus.decide.read_status import report as read_report
 from runup.updatestatus.decide.snapshot import LISTED, Snapshot, Unreadable, sort_pools
@@ -161,7 +170,7 @@ def read(
     stored_status = written_status(client, tolerated)
     if stored_status is None:
         return _compute_status(client, clock(), tolerated)
-    age = age_of(client, clock, tolerated)
+    age = _age_of_report(client, clock, tolerated)
     now = clock()
     report = read_report(stored_status)
     if age.state != OLD and is_outdated(client, report, now):
@@ -192,6 +201,21 @@ def read(
         doubt = f"{age_sentence(age)}. So the cluster itself was read; see whether the controller runs in {NAMESPACE}"
         computed = replace(computed, obj=read_instead(computed.obj, doubt, age, now))
     return replace(computed, notes=_notes(with_ago(doubt, age, now)), doubt=doubt)
+
+
+def _age_of_report(client: SyncClient, clock: Callable[[], datetime], refused: Refusals) -> Freshness:
+    """Returns how old the report is; UNKNOWN if the Lease is refused with one of `refused` or cannot be decoded."""
+    try:
+        lease = codec.convert(
+            LeaseRecord, client.send(calls.get_raw(RESOURCES["kubekit.api.workloads_v1.Lease"], LEASE, NAMESPACE))
+        )
+    except NotFound:
+        return no_lease()
+    except refused as error:
+        return Freshness(UNKNOWN, None, f"Lease {NAMESPACE}/{LEASE} could not be read: {error.message}")
+    except codec.DecodeError as error:
+        return Freshness(UNKNOWN, None, f"Lease {NAMESPACE}/{LEASE} could not be read: {error}")
+    return freshness(lease, clock())
 
 
 def _notes(problem_text: str) -> tuple[str, ...]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -13,31 +12,15 @@ from kubekit.api import codec
 from kubekit.api.conditions import find
 from kubekit.api.scheme import resource_of
 from kubekit.error_types import InputError
-from kubekit.kube import calls
-from kubekit.kube.api_errors import ApiError, NotFound
 from kubekit.lang.gotext import nanoseconds
 from kubekit.lang.text import sentence_case, timestamp
-from runup.api.kinds import RESOURCES
 from runup.api.update_v1alpha1 import NAME, UpdateStatus, UpdateStatusStatus
 from runup.updatestatus.decide.assess import assess
 from runup.updatestatus.decide.draft import started_at
-from runup.updatestatus.decide.freshness import (
-    CURRENT,
-    LEASE,
-    NAMESPACE,
-    OLD,
-    UNKNOWN,
-    Freshness,
-    LeaseRecord,
-    freshness,
-    no_lease,
-)
+from runup.updatestatus.decide.freshness import CURRENT, OLD, UNKNOWN, Freshness
 from runup.updatestatus.decide.memory import insights_of
 from runup.updatestatus.decide.read_status import Report
 from runup.updatestatus.decide.snapshot import Snapshot, Unreadable
-
-if TYPE_CHECKING:
-    from kubekit.kube.client_sync import SyncClient
 
 JSON = dict[str, Any]
 
@@ -89,23 +72,8 @@ def parse_moment(text: str) -> int:
     return nanoseconds(seconds - EPOCH) + int((fraction or "").ljust(9, "0"))
 
 
-_LEASES = RESOURCES["kubekit.api.workloads_v1.Lease"]
-
 _STATUS = {CURRENT: "True", OLD: "False", UNKNOWN: "Unknown"}
 _REASON = {CURRENT: "AsExpected", OLD: "NotConfirmed", UNKNOWN: "CannotDetermine"}
-
-
-def age_of(client: SyncClient, clock: Callable[[], datetime], refused: tuple[type[ApiError], ...]) -> Freshness:
-    """Returns how old the report is; UNKNOWN if the Lease is refused with one of `refused` or cannot be decoded."""
-    try:
-        lease = codec.convert(LeaseRecord, client.send(calls.get_raw(_LEASES, LEASE, NAMESPACE)))
-    except NotFound:
-        return no_lease()
-    except refused as error:
-        return Freshness(UNKNOWN, None, f"Lease {NAMESPACE}/{LEASE} could not be read: {error.message}")
-    except codec.DecodeError as error:
-        return Freshness(UNKNOWN, None, f"Lease {NAMESPACE}/{LEASE} could not be read: {error}")
-    return freshness(lease, clock())
 
 
 def age_sentence(age: Freshness) -> str:
