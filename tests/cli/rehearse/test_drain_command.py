@@ -12,8 +12,7 @@ import pytest
 from tests.rehearse.drained import NOW, budget, cluster, node, owner, pod
 
 from runup.cli.main import main
-from runup.cli.rehearse.drain_command import exit_code
-from runup.cli.rehearse.render.drain_text import drain_data, drain_text, duration_text
+from runup.cli.rehearse.drain_command import drain_data, drain_text, duration_text, exit_code
 from runup.rehearse.decide.drains.drained_cluster import DrainSettings, Pool
 from runup.rehearse.decide.drains.simulation import simulate
 

@@ -12,8 +12,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import pytest
 from tests.cli.commands import Run, Server
 
-from runup.cli.rehearse.forecast_command import exit_code
-from runup.cli.rehearse.render.forecast_text import forecast_text, range_text
+from runup.cli.rehearse.forecast_command import exit_code, forecast_text, range_text
 from runup.rehearse.decide.update_forecast import FITS, Forecast, ForecastPart, Range, WindowFit
 
 ROOT = Path(__file__).parents[3]

@@ -13,12 +13,12 @@ import pytest
 from tests.rehearse.rehearsed_world import STATUS
 from tests.servers import Server
 
-from kubekit.error_types import Terminal
+from kubekit.error_types import InputError, Terminal
 from runup.checks.decide.rehearsed_outcomes import decode_outcomes
 from runup.cli.errors import CommandError
-from runup.cli.rehearse.rehearsal_command import run_on_copy
 from runup.process.ending_signals import exit_on_signal
-from runup.rehearse.control.ordered_rehearsal import answer_order, is_want_of_memory, message_of, run_until_signal
+from runup.rehearse.control.ordered_rehearsal import answer_order, is_want_of_memory, message_of
+from runup.rehearse.control.releases import run_on_copy, run_until_signal
 from runup.target.rehearsal_process import RehearsalOrder
 
 RELEASE = Path(__file__).parents[3] / "examples" / "rehearsal" / "release"
@@ -143,6 +143,6 @@ def test_a_copy_that_cannot_be_made(error: Exception, says: str) -> None:
     async def work() -> Any:
         raise error
 
-    with pytest.raises(CommandError) as told:
+    with pytest.raises(InputError) as told:
         run_on_copy(work())
     assert told.value.message == says

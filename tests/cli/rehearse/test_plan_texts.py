@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from runup.cli.rehearse.render import plan_text
-from runup.cli.rehearse.render import plan_text as plan_page
+from runup.cli.rehearse import plan_text
+from runup.cli.rehearse import plan_text as plan_page
 from runup.rehearse.decide.rehearsal_outcome import Action, CopyAccount, FieldChange, ObjectChange, Rehearsal, Weight
 from runup.release.decide.manifest import Identity
 

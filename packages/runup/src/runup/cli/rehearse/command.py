@@ -13,7 +13,7 @@ import click
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.lazy import LazyGroup
 from runup.cli.preflight.outputs import PREFLIGHT_FORMS
-from runup.cli.release.shared import access, registry_options, run_guarded
+from runup.cli.release.shared import REGISTRY_NAMES, access, registry_options, run_guarded
 
 # The subcommands by name: module and command, and their line in `--help`.
 SUBCOMMANDS = {"drain": "runup.cli.rehearse.drain_command:drain"}
@@ -84,25 +84,7 @@ SUMMARIES = {"drain": "Simulate the drains of an update: what blocks, what is do
 @registry_options
 @connection_options
 @click.pass_context
-def rehearse(
-    ctx: click.Context,
-    /,
-    to: str,
-    to_image: str,
-    release_dir: str,
-    to_kubernetes: str,
-    dump: str,
-    declared: tuple[str, ...],
-    output: str | None,
-    verbose: bool,
-    fail_on: str,
-    suppressions: str,
-    timeout: int,
-    max_objects: int,
-    server: str,
-    server_binaries: str,
-    **registry: Any,
-) -> int:
+def rehearse(ctx: click.Context, /, **given: Any) -> int:
     """Rehearse an update: apply the release to a copy of the cluster, and report what becomes of every object.
 
     The cluster is only read, by get and list. The copy holds the cluster's objects on an API server of its own, in a
@@ -122,29 +104,15 @@ def rehearse(
         return 0
     from runup.cli.rehearse import rehearsal_command as runs
 
-    targets = [name for name, value in (("--to-image", to_image), ("--release-dir", release_dir)) if value]
+    registry = {name: given.pop(name) for name in REGISTRY_NAMES}
+    flags = runs.Flags(**given)
+    targets = [name for name, value in (("--to-image", flags.to_image), ("--release-dir", flags.release_dir)) if value]
     if len(targets) > 1:
         raise click.UsageError("--to-image and --release-dir both name the release; give one of them", ctx)
-    if to_kubernetes and (to or targets or declared):
+    if flags.to_kubernetes and (flags.to or targets or flags.declared):
         raise click.UsageError("--to-kubernetes is about a cluster without releases; leave out the other targets", ctx)
-    if not (to_kubernetes or to or targets):
+    if not (flags.to_kubernetes or flags.to or targets):
         raise click.UsageError("name the target: --to, --to-image, --release-dir or --to-kubernetes", ctx)
-    if server_binaries and server != "real":
+    if flags.server_binaries and flags.server != "real":
         raise click.UsageError("--server-binaries names the programs of --server real; give both", ctx)
-    flags = runs.Flags(
-        to=to,
-        to_image=to_image,
-        release_dir=release_dir,
-        to_kubernetes=to_kubernetes,
-        dump=dump,
-        declared=declared,
-        output=output,
-        verbose=verbose,
-        fail_on=fail_on,
-        suppressions=suppressions,
-        timeout_s=timeout,
-        max_objects=max_objects,
-        server=server,
-        server_binaries=server_binaries,
-    )
     return run_guarded(lambda: runs.run(connection_of(ctx), flags, lambda: access(**registry)))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
-from datetime import time
+import textwrap
+from dataclasses import fields, is_dataclass
+from datetime import datetime, time, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from kubekit.lang.text import timestamp
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.errors import CommandError
 from runup.cli.lazy import Command
@@ -16,7 +19,7 @@ from runup.cli.lazy import Command
 if TYPE_CHECKING:
     from runup.process.connection import Connection
     from runup.rehearse.control.drain_source import DrainSource
-    from runup.rehearse.decide.drains.drain_result import DrainResult
+    from runup.rehearse.decide.drains.drain_result import DrainResult, Unplaced
 
 CLEAR, FOUND, UNKNOWN = 0, 2, 3
 # A week: whoever gives more has given seconds.
@@ -78,7 +81,6 @@ def drain(
     """
     from kubekit.kube.clock import SystemClock
     from runup.cli.output import write
-    from runup.cli.rehearse.render.drain_text import drain_data, drain_text
     from runup.cli.render.text import err, machine, out
     from runup.rehearse.decide.drain_inputs import drained_cluster
     from runup.rehearse.decide.drains.drained_cluster import DrainSettings, Window
@@ -141,3 +143,157 @@ def read_source(connection: Connection, dump: str) -> DrainSource:
             raise CommandError(error.message) from error
     with connection.client("rehearse drain") as client:
         return drain_source.read_cluster_objects(client)
+
+
+WIDTH = 80
+# Rows of each part that are shown without --verbose.
+_MAX_ROWS = 10
+_BAR_WIDTH = 24
+# Workloads that are named of those that compete with another one.
+_MAX_RIVALS = 3
+
+
+def drain_text(result: DrainResult, *, whole: bool = False) -> str:
+    """Returns the text: timeline by pool, what blocks, what finds no place, outages, critical path, what is unknown."""
+    summary = "No node is drained.\n"
+    if result.nodes:
+        nodes = "1 node" if len(result.nodes) == 1 else f"{len(result.nodes)} nodes"
+        end = result.started + timedelta(seconds=result.duration_s)
+        summary = _wrapped_text(
+            f"The drains of {nodes} take {duration_text(result.duration_s)}, from {timestamp(result.started)} to "
+            f"{timestamp(end)}; {_pod_count(result.evicted)} {'is' if result.evicted == 1 else 'are'} evicted."
+        )
+    titled_rows: dict[str, list[str]] = {
+        "Cannot be evicted; somebody has to delete them": [
+            f"{node.node}: pod {blocked.pod}: {blocked.why}"
+            + (f" ({'budgets' if len(blocked.by) > 1 else 'budget'} {', '.join(blocked.by)})" if blocked.by else "")
+            for node, blocked in result.stuck
+        ],
+        "Held up a drain until their budgets let them go": [
+            f"{node.node}: pod {blocked.pod} for {duration_text(blocked.to_s - blocked.from_s)} "
+            f"({', '.join(blocked.by)}; {blocked.why})"
+            for node in result.nodes
+            for blocked in node.blocked
+            if blocked.to_s is not None and blocked.to_s > blocked.from_s
+        ],
+        "Find no place, even when all nodes are back": list(map(_unplaced_text, result.homeless)),
+        "Wait for a place": [
+            _unplaced_text(each, f" for {duration_text(each.to_s - each.from_s)}, {_moment_text(each.from_s)}")
+            for each in result.unplaced
+            if not each.before and each.to_s is not None and each.to_s > each.from_s
+        ],
+        "Had no place before": [_unplaced_text(each) for each in result.unplaced if each.before],
+        "Make way for pods of higher priority": [
+            f"{preempted.pod} for {preempted.by} on {preempted.node}" for preempted in result.preempted
+        ],
+        "Are lost, since nothing makes them again": [
+            f"pod {pod} of {node.node}" for node in result.nodes for pod in node.lost
+        ],
+        "Are down: no pod ready": [
+            f"{each.workload} for {duration_text(each.seconds)}, {_moment_text(each.from_s)}: {each.why}"
+            for each in result.outages
+        ],
+        "Decides how long it takes": [
+            f"{step.from_s // 3600}:{step.from_s // 60 % 60:02} {step.what}, {duration_text(step.to_s - step.from_s)}"
+            + (f": {step.why}" if step.why else "")
+            for step in result.path
+        ],
+        "Not known": list(result.unknown),
+        "Taken for granted": list(result.assumed),
+        "How far it can be trusted": list(result.trust),
+    }
+    sections = [summary, _pool_table(result)]
+    for title, rows in titled_rows.items():
+        shown = rows if whole else rows[:_MAX_ROWS]
+        more_text = f"  ... and {len(rows) - len(shown)} more; -v shows all.\n" if len(rows) > len(shown) else ""
+        if rows:
+            sections.append(f"{title}:\n{''.join(_wrapped_text(row, '  ') for row in shown)}{more_text}")
+    return "\n".join(sections)
+
+
+def _pool_table(result: DrainResult) -> str:
+    """Returns a row for each pool, with the time of its drains as a bar, and why drains of a pool do not begin."""
+    rows = [("POOL", "NODES", "AT ONCE", "TAKES", "")]
+    total_s = max(result.duration_s, 1)
+    for pool in result.pools:
+        at_once = f"{pool.at_once} more" if pool.surge else str(pool.at_once)
+        if pool.paused or pool.held or not pool.nodes:
+            takes, bar = "-", "paused" if pool.paused else "does not begin"
+        else:
+            begin = min(node.from_s for node in pool.nodes)
+            end = max(node.drained_s if node.back_s is None else node.back_s for node in pool.nodes)
+            first_cell = begin * _BAR_WIDTH // total_s
+            end_cell = max(first_cell + 1, -(-end * _BAR_WIDTH // total_s))
+            bar = "." * first_cell + "#" * (end_cell - first_cell) + "." * (_BAR_WIDTH - end_cell)
+            takes = duration_text(end - begin)
+        rows.append((pool.name, str(pool.node_count), at_once, takes, bar))
+    widths = [max(len(row[column]) for row in rows) for column in range(4)]
+    lines = [
+        "  ".join((*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[4])) for row in rows
+    ]
+    held_pools = [_wrapped_text(f"{pool.name}: {pool.held}.", "  ") for pool in result.pools if pool.held]
+    return "".join(line.rstrip() + "\n" for line in lines) + "".join(held_pools)
+
+
+def drain_data(value: Any) -> Any:
+    """Returns a result as JSON data: names of fields in camelCase, times as timestamps."""
+    if is_dataclass(value):
+        # Seconds keep their unit: `from_s` is fromSeconds.
+        return {
+            re.sub("_([a-z])", lambda match: match[1].upper(), re.sub("_s$", "_seconds", member.name)): drain_data(
+                getattr(value, member.name)
+            )
+            for member in fields(value)
+        }
+    if isinstance(value, tuple):
+        return [drain_data(each) for each in value]
+    return timestamp(value) if isinstance(value, datetime) else value
+
+
+def duration_text(seconds: int | None) -> str:
+    """Returns a duration in its two largest units: `45 s`, `12 min`, `3 h 20 min`, `2 d 4 h`; None is no end."""
+    if seconds is None:
+        return "without end"
+    if seconds < 60:
+        return f"{seconds} s"
+    minutes, rest_s = divmod(seconds, 60)
+    if minutes < 60:
+        return f"{minutes} min {rest_s} s" if rest_s and minutes < 10 else f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 48:
+        return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+    return f"{hours // 24} d {hours % 24} h"
+
+
+def _wrapped_text(text: str, indent: str = "") -> str:
+    """Returns the text wrapped at `WIDTH`, each line indented, with a final line end."""
+    return (
+        textwrap.fill(
+            text,
+            WIDTH,
+            initial_indent=indent,
+            subsequent_indent=indent + "  " if indent else "",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        + "\n"
+    )
+
+
+def _pod_count(number: int) -> str:
+    return "1 pod" if number == 1 else f"{number} pods"
+
+
+def _unplaced_text(unplaced: Unplaced, waited: str = "") -> str:
+    """Returns why pods of a workload found no place; `waited` says how long, of those that found one later."""
+    moved_from = f" from {', '.join(unplaced.moved_from[:3])}" if unplaced.moved_from and not waited else ""
+    rivals_text = ""
+    if unplaced.rivals:
+        shown, more = unplaced.rivals[:_MAX_RIVALS], len(unplaced.rivals) - _MAX_RIVALS
+        named = " or ".join(shown) + (f" or {more} more" if more > 0 else "")
+        rivals_text = f" Or {named} waits instead: which of them gets the room is not known."
+    return f"{_pod_count(unplaced.pods)} of {unplaced.workload}{moved_from}{waited}: {unplaced.why}{rivals_text}"
+
+
+def _moment_text(seconds: int) -> str:
+    return f"{duration_text(seconds)} after the beginning" if seconds else "from the beginning"

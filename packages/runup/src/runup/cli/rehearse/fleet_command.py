@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -20,8 +20,8 @@ import click
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.fleet.command import SECTIONS, member_options, named_by
 from runup.cli.lazy import Command
-from runup.cli.preflight.outputs import PREFLIGHT_FORMS, Target, outputs_option, targets_of, verdict_options
-from runup.cli.release.shared import access, registry_options, run_guarded
+from runup.cli.preflight.outputs import PREFLIGHT_FORMS, outputs_option, targets_of, verdict_options
+from runup.cli.release.shared import REGISTRY_NAMES, access, registry_options, run_guarded
 
 if TYPE_CHECKING:
     from kubekit.oci.access import Access
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from runup.fleet.decide.members import Member
     from runup.process.connection import Connection
     from runup.rehearse.control.rehearsal import RehearsalTarget
+
+_FLAGS = ("to", "to_image", "release_dir", "fail_on", "suppressions", "baseline", "verbose")
 
 
 @click.command("rehearse", cls=Command, sections=SECTIONS)
@@ -60,21 +62,10 @@ if TYPE_CHECKING:
 def rehearse(
     ctx: click.Context,
     /,
-    to_image: str,
-    release_dir: str,
-    to: str,
     declared: tuple[str, ...],
-    outputs: tuple[tuple[Target, ...], ...],
-    verbose: bool,
-    fail_on: str,
-    suppressions: str,
-    baseline: str,
+    outputs: tuple[Any, ...],
     max_objects: int,
-    registry_config: str,
-    idms_file: str,
-    certificate_authority: str,
-    plain_http: tuple[str, ...],
-    **members: Any,
+    **given: Any,
 ) -> int:
     """Rehearse one release on a copy of each of many clusters, changing nothing: which of them does it break, and how.
 
@@ -88,123 +79,79 @@ def rehearse(
     from runup.cli.fleet import preflight_command
     from runup.evaluation.options import Flags
     from runup.process.ending_signals import exit_on_signal
+    from runup.rehearse.control import releases
     from runup.rehearse.control.cluster_copy import SCRATCH_PREFIX
 
-    if bool(to_image) == bool(release_dir):
+    if bool(given["to_image"]) == bool(given["release_dir"]):
         raise click.UsageError("name the release that every cluster is to go to: --to-image or --release-dir", ctx)
-    flags = Flags(
-        to=to,
-        from_="",
-        to_image=to_image,
-        release_dir=release_dir,
-        dumps=(),
-        outputs=targets_of(outputs),
-        fail_on=fail_on,
-        suppressions=suppressions,
-        check_timeout_s=0,
-        verbose=verbose,
-        baseline=baseline,
-    )
-    named_members = named_by(members)
+    registry = {name: given.pop(name) for name in REGISTRY_NAMES}
+    asked = {name: given.pop(name) for name in _FLAGS}
+    flags = Flags(from_="", dumps=(), outputs=targets_of(outputs), check_timeout_s=0, **asked)
+    named_members = named_by(given)
     if named_members.scheduler:
         raise click.UsageError("--engine dask: copies of clusters are made on this machine; leave it out", ctx)
+
+    def rehearsals(
+        connection: Connection, flags: Flags, access: Callable[[], Access], now: datetime, scratch: Path
+    ) -> Callable[[Member], JudgedMember]:
+        """Returns the function that rehearses the release on one cluster. Raises InputError for a bad release."""
+        # Applying ends after half of a cluster's time limit, so that the findings until then are reported.
+        limit_s = named_members.timeout_s / 2
+        stuck = releases.parse_stuck(declared)
+        release = releases.load_target(
+            flags.release_dir, flags.to_image, to=flags.to, declared=stuck, access=access, limit_s=limit_s
+        )
+        release = replace(release, scratch=scratch)
+        return partial(judge_member, connection=connection, release=release, now=now, max_objects=max_objects)
 
     def run() -> int:
         with (
             exit_on_signal(),
             tempfile.TemporaryDirectory(prefix=SCRATCH_PREFIX, ignore_cleanup_errors=True) as scratch,
         ):
-            limits = Limits(declared, max_objects, named_members.timeout_s / 2, Path(scratch))
             return preflight_command.run(
                 connection_of(ctx),
                 named_members,
                 flags=flags,
-                access=lambda: access(
-                    registry_config,
-                    idms_file,
-                    certificate_authority=certificate_authority,
-                    plain_http=plain_http,
-                    inner_registry=(),
-                ),
-                work_of=partial(_rehearsals, limits=limits),
+                access=lambda: access(**registry, inner_registry=()),
+                work_of=partial(rehearsals, scratch=Path(scratch)),
             )
 
     return run_guarded(run)
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Settings that all rehearsals of the fleet share: operators declared stuck, limits, and where copies are made.
-
-    Applying ends after half of a cluster's time limit, so that the findings until then are reported.
-    """
-
-    declared: tuple[str, ...]
-    max_objects: int
-    apply_s: float
-    scratch: Path
-
-
-def _rehearsals(
-    connection: Connection, flags: Flags, access: Callable[[], Access], now: datetime, limits: Limits
-) -> Callable[[Member], JudgedMember]:
-    """Returns the function that rehearses the release on one cluster. Raises CommandError for a bad release."""
-    from runup.rehearse.control import releases
-
-    stuck = releases.parse_stuck(limits.declared)
-    release = releases.load_target(
-        flags.release_dir, flags.to_image, to=flags.to, declared=stuck, access=access, limit_s=limits.apply_s
-    )
-    release = replace(release, scratch=limits.scratch)
-    return partial(judge_member, connection=connection, release=release, now=now, max_objects=limits.max_objects)
 
 
 def judge_member(
     member: Member, *, connection: Connection, release: RehearsalTarget, now: datetime, max_objects: int
 ) -> JudgedMember:
     """Returns what a rehearsal on one cluster found; why there is none is a result, too."""
+    from kubekit.kube.clock import SystemClock
+    from runup import __version__
     from runup.cli.fleet.fleet_members import problem_of
-    from runup.cli.fleet.preflight_command import unreadable_member
+    from runup.cli.fleet.preflight_command import JudgedMember, unreadable_member
+    from runup.evaluation.evaluate import EvaluatedCluster
+    from runup.evaluation.results import findings_of
+    from runup.fleet.control.cluster_sources import connection_to
+    from runup.rehearse.control import cluster_source, rehearsal, releases
+    from runup.rehearse.decide.rehearsal_findings import report_of, without_acceptance
 
     try:
-        return asyncio.run(_judge_async(member, connection, release=release, now=now, max_objects=max_objects))
+        if member.dump:
+            source = cluster_source.read_dump_source(Path(member.dump), max_objects=max_objects)
+        else:
+            config = connection_to(member, connection).config()
+            source = asyncio.run(cluster_source.read_cluster_source(config, max_objects=max_objects))
+        version = releases.version_of(source)
+        rehearsed = asyncio.run(rehearsal.rehearse(source, release, SystemClock()))
+        report = report_of(rehearsed, now=source.now or now, engine_version=__version__)
+        findings = findings_of(EvaluatedCluster(where=member.name, report=report, of_dump=bool(member.dump)))
+        return JudgedMember(
+            findings=without_acceptance(findings),
+            report=report,
+            notes=rehearsed.account.notes,
+            cluster_id=version.spec.cluster_id,
+        )
     except Exception as error:
         problem = f"the copy could not be made: {error}" if isinstance(error, OSError) else problem_of(member, error)
         if problem is None:
             raise
         return unreadable_member(member, problem)
-
-
-async def _judge_async(
-    member: Member, connection: Connection, release: RehearsalTarget, now: datetime, max_objects: int
-) -> JudgedMember:
-    """Returns what a rehearsal on a copy of one member found, in the form of a preflight.
-
-    Raises Terminal or KubeError.
-    """
-    from kubekit.kube.clock import SystemClock
-    from runup import __version__
-    from runup.cli.fleet.preflight_command import JudgedMember
-    from runup.cli.rehearse.rehearsal_command import forbid_acceptance
-    from runup.evaluation.evaluate import EvaluatedCluster
-    from runup.evaluation.results import findings_of
-    from runup.fleet.control.cluster_sources import connection_to
-    from runup.rehearse.control import cluster_source, rehearsal, releases
-    from runup.rehearse.decide.rehearsal_findings import report_of
-
-    if member.dump:
-        source = cluster_source.read_dump_source(Path(member.dump), max_objects=max_objects)
-    else:
-        source = await cluster_source.read_cluster_source(
-            connection_to(member, connection).config(), max_objects=max_objects
-        )
-    version = releases.version_of(source)
-    rehearsed = await rehearsal.rehearse(source, release, SystemClock())
-    report = report_of(rehearsed, now=source.now or now, engine_version=__version__)
-    findings = findings_of(EvaluatedCluster(where=member.name, report=report, of_dump=bool(member.dump)))
-    return JudgedMember(
-        findings=forbid_acceptance(findings),
-        report=report,
-        notes=rehearsed.account.notes,
-        cluster_id=version.spec.cluster_id,
-    )

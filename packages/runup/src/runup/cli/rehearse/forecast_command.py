@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from dataclasses import replace
 from datetime import UTC, tzinfo
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from kubekit.lang.text import timestamp
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.errors import CommandError
 from runup.cli.lazy import Command
+from runup.cli.rehearse.drain_command import WIDTH, duration_text
 
 if TYPE_CHECKING:
-    from runup.rehearse.decide.update_forecast import Forecast, WindowFit
+    from runup.rehearse.decide.update_forecast import Forecast, Range, WindowFit
 
 FITS, DOES_NOT_FIT, NOT_ALL_KNOWN = 0, 2, 3
 _MINUTES = re.compile(r"(\d{1,4})(?:-(\d{1,4}))?")
@@ -45,7 +48,6 @@ def forecast(ctx: click.Context, /, dump: str, between: str, zone: str, node_min
     from kubekit.kube.clock import SystemClock
     from runup.cli.output import write
     from runup.cli.rehearse.drain_command import parse_times, read_source
-    from runup.cli.rehearse.render.forecast_text import forecast_data, forecast_text
     from runup.cli.render.text import err, machine, out
     from runup.rehearse.decide import update_forecast
     from runup.rehearse.decide.drain_inputs import drained_cluster
@@ -53,7 +55,13 @@ def forecast(ctx: click.Context, /, dump: str, between: str, zone: str, node_min
     from runup.rehearse.decide.drains.simulation import simulate
 
     hours, timezone = parse_times(between, "--between"), _parse_zone(zone)
-    least_s, most_s = _parse_minutes(node_minutes) or update_forecast.GUESSED_NODE_S
+    least_s, most_s = update_forecast.GUESSED_NODE_S
+    if node_minutes:
+        match = _MINUTES.fullmatch(node_minutes)
+        least_s, most_s = (int(match[1]) * 60, int(match[2] or match[1]) * 60) if match else (0, 0)
+        if not 0 < least_s <= most_s <= _MOST_MINUTES * 60:
+            text = f"--node-minutes {node_minutes}: give minutes such as 10, or the least and the most: 5-12"
+            raise CommandError(text)
     source = read_source(connection_of(ctx), dump)
     cluster = drained_cluster(source.objects, source.missing, openshift=source.openshift)
     if not cluster.nodes:
@@ -110,12 +118,75 @@ def _parse_zone(name: str) -> tzinfo:
         raise CommandError(text) from error
 
 
-def _parse_minutes(text: str) -> tuple[int, int] | None:
-    """Returns the least and the most seconds of `A-B` or `A` minutes, None without any."""
-    if not text:
+_MINUTE_S = 60
+
+
+def forecast_text(
+    result: Forecast, fit: WindowFit | None = None, zone: str = "UTC", control_plane: WindowFit | None = None
+) -> str:
+    """Returns the text: in all, whether that fits, each part with what it rests on, and what is not known."""
+    lines = [f"An update takes {range_text(result.total)}."]
+    if fit is not None:
+        window_text = f"{fit.opens:%Y-%m-%d %H:%M} to {fit.closes:%Y-%m-%d %H:%M} {zone}"
+        text = f"From {window_text}, {duration_text(fit.length_s)}: {fit.verdict}; {fit.why}."
+        lines += textwrap.wrap(text, WIDTH)
+        if control_plane is not None and control_plane.verdict != fit.verdict:
+            text = f"The control plane alone: {control_plane.verdict}; pools that are paused can follow later."
+            lines += textwrap.wrap(text, WIDTH)
+    lines.append("")
+    titles = [part.name if part.name == "control plane" else f"pool {part.name}" for part in result.parts]
+    width = max(map(len, titles), default=0)
+    for title, part in zip(titles, result.parts, strict=True):
+        lines.append(f"{title.ljust(width)}  {range_text(part.range)}")
+        for source in part.sources:
+            lines += textwrap.wrap(source, WIDTH, initial_indent="  ", subsequent_indent="    ")
+    if result.unknown:
+        lines += ["", "Not in it, or not known:"]
+    for reason in result.unknown:
+        lines += textwrap.wrap(reason, WIDTH, initial_indent="  ", subsequent_indent="    ")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def range_text(time_s: Range) -> str:
+    """Returns a range in words: `1 h 1 min to 1 h 14 min`, `at least 40 min`, `nobody knows how long`."""
+    # Whole minutes: a forecast to the second would claim what it does not know.
+    low = -(-time_s.low_s // _MINUTE_S) * _MINUTE_S
+    if time_s.high_s is None:
+        return f"at least {duration_text(low)}" if low else "nobody knows how long"
+    high = -(-time_s.high_s // _MINUTE_S) * _MINUTE_S
+    return duration_text(low) if low == high else f"{duration_text(low)} to {duration_text(high)}"
+
+
+def forecast_data(
+    result: Forecast, fit: WindowFit | None = None, control_plane: WindowFit | None = None, code: int = 0
+) -> dict[str, Any]:
+    """Returns the forecast as JSON data; times are in seconds, null where they are not known."""
+    return {
+        "total": _range_data(result.total),
+        "parts": [
+            {"name": part.name, **_range_data(part.range), "sources": list(part.sources), "guessed": part.guessed}
+            for part in result.parts
+        ],
+        "unknown": list(result.unknown),
+        "guessed": result.guessed,
+        "window": _fit_data(fit),
+        "controlPlaneAlone": _fit_data(control_plane),
+        "exitCode": code,
+    }
+
+
+def _range_data(time_s: Range) -> dict[str, Any]:
+    return {"atLeastSeconds": time_s.low_s, "atMostSeconds": time_s.high_s}
+
+
+def _fit_data(fit: WindowFit | None) -> dict[str, Any] | None:
+    """Returns the fit as JSON data, None without a window."""
+    if fit is None:
         return None
-    match = _MINUTES.fullmatch(text)
-    fewest, most = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
-    if not 0 < fewest <= most <= _MOST_MINUTES:
-        raise CommandError(f"--node-minutes {text}: give minutes such as 10, or the least and the most: 5-12")
-    return fewest * 60, most * 60
+    return {
+        "opens": timestamp(fit.opens),
+        "closes": timestamp(fit.closes),
+        "lengthSeconds": fit.length_s,
+        "verdict": fit.verdict,
+        "why": fit.why,
+    }

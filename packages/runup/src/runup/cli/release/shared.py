@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 OUTPUT = click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="Output format for programs.")
 Command = TypeVar("Command", bound=Callable[..., Any])
+REGISTRY_NAMES = ("registry_config", "idms_file", "certificate_authority", "plain_http")
+"""The parameters of `registry_options`, as `access` takes them."""
 
 
 def registry_options(command: Command) -> Command:

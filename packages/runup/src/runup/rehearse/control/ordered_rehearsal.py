@@ -5,14 +5,11 @@ order allows: a process that the kernel ends for its memory would take the whole
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import os
 import resource
-import signal
 import sys
-from collections.abc import Coroutine
-from typing import Any, BinaryIO, TypeVar
+from typing import BinaryIO
 
 import msgspec
 
@@ -20,39 +17,7 @@ from kubekit.api.codec import DecodeError
 from kubekit.error_types import InputError, RunupError
 from kubekit.kube.api_errors import KubeError
 from kubekit.lang.text import one_line
-from runup.process.ending_signals import ending_signals
 from runup.target.rehearsal_process import TOO_LARGE, RehearsalOrder
-
-T = TypeVar("T")
-
-
-def run_until_signal(work: Coroutine[Any, Any, T]) -> T:
-    """Returns the result of `work`. A signal that ends the command cancels it, so that it can clean up.
-
-    Raises KeyboardInterrupt after SIGINT, SystemExit with 128 and the number of the signal after another one.
-    """
-    ended: list[int] = []
-
-    async def guarded() -> T:
-        """Returns the result of `work`; the signals cancel it."""
-        loop = asyncio.get_running_loop()
-        task = asyncio.ensure_future(work)
-
-        def end(number: int) -> None:
-            ended.append(number)
-            task.cancel()
-
-        for number in ending_signals():
-            loop.add_signal_handler(number, end, number)
-        return await task
-
-    try:
-        return asyncio.run(guarded())
-    except asyncio.CancelledError:
-        if signal.SIGINT in ended:
-            raise KeyboardInterrupt from None
-        raise SystemExit(128 + (ended or [signal.SIGTERM])[0]) from None
-
 
 _NICE = 10
 
@@ -120,9 +85,9 @@ def _rehearsed(order: RehearsalOrder) -> bytes:
     release = releases.load_target(
         order.release_dir, order.image, to="", declared=(), access=Access, limit_s=order.apply_s
     )
-    source = run_until_signal(read_cluster_source(load(order.kubeconfig, order.context)))
+    source = releases.run_until_signal(read_cluster_source(load(order.kubeconfig, order.context)))
     releases.version_of(source)
-    rehearsed = run_until_signal(rehearse(source, release, SystemClock()))
+    rehearsed = releases.run_until_signal(rehearse(source, release, SystemClock()))
     return encode_outcomes(outcomes_of(rehearsed, f"{order.documentation_base or documentation.BUILT_IN}/{PAGE}"))
 
 

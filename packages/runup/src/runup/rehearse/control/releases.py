@@ -1,24 +1,35 @@
-"""Loads the release that a rehearsal applies, by the options that name it, and finds the cluster's ClusterVersion."""
+"""What `runup rehearse` asks for: loads the release that the options name, and rehearses it, or a Kubernetes alone."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import asyncio
+import signal
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from kubekit.error_types import InputError
-from kubekit.lang.version import parse
+from kubekit.kube.clock import SystemClock
+from kubekit.lang.version import Version, VersionError, parse
 from runup.applying.control.loading import read_folder
+from runup.dump.large_lists import unpacked
 from runup.facts.target_release import release_in
+from runup.process.ending_signals import ending_signals
 from runup.process.names import operator_namespace
-from runup.rehearse.control.rehearsal import RehearsalTarget, cluster_version_of
+from runup.rehearse.control.rehearsal import RehearsalTarget, account_of, cluster_version_of, rehearse_kubernetes
 from runup.rehearse.control.rehearsal_run import stuck_operators
+from runup.rehearse.decide import served_versions
+from runup.rehearse.decide.rehearsal_outcome import LeftOut, Rehearsal
 from runup.release.decide.payload import FOLDERS, load_payload
 
 if TYPE_CHECKING:
     from kubekit.oci.access import Access
     from runup.api.config_v1 import ClusterVersion
     from runup.rehearse.control.cluster_source import ClusterSource
+    from runup.rehearse.control.real_server import ServerPrograms
+
+T = TypeVar("T")
 
 
 def parse_stuck(declared: Sequence[str]) -> tuple[str, ...]:
@@ -40,6 +51,90 @@ def version_of(source: ClusterSource) -> ClusterVersion:
     if not parse(version.status.desired.version):
         raise InputError("the ClusterVersion does not say in status.desired which version the cluster runs")
     return version
+
+
+def run_until_signal(work: Coroutine[Any, Any, T]) -> T:
+    """Returns the result of `work`. A signal that ends the command cancels it, so that it can clean up.
+
+    Raises KeyboardInterrupt after SIGINT, SystemExit with 128 and the number of the signal after another one.
+    """
+    ended: list[int] = []
+
+    async def guarded() -> T:
+        """Returns the result of `work`; the signals cancel it."""
+        loop = asyncio.get_running_loop()
+        task = asyncio.ensure_future(work)
+
+        def end(number: int) -> None:
+            ended.append(number)
+            task.cancel()
+
+        for number in ending_signals():
+            loop.add_signal_handler(number, end, number)
+        return await task
+
+    try:
+        return asyncio.run(guarded())
+    except asyncio.CancelledError:
+        if signal.SIGINT in ended:
+            raise KeyboardInterrupt from None
+        raise SystemExit(128 + (ended or [signal.SIGTERM])[0]) from None
+
+
+def run_on_copy(work: Coroutine[Any, Any, Rehearsal]) -> Rehearsal:
+    """Returns the result of a rehearsal. Raises InputError if the copy cannot be made."""
+    try:
+        return run_until_signal(work)
+    except OSError as error:
+        raise InputError(f"the copy of the cluster could not be made: {error}") from error
+    except MemoryError as error:
+        text = "the copy of the cluster needs more memory than there is"
+        raise InputError(f"{text}: some 150 MiB for each 10,000 objects; rehearse on another machine") from error
+
+
+def rehearse_without_release(
+    source: ClusterSource, to_kubernetes: str, programs: ServerPrograms | None, *, limit_s: float
+) -> Rehearsal:
+    """Returns which of the cluster's objects are written in a version that the target Kubernetes no longer serves.
+
+    With `programs`, those of a real API server, the objects are also applied to a copy on it, and what it refuses is
+    returned too. Without them no copy is made: the objects' versions are compared with the table of removed versions.
+    Raises InputError if the cluster has a ClusterVersion, or is not older than the target.
+    """
+    if cluster_version_of(source) is not None:
+        raise InputError(
+            "the cluster has a ClusterVersion, so its Kubernetes comes with a release: give --to, --to-image or "
+            "--release-dir instead of --to-kubernetes"
+        )
+    target = _kubernetes_version(to_kubernetes, "--to-kubernetes")
+    running = _kubernetes_version(source.kubernetes, "the cluster's version")
+    if target.minor <= running.minor:
+        raise InputError(f"--to-kubernetes {to_kubernetes}: the cluster runs {source.kubernetes} already")
+    text = "whether objects of it are written in a version that the target does not serve is not known"
+    kinds_not_read = tuple(
+        LeftOut(f"{kind}.{group}" if group else kind, text)
+        for group, kind in served_versions.kinds_losing_versions(running.minor, target.minor)
+        if not source.knows(group, kind)
+    )
+    if programs is not None:
+        work = rehearse_kubernetes(source, programs, SystemClock(), target=to_kubernetes, limit_s=limit_s)
+        return replace(run_on_copy(work), source=str(running), target=str(target), unknown=kinds_not_read)
+    return Rehearsal(
+        account=account_of(source),
+        source=str(running),
+        target=str(target),
+        unserved=served_versions.unserved(map(unpacked, source.objects), running.minor, target.minor),
+        unknown=(*served_versions.kinds_beyond_table(target.minor), *kinds_not_read),
+        kubernetes=True,
+    )
+
+
+def _kubernetes_version(text: str, option: str) -> Version:
+    """Returns a version of Kubernetes with or without a patch version. Raises InputError that names `option`."""
+    try:
+        return Version(text if text.count(".") > 1 else f"{text}.0")
+    except VersionError as error:
+        raise InputError(f"{option} {text!r} is not a version of Kubernetes such as 1.36") from error
 
 
 def image_of_offered_update(version: ClusterVersion, to: str) -> str:

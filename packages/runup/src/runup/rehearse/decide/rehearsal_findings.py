@@ -13,6 +13,7 @@ from runup.checks.decide.engine import CheckOutcome
 from runup.checks.decide.model import Applies, Check, Context, Finding, Snapshot
 from runup.checks.decide.results import Header, completed_report
 from runup.checks.decide.wording import count, names
+from runup.preflight.decide.findings import Findings
 from runup.rehearse.decide import real_server_findings
 from runup.rehearse.decide.real_server_findings import namespaced_name, risk_name, shortened
 from runup.rehearse.decide.rehearsal_outcome import (
@@ -104,6 +105,11 @@ def outcomes_of(rehearsal: Rehearsal, url: str) -> Iterator[CheckOutcome]:
 def _findings_of_server(rehearsal: Rehearsal) -> Iterator[tuple[str, Iterable[Finding]]]:
     if rehearsal.server is not None:
         yield "RehearsalServer", real_server_findings.findings(rehearsal.server)
+
+
+def without_acceptance(findings: Findings) -> Findings:
+    """Returns the findings as risks that cannot be accepted on the cluster: its ClusterVersion has none of them."""
+    return replace(findings, risks=tuple(replace(risk, suppressed_only=True) for risk in findings.risks))
 
 
 def _check_outcome(name: str, findings: Sequence[Finding], url: str) -> CheckOutcome:

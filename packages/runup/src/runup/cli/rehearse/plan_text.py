@@ -9,28 +9,17 @@ from typing import Any
 from kubekit.lang.text import printable
 from runup.checks.decide.wording import count, names
 from runup.cli.render.html.markup import Markup, el, grid
+from runup.rehearse.decide import rehearsal_outcome as outcome
 from runup.rehearse.decide.rehearsal_findings import value, value_change
-from runup.rehearse.decide.rehearsal_outcome import (
-    WEIGHTS,
-    Action,
-    CopyAccount,
-    FieldChange,
-    LeftOut,
-    ObjectChange,
-    RealServerOutcome,
-    Rehearsal,
-    RightsChange,
-    Weight,
-)
 
-_SIGNS = {Action.CREATE: "+", Action.UPDATE: "~", Action.DELETE: "-"}
+_SIGNS = {outcome.Action.CREATE: "+", outcome.Action.UPDATE: "~", outcome.Action.DELETE: "-"}
 # How many objects and fields the plan shows without --verbose, how many kinds are counted by name, and how many
 # characters of a value the data have.
 _MAX_OBJECTS, _MAX_FIELDS, _MAX_KINDS, _MAX_VALUE_CHARACTERS = 20, 4, 5, 400
-_ORDER = {Action.DELETE: 0, Action.UPDATE: 1, Action.CREATE: 2}
+_ORDER = {outcome.Action.DELETE: 0, outcome.Action.UPDATE: 1, outcome.Action.CREATE: 2}
 
 
-def account_text(copied: CopyAccount) -> str:
+def account_text(copied: outcome.CopyAccount) -> str:
     """Returns the text about the copy: how many objects it has of each kind, and what was left out."""
     kinds = names([f"{number} {kind}" for kind, number in copied.kinds], _MAX_KINDS)
     requests_text = f", read by {count(copied.requests, 'request')} (get and list)" if copied.requests else ""
@@ -38,24 +27,21 @@ def account_text(copied: CopyAccount) -> str:
     return "\n".join(map(printable, lines)) + "\n" + left_out_text(copied.left_out)
 
 
-def left_out_text(left_out: Iterable[LeftOut]) -> str:
+def left_out_text(left_out: Iterable[outcome.LeftOut]) -> str:
     """Returns what the copy lacks, a line each."""
-    lines = (f"Left out: {_left_out_text(each.kind, each.count)}: {each.why}." for each in left_out)
+    lines = (f"Left out: {each.kind}{f' ({each.count})' if each.count else ''}: {each.why}." for each in left_out)
     return "".join(f"{printable(line)}\n" for line in lines)
 
 
-def _left_out_text(kind: str, number: int) -> str:
-    return f"{kind} ({number})" if number else kind
-
-
-def plan(rehearsed: Rehearsal, *, whole: bool = False) -> str:
+def plan(rehearsed: outcome.Rehearsal, *, whole: bool = False) -> str:
     """Returns the plan of changes; `whole` names every object and field, and not only the gravest."""
     if rehearsed.kubernetes:
         return ""
     changed = ordered(rehearsed)
     numbers = Counter(change.action for change in changed)
     counts_text = ", ".join(
-        f"{numbers[action]} to {action}" for action in (Action.CREATE, Action.UPDATE, Action.DELETE)
+        f"{numbers[action]} to {action}"
+        for action in (outcome.Action.CREATE, outcome.Action.UPDATE, outcome.Action.DELETE)
     )
     unknown = sum(not change.known for change in changed)
     aside = f" (of {unknown} it is not known whether they are there)" if unknown else ""
@@ -63,18 +49,11 @@ def plan(rehearsed: Rehearsal, *, whole: bool = False) -> str:
     lines = [f"Plan of {rehearsed.source} to {rehearsed.target}: {counts_text}{aside}, {refused}."]
     lines += [f"  ! {refusal.identity}: refused ({refusal.kind})" for refusal in rehearsed.refusals]
     rights = {change.identity: change for change in rehearsed.rights}
-    shown_changes = (
-        changed
-        if whole
-        else [
-            change
-            for change in changed
-            if (
-                change.action is Action.DELETE
-                or (change.action is Action.UPDATE and change.weight is not Weight.METADATA)
-            )
-        ][:_MAX_OBJECTS]
-    )
+    shown_changes = changed
+    if not whole:
+        is_grave = {outcome.Action.DELETE: True, outcome.Action.CREATE: False}
+        grave = [each for each in changed if is_grave.get(each.action, each.weight is not outcome.Weight.METADATA)]
+        shown_changes = grave[:_MAX_OBJECTS]
     for change in shown_changes:
         lines += _object_lines(change, rights.get(change.identity), whole=whole)
     if (more_changes := len(changed) - len(shown_changes)) > 0:
@@ -82,35 +61,36 @@ def plan(rehearsed: Rehearsal, *, whole: bool = False) -> str:
     return "\n".join(map(printable, lines)) + "\n\n"
 
 
-def ordered(rehearsed: Rehearsal) -> list[ObjectChange]:
+def ordered(rehearsed: outcome.Rehearsal) -> list[outcome.ObjectChange]:
     """Returns the objects that change: deletions, then updates with the gravest fields first, then creations."""
-    changed = [change for change in rehearsed.changes if change.action is not Action.NOTHING]
-    return sorted(changed, key=lambda each: (_ORDER[each.action], WEIGHTS.index(each.weight), str(each.identity)))
+    changed = [change for change in rehearsed.changes if change.action is not outcome.Action.NOTHING]
+    return sorted(
+        changed, key=lambda each: (_ORDER[each.action], outcome.WEIGHTS.index(each.weight), str(each.identity))
+    )
 
 
-def _object_lines(change: ObjectChange, rights: RightsChange | None, *, whole: bool) -> Iterator[str]:
+def _object_lines(change: outcome.ObjectChange, rights: outcome.RightsChange | None, *, whole: bool) -> Iterator[str]:
     """Yields an object and its changed fields; only the first ones unless `whole`."""
     unknown = "" if change.known else " (whether it is there already is not known)"
     yield f"  {_SIGNS[change.action]} {change.identity}{unknown}"
     shown_fields = change.fields if whole else change.fields[:_MAX_FIELDS]
     for field in shown_fields:
         lost = f"  (set by {names(field.others)}: lost)" if field.others else ""
-        yield f"      {_rights_text(rights) if rights and field.weight is Weight.RIGHTS else field_text(field)}{lost}"
+        text = field_text(field)
+        if rights and field.weight is outcome.Weight.RIGHTS:
+            by_verb = (("loses", rights.lost), ("gains", rights.gained))
+            text = "rights: " + "; ".join(f"{verb} {names(each, _MAX_KINDS)}" for verb, each in by_verb if each)
+        yield f"      {text}{lost}"
     if (more_fields := len(change.fields) - len(shown_fields)) > 0:
         yield f"      ... and {count(more_fields, 'field')} more"
 
 
-def field_text(field: FieldChange) -> str:
+def field_text(field: outcome.FieldChange) -> str:
     """Returns a changed field; a schema is not shown, since its effect on stored objects is reported instead."""
     return f"{field.path}: another schema" if field.path.endswith("openAPIV3Schema") else value_change(field)
 
 
-def _rights_text(change: RightsChange) -> str:
-    rights_by_verb = (("loses", change.lost), ("gains", change.gained))
-    return "rights: " + "; ".join(f"{verb} {names(rights, _MAX_KINDS)}" for verb, rights in rights_by_verb if rights)
-
-
-def effort_text(rehearsed: Rehearsal) -> str:
+def effort_text(rehearsed: outcome.Rehearsal) -> str:
     """Returns how much was tried, and what stood in for the components."""
     if rehearsed.kubernetes and rehearsed.server is None:
         return "The versions are those of the table of removed APIs; no API server of the target was asked."
@@ -125,9 +105,9 @@ def effort_text(rehearsed: Rehearsal) -> str:
     return f"{tried}; stand-ins answered for its operators, roll-outs and Jobs: that they come up is not rehearsed."
 
 
-def data(rehearsed: Rehearsal) -> dict[str, Any]:
+def data(rehearsed: outcome.Rehearsal) -> dict[str, Any]:
     """Returns the machine form: the copy, the plan, refusals, rights, stored objects and webhooks."""
-    copied = rehearsed.account
+    copied, server = rehearsed.account, rehearsed.server
     return {
         "copy": {
             "source": copied.source,
@@ -169,13 +149,13 @@ def data(rehearsed: Rehearsal) -> dict[str, Any]:
                 "removedVersions": list(each.gone),
                 "objects": [
                     {
-                        "object": str(outcome.identity),
-                        "refused": list(outcome.refused),
-                        "tolerated": list(outcome.tolerated),
-                        "pruned": list(outcome.pruned),
-                        "unknown": outcome.unknown,
+                        "object": str(stored.identity),
+                        "refused": list(stored.refused),
+                        "tolerated": list(stored.tolerated),
+                        "pruned": list(stored.pruned),
+                        "unknown": stored.unknown,
                     }
-                    for outcome in each.objects
+                    for stored in each.objects
                 ],
             }
             for each in rehearsed.definitions
@@ -189,24 +169,19 @@ def data(rehearsed: Rehearsal) -> dict[str, Any]:
             }
             for each in rehearsed.webhooks
         ],
-        "server": _server_data(rehearsed.server),
+        # What a real API server said of the cluster's own objects.
+        "server": server
+        and {
+            "kubernetes": server.version,
+            "written": server.tried,
+            "refused": [{"object": str(each.identity), "message": each.message} for each in server.refused],
+            "readOtherwise": [_change_data(each) for each in server.read_changes],
+        },
         "notices": list(rehearsed.notes),
     }
 
 
-def _server_data(server: RealServerOutcome | None) -> dict[str, Any] | None:
-    """Returns what a real API server said of the cluster's own objects; None if the copy was on runup's own."""
-    if server is None:
-        return None
-    return {
-        "kubernetes": server.version,
-        "written": server.tried,
-        "refused": [{"object": str(refused.identity), "message": refused.message} for refused in server.refused],
-        "readOtherwise": [_change_data(each) for each in server.read_changes],
-    }
-
-
-def _change_data(change: ObjectChange) -> dict[str, Any]:
+def _change_data(change: outcome.ObjectChange) -> dict[str, Any]:
     """Returns one object's change as JSON data."""
     fields = [
         {
@@ -226,22 +201,24 @@ _PAGE_OBJECTS, _PAGE_FIELDS = 500, 20
 _COLUMNS = ("Object", "Change", "Fields, the gravest first")
 
 
-def plan_section(rehearsed: Rehearsal) -> Markup | None:
+def plan_section(rehearsed: outcome.Rehearsal) -> Markup | None:
     """Returns the section with the plan and with what the copy lacks; None if no release was applied."""
     if rehearsed.kubernetes:
         return None
     changed = ordered(rehearsed)
-    rows = [
-        *(_plan_row(str(refusal.identity), "refused", [refusal.message]) for refusal in rehearsed.refusals),
-        *(_change_row(each) for each in changed[:_PAGE_OBJECTS]),
-    ]
+    rows = [_plan_row(str(refusal.identity), "refused", [refusal.message]) for refusal in rehearsed.refusals]
+    for change in changed[:_PAGE_OBJECTS]:
+        lines = [] if change.known else ["Whether it is there already is not known."]
+        for field in change.fields[:_PAGE_FIELDS]:
+            lost = f" (set by {names(field.others)}: lost)" if field.others else ""
+            lines.append(f"{field_text(field)}{lost}")
+        if (more_fields := len(change.fields) - _PAGE_FIELDS) > 0:
+            lines.append(f"and {count(more_fields, 'field')} more")
+        rows.append(_plan_row(str(change.identity), str(change.action), lines))
     more_changes = len(changed) - _PAGE_OBJECTS
     account = rehearsed.account
-    copied_rows = [_copy_row(kind, str(number), "") for kind, number in account.kinds]
-    copy_rows = [
-        *copied_rows,
-        *(_copy_row(left_out.kind, str(left_out.count or ""), left_out.why) for left_out in account.left_out),
-    ]
+    copy_rows = [_copy_row(kind, str(number), "") for kind, number in account.kinds]
+    copy_rows += [_copy_row(each.kind, str(each.count or ""), each.why) for each in account.left_out]
     return el(
         "section",
         el("h2", "Plan of changes"),
@@ -249,21 +226,6 @@ def plan_section(rehearsed: Rehearsal) -> Markup | None:
         el("p", f"{count(more_changes, 'object')} more: -o json", class_="faint") if more_changes > 0 else None,
         el("h2", "The copy"),
         el("div", grid("What was copied, and what was not", ("Kind", "Objects", "Left out"), copy_rows)),
-    )
-
-
-def _change_row(change: ObjectChange) -> Markup:
-    """Returns one object's row: its action and the first of its changed fields."""
-    lines = [
-        f"{field_text(field)}{f' (set by {names(field.others)}: lost)' if field.others else ''}"
-        for field in change.fields[:_PAGE_FIELDS]
-    ]
-    more_fields = len(change.fields) - _PAGE_FIELDS
-    notes = [] if change.known else ["Whether it is there already is not known."]
-    return _plan_row(
-        str(change.identity),
-        str(change.action),
-        [*notes, *lines, *([f"and {count(more_fields, 'field')} more"] if more_fields > 0 else [])],
     )
 
 

@@ -1,1 +1,0 @@
-"""Renders the plan of changes of a rehearsal."""
