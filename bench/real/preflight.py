@@ -267,7 +267,7 @@ class _Asking:
         deadline = time.monotonic() + WAIT_S
         while not holds():
             if time.monotonic() > deadline:
-                raise RuntimeError(f"{what}: not within {WAIT_S:g} s\n{self.story.told()}")
+                raise RuntimeError(f"{what}: not within {WAIT_S:g} s\n{self.story.failure_details()}")
             time.sleep(0.005)
 
 

@@ -59,7 +59,7 @@ class Policies:
         body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "labels": labels or {}}}
         return self.api.post(f"/api/v1/namespaces/{self.namespace}/configmaps", {**body, "data": data or {}}, **query)
 
-    def said(self, answer: Answer) -> str:
+    def nameless_message(self, answer: Answer) -> str:
         """Returns an answer's message without the names of this test."""
         text = str(answer.body.get("message", ""))
         for name in self.names:
@@ -258,7 +258,7 @@ def test_a_new_object(
 
     def answer() -> tuple[int, str]:
         got = policies.configmap("a", data, {"a": "b"}, dryRun="All")
-        return got.code, policies.said(got)
+        return got.code, policies.nameless_message(got)
 
     until(answer, (code, message))
 
@@ -316,12 +316,12 @@ def test_a_change_and_a_deletion(policies: Policies) -> None:
     policies.create(check(expression="object != null || oldObject.data.x == '2'", message="not yet"))
     policies.settle()
     path = f"/api/v1/namespaces/{policies.namespace}/configmaps/a"
-    changed = lambda: policies.said(policies.api.merge(path, {"data": {"x": "2"}}, dryRun="All"))  # noqa: E731
+    changed = lambda: policies.nameless_message(policies.api.merge(path, {"data": {"x": "2"}}, dryRun="All"))  # noqa: E731
     until(changed, f"{DENIED}x")
     applied = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"x": "3"}}
-    assert policies.said(policies.api.apply(path, applied, "m", force="true")) == f"{DENIED}x"
-    assert policies.said(policies.api.delete(path)) == f"{DENIED}not yet"
-    of_all = policies.said(policies.api.delete(path.rpartition("/")[0]))
+    assert policies.nameless_message(policies.api.apply(path, applied, "m", force="true")) == f"{DENIED}x"
+    assert policies.nameless_message(policies.api.delete(path)) == f"{DENIED}not yet"
+    of_all = policies.nameless_message(policies.api.delete(path.rpartition("/")[0]))
     assert of_all == f"{DENIED}not yet".replace('"a"', '"Unknown"')
     assert policies.api.get(path).ok()["data"] == {"x": "1"}
 

@@ -37,7 +37,7 @@ def commands(text: str) -> list[str]:
     return [line for line in text.splitlines() if line and not line.startswith("#")]
 
 
-def told(page: str) -> set[str]:
+def commands_of_page(page: str) -> set[str]:
     """Every command that a page tells, in its blocks or in a sentence; flags and names of programs are none."""
     text = (DOCS / page).read_text()
     fences = re.findall(r"^```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL)

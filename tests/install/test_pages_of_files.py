@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import yaml
 from tests.install import like_openshift
-from tests.install.pages import ROOT, Shell, blocks, commands, program_folder, told, with_deploy
+from tests.install.pages import ROOT, Shell, blocks, commands, commands_of_page, program_folder, with_deploy
 from tests.kubekit.oci.registries import docker_registry, self_signed
 from tests.servers import eventually
 from tools.release import archives, signing
@@ -115,7 +115,7 @@ def free_address() -> str:
 
 def untyped(page: str, *shells: Shell) -> set[str]:
     """The commands of a page that nobody typed."""
-    return told(page).difference(*(shell.typed for shell in shells))
+    return commands_of_page(page).difference(*(shell.typed for shell in shells))
 
 
 def test_a_release_is_checked(mirror: str, key: SigningKey, tmp_path: Path) -> None:

@@ -161,13 +161,13 @@ class Hub:
         )
         self.agents[name].start()
         with self.client as client:
-            eventually(lambda: self._sign(client, name), f"{name} asks for a certificate: {self.said(name)}")
+            eventually(lambda: self._sign(client, name), f"{name} asks for a certificate: {self.last_words(name)}")
             eventually(lambda: _exists(client, CLUSTERS, name), f"{name} registers itself")
             patch = {"spec": {"hubAcceptsClient": True}, "metadata": {"labels": labels or {}}}
             client.send(calls.merge_patch(CLUSTERS, name, patch))
             eventually(lambda: self.available(client, name), f"{name} is available")
 
-    def said(self, name: str) -> str:
+    def last_words(self, name: str) -> str:
         """The end of what an agent has logged."""
         return self.agents[name].last_words()
 

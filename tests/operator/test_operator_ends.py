@@ -69,7 +69,7 @@ async def ended(child: asyncio.subprocess.Process) -> int:
     return await asyncio.wait_for(child.wait(), 90)
 
 
-def told(tmp_path: Path) -> list[dict[str, str]]:
+def log_lines(tmp_path: Path) -> list[dict[str, str]]:
     """The log: every line of it is a JSON object."""
     return [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
 
@@ -106,7 +106,7 @@ async def test_a_lease_that_another_one_holds(tmp_path: Path) -> None:
         taken = {"spec": {"holderIdentity": "another", "leaseDurationSeconds": 60}}
         await world.client.send(calls.merge_patch(LEASES, "version", taken, NAMESPACE))
         assert await ended(child) == 1
-    said = [line for line in told(tmp_path) if line["level"] == "error"]
+    said = [line for line in log_lines(tmp_path) if line["level"] == "error"]
     assert [(line["event"], line["why"]) for line in said] == [("the lease was lost", "another holds it")]
 
 
@@ -122,6 +122,6 @@ async def test_a_lease_that_cannot_be_renewed(tmp_path: Path) -> None:
         await leading(world)
         api.silent = True
         assert await ended(child) == 1
-    said = [line["why"] for line in told(tmp_path) if line["level"] == "error"]
+    said = [line["why"] for line in log_lines(tmp_path) if line["level"] == "error"]
     assert len(said) == 1
     assert said[0].startswith("not renewed within 12 s: not done within")

@@ -70,9 +70,9 @@ class Story:
         try:
             return self.kube.until(condition, what, stalled_s)
         except AssertionError as error:
-            raise AssertionError(f"{error}\n{self.told()}") from error
+            raise AssertionError(f"{error}\n{self.failure_details()}") from error
 
-    def told(self) -> str:
+    def failure_details(self) -> str:
         """What a failed test prints."""
         pods = self.kube.pods(OPERATOR_NAMESPACE)
         states = [(pod["metadata"]["name"], pod["spec"].get("nodeName"), pod["status"]) for pod in pods]

@@ -111,7 +111,7 @@ EVENTS = {
 }
 
 
-def said(*events: JSON) -> list[str]:
+def step_lines(*events: JSON) -> list[str]:
     """The lines that those events make."""
     return [step.after(BEGUN) for step in drain_record.steps(map(json.dumps, events), "drained-2")]
 
@@ -119,7 +119,7 @@ def said(*events: JSON) -> list[str]:
 @pytest.mark.parametrize(("audited", "expected"), EVENTS.values(), ids=EVENTS)
 def test_what_an_event_says(audited: JSON, expected: str | None) -> None:
     """A line of what changed something, nothing of the rest."""
-    assert said(audited) == ([f"  1.000 s  {expected}"] if expected else [])
+    assert step_lines(audited) == ([f"  1.000 s  {expected}"] if expected else [])
 
 
 def test_the_order_is_the_servers_and_what_is_said_again_is_left_out() -> None:
@@ -127,7 +127,7 @@ def test_the_order_is_the_servers_and_what_is_said_again_is_left_out() -> None:
     refused = [event("create", "pods/eviction", code=429, at=at, status={"message": "no"}) for at in (0.2, 0.1, 0.5)]
     gone = event("delete", user=KUBELET, name="elder-2", at=0.3)
     allowed = event("create", "pods/eviction", code=201, at=0.6)
-    assert said(allowed, *refused, gone) == [
+    assert step_lines(allowed, *refused, gone) == [
         "  0.100 s  elder-1: not evicted: no",
         "  0.300 s  elder-2: gone",
         "  0.600 s  elder-1: evicted",

@@ -48,7 +48,7 @@ def test_a_preflight_reports_through_a_folder_of_the_node(story: Story, python_i
     began = time.monotonic()
     done = story.preflight(SECOND)
     print(f"\npreflight in {time.monotonic() - began:.1f} s", file=sys.stderr)
-    assert done.returncode == 2, done.stdout + done.stderr + story.told()
+    assert done.returncode == 2, done.stdout + done.stderr + story.failure_details()
     assert story.condition("PreflightCompleted")["status"] == "True"
     target = conditional(story, SECOND)
     assert target["release"]["image"] == story.world.releases[SECOND].image

@@ -25,7 +25,7 @@ def installed(story: Story) -> Iterator[None]:
 def test_an_image_that_no_registry_has(story: Story) -> None:
     """The preflight failed and says why; the cluster is as available as before."""
     done = story.preflight(UNREACHABLE)
-    assert done.returncode == 1, done.stdout + done.stderr + story.told()
+    assert done.returncode == 1, done.stdout + done.stderr + story.failure_details()
     failed = story.condition("PreflightFailed")
     assert (failed["status"], failed["reason"]) == ("True", "ImagePullFailed"), failed
     assert story.world.releases[UNREACHABLE].image in failed["message"]
@@ -51,7 +51,7 @@ def test_a_target_that_the_kernel_kills_for_its_memory(story: Story) -> None:
     """OOMKilled is no report: not one risk is taken for fine."""
     story.set_preflights(memoryRequest="10Mi", memoryLimit="24Mi")
     done = story.preflight(LATER)
-    assert done.returncode == 1, done.stdout + done.stderr + story.told()
+    assert done.returncode == 1, done.stdout + done.stderr + story.failure_details()
     failed = story.condition("PreflightFailed")
     assert (failed["status"], failed["reason"]) == ("True", "OOMKilled"), failed
     assert story.condition("PreflightCompleted")["status"] == "False"
@@ -61,7 +61,7 @@ def test_a_target_with_an_account_of_its_own_may_only_read(story: Story) -> None
     """The report is complete with the dedicated account, whose rights are gone with the preflight."""
     story.set_preflights(serviceAccount="dedicated")
     done = story.preflight(LATER)
-    assert done.returncode in (0, 2, 3), done.stdout + done.stderr + story.told()
+    assert done.returncode in (0, 2, 3), done.stdout + done.stderr + story.failure_details()
     (pod,) = story.kube.pods(OPERATOR_NAMESPACE, PREFLIGHT)
     assert pod["spec"]["serviceAccountName"] == "cluster-version-operator-preflight"
     assert story.condition("PreflightCompleted")["status"] == "True"
@@ -90,7 +90,7 @@ def test_a_node_whose_programs_are_killed(story: Story) -> None:
     for program in ("kubelet", "containerd"):
         node.kill(program)
     done = story.preflight(LATER)
-    assert done.returncode in (0, 2, 3), done.stdout + done.stderr + story.told()
+    assert done.returncode in (0, 2, 3), done.stdout + done.stderr + story.failure_details()
     assert story.condition("PreflightCompleted")["status"] == "True"
     (after,) = story.kube.running(OPERATOR_NAMESPACE, OPERATOR)
     assert after["metadata"]["uid"] == before["metadata"]["uid"]

@@ -301,27 +301,27 @@ def test_a_change_of_architecture_offers_the_release_itself(asked: str, current:
     assert [each.release.version for each in found.candidates] == ["5.0.0" if migrates else "5.0.1"]
 
 
-def said(name: str, unknown: str = "", *, everywhere: bool = False) -> SourceRisk:
+def source_risk(name: str, unknown: str = "", *, everywhere: bool = False) -> SourceRisk:
     """What the cluster has to say."""
     return SourceRisk(name=name, message=f"{name}.", url="u", unknown=unknown, everywhere=everywhere)
 
 
 UPGRADEABLE: dict[str, tuple[list[SourceRisk], tuple[str, str, str] | None]] = {
     "nothing": ([], None),
-    "what speaks against every update": ([said("Alert", everywhere=True)], None),
-    "one": ([said("A")], ("False", "A", "A.")),
-    "one whose name is no reason": ([said("A-a")], ("False", "RiskNameNotCompatibleWithReasonProperty", "A-a.")),
+    "what speaks against every update": ([source_risk("Alert", everywhere=True)], None),
+    "one": ([source_risk("A")], ("False", "A", "A.")),
+    "one whose name is no reason": ([source_risk("A-a")], ("False", "RiskNameNotCompatibleWithReasonProperty", "A-a.")),
     "two": (
-        [said("A"), said("B")],
+        [source_risk("A"), source_risk("B")],
         (
             "False",
             "MultipleReasons",
             "Cluster should not be upgraded between minor or major versions for multiple reasons:\n* A.\n* B.",
         ),
     ),
-    "one that cannot be told": ([said("A", "why")], ("Unknown", EVALUATION, "why")),
-    "two that cannot be told": ([said("A", "why"), said("B", "so")], ("Unknown", EVALUATION, "why; so")),
-    "one beside one that cannot be told": ([said("A", "why"), said("B")], ("False", "B", "B.")),
+    "one that cannot be told": ([source_risk("A", "why")], ("Unknown", EVALUATION, "why")),
+    "two that cannot be told": ([source_risk("A", "why"), source_risk("B", "so")], ("Unknown", EVALUATION, "why; so")),
+    "one beside one that cannot be told": ([source_risk("A", "why"), source_risk("B")], ("False", "B", "B.")),
 }
 
 
@@ -345,5 +345,5 @@ def test_what_speaks_against_leaving_the_minor_version(
 def test_which_earlier_word_stays(status: Any, reason: str, stays: bool) -> None:
     """Only a False of which nobody knows better; it counts for more than what is known."""
     before = Condition(type="Upgradeable", status=status, reason=reason)
-    found = upgradeable([said("A")], before, not_known=("AdminAck",))
+    found = upgradeable([source_risk("A")], before, not_known=("AdminAck",))
     assert (found is before) is stays

@@ -12,7 +12,7 @@ from runup.advice.decide.risks.cluster_state import operator_risks as risks
 from runup.advice.decide.risks.risk_source import Cluster, docs_url
 
 
-def told(**changes: Any) -> list[tuple[str, str, str]]:
+def risk_texts(**changes: Any) -> list[tuple[str, str, str]]:
     """Name, message and why it is not known."""
     return [(each.name, each.message, each.unknown) for each in risks(Cluster(version=cluster_version(), **changes))]
 
@@ -40,21 +40,21 @@ NAME = "ClusterOperatorUpgradeable-etcd"
 )
 def test_operators_that_are_not_upgradeable(operators: Any, found: list[tuple[str, str, str]]) -> None:
     """In their own words."""
-    assert told(operators=operators) == found
+    assert risk_texts(operators=operators) == found
 
 
 def test_operators_that_could_not_be_listed() -> None:
     """One risk for all of them."""
     why = "ClusterOperators could not be listed: forbidden"
     text = f"Whether ClusterOperators allow the update is not known. {why}"
-    assert told(operators=None, unreadable="forbidden") == [("ClusterOperatorUpgradeableUnknown", text, why)]
+    assert risk_texts(operators=None, unreadable="forbidden") == [("ClusterOperatorUpgradeableUnknown", text, why)]
 
 
 def test_an_operator_that_is_not_as_it_should_be() -> None:
     """It is told by its name, beside those that can be read."""
     bad = Undecodable("", "dns", "status is a text")
     why = f"ClusterOperator {bad}"
-    found = told(operators=(says("False", "m"),), unread=(bad,))
+    found = risk_texts(operators=(says("False", "m"),), unread=(bad,))
     assert found == [
         ("ClusterOperatorUpgradeable-dns", f"Whether it allows the update is not known. {why}", why),
         (NAME, "m", ""),

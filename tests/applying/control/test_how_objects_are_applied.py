@@ -529,7 +529,7 @@ async def test_who_keeps_changing_an_object_is_told(tmp_path: Path) -> None:
         insists = calls.merge_patch(DEPLOYMENTS, "a", sidecars, NAMESPACE, field_manager="mesh-controller")
         changes = 0
 
-        async def told() -> Any:
+        async def contested_events() -> Any:
             nonlocal changes
             found = await exists(world, DEPLOYMENTS, "a", NAMESPACE)
             if len(found["spec"]["template"]["spec"]["containers"]) == 1:
@@ -537,7 +537,7 @@ async def test_who_keeps_changing_an_object_is_told(tmp_path: Path) -> None:
                 await world.client.send(insists)
             return await events(world, "ReleaseObjectContested")
 
-        (text,) = await eventually(told, "an event tells of it")
+        (text,) = await eventually(contested_events, "an event tells of it")
         condition = find((await world.version()).status.conditions, "Progressing")
     assert text == (
         f'deployment "{NAMESPACE}/a" (2 of 2) is changed by "mesh-controller" as often as it is put back, so it is put '

@@ -21,7 +21,7 @@ DEFINITION, CONFIG_MAP = ("apiextensions.k8s.io", "CustomResourceDefinition"), (
 Asked = Callable[[], Problem | None]
 
 
-def said(type_: str, status: str, reason: str = "Why") -> Condition:
+def named_condition(type_: str, status: str, reason: str = "Why") -> Condition:
     """A condition with its own name as message."""
     return condition(type_, status, reason, f"{type_} it says")
 
@@ -41,14 +41,14 @@ def problem(
     return lambda: health.problem_of(task("0000_50_a_x.yaml", kind[1], kind[0], "x"), found, state)
 
 
-STUCK = (said("Available", "False"), said("Progressing", "False"))
+STUCK = (named_condition("Available", "False"), named_condition("Progressing", "False"))
 
 
 @pytest.mark.parametrize(
     ("asked", "name", "text"),
     [
         pytest.param(
-            problem(DEPLOYMENT, said("ReplicaFailure", "True"), *STUCK),
+            problem(DEPLOYMENT, named_condition("ReplicaFailure", "True"), *STUCK),
             "WorkloadNotProgressing",
             "deployment ns/x has some pods failing; (Why: ReplicaFailure it says)",
             id="pods that cannot be made come before all else",
@@ -60,7 +60,11 @@ STUCK = (said("Available", "False"), said("Progressing", "False"))
             id="neither available nor progressing",
         ),
         pytest.param(
-            problem(DEPLOYMENT, said("Available", "True"), said("Progressing", "False", "ProgressDeadlineExceeded")),
+            problem(
+                DEPLOYMENT,
+                named_condition("Available", "True"),
+                named_condition("Progressing", "False", "ProgressDeadlineExceeded"),
+            ),
             "WorkloadNotProgressing",
             "deployment ns/x is ProgressDeadlineExceeded=False: Progressing it says",
             id="available, and beyond its deadline",
@@ -78,13 +82,13 @@ STUCK = (said("Available", "False"), said("Progressing", "False"))
             id="a DaemonSet on its way out",
         ),
         pytest.param(
-            problem(JOB, said("Failed", "True", "DeadlineExceeded")),
+            problem(JOB, named_condition("Failed", "True", "DeadlineExceeded")),
             "WorkloadNotProgressing",
             'job ns/x: deadline exceeded, reason: "DeadlineExceeded", message: "Failed it says"',
             id="a Job beyond its deadline",
         ),
         pytest.param(
-            problem(JOB, said("Failed", "True", "BackoffLimitExceeded"), state=ApplyReason.INITIALIZING),
+            problem(JOB, named_condition("Failed", "True", "BackoffLimitExceeded"), state=ApplyReason.INITIALIZING),
             "WorkloadNotProgressing",
             'job ns/x: failed, reason: "BackoffLimitExceeded", message: "Failed it says"',
             id="a Job that failed, while a cluster is installed",
@@ -103,12 +107,12 @@ def test_what_is_not_well(asked: Asked, name: str, text: str) -> None:
     [
         pytest.param(problem(JOB), "waiting on job ns/x has not finished yet", id="a Job that has said nothing"),
         pytest.param(
-            problem(JOB, said("Failed", "False"), said("Complete", "False")),
+            problem(JOB, named_condition("Failed", "False"), named_condition("Complete", "False")),
             "waiting on job ns/x has not finished yet",
             id="a Job that has neither failed nor completed",
         ),
         pytest.param(
-            problem(DEFINITION, said("Established", "False")),
+            problem(DEFINITION, named_condition("Established", "False")),
             "waiting on customresourcedefinition ns/x is not established yet",
             id="a definition that is not established",
         ),
@@ -130,14 +134,19 @@ def test_what_is_waited_for(asked: Asked, text: str) -> None:
     "asked",
     [
         pytest.param(problem(DEPLOYMENT), id="a Deployment that says nothing"),
-        pytest.param(problem(DEPLOYMENT, said("ReplicaFailure", "False")), id="no pod fails"),
-        pytest.param(problem(DEPLOYMENT, said("Available", "False"), said("Progressing", "True")), id="it progresses"),
-        pytest.param(problem(DEPLOYMENT, said("Available", "False")), id="nothing is said of progress"),
+        pytest.param(problem(DEPLOYMENT, named_condition("ReplicaFailure", "False")), id="no pod fails"),
         pytest.param(
-            problem(DEPLOYMENT, said("Available", "True"), said("Progressing", "False")), id="it is available"
+            problem(DEPLOYMENT, named_condition("Available", "False"), named_condition("Progressing", "True")),
+            id="it progresses",
+        ),
+        pytest.param(problem(DEPLOYMENT, named_condition("Available", "False")), id="nothing is said of progress"),
+        pytest.param(
+            problem(DEPLOYMENT, named_condition("Available", "True"), named_condition("Progressing", "False")),
+            id="it is available",
         ),
         pytest.param(
-            problem(DEPLOYMENT, said("Progressing", "True", "ProgressDeadlineExceeded")), id="it goes on again"
+            problem(DEPLOYMENT, named_condition("Progressing", "True", "ProgressDeadlineExceeded")),
+            id="it goes on again",
         ),
         pytest.param(problem(DEPLOYMENT, *STUCK, observed_generation=1), id="it speaks of an older spec"),
         pytest.param(problem(DEPLOYMENT, *STUCK, state=ApplyReason.INITIALIZING), id="while a cluster is installed"),
@@ -147,9 +156,12 @@ def test_what_is_waited_for(asked: Asked, text: str) -> None:
         ),
         pytest.param(problem(DAEMON_SET, *STUCK), id="a DaemonSet has no such conditions"),
         pytest.param(problem(JOB, succeeded=1), id="a Job of which one pod succeeded"),
-        pytest.param(problem(JOB, said("Complete", "True")), id="a Job that completed"),
-        pytest.param(problem(JOB, said("Complete", "True"), said("Failed", "True")), id="a Job that completed at last"),
-        pytest.param(problem(DEFINITION, said("Established", "True")), id="a definition in force"),
+        pytest.param(problem(JOB, named_condition("Complete", "True")), id="a Job that completed"),
+        pytest.param(
+            problem(JOB, named_condition("Complete", "True"), named_condition("Failed", "True")),
+            id="a Job that completed at last",
+        ),
+        pytest.param(problem(DEFINITION, named_condition("Established", "True")), id="a definition in force"),
         pytest.param(problem(CONFIG_MAP, *STUCK), id="a kind that nobody waits for"),
     ],
 )

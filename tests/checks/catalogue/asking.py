@@ -19,7 +19,7 @@ JSON = dict[str, Any]
 Told = tuple[str, str, Applies, list[str]]
 
 
-def told(name: str, *objects: JSON, to: Context | None = None) -> list[str]:
+def messages_of(name: str, *objects: JSON, to: Context | None = None) -> list[str]:
     """What a check says of a cluster of these objects, in its words."""
     check = BY_NAME[name]
     return [found.message for found in run_check(check, snapshot_of(check.reads, objects), to or context()).findings]

@@ -2282,7 +2282,7 @@ def changed(check: Check, changes: tuple[tuple[str, str], ...]) -> Check:
     return with_fields(check, example=text)
 
 
-def said(check: Check, given: Context | None = None) -> tuple[str, ...]:
+def finding_names(check: Check, given: Context | None = None) -> tuple[str, ...]:
     """What the check says of its example."""
     snapshot, usual = check_page.example(check)
     judged = with_fields(given, manifests=usual.manifests, catalogs=usual.catalogs) if given else usual
@@ -2299,7 +2299,7 @@ def said(check: Check, given: Context | None = None) -> tuple[str, ...]:
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
 def test_what_is_nearly_the_example(row: Row) -> None:
     """No more than what is wrong is said to be."""
-    assert sorted(row.risks) == sorted(said(changed(BY_NAME[row.check], row.changes), row.context))
+    assert sorted(row.risks) == sorted(finding_names(changed(BY_NAME[row.check], row.changes), row.context))
 
 
 @pytest.mark.parametrize("name", sorted(BY_NAME))

@@ -35,7 +35,7 @@ EARLY = Manifest(
 )
 
 
-def told(check: Check, minor: int) -> list[tuple[str, str, str]]:
+def findings_of(check: Check, minor: int) -> list[tuple[str, str, str]]:
     """Name, severity and whether it applies, of each finding."""
     target = f"1.{minor}.0"
     update = replace(context(f"1.{minor - 1}.0", target, target), cluster=ClusterKind.KUBERNETES)
@@ -63,25 +63,25 @@ ROWS = {
 def test_manifests_in_files(row: str) -> None:
     """Applying what is removed fails; what will be is told three minor versions ahead."""
     manifests, minor, expected = ROWS[row]
-    assert told(file_check(Manifests(manifests)), minor) == expected
+    assert findings_of(file_check(Manifests(manifests)), minor) == expected
 
 
 def test_beyond_the_table_nothing_is_fine_that_is_early() -> None:
     """A later minor version may remove any alpha or beta version."""
     beyond = table("removed-apis").last + 1
     unknown = [("RemovedAPIInManifestUnknown", "warning", "Unknown")]
-    assert told(file_check(Manifests((EARLY,))), beyond) == unknown
-    assert told(file_check(Manifests((SERVED, CUSTOM))), beyond) == []
+    assert findings_of(file_check(Manifests((EARLY,))), beyond) == unknown
+    assert findings_of(file_check(Manifests((SERVED, CUSTOM))), beyond) == []
 
 
 def test_what_could_not_be_read_is_unknown() -> None:
     """Beside what was found."""
     read = Manifests((BUDGET,), ("x.yaml:1 (it is a template)",))
-    assert told(file_check(read), 36) == [
+    assert findings_of(file_check(read), 36) == [
         ("RemovedAPIInManifest-PodDisruptionBudget", "critical", "True"),
         ("RemovedAPIInManifestUnknown", "warning", "Unknown"),
     ]
-    assert told(helm_check(Manifests((), ("secrets (forbidden)",))), 36) == [
+    assert findings_of(helm_check(Manifests((), ("secrets (forbidden)",))), 36) == [
         ("RemovedAPIInHelmReleaseUnknown", "warning", "Unknown")
     ]
 
@@ -89,8 +89,8 @@ def test_what_could_not_be_read_is_unknown() -> None:
 def test_releases_of_helm() -> None:
     """What runs goes on running; the next upgrade of the release fails."""
     read = Manifests((replace(BUDGET, place="release shop/web of chart web-1.2.3"), SERVED))
-    assert told(helm_check(read), 30) == [("RemovedAPIInHelmRelease-PodDisruptionBudget", "warning", "True")]
-    assert told(helm_check(Manifests((SERVED,))), 30) == []
+    assert findings_of(helm_check(read), 30) == [("RemovedAPIInHelmRelease-PodDisruptionBudget", "warning", "True")]
+    assert findings_of(helm_check(Manifests((SERVED,))), 30) == []
     update = replace(context("1.24.0", "1.25.0", "1.25.0"), cluster=ClusterKind.KUBERNETES)
     (finding,) = run_check(helm_check(read), Snapshot(), update).findings
     assert "release shop/web of chart web-1.2.3" in finding.message

@@ -663,14 +663,14 @@ def test_operators_are_looked_up_in_the_catalog_of_the_target(tmp_path: Path, ru
     for tag, path in (("next", "configs/cluster-logging/catalog.json"), ("none", "database/index.db")):
         build_image(layout, [layer_of({path: data})], tag=tag, config=Execution())
 
-    def told(image: str) -> str:
+    def catalog_messages(image: str) -> str:
         words = ("--dump", subject, "--to", "4.16.0", "--target-catalog", f"redhat-operators={image}", "-o", "json")
         found = json.loads(run("preflight", "run", *words).out)
         return " ".join(risk["message"] for risk in found["risks"] if "InTargetCatalog" in risk["name"])
 
-    assert "it has no channel stable-5, but stable-6" in told(f"oci:{layout}:next")
-    assert "it is not a file-based catalog: it has no folder configs" in told(f"oci:{layout}:none")
-    assert f"{tmp_path}/gone" in told(f"oci:{tmp_path}/gone:next")
+    assert "it has no channel stable-5, but stable-6" in catalog_messages(f"oci:{layout}:next")
+    assert "it is not a file-based catalog: it has no folder configs" in catalog_messages(f"oci:{layout}:none")
+    assert f"{tmp_path}/gone" in catalog_messages(f"oci:{tmp_path}/gone:next")
     for typed in ("redhat-operators", "redhat-operators=", f"=oci:{layout}:next"):
         ran = run("preflight", "run", "--dump", subject, "--target-catalog", typed)
         said = f"--target-catalog {typed}: give SOURCE=IMAGE, SOURCE being the name of a CatalogSource"

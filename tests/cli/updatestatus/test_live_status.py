@@ -400,7 +400,7 @@ def test_files_that_cannot_be_used(changes: JSON, error: str, tmp_path: Path, ru
 def test_a_status_that_is_none_counts_as_unknown(status: Any, tmp_path: Path, run: Run) -> None:
     """Neither True nor False, and no reason to refuse all the files."""
 
-    def said(value: Any) -> str:
+    def printed_status(value: Any) -> str:
         operators = document(CORPUS / f"{CASE}-co.yaml")
         (etcd,) = [each for each in operators["items"] if each["metadata"]["name"] == "etcd"]
         (available,) = [each for each in etcd["status"]["conditions"] if each["type"] == "Available"]
@@ -411,7 +411,7 @@ def test_a_status_that_is_none_counts_as_unknown(status: Any, tmp_path: Path, ru
         assert ran.code == 0
         return str(ran.out)
 
-    assert said(status) == said("Unknown") != said("True")
+    assert printed_status(status) == printed_status("Unknown") != printed_status("True")
 
 
 ALERT = {

@@ -338,21 +338,21 @@ async def test_objects_that_cannot_be_read_are_told_once(scene: Scene) -> None:
     """In the order of the alphabet, again when their trouble is another one, and when it comes back."""
     controller = scene.controller()
 
-    async def told() -> list[str]:
+    async def logged_errors() -> list[str]:
         with capture_logs() as logs:
             await controller.handle(KEY)
         return [line["error"].partition(":")[0] for line in logs if line["event"].startswith("an object is not as")]
 
     for name in ("b", "a"):
         scene.caches.operators.put_undecoded(Undecodable("", name, "no"))
-    assert await told() == [f"ClusterOperator {name} cannot be read" for name in ("a", "b")]
-    assert await told() == []
+    assert await logged_errors() == [f"ClusterOperator {name} cannot be read" for name in ("a", "b")]
+    assert await logged_errors() == []
     scene.caches.operators.put_undecoded(Undecodable("", "a", "not at all"))
-    assert await told() == ["ClusterOperator a cannot be read"]
+    assert await logged_errors() == ["ClusterOperator a cannot be read"]
     scene.caches.operators.put(cluster_operator("a"))
-    assert await told() == []
+    assert await logged_errors() == []
     scene.caches.operators.put_undecoded(Undecodable("", "a", "not at all"))
-    assert await told() == ["ClusterOperator a cannot be read"]
+    assert await logged_errors() == ["ClusterOperator a cannot be read"]
 
 
 class Nowhere:

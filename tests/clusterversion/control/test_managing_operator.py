@@ -102,19 +102,19 @@ async def test_one_operator_that_cannot_be_read_is_one_unknown_risk(tmp_path: Pa
             await world.until_created(OPERATORS, body)
             await world.client.send(calls.merge_patch(OPERATORS, name, status, subresource="status"))
 
-        def told(version: ClusterVersion) -> dict[str, str]:
+        def operator_risks(version: ClusterVersion) -> dict[str, str]:
             risks = version.status.conditional_update_risks
             return {risk.name: risk.conditions[0].status for risk in risks if "ClusterOperator" in risk.name}
 
         expected = {"ClusterOperatorUpgradeable-network": "Unknown", "ClusterOperatorUpgradeable-storage": "True"}
-        version = await world.until(lambda version: told(version) == expected)
+        version = await world.until(lambda version: operator_risks(version) == expected)
         (network,) = [r for r in version.status.conditional_update_risks if r.name.endswith("-network")]
         assert "ClusterOperator network cannot be read: Invalid enum value 'true'" in network.message
         await world.ask({"mode": "Preflight", "version": "5.2.0"})
         await world.started("5.2.0")
         good = {"status": {"conditions": [{"type": "Upgradeable", "status": "True"}]}}
         await world.client.send(calls.merge_patch(OPERATORS, "network", good, subresource="status"))
-        await world.until(lambda version: set(told(version)) == {"ClusterOperatorUpgradeable-storage"})
+        await world.until(lambda version: set(operator_risks(version)) == {"ClusterOperatorUpgradeable-storage"})
 
 
 async def test_operators_that_cannot_be_listed_are_a_risk_that_says_why(tmp_path: Path) -> None:

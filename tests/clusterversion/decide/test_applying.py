@@ -46,7 +46,7 @@ def updating() -> World:
     return kept().ask(Update(version="5.0.3", image=image("5.0.3"))).settle()
 
 
-def said(world: World) -> dict[str, tuple[str, str, str]]:
+def conditions_of(world: World) -> dict[str, tuple[str, str, str]]:
     """Status, reason and message of what applying says."""
     types = ("Available", "Failing", "Progressing")
     return {c.type: (c.status, c.reason, c.message) for c in world.version.status.conditions if c.type in types}
@@ -110,7 +110,7 @@ def test_an_update_is_told(
     world = updating()
     waits = behind(world, *worker.pop("waits", ()), minutes=worker.pop("minutes", 1))
     world.worker_says(**worker | {"problems": (*worker.get("problems", ()), *waits)}).settle()
-    assert said(world) == {
+    assert conditions_of(world) == {
         "Available": ("True", "", "Done applying 5.0.0"),
         "Failing": failing,
         "Progressing": progressing,
@@ -121,13 +121,13 @@ def test_an_update_is_told(
 def test_what_is_kept_is_told() -> None:
     """And what goes wrong with it then."""
     world = kept()
-    assert said(world) == {
+    assert conditions_of(world) == {
         "Available": ("True", "", "Done applying 5.0.0"),
         "Failing": ("False", "", ""),
         "Progressing": ("False", "", "Cluster version is 5.0.0"),
     }
     world.worker_says(problems=(FORBIDDEN,)).settle()
-    assert said(world)["Progressing"] == (
+    assert conditions_of(world)["Progressing"] == (
         "False",
         FORBIDDEN.reason,
         "Error while reconciling 5.0.0: the server is rejecting updates",
@@ -174,7 +174,7 @@ def test_what_a_kept_release_waits_for_is_told(
     """Its manifests may be others than before: a feature set was turned on, and the operator started anew."""
     world = kept()
     world.worker_says(completed=False, problems=(*problems, *behind(world, *waits))).settle()
-    assert said(world) == {
+    assert conditions_of(world) == {
         "Available": ("True", "", "Done applying 5.0.0"),
         "Failing": ("False", "", ""),
         "Progressing": ("False", *progressing),
@@ -210,7 +210,7 @@ def test_the_own_release_is_not_fetched() -> None:
 def test_an_invalid_spec_stops_at_what_there_is() -> None:
     """The release is kept all the same."""
     world = kept().ask(Update(version="x")).settle()
-    assert said(world)["Progressing"] == (
+    assert conditions_of(world)["Progressing"] == (
         "False",
         "InvalidClusterVersion",
         "Stopped at 5.0.0: the cluster version is invalid",
@@ -277,7 +277,7 @@ def test_a_release_that_cannot_be_had_changes_nothing() -> None:
     world.registry = False
     world.ask(Update(version="5.0.3", image=image("5.0.3"))).settle()
     assert world.condition("ReleaseAccepted") == ("False", "RetrievePayload")
-    assert said(world)["Progressing"][2] == "Cluster version is 5.0.0"
+    assert conditions_of(world)["Progressing"][2] == "Cluster version is 5.0.0"
     world.registry = True
     world.settle()
     assert world.condition("ReleaseAccepted") == ("False", "RetrievePayload")
@@ -295,7 +295,7 @@ def test_an_operator_that_starts_in_the_middle_of_an_update_fetches_it_again() -
     started.registry = False
     started.settle()
     assert started.version.status.desired.version == "5.0.3"
-    assert said(started)["Progressing"][2] == "Unable to apply 5.0.3: could not download the update"
+    assert conditions_of(started)["Progressing"][2] == "Unable to apply 5.0.3: could not download the update"
     started.registry = True
     started.pass_time(61).settle()
     assert started.observed.progress is not None

@@ -9,7 +9,7 @@ from runup.api.cluster_settings_v1 import FeatureGate
 from runup.clusterversion.decide.gates import open_gates, why_closed
 
 
-def said(**versions: list[str]) -> FeatureGate:
+def feature_gate_with(**versions: list[str]) -> FeatureGate:
     """A FeatureGate with these gates enabled, by version, in this order."""
     found = [
         {"version": version.replace("_", "."), "enabled": [{"name": name} for name in names]}
@@ -33,12 +33,12 @@ BOTH = {"5_1_0": ["A"], "5_0_0": ["B", "C"], "4_9_0": ["D"]}
 )
 def test_which_gates_are_open(version: str, names: set[str]) -> None:
     """Those of that very version."""
-    assert open_gates(said(**BOTH), version) == names
+    assert open_gates(feature_gate_with(**BOTH), version) == names
 
 
 def test_where_nothing_is_said_none_is_open() -> None:
     """Be there no FeatureGate, or nothing in it."""
-    assert open_gates(None, "5.0.0") == open_gates(said(), "5.0.0") == frozenset()
+    assert open_gates(None, "5.0.0") == open_gates(feature_gate_with(), "5.0.0") == frozenset()
 
 
 @pytest.mark.parametrize(
@@ -46,15 +46,20 @@ def test_where_nothing_is_said_none_is_open() -> None:
     [
         pytest.param(None, "5.0.0", "FeatureGate cluster could not be read, so gate A counts as closed", id="unread"),
         pytest.param(
-            said(), "5.0.0", "FeatureGate cluster says nothing of version 5.0.0, so gate A counts as closed", id="empty"
+            feature_gate_with(),
+            "5.0.0",
+            "FeatureGate cluster says nothing of version 5.0.0, so gate A counts as closed",
+            id="empty",
         ),
         pytest.param(
-            said(**BOTH),
+            feature_gate_with(**BOTH),
             "5.0.1",
             "FeatureGate cluster says nothing of version 5.0.1, so gate A counts as closed",
             id="another version",
         ),
-        pytest.param(said(**BOTH), "5.0.0", "feature gate A is not enabled for version 5.0.0", id="not enabled"),
+        pytest.param(
+            feature_gate_with(**BOTH), "5.0.0", "feature gate A is not enabled for version 5.0.0", id="not enabled"
+        ),
     ],
 )
 def test_why_a_gate_is_closed(gate: FeatureGate | None, version: str, why: str) -> None:

@@ -54,7 +54,7 @@ def accepted_for(found: ReportedRisk) -> World:
     return world.change(acceptances=records(record)).accept(found.name).settle()
 
 
-def told(world: World) -> str:
+def shown_verdict(world: World) -> str:
     """The verdict as `preflight show` prints it."""
     kept = world.observed.acceptances.data if world.observed.acceptances else {}
     names = accepted(world.version, kept, world.now)
@@ -68,7 +68,7 @@ def test_what_is_as_it_was_accepted_has_not_grown() -> None:
     world = accepted_for(cordoned("n1", "n2"))
     for found in (cordoned("n1", "n2"), cordoned("n2")):
         world.pass_time(600).report(found).settle()
-        assert "grown" not in world.message("PreflightCompleted") + told(world)
+        assert "grown" not in world.message("PreflightCompleted") + shown_verdict(world)
 
 
 def test_growth_is_told_with_its_time_wherever_the_result_is() -> None:
@@ -77,8 +77,8 @@ def test_growth_is_told_with_its_time_wherever_the_result_is() -> None:
     world.pass_time(600).report(cordoned("n1", "n2", "n3")).settle()
     world.pass_time(600).report(cordoned("n1", "n2", "n3"), heartbeat_time=world.now).settle()
     assert GROWN in world.message("PreflightCompleted")
-    assert told(world).startswith("Verdict: nothing stands in the way of an update to 5.0.3 (1 accepted).")
-    assert GROWN in told(world)
+    assert shown_verdict(world).startswith("Verdict: nothing stands in the way of an update to 5.0.3 (1 accepted).")
+    assert GROWN in shown_verdict(world)
     history = stored_reports.read(world.observed.history)
     names = accepted(world.version, world.observed.acceptances.data if world.observed.acceptances else {}, world.now)
     assert list(grown_warnings(findings_of_target(world.version, history, "5.0.3", accepted=names))) == [
@@ -148,11 +148,11 @@ def test_a_waived_signature_is_told_wherever_the_result_is() -> None:
     for type_ in ("PreflightRunning", "PreflightCompleted"):
         assert "the signature of its image was waived (force)" in world.message(type_)
     assert world.risks("5.0.3") == {"ReleaseSignatureNotVerified": ("True", "UpdatePrecondition")}
-    assert "Its signature was waived (force)" in told(world)
+    assert "Its signature was waived (force)" in shown_verdict(world)
     world.trusted = True
     world.pass_time(61).settle().settle()
     assert world.risks("5.0.3") == {}
-    assert "Its signature was waived (force)" in told(world)
+    assert "Its signature was waived (force)" in shown_verdict(world)
     world.ask(None).settle()
     (report,) = stored_reports.read(world.observed.history).reports
     assert report.signature_waived

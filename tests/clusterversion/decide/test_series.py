@@ -42,7 +42,7 @@ def observed(changes: dict[str, Any] | None = None, spec: dict[str, Any] | None 
     return Observed(cluster_version=version, facts=FACTS, **more)
 
 
-def told(name: str, look: Observed, created: datetime | None = CREATED) -> dict[tuple[str, ...], float]:
+def samples_of(name: str, look: Observed, created: datetime | None = CREATED) -> dict[tuple[str, ...], float]:
     """The samples of a family."""
     return {each.labels: each.value for each in samples(look, created) if each.family.name == name}
 
@@ -58,7 +58,7 @@ LATER = SINCE + timedelta(hours=1)
 
 def test_a_cluster_at_rest() -> None:
     """Where it is, where it came from, and nothing that it is not."""
-    found = told("cluster_version", observed({"history": (entry("5.0.0", at=LATER), entry("4.22.0"))}))
+    found = samples_of("cluster_version", observed({"history": (entry("5.0.0", at=LATER), entry("4.22.0"))}))
     assert found == {
         ("current", "5.0.0", OWN, "5.0.0"): CREATED.timestamp(),
         ("initial", "4.22.0", "i@4.22.0", "5.0.0"): SINCE.timestamp(),
@@ -69,7 +69,7 @@ def test_a_cluster_at_rest() -> None:
 
 def test_a_cluster_that_is_installed() -> None:
     """Nothing is completed, so it came from nowhere."""
-    found = told("cluster_version", observed({"history": (entry("5.0.0", "Partial"),)}), created=None)
+    found = samples_of("cluster_version", observed({"history": (entry("5.0.0", "Partial"),)}), created=None)
     assert set(found) == {
         ("initial", "5.0.0", "i@5.0.0", ""),
         ("cluster", "5.0.0", OWN, ""),
@@ -83,7 +83,7 @@ def test_an_update_that_fails() -> None:
     conditions = (condition("Failing", "True", "X", "m", LATER),)
     desired = Release(version="5.1.0", image="i@5.1.0")
     look = observed({"history": history, "conditions": conditions, "desired": desired})
-    found = told("cluster_version", look)
+    found = samples_of("cluster_version", look)
     assert found["updating", "5.1.0", "i@5.1.0", "5.0.0"] == LATER.timestamp()
     assert found["failure", "5.1.0", "i@5.1.0", "5.0.0"] == LATER.timestamp()
 
@@ -104,7 +104,7 @@ def test_an_update_that_fails() -> None:
 def test_what_is_asked_for(update: Update | None, labels: tuple[str, str] | None) -> None:
     """As long as it is not worked towards."""
     look = observed(spec={"desired_update": update}, feature_gate=GATES)
-    found = [each[1:3] for each in told("cluster_version", look) if each[0] == "desired"]
+    found = [each[1:3] for each in samples_of("cluster_version", look) if each[0] == "desired"]
     assert found == ([] if labels is None else [labels])
 
 
@@ -129,7 +129,7 @@ def test_what_is_asked_for(update: Update | None, labels: tuple[str, str] | None
 )
 def test_updates_are_counted(changes: dict[str, Any], spec: dict[str, Any], expected: dict[Any, float]) -> None:
     """None where nobody knows."""
-    assert told("cluster_version_available_updates", observed(changes, spec)) == expected
+    assert samples_of("cluster_version_available_updates", observed(changes, spec)) == expected
 
 
 def test_operators() -> None:
@@ -137,12 +137,12 @@ def test_operators() -> None:
     sick = cluster_operator("etcd", available="False", degraded="Unknown")
     bare = replace_conditions(cluster_operator("dns"))
     look = observed(operators=(sick, bare))
-    up = told("cluster_operator_up", look)
+    up = samples_of("cluster_operator_up", look)
     names = {labels[0]: (labels[2], value) for labels, value in up.items()}
     assert names["dns"] == ("NoAvailableCondition", 0.0)
     assert names["etcd"][1] == 0.0
     assert names["version"][1] == 1.0
-    conditions = {labels[:2]: value for labels, value in told("cluster_operator_conditions", look).items()}
+    conditions = {labels[:2]: value for labels, value in samples_of("cluster_operator_conditions", look).items()}
     assert conditions["etcd", "Available"] == 0.0
     assert conditions["etcd", "Progressing"] == 0.0
     assert ("etcd", "Degraded") not in conditions
@@ -155,7 +155,7 @@ def replace_conditions(operator: Any) -> Any:
 
 def test_operators_that_could_not_be_listed_are_not_down() -> None:
     """Nothing is told of them."""
-    assert {labels[0] for labels in told("cluster_operator_up", observed(operators=None))} == {"version"}
+    assert {labels[0] for labels in samples_of("cluster_operator_up", observed(operators=None))} == {"version"}
 
 
 def test_capabilities_payload_and_the_update_service() -> None:
@@ -163,10 +163,10 @@ def test_capabilities_payload_and_the_update_service() -> None:
     status = CapabilitiesStatus(enabled_capabilities=("Build",), known_capabilities=("Build", "Console"))
     progress = Progress(wanted=WantedRelease("i", "5.1.0"), done=3, total=10)
     look = observed({"capabilities": status}, progress=progress, service=ServiceState(succeeded_at=NOW))
-    assert told("cluster_version_capability", look) == {("Build",): 1.0, ("Console",): 0.0}
-    assert told("cluster_version_payload", look) == {("5.1.0", "applied"): 3, ("5.1.0", "pending"): 7}
-    assert told("cluster_version_operator_update_retrieval_timestamp_seconds", look) == {("",): NOW.timestamp()}
-    assert told("cluster_version_payload", observed()) == {}
+    assert samples_of("cluster_version_capability", look) == {("Build",): 1.0, ("Console",): 0.0}
+    assert samples_of("cluster_version_payload", look) == {("5.1.0", "applied"): 3, ("5.1.0", "pending"): 7}
+    assert samples_of("cluster_version_operator_update_retrieval_timestamp_seconds", look) == {("",): NOW.timestamp()}
+    assert samples_of("cluster_version_payload", observed()) == {}
 
 
 RISK = ConditionalUpdateRisk(
@@ -179,9 +179,9 @@ def test_risks_are_told_where_they_can_be_accepted() -> None:
     """-1 for what nobody knows; without the gate nobody asked."""
     status = {"conditional_update_risks": (RISK,), "conditional_updates": (CONDITIONAL,)}
     name = "cluster_version_risk_conditions"
-    assert told(name, observed(status, feature_gate=GATES)) == {("Applies", "Slow", "EvaluationFailed"): -1.0}
-    assert told(name, observed(status)) == {}
-    seconds = told("cluster_version_conditional_update_condition_seconds", observed(status))
+    assert samples_of(name, observed(status, feature_gate=GATES)) == {("Applies", "Slow", "EvaluationFailed"): -1.0}
+    assert samples_of(name, observed(status)) == {}
+    seconds = samples_of("cluster_version_conditional_update_condition_seconds", observed(status))
     assert list(seconds) == [("5.1.0", "Recommended", "False", "Slow")]
 
 
@@ -208,7 +208,7 @@ def counted(series: ClusterMetricsCollector) -> float | None:
 def test_the_facts_are_the_tests_own() -> None:
     """The operator's own release is `current`, whatever the status says."""
     look = replace(observed(), facts=replace(FACTS, release=Release(version="5.1.0", image="mine")))
-    assert ("current", "5.1.0", "mine", "5.0.0") in told("cluster_version", look)
+    assert ("current", "5.1.0", "mine", "5.0.0") in samples_of("cluster_version", look)
 
 
 def test_a_cluster_without_a_version_is_told_as_such() -> None:

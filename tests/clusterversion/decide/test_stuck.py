@@ -17,7 +17,7 @@ NOW = datetime(2026, 1, 2, tzinfo=UTC)
 ENSURING = "Error ensuring the cluster version is up to date: "
 
 
-def said(failure: Failure, *found: Any) -> dict[str, tuple[str, str, str]]:
+def written_conditions(failure: Failure, *found: Any) -> dict[str, tuple[str, str, str]]:
     """Status, reason and message of each condition that the plan writes, empty where it writes none."""
     plan = sync_failure.plan(cluster_version(conditions=found), failure, NOW)
     return {
@@ -35,7 +35,7 @@ AVAILABLE = condition("Available", "True", message="Done applying 5.0.0")
 def test_a_pass_that_cannot_be_decided(progressing: str) -> None:
     """As upstream: not available, failing in the error's own words, and as much in progress as it was."""
     found = condition("Progressing", progressing, message="Cluster version is 5.0.0")
-    assert said(Failure("KeyError: 'a'", decided=False), AVAILABLE, found) == {
+    assert written_conditions(Failure("KeyError: 'a'", decided=False), AVAILABLE, found) == {
         "Available": ("False", "", ""),
         "Failing": ("True", "", "KeyError: 'a'"),
         "Progressing": (progressing, "", f"{ENSURING}KeyError: 'a'"),
@@ -44,7 +44,7 @@ def test_a_pass_that_cannot_be_decided(progressing: str) -> None:
 
 def test_a_write_that_is_refused_leaves_the_cluster_available() -> None:
     """What is written besides the status is a preflight's, and a preflight changes nothing."""
-    found = said(Failure("configmaps is forbidden", "Forbidden"), AVAILABLE)
+    found = written_conditions(Failure("configmaps is forbidden", "Forbidden"), AVAILABLE)
     assert found["Available"] == ("True", "AsExpected", "Done applying 5.0.0")
     assert found["Failing"] == ("True", "Forbidden", "configmaps is forbidden")
     assert found["Progressing"] == ("False", "Forbidden", f"{ENSURING}configmaps is forbidden")
@@ -61,4 +61,4 @@ def test_it_is_said_once() -> None:
 
 def test_others_words_are_made_to_fit() -> None:
     """An error may be as long as it likes."""
-    assert len(said(Failure("x" * 100_000), AVAILABLE)["Failing"][2]) <= 32768
+    assert len(written_conditions(Failure("x" * 100_000), AVAILABLE)["Failing"][2]) <= 32768

@@ -28,7 +28,7 @@ DEADLINE_S = 240.0
 pytestmark = pytest.mark.timeout(600)
 
 
-def said(sandbox: Sandbox) -> dict[str, tuple[str, str]]:
+def module_statuses(sandbox: Sandbox) -> dict[str, tuple[str, str]]:
     """Status and stage of every Module, as the PreflightValidationOCP has them."""
     found = sandbox.client.send(calls.get(PreflightValidationOCP, "preflight"))
     return {each.name: (each.verification_status, each.verification_stage) for each in found.status.modules}
@@ -66,7 +66,9 @@ def test_one_is_good_one_is_missing_one_is_built(kernel_modules: Sandbox) -> Non
     repository = sandbox.cluster_version().status.desired.image.partition("@")[0]
     eventually(lambda: asked(sandbox, ocp(f"{repository}:5.1.0")), "the webhook answers", DEADLINE_S)
     expected = {"good": ("Success", "Done"), "missing": ("Failure", "Done"), "built": ("Success", "Done")}
-    eventually(lambda: said(sandbox) == expected, f"{expected}, not only {said(sandbox)}", DEADLINE_S)
+    eventually(
+        lambda: module_statuses(sandbox) == expected, f"{expected}, not only {module_statuses(sandbox)}", DEADLINE_S
+    )
     status = sandbox.client.send(calls.get(PreflightValidationOCP, "preflight")).status
     assert [each.kernel_version for each in status.kernels] == [KERNEL]
     reasons = {each.name: each.status_reason for each in status.modules}
@@ -79,7 +81,9 @@ def test_one_is_good_one_is_missing_one_is_built(kernel_modules: Sandbox) -> Non
     good = sandbox.client.send(calls.get_raw(resource_of(Module), "good", "drivers"))
     mended = {"spec": {"moduleLoader": good["spec"]["moduleLoader"]}}
     sandbox.client.send(calls.merge_patch(resource_of(Module), "missing", mended, "drivers"))
-    eventually(lambda: said(sandbox)["missing"] == ("Success", "Done"), "the mended Module is verified", DEADLINE_S)
+    eventually(
+        lambda: module_statuses(sandbox)["missing"] == ("Success", "Done"), "the mended Module is verified", DEADLINE_S
+    )
     # What was built is in the registry now: without the controller, and without a build, it is found there.
     image = good["spec"]["moduleLoader"]["container"]["kernelMappings"][0]["containerImage"]
     checked = sandbox.run("kmod", "check", "--kernel", KERNEL, "--inner-registry", image.partition("/")[0])

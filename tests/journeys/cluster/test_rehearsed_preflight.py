@@ -83,7 +83,7 @@ def frozen(skip_level: Sandbox) -> Iterator[Callable[..., Sandbox]]:
             continue
 
 
-def told(sandbox: Sandbox) -> dict[str, str]:
+def rehearsal_risks(sandbox: Sandbox) -> dict[str, str]:
     """The risks of ClusterVersion that come from a rehearsal, with their messages."""
     risks = sandbox.cluster_version().status.conditional_update_risks
     return {risk.name: risk.message for risk in risks if risk.name.startswith("Rehearsal")}
@@ -106,8 +106,8 @@ def test_what_a_rehearsal_finds_is_a_risk(frozen: Callable[..., Sandbox]) -> Non
     sandbox = frozen()
     done = sandbox.run("upgrade", "--mode=preflight", "--to=5.2.0", "--wait")
     assert done.code == 2, done.out + done.err
-    assert list(told(sandbox)) == [FOUND]
-    message = told(sandbox)[FOUND]
+    assert list(rehearsal_risks(sandbox)) == [FOUND]
+    message = rehearsal_risks(sandbox)[FOUND]
     assert "Applying Deployment.apps openshift-storage-operator/storage-operator (" in message
     assert "the storage team is on holiday" in message
     eventually(lambda: not left_over(sandbox), "the rehearsal is gone")
@@ -121,6 +121,6 @@ def test_a_rehearsal_without_memory(frozen: Callable[..., Sandbox]) -> None:
     sandbox = frozen(memoryLimit="224Mi")
     done = sandbox.run("upgrade", "--mode=preflight", "--to=5.2.0", "--wait")
     assert done.code == 2, done.out + done.err
-    assert list(told(sandbox)) == [NOT_RUN]
-    assert "raise `memoryLimit` of the settings" in told(sandbox)[NOT_RUN]
+    assert list(rehearsal_risks(sandbox)) == [NOT_RUN]
+    assert "raise `memoryLimit` of the settings" in rehearsal_risks(sandbox)[NOT_RUN]
     eventually(lambda: not left_over(sandbox), "the rehearsal is gone")

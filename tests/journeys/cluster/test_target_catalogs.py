@@ -152,7 +152,7 @@ def account(request: pytest.FixtureRequest, subject: Sandbox, registry: str) -> 
         subject.client.send(calls.delete(CONFIG_MAPS, SETTINGS, OPERATORS))
 
 
-def told(sandbox: Sandbox, name: str) -> str:
+def risk_message(sandbox: Sandbox, name: str) -> str:
     """What ClusterVersion says of that risk."""
     risks = sandbox.cluster_version().status.conditional_update_risks
     return next((risk.message for risk in risks if risk.name == name), "")
@@ -163,13 +163,13 @@ def test_an_operator_that_the_next_catalog_leaves_behind(subject: Sandbox, regis
     """It is a risk in ClusterVersion, names the image that nobody gave, and goes when its channel is another one."""
     done = subject.run("upgrade", "--mode=preflight", "--to=5.2.0", "--wait")
     assert done.code == 2, done.out + done.err
-    message = told(subject, LEFT_BEHIND)
+    message = risk_message(subject, LEFT_BEHIND)
     assert f"no update path in the catalog of 5.2 ({registry}/redhat/operator-index:v5.2)" in message
     assert "it has no channel stable-5, but stable-6" in message
 
     moved = {"spec": {"channel": "stable-6"}, "status": {"installedCSV": "logging.v6.0.0"}}
     subject.client.send(calls.merge_patch(SUBSCRIPTIONS, "logging", moved, PLACE))
-    subject.until(lambda _version: not told(subject, LEFT_BEHIND), "the risk is gone")
+    subject.until(lambda _version: not risk_message(subject, LEFT_BEHIND), "the risk is gone")
 
 
 def test_the_same_from_outside(subject: Sandbox, registry: str) -> None:

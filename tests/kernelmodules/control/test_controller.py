@@ -39,7 +39,7 @@ def run(story: Any) -> None:
     asyncio.run(story)
 
 
-def said(status: PreflightValidationStatus) -> dict[str, tuple[str, str]]:
+def module_stages(status: PreflightValidationStatus) -> dict[str, tuple[str, str]]:
     """Status and stage by module."""
     return {
         each.name: (each.verification_status, each.running_stage or each.verification_stage) for each in status.modules
@@ -63,12 +63,12 @@ def test_good_missing_and_built(tmp_path: Path) -> None:
             await made.create(MODULES, module("missing", f"{host}/drivers/missing:missing"))
             await made.create(MODULES, module("built", f"{host}/drivers/built:built", **BUILD))
             await made.create(VALIDATIONS, validation())
-            found = await made.until(lambda status: said(status).get("built") == ("InProgress", "Build"))
+            found = await made.until(lambda status: module_stages(status).get("built") == ("InProgress", "Build"))
             [job] = await made.jobs()
             assert job["metadata"]["ownerReferences"][0]["kind"] == "PreflightValidation"
             await made.finish(job)
-            found = await made.until(lambda status: said(status).get("built") == ("Success", "Done"))
-            assert said(found) == {
+            found = await made.until(lambda status: module_stages(status).get("built") == ("Success", "Done"))
+            assert module_stages(found) == {
                 "good": ("Success", "Done"),
                 "missing": ("Failure", "Done"),
                 "built": ("Success", "Done"),
@@ -92,10 +92,10 @@ def test_a_failed_module_is_tried_again_when_it_is_edited(tmp_path: Path) -> Non
         async with world(tmp_path) as made, running(made):
             await made.create(MODULES, module("good", f"{host}/drivers/wrong:wrong"))
             await made.create(VALIDATIONS, validation())
-            await made.until(lambda status: said(status).get("good") == ("Failure", "Done"))
+            await made.until(lambda status: module_stages(status).get("good") == ("Failure", "Done"))
             spec = module("good", good)["spec"]
             await made.send(calls.merge_patch(MODULES, "good", {"spec": spec}, "drivers"))
-            await made.until(lambda status: said(status).get("good") == ("Success", "Done"))
+            await made.until(lambda status: module_stages(status).get("good") == ("Success", "Done"))
 
     with sandbox_registry(tmp_path) as host:
         run(story(host))
@@ -139,10 +139,10 @@ def test_a_release_and_its_edit(tmp_path: Path) -> None:
             await made.create(MODULES, module("good", good))
             await made.create(OCPS, ocp(first))
             kind = PreflightValidationOCP
-            found = await made.until(lambda status: said(status) == {"good": ("Success", "Done")}, kind=kind)
+            found = await made.until(lambda status: module_stages(status) == {"good": ("Success", "Done")}, kind=kind)
             assert [each.kernel_version for each in found.kernels] == [KERNEL]
             await made.send(calls.merge_patch(OCPS, "preflight", {"spec": {"releaseImage": second}}))
-            found = await made.until(lambda status: said(status) == {"good": ("Failure", "Done")}, kind=kind)
+            found = await made.until(lambda status: module_stages(status) == {"good": ("Failure", "Done")}, kind=kind)
             assert [each.kernel_version for each in found.kernels] == [other]
             assert f"does not contain kernel module for kernel {other} on any layer" in found.modules[0].status_reason
 
@@ -158,7 +158,7 @@ def test_a_bad_release_is_told_in_the_status(tmp_path: Path) -> None:
             await made.create(MODULES, module("good", f"{host}/drivers/good:good"))
             await made.create(OCPS, ocp(f"{host}/no/release:5.1.0"))
             kind = PreflightValidationOCP
-            found = await made.until(lambda status: said(status) == {"good": ("Failure", "Done")}, kind=kind)
+            found = await made.until(lambda status: module_stages(status) == {"good": ("Failure", "Done")}, kind=kind)
             assert f"release image {host}/no/release:5.1.0: " in found.modules[0].status_reason
             assert [(each.status, each.reason) for each in found.conditions] == [("False", "ReleaseUnusable")]
             assert await made.status() is None
@@ -174,10 +174,10 @@ def test_whoever_asks_anew_is_told_how_it_is_now(tmp_path: Path) -> None:
         async with world(tmp_path) as made, running(made):
             await made.create(MODULES, module("good", f"{host}/drivers/good:good"))
             await made.create(VALIDATIONS, validation("first"))
-            await made.until(lambda status: said(status) == {"good": ("Failure", "Done")}, "first")
+            await made.until(lambda status: module_stages(status) == {"good": ("Failure", "Done")}, "first")
             await asyncio.to_thread(push, tmp_path, host, "drivers/good:good", ko("good"))
             await made.create(VALIDATIONS, validation("second"))
-            await made.until(lambda status: said(status) == {"good": ("Success", "Done")}, "second")
+            await made.until(lambda status: module_stages(status) == {"good": ("Success", "Done")}, "second")
 
     with sandbox_registry(tmp_path) as host:
         run(story(host))
@@ -192,8 +192,8 @@ def test_two_validations_beside_each_other(tmp_path: Path) -> None:
             await made.create(MODULES, module("good", good))
             await made.create(VALIDATIONS, validation("one"))
             await made.create(VALIDATIONS, validation("two", kernelVersion="6.1.0-1.x86_64"))
-            await made.until(lambda status: said(status) == {"good": ("Success", "Done")}, "one")
-            await made.until(lambda status: said(status) == {"good": ("Failure", "Done")}, "two")
+            await made.until(lambda status: module_stages(status) == {"good": ("Success", "Done")}, "one")
+            await made.until(lambda status: module_stages(status) == {"good": ("Failure", "Done")}, "two")
 
     with sandbox_registry(tmp_path) as host:
         run(story(host))
@@ -207,7 +207,7 @@ def test_an_edited_module_is_looked_at_again_at_once(tmp_path: Path) -> None:
         async with world(tmp_path) as made, running(made):
             await made.create(MODULES, module("good", good))
             await made.create(VALIDATIONS, validation())
-            found = await made.until(lambda status: said(status) == {"good": ("Success", "Done")})
+            found = await made.until(lambda status: module_stages(status) == {"good": ("Success", "Done")})
             assert found.modules[0].observed_generation == 1
             for image, word, generation in ((f"{host}/drivers/none:1", "Failure", 2), (good, "Success", 3)):
                 spec = module("good", image)["spec"]
@@ -295,7 +295,7 @@ def test_a_restarted_operator_starts_nothing_twice(tmp_path: Path) -> None:
                 [job] = await made.jobs(1)
             await made.finish(job, failed=True)
             async with running(made):
-                found = await made.until(lambda status: said(status) == {"built": ("Failure", "Done")})
+                found = await made.until(lambda status: module_stages(status) == {"built": ("Failure", "Done")})
                 assert "error build failed: BackoffLimitExceeded" in found.modules[0].status_reason
                 [same] = await made.jobs(1)
             assert same["metadata"]["uid"] == job["metadata"]["uid"]
@@ -315,7 +315,7 @@ def test_a_run_that_is_refused_is_told_at_its_module(tmp_path: Path) -> None:
             await made.create(MODULES, module("good", good))
             await made.create(VALIDATIONS, validation())
             found = await made.until(
-                lambda status: said(status) == {"built": ("Failure", "Done"), "good": ("Success", "Done")}
+                lambda status: module_stages(status) == {"built": ("Failure", "Done"), "good": ("Success", "Done")}
             )
             assert "Failed to verify build for module built" in found.modules[0].status_reason
             assert "was refused" in found.modules[0].status_reason

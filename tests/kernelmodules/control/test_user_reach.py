@@ -253,12 +253,12 @@ async def test_a_pull_secret_starts_no_program(tmp_path: Path, monkeypatch: pyte
 def test_a_job_of_somebody_else_is_no_run_of_another_namespace() -> None:
     """Labels and owner can be written by whoever may make Jobs; the name and the namespace have to be the Module's."""
     told = Story(world(module(build=BUILD))).step().answer(GONE).answer(GONE, DOCKERFILE).run(RunState.SUCCEEDED)
-    assert told.said[0][:2] == ("Success", "Done")
+    assert told.results[0][:2] == ("Success", "Done")
     (run,) = told.observed.runs
     forged = replace(run, key=NamespacedName("shop", run.key.name))
     told.observed = replace(told.observed, runs=(forged,), validation=validation())
     told = told.step()
-    assert told.said[0][0] == "InProgress"
+    assert told.results[0][0] == "InProgress"
     # It is of this validation and of no Module of its namespace, so it is removed; nothing else of `shop` is.
     assert [each.key for each in told.plan.actions if isinstance(each, Delete)] == [forged.key]
 

@@ -17,7 +17,7 @@ TOOLKIT = "FROM $DTK_AUTO\n"
 UNSIGNED = {**SIGN, "unsignedImage": "registry.example/raw:v1"}
 
 
-def told(material: BuildInputs, builder: Builder | None = None, **changes: Any) -> Story:
+def story_with_material(material: BuildInputs, builder: Builder | None = None, **changes: Any) -> Story:
     """The image is not there, and what is to make it is found to be this."""
     observed = world(module(**changes), validation=validation(pushBuiltImage=False))
     if builder is not None:
@@ -56,8 +56,8 @@ BUILDING = [
 @pytest.mark.parametrize(("material", "builder", "why"), BUILDING)
 def test_what_cannot_be_built(material: BuildInputs, builder: Builder | None, why: str) -> None:
     """With the stage and the cause."""
-    story = told(material, builder, build=BUILD)
-    ((status, stage, reason),) = story.said
+    story = story_with_material(material, builder, build=BUILD)
+    ((status, stage, reason),) = story.results
     assert (status, stage) == ("Failure", "Done")
     assert f"Failed to verify build for module kmod, kernel version {KERNEL}, error {why}" in reason
     assert started(story.plan) == []
@@ -65,7 +65,7 @@ def test_what_cannot_be_built(material: BuildInputs, builder: Builder | None, wh
 
 def test_a_dockerfile_may_be_as_large_as_its_limit() -> None:
     """To the byte."""
-    assert len(started(told(BuildInputs("#" * LARGEST_DOCKERFILE), build=BUILD).plan)) == 1
+    assert len(started(story_with_material(BuildInputs("#" * LARGEST_DOCKERFILE), build=BUILD).plan)) == 1
 
 
 SIGNING = [
@@ -120,8 +120,8 @@ SIGNING = [
 @pytest.mark.parametrize(("material", "builder", "sign", "why"), SIGNING)
 def test_what_cannot_be_signed(material: BuildInputs, builder: Builder | None, sign: dict[str, Any], why: str) -> None:
     """The same of the second stage."""
-    story = told(material, builder, sign=sign)
-    ((status, stage, reason),) = story.said
+    story = story_with_material(material, builder, sign=sign)
+    ((status, stage, reason),) = story.results
     assert (status, stage) == ("Failure", "Done")
     assert f"Failed to verify signing for module kmod, kernel version {KERNEL}, error {why}" in reason
     assert started(story.plan) == []
@@ -129,8 +129,8 @@ def test_what_cannot_be_signed(material: BuildInputs, builder: Builder | None, s
 
 def test_nothing_is_pushed_to_what_is_not_an_image() -> None:
     """A name that is a flag of the builder is refused before anything runs."""
-    story = told(BuildInputs("FROM scratch\n"), build=BUILD, image="--authfile=/run/secrets/x:1")
-    ((status, stage, reason),) = story.said
+    story = story_with_material(BuildInputs("FROM scratch\n"), build=BUILD, image="--authfile=/run/secrets/x:1")
+    ((status, stage, reason),) = story.results
     assert (status, stage) == ("Failure", "Done")
     assert "error '--authfile=/run/secrets/x:1' is not the name of an image" in reason
     assert started(story.plan) == []
@@ -141,5 +141,5 @@ def test_a_toolkit_that_is_not_an_image_signs_nothing() -> None:
     known = validation(dtkImage="dtk:1\nRUN id", pushBuiltImage=False)
     observed = replace(world(module(sign=UNSIGNED), validation=known), builder=Builder(image="builder:1"))
     story = Story(observed).step().answer(GONE).answer(GONE, KEYS)
-    assert "'dtk:1\\nRUN id' is not the name of an image" in story.said[0][2]
+    assert "'dtk:1\\nRUN id' is not the name of an image" in story.results[0][2]
     assert started(story.plan) == []

@@ -109,7 +109,7 @@ def test_files_that_cannot_be_signed_fail_the_module() -> None:
     assert (
         told.answer(GONE)
         .answer(GONE, BuildInputs())
-        .said[0][2]
+        .results[0][2]
         .endswith(
             "filesToSign: '/opt/${HOME}.ko' has characters other than letters, digits and /._+@:,=~%-, "
             "or *?[]!^ of patterns"

@@ -62,7 +62,7 @@ def status(plan: Plan[object]) -> dict[str, Any]:
     return patch.fields
 
 
-def said(plan: Plan[object]) -> tuple[str, str]:
+def condition_of(plan: Plan[object]) -> tuple[str, str]:
     [condition] = status(plan)["conditions"]
     return condition["status"], condition["reason"]
 
@@ -71,7 +71,7 @@ def test_the_release_is_read_first() -> None:
     """For the architectures of the nodes."""
     plan = reconcile(world(validation=None, ocp=ocp(spec={"useRTKernel": True}), nodes=NODES), now=NOW)
     assert plan.work == (ReleaseQuestion(IMAGE, (Flavour("amd64", True), Flavour("arm64", True))),)
-    assert said(plan) == ("Unknown", "ReadingRelease")
+    assert condition_of(plan) == ("Unknown", "ReadingRelease")
 
 
 def test_a_release_makes_the_validation_of_its_name() -> None:
@@ -147,7 +147,7 @@ def test_an_edited_release_edits_its_validation_and_drops_what_was_said() -> Non
     old = child(kernel="5.14.0-1.x86_64", said=(entry(verificationStatus="Success"),))
     plan = reconcile(release(AMD, validations={"preflight": old}), now=NOW)
     assert applied(plan) == [("preflight", KERNEL)]
-    assert (said(plan), list(status(plan)["modules"])) == (("Unknown", "InProgress"), [])
+    assert (condition_of(plan), list(status(plan)["modules"])) == (("Unknown", "InProgress"), [])
 
 
 def test_what_the_validation_says_is_copied() -> None:
@@ -155,7 +155,7 @@ def test_what_the_validation_says_is_copied() -> None:
     plan = reconcile(release(AMD, validations={"preflight": child(said=(entry(),))}), now=NOW)
     assert applied(plan) == []
     assert list(status(plan)["modules"]) == [entry()]
-    assert said(plan) == ("False", "NotVerified")
+    assert condition_of(plan) == ("False", "NotVerified")
 
 
 def test_a_module_is_verified_when_it_is_for_every_architecture_of_its_nodes() -> None:
@@ -207,7 +207,7 @@ def test_a_release_that_cannot_be_read_is_told_everywhere() -> None:
         "Done",
         text,
     )
-    assert (said(plan), status(plan)["conditions"][0]["message"]) == (("False", "ReleaseUnusable"), text)
+    assert (condition_of(plan), status(plan)["conditions"][0]["message"]) == (("False", "ReleaseUnusable"), text)
     assert plan.requeue_after_s == 180.0
 
 
@@ -338,7 +338,7 @@ def validated(status_: str, reason: str, generation: int = 1) -> dict[str, Any]:
 def test_what_is_said_of_a_release(told: dict[str, Any], expected: tuple[str, str]) -> None:
     """What its validations come to, once each has looked."""
     found = changed(child(said=(entry(),)), status=told)
-    assert said(reconcile(release(AMD, validations={"preflight": found}), now=NOW)) == expected
+    assert condition_of(reconcile(release(AMD, validations={"preflight": found}), now=NOW)) == expected
 
 
 def test_a_kernel_that_cannot_be_is_told_without_a_release() -> None:

@@ -146,13 +146,13 @@ FLOWS: dict[str, tuple[Callable[[], Story], tuple[str, str, str]]] = {
 @pytest.mark.parametrize(("told", "expected"), FLOWS.values(), ids=FLOWS.keys())
 def test_an_entry_says_how_far_a_module_is(told: Callable[[], Story], expected: tuple[str, str, str]) -> None:
     """Status, stage and reason after the last turn; the message is that of the last stage that ran."""
-    assert told().said == [expected]
+    assert told().results == [expected]
 
 
 def test_a_module_without_a_loader_has_nothing_to_verify() -> None:
     """Only a device plugin: no image is asked for."""
     found = Story(world(module(moduleLoader=None))).step()
-    assert found.said == [("Success", "Done", "Verification successful (the Module loads no kernel module)")]
+    assert found.results == [("Success", "Done", "Verification successful (the Module loads no kernel module)")]
     assert found.plan.work == ()
 
 
@@ -164,7 +164,7 @@ def test_a_kernel_that_no_mapping_has_is_told() -> None:
     other = validation(kernelVersion="x")
     container = {"modprobe": {"moduleName": "kmod"}, "kernelMappings": [{"literal": "y", "containerImage": "i:1"}]}
     found = Story(world(module(moduleLoader={"container": container}), validation=other)).step()
-    assert found.said[0][2].startswith("failed to process kernel mapping in the module kmod for kernel version x: ")
+    assert found.results[0][2].startswith("failed to process kernel mapping in the module kmod for kernel version x: ")
 
 
 def test_the_final_image_is_signed_from_a_temporary_one() -> None:

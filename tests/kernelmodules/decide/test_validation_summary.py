@@ -19,7 +19,7 @@ from runup.kernelmodules.decide.module_state import ModuleState
 from runup.process.plan import Event, PatchStatus
 
 
-def said(name: str = "kmod", status: str = "Failure", running: str = "", reason: str = "gone") -> ModuleStatus:
+def module_status(name: str = "kmod", status: str = "Failure", running: str = "", reason: str = "gone") -> ModuleStatus:
     """What is said of a Module."""
     stage = "Image" if status == "InProgress" else "Done"
     words = {"verificationStatus": status, "verificationStage": stage, "runningStage": running}
@@ -28,10 +28,10 @@ def said(name: str = "kmod", status: str = "Failure", running: str = "", reason:
 
 def runs(running: str, reason: str = "gone") -> ModuleStatus:
     """What is said of a Module that is being built or signed."""
-    return said(status="InProgress", running=running, reason=reason)
+    return module_status(status="InProgress", running=running, reason=reason)
 
 
-DONE, FAILED, RUNNING = said("a", "Success"), said("b"), said("c", "InProgress", "Build")
+DONE, FAILED, RUNNING = module_status("a", "Success"), module_status("b"), module_status("c", "InProgress", "Build")
 CONDITIONS: dict[str, tuple[tuple[ModuleStatus, ...], str, str, str]] = {
     "none": ((), "True", "NoModules", "There is no Module (kernel 5, 6)."),
     "one that is verified": ((DONE,), "True", "AllVerified", "The Module is verified for kernel 5, 6."),
@@ -64,7 +64,7 @@ def test_what_the_entries_come_to(modules: tuple[ModuleStatus, ...], status: str
     assert (found.type, found.status, found.reason, found.message) == ("Validated", status, reason, text)
 
 
-def told(before: tuple[ModuleStatus, ...], *after: ModuleStatus) -> list[tuple[str, str, str]]:
+def events_of_change(before: tuple[ModuleStatus, ...], *after: ModuleStatus) -> list[tuple[str, str, str]]:
     """The events of that change."""
     found = validation_summary.events(
         validation(), {NamespacedName("drivers", each.name): each for each in before}, after
@@ -75,14 +75,14 @@ def told(before: tuple[ModuleStatus, ...], *after: ModuleStatus) -> list[tuple[s
 
 NOT_VERIFIED = ("Warning", "ModuleNotVerified", "drivers/kmod: gone")
 CHANGES: dict[str, tuple[tuple[ModuleStatus, ...], ModuleStatus, list[tuple[str, str, str]]]] = {
-    "it is verified": ((), said(status="Success"), [("Normal", "ModuleVerified", "drivers/kmod: gone")]),
-    "it failed": ((), said(), [NOT_VERIFIED]),
-    "it failed as before": ((said(),), said(), []),
-    "it failed in another way": ((said(reason="no gcc"),), said(), [NOT_VERIFIED]),
+    "it is verified": ((), module_status(status="Success"), [("Normal", "ModuleVerified", "drivers/kmod: gone")]),
+    "it failed": ((), module_status(), [NOT_VERIFIED]),
+    "it failed as before": ((module_status(),), module_status(), []),
+    "it failed in another way": ((module_status(reason="no gcc"),), module_status(), [NOT_VERIFIED]),
     "its image is being looked at": ((), runs(""), []),
     "a build began": ((), runs("Build"), [("Normal", "BuildStarted", "drivers/kmod: gone")]),
     "a build began after a failure": (
-        (said(),),
+        (module_status(),),
         runs("Build"),
         [("Normal", "BuildStarted", "drivers/kmod: gone")],
     ),
@@ -100,7 +100,7 @@ def test_which_change_is_an_event(
     before: tuple[ModuleStatus, ...], after: ModuleStatus, events: list[tuple[str, str, str]]
 ) -> None:
     """What somebody would want to know, once."""
-    assert told(before, after) == events
+    assert events_of_change(before, after) == events
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_which_change_is_an_event(
 )
 def test_how_many_events_there_are(count: int, last: str) -> None:
     """Twenty, and one that counts the rest."""
-    found = told((), *(said(f"m{at:02}") for at in range(count)))
+    found = events_of_change((), *(module_status(f"m{at:02}") for at in range(count)))
     assert len(found) == min(count, 21)
     assert found[-1][2] == last
 
@@ -170,7 +170,7 @@ def test_what_is_said_already_is_not_written() -> None:
 )
 def test_whether_an_entry_is_about_a_namesake(made: str, counts: bool) -> None:
     """What was said before the Module was made is."""
-    found = entries.entry_about(said(), module(metadata={"creationTimestamp": made}))
+    found = entries.entry_about(module_status(), module(metadata={"creationTimestamp": made}))
     assert (found is not None) is counts
 
 
@@ -178,7 +178,7 @@ def test_an_entry_without_a_time_is_about_any() -> None:
     """Nobody knows better; nor where the Module does not say when it was made."""
     timeless = codec.convert(ModuleStatus, {"name": "kmod", "namespace": "drivers"})
     assert entries.entry_about(timeless, module(metadata={"creationTimestamp": "2026-11-21T11:59:01Z"})) == timeless
-    assert entries.entry_about(said(), module()) == said()
+    assert entries.entry_about(module_status(), module()) == module_status()
     assert entries.entry_about(None, module()) is None
 
 
@@ -212,8 +212,8 @@ def test_what_stays_while_nothing_is_known(looked: ModuleState, before: dict[str
 def test_when_an_entrys_time_moves(changes: dict[str, Any], moves: bool) -> None:
     """With what it says, and not with the version that it was said of."""
     later = NOW + timedelta(hours=1)
-    found = entries.with_transition_time(replace(said(), **changes), said(), now=later)
-    assert found.last_transition_time == (later if moves else said().last_transition_time)
+    found = entries.with_transition_time(replace(module_status(), **changes), module_status(), now=later)
+    assert found.last_transition_time == (later if moves else module_status().last_transition_time)
 
 
 @pytest.mark.parametrize(
@@ -229,6 +229,6 @@ def test_when_an_entrys_time_moves(changes: dict[str, Any], moves: bool) -> None
 )
 def test_how_long_reasons_may_be(count: int, length: int, least: int, most: int) -> None:
     """As long as all of them together fit; every entry stays."""
-    found = entries.fit_entries([said(reason="x" * length)] * count)
+    found = entries.fit_entries([module_status(reason="x" * length)] * count)
     assert len(found) == count
     assert {least <= len(each.status_reason) <= most for each in found} == {True}

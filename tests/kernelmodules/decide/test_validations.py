@@ -56,18 +56,18 @@ def test_a_verified_module_is_not_looked_at_again() -> None:
     """True is final for the Module as it is (docs/upstream-behaviour.md 11.4), also where nobody knows as which."""
     for generation in (1, 0):
         told = Story(world(module(), validation=validation(entry(**DONE, observedGeneration=generation)))).step()
-        assert (told.plan.work, [each[0] for each in told.said]) == ((), ["Success"])
+        assert (told.plan.work, [each[0] for each in told.results]) == ((), ["Success"])
 
 
 def test_an_edited_module_is_looked_at_again() -> None:
     """Until there is an answer, the entry says which generation was looked at before; a second pass writes nothing."""
     edited = module(metadata={"generation": 5})
     told = Story(world(edited, validation=validation(entry(**DONE)))).step()
-    assert told.said == [("InProgress", "Image", "")]
+    assert told.results == [("InProgress", "Image", "")]
     assert (len(told.plan.work), [each.observed_generation for each in told.entries]) == (1, [1])
     assert told.step().plan.actions == ()
     told = told.answer(Image(verified=True, reason="there"))
-    assert told.said == [("Success", "Done", "there")]
+    assert told.results == [("Success", "Done", "there")]
     assert [each.observed_generation for each in told.entries] == [5]
 
 
@@ -75,7 +75,7 @@ def test_a_module_made_anew_is_another_one() -> None:
     """What was said of its namesake does not count."""
     anew = module(metadata={"creationTimestamp": "2026-11-21T11:59:30Z"})
     told = Story(world(anew, validation=validation(entry(**DONE)))).step()
-    assert told.said == [("InProgress", "Image", "")]
+    assert told.results == [("InProgress", "Image", "")]
 
 
 EDITS: dict[str, dict[str, Any]] = {
@@ -88,13 +88,13 @@ EDITS: dict[str, dict[str, Any]] = {
 def test_an_edit_of_the_validation_begins_anew(spec: dict[str, Any]) -> None:
     """What was said is about another spec, also where it was said of a verified Module."""
     told = Story(world(module(), validation=validation(entry(**DONE), generation=2, observed=1, **spec))).step()
-    assert told.said == [("InProgress", "Image", "")]
+    assert told.results == [("InProgress", "Image", "")]
 
 
 def test_a_definition_that_drops_our_field_makes_nothing_old() -> None:
     """Without observedGeneration in the status, what is verified stays verified."""
     told = Story(world(module(), validation=validation(entry(**DONE), generation=2, observed=0))).step()
-    assert [each[0] for each in told.said] == ["Success"]
+    assert [each[0] for each in told.results] == ["Success"]
 
 
 def test_a_failed_module_is_tried_again_when_it_changes() -> None:
@@ -102,16 +102,16 @@ def test_a_failed_module_is_tried_again_when_it_changes() -> None:
     told = Story(world(module(image="r.example/a:1"))).step().answer(GONE)
     told.edit(module(image="r.example/a:2", metadata={"generation": 2}))
     assert [question.image for question in told.plan.work] == ["r.example/a:2"]
-    assert told.answer(THERE).said[0][:2] == ("Success", "Done")
+    assert told.answer(THERE).results[0][:2] == ("Success", "Done")
 
 
 def test_a_failed_module_is_tried_again_by_time() -> None:
     """Registries are not watched: after 180 s the same question is open again, and the old answer stands until then."""
     told = Story(world(module())).step().answer(GONE)
     assert (told.plan.work, told.plan.requeue_after_s) == ((), 180.0)
-    assert told.later(180).said == [("Failure", "Done", GONE.reason)]
+    assert told.later(180).results == [("Failure", "Done", GONE.reason)]
     assert [question.image for question in told.plan.work] == ["registry.example/kmod:v1"]
-    assert told.answer(THERE).said[0][:2] == ("Success", "Done")
+    assert told.answer(THERE).results[0][:2] == ("Success", "Done")
 
 
 def test_a_time_moves_only_with_what_is_said() -> None:
@@ -170,7 +170,7 @@ def test_what_was_refused_is_told() -> None:
     told.observed = replace(
         told.observed, refused={NamespacedName(key["namespace"], key["name"]): "jobs.batch is forbidden: quota"}
     )
-    assert told.step().said == [
+    assert told.step().results == [
         (
             "Failure",
             "Done",
@@ -183,9 +183,9 @@ def test_what_was_refused_is_told() -> None:
 def test_a_restarted_operator_stops_nothing() -> None:
     """Its answers are lost: what runs goes on, and what was said stays until it is known again."""
     told = Story(world(module(build=BUILD))).step().answer(GONE).answer(GONE, DOCKERFILE).run(RunState.RUNNING)
-    before = told.said
+    before = told.results
     forgetful = Story(world(module(build=BUILD), validation=told.observed.validation, runs=told.observed.runs)).step()
-    assert (deleted(forgetful), forgetful.said) == ([], before)
+    assert (deleted(forgetful), forgetful.results) == ([], before)
 
 
 def test_entries_of_modules_that_are_gone_go() -> None:
@@ -207,7 +207,7 @@ def test_a_module_that_cannot_be_read_is_no_module_that_is_gone() -> None:
     """It has an entry that says what is wrong with it."""
     told = Story(world(unreadable=(Undecodable("drivers", "odd", "spec.selector: expected object"),))).step()
     expected = "the Module cannot be read: spec.selector: expected object"
-    assert told.said == [("Failure", "Done", expected)]
+    assert told.results == [("Failure", "Done", expected)]
 
 
 def test_modules_that_cannot_be_listed_are_not_none() -> None:

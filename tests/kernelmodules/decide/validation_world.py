@@ -145,7 +145,7 @@ class Story:
         return self.observed.validation.status.modules
 
     @property
-    def said(self) -> list[tuple[str, str, str]]:
+    def results(self) -> list[tuple[str, str, str]]:
         """Status, stage and reason of every Module."""
         return [
             (each.verification_status, each.running_stage or each.verification_stage, each.status_reason)

@@ -465,7 +465,7 @@ async def test_of_a_page_only_what_is_kept_outlives_it() -> None:
         happened.append(f"kept {obj.metadata.name}")
         return Node(metadata=ObjectMeta(name=obj.metadata.name, resource_version=obj.metadata.resource_version))
 
-    def told(page: Handler, name: str) -> Handler:
+    def noting_its_name(page: Handler, name: str) -> Handler:
         async def handler(request: Any) -> Any:
             happened.append(name)
             return await page(request)
@@ -474,8 +474,8 @@ async def test_of_a_page_only_what_is_kept_outlives_it() -> None:
 
     async with scripted_api() as api, Client(ClusterConfig(server=api.url)) as client:
         api.answers(
-            told(node_list(node("a", 1, color="red"), version=5, token="t"), "first page"),
-            told(node_list(node("b", 2), version=5), "second page"),
+            noting_its_name(node_list(node("a", 1, color="red"), version=5, token="t"), "first page"),
+            noting_its_name(node_list(node("b", 2), version=5), "second page"),
             stream(event("MODIFIED", node("a", 6, color="blue")), hold=True),
         )
         cache = Cache(Node, keep=keep)

@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("hostile-images")]
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, str, str | int]]:
+def read_results(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, str, str | int]]:
     """What a process of its own says that read all of them, one after the other."""
     command = [sys.executable, "-m", "bench.hostile.images", str(tmp_path_factory.mktemp("hostile"))]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -23,23 +23,23 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, str, str |
 
 
 @pytest.mark.parametrize("row", IMAGES, ids=lambda row: row.name)
-def test_a_hostile_image_is_refused(told: list[tuple[str, str, str | int]], row: object) -> None:
+def test_a_hostile_image_is_refused(read_results: list[tuple[str, str, str | int]], row: object) -> None:
     """By each way to use it, for the reason that is written beside it, and with nothing of size written."""
     name, said = getattr(row, "name"), getattr(row, "said")  # noqa: B009
-    outcomes = {way: text for found, way, text in told if found == name}
+    outcomes = {way: text for found, way, text in read_results if found == name}
     assert outcomes, name
     for way, text in outcomes.items():
         assert re.search(said, str(text)), f"{way}: {text}"
 
 
-def test_what_only_looks_odd_is_read(told: list[tuple[str, str, str | int]]) -> None:
+def test_what_only_looks_odd_is_read(read_results: list[tuple[str, str, str | int]]) -> None:
     """The other half: it costs time alone."""
     names = {row.name for row in HARMLESS}
-    assert {text for name, _, text in told if name in names} == {""}
+    assert {text for name, _, text in read_results if name in names} == {""}
 
 
-def test_no_image_takes_100_mib(told: list[tuple[str, str, str | int]]) -> None:
+def test_no_image_takes_100_mib(read_results: list[tuple[str, str, str | int]]) -> None:
     """The whole process, Python included, at the worst of all rows."""
-    (peak,) = [text for name, _, text in told if name == "peak"]
+    (peak,) = [text for name, _, text in read_results if name == "peak"]
     assert isinstance(peak, int)
     assert 10 * 1024 < peak < 100 * 1024

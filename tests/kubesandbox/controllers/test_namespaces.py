@@ -17,7 +17,7 @@ JSON = dict[str, Any]
 EVENTS = Resource(group="", version="v1", kind="Event", plural="events", namespaced=True)
 
 
-def told(namespace: JSON, type_: str) -> JSON:
+def condition_of(namespace: JSON, type_: str) -> JSON:
     """One of its conditions."""
     return next((each for each in namespace["status"].get("conditions", ()) if each["type"] == type_), {})
 
@@ -45,12 +45,14 @@ async def test_a_finalizer_holds_it(cluster: Cluster) -> None:
     await cluster.create("held", namespace="ns", finalizers=["example.com/hold"])
     await cluster.delete("ns", resource=NAMESPACES)
     namespace = await cluster.until(
-        lambda found: found and told(found, "NamespaceFinalizersRemaining").get("status") == "True", "ns", NAMESPACES
+        lambda found: found and condition_of(found, "NamespaceFinalizersRemaining").get("status") == "True",
+        "ns",
+        NAMESPACES,
     )
     assert namespace["status"]["phase"] == "Terminating"
-    content = told(namespace, "NamespaceContentRemaining")
+    content = condition_of(namespace, "NamespaceContentRemaining")
     assert "configmaps. has 1 resource instances" in content["message"]
-    finalizers = told(namespace, "NamespaceFinalizersRemaining")
+    finalizers = condition_of(namespace, "NamespaceFinalizersRemaining")
     expected = "Some content in the namespace has finalizers remaining: example.com/hold in 1 resource instances"
     assert (finalizers["reason"], finalizers["message"]) == ("SomeFinalizersRemain", expected)
     with pytest.raises(Forbidden, match="because it is being terminated"):

@@ -135,7 +135,7 @@ def deployment(**changes: Any) -> WholeDeployment:
     return codec.convert(WholeDeployment, {"metadata": metadata, "spec": body, "status": changes.get("status", {})})
 
 
-def told(status: JSON, type_: str = "Progressing") -> tuple[str, str, str]:
+def condition_of(status: JSON, type_: str = "Progressing") -> tuple[str, str, str]:
     """Status, reason and message of a condition."""
     (found,) = [each for each in status["conditions"] if each["type"] == type_]
     return found["status"], found["reason"], found["message"]
@@ -181,7 +181,7 @@ def progress(reason: str, *, status: str = "True", ago_s: int = 0) -> JSON:
 def test_progress(before: JSON, available: int, expected: tuple[str, str, str]) -> None:
     """Every progress starts the deadline of 600 s anew."""
     new = sized("new", 2, available)
-    assert told(deployments.deployment_status(deployment(status=before), new, [new], NOW)) == expected
+    assert condition_of(deployments.deployment_status(deployment(status=before), new, [new], NOW)) == expected
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_pauses(before: JSON, expected: tuple[str, str, str], *, paused: bool) -
     """They do not run against the deadline."""
     new = sized("new", 2, 0)
     found = deployment(spec={"paused": paused}, status=before)
-    assert told(deployments.deployment_status(found, new, [new], NOW)) == expected
+    assert condition_of(deployments.deployment_status(found, new, [new], NOW)) == expected
 
 
 @pytest.mark.parametrize(("available", "expected"), [(3, "True"), (2, "False")])
@@ -210,7 +210,7 @@ def test_available(available: int, expected: str) -> None:
     """Four wanted, one may be missing."""
     new = sized("new", 4, available)
     assert (
-        told(deployments.deployment_status(deployment(spec={"replicas": 4}), new, [new], NOW), "Available")[0]
+        condition_of(deployments.deployment_status(deployment(spec={"replicas": 4}), new, [new], NOW), "Available")[0]
         == expected
     )
 
@@ -267,9 +267,9 @@ def test_a_set_that_may_not_be_made() -> None:
     """The roll-out says so, and begins once it may; without a deadline nothing is said."""
     refused = 'Failed to create new replica set "web-x": quota'
     first = deployments.deployment_status(deployment(), None, [], NOW, refused=refused)
-    assert told(first) == ("False", "ReplicaSetCreateError", refused)
+    assert condition_of(first) == ("False", "ReplicaSetCreateError", refused)
     then = deployments.deployment_status(deployment(status=first), NEW, [NEW], NOW)
-    assert told(then) == ("True", "NewReplicaSetCreated", 'Created new replica set "new"')
+    assert condition_of(then) == ("True", "NewReplicaSetCreated", 'Created new replica set "new"')
     endless = deployment(spec={"progressDeadlineSeconds": deployments.NO_DEADLINE_S})
     found = deployments.deployment_status(endless, None, [], NOW, refused=refused)
     assert [each["type"] for each in found["conditions"]] == ["Available"]

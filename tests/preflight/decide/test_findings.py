@@ -334,13 +334,16 @@ def test_an_accepted_risk_says_why() -> None:
     status = replace(cluster.status, conditional_updates=(update("5.2.0", risk("A", TRUE), risk("B", TRUE)),))
     cluster = replace(cluster, status=status)
 
-    def told(**how: Any) -> list[tuple[str, bool, str]]:
+    def risk_rows(**how: Any) -> list[tuple[str, bool, str]]:
         risks = findings_of_target(cluster, History(), "5.2.0", **how).risks
         return [(each.name, each.accepted, each.because) for each in risks]
 
-    assert told() == [("B", False, ""), ("A", True, "")]
-    assert told(accepted={}) == [("A", False, ""), ("B", False, "")]
-    assert told(accepted={"B": acceptance.Acceptance(name="B", reason="why")}) == [("A", False, ""), ("B", True, "why")]
+    assert risk_rows() == [("B", False, ""), ("A", True, "")]
+    assert risk_rows(accepted={}) == [("A", False, ""), ("B", False, "")]
+    assert risk_rows(accepted={"B": acceptance.Acceptance(name="B", reason="why")}) == [
+        ("A", False, ""),
+        ("B", True, "why"),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -227,7 +227,7 @@ ONE_NODE: dict[str, tuple[Node, tuple[SchedulingPod, ...], JSON, str]] = {
 }
 
 
-def told(state: DrainedCluster) -> str:
+def unplaced_reason(state: DrainedCluster) -> str:
     """Returns what is told of the one pod that waits, empty if it has a place; nothing is drained."""
     found = [each.why for each in simulate(state, DrainSettings(), NOW).unplaced]
     assert len(found) <= 1
@@ -245,7 +245,7 @@ def of_one_node(expected: str) -> str:
 def test_whether_a_node_takes_a_pod(one: Node, running: tuple[SchedulingPod, ...], spec: JSON, expected: str) -> None:
     """The first filter that refuses the pod says why, in kube-scheduler's words."""
     state = cluster(one, pods=(*running, pod("web-1", **spec)), pools=())
-    assert told(state) == of_one_node(expected)
+    assert unplaced_reason(state) == of_one_node(expected)
 
 
 def _claim(name: str, **spec: Any) -> PersistentVolumeClaim:
@@ -332,7 +332,7 @@ VOLUMES: dict[str, tuple[JSON, str]] = {
 def test_where_volumes_let_a_pod_be(fields: JSON, expected: str) -> None:
     """Node affinity and zones of volumes, classes and limits of drivers keep a pod from a node."""
     state = cluster(node("n", zone="x"), pods=(pod("web-1", volumes=claiming("data")),), pools=(), **fields)
-    assert told(state) == of_one_node(expected)
+    assert unplaced_reason(state) == of_one_node(expected)
 
 
 def test_one_pod_at_a_time() -> None:
@@ -340,6 +340,6 @@ def test_one_pod_at_a_time() -> None:
     claims = (_claim("data", volumeName="v", accessModes=["ReadWriteOncePod"]),)
     pods = (pod("web-0", "n", volumes=claiming("data")), pod("web-1", volumes=claiming("data")))
     state = cluster(PLAIN, pods=pods, pools=(), claims=claims, volumes=(_volume("v"),))
-    assert told(state) == of_one_node(
+    assert unplaced_reason(state) == of_one_node(
         "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode"
     )

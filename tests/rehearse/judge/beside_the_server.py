@@ -54,7 +54,7 @@ class Answer:
             return "refused"
         return "refused" if self.refusal is not None else "created" if self.before is None else "changed"
 
-    def told(self, identity_: Identity) -> Any:
+    def comparable(self, identity_: Identity) -> Any:
         """What a rehearsal would tell of it, as data that can be compared."""
         if not self.served:
             return "not served"
@@ -98,9 +98,9 @@ class Agreement:
         for named, answer in real.items():
             ours = on_copy[named]
             agrees = self._count("the same verdict", ours.verdict == answer.verdict)
-            told = ours.told(named) == answer.told(named)
+            same_data = ours.comparable(named) == answer.comparable(named)
             what = {"refused": "refused for the same fields", "changed": "changed alike", "created": "created alike"}
-            agrees = self._count(what[answer.verdict], agrees and told) and agrees
+            agrees = self._count(what[answer.verdict], agrees and same_data) and agrees
             if answer.refusal is not None:
                 self._count("refused in the same words", agrees and ours.words == answer.words)
             alike = alike and agrees
@@ -111,8 +111,8 @@ class Agreement:
                         "object": str(named),
                         "changes": release.changes.get(f"{named.kind} {named.name}"),
                         "what": "words" if agrees else "finding",
-                        "copy": ours.words or ours.told(named),
-                        "server": answer.words or answer.told(named),
+                        "copy": ours.words or ours.comparable(named),
+                        "server": answer.words or answer.comparable(named),
                     }
                 )
         self.releases_alike += alike

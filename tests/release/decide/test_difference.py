@@ -38,7 +38,7 @@ def of(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> Difference:
     return difference_of(payload(*before), payload(*after))
 
 
-def told(found: Difference) -> list[tuple[str, str, list[str]]]:
+def manifest_changes(found: Difference) -> list[tuple[str, str, list[str]]]:
     """Object, state, paths."""
     return [(each.object, each.state, [str(change) for change in each.changes]) for each in found.manifests]
 
@@ -94,7 +94,7 @@ def test_what_becomes_of_manifests(
 ) -> None:
     """By identity, and within it by the clusters that they are for."""
     found = of(before, after)
-    assert told(found) == expected
+    assert manifest_changes(found) == expected
     assert found.same == same
 
 

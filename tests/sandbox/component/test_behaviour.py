@@ -28,7 +28,7 @@ def at(version: str, *conditions: JSON) -> JSON:
     return {"versions": [{"name": "operator", "version": version}], "conditions": list(conditions or WELL)}
 
 
-def said(now: JSON, kind: str, *, running_s: float = 60.0, ready: bool = True) -> JSON | None:
+def operator_status(now: JSON, kind: str, *, running_s: float = 60.0, ready: bool = True) -> JSON | None:
     """What an operator of 5.1.0 makes of it."""
     expected = Expected("5.1.0", behaviour=behaviour.parse(kind))
     return behaviour.status(now, expected, running_s=running_s, operand_ready=ready, at=NOW)
@@ -72,21 +72,21 @@ def test_what_it_says(
     now: JSON, kind: str, seconds: float, ready: bool, expected: tuple[str, str, str, str] | None
 ) -> None:
     """Its version, and the three conditions that an update waits for."""
-    assert short(said(now, kind, running_s=seconds, ready=ready)) == expected
+    assert short(operator_status(now, kind, running_s=seconds, ready=ready)) == expected
 
 
 @pytest.mark.parametrize("kind", ["well", "stuck", "degraded"])
 def test_what_was_said_is_not_said_again(kind: str) -> None:
     """Else a component would write for ever."""
-    first = said(at("5.0.0"), kind)
+    first = operator_status(at("5.0.0"), kind)
     assert first is not None
-    assert said(first, kind) is None
+    assert operator_status(first, kind) is None
 
 
 def test_what_a_scenario_says_of_an_operator_stays() -> None:
     """Upgradeable is nothing that an update changes, and a condition that keeps its status keeps its time."""
     upgradeable = condition("Upgradeable", "False", reason="InTree", message="3 volumes")
-    found = said(at("5.0.0", *WELL, upgradeable), "well")
+    found = operator_status(at("5.0.0", *WELL, upgradeable), "well")
     assert found is not None
     assert upgradeable in found["conditions"]
     assert WELL[0] in found["conditions"]
@@ -94,7 +94,7 @@ def test_what_a_scenario_says_of_an_operator_stays() -> None:
 
 def test_a_condition_that_changes_has_its_time() -> None:
     """To the second, as Kubernetes has it."""
-    found = said(at("5.0.0"), "stuck")
+    found = operator_status(at("5.0.0"), "stuck")
     assert found is not None
     (progressing,) = (each for each in found["conditions"] if each["type"] == "Progressing")
     assert progressing["lastTransitionTime"] == "2026-11-21T12:00:00Z"

@@ -24,7 +24,7 @@ def of_nodes(*members: Any, pool: Any = None, now: datetime = LATER) -> list[Fin
     return list(health.pool_findings(pools, now))
 
 
-def told(finding: Finding) -> tuple[str, str, str]:
+def impact_of(finding: Finding) -> tuple[str, str, str]:
     """Level, impact and summary."""
     return finding.level, finding.impact, finding.summary
 
@@ -42,7 +42,7 @@ def test_a_node_that_is_unavailable_for_long() -> None:
             unschedulable=True,
         )
     )
-    assert told(found) == (
+    assert impact_of(found) == (
         "Warning",
         "Update Speed",
         "Node worker-1 is not ready | Node worker-1 has disk pressure | Node worker-1 has unavailable network"
@@ -77,7 +77,7 @@ def test_what_a_node_does_in_any_update(node: dict[str, Any]) -> None:
 def test_a_degraded_node() -> None:
     """With the daemon's reason, and without an age: nobody records one."""
     [found] = of_nodes(b.node("master-0", "master", state="Degraded", reason="x"), pool=b.pool("master"))
-    assert told(found) == ("Error", "Update Stalled", "Node master-0 is degraded")
+    assert impact_of(found) == ("Error", "Update Stalled", "Node master-0 is degraded")
     assert (found.description, found.since, found.scope, found.pool) == ("x", None, "ControlPlane", "")
 
 
@@ -97,7 +97,7 @@ def test_a_degraded_node_without_a_reason_is_dropped() -> None:
 def test_a_paused_pool_with_nodes_to_update() -> None:
     """Once for the pool, after its nodes."""
     [found] = of_nodes(b.node("a"), b.node("b"), pool=b.pool(paused=True))
-    assert told(found) == (
+    assert impact_of(found) == (
         "Warning",
         "Update Stalled",
         "Outdated nodes in a paused pool 'worker' will not be updated",
@@ -124,7 +124,7 @@ def failing(condition: Any) -> list[Finding]:
 def test_a_failing_cluster_version(status: Any, summary: str) -> None:
     """By its condition, with its message and age."""
     [found] = failing(b.cond("Failing", status, "Slow", "etcd is slow"))
-    assert told(found) == ("Warning", "Update Stalled", summary)
+    assert impact_of(found) == ("Warning", "Update Stalled", summary)
     assert (found.description, found.since) == ("etcd is slow", b.STARTED)
     assert found.reference.endswith("/ClusterOperatorDegraded.md")
 
@@ -132,7 +132,7 @@ def test_a_failing_cluster_version(status: Any, summary: str) -> None:
 def test_a_cluster_version_that_does_not_say_whether_it_fails() -> None:
     """That is a finding of its own, from now on."""
     [found] = failing(None)
-    assert told(found) == ("Warning", "Update Stalled", "Cluster Version version has no Failing condition")
+    assert impact_of(found) == ("Warning", "Update Stalled", "Cluster Version version has no Failing condition")
     assert found.since == LATER
     assert failing("False") == []
 
@@ -170,8 +170,8 @@ def test_the_words_for_operators() -> None:
         available=b.cond("Available", "False", "Gone", "m"), degraded=b.cond("Degraded", "True", "Bad")
     )
     first, second = of_operator(operator, b.minutes(30))
-    assert told(first) == ("Error", "API Availability", "Cluster Operator etcd is unavailable (Gone)")
-    assert told(second) == ("Warning", "API Availability", "Cluster Operator etcd is degraded (Bad)")
+    assert impact_of(first) == ("Error", "API Availability", "Cluster Operator etcd is unavailable (Gone)")
+    assert impact_of(second) == ("Warning", "API Availability", "Cluster Operator etcd is degraded (Bad)")
     assert (first.description, second.description) == ("m", "<no message>")
     assert first.reference.endswith("/ClusterOperatorDown.md")
     assert second.reference.endswith("/ClusterOperatorDegraded.md")
@@ -195,7 +195,7 @@ def test_an_update_on_top_of_one_that_did_not_end(older: list[Any], last: str) -
     """With the last complete version, wherever it stands."""
     cluster = b.version(b.update_history(*older))
     [found] = health.history_findings(cluster, control_plane_done=False)
-    assert told(found) == (
+    assert impact_of(found) == (
         "Warning",
         "None",
         f"Previous update to 4.13.5 never completed, last complete update was {last}",
@@ -270,7 +270,7 @@ LEAD_DURING = "Alert started firing during the update."
 def test_the_words_for_alerts(given: Alert, summary: str, description: str) -> None:
     """The alert's own, after when it began."""
     [found] = health.alert_findings([given], b.STARTED)
-    assert told(found)[1:] == ("Unknown", f"Alert is firing: {summary}")
+    assert impact_of(found)[1:] == ("Unknown", f"Alert is firing: {summary}")
     assert found.description == description
     assert found.reference == "<alert does not have a runbook_url annotation>"
     assert (found.resources[0].group, found.resources[0].namespace) == ("config.openshift.io", "ns")

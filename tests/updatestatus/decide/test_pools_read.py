@@ -13,7 +13,7 @@ TIME = "2026-03-01T10:00:00Z"
 TOP = {"total": 0, "updated": 0, "available": 0, "progressing": 0, "outdated": 0, "draining": 0, "excluded": 0}
 
 
-def said(**conditions: tuple[str, str]) -> list[JSON]:
+def conditions_json(**conditions: tuple[str, str]) -> list[JSON]:
     """Conditions, each with its status and reason."""
     return [
         {"type": kind, "status": status, "reason": reason, "message": "", "lastTransitionTime": TIME}
@@ -30,7 +30,7 @@ def node(name: str, **conditions: tuple[str, str]) -> JSON:
         "uid": f"node-{name}",
         "acquiredAt": TIME,
         "type": "Node",
-        "node": found | {"version": "4.14.1", "conditions": said(**conditions)},
+        "node": found | {"version": "4.14.1", "conditions": conditions_json(**conditions)},
     }
 
 
@@ -42,7 +42,7 @@ def read(*nodes: JSON, omitted: int = 0, updating: str = "") -> tuple[PoolReport
         "informers": [{"name": "i", "insights": [*nodes]}],
         "omitted": {"nodes": omitted},
     }
-    layer = {"conditions": said(Updating=(updating, "R"))} if updating else {}
+    layer = {"conditions": conditions_json(Updating=(updating, "R"))} if updating else {}
     found = report({"status": {"workerPools": [pool], "controlPlane": {"informers": [], **layer}}})
     return found.worker_pools[0], found.is_updating
 

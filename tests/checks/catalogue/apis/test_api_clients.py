@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.checks.catalogue.asking import BY_NAME, JSON, told
+from tests.checks.catalogue.asking import BY_NAME, JSON, messages_of
 from tests.factories import context
 
 from kubekit.api.scheme import Resource
@@ -39,7 +39,7 @@ def test_who_asked_for_an_api(counted: int, noted: int, said: str) -> None:
         "metadata": {"name": "flowschemas.v1beta3.flowcontrol.apiserver.k8s.io"},
         "status": status,
     }
-    (found,) = told("RemovedAPIRequested", count)
+    (found,) = messages_of("RemovedAPIRequested", count)
     assert found.endswith(said)
 
 
@@ -85,7 +85,7 @@ NETWORK = {
 def test_the_platform_does_not_ask_for_itself(user: str, named: bool) -> None:
     """The release brings its own clients along; whatever they do is no use of the version by somebody else."""
     for check, to in (("RemovedAPIRequested", "1.32.0"), ("DeprecatedAPIRequested", "1.31.0")):
-        assert bool(told(check, count(user), NETWORK, to=context(kubernetes=to))) is named
+        assert bool(messages_of(check, count(user), NETWORK, to=context(kubernetes=to))) is named
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_the_platform_does_not_ask_for_itself(user: str, named: bool) -> None:
 )
 def test_when_the_api_goes(name: str, removed: str, target: str, goes: bool) -> None:
     """As the count says, or else the table."""
-    found = told("RemovedAPIRequested", count("me", name=name, removed=removed), to=context(kubernetes=target))
+    found = messages_of("RemovedAPIRequested", count("me", name=name, removed=removed), to=context(kubernetes=target))
     assert bool(found) is goes
 
 

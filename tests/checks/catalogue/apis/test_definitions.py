@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from tests.checks.catalogue.asking import JSON, findings, told
+from tests.checks.catalogue.asking import JSON, findings, messages_of
 from tests.factories import context
 
 
@@ -65,7 +65,7 @@ POLICIES: dict[str, tuple[list[JSON], bool]] = {
 @pytest.mark.parametrize(("objects", "applies"), POLICIES.values(), ids=POLICIES.keys())
 def test_policies_whose_parameters_nobody_can_write(objects: list[JSON], applies: bool) -> None:
     """In force, refusing, and of a kind that the cluster does not serve."""
-    assert len(told("AdmissionPolicyParamMissing", *objects)) == applies
+    assert len(messages_of("AdmissionPolicyParamMissing", *objects)) == applies
 
 
 def constrained(*resources: str, group: str = "", **constraints: Any) -> JSON:
@@ -128,9 +128,9 @@ BROUGHT: dict[str, tuple[tuple[Any, ...] | None, list[str]]] = {
 @pytest.mark.parametrize(("manifests", "said"), BROUGHT.values(), ids=BROUGHT.keys())
 def test_versions_that_a_target_drops(manifests: tuple[Any, ...] | None, said: list[str]) -> None:
     """Of what the cluster has, by the definition of the same name."""
-    assert told("CRDStoredVersionDropped", STORED, to=replace(context(), manifests=manifests)) == said
+    assert messages_of("CRDStoredVersionDropped", STORED, to=replace(context(), manifests=manifests)) == said
 
 
 def test_a_cluster_without_definitions_needs_no_manifests() -> None:
     """Nothing of it could be stored."""
-    assert told("CRDStoredVersionDropped", to=replace(context(), manifests=None)) == []
+    assert messages_of("CRDStoredVersionDropped", to=replace(context(), manifests=None)) == []

@@ -11,7 +11,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from msgspec.structs import replace
-from tests.checks.catalogue.asking import BY_NAME, JSON, findings, told
+from tests.checks.catalogue.asking import BY_NAME, JSON, findings, messages_of
 from tests.factories import context
 
 from kubekit.lang import yaml
@@ -125,7 +125,7 @@ CLUSTER = (
 )
 def test_whom_a_webhook_without_an_answer_stops(configuration: JSON, what: str) -> None:
     """By the namespaces that the cluster has; what is in none is never spared."""
-    found = told("WebhookBlocksUpdate", configuration, *CLUSTER)
+    found = messages_of("WebhookBlocksUpdate", configuration, *CLUSTER)
     assert [what in text for text in found] == [True] * bool(what)
 
 
@@ -203,7 +203,7 @@ ANSWERS: dict[str, tuple[JSON, tuple[JSON, ...], str]] = {
 @pytest.mark.parametrize(("configuration", "objects", "why"), ANSWERS.values(), ids=ANSWERS.keys())
 def test_who_answers(configuration: JSON, objects: tuple[JSON, ...], why: str) -> None:
     """What the API server needs to reach it, and to trust it."""
-    found = told("WebhookBlocksUpdate", configuration, *objects, to=WEEKS_BEFORE)
+    found = messages_of("WebhookBlocksUpdate", configuration, *objects, to=WEEKS_BEFORE)
     assert [why in text for text in found] == [True] * bool(why)
 
 
@@ -227,7 +227,7 @@ def test_when_a_bundle_ends_soon(life: float, left: float, is_told: bool) -> Non
     """An update takes up to a week, and who issues certificates for less renews them in time."""
     end = context().now + timedelta(days=left)
     bundle = authority(end - timedelta(days=life), end)
-    found = told("WebhookBlocksUpdate", asked(clientConfig=trusted(bundle)), service(443), *TWO)
+    found = messages_of("WebhookBlocksUpdate", asked(clientConfig=trusted(bundle)), service(443), *TWO)
     assert ["its caBundle ends at" in text for text in found] == [True] * is_told
 
 
@@ -235,15 +235,15 @@ def test_a_certificate_that_the_cluster_signed() -> None:
     """Without a bundle nobody trusts it; a Service that has its certificate from elsewhere may do without."""
     annotated = {**SERVICE["metadata"], "annotations": {"service.beta.openshift.io/serving-cert-secret-name": "tls"}}
     signed = {**service(443), "metadata": annotated}
-    (found,) = told("WebhookBlocksUpdate", asked(), signed, *TWO, to=WEEKS_BEFORE)
+    (found,) = messages_of("WebhookBlocksUpdate", asked(), signed, *TWO, to=WEEKS_BEFORE)
     assert "it has no caBundle for the certificate that the cluster signed for its Service" in found
-    assert told("WebhookBlocksUpdate", asked(clientConfig=trusted(PEM)), signed, *TWO, to=WEEKS_BEFORE) == []
+    assert messages_of("WebhookBlocksUpdate", asked(clientConfig=trusted(PEM)), signed, *TWO, to=WEEKS_BEFORE) == []
 
 
 def test_a_bundle_that_ended() -> None:
     """Weeks later nobody trusts the webhook's server."""
     later = replace(context(), now=context().now.replace(month=2))
-    (found,) = told("WebhookBlocksUpdate", asked(clientConfig=trusted(PEM)), service(443), *TWO, to=later)
+    (found,) = messages_of("WebhookBlocksUpdate", asked(clientConfig=trusted(PEM)), service(443), *TWO, to=later)
     assert "its caBundle ended at 2026-01-16T00:00:00Z" in found
 
 

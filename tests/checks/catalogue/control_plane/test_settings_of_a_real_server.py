@@ -34,7 +34,7 @@ def server(request: pytest.FixtureRequest) -> tuple[Path, int]:
     return programs / "kube-apiserver", int(build.version(environ).split(".")[1])
 
 
-def said(program: Path, argument: str) -> str:
+def error_output(program: Path, argument: str) -> str:
     """What the server says to that argument before it ends."""
     ran = subprocess.run([program, argument], capture_output=True, text=True, check=False, timeout=90)
     assert ran.returncode
@@ -51,7 +51,7 @@ def test_removed_gates(server: tuple[Path, int]) -> None:
     """The server knows none of them."""
     program, minor = server
     gates = removed("removed-gates", minor)
-    told = {gate: said(program, f"--feature-gates={gate}=true") for gate in gates}
+    told = {gate: error_output(program, f"--feature-gates={gate}=true") for gate in gates}
     assert [gate for gate in sorted(gates) if f"unrecognized feature gate: {gate}" not in told[gate]] == []
 
 
@@ -59,7 +59,7 @@ def test_gates_that_go_later(server: tuple[Path, int]) -> None:
     """The server still knows those that the next versions remove; which came after it, it does not."""
     program, minor = server
     later = {gate for _, row in table("removed-gates").between(minor, 99) for gate in row}
-    unknown = {gate for gate in later if "unrecognized" in said(program, f"--feature-gates={gate}=true")}
+    unknown = {gate for gate in later if "unrecognized" in error_output(program, f"--feature-gates={gate}=true")}
     # Both came with 1.35.
     assert unknown <= {"GangScheduling", "WorkloadAwarePreemption"}
 
@@ -71,8 +71,8 @@ def test_locked_gates(server: tuple[Path, int], value: str) -> None:
     gates = removed("locked-gates", minor, value) - removed("removed-gates", minor)
     assert gates
     other = {"true": "false", "false": "true"}[value]
-    refused = {gate: said(program, f"--feature-gates={gate}={other}") for gate in gates}
-    taken = {gate: said(program, f"--feature-gates={gate}={value}") for gate in gates}
+    refused = {gate: error_output(program, f"--feature-gates={gate}={other}") for gate in gates}
+    taken = {gate: error_output(program, f"--feature-gates={gate}={value}") for gate in gates}
     assert [gate for gate in sorted(gates) if f"feature is locked to {value}" not in refused[gate]] == []
     assert [gate for gate in sorted(gates) if "cannot set feature gate" in taken[gate]] == []
 
@@ -82,7 +82,7 @@ def test_removed_flags(server: tuple[Path, int]) -> None:
     program, minor = server
     flags = removed("removed-flags", minor, "kube-apiserver")
     assert flags
-    assert [flag for flag in flags if f"unknown flag: --{flag}" not in said(program, f"--{flag}=1")] == []
+    assert [flag for flag in flags if f"unknown flag: --{flag}" not in error_output(program, f"--{flag}=1")] == []
 
 
 def test_removed_plugins(server: tuple[Path, int]) -> None:
@@ -90,9 +90,9 @@ def test_removed_plugins(server: tuple[Path, int]) -> None:
     program, minor = server
     plugins = removed("removed-flags", minor, "admission")
     flags = ("enable-admission-plugins", "disable-admission-plugins")
-    asked = {(flag, plugin): said(program, f"--{flag}={plugin}") for flag in flags for plugin in plugins}
+    asked = {(flag, plugin): error_output(program, f"--{flag}={plugin}") for flag in flags for plugin in plugins}
     assert [key for key, text in asked.items() if f'{key[1]}\\" is unknown' not in text] == []
-    assert "is unknown" not in said(program, "--enable-admission-plugins=NodeRestriction")
+    assert "is unknown" not in error_output(program, "--enable-admission-plugins=NodeRestriction")
 
 
 def test_removed_flags_of_etcd(server: tuple[Path, int]) -> None:
@@ -101,4 +101,6 @@ def test_removed_flags_of_etcd(server: tuple[Path, int]) -> None:
     flags = removed("removed-flags", minor, "etcd")
     assert flags
     etcd = program.with_name("etcd")
-    assert [flag for flag in flags if f"flag provided but not defined: -{flag}" not in said(etcd, f"--{flag}=1")] == []
+    assert [
+        flag for flag in flags if f"flag provided but not defined: -{flag}" not in error_output(etcd, f"--{flag}=1")
+    ] == []

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from msgspec.structs import replace as with_fields
-from tests.checks.catalogue.asking import BY_NAME, CONFIG, JSON, config_map, told
+from tests.checks.catalogue.asking import BY_NAME, CONFIG, JSON, config_map, messages_of
 from tests.factories import NOW, context
 
 from runup.checks.decide.engine import run_check
@@ -72,12 +72,14 @@ BUNDLES: dict[str, tuple[list[JSON], Context, list[str]]] = {
 @pytest.mark.parametrize(("objects", "to", "said"), BUNDLES.values(), ids=BUNDLES.keys())
 def test_authorities_of_a_proxy(objects: list[JSON], to: Context, said: list[str]) -> None:
     """At least one certificate, and at least one that is valid."""
-    assert told("ProxyTrustBroken", *objects, to=to) == said
+    assert messages_of("ProxyTrustBroken", *objects, to=to) == said
 
 
 def test_a_bundle_that_cannot_be_read_is_told() -> None:
     """And one that may only not be in the list is not taken for missing."""
-    (broken,) = told("ProxyTrustBroken", PROXY, bundle("-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----\n"))
+    (broken,) = messages_of(
+        "ProxyTrustBroken", PROXY, bundle("-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----\n")
+    )
     assert broken.startswith(f"{TRUST}has a ca-bundle.crt that cannot be read: ")
     check: Check = BY_NAME["ProxyTrustBroken"]
     seen = snapshot_of(check.reads, [PROXY])

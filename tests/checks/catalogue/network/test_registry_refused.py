@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
-from tests.checks.catalogue.asking import JSON, findings, told
+from tests.checks.catalogue.asking import JSON, findings, messages_of
 from tests.factories import context
 
 from runup.checks.decide.model import Applies, Context
@@ -47,10 +47,10 @@ def to(pull_spec: str) -> Context:
 def test_what_an_entry_covers(entry: str, covers: bool) -> None:
     """The registry, a beginning of the path that ends where a part of it ends, or all registries of a domain."""
     target = to("quay.io/example/release@sha256:5")
-    allowed = told(NAME, image(allowedRegistries=["registry.example.com", entry]), to=target)
+    allowed = messages_of(NAME, image(allowedRegistries=["registry.example.com", entry]), to=target)
     refused = f"{REFUSED}quay.io/example/release: allowedRegistries names no registry that has it."
     assert allowed == [] if covers else allowed == [refused]
-    blocked = told(NAME, image(blockedRegistries=["registry.example.com", entry]), to=target)
+    blocked = messages_of(NAME, image(blockedRegistries=["registry.example.com", entry]), to=target)
     assert blocked == [f"{REFUSED}quay.io/example/release: blockedRegistries has {entry}."] * covers
 
 
@@ -64,13 +64,13 @@ def test_what_an_entry_covers(entry: str, covers: bool) -> None:
 )
 def test_tags_and_ports(pull_spec: str, entry: str) -> None:
     """A tag is not part of the name, a port is part of the registry, and a wildcard is for any port."""
-    assert told(NAME, image(allowedRegistries=[entry]), to=to(pull_spec)) == []
-    assert len(told(NAME, image(blockedRegistries=[entry]), to=to(pull_spec))) == 1
+    assert messages_of(NAME, image(allowedRegistries=[entry]), to=to(pull_spec)) == []
+    assert len(messages_of(NAME, image(blockedRegistries=[entry]), to=to(pull_spec))) == 1
 
 
 def test_where_nothing_is_limited() -> None:
     """Also where the cluster has no such configuration, and whatever the target's image is."""
-    assert told(NAME, image(), to=to("")) == told(NAME) == []
+    assert messages_of(NAME, image(), to=to("")) == messages_of(NAME) == []
 
 
 def test_an_image_that_is_not_known() -> None:
@@ -101,4 +101,4 @@ def running(pull_spec: str) -> JSON:
 def test_a_blocked_registry_that_has_the_running_release(image_of_today: str, refused: bool) -> None:
     """The machine-config operator does not let it keep a release away."""
     cluster = (image(blockedRegistries=["quay.io"]), running(image_of_today))
-    assert bool(told(NAME, *cluster, to=to("quay.io/example/release@sha256:5"))) == refused
+    assert bool(messages_of(NAME, *cluster, to=to("quay.io/example/release@sha256:5"))) == refused

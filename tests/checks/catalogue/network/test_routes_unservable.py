@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from tests.checks.catalogue.asking import BY_NAME, JSON, findings, told
+from tests.checks.catalogue.asking import BY_NAME, JSON, findings, messages_of
 from tests.factories import context
 
 from runup.checks.catalogue.network.routes_unservable import ROUTES
@@ -37,11 +37,11 @@ def test_one_router_is_enough() -> None:
         route("a", "True"),
         route("c", "False"),
     ]
-    assert told(NAME, *routes) == [
+    assert messages_of(NAME, *routes) == [
         "2 Routes will not be served by the next minor version any more (web/a and web/b). Of web/a the router says "
         "nothing more."
     ]
-    assert told(NAME, routes[0]) == [
+    assert messages_of(NAME, routes[0]) == [
         "1 Route will not be served by the next minor version any more (web/b). "
         "Of web/b the router says: Weak: 1024 bits."
     ]
@@ -50,7 +50,11 @@ def test_one_router_is_enough() -> None:
 
 def test_routes_that_are_served() -> None:
     """Without the condition, with it False or Unknown, without a status, and without Routes."""
-    assert told(NAME, route("a"), route("b", "False", "Unknown"), {**route("c"), "status": {}}) == told(NAME) == []
+    assert (
+        messages_of(NAME, route("a"), route("b", "False", "Unknown"), {**route("c"), "status": {}})
+        == messages_of(NAME)
+        == []
+    )
 
 
 def test_within_a_minor_version_it_does_not_matter() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.checks.catalogue.asking import JSON, told
+from tests.checks.catalogue.asking import JSON, messages_of
 from tests.factories import context
 
 CGROUPS: JSON = {
@@ -27,4 +27,4 @@ CGROUPS: JSON = {
 )
 def test_since_when_nodes_need_cgroup_v2(target: str, kubernetes: str, applies: bool) -> None:
     """By the release, or by its Kubernetes (data/minimums.yaml)."""
-    assert bool(told("CgroupV1", CGROUPS, to=context("4.17.0", target, kubernetes))) is applies
+    assert bool(messages_of("CgroupV1", CGROUPS, to=context("4.17.0", target, kubernetes))) is applies

@@ -18,7 +18,7 @@ MOVING = "MachineConfigPoolUpdating-a"
 GOOD = {"Updated": "True", "Updating": "False", "Degraded": "False"}
 
 
-def told(
+def pool_findings(
     conditions: dict[str, str], *, wanted: str = "new", has: str = "new", paused: bool = False, **counts: int
 ) -> list[tuple[str, str]]:
     """Names and messages of what is found of a pool of three machines."""
@@ -125,7 +125,7 @@ def told(
 )
 def test_what_is_said_of_a_pool(conditions: dict[str, str], more: JSON, said: list[tuple[str, str]]) -> None:
     """Whether it moves, is behind, is degraded, or does not say."""
-    assert told(conditions, **more) == said
+    assert pool_findings(conditions, **more) == said
 
 
 def test_a_pool_that_is_degraded_in_two_ways() -> None:

@@ -17,7 +17,7 @@ FOUND = "openshift-tracing/tracing: its catalog redhat-operators has tracing.v4.
 NOWHERE = "no channel of its catalog redhat-operators ends with a version that runs there"
 
 
-def said(*changes: tuple[str, str]) -> list[str]:
+def messages_of_changed_example(*changes: tuple[str, str]) -> list[str]:
     """What the check says of its example, changed so."""
     text = CHECK.example
     for old, new in changes:
@@ -66,12 +66,12 @@ def catalog(namespace: str, name: str) -> tuple[str, str]:
 )
 def test_what_is_known_of_the_version_that_waits(change: tuple[str, str], words: str) -> None:
     """The plan that brings it has its properties."""
-    assert words in said(change)[0]
+    assert words in messages_of_changed_example(change)[0]
 
 
 def test_an_installed_version_of_which_nothing_can_be_read_is_another_risk() -> None:
     """The check of the maximum tells it; here only the other operator is told."""
-    (only,) = said(('"value":"5.0"', '"value":"soon"'))
+    (only,) = messages_of_changed_example(('"value":"5.0"', '"value":"soon"'))
     assert FOUND in only
 
 
@@ -116,7 +116,7 @@ def test_an_installed_version_of_which_nothing_can_be_read_is_another_risk() -> 
 )
 def test_what_the_catalogs_have(changes: tuple[tuple[str, str], ...], words: str) -> None:
     """Beside the operator whose update waits already."""
-    pending, catalogs = said(*changes)
+    pending, catalogs = messages_of_changed_example(*changes)
     assert "openshift-logging/logging from logging.v5.8.1 to logging.v5.9.0" in pending
     assert words in catalogs
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.checks.catalogue.asking import JSON, told
+from tests.checks.catalogue.asking import JSON, messages_of
 
 
 def plan(name: str, *names: str, namespace: str = "ns") -> JSON:
@@ -53,4 +53,4 @@ def subscription(name: str, goal: str, namespace: str = "ns") -> JSON:
 def test_plans_that_wait(objects: list[JSON], waiting: list[str]) -> None:
     """Those that bring what a Subscription goes to, and those of which nobody says it."""
     each = [f"1 InstallPlan waits for approval: ns/{text}." for text in waiting]
-    assert told("OperatorUpdateWaits", *objects) == each
+    assert messages_of("OperatorUpdateWaits", *objects) == each

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
-from tests.checks.catalogue.asking import CONFIG, JSON, MANAGED, config_map, told
+from tests.checks.catalogue.asking import CONFIG, JSON, MANAGED, config_map, messages_of
 from tests.factories import context
 
 GATE, OTHER, LAST = "ack-5.0-a-in-5.1", "ack-5.0-b-in-5.1", "ack-5.1-c-in-5.2"
@@ -47,7 +47,7 @@ ACKS: dict[str, tuple[list[JSON], list[str]]] = {
 @pytest.mark.parametrize(("objects", "said"), ACKS.values(), ids=ACKS.keys())
 def test_gates(objects: list[JSON], said: list[str]) -> None:
     """Those of that very map, each by itself."""
-    assert told("AdminAck", *objects) == said
+    assert messages_of("AdminAck", *objects) == said
 
 
 @pytest.mark.parametrize(
@@ -63,4 +63,4 @@ def test_gates(objects: list[JSON], said: list[str]) -> None:
 def test_gates_of_the_target(kind: str, name: str, said: list[str]) -> None:
     """As its manifests have them."""
     manifest = {"kind": kind, "metadata": {"name": name}, "data": {GATE: "Do it."}}
-    assert told("AdminAck", to=replace(context(), manifests=(manifest,))) == said
+    assert messages_of("AdminAck", to=replace(context(), manifests=(manifest,))) == said

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.checks.catalogue.asking import JSON, findings, told
+from tests.checks.catalogue.asking import JSON, findings, messages_of
 from tests.factories import pod_json
 
 
@@ -47,7 +47,7 @@ TOGETHER: dict[str, tuple[list[JSON], bool]] = {
 @pytest.mark.parametrize(("pods", "applies"), TOGETHER.values(), ids=TOGETHER.keys())
 def test_workloads_on_one_node(pods: list[JSON], applies: bool) -> None:
     """By the pods that run, or will; where they are all on one, a drain takes all."""
-    assert len(told("SpreadOnOneNode", *pods)) == applies
+    assert len(messages_of("SpreadOnOneNode", *pods)) == applies
 
 
 ONE_NODE: JSON = {
@@ -68,14 +68,14 @@ DRAINS: dict[str, list[JSON]] = {
 @pytest.mark.parametrize("name", DRAINS)
 def test_one_node_alone_is_not_drained(name: str) -> None:
     """So nothing that a drain would do is told."""
-    assert len(told(name, *DRAINS[name])) == 1
-    assert told(name, ONE_NODE, *DRAINS[name]) == []
+    assert len(messages_of(name, *DRAINS[name])) == 1
+    assert messages_of(name, ONE_NODE, *DRAINS[name]) == []
 
 
 @pytest.mark.parametrize(("grace_s", "applies"), [(3600, False), (3601, True)])
 def test_how_long_a_pod_may_take_to_end(grace_s: int, applies: bool) -> None:
     """As long as a drain waits."""
-    assert bool(told("LongTerminationGrace", stateful("a", grace_s=grace_s))) is applies
+    assert bool(messages_of("LongTerminationGrace", stateful("a", grace_s=grace_s))) is applies
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_how_long_a_pod_may_take_to_end(grace_s: int, applies: bool) -> None:
 )
 def test_a_pod_that_nobody_loses(one: JSON) -> None:
     """No drain takes it, or somebody brings it back."""
-    assert told("UnmanagedPods", one) == []
+    assert messages_of("UnmanagedPods", one) == []
 
 
 def budget(name: str, **status: Any) -> JSON:

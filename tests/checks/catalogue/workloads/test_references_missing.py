@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.checks.catalogue.asking import JSON, told
+from tests.checks.catalogue.asking import JSON, messages_of
 
 NETWORKS = "k8s.v1.cni.cncf.io/networks"
 
@@ -39,5 +39,5 @@ def cluster(networks: str) -> tuple[JSON, ...]:
 )
 def test_networks_that_nobody_can_read(networks: str, is_told: bool) -> None:
     """Multus refuses such a pod today as well."""
-    found = told("PodReferencesMissing", *cluster(networks))
+    found = messages_of("PodReferencesMissing", *cluster(networks))
     assert ["there is no NetworkAttachmentDefinition shop/signal" in text for text in found] == [True] * is_told

@@ -43,7 +43,7 @@ def text(found: UpdateStatusStatus) -> str:
     return read(page(found, NOW)).text
 
 
-def told(conditions: tuple[Condition, ...]) -> UpdateStatusStatus:
+def status_with(conditions: tuple[Condition, ...]) -> UpdateStatusStatus:
     """A control plane that says no more of itself than this."""
     return UpdateStatusStatus(control_plane=ControlPlane(conditions=conditions))
 
@@ -52,9 +52,11 @@ def told(conditions: tuple[Condition, ...]) -> UpdateStatusStatus:
     ("found", "why"),
     [
         pytest.param(UpdateStatusStatus(), "ClusterVersion could not be read.", id="nothing at all"),
-        pytest.param(told((condition("Updating", "Unknown", "x"),)), "ClusterVersion could not be read.", id="no word"),
         pytest.param(
-            told((condition("Updating", "Unknown", "x", "no such kind"),)), "no such kind", id="its own words"
+            status_with((condition("Updating", "Unknown", "x"),)), "ClusterVersion could not be read.", id="no word"
+        ),
+        pytest.param(
+            status_with((condition("Updating", "Unknown", "x", "no such kind"),)), "no such kind", id="its own words"
         ),
     ],
 )

@@ -59,7 +59,7 @@ def axis(found: UpdateStatusStatus, now: datetime = NOW) -> list[tuple[str, floa
     return [(word, float(place)) for place, word in marks]
 
 
-def told(
+def operator_insight(
     name: str, reason: str, moved: datetime | None, *, healthy: ConditionStatus = "True", since: datetime = STARTED
 ) -> Insight:
     """An operator in a state since `moved`; unhealthy since `since`."""
@@ -120,47 +120,47 @@ def test_for_how_long(seconds: int, seen: bool, said: str) -> None:
     ("found", "shown"),
     [
         pytest.param(
-            told("etcd", "Updated", after(25)),
+            operator_insight("etcd", "Updated", after(25)),
             Shown("etcd", "dot fill-good", "left:25.00%", "updated 06:25", "good"),
             id="done: a dot where it was done",
         ),
         pytest.param(
-            told("etcd", "Updated", STARTED),
+            operator_insight("etcd", "Updated", STARTED),
             Shown("etcd", "dot fill-good", "left:0.00%", "updated 06:00", "good"),
             id="done in the moment in which the update began",
         ),
         pytest.param(
-            told("etcd", "Updated", after(-1)),
+            operator_insight("etcd", "Updated", after(-1)),
             Shown("etcd", "dot fill-good", "left:0.00%", "updated before 06:00", "good"),
             id="done earlier: before the update began",
         ),
         pytest.param(
-            told("etcd", "Updated", after(25), healthy="False"),
+            operator_insight("etcd", "Updated", after(25), healthy="False"),
             Shown("etcd", "dot fill-bad", "left:25.00%", "updated 06:25, degraded", "bad"),
             id="done and not well",
         ),
         pytest.param(
-            told("etcd", "Updated", after(25), healthy="Unknown"),
+            operator_insight("etcd", "Updated", after(25), healthy="Unknown"),
             Shown("etcd", "dot fill-good", "left:25.00%", "updated 06:25", "good"),
             id="done, and nobody knows how well it is",
         ),
         pytest.param(
-            told("etcd", "Progressing", after(60)),
+            operator_insight("etcd", "Progressing", after(60)),
             Shown("etcd", "fill-busy", "left:60.00%;width:40.00%", "updating, 40 min", "busy"),
             id="at it: a bar from its beginning to now",
         ),
         pytest.param(
-            told("etcd", "Progressing", after(60), healthy="False"),
+            operator_insight("etcd", "Progressing", after(60), healthy="False"),
             Shown("etcd", "fill-bad", "left:60.00%;width:40.00%", "updating, 40 min, degraded", "bad"),
             id="at it and not well",
         ),
         pytest.param(
-            told("etcd", "Progressing", None),
+            operator_insight("etcd", "Progressing", None),
             Shown("etcd", "fill-busy", "left:0.00%;width:100.00%", "updating, 1 h 40 min or more", "busy"),
             id="at it, it does not say since when: since the first look",
         ),
         pytest.param(
-            told("etcd", "Pending", None, healthy="False", since=after(70)),
+            operator_insight("etcd", "Pending", None, healthy="False", since=after(70)),
             Shown("etcd", "fill-bad", "left:70.00%;width:30.00%", "degraded", "bad"),
             id="its turn has not come, and it is not well",
         ),
@@ -220,7 +220,7 @@ def test_how_a_node_is_drawn(found: Insight, shown: Shown) -> None:
 def test_what_has_nothing_to_draw_is_named_by_state() -> None:
     """Who waits, who is paused, and of whom nothing is known; no word of a state that nobody is in."""
     nodes = (host("a", "Pending", STARTED), host("b", "Paused", STARTED), host("c", "Hibernating", STARTED))
-    text = read(timeline(status((version(), told("dns", "Postponed", None)), nodes), NOW) or "").text
+    text = read(timeline(status((version(), operator_insight("dns", "Postponed", None)), nodes), NOW) or "").text
     assert "Operators 1 not known: dns Worker pool worker 1 waiting: a 1 paused: b 1 not known: c" in text
     assert "Control plane nodes" not in text
 
@@ -228,12 +228,12 @@ def test_what_has_nothing_to_draw_is_named_by_state() -> None:
 def test_the_order_of_lanes() -> None:
     """What is done in the order in which it was done, then what goes on, then what waits; at one moment by name."""
     found = (
-        told("waits", "Pending", None),
-        told("began-late", "Progressing", after(50)),
-        told("began-early", "Progressing", after(10)),
-        told("second", "Updated", after(30)),
-        told("b-first", "Updated", after(20)),
-        told("a-first", "Updated", after(20)),
+        operator_insight("waits", "Pending", None),
+        operator_insight("began-late", "Progressing", after(50)),
+        operator_insight("began-early", "Progressing", after(10)),
+        operator_insight("second", "Updated", after(30)),
+        operator_insight("b-first", "Updated", after(20)),
+        operator_insight("a-first", "Updated", after(20)),
     )
     drawn = lanes(status((version(), *found)))
     assert [lane.name for lane in drawn] == ["a-first", "b-first", "second", "began-early", "began-late"]
@@ -242,7 +242,9 @@ def test_the_order_of_lanes() -> None:
 @pytest.mark.parametrize(("count", "more"), [(40, ""), (41, "1 more"), (43, "3 more")])
 def test_lanes_beyond_the_fortieth_are_counted(count: int, more: str) -> None:
     """A drawing of a hundred lanes shows nothing."""
-    found = status((version(), *(told(f"o{number:02}", "Updated", after(number)) for number in range(count))))
+    found = status(
+        (version(), *(operator_insight(f"o{number:02}", "Updated", after(number)) for number in range(count)))
+    )
     assert len(lanes(found)) == 40
     assert re.findall(r'<div class="more">([^<]*)</div>', timeline(found, NOW) or "") == ([more] if more else [])
 
@@ -263,7 +265,7 @@ def test_domains_of_hosts(names: list[str], shown: list[str]) -> None:
 
 def test_without_a_beginning_there_is_no_drawing() -> None:
     """Nor without anything that could stand in it."""
-    etcd = told("etcd", "Updated", after(1))
+    etcd = operator_insight("etcd", "Updated", after(1))
     assert timeline(UpdateStatusStatus(), NOW) is None
     assert timeline(status((etcd,)), NOW) is None
     assert timeline(status((version(started_at=None), etcd)), NOW) is None
@@ -274,19 +276,26 @@ def test_without_a_beginning_there_is_no_drawing() -> None:
 @pytest.mark.parametrize(
     ("completed", "found", "end"),
     [
-        pytest.param(None, [told("etcd", "Updated", after(10))], "07:40", id="the update goes on: now"),
-        pytest.param(62, [told("etcd", "Updated", after(10))], "07:02", id="it is over: when it was"),
-        pytest.param(62, [told("etcd", "Updated", after(75))], "07:15", id="the last one was done after it"),
-        pytest.param(62, [told("etcd", "Progressing", after(10))], "07:40", id="something goes on after it: now"),
-        pytest.param(62, [told("etcd", "Pending", None)], "07:02", id="something waits after it"),
+        pytest.param(None, [operator_insight("etcd", "Updated", after(10))], "07:40", id="the update goes on: now"),
+        pytest.param(62, [operator_insight("etcd", "Updated", after(10))], "07:02", id="it is over: when it was"),
+        pytest.param(
+            62, [operator_insight("etcd", "Updated", after(75))], "07:15", id="the last one was done after it"
+        ),
+        pytest.param(
+            62, [operator_insight("etcd", "Progressing", after(10))], "07:40", id="something goes on after it: now"
+        ),
+        pytest.param(62, [operator_insight("etcd", "Pending", None)], "07:02", id="something waits after it"),
         pytest.param(
             62,
-            [told("etcd", "Updated", after(10)), host("m", "Completed", after(90))],
+            [operator_insight("etcd", "Updated", after(10)), host("m", "Completed", after(90))],
             "07:02",
             id="somebody began to look after it: what was so then is no end",
         ),
         pytest.param(
-            62, [told("etcd", "Updated", after(300))], "07:40", id="a clock that runs ahead: no later than now"
+            62,
+            [operator_insight("etcd", "Updated", after(300))],
+            "07:40",
+            id="a clock that runs ahead: no later than now",
         ),
     ],
 )
@@ -308,7 +317,7 @@ def replace_looked(found: Insight) -> Insight:
 
 def test_an_update_that_has_just_begun_is_drawn_a_minute_long() -> None:
     """A span of nothing has no places."""
-    found = status((version(), told("etcd", "Updated", STARTED)))
+    found = status((version(), operator_insight("etcd", "Updated", STARTED)))
     assert axis(found, STARTED) == [("06:00", 0.0), ("06:01", 100.0)]
 
 
@@ -321,7 +330,7 @@ SIX = [0.0, 16.67, 33.33, 50.0, 66.67, 83.33, 100.0]
 def test_six_steps_are_as_many_as_fit(minutes: int) -> None:
     """Of the epoch, at which every step has a mark; a minute more takes the next step, so fewer marks."""
     epoch = datetime(1970, 1, 1, tzinfo=UTC)
-    found = status((version(started_at=epoch), told("etcd", "Progressing", epoch)))
+    found = status((version(started_at=epoch), operator_insight("etcd", "Progressing", epoch)))
     assert [place for _, place in axis(found, epoch + timedelta(minutes=6 * minutes))] == SIX
     longer = axis(found, epoch + timedelta(minutes=6 * minutes + 1))
     assert len(longer) < len(SIX) or minutes == STEPS[-1]
@@ -330,7 +339,7 @@ def test_six_steps_are_as_many_as_fit(minutes: int) -> None:
 def test_the_longest_step_serves_for_whatever_is_longer() -> None:
     """A year has a mark every thirty days, but for the first and the last, which would run into the ends."""
     epoch = datetime(1970, 1, 1, tzinfo=UTC)
-    found = status((version(started_at=epoch), told("etcd", "Progressing", epoch)))
+    found = status((version(started_at=epoch), operator_insight("etcd", "Progressing", epoch)))
     words = [word for word, _ in axis(found, epoch + timedelta(days=365))]
     assert words[:3] == ["01 Jan 00:00", "02 Mar 00:00", "01 Apr 00:00"]
     assert words[-2:] == ["27 Nov 00:00", "01 Jan 00:00"]
@@ -345,7 +354,7 @@ def test_the_longest_step_serves_for_whatever_is_longer() -> None:
 )
 def test_marks_keep_away_from_both_ends(start: int, words: list[str]) -> None:
     """By more than a twelfth of an hour's drawing, which is five minutes."""
-    found = status((version(started_at=after(start)), told("etcd", "Progressing", after(start))))
+    found = status((version(started_at=after(start)), operator_insight("etcd", "Progressing", after(start))))
     assert [word for word, _ in axis(found, after(start + 60))] == words
 
 
@@ -355,5 +364,5 @@ def test_marks_keep_away_from_both_ends(start: int, words: list[str]) -> None:
 )
 def test_a_long_drawing_names_days(seconds: int, first: str) -> None:
     """After twenty hours a time of day may be yesterday's."""
-    found = status((version(), told("etcd", "Progressing", STARTED)))
+    found = status((version(), operator_insight("etcd", "Progressing", STARTED)))
     assert axis(found, STARTED + timedelta(hours=20, seconds=seconds))[0][0] == first
