@@ -15,7 +15,7 @@ from tests.cli.updatestatus.render.test_html import NOW, USUAL
 
 from runup.cli.fleet.render.fleet_page import page as fleet_page
 from runup.cli.preflight.render.preflight_page import page
-from runup.cli.updatestatus.render.html import page as status_page
+from runup.cli.updatestatus.render.status_page import page as status_page
 from runup.evaluation.results import ClusterResult
 from runup.fleet.decide.matrix import matrix
 

@@ -12,7 +12,7 @@ from tests.cli.updatestatus.render.test_html import USUAL
 from tests.console.decide.test_graph_ways import TWO
 
 from kubekit.api import codec
-from kubekit.lang.gotext import nanoseconds
+from kubekit.lang.gotext import to_ns
 from runup.cli.console.pages import ConsolePages
 from runup.cli.console.render.frame import Site
 from runup.console.control.statuses import ClusterStatus
@@ -29,7 +29,7 @@ from runup.console.decide.judgement import (
 )
 from runup.fleet.decide.members import Member
 from runup.fleet.decide.trend import Change, ReportStep
-from runup.updatestatus.control.status_reading import EPOCH, StatusReading
+from runup.updatestatus.control.status_reading import StatusReading
 
 NOW = samples.WHEN + timedelta(hours=1)
 # What somebody may call an object: markup, quotes, line ends, marks of writing direction.
@@ -128,7 +128,7 @@ def _resource() -> Any:
 def reading(**changes: Any) -> StatusReading:
     """An update under way, as a cluster tells it."""
     status = {"kind": "UpdateStatus", "metadata": {"name": "cluster"}, "status": codec.to_dict(USUAL)}
-    return StatusReading(obj=status, now_ns=nanoseconds(STATUS_NOW - EPOCH), **changes)
+    return StatusReading(obj=status, now_ns=to_ns(STATUS_NOW), **changes)
 
 
 MANY = Judgement(

@@ -26,13 +26,13 @@ from kubekit.kube import calls
 from kubekit.kube.api_errors import NotFound
 from kubekit.kube.calls import list_kinds
 from kubekit.kube.clock import SystemClock
-from kubekit.lang.gotext import nanoseconds
+from kubekit.lang.gotext import to_ns
 from runup.api.hub_v1 import ManagedCluster, ManagedClusterSet, ManifestWork
 from runup.checks.catalogue.own_rights import own_rights
 from runup.checks.decide.cluster_kinds import ClusterKind
 from runup.fleet.decide.newest_status import FORMAT, NewestStatus, Precheck
 from runup.report.report import ReportedRisk
-from runup.updatestatus.control.status_reading import EPOCH, complete_status
+from runup.updatestatus.control.status_reading import complete_status
 
 pytestmark = pytest.mark.xdist_group("hub-commands")
 
@@ -94,7 +94,7 @@ def status_of(name: str, now: datetime, age: timedelta = timedelta(minutes=1)) -
         NewestStatus(
             format=FORMAT,
             observed_time=now - age,
-            update_status=complete_status(b.snapshot() if name == "island" else DONE, nanoseconds(b.NOW - EPOCH)),
+            update_status=complete_status(b.snapshot() if name == "island" else DONE, to_ns(b.NOW)),
             notes=("warning: a note\n",) if name == "harbour" else (),
             cluster_version=cluster_version,
             prechecks=(Precheck(name="NodeAlerts", type="recommended/NodeAlerts", status="True", reason="AsExpected"),),

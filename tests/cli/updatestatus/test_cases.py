@@ -9,6 +9,7 @@ import pytest
 from tests.cli.commands import Run
 
 from kubekit.api import codec
+from kubekit.lang.gotext import nanoseconds
 from runup.cli.updatestatus.render import status_text as rendered
 from runup.updatestatus.control.status_files import mock
 from runup.updatestatus.control.status_reading import parse_moment
@@ -60,7 +61,7 @@ def test_the_time_of_files_is_ocs() -> None:
 def test_ages_grow_with_the_time_of_reading() -> None:
     """The object holds moments and no ages: ten minutes later it reads ten minutes later."""
     found = mock(str(CORPUS / "4.14.1-degraded-cv.yaml"), REAL_NOW)
-    later = found.now_ns + rendered.nanoseconds(timedelta(minutes=10))
+    later = found.now_ns + nanoseconds(timedelta(minutes=10))
     text = rendered.render(read_status.report(found.obj), later)
     assert "Duration:        2h9m (Est. Time Remaining: N/A; estimate duration was 1h24m)" in text
     assert "\n1h8m18s    Error     API Availability   Cluster Operator kube-apiserver is degraded" in text

@@ -9,17 +9,17 @@ from rich.console import Console
 from rich.text import Text
 from tests.updatestatus.decide import builders as b
 
-from kubekit.lang.gotext import nanoseconds
+from kubekit.lang.gotext import to_ns
 from runup.cli.updatestatus import watch_command
 from runup.cli.updatestatus.render import status_text
 from runup.cli.updatestatus.watch_command import Poll
-from runup.updatestatus.control.status_reading import EPOCH, StatusReading
+from runup.updatestatus.control.status_reading import StatusReading
 from runup.updatestatus.decide.assess import assess
 from runup.updatestatus.decide.read_status import report_of_status
 
 NODES = tuple(b.node(f"{role}-{i:04}", role) for role in ("master", "worker") for i in range(12))
 REPORT = report_of_status(assess(b.snapshot(nodes=NODES), None, b.NOW, max_bytes=None))
-NOW_NS = nanoseconds(b.NOW - EPOCH)
+NOW_NS = to_ns(b.NOW)
 WIDTH = 110
 # A blank line, and two of the line below, which may be longer than a low terminal is wide.
 BELOW = 3

@@ -12,6 +12,7 @@ from tests.updatestatus.decide.test_assessment import faults
 
 from kubekit.api import codec
 from kubekit.api.conditions import find
+from kubekit.lang.gotext import to_ns
 from runup.api.update_v1alpha1 import UpdateStatusStatus
 from runup.cli.updatestatus.render import status_text as rendered
 from runup.updatestatus.decide import finding as limits
@@ -91,7 +92,7 @@ def test_what_the_command_prints_by_default_is_the_same_with_and_without_limits(
     snapshot = cluster(600, 2, kinds)
     whole, bounded = (assess(snapshot, None, LATER, max_bytes=size) for size in (None, limits.MAX_BYTES))
     assert rows(bounded) < rows(whole) == 600
-    now = rendered.to_ns(LATER)
+    now = to_ns(LATER)
 
     def nodes_of(status: UpdateStatusStatus) -> str:
         return rendered.render(report_of_status(status), now).partition("= Update Health =")[0]
@@ -142,5 +143,5 @@ def test_pools_that_are_done_are_left_out_first() -> None:
         LATER,
     )
     assert [pool.name for pool in status.worker_pools] == [names[0], names[1], *names[10:]]
-    text = rendered.render(report_of_status(status), rendered.to_ns(LATER))
+    text = rendered.render(report_of_status(status), to_ns(LATER))
     assert "...\nOmitted 8 more worker pools: the report holds no more.\n" in text

@@ -14,13 +14,14 @@ from tests.updatestatus.decide import builders as b
 from tests.updatestatus.decide.test_assessment import FULL
 
 from kubekit.api import codec
+from kubekit.lang.gotext import to_ns
 from runup.cli.updatestatus.render import status_text as rendered
 from runup.updatestatus.decide.assess import assess
 from runup.updatestatus.decide.decode import decode, with_unknown
 from runup.updatestatus.decide.read_status import HealthRow, report, report_of_status
 
 JSON = dict[str, Any]
-NOW = rendered.to_ns(b.NOW)
+NOW = to_ns(b.NOW)
 DRAIN: JSON = {"desiredDrain": "drain-new", "lastAppliedDrain": "uncordon-old"}
 PAUSED = b.snapshot(machine_config_pools=(b.pool("master"), b.pool("worker", paused=True)))
 

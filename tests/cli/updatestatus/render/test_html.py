@@ -34,7 +34,7 @@ from runup.api.update_v1alpha1 import (
     WorkerPool,
 )
 from runup.cli.render.html.markup import Markup, age, el, link
-from runup.cli.updatestatus.render.html import page
+from runup.cli.updatestatus.render.status_page import page
 
 STARTED = datetime(2026, 11, 21, 6, 0, tzinfo=UTC)
 NOW = STARTED + timedelta(minutes=97)

@@ -35,7 +35,7 @@ from runup.api.update_v1alpha1 import (
     VersionMetadata,
     Versions,
 )
-from runup.cli.updatestatus.render.html import page
+from runup.cli.updatestatus.render.status_page import page
 
 
 def text(found: UpdateStatusStatus) -> str:

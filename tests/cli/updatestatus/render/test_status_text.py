@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 from tests.updatestatus.decide import builders as b
 
+from kubekit.lang.gotext import to_ns
 from runup.cli.updatestatus.render import status_text as rendered
 from runup.cli.updatestatus.render.status_text import changes, summary
 from runup.updatestatus.decide.assess import assess
@@ -22,7 +23,7 @@ def text(snapshot: Snapshot, minutes: float = 4, details: str = "none", fraction
     """The whole text so long after the start."""
     now = b.STARTED + b.minutes(minutes) + timedelta(microseconds=fraction // 1000)
     report = report_of_status(assess(snapshot, None, now, max_bytes=None))
-    return rendered.render(report, rendered.to_ns(b.STARTED + b.minutes(minutes)) + fraction, rendered.details(details))
+    return rendered.render(report, to_ns(b.STARTED + b.minutes(minutes)) + fraction, rendered.details(details))
 
 
 def line(of: str, label: str) -> str:
@@ -498,12 +499,12 @@ def test_a_terminal_that_is_too_low_shows_no_healthy_nodes() -> None:
     """What needs attention stands below them and must not be cut off."""
     status = assess(b.snapshot(machine_config_pools=(b.pool("master"), b.pool("worker", paused=True))), None, b.NOW)
     report = report_of_status(status)
-    low = rendered.render(report, rendered.to_ns(b.NOW), rows=rendered.NO_TABLES)
+    low = rendered.render(report, to_ns(b.NOW), rows=rendered.NO_TABLES)
     assert "\nControl Plane Nodes: 0 of 3 updated\n\n= Worker Upgrade =\n" in low
     assert "Worker Pool Nodes" not in low
     assert "Outdated nodes in a paused pool" in low
     broken = assess(b.snapshot(nodes=(b.node(state="Degraded", reason="x"), b.node("w2"))), None, b.NOW)
-    low = rendered.render(report_of_status(broken), rendered.to_ns(b.NOW), rows=rendered.NO_TABLES)
+    low = rendered.render(report_of_status(broken), to_ns(b.NOW), rows=rendered.NO_TABLES)
     assert "worker-0000   Degraded     Pending" in low
     assert "w2" not in low
 
@@ -514,6 +515,6 @@ def test_a_terminal_that_is_too_low_shows_no_healthy_nodes() -> None:
 def test_since_when_nobody_recorded_a_beginning(minutes: float, told: str) -> None:
     """Whoever looks for the first time does not know, as oc; whoever watched says since when it was seen."""
     status = assess(FAILING, None, b.NOW)
-    now = rendered.to_ns(b.NOW + b.minutes(minutes))
+    now = to_ns(b.NOW + b.minutes(minutes))
     rows = [row for row in rendered.render(report_of_status(status), now).splitlines() if "paused pool" in row]
     assert [row.split()[0] for row in rows] == [told]

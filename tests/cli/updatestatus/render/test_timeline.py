@@ -19,7 +19,7 @@ from runup.api.update_v1alpha1 import (
     ResourceRef,
     UpdateStatusStatus,
 )
-from runup.cli.updatestatus.render.html.timeline import UpdateTimes, timeline
+from runup.cli.updatestatus.render.timeline import UpdateTimes, timeline
 
 STARTED = datetime(2026, 11, 21, 6, 0, tzinfo=UTC)
 NOW = STARTED + timedelta(minutes=100)

@@ -6,11 +6,12 @@ Durations are integers of nanoseconds here, as in Go: rounding and a quirk of `o
 from __future__ import annotations
 
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 SECOND = 1_000_000_000
 MINUTE = 60 * SECOND
 HOUR = 60 * MINUTE
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _UNITS = {"ns": 1, "us": 1_000, "µs": 1_000, "μs": 1_000, "ms": 1_000_000, "s": SECOND, "m": MINUTE, "h": HOUR}
 _PART = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
@@ -33,6 +34,16 @@ def quote_go(text: str) -> str:
 def nanoseconds(span: timedelta) -> int:
     """Returns `span` in nanoseconds, as Go counts it."""
     return ((span.days * 86400 + span.seconds) * 1_000_000 + span.microseconds) * 1000
+
+
+def to_ns(moment: datetime) -> int:
+    """Returns `moment` in nanoseconds since the epoch."""
+    return nanoseconds(moment - EPOCH)
+
+
+def datetime_of_ns(now_ns: int) -> datetime:
+    """Returns the datetime of `now_ns`, to the microsecond."""
+    return EPOCH + timedelta(microseconds=now_ns // 1000)
 
 
 def round_duration(duration: int, unit: int) -> int:

@@ -67,13 +67,10 @@ def run(connection: Connection, named_members: NamedMembers, output: str | None)
 
 def status_of(member: Member, *, connection: Connection, whole: bool) -> StatusRow:
     """Returns the status of one cluster; why it could not be read is a result, too."""
-    from runup.updatestatus.decide import read_status
 
     try:
         reading = _read_status(member, connection)
-        report = reading.read or read_status.report(
-            reading.obj, worker_pools_before_master=reading.worker_pools_before_master
-        )
+        report = reading.report()
     except Exception as error:
         problem = problem_of(member, error)
         if problem is None:
@@ -121,15 +118,15 @@ def _read_status(member: Member, connection: Connection) -> StatusReading:
 
 def _reading_of(status: NewestStatus) -> StatusReading:
     """Returns the reading that a cluster made of itself. Raises BadStatus if it could not."""
-    from kubekit.lang.gotext import nanoseconds
+    from kubekit.lang.gotext import to_ns
     from runup.fleet.decide.newest_status import BadStatus
-    from runup.updatestatus.control.status_reading import EPOCH, StatusReading
+    from runup.updatestatus.control.status_reading import StatusReading
 
     if status.update_status is None:
         raise BadStatus(f"its status could not be read there: {status.status_problem or 'it does not say why'}")
     return StatusReading(
         obj=status.update_status,
-        now_ns=nanoseconds(status.observed_time - EPOCH),
+        now_ns=to_ns(status.observed_time),
         notes=tuple(one_line(note.strip()) for note in status.notes),
         worker_pools_before_master=status.worker_pools_before_master,
         doubt=one_line(status.doubt),

@@ -19,10 +19,10 @@ from runup.cli.options import option
 if TYPE_CHECKING:
     from runup.process.connection import Connection
     from runup.updatestatus.control.status_reading import StatusReading
-    from runup.updatestatus.decide.read_status import Report
 
 
-def _details(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+def complete_details(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    """Returns the values of --details that begin so."""
     from runup.cli.updatestatus.render.status_text import DETAILS
 
     return [word for word in DETAILS if word.startswith(incomplete)]
@@ -34,7 +34,7 @@ def _details(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> l
     "--details",
     default="none",
     metavar="WHAT",
-    shell_complete=_details,
+    shell_complete=complete_details,
     help="What to show at length: none, all, nodes, health or operators.",
 )
 @option(
@@ -89,11 +89,19 @@ def status(
         with connection_of(ctx).client("upgrade-status") as client:
             show_until_over(client, details)
         return
-    whole = details in ("all", "nodes")
-    reading = _read_status(
-        connection_of(ctx), dump, mock_clusterversion, mock_now, whole=whole, has_files=output == "html"
-    )
     from runup.cli.render.text import machine
+    from runup.updatestatus.control.status_reading import parse_moment
+
+    fixed_ns = parse_moment(mock_now) if mock_now else None
+    if mock_clusterversion or dump:
+        from kubekit.kube.clock import SystemClock
+        from runup.updatestatus.control import status_files
+
+        now = SystemClock().now()
+        mocked = status_files.mock(mock_clusterversion, now) if mock_clusterversion else None
+        reading = mocked or status_files.dump(dump or "", now, fixed_ns)
+    else:
+        reading = read_live(connection_of(ctx), fixed_ns, whole=details in ("all", "nodes"), named=output == "html")
 
     if output == "html":
         text = html_page(reading)
@@ -105,62 +113,45 @@ def status(
     sys.stdout.write(text)
 
 
-def _read_status(
-    connection: Connection, dump: str | None, mock: str | None, now: str | None, *, whole: bool, has_files: bool
-) -> StatusReading:
-    """Returns the status: from files, or from the live cluster."""
-    from runup.updatestatus.control.status_reading import datetime_of_ns, parse_moment
-
-    fixed = parse_moment(now) if now else None
-    if mock or dump:
-        from kubekit.kube.clock import SystemClock
-        from runup.updatestatus.control import status_files
-
-        real_now = SystemClock().now()
-        return status_files.mock(mock, real_now) if mock else status_files.dump(dump or "", real_now, fixed)
+def read_live(connection: Connection, fixed_ns: int | None, *, whole: bool, named: bool) -> StatusReading:
+    """Returns the status of the live cluster, as of `fixed_ns` if that is given; `named` reads its name, too."""
     from msgspec.structs import replace
 
-    from runup.updatestatus.control import live_status as status_live
+    from kubekit.lang.gotext import datetime_of_ns
+    from runup.process.clusterversion_client import name_of
+    from runup.updatestatus.control import live_status
 
     with connection.client("upgrade-status") as client:
-        reading = status_live.read(client, client.now if fixed is None else lambda: datetime_of_ns(fixed), whole=whole)
-        if has_files:
-            from runup.process.clusterversion_client import name_of
-
-            reading = replace(reading, cluster=name_of(client))
-    return reading if fixed is None else replace(reading, now_ns=fixed)
+        clock = client.now if fixed_ns is None else lambda: datetime_of_ns(fixed_ns)
+        reading = live_status.read(client, clock, whole=whole)
+        name = name_of(client) if named else reading.cluster
+    return replace(reading, cluster=name, now_ns=reading.now_ns if fixed_ns is None else fixed_ns)
 
 
 def as_text(reading: StatusReading, details: str) -> str:
-    """Returns the report as text; writes oc's message about alerts that could not be fetched to stderr."""
-    from runup.cli.updatestatus.render import status_text as rendered
-    from runup.updatestatus.decide import read_status
+    """Returns the report as text; writes oc's message about alerts that could not be fetched to stderr.
 
-    report = reading.read or read_status.report(
-        reading.obj, worker_pools_before_master=reading.worker_pools_before_master
-    )
+    Warns there, too, if it is not known whether the control plane is updating.
+    """
+    from runup.cli.updatestatus.render import status_text as rendered
+
+    report = reading.report()
+    updating = report.updating
     if report.is_updating:
         sys.stderr.write(reading.alerts_problem)
-    sys.stderr.write(_doubt_text(report))
+    elif updating is None or updating.status != "False":
+        why = "the report has no condition Updating"
+        if updating is not None:
+            why = updating.message.strip().replace("\n", "\n  ")
+        why = why or "ClusterVersion's condition Progressing says neither and gives no message"
+        sys.stderr.write(f"warning: whether the control plane is updating is not known: {why}\n")
     return rendered.render(report, reading.now_ns, rendered.details(details))
-
-
-def _doubt_text(report: Report) -> str:
-    """Returns a warning if it is not known whether the control plane is updating, else an empty string."""
-    updating = report.updating
-    if not report.is_updating and (updating is None or updating.status != "False"):
-        message = updating.message.strip() if updating else "the report has no condition Updating"
-        why = (
-            message.replace("\n", "\n  ") or "ClusterVersion's condition Progressing says neither and gives no message"
-        )
-        return f"warning: whether the control plane is updating is not known: {why}\n"
-    return ""
 
 
 def html_page(reading: StatusReading) -> str:
     """Returns the status as an HTML page. Raises DecodeError."""
-    from runup.cli.updatestatus.render.html import page
-    from runup.updatestatus.control.status_reading import datetime_of_ns
+    from kubekit.lang.gotext import datetime_of_ns
+    from runup.cli.updatestatus.render.status_page import page
     from runup.updatestatus.decide.decode import decode, with_unknown
 
     status, unknown = decode(reading.obj)

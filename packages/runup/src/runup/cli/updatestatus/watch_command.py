@@ -24,7 +24,6 @@ from runup.cli.updatestatus.render.status_text import changes, summary
 from runup.clusterversion.control.upgrade_wait import SERVER_AWAY_LIMIT_S
 from runup.updatestatus.control import live_status as status_live
 from runup.updatestatus.control.status_reading import StatusReading
-from runup.updatestatus.decide import read_status
 from runup.updatestatus.decide.read_status import Report
 
 if TYPE_CHECKING:
@@ -70,25 +69,20 @@ def show_until_over(client: SyncClient, details: str, clock: Clock | None = None
     view = _shown_on_terminal if screen_of(stream).live else _shown_as_lines
     try:
         with view(stream, details) as show:
-            _show_polls(poll_status(client, clock, now), show)
+            updating = False
+            for look in poll_status(client, clock, now):
+                report = look.found.report() if look.found else None
+                show(report, look)
+                if report is not None:
+                    if updating and not report.is_updating:
+                        return
+                    updating = updating or report.is_updating
     except Transient as error:
         text = f"the API server has not answered for {SERVER_AWAY_LIMIT_S:.0f} s: {message_of(error).strip()}"
         raise CommandError(f"{text}\n{_LEFT}") from error
     except KeyboardInterrupt:
         sys.stderr.write(f"\nNo longer watching; an update goes on without it. {_LEFT}\n")
         raise
-
-
-def _show_polls(polls: Iterator[Poll], show: Show) -> None:
-    """Shows each poll until an update that was seen is over."""
-    updating = False
-    for look in polls:
-        report = read_status.report(look.found.obj) if look.found else None
-        show(report, look)
-        if report is not None:
-            if updating and not report.is_updating:
-                return
-            updating = updating or report.is_updating
 
 
 def poll_status(client: SyncClient, clock: Clock, now: Callable[[], datetime]) -> Iterator[Poll]:
@@ -122,30 +116,23 @@ class Log:
         if report is None:
             lines = [look.trouble] if look.trouble != self.trouble else []
         else:
-            lines = [*([_BACK] if self.trouble else []), *self._doubt_lines(look.found.doubt if look.found else "")]
-            lines += changes(self.report, report) if self.report else [*_first_lines(report)]
+            doubt = look.found.doubt if look.found else ""
+            lines = [_BACK] if self.trouble else []
+            if doubt != self.doubt:
+                lines.append(f"Warning: {doubt}" if doubt else _CURRENT)
+            self.doubt = doubt
+            if self.report:
+                lines += changes(self.report, report)
+            elif report.is_updating:
+                lines += [summary(report), *(f"{row.level}: {row.summary}" for row in report.health)]
+            else:
+                lines += [summary(report), _IDLE]
             idle = not report.is_updating and self.report is not None and not self.report.is_updating
             if idle and not lines and look.at - self.said_at >= IDLE_LINE_PERIOD_S:
                 lines = [_STILL]
         self.report, self.trouble = report or self.report, look.trouble
         self.said_at = look.at if lines else self.said_at
         return lines
-
-    def _doubt_lines(self, doubt: str) -> list[str]:
-        """Returns a line if the report's age came into doubt, or out of it."""
-        before, self.doubt = self.doubt, doubt
-        if doubt == before:
-            return []
-        return [f"Warning: {doubt}" if doubt else _CURRENT]
-
-
-def _first_lines(report: Report) -> Iterator[str]:
-    """Yields the summary, and the health insights while an update is in progress."""
-    yield summary(report)
-    if report.is_updating:
-        yield from (f"{row.level}: {row.summary}" for row in report.health)
-    else:
-        yield _IDLE
 
 
 @contextmanager

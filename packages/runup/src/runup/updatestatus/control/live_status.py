@@ -23,7 +23,7 @@ from kubekit.api.workloads_v1 import Deployment, PodDisruptionBudget
 from kubekit.kube import calls
 from kubekit.kube.api_errors import ApiError, Forbidden, NotFound, ServerError
 from kubekit.kube.client_sync import SyncClient
-from kubekit.lang.gotext import nanoseconds
+from kubekit.lang.gotext import to_ns
 from runup.api.config_v1 import ClusterOperator
 from runup.api.kinds import RESOURCES
 from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
@@ -32,7 +32,6 @@ from runup.process import clusterversion_client as clusters
 from runup.rules.machine_config import is_drain_wanted
 from runup.updatestatus.control import thanos
 from runup.updatestatus.control.status_reading import (
-    EPOCH,
     StatusReading,
     age_sentence,
     alerts_note,
@@ -182,7 +181,7 @@ def read(
         alerts_problem = "" if is_reachable else alerts_note(str(reachable.get("message", "")))
         return StatusReading(
             obj=with_current_condition(stored_status, age, now),
-            now_ns=nanoseconds(now - EPOCH),
+            now_ns=to_ns(now),
             notes=_notes(doubt),
             alerts_problem=alerts_problem,
             read=report,
@@ -194,9 +193,7 @@ def read(
         computed = _compute_status(client, now, tolerated, stored_status)
     except Forbidden as error:
         doubt = f"{age_sentence(age)}. The cluster itself may not be read ({error.message}), so the old report is shown"
-        computed = StatusReading(
-            obj=with_current_condition(stored_status, age, now), now_ns=nanoseconds(now - EPOCH), read=report
-        )
+        computed = StatusReading(obj=with_current_condition(stored_status, age, now), now_ns=to_ns(now), read=report)
     else:
         doubt = f"{age_sentence(age)}. So the cluster itself was read; see whether the controller runs in {NAMESPACE}"
         computed = replace(computed, obj=read_instead(computed.obj, doubt, age, now))
@@ -235,7 +232,7 @@ def _compute_status(
     snapshot = observe(client, now, tolerated)
     alerts = snapshot.alerts
     problem = alerts_note(alerts.why) if isinstance(alerts, Unreadable) else ""
-    now_ns = nanoseconds(now - EPOCH)
+    now_ns = to_ns(now)
     return StatusReading(
         obj=complete_status(snapshot, now_ns, stored_status=stored_status), now_ns=now_ns, alerts_problem=problem
     )

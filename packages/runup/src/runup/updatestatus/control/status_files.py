@@ -19,25 +19,16 @@ from kubekit.api.scheme import resource_of
 from kubekit.api.workloads_v1 import Deployment, PodDisruptionBudget
 from kubekit.error_types import InputError
 from kubekit.lang.files import read_limited
-from kubekit.lang.gotext import nanoseconds
+from kubekit.lang.gotext import EPOCH, datetime_of_ns, to_ns
 from runup.api.config_v1 import ClusterOperator, ClusterVersion, Infrastructure, InfrastructureStatus
 from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
 from runup.api.update_v1alpha1 import UpdateStatus
 from runup.dump.clusterversion_files import NO_FILE, document
 from runup.process.cluster_name import cluster_name
 from runup.rules.machine_config import CONTROL_PLANE_POOL, is_drain_wanted, machines_behind
-from runup.updatestatus.control.status_reading import EPOCH, StatusReading, alerts_note, complete_status
-from runup.updatestatus.control.status_reading import datetime_of_ns as moment_of_ns
+from runup.updatestatus.control.status_reading import StatusReading, alerts_note, complete_status
 from runup.updatestatus.decide.control_plane import MACHINE_CONFIG, MACHINE_CONFIG_OPERATOR, is_progressing
-from runup.updatestatus.decide.snapshot import (
-    LISTED,
-    Alert,
-    Snapshot,
-    Unreadable,
-    read_alerts,
-    readable,
-    sort_pools,
-)
+from runup.updatestatus.decide.snapshot import LISTED, Alert, Snapshot, Unreadable, read_alerts, readable, sort_pools
 
 if TYPE_CHECKING:
     from runup.dump.load import Dump
@@ -115,7 +106,7 @@ def newest_transition(objects: Iterable[ClusterVersion | ClusterOperator]) -> in
         for condition in obj.status.conditions
         if condition.last_transition_time
     )
-    return nanoseconds(max(times, default=EPOCH) - EPOCH)
+    return to_ns(max(times, default=EPOCH))
 
 
 def _read_objects(path: str, kind: type[K]) -> tuple[K, ...]:
@@ -191,7 +182,7 @@ def dump(path: str, real_now: datetime, now_ns: int | None) -> StatusReading:
         cluster_version for cluster_version in objects.of(ClusterVersion) if cluster_version.metadata.name == "version"
     )
     moment = time_of_dump(dump_content)
-    now = now_ns or (nanoseconds(moment - EPOCH) if moment else 0)
+    now = now_ns or (to_ns(moment) if moment else 0)
     stored_status = next(
         (obj for obj in dump_content.objects if obj["kind"] == "UpdateStatus" and obj.get("status")), None
     )
@@ -207,7 +198,7 @@ def dump(path: str, real_now: datetime, now_ns: int | None) -> StatusReading:
         age = Freshness(UNKNOWN, None, "Leases, which tell it, are not read from a dump")
         notes.append(f"warning: {age_sentence(age)}\n")
         return StatusReading(
-            obj=with_current_condition(stored_status, age, moment_of_ns(now)),
+            obj=with_current_condition(stored_status, age, datetime_of_ns(now)),
             now_ns=now,
             notes=tuple(notes),
             cluster=name,

@@ -12,19 +12,17 @@ from kubekit.api import codec
 from kubekit.api.conditions import find
 from kubekit.api.scheme import resource_of
 from kubekit.error_types import InputError
-from kubekit.lang.gotext import nanoseconds
+from kubekit.lang.gotext import datetime_of_ns, to_ns
 from kubekit.lang.text import sentence_case, timestamp
-from runup.api.update_v1alpha1 import NAME, UpdateStatus, UpdateStatusStatus
-from runup.updatestatus.decide.assess import assess
+from runup.api.update_v1alpha1 import NAME, UpdateStatus
+from runup.updatestatus.decide import read_status
+from runup.updatestatus.decide.assess import assess, own_status
 from runup.updatestatus.decide.draft import started_at
 from runup.updatestatus.decide.freshness import CURRENT, OLD, UNKNOWN, Freshness
 from runup.updatestatus.decide.memory import insights_of
-from runup.updatestatus.decide.read_status import Report
 from runup.updatestatus.decide.snapshot import Snapshot, Unreadable
 
 JSON = dict[str, Any]
-
-EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 
 
 class StatusReading(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,13 +40,12 @@ class StatusReading(msgspec.Struct, frozen=True, kw_only=True):
     alerts_problem: str = ""
     worker_pools_before_master: int = 0
     cluster: str = ""
-    read: Report | None = None
+    read: read_status.Report | None = None
     doubt: str = ""
 
-
-def datetime_of_ns(now_ns: int) -> datetime:
-    """Returns the datetime of `now_ns`, to the microsecond."""
-    return EPOCH + timedelta(microseconds=now_ns // 1000)
+    def report(self) -> read_status.Report:
+        """Returns the Report of the object. Raises DecodeError."""
+        return self.read or read_status.report(self.obj, worker_pools_before_master=self.worker_pools_before_master)
 
 
 def alerts_note(why: str) -> str:
@@ -69,11 +66,11 @@ def parse_moment(text: str) -> int:
         seconds = datetime.fromisoformat(date_and_time.upper() + ("+00:00" if zone in "Zz" else zone))
     except ValueError as error:
         raise InputError(f"--mock-now {text}: {error}") from error
-    return nanoseconds(seconds - EPOCH) + int((fraction or "").ljust(9, "0"))
+    return to_ns(seconds) + int((fraction or "").ljust(9, "0"))
 
 
-_STATUS = {CURRENT: "True", OLD: "False", UNKNOWN: "Unknown"}
-_REASON = {CURRENT: "AsExpected", OLD: "NotConfirmed", UNKNOWN: "CannotDetermine"}
+# Status and reason of condition Current.
+_CURRENT = {CURRENT: ("True", "AsExpected"), OLD: ("False", "NotConfirmed"), UNKNOWN: ("Unknown", "CannotDetermine")}
 
 
 def age_sentence(age: Freshness) -> str:
@@ -99,13 +96,13 @@ def with_current_condition(obj: JSON, age: Freshness, now: datetime) -> JSON:
     conditions = [condition for condition in status.get("conditions") or () if isinstance(condition, dict)]
     conditions = [condition for condition in conditions if condition.get("type") != "Current"]
     if age.state == OLD:
-        conditions = [
-            {**condition, "status": "Unknown", "reason": "NotConfirmed", "message": "See condition Current."}
-            if condition.get("type") == "Available"
-            else condition
-            for condition in conditions
-        ]
-    current = _current_condition(_STATUS[age.state], _REASON[age.state], _message(age, now), age.confirmed_at or now)
+        unconfirmed = {"status": "Unknown", "reason": "NotConfirmed", "message": "See condition Current."}
+        conditions = [{**each, **unconfirmed} if each.get("type") == "Available" else each for each in conditions]
+    message = f"{sentence_case(with_ago(age_sentence(age), age, now))}."
+    if age.state == CURRENT and age.confirmed_at is not None:
+        before = _span(now - age.confirmed_at)
+        message = f"Confirmed at {timestamp(age.confirmed_at)}, {before} before it was read."
+    current = _current_condition(*_CURRENT[age.state], message, age.confirmed_at or now)
     return {**obj, "status": {**status, "conditions": [*conditions, current]}}
 
 
@@ -127,13 +124,6 @@ def _current_condition(status: str, reason: str, message: str, since: datetime) 
         "message": message,
         "lastTransitionTime": timestamp(since),
     }
-
-
-def _message(age: Freshness, now: datetime) -> str:
-    """Returns the message of condition Current."""
-    if age.state == CURRENT and age.confirmed_at is not None:
-        return f"Confirmed at {timestamp(age.confirmed_at)}, {_span(now - age.confirmed_at)} before it was read."
-    return f"{sentence_case(with_ago(age_sentence(age), age, now))}."
 
 
 def with_ago(doubt: str, age: Freshness, now: datetime) -> str:
@@ -163,10 +153,16 @@ def complete_status(
     """Returns the complete UpdateStatus object for `snapshot`; raises InputError where `oc` ends with an error.
 
     `stored_status` is an earlier object of the controller. If it is about the same update, the times at which states
-    and findings began are taken from it.
+    and findings began are taken from it: nodes were drained before in another update.
     """
     refuse_unreadable(snapshot)
-    previous = _of_same_update(snapshot, stored_status) if stored_status else None
+    previous, cluster = (
+        own_status(stored_status.get("status") or {}) if stored_status else None,
+        snapshot.cluster_version,
+    )
+    if previous is not None and not isinstance(cluster, Unreadable):
+        begun = [insight.cluster_version.started_at for insight in insights_of(previous) if insight.cluster_version]
+        previous = previous if begun == [started_at(cluster)] else None
     status = assess(snapshot, previous, datetime_of_ns(now_ns), node_now=node_now, max_bytes=None, watched=False)
     resource = resource_of(UpdateStatus)
     return {
@@ -176,18 +172,6 @@ def complete_status(
         "spec": {},
         "status": codec.to_dict(status),
     }
-
-
-def _of_same_update(snapshot: Snapshot, stored_status: JSON) -> UpdateStatusStatus | None:
-    """Returns the controller's entries; None if they are about another update, in which nodes were drained before."""
-    # Imported here because it brings dataclasses, which a first look does not need.
-    from runup.updatestatus.decide.assess import own_status
-
-    previous, cluster = own_status(stored_status.get("status") or {}), snapshot.cluster_version
-    if previous is None or isinstance(cluster, Unreadable):
-        return None
-    begun = [insight.cluster_version.started_at for insight in insights_of(previous) if insight.cluster_version]
-    return previous if begun == [started_at(cluster)] else None
 
 
 def refuse_unreadable(snapshot: Snapshot) -> None:

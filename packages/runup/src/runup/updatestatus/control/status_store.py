@@ -25,14 +25,7 @@ from kubekit.kube.clock import Clock
 from kubekit.kube.request import Call
 from kubekit.kube.watch import Reflector
 from runup.api.update_v1alpha1 import NAME, UpdateStatus, UpdateStatusStatus
-from runup.updatestatus.decide.assess import (
-    OtherInformers,
-    Room,
-    merge_informers,
-    others_of,
-    own_status,
-    room_beside,
-)
+from runup.updatestatus.decide.assess import OtherInformers, Room, merge_informers, others_of, own_status, room_beside
 
 RESOURCE = resource_of(UpdateStatus)
 FIELD_MANAGER = "update-status-controller"

@@ -66,6 +66,12 @@ UNKNOWN, INFO, WARNING, ERROR, CRITICAL = "Unknown", "Info", "Warning", "Error",
 LEVELS = (UNKNOWN, INFO, WARNING, ERROR, CRITICAL)
 """From low to high. Unknown means that something could not be determined; it is never left out."""
 
+
+def level_rank(level: str) -> int:
+    """Returns the rank of a level, the worst highest; a level of another release ranks above all others."""
+    return LEVELS.index(level) if level in LEVELS else len(LEVELS)
+
+
 NO_IMPACT = "None"
 UNKNOWN_IMPACT = "Unknown"
 API_AVAILABILITY = "API Availability"

@@ -16,44 +16,12 @@ from msgspec.structs import replace
 
 from kubekit.api.conditions import find
 from kubekit.api.meta_v1 import Condition
-from kubekit.lang.gotext import parse_duration
-from runup.api.update_v1alpha1 import (
-    NO_VERSION,
-    ClusterOperatorInsight,
-    ClusterVersionInsight,
-    HealthInsight,
-    Informer,
-    Insight,
-    MachineConfigPoolInsight,
-    NodeInsight,
-    OperatorProgress,
-    ResourceRef,
-    UpdateStatusStatus,
-)
+from kubekit.lang.gotext import parse_duration, short_duration
+from runup.api import update_v1alpha1 as api
 from runup.rules.machine_config import CONTROL_PLANE_POOL
+from runup.updatestatus.decide import finding
 from runup.updatestatus.decide import nodes as states
 from runup.updatestatus.decide.decode import decode, unknown_insights
-from runup.updatestatus.decide.finding import (
-    ALERT_FIRING,
-    ARCHITECTURE,
-    AVAILABLE,
-    DEGRADED,
-    HEALTHY,
-    INCOMPLETE,
-    INFORMER,
-    INSTALLATION,
-    LEVELS,
-    NO_RUNBOOK,
-    NODE_DEGRADED,
-    NODE_UNAVAILABLE,
-    PARTIAL,
-    POOL_PAUSED,
-    UNKNOWN,
-    UNKNOWN_VERSION,
-    UNREADABLE,
-    UPDATING,
-)
-from runup.updatestatus.decide.nodes import Counts, count
 
 # Which objects a finding about input is about, its summary alone says: a kind in the plural, or one object of a kind.
 _OF_POOLS = ("MachineConfig", "Node")
@@ -68,7 +36,7 @@ class OperatorRow(msgspec.Struct, frozen=True, kw_only=True):
     waiting: bool
     unavailable: bool
     degraded: bool
-    progressing: OperatorProgress | None
+    progressing: api.OperatorProgress | None
 
 
 class NodeRow(states.NodeSummary, frozen=True, kw_only=True):
@@ -81,6 +49,18 @@ class NodeRow(states.NodeSummary, frozen=True, kw_only=True):
         """True if the row is always shown, however many there are."""
         return self.degraded or self.assessment == states.UNAVAILABLE
 
+    @property
+    def state(self) -> str:
+        """The phase, after the assessment if the node needs attention."""
+        return f"{self.assessment} ({self.phase})" if self.needs_attention else self.phase
+
+    @property
+    def estimate_text(self) -> str:
+        """The estimate as the tables print it: `?` if unknown, `-` if nothing remains."""
+        if self.estimate_ns is None:
+            return "?"
+        return f"+{short_duration(self.estimate_ns)}" if self.estimate_ns else "-"
+
 
 class PoolReport(msgspec.Struct, frozen=True, kw_only=True):
     """A pool: counts of all its nodes, and rows of those that the object holds, in the order of the table.
@@ -91,7 +71,7 @@ class PoolReport(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     assessment: str
     completion: int | None
-    counts: Counts
+    counts: states.Counts
     rows: tuple[NodeRow, ...]
 
     @property
@@ -104,6 +84,11 @@ class PoolReport(msgspec.Struct, frozen=True, kw_only=True):
         """True if no node remains to be updated."""
         return self.counts.is_complete
 
+    @property
+    def progress(self) -> str:
+        """How many nodes are updated, in a few words."""
+        return f"pool {self.name} {self.done} of {self.counts.total} nodes"
+
 
 class HealthRow(msgspec.Struct, frozen=True, kw_only=True):
     """A problem that needs attention; `since` is None if unknown."""
@@ -115,7 +100,7 @@ class HealthRow(msgspec.Struct, frozen=True, kw_only=True):
     reference: str = ""
     since: datetime | None = None
     first_observed: datetime | None = None
-    resources: tuple[ResourceRef, ...] = ()
+    resources: tuple[api.ResourceRef, ...] = ()
     check: str = ""
 
 
@@ -123,7 +108,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """An UpdateStatus for display. `updating` is condition Updating of the control plane, None if there is none."""
 
     updating: Condition | None
-    cluster_version: ClusterVersionInsight | None
+    cluster_version: api.ClusterVersionInsight | None
     operators: tuple[OperatorRow, ...]
     control_plane_pool: PoolReport | None
     worker_pools: tuple[PoolReport, ...]
@@ -139,13 +124,21 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     @property
+    def pools(self) -> tuple[PoolReport, ...]:
+        """The pool of the control plane if there is one, then the worker pools."""
+        return (*((self.control_plane_pool,) if self.control_plane_pool else ()), *self.worker_pools)
+
+    @property
     def has_unknown_pools(self) -> bool:
         """True if a pool, one of its nodes or their configuration could not be read, and so may lack in the report."""
-        available = find(self.conditions, AVAILABLE)
+        available = find(self.conditions, finding.AVAILABLE)
         is_incomplete = available is not None and available.status == "False"
         if is_incomplete and self.control_plane_pool is None and not self.worker_pools:
             return True
-        return any(row.check in (UNREADABLE, INCOMPLETE) and row.summary.startswith(_OF_POOLS) for row in self.health)
+        return any(
+            row.check in (finding.UNREADABLE, finding.INCOMPLETE) and row.summary.startswith(_OF_POOLS)
+            for row in self.health
+        )
 
     @property
     def control_plane_done(self) -> bool:
@@ -158,35 +151,35 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     def target(self) -> str:
         """The target version of the control plane, or `unknown`."""
         versions = self.cluster_version.versions if self.cluster_version else None
-        return versions.target.version if versions else UNKNOWN_VERSION
+        return versions.target.version if versions else finding.UNKNOWN_VERSION
 
     @property
     def target_text(self) -> str:
         """The target version and the version before it, as the report prints them."""
         versions = self.cluster_version.versions if self.cluster_version else None
         if versions is None:
-            return f"{UNKNOWN_VERSION} (from {UNKNOWN_VERSION})"
+            return f"{finding.UNKNOWN_VERSION} (from {finding.UNKNOWN_VERSION})"
         previous, target = versions.previous.version, versions.target.version
         before = {entry.key for entry in versions.previous.metadata}
         marks = {entry.key for entry in versions.target.metadata}
-        if previous == NO_VERSION or INSTALLATION in before | marks:
+        if previous == api.NO_VERSION or finding.INSTALLATION in before | marks:
             return f"{target} (a new install)"
-        if PARTIAL in before:
+        if finding.PARTIAL in before:
             return f"{target} (from incomplete {previous})"
-        return f"{target} to Multi-Architecture" if ARCHITECTURE in marks else f"{target} (from {previous})"
+        return f"{target} to Multi-Architecture" if finding.ARCHITECTURE in marks else f"{target} (from {previous})"
 
     @property
     def changes_architecture(self) -> bool:
         """True if the version stays the same and the image changes."""
         versions = self.cluster_version.versions if self.cluster_version else None
-        return versions is not None and any(entry.key == ARCHITECTURE for entry in versions.target.metadata)
+        return versions is not None and any(entry.key == finding.ARCHITECTURE for entry in versions.target.metadata)
 
 
 JSON = dict[str, Any]
 
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 # Findings about pools and their nodes, which oc shows before all others of one level and time.
-_POOL_FINDINGS = frozenset({NODE_UNAVAILABLE, NODE_DEGRADED, POOL_PAUSED})
+_POOL_FINDINGS = frozenset({finding.NODE_UNAVAILABLE, finding.NODE_DEGRADED, finding.POOL_PAUSED})
 
 
 def report(obj: JSON, *, worker_pools_before_master: int = 0) -> Report:
@@ -199,7 +192,7 @@ def report(obj: JSON, *, worker_pools_before_master: int = 0) -> Report:
 
 
 def report_of_status(
-    status: UpdateStatusStatus, unknown: Iterable[str] = (), *, worker_pools_before_master: int = 0
+    status: api.UpdateStatusStatus, unknown: Iterable[str] = (), *, worker_pools_before_master: int = 0
 ) -> Report:
     """Returns the Report of a decoded status.
 
@@ -210,7 +203,7 @@ def report_of_status(
     cluster_version = next((insight.cluster_version for insight in control_plane if insight.cluster_version), None)
     pools = []
     health = [insight.health for insight in control_plane if insight.health]
-    of_workers: list[list[HealthInsight]] = []
+    of_workers: list[list[api.HealthInsight]] = []
     for pool in status.worker_pools:
         pool_layer = merged_insights(pool.informers)
         pools.append(pool_report(pool.name, pool_layer, pool.omitted.nodes))
@@ -218,9 +211,9 @@ def report_of_status(
     master = [insight for insight in control_plane if insight.node or insight.machine_config_pool]
     omitted = layer.omitted.nodes if layer else 0
     return Report(
-        updating=find(layer.conditions, UPDATING) if layer else None,
+        updating=find(layer.conditions, finding.UPDATING) if layer else None,
         cluster_version=cluster_version,
-        operators=tuple(_operator(insight.cluster_operator) for insight in control_plane if insight.cluster_operator),
+        operators=tuple(operator_row(each.cluster_operator) for each in control_plane if each.cluster_operator),
         control_plane_pool=pool_report(CONTROL_PLANE_POOL, master, omitted) if master else None,
         worker_pools=tuple(pools),
         omitted_worker_pools=status.omitted_worker_pools,
@@ -229,27 +222,37 @@ def report_of_status(
     )
 
 
-def merged_insights(informers: Iterable[Informer]) -> list[Insight]:
+def parts_of(status: api.UpdateStatusStatus) -> list[api.ControlPlane | api.WorkerPool]:
+    """Returns the control plane if there is one, then every worker pool."""
+    return [*([status.control_plane] if status.control_plane else []), *status.worker_pools]
+
+
+def merged_insights(informers: Iterable[api.Informer]) -> list[api.Insight]:
     """Returns the insights of all informers, ours first; of several insights of one object only the first."""
-    merged: list[Insight] = []
+    merged: list[api.Insight] = []
     known_subjects: set[tuple[str, str]] = set()
-    for informer in sorted(informers, key=lambda informer_entry: informer_entry.name != INFORMER):
-        with_subjects = [(insight, _subject(insight)) for insight in informer.insights]
-        merged += [insight for insight, subject in with_subjects if subject not in known_subjects]
-        known_subjects |= {subject for _, subject in with_subjects if subject is not None}
+    for informer in sorted(informers, key=lambda informer_entry: informer_entry.name != finding.INFORMER):
+        subjects: set[tuple[str, str]] = set()
+        for insight in informer.insights:
+            resource = insight.cluster_operator or insight.machine_config_pool or insight.node
+            # Health insights have no subject: all of them are kept.
+            subject = (insight.type, resource.name) if resource else None
+            if subject not in known_subjects:
+                merged.append(insight)
+            if subject is not None:
+                subjects.add(subject)
+        known_subjects |= subjects
     return merged
 
 
-def _subject(insight: Insight) -> tuple[str, str] | None:
-    """Returns the object that an insight describes; None for a health insight, which is always kept."""
-    resource = insight.cluster_operator or insight.machine_config_pool or insight.node
-    return (insight.type, resource.name) if resource else None
-
-
-def _operator(insight: ClusterOperatorInsight) -> OperatorRow:
+def operator_row(insight: api.ClusterOperatorInsight) -> OperatorRow:
     """Returns an operator's row, from the reasons of its conditions."""
-    updating, healthy = find(insight.conditions, UPDATING), find(insight.conditions, HEALTHY)
+    updating, healthy = find(insight.conditions, finding.UPDATING), find(insight.conditions, finding.HEALTHY)
     reason = updating.reason if updating else ""
+    progressing = insight.progressing
+    if progressing is None and updating is not None:
+        # Not every release writes the operator's own condition.
+        progressing = api.OperatorProgress(status=updating.status, message=updating.message)
     return OperatorRow(
         name=insight.name,
         updated=reason == "Updated",
@@ -257,29 +260,22 @@ def _operator(insight: ClusterOperatorInsight) -> OperatorRow:
         waiting=reason == "Pending",
         unavailable=healthy is not None and healthy.reason == "Unavailable",
         degraded=healthy is not None and healthy.reason == "Degraded",
-        progressing=insight.progressing or _progress(updating),
+        progressing=progressing,
     )
-
-
-def _progress(updating: Condition | None) -> OperatorProgress | None:
-    """Returns the operator's progress from condition Updating, for objects without the operator's own condition."""
-    if updating is None:
-        return None
-    return OperatorProgress(status=updating.status, message=updating.message)
 
 
 _NODE_ASSESSMENTS = {"Paused": states.EXCLUDED, "Pending": states.OUTDATED, "Completed": states.COMPLETED}
 
 
-def node_row(insight: NodeInsight) -> NodeRow:
+def node_row(insight: api.NodeInsight) -> NodeRow:
     """Returns a Node's row: what oc shows, from the Node's conditions."""
-    updating, degraded = find(insight.conditions, UPDATING), find(insight.conditions, DEGRADED)
-    available = find(insight.conditions, AVAILABLE)
+    updating, degraded = find(insight.conditions, finding.UPDATING), find(insight.conditions, finding.DEGRADED)
+    available = find(insight.conditions, finding.AVAILABLE)
     reason = updating.reason if updating else ""
     is_updating = updating is not None and updating.status == "True"
     is_degraded = degraded is not None and degraded.status == "True"
     unavailable = available is not None and available.status == "False"
-    assessment = _NODE_ASSESSMENTS.get(reason, states.PROGRESSING if is_updating else UNKNOWN)
+    assessment = _NODE_ASSESSMENTS.get(reason, states.PROGRESSING if is_updating else finding.UNKNOWN)
     if unavailable and not is_updating:
         assessment = states.UNAVAILABLE
     if is_degraded:
@@ -287,7 +283,7 @@ def node_row(insight: NodeInsight) -> NodeRow:
     return NodeRow(
         name=insight.name,
         assessment=assessment,
-        phase=states.UPDATED if reason == "Completed" else reason or UNKNOWN,
+        phase=states.UPDATED if reason == "Completed" else reason or finding.UNKNOWN,
         version=insight.version,
         estimate_ns=parse_duration(insight.est_to_complete) if insight.est_to_complete else None,
         message=insight.message,
@@ -297,31 +293,37 @@ def node_row(insight: NodeInsight) -> NodeRow:
     )
 
 
-def pool_report(name: str, insights: Iterable[Insight], omitted: int) -> PoolReport:
+def pool_report(name: str, insights: Iterable[api.Insight], omitted: int) -> PoolReport:
     """Returns a pool's report; without an insight of the pool, it is counted from the Nodes' rows."""
     insights = list(insights)
     rows = tuple(sorted((node_row(insight.node) for insight in insights if insight.node), key=lambda row: row.order))
     pool = next((insight.machine_config_pool for insight in insights if insight.machine_config_pool), None)
-    counts = _counts_of(pool, rows) if pool else count(rows)
-    if pool is None and omitted:
+    if pool is not None:
+        counts = _counts_of(pool, rows)
+        return PoolReport(name=name, assessment=pool.assessment, completion=pool.completion, counts=counts, rows=rows)
+    counts = states.count(rows)
+    if omitted:
         # Nodes that are omitted and not counted are taken as not updated.
         counts = replace(counts, total=counts.total + omitted, outdated=counts.outdated + omitted)
-    return PoolReport(
-        name=name,
-        assessment=pool.assessment if pool else _pool_assessment(counts),
-        completion=pool.completion if pool else None,
-        counts=counts,
-        rows=rows,
-    )
+    if not counts.outdated:
+        assessment = states.COMPLETED
+    elif counts.degraded:
+        assessment = states.DEGRADED
+    elif counts.excluded:
+        assessment = states.EXCLUDED
+    else:
+        has_begun = counts.progressing or counts.outdated < counts.total
+        assessment = states.PROGRESSING if has_begun else states.PENDING
+    return PoolReport(name=name, assessment=assessment, completion=None, counts=counts, rows=rows)
 
 
-def _counts_of(insight: MachineConfigPoolInsight, rows: tuple[NodeRow, ...]) -> Counts:
+def _counts_of(insight: api.MachineConfigPoolInsight, rows: tuple[NodeRow, ...]) -> states.Counts:
     """Returns a pool's counts, from its summaries; Nodes that are only early in phase Updated are not updated."""
     summaries: Mapping[str, int] = {summary.type: summary.count for summary in insight.summaries}
     total, outdated = summaries.get("Total", len(rows)), summaries.get("Outdated", 0)
     # A node can reach phase Updated a moment before its version changes; only the rows show such nodes.
     early = sum(row.phase == states.UPDATED and not row.updated for row in rows)
-    return Counts(
+    return states.Counts(
         total=total,
         updated=total - outdated - early,
         available=summaries.get("Available", 0),
@@ -333,20 +335,9 @@ def _counts_of(insight: MachineConfigPoolInsight, rows: tuple[NodeRow, ...]) -> 
     )
 
 
-def _pool_assessment(counts: Counts) -> str:
-    """Returns the word for a pool by the numbers of its nodes."""
-    if not counts.outdated:
-        return states.COMPLETED
-    if counts.degraded:
-        return states.DEGRADED
-    if counts.excluded:
-        return states.EXCLUDED
-    return states.PROGRESSING if counts.progressing or counts.outdated < counts.total else states.PENDING
-
-
 def _health(
-    of_control_plane: Iterable[HealthInsight],
-    of_workers: Sequence[Iterable[HealthInsight]],
+    of_control_plane: Iterable[api.HealthInsight],
+    of_workers: Sequence[Iterable[api.HealthInsight]],
     unknown: Iterable[str],
     worker_pools_before_master: int,
 ) -> tuple[HealthRow, ...]:
@@ -364,26 +355,26 @@ def _health(
         *(_health_row(insight) for insight in unknown_insights(unknown)),
     ]
     rows.sort(key=lambda row: row.since or _LONG_AGO, reverse=True)
-    rows.sort(key=lambda row: LEVELS.index(row.level) if row.level in LEVELS else len(LEVELS), reverse=True)
+    rows.sort(key=lambda row: finding.level_rank(row.level), reverse=True)
     return tuple(rows)
 
 
-def _is_of_pool(insight: HealthInsight) -> bool:
+def _is_of_pool(insight: api.HealthInsight) -> bool:
     """Returns whether a health insight is about a pool or its nodes."""
     if insight.check:
         return insight.check in _POOL_FINDINGS
     return any(ref.resource in ("nodes", "machineconfigpools") for ref in insight.scope.resources[:1])
 
 
-def _health_row(insight: HealthInsight) -> HealthRow:
+def _health_row(insight: api.HealthInsight) -> HealthRow:
     """Returns the row of a health insight."""
-    alert = insight.check == ALERT_FIRING or any(ref.resource == "alerts" for ref in insight.scope.resources)
+    alert = insight.check == finding.ALERT_FIRING or any(ref.resource == "alerts" for ref in insight.scope.resources)
     return HealthRow(
         level=insight.impact.level,
         impact=insight.impact.type,
         summary=insight.impact.summary,
         description=insight.impact.description,
-        reference=insight.remediation.reference or (NO_RUNBOOK if alert else ""),
+        reference=insight.remediation.reference or (finding.NO_RUNBOOK if alert else ""),
         since=insight.started_at,
         first_observed=insight.first_observed_at,
         resources=insight.scope.resources,

@@ -5,12 +5,13 @@ from __future__ import annotations
 from datetime import datetime
 
 from kubekit.api import codec
+from kubekit.lang.gotext import datetime_of_ns
 from runup.cli.console.render.cluster_page import where_options
 from runup.cli.console.render.frame import ONLY_SHOWS, Site, commands, message, path_of, whole_page
 from runup.cli.render.html.markup import Markup, el, join, minute_text
-from runup.cli.updatestatus.render.html.page import page_body
+from runup.cli.updatestatus.render.status_page import page_body
 from runup.console.decide.judgement import Board
-from runup.updatestatus.control.status_reading import StatusReading, datetime_of_ns
+from runup.updatestatus.control.status_reading import StatusReading
 from runup.updatestatus.decide.decode import decode, with_unknown
 
 
