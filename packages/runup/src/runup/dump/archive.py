@@ -106,10 +106,9 @@ def _unpack(path: Path, into: Path, also: tuple[str, ...] = ()) -> Path:
 
 
 def _decompressed(path: Path) -> BinaryIO:
-    """Returns the archive's unpacked bytes, by what it begins with, whatever it is called."""
+    """Returns the archive's unpacked bytes, by what it begins with, whatever it is called; the caller closes them."""
     with path.open("rb") as file:
         head = file.read(6)
-    # Whoever asked closes them.
     if head.startswith(b"\x1f\x8b"):
         return cast("BinaryIO", io.BufferedReader(_Gzip(path)))
     if head.startswith(b"BZh"):
@@ -132,9 +131,13 @@ class _Gzip(io.RawIOBase):
 
     def readinto(self, buffer: Any, /) -> int:
         """Fills `buffer`, perhaps in part; returns the number of bytes, 0 at the end."""
-        data = self._unpacked.read(len(buffer))
+        data = self.read_some(len(buffer))
         buffer[: len(data)] = data
         return len(data)
+
+    def read_some(self, size: int) -> bytes:
+        """Returns at most `size` unpacked bytes, none at the end."""
+        return self._unpacked.read(size)
 
     def close(self) -> None:
         """Closes the file."""
@@ -142,29 +145,19 @@ class _Gzip(io.RawIOBase):
         super().close()
 
 
-class _Xz(io.RawIOBase):
+class _Xz(_Gzip):
     """The unpacked bytes of an xz file; `lzma.LZMAFile` takes as much memory as the file's header asks for."""
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("rb")
         self._unpacker = lzma.LZMADecompressor(memlimit=MAX_XZ_BYTES)
 
-    def readable(self) -> bool:
-        """Returns that it can be read."""
-        return True
-
-    def readinto(self, buffer: Any, /) -> int:
-        """Fills `buffer`, perhaps in part; returns the number of bytes, 0 at the end."""
+    def read_some(self, size: int) -> bytes:
+        """Returns at most `size` unpacked bytes, none at the end."""
         while not self._unpacker.eof:
             packed = self._file.read(_PIECE) if self._unpacker.needs_input else b""
             if not packed and self._unpacker.needs_input:
                 raise EOFError("it ends before its end marker")
-            if data := self._unpacker.decompress(packed, len(buffer)):
-                buffer[: len(data)] = data
-                return len(data)
-        return 0
-
-    def close(self) -> None:
-        """Closes the file."""
-        self._file.close()
-        super().close()
+            if data := self._unpacker.decompress(packed, size):
+                return data
+        return b""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from kubekit.lang import yaml as kyaml
 from kubekit.lang.files import MIB, read_limited
 from kubekit.lang.version import leading_numbers
+from runup.api.clusterversion_json import mapping
 from runup.dump.documents import JSON, identity
 from runup.dump.dump_files import COLLECTED, Layout
 
@@ -32,26 +33,23 @@ def why_several(name: str, sightings: Iterable[Sighting]) -> str:
     """Returns an error that names the clusters of the dump `name`, or an empty string if it has one at most."""
     sightings = tuple(sightings)
     for kind in ("ClusterVersion", "Namespace"):
-        clusters = list(
-            _distinct_clusters(
-                [sighting for sighting in sightings if sighting.obj.get("kind", "ClusterVersion") == kind]
-            )
-        )
-        if len(clusters) > 1:
-            rows = [f"  {sighting.place}: {_describe_cluster(sighting.obj)}" for sighting in clusters[:MAX_NAMED]]
-            more = [f"  and {len(clusters) - MAX_NAMED} more"] * (len(clusters) > MAX_NAMED)
-            hint = "give each of them by itself, with its own folder"
-            return "\n".join([f"{name} holds {len(clusters)} clusters; {hint}:", *rows, *more])
+        clusters: list[Sighting] = []
+        for sighting in sightings:
+            is_of_kind = sighting.obj.get("kind", "ClusterVersion") == kind
+            if is_of_kind and not any(_is_same(sighting, other) for other in clusters):
+                clusters.append(sighting)
+        if len(clusters) < 2:
+            continue
+        rows = []
+        for sighting in clusters[:MAX_NAMED]:
+            cluster_id, uid, *_ = _identifying_marks(sighting.obj)
+            version = str(mapping(mapping(sighting.obj, "status"), "desired").get("version") or "")
+            text = f"cluster {cluster_id}" if cluster_id else f"uid {uid}" if uid else "a cluster without an id"
+            rows.append(f"  {sighting.place}: {text}{f', at {version}' if version else ''}")
+        more = [f"  and {len(clusters) - MAX_NAMED} more"] * (len(clusters) > MAX_NAMED)
+        hint = "give each of them by itself, with its own folder"
+        return "\n".join([f"{name} holds {len(clusters)} clusters; {hint}:", *rows, *more])
     return ""
-
-
-def _distinct_clusters(sightings: Sequence[Sighting]) -> Iterator[Sighting]:
-    """Yields the first sighting of each cluster."""
-    distinct: list[Sighting] = []
-    for sighting in sightings:
-        if not any(_is_same(sighting, other) for other in distinct):
-            distinct.append(sighting)
-            yield sighting
 
 
 def _is_same(first: Sighting, other: Sighting) -> bool:
@@ -64,26 +62,14 @@ def _is_same(first: Sighting, other: Sighting) -> bool:
 
 def _identifying_marks(obj: JSON) -> tuple[str, ...]:
     """Returns what stays the same for a cluster: its id, the object's uid and creation, when it was installed."""
-    metadata, history = _mapping(obj, "metadata"), _mapping(obj, "status").get("history")
+    metadata, history = mapping(obj, "metadata"), mapping(obj, "status").get("history")
     first = history[-1] if isinstance(history, list) and history and isinstance(history[-1], dict) else {}
     return (
-        str(_mapping(obj, "spec").get("clusterID") or ""),
+        str(mapping(obj, "spec").get("clusterID") or ""),
         str(metadata.get("uid") or ""),
         str(metadata.get("creationTimestamp") or ""),
         str(first.get("startedTime") or ""),
     )
-
-
-def _describe_cluster(obj: JSON) -> str:
-    cluster_id, uid, *_ = _identifying_marks(obj)
-    version = str(_mapping(_mapping(obj, "status"), "desired").get("version") or "")
-    identity_text = f"cluster {cluster_id}" if cluster_id else f"uid {uid}" if uid else "a cluster without an id"
-    return f"{identity_text}, at {version}" if version else identity_text
-
-
-def _mapping(obj: JSON, key: str) -> JSON:
-    value = obj.get(key)
-    return value if isinstance(value, dict) else {}
 
 
 # `kubectl version -o json` in a folder, sonobuoy's and troubleshoot's files, the record of `runup dump collect`.
@@ -105,13 +91,20 @@ class KubernetesVersion:
 
 
 def version_in(layout: Layout, objects: Iterable[JSON]) -> KubernetesVersion:
-    """Returns the version that the dump's cluster runs."""
+    """Returns the version that the dump's cluster runs: as a server answered, else by its pods, else by its nodes."""
     objects = tuple(objects)
-    if answered := next(_answered_versions(layout), ""):
-        return KubernetesVersion(answered)
-    if running := max(_of_pods(objects), key=_age_order, default=""):
+    answered = (_of_file(layout.root / name) for name in (*_FILES, _TROUBLESHOOT))
+    if version := next(filter(None, answered), ""):
+        return KubernetesVersion(version)
+
+    def age_order(version: str) -> tuple[int, ...]:
+        return leading_numbers(version) or ()
+
+    if running := max(_of_pods(objects), key=age_order, default=""):
         return KubernetesVersion(running)
-    newest = max(_of_kubelets(objects), key=_age_order, default="")
+    nodes = [obj for obj in objects if identity(obj)[:2] == ("", "Node")]
+    kubelets = [str(_node_info(node).get("kubeletVersion") or "") for node in nodes]
+    newest = max(filter(leading_numbers, kubelets), key=age_order, default="")
     if not newest:
         return KubernetesVersion()
     note = f"the API server's version is not in the dump; taken to be that of the newest kubelet, {newest}"
@@ -129,15 +122,9 @@ def evidence_of_openshift(objects: Iterable[JSON]) -> str:
         group, kind, _namespace, name = identity(obj)
         if group in _OPENSHIFT_GROUPS:
             return f"{kind} {name}"
-        if kind == "Node" and str(_info(obj).get("osImage") or "").startswith(_OPENSHIFT_SYSTEM):
+        if kind == "Node" and str(_node_info(obj).get("osImage") or "").startswith(_OPENSHIFT_SYSTEM):
             return f"the system of Node {name}"
     return ""
-
-
-def _answered_versions(layout: Layout) -> Iterator[str]:
-    for name in (*_FILES, _TROUBLESHOOT):
-        if version := _of_file(layout.root / name):
-            yield version
 
 
 def _of_file(file: Path) -> str:
@@ -169,27 +156,11 @@ def _of_pods(objects: Iterable[JSON]) -> Iterator[str]:
         _group, kind, namespace, name = identity(obj)
         if kind != "Pod" or namespace != "kube-system" or not name.startswith("kube-apiserver"):
             continue
-        spec = obj.get("spec")
-        for container in (spec.get("containers") if isinstance(spec, dict) else None) or ():
+        for container in mapping(obj, "spec").get("containers") or ():
             image = str(container.get("image") or "") if isinstance(container, dict) else ""
             if match := _TAG.search(image):
                 yield match[1]
 
 
-def _of_kubelets(objects: Iterable[JSON]) -> Iterator[str]:
-    """Yields the version of each kubelet."""
-    for obj in objects:
-        if identity(obj)[:2] == ("", "Node"):
-            version = str(_info(obj).get("kubeletVersion") or "")
-            if leading_numbers(version):
-                yield version
-
-
-def _info(node: JSON) -> JSON:
-    status = node.get("status")
-    info = status.get("nodeInfo") if isinstance(status, dict) else None
-    return info if isinstance(info, dict) else {}
-
-
-def _age_order(version: str) -> tuple[int, ...]:
-    return leading_numbers(version) or ()
+def _node_info(node: JSON) -> JSON:
+    return mapping(mapping(node, "status"), "nodeInfo")

@@ -51,15 +51,12 @@ class Read(msgspec.Struct, frozen=True, kw_only=True):
 
 def mock(path: str) -> Read:
     """Reads the case whose ClusterVersion is in `path`; its alerts are in the file beside it. Raises InputError."""
-    # The first ClusterVersion of a document. Raises InputError, which names the file, if there is none.
     items = _items_of(document(path))
     if not items:
         raise InputError(f"{path} contains no ClusterVersion")
     if (kind := text(items[0], "kind")) not in ("", "ClusterVersion"):
         raise InputError(f"{path} contains no ClusterVersion but a {kind}")
-    cluster = items[0]
-    beside = path.replace(MARK, "-alerts.json", 1)
-    return _with_alerts(Read(cluster=cluster), beside)
+    return _with_alerts(Read(cluster=items[0]), path.replace(MARK, "-alerts.json", 1))
 
 
 def dump(path: str, *, alerts: bool = False, config_maps: bool = False) -> Read:
@@ -69,39 +66,39 @@ def dump(path: str, *, alerts: bool = False, config_maps: bool = False) -> Read:
         return mock(path + MARK)
     with _open_dump(path) as folder:
         if not os.path.isdir(folder):
-            versions = _versions_in(folder)
-            return (
-                mock(folder)
-                if MARK in folder
-                else Read(cluster=_newest([(folder, version) for version in versions], folder))
-            )
+            if MARK in folder:
+                return mock(folder)
+            return Read(cluster=_newest([(folder, version) for version in _versions_in(folder)], folder))
         roots = list(_roots(folder))
-        cluster_read = _of_cases(folder) if not roots else None
-        if cluster_read is None:
-            versions_found = (
-                _versions_in_trees(roots)
-                or _in_archive(folder)
-                or [
-                    (os.path.split(file)[0], version)
-                    for file in _files_mentioning(folder, b"ClusterVersion")
-                    for version in _versions_in(file)
-                ]
-            )
-            cluster_read = Read(
-                cluster=_newest(
-                    [
-                        (os.path.normpath(os.path.join(path, os.path.relpath(place, folder))), obj)
-                        for place, obj in versions_found
-                    ],
-                    path,
-                )
-            )
-            for root in (*roots, folder):
-                if alerts and cluster_read.alerts is None and not cluster_read.problem:
-                    cluster_read = _with_first_alerts(cluster_read, root)
+        cases = [] if roots else [file for file in _files(folder) if file.endswith(MARK)]
+        if len(cases) > 1:
+            listed = "\n".join(f"  {case.removesuffix(MARK)}" for case in cases)
+            raise InputError(f"{folder} holds {len(cases)} clusters; give one of them:\n{listed}")
+        cluster_read = mock(cases[0]) if cases else _read_folder(path, folder, roots, alerts=alerts)
         if not config_maps:
             return cluster_read
         return msgspec.structs.replace(cluster_read, config_maps=tuple(_config_maps(roots, folder)))
+
+
+def _read_folder(path: str, folder: str, roots: list[str], *, alerts: bool) -> Read:
+    """Reads must-gathers (those of `roots`), an Insights archive or any other folder; `path` is what the user typed."""
+    versions_found: list[Found] = []
+    for root in roots:
+        place = os.path.join(root, _TREE, _VERSION)
+        for file in (*_files(place), f"{place}.yaml", f"{place}.json"):
+            versions_found += [(root, version) for version in _versions_in(file)]
+    versions_found = versions_found or _in_archive(folder)
+    if not versions_found:
+        for file in _files_mentioning(folder, b"ClusterVersion"):
+            versions_found += [(os.path.split(file)[0], version) for version in _versions_in(file)]
+    # An archive is unpacked elsewhere; its places are named below what the user typed.
+    named = [(os.path.normpath(os.path.join(path, os.path.relpath(at, folder))), obj) for at, obj in versions_found]
+    cluster_read = Read(cluster=_newest(named, path))
+    for root in (*roots, folder) if alerts else ():
+        file = next(filter(os.path.isfile, (os.path.join(root, name) for name in _ALERTS)), "")
+        if file and cluster_read.alerts is None and not cluster_read.problem:
+            cluster_read = _with_alerts(cluster_read, file)
+    return cluster_read
 
 
 @contextmanager
@@ -137,16 +134,6 @@ def _roots(folder: str, depth: int = 0) -> Iterator[str]:
             yield from _roots(os.path.join(folder, name), depth + 1)
 
 
-def _versions_in_trees(roots: list[str]) -> list[Found]:
-    """Returns the ClusterVersions in must-gathers, by the places where these keep them."""
-    versions = []
-    for root in roots:
-        place = os.path.join(root, _TREE, _VERSION)
-        for file in (*_files(place), f"{place}.yaml", f"{place}.json"):
-            versions += [(root, version) for version in _versions_in(file)]
-    return versions
-
-
 def _in_archive(folder: str) -> list[Found]:
     """Returns the ClusterVersion of each Insights archive; its files omit the kind and name that their path states."""
     versions_found: list[Found] = []
@@ -161,12 +148,26 @@ def _in_archive(folder: str) -> list[Found]:
 
 
 def _files_mentioning(folder: str, word: bytes) -> Iterator[str]:
-    """Yields the files of objects below `folder` that contain `word`."""
-    for number, file in enumerate(_walk_files(folder), 1):
-        if number > _MAX_CANDIDATES:
-            raise InputError(f"{folder} has more than {_MAX_CANDIDATES} files; give the folder of one dump")
-        if word in _contents_of(file):
-            yield file
+    """Yields the files of objects below `folder`, in order, that contain `word`. Raises InputError at a limit."""
+    # Not os.walk, which calls itself for each level before Python 3.12.
+    waiting, number = [(folder, 1)], 0
+    while waiting:
+        place, depth = waiting.pop()
+        if depth > _MAX_DEPTH:
+            raise InputError(f"{folder} has more than {_MAX_DEPTH} folders in one another; give the folder of a dump")
+        try:
+            entries = sorted(os.scandir(place), key=lambda entry: entry.name)
+        except OSError:
+            continue
+        waiting += [(entry.path, depth + 1) for entry in reversed(entries) if entry.is_dir(follow_symlinks=False)]
+        for entry in entries:
+            if not entry.name.endswith(_SUFFIXES) or entry.is_dir():
+                continue
+            number += 1
+            if number > _MAX_CANDIDATES:
+                raise InputError(f"{folder} has more than {_MAX_CANDIDATES} files; give the folder of one dump")
+            if word in _contents_of(entry.path):
+                yield entry.path
 
 
 def _contents_of(file: str) -> bytes:
@@ -177,22 +178,6 @@ def _contents_of(file: str) -> bytes:
         if error.errno != errno.EFBIG:
             raise
         raise InputError(f"{file}: {error.strerror}; give a dump without it, or of fewer namespaces") from error
-
-
-def _walk_files(folder: str) -> Iterator[str]:
-    """Yields the files of objects below `folder` in order. Raises InputError if it is too deep."""
-    # Not os.walk, which calls itself for each level before Python 3.12.
-    waiting = [(folder, 1)]
-    while waiting:
-        place, depth = waiting.pop()
-        if depth > _MAX_DEPTH:
-            raise InputError(f"{folder} has more than {_MAX_DEPTH} folders in one another; give the folder of a dump")
-        try:
-            entries = sorted(os.scandir(place), key=lambda entry: entry.name)
-        except OSError:
-            continue
-        waiting += [(entry.path, depth + 1) for entry in reversed(entries) if entry.is_dir(follow_symlinks=False)]
-        yield from (entry.path for entry in entries if entry.name.endswith(_SUFFIXES) and not entry.is_dir())
 
 
 def _files(folder: str) -> list[str]:
@@ -243,22 +228,13 @@ def _newest(versions_found: list[Found], path: str) -> JSON:
 
         if why := why_several(path, [Sighting(place, obj) for place, obj in versions_found]):
             raise InputError(why)
+
+    def resource_version(obj: JSON) -> int:
+        version = text(mapping(obj, "metadata"), "resourceVersion")
+        return int(version) if version.isdecimal() else 0
+
     # A dump may hold one object twice, as gathered at different times.
-    return max((obj for _place, obj in versions_found), key=_resource_version)
-
-
-def _resource_version(obj: JSON) -> int:
-    version = text(mapping(obj, "metadata"), "resourceVersion")
-    return int(version) if version.isdecimal() else 0
-
-
-def _of_cases(folder: str) -> Read | None:
-    """Returns the one case of a folder of oc's test cases; None if it is not such a folder."""
-    cases = [file for file in _files(folder) if file.endswith(MARK)]
-    if len(cases) > 1:
-        listed = "\n".join(f"  {case.removesuffix(MARK)}" for case in cases)
-        raise InputError(f"{folder} holds {len(cases)} clusters; give one of them:\n{listed}")
-    return mock(cases[0]) if cases else None
+    return max((obj for _place, obj in versions_found), key=resource_version)
 
 
 def _config_maps(roots: list[str], folder: str) -> Iterator[JSON]:
@@ -275,15 +251,6 @@ def _config_maps(roots: list[str], folder: str) -> Iterator[JSON]:
             # A cluster has ConfigMaps of the same names in other namespaces.
             if text(obj, "kind") == "ConfigMap" and text(mapping(obj, "metadata"), "namespace") == namespace:
                 yield obj
-
-
-def _with_first_alerts(cluster_read: Read, root: str) -> Read:
-    """Returns the read cluster with the alerts of the first file that a dump has for them."""
-    for name in _ALERTS:
-        path = os.path.join(root, name)
-        if os.path.isfile(path):
-            return _with_alerts(cluster_read, path)
-    return cluster_read
 
 
 def _with_alerts(cluster_read: Read, path: str) -> Read:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kubekit.lang.files import read_limited
+from runup.api.clusterversion_json import mapping, mappings
 from runup.api.kinds import RESOURCES
 from runup.dump import dump_files as bundles
 from runup.dump.documents import JSON, Resource, guess_plural, identity, resource_named
@@ -109,8 +110,18 @@ def complete_kinds(
     else:
         for resource, proven_namespace in proven_by_tool(layout, objects, broken):
             proofs[resource].add(proven_namespace)
-    _by_listed_namespaces(proofs, objects)
-    if ALL in proofs.get(_POOLS, ()) and _machines(objects) == numbers["", "Node", ALL]:
+    # A kind that is known in each namespace is known in the cluster, if these are known to be all.
+    all_namespaces = {identity(obj)[3] for obj in objects if identity(obj)[:2] == ("", "Namespace")}
+    for proven in proofs.values() if ALL in proofs.get(_NAMESPACES, ()) else ():
+        if all_namespaces and all_namespaces <= proven:
+            proven.add(ALL)
+    # The nodes are known if there are as many as the machine config pools count: each is counted in one pool
+    # (docs/decisions/0080).
+    pools = [obj for obj in objects if identity(obj)[1] == "MachineConfigPool"]
+    machines = [(pool.get("status") or {}).get("machineCount") for pool in pools]
+    whole_numbers = [count for count in machines if isinstance(count, int)]
+    pools_are_counted = bool(whole_numbers) and len(whole_numbers) == len(machines)
+    if ALL in proofs.get(_POOLS, ()) and pools_are_counted and sum(whole_numbers) == numbers["", "Node", ALL]:
         proofs[_NODES].add(ALL)
     whole = frozenset(
         {resource for resource, namespaces in proofs.items() if ALL in namespaces}
@@ -169,7 +180,9 @@ def _by_answers(
                 empty[resource].append(place)
             continue
         for group, kind in listed.held:
-            reach = _namespaces_reached(listed, (group, kind), place)
+            # What has objects in several namespaces was asked for in all of them: a request is about one or about all.
+            everywhere = len(listed.namespaces) > 1
+            reach = {place} if place else {ALL} if everywhere else listed.held[group, kind] - {""} or {ALL}
             # Beside a tree it was collected later, when some objects of the tree may have been gone.
             if layout.style in _FLAT and any(listed.counts[group, kind] < numbers[group, kind, ns] for ns in reach):
                 continue
@@ -187,36 +200,6 @@ def _by_answers(
         if alone and not (limited and _IS_NAMESPACED.get(resource, True)):
             proofs[resource].add(ALL)
     return proofs
-
-
-def _namespaces_reached(listed: Listed, kind: tuple[str, str], place: str | None) -> AbstractSet[str]:
-    """Returns the namespaces in which a list has every object of one of its kinds."""
-    if place:
-        return {place}
-    # What has objects in several namespaces was asked for in all of them: a request is about one or about all.
-    return {ALL} if len(listed.namespaces) > 1 else listed.held[kind] - {""} or {ALL}
-
-
-def _by_listed_namespaces(proofs: Proofs, objects: Iterable[JSON]) -> None:
-    """Adds the cluster to every kind that is known in each of its namespaces, if these are known to be all."""
-    if ALL not in proofs.get(_NAMESPACES, ()):
-        return
-    all_namespaces = {identity(obj)[3] for obj in objects if identity(obj)[:2] == ("", "Namespace")}
-    for proven in proofs.values():
-        if all_namespaces and all_namespaces <= proven:
-            proven.add(ALL)
-
-
-def _machines(objects: Iterable[JSON]) -> int | None:
-    """Returns how many nodes the machine config pools have together, or None if one does not say it.
-
-    A node is counted in one pool (docs/decisions/0080).
-    """
-    counts = [
-        (obj.get("status") or {}).get("machineCount") for obj in objects if identity(obj)[1] == "MachineConfigPool"
-    ]
-    whole = [count for count in counts if isinstance(count, int)]
-    return sum(whole) if whole and len(whole) == len(counts) else None
 
 
 def _singleton_kinds(layout: Layout, objects: Iterable[JSON], plural: Plural) -> Iterator[Resource]:
@@ -318,7 +301,14 @@ def proven_by_tool(
             places.add((root, resource, namespace))
             if file in broken:
                 spoilt.add((root, resource))
-        related = {identity(obj)[3]: _related(obj) for obj in objects if obj["kind"] == "ClusterOperator"}
+        # `oc adm inspect` lists a kind because a ClusterOperator relates to all of its objects.
+        related: dict[str, set[tuple[Resource, str]]] = {}
+        for operator in (obj for obj in objects if obj["kind"] == "ClusterOperator"):
+            related[identity(operator)[3]] = {
+                ((str(row.get("group") or ""), str(row["resource"])), str(row.get("namespace") or "") or ALL)
+                for row in mappings(mapping(operator, "status"), "relatedObjects")
+                if row.get("resource") and not row.get("name")
+            }
         for root, of_kind in names.items():
             requests = {
                 related_objects
@@ -328,8 +318,10 @@ def proven_by_tool(
             if of_kind.get(_CLUSTER_OPERATORS, set()) >= _EVERY_CLUSTERS:
                 requests.add((_CLUSTER_OPERATORS, ALL))
             if is_must_gather(root, layout.root):
-                for resource in _empty_folders(root):
-                    of_kind.setdefault(resource, set())
+                for folder in (root / CLUSTER).glob("*/*"):
+                    if folder.is_dir() and not any(folder.iterdir()):
+                        group = folder.parent.name
+                        of_kind.setdefault(("" if group == _CORE else group, folder.name), set())
                 requests |= {(resource, ALL) for resource in _LISTED}
                 requests |= {
                     (resource, ALL) for resource, name in _LISTED_WITH.items() if name in of_kind.get(resource, ())
@@ -345,13 +337,6 @@ def proven_by_tool(
         yield from _of_insights(layout.root, broken)
 
 
-def _empty_folders(root: Path) -> Iterator[Resource]:
-    for folder in (root / CLUSTER).glob("*/*"):
-        if folder.is_dir() and not any(folder.iterdir()):
-            group = folder.parent.name
-            yield "" if group == _CORE else group, folder.name
-
-
 def _place_in_tree(file: Path, top: Path) -> tuple[Path, Resource, str] | None:
     """Returns the tree's root, the resource and the namespace of a file `GROUP/PLURAL/NAME.yaml`; None for any other.
 
@@ -365,17 +350,6 @@ def _place_in_tree(file: Path, top: Path) -> tuple[Path, Resource, str] | None:
     if len(below) != 3:
         return None
     return top.joinpath(*parts[:start]), ("" if below[0] == _CORE else below[0], below[1]), namespace
-
-
-def _related(operator: JSON) -> frozenset[tuple[Resource, str]]:
-    """Returns the kinds that `oc adm inspect` lists because a ClusterOperator relates to all their objects."""
-    status = operator.get("status")
-    rows = status.get("relatedObjects") if isinstance(status, dict) else None
-    return frozenset(
-        ((str(row.get("group") or ""), str(row["resource"])), str(row.get("namespace") or "") or ALL)
-        for row in (rows if isinstance(rows, list) else ())
-        if isinstance(row, dict) and row.get("resource") and not row.get("name")
-    )
 
 
 def is_must_gather(root: Path, top: Path) -> bool:

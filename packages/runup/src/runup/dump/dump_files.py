@@ -69,15 +69,22 @@ def _folder(path: Path) -> Layout:
         raise BadDump(f"{path} holds {len(cases)} dumps; import one of them:\n{listed}", reason="SeveralDumps")
     archives = list(_insights_roots(path))
     # An archive has folders of these names too, for some of what it gathers.
-    tree = tuple(file for file in _inspect_files(path) if not any(file.is_relative_to(root) for root in archives))
+    tree = [file for file in _inspect_files(path) if not any(file.is_relative_to(root) for root in archives)]
     if tree:
-        return Layout("inspect", name_of(path), (*tree, *_files_beside(path)), path)
+        # `oc get` added files at the top, one for each kind.
+        beside = sorted(file for file in path.iterdir() if file.suffix in SUFFIXES and file.is_file())
+        return Layout("inspect", name_of(path), (*tree, *beside), path)
     if len(archives) > 1:
         listed = "\n".join(f"  {Path(name_of(path)) / archive.relative_to(path)}" for archive in archives)
         text = f"{name_of(path)} holds {len(archives)} archives of the Insights operator; give one of them:\n{listed}"
         raise BadDump(text, reason="SeveralDumps")
     if archives:
-        return _insights(path, archives[0])
+        root = archives[0]
+        folders = [root / name for name in ("config", *sorted(_INSPECT))]
+        found = {file for folder in folders for file in folder.rglob("*.json")}
+        # Of ConfigMaps an archive has a file for each key, whatever that is called.
+        found |= {file for file in (root / "config" / "configmaps").rglob("*") if file.is_file()}
+        return Layout("insights", name_of(path), tuple(sorted(found)), root)
     if (bundle := root_of(path)) is not None:
         return Layout("bundle", name_of(path), tuple(files_in(bundle)), bundle)
     # The folder that `runup dump collect` wrote: `path`, or the only one in it, as an archive unpacks.
@@ -94,11 +101,6 @@ def _folder(path: Path) -> Layout:
 def name_of(path: Path) -> str:
     """Returns the name of the dump at `path`, also if it was typed as `.`."""
     return path.name if path.name.strip(".") else path.resolve().name
-
-
-def _files_beside(root: Path) -> Iterator[Path]:
-    """Yields the files that `oc get` added at the top of a tree, one for each kind."""
-    yield from sorted(file for file in root.iterdir() if file.suffix in SUFFIXES and file.is_file())
 
 
 def _cases(folder: Path) -> list[str]:
@@ -118,14 +120,6 @@ def _insights_roots(path: Path) -> Iterator[Path]:
             yield root
             if root == path:
                 return
-
-
-def _insights(path: Path, root: Path) -> Layout:
-    """Returns the layout of an archive. Of ConfigMaps it has a file for each key, whatever that is called."""
-    folders = [root / name for name in ("config", *sorted(_INSPECT))]
-    files = {file for folder in folders for file in folder.rglob("*.json")}
-    files |= {file for file in (root / "config" / "configmaps").rglob("*") if file.is_file()}
-    return Layout("insights", name_of(path), tuple(sorted(files)), root)
 
 
 _CLUSTER_VERSION = ("version", "clusterversion")

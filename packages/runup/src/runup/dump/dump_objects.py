@@ -15,6 +15,7 @@ from typing import Any
 
 from kubekit.lang import yaml as kyaml
 from kubekit.lang.files import read_limited
+from runup.api.clusterversion_json import mapping, mappings
 from runup.dump import dump_files as bundles
 from runup.dump import large_lists
 from runup.dump.documents import JSON, identity
@@ -90,7 +91,7 @@ def read(file: Path, style: str, root: Path | None = None, *, packs: bool = Fals
         except OSError as error:
             return Contents(problems=(f"{file}: cannot be read: {error}",))
     try:
-        documents = _documents(file, packs=packs)
+        documents = [head] if (head := _configuration(file)) else _decode(read_dump_file(file), packs=packs)
     except (OSError, UnicodeDecodeError) as error:
         return Contents(problems=(f"{file}: cannot be read: {error}",))
     except ValueError as error:
@@ -98,15 +99,22 @@ def read(file: Path, style: str, root: Path | None = None, *, packs: bool = Fals
     if not any(document is not None for document in documents):
         return Contents(problems=(f"{file}: {EMPTY}",))
     if style == "bundle" and root is not None:
+        # An array is the list that the API server answered.
         kind = bundles.kind_of(file, root)
-        documents = [_as_list(document, kind) for document in documents]
+        head = {"apiVersion": kind[0], "kind": f"{kind[1]}List"} if kind else {"apiVersion": "v1", "kind": "List"}
+        documents = [{**head, "items": each} if isinstance(each, list) else each for each in documents]
     insights_type = insights_kind(file) if style == "insights" else None
     objects: list[JSON] = []
     lists: list[Listed] = []
     problems: list[str] = []
     for document in documents:
         if isinstance(document, dict) and insights_type is not None:
-            document = {"apiVersion": insights_type[0], "kind": insights_type[1], **_as_served(document)}
+            if "metadata" not in document and isinstance(document.get("ObjectMeta"), dict):
+                # Certificate requests are gathered with the field names of Go.
+                conditions = mappings(mapping(document, "Status"), "Conditions")
+                rows = [{key[:1].lower() + key[1:]: value for key, value in row.items()} for row in conditions]
+                document = {"metadata": document["ObjectMeta"], "status": {"conditions": rows}}
+            document = {"apiVersion": insights_type[0], "kind": insights_type[1], **document}
         elif isinstance(document, dict) and style == "insights" and "name" in document and "metadata" not in document:
             document = {**document, "metadata": {"name": document["name"]}}  # an operator's, of which it keeps the spec
         elif isinstance(document, dict) and style == "insights" and not document.get("kind"):
@@ -120,14 +128,6 @@ def read(file: Path, style: str, root: Path | None = None, *, packs: bool = Fals
             elif item is not None:
                 problems.append(f"{file}: {f'item {number} left out: ' if _is_list(document) else ''}{why}")
     return Contents(tuple(objects), tuple(lists), tuple(problems))
-
-
-def _as_list(document: Any, kind: tuple[str, str] | None) -> Any:
-    """Returns an array as the list that the API server answered, with the kind of its objects if it is known."""
-    if not isinstance(document, list):
-        return document
-    head = {"apiVersion": kind[0], "kind": f"{kind[1]}List"} if kind else {"apiVersion": "v1", "kind": "List"}
-    return {**head, "items": document}
 
 
 def _read_list(document: JSON) -> Listed:
@@ -146,14 +146,9 @@ def _read_list(document: JSON) -> Listed:
     is_answer = not is_cut and (
         not namespaces_by_kind or (isinstance(metadata, dict) and "resourceVersion" in metadata)
     )
-    return Listed(
-        api_version=_text_at(document, "apiVersion"),
-        kind=_text_at(document, "kind"),
-        held=namespaces_by_kind,
-        is_answer=is_answer,
-        is_cut=is_cut,
-        counts=counts,
-    )
+    api_version, kind = _text_at(document, "apiVersion"), _text_at(document, "kind")
+    held = namespaces_by_kind
+    return Listed(api_version=api_version, kind=kind, held=held, is_answer=is_answer, is_cut=is_cut, counts=counts)
 
 
 def insights_kind(file: Path) -> tuple[str, str] | None:
@@ -169,35 +164,13 @@ def _below_config(file: Path) -> tuple[str, ...]:
     return parts[len(parts) - parts[::-1].index("config") :] if "config" in parts else ()
 
 
-def _as_served(document: JSON) -> JSON:
-    """Returns a document with the API's field names; certificate requests are gathered with those of Go."""
-    if "metadata" in document or not isinstance(document.get("ObjectMeta"), dict):
-        return document
-    status = document.get("Status")
-    conditions = status.get("Conditions") if isinstance(status, dict) else None
-    rows = [
-        {key[:1].lower() + key[1:]: value for key, value in row.items()}
-        for row in (conditions if isinstance(conditions, list) else ())
-        if isinstance(row, dict)
-    ]
-    return {"metadata": document["ObjectMeta"], "status": {"conditions": rows}}
-
-
 def _config_map(file: Path, below: Sequence[str]) -> Iterator[JSON]:
     """Yields the ConfigMap of a folder with a file for each of its keys, at the first of them."""
-    files = sorted(config_file for config_file in file.parent.iterdir() if config_file.is_file())
-    if file != files[0]:
-        return
-    data = {
-        config_file.name.removesuffix(".json"): read_limited(config_file).decode(errors="replace")
-        for config_file in files
-    }
-    yield {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": below[2], "namespace": below[1]},
-        "data": data,
-    }
+    files = sorted(each for each in file.parent.iterdir() if each.is_file())
+    if file == files[0]:
+        data = {each.name.removesuffix(".json"): read_limited(each).decode(errors="replace") for each in files}
+        metadata = {"name": below[2], "namespace": below[1]}
+        yield {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
 
 
 def why_no_object(item: Any) -> str:
@@ -214,11 +187,8 @@ def why_no_object(item: Any) -> str:
     return ""
 
 
-def _documents(file: Path, *, packs: bool) -> list[Any]:
+def _decode(data: bytes, *, packs: bool) -> list[Any]:
     """Returns the documents in a file; of a large list, those that fit into memory."""
-    if head := _configuration(file):
-        return [head]
-    data = read_dump_file(file)
     try:
         return list(kyaml.load_all(text_of(data)))
     except TooMuchToDecode:

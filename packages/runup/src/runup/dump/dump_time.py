@@ -9,6 +9,7 @@ from datetime import MAXYEAR, MINYEAR, UTC, datetime, timedelta
 from pathlib import Path
 
 from kubekit.lang.files import MIB, read_limited
+from runup.api.clusterversion_json import mapping, mappings
 from runup.dump.documents import JSON, identity
 from runup.dump.dump_files import COLLECTED
 
@@ -65,16 +66,10 @@ def newest_transition(objects: Iterable[JSON]) -> datetime | None:
         time
         for obj in objects
         if identity(obj)[:2] in _TIMED
-        for condition in _conditions(obj)
+        for condition in mappings(mapping(obj, "status"), "conditions")
         if (time := _parse_time(condition.get("lastTransitionTime")))
     ]
     return max(times) + _MOMENT if times else None
-
-
-def _conditions(obj: JSON) -> list[JSON]:
-    status = obj.get("status")
-    rows = status.get("conditions") if isinstance(status, dict) else None
-    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
 
 
 def _parse_time(text: object) -> datetime | None:

@@ -65,7 +65,19 @@ def read(data: bytes, *, packs: bool = False) -> JSON | None:
             return None
         item_list = msgspec.json.decode(data, type=_List)
         metadata = msgspec.json.decode(item_list.metadata) if len(bytes(item_list.metadata)) <= _MAX_METADATA else {}
-        items = _decode_items(item_list.items, packs=packs)
+        remaining_bytes = MAX_OBJECTS_BYTES
+        items: list[Any] = []
+        for raw_item in item_list.items:
+            if decoding_bytes(bytes(raw_item)) > MAX_ITEM_BYTES:
+                raise ValueError(f"item {len(items) + 1} is larger than any object of a cluster")
+            item = _packed(bytes(raw_item)) if packs else msgspec.json.decode(raw_item)
+            if isinstance(item_metadata := item.get("metadata"), dict):
+                item_metadata.pop("managedFields", None)
+            remaining_bytes -= size_of(item)
+            if remaining_bytes < 0:
+                count = f"{len(items)} of its {len(item_list.items)} objects"
+                raise ValueError(f"{count} take {MAX_OBJECTS_BYTES >> 20} MiB, all that a dump may; {WAY_OUT}")
+            items.append(item)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     head = {"apiVersion": item_list.api_version, "kind": item_list.kind, "metadata": metadata}
@@ -102,21 +114,3 @@ def _packed(raw: bytes) -> Any:
         return item
     object_name = {"name": metadata.name, "namespace": metadata.namespace}
     return {"metadata": {key: value for key, value in object_name.items() if value}, PACKED: raw}
-
-
-def _decode_items(raw: tuple[msgspec.Raw, ...], *, packs: bool) -> list[Any]:
-    """Returns the objects of a large list without managedFields. Raises ValueError at a limit of memory."""
-    remaining_bytes = MAX_OBJECTS_BYTES
-    items: list[Any] = []
-    for raw_item in raw:
-        if decoding_bytes(bytes(raw_item)) > MAX_ITEM_BYTES:
-            raise ValueError(f"item {len(items) + 1} is larger than any object of a cluster")
-        item = _packed(bytes(raw_item)) if packs else msgspec.json.decode(raw_item)
-        if isinstance(metadata := item.get("metadata"), dict):
-            metadata.pop("managedFields", None)
-        remaining_bytes -= size_of(item)
-        if remaining_bytes < 0:
-            limit = f"{MAX_OBJECTS_BYTES >> 20} MiB"
-            raise ValueError(f"{len(items)} of its {len(raw)} objects take {limit}, all that a dump may; {WAY_OUT}")
-        items.append(item)
-    return items

@@ -7,12 +7,11 @@ stop the reading. A dump without a ClusterVersion is an error, unless the reader
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from kubekit.lang.text import printable
 from runup.dump import archive, dump_time
@@ -158,25 +157,25 @@ def load(layout: Layout, only: Collection[str] = (), *, any_kubernetes: bool = F
     )
     if dump.has_cluster_version:
         return dump
-    if not any_kubernetes:
-        raise BadDump(_without_cluster_version(layout, problems), reason="NoClusterVersion")
-    return replace(dump, kubernetes=_kubernetes(layout, dump, broken, problems))
+    kubernetes, why_not = _kubernetes(layout, loaded, broken) if any_kubernetes else (KubernetesVersion(), "")
+    if why_not or not any_kubernetes:
+        files = "1 file" if len(layout.files) == 1 else f"{len(layout.files)} files"
+        text = f"the dump {layout.name} ({files}) has no ClusterVersion 'version', so it does not describe a cluster"
+        lines = [f"{text}{why_not}", *(f"  {problem}" for problem in problems[:5])]
+        raise BadDump("\n".join(lines), reason="NoClusterVersion")
+    return replace(dump, kubernetes=kubernetes)
 
 
-def _kubernetes(layout: Layout, dump: Dump, broken: AbstractSet[Path], problems: list[str]) -> KubernetesVersion:
-    """Returns the Kubernetes of a cluster without a ClusterVersion. Raises BadDump if it is not known to be one."""
-    dump_version = version_in(layout, dump.objects)
-    why = ""
+def _kubernetes(layout: Layout, loaded: Sequence[JSON], broken: AbstractSet[Path]) -> tuple[KubernetesVersion, str]:
+    """Returns the Kubernetes of a cluster without a ClusterVersion, and why it is not known to be one, if it is not."""
+    version, why_not = version_in(layout, loaded), ""
     if any("clusterversion" in str(file.relative_to(layout.root)) for file in broken):
-        why = "; a file in which it may be cannot be read"
-    elif sign := evidence_of_openshift(dump.objects):
-        why = f"; it is one of OpenShift ({sign}): add the output of `oc get clusterversion -o yaml`"
-    elif not dump_version.version and not any(identity(obj)[:2] == ("", "Namespace") for obj in dump.objects):
-        why = ", nor nodes or a version.json (`kubectl version -o json`) that would tell which Kubernetes it is"
-    if why:
-        text = _without_cluster_version(layout, [])
-        raise BadDump("\n".join([f"{text}{why}", *_first_lines(problems)]), reason="NoClusterVersion")
-    return dump_version
+        why_not = "; a file in which it may be cannot be read"
+    elif sign := evidence_of_openshift(loaded):
+        why_not = f"; it is one of OpenShift ({sign}): add the output of `oc get clusterversion -o yaml`"
+    elif not version.version and not any(identity(obj)[:2] == ("", "Namespace") for obj in loaded):
+        why_not = ", nor nodes or a version.json (`kubectl version -o json`) that would tell which Kubernetes it is"
+    return version, why_not
 
 
 def time_of_dump(dump: Dump) -> datetime | None:
@@ -220,21 +219,6 @@ def _plural_of(file: Path, layout: Layout) -> str:
     return candidate if _PLURAL.fullmatch(candidate) else ""
 
 
-def _files(layout: Layout) -> str:
-    return "1 file" if len(layout.files) == 1 else f"{len(layout.files)} files"
-
-
-def _without_cluster_version(layout: Layout, problems: list[str]) -> str:
-    text = (
-        f"the dump {layout.name} ({_files(layout)}) has no ClusterVersion 'version', so it does not describe a cluster"
-    )
-    return "\n".join([text, *_first_lines(problems)])
-
-
-def _first_lines(problems: list[str]) -> list[str]:
-    return [f"  {problem}" for problem in problems[:5]]
-
-
 # Fields that belong to the server that stored the object.
 _DROPPED_METADATA = ("resourceVersion", "selfLink")
 # Removed versions, with the version that replaced them and has the same fields (Kubernetes' deprecation guide).
@@ -271,13 +255,25 @@ def mend_object(obj: JSON) -> tuple[JSON, tuple[str, ...]]:
     conditions = status.get("conditions") if isinstance(status, dict) else None
     if not isinstance(status, dict) or not isinstance(conditions, list):
         return obj, ()
-    kept_conditions, problems = _conditions(conditions)
-    if not problems:
-        return obj, ()
     namespace_prefix = f"{metadata['namespace']}/" if metadata.get("namespace") else ""
     about = f"{obj['kind']} {namespace_prefix}{metadata['name']}"
-    return {**obj, "status": {**status, "conditions": kept_conditions}}, tuple(
-        f"{about}: {problem}" for problem in problems
+    # Each type of condition is kept once, the one that changed last.
+    by_type: dict[str, JSON] = {}
+    problems: list[str] = []
+    for row in conditions:
+        type_ = row.get("type") if isinstance(row, dict) else None
+        if not isinstance(type_, str) or not type_:
+            problems.append(f"{about}: a condition without a type was left out")
+            continue
+        before = by_type.get(type_)
+        if before is not None:
+            problems.append(f"{about}: condition {type_} is given twice; the one that changed last counts")
+        if before is None or str(row.get("lastTransitionTime")) >= str(before.get("lastTransitionTime")):
+            by_type[type_] = row
+    return (
+        ({**obj, "status": {**status, "conditions": list(by_type.values())}}, tuple(problems))
+        if problems
+        else (obj, ())
     )
 
 
@@ -287,29 +283,8 @@ def replace_old_version(obj: JSON) -> JSON:
     if not version:
         return obj
     spec = obj.get("spec")
-    if obj["kind"] == "PodDisruptionBudget" and isinstance(spec, dict) and _is_empty(spec.get("selector")):
+    selector = spec.get("selector") if obj["kind"] == "PodDisruptionBudget" and isinstance(spec, dict) else None
+    if isinstance(selector, dict) and not selector.get("matchLabels") and not selector.get("matchExpressions"):
         # v1beta1's empty selector selects nothing, v1's selects everything (Kubernetes' deprecation guide, 1.25).
-        spec = {key: value for key, value in spec.items() if key != "selector"}
-        obj = {**obj, "spec": spec}
+        obj = {**obj, "spec": {key: value for key, value in spec.items() if key != "selector"}}
     return {**obj, "apiVersion": version}
-
-
-def _is_empty(selector: Any) -> bool:
-    return isinstance(selector, dict) and not selector.get("matchLabels") and not selector.get("matchExpressions")
-
-
-def _conditions(rows: Iterable[Any]) -> tuple[list[Any], list[str]]:
-    """Returns each type of condition once, the one that changed last, and a message for each that was dropped."""
-    conditions_by_type: dict[str, JSON] = {}
-    problems: list[str] = []
-    for row in rows:
-        type_ = row.get("type") if isinstance(row, dict) else None
-        if not isinstance(type_, str) or not type_:
-            problems.append("a condition without a type was left out")
-            continue
-        before = conditions_by_type.get(type_)
-        if before is not None:
-            problems.append(f"condition {type_} is given twice; the one that changed last counts")
-        if before is None or str(row.get("lastTransitionTime")) >= str(before.get("lastTransitionTime")):
-            conditions_by_type[type_] = row
-    return list(conditions_by_type.values()), problems

@@ -8,7 +8,7 @@ read only here, and only to group what is shown: no risk is dropped, renamed, ac
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
@@ -107,7 +107,12 @@ class _AllRisks:
         self.in_order = sorted(((_sort_key(risk), risk) for risk in risks), key=lambda keyed: keyed[0])
         self._sort_keys = {id(risk): key for key, risk in self.in_order}
         self._objects: dict[int, frozenset[_ResourceKey]] = {}
-        self.broken_nodes = {node: reason for risk in risks for node, reason in _named_nodes(risk)}
+        self.broken_nodes: dict[str, str] = {}
+        for risk in risks:
+            if family_of(risk.name) in (*_OPERATOR_HEALTH, "EtcdMembersUnhealthy"):
+                for match in _NODE.finditer(risk.message):
+                    reason = _WHY.match(risk.message, match.end())
+                    self.broken_nodes[match[1]] = (_RUNTIME.sub("", reason[2]) or reason[1]) if reason else ""
         self.not_ready = {
             item.name for risk in risks if risk.name == "NodeNotReady" and _does_apply(risk) for item in risk.resources
         }
@@ -123,8 +128,12 @@ class _AllRisks:
     def objects(self, risk: Groupable) -> frozenset[_ResourceKey]:
         """Returns the objects of one of the risks."""
         if id(risk) not in self._objects:
-            self._objects[id(risk)] = frozenset(map(_resource_key, risk.resources))
+            keys = ((item.group, item.kind, item.namespace, item.name) for item in risk.resources)
+            self._objects[id(risk)] = frozenset(keys)
         return self._objects[id(risk)]
+
+
+ParentOf = Callable[[Groupable, _AllRisks], _Parent | None]
 
 
 class Rule(NamedTuple):
@@ -134,7 +143,7 @@ class Rule(NamedTuple):
     """
 
     families: tuple[str, ...]
-    parent: Callable[[Groupable, _AllRisks], _Parent | None]
+    parent: ParentOf
     source: str
 
 
@@ -146,7 +155,14 @@ def group_by_cause(risks: Iterable[R]) -> tuple[Cause[R], ...]:
     members: dict[_Parent, list[R]] = {}
     for risk in all_given:
         members.setdefault(_find_root(risk.name, parents), []).append(risk)
-    return tuple(sorted((_build_cause(root, of, parents, all_risks) for root, of in members.items()), key=_order))
+
+    def order(cause: Cause[R]) -> tuple[bool, bool, int, int, int, str]:
+        """Returns the sort key: what applies first, information last, then by when it stops the update."""
+        applies, stage = any(map(_does_apply, cause.risks)), min(map(stage_of, cause.risks))
+        grade = _severity_rank(cause.severity)
+        return not applies, cause.severity == "info", stage, grade, -len(cause.risks), cause.name
+
+    return tuple(sorted((_build_cause(root, of, parents, all_risks) for root, of in members.items()), key=order))
 
 
 def family_of(name: str) -> str:
@@ -223,15 +239,6 @@ _OWN_REASON = re.compile(r": [A-Z][A-Za-z0-9_:]+: ")
 _SINCE = re.compile(r" \(since [^()]*\)\.?$")
 
 
-def _named_nodes(risk: Groupable) -> Iterator[tuple[str, str]]:
-    """Yields the control plane nodes that an operator calls not ready, each with its reason."""
-    if family_of(risk.name) not in (*_OPERATOR_HEALTH, "EtcdMembersUnhealthy"):
-        return
-    for match in _NODE.finditer(risk.message):
-        reason = _WHY.match(risk.message, match.end())
-        yield match[1], _RUNTIME.sub("", reason[2]) or reason[1] if reason else ""
-
-
 def _parent_by_node(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
     """Returns NodeNotReady, or a node without a risk of its own, if the message names such a node."""
     node_names = [*_NODE.findall(risk.message), *_UNHEALTHY.findall(risk.message)]
@@ -249,50 +256,38 @@ def _parent_by_etcd_members(risk: Groupable, all_risks: _AllRisks) -> _Parent | 
 
 def _parent_by_named_operators(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
     """Returns the gravest risk of the operators that the message names, if each of them has one."""
-    names = [name for operator_names in (*_OPERATORS.findall(risk.message), *_WAITED_FOR.findall(risk.message))
-             for name in operator_names.split(", ")]  # fmt: skip
-    of_each = [
-        [risk for risk in all_risks.of_family(*_OPERATOR_HEALTH) if risk.name.partition("-")[2] == name]
-        for name in names
-    ]
-    if not names or not all(of_each):
-        return None
-    return _Parent(min((first_names[0] for first_names in of_each), key=_sort_key).name)
+    lists = (*_OPERATORS.findall(risk.message), *_WAITED_FOR.findall(risk.message))
+    first_risks: dict[str, Groupable] = {}
+    for each in all_risks.of_family(*_OPERATOR_HEALTH):
+        first_risks.setdefault(each.name.partition("-")[2], each)
+    named = [first_risks.get(name) for names in lists for name in names.split(", ")]
+    known = [each for each in named if each is not None]
+    return _Parent(min(known, key=_sort_key).name) if known and len(known) == len(named) else None
 
 
-def _parent_by_failing(_risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
-    return _Parent("ClusterVersionFailing") if all_risks.of_family("ClusterVersionFailing") else None
-
-
-def _parent_by_giant_hop(_risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
-    return _Parent("ClusterVersionGiantHop") if all_risks.of_family("ClusterVersionGiantHop") else None
+def _parent_if_applying(family: str) -> ParentOf:
+    """Returns the rule by which a risk follows from the risk of `family`, if that applies."""
+    return lambda _risk, all_risks: _Parent(family) if all_risks.of_family(family) else None
 
 
 def _parent_by_upgradeable(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
     """Returns the gravest of the risks that Upgradeable=False sums up, if each of them is there."""
-    sentences = [sentence for sentence in _text_after_colon(risk.message).split(" * ") if not _SUMMARY.search(sentence)]
-    reason_risks = [_risk_of_reason(part, all_risks) for part in sentences]
-    named_reasons = [reason_risk for reason_risk in reason_risks if reason_risk is not None]
-    return (
-        _Parent(min(named_reasons, key=_sort_key).name)
-        if named_reasons and len(named_reasons) == len(sentences)
-        else None
-    )
-
-
-def _risk_of_reason(sentence: str, all_risks: _AllRisks) -> Groupable | None:
-    """Returns the risk that one of the reasons of Upgradeable=False is about, or None if there is none."""
-    if reason_match := _NOT_UPGRADEABLE.search(sentence):
-        return all_risks.by_name.get(f"ClusterOperatorUpgradeable-{reason_match[1]}")
-    for phrase, name in _SUMMED_UP.items():
-        if phrase in sentence:
-            return next(iter(all_risks.of_family(name)), None)
-    # An operator's or a gate's own message is repeated as it is.
-    reason_text = sentence.partition(": ")[2] or sentence
-    return next(
-        (candidate for candidate in all_risks.of_family(*_QUOTED) if reason_text and reason_text in candidate.message),
-        None,
-    )
+    summed_up: list[Groupable] = []
+    for sentence in _text_after_colon(risk.message).split(" * "):
+        if _SUMMARY.search(sentence):
+            continue
+        family = next((name for phrase, name in _SUMMED_UP.items() if phrase in sentence), "")
+        # An operator's or a gate's own message is repeated as it is.
+        text = sentence.partition(": ")[2] or sentence
+        quoted = (each for each in all_risks.of_family(*_QUOTED) if text and text in each.message)
+        if match := _NOT_UPGRADEABLE.search(sentence):
+            reason = all_risks.by_name.get(f"ClusterOperatorUpgradeable-{match[1]}")
+        else:
+            reason = next(iter(all_risks.of_family(family)) if family else quoted, None)
+        if reason is None:
+            return None
+        summed_up.append(reason)
+    return _Parent(min(summed_up, key=_sort_key).name) if summed_up else None
 
 
 def _parent_by_pool_reason(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
@@ -305,9 +300,7 @@ def _parent_by_pool_reason(risk: Groupable, all_risks: _AllRisks) -> _Parent | N
 def _parent_by_unfinished_update(_risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
     """Returns the unfinished update if it waits for the machine-config operator, which then updates its pools."""
     for update in all_risks.of_family("ClusterVersionUpdating"):
-        if any(
-            "machine-config" in operator_names.split(", ") for operator_names in _WAITED_FOR.findall(update.message)
-        ):
+        if any("machine-config" in names.split(", ") for names in _WAITED_FOR.findall(update.message)):
             return _Parent(update.name)
     return None
 
@@ -333,19 +326,24 @@ def _parent_by_pool_update(risk: Groupable, all_risks: _AllRisks) -> _Parent | N
 
 def _parent_by_same_objects(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
     """Returns the gravest risk about all objects of this one."""
-    if not risk.resources:
+    applies = _does_apply(risk)
+    # Risks of one ClusterOperator are ordered by `_parent_by_same_operator`.
+    ordered_elsewhere = any(item.name in _SINGLETONS or item.kind == "ClusterOperator" for item in risk.resources)
+    if not risk.resources or (applies and ordered_elsewhere):
         return None
+    of_nodes = applies and any(item.kind == "Node" for item in risk.resources)
     objects, sort_key = all_risks.objects(risk), all_risks.sort_key(risk)
     for other_key, other in all_risks.in_order:
         if other_key >= sort_key:
             return None
         # The number of objects is compared first, and rules out most.
-        if (
-            other.applies == risk.applies
-            and len(objects) <= len(other.resources)
-            and objects <= all_risks.objects(other)
-            and _have_one_cause(risk, other)
-        ):
+        is_about_all = len(objects) <= len(other.resources) and objects <= all_risks.objects(other)
+        if other.applies != risk.applies or not is_about_all:
+            continue
+        # Unknown risks have one cause, unless one of them is unknown because objects are missing. Risks about nodes
+        # have one cause if both are about node health.
+        lacks = not applies and (risk.lacking or other.lacking)
+        if not lacks and (not of_nodes or (risk.name in _NODE_HEALTH and other.name in _NODE_HEALTH)):
             return _Parent(other.name, follows=_adds_no_reason(risk, other))
     return None
 
@@ -391,12 +389,12 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         ("ClusterVersionUpdating",),
-        _parent_by_failing,
+        _parent_if_applying("ClusterVersionFailing"),
         "docs/upstream-behaviour.md 4.7: an update that fails does not go on until the failure is over",
     ),
     Rule(
         ("UpdatePathNotOffered",),
-        _parent_by_giant_hop,
+        _parent_if_applying("ClusterVersionGiantHop"),
         "docs/upstream-behaviour.md 8.1: an update across minor versions goes by way of each, so that none is offered",
     ),
     Rule(
@@ -468,28 +466,8 @@ def _build_cause(root: _Parent, members: Sequence[R], parents: Mapping[str, _Par
         return Cause(lead=lead, beside=beside, follows=follows)
     reason = all_risks.broken_nodes[root.node]
     message = f"Node {root.node} is not ready{f': {reason}' if reason else ''}"
-    return Cause(
-        lead=lead,
-        beside=beside,
-        follows=follows,
-        node=root.node,
-        message=message if message.endswith(("?", "!", ".")) else f"{message}.",
-    )
-
-
-def _have_one_cause(risk: Groupable, other: Groupable) -> bool:
-    """Returns whether two risks that name the same objects are shown as one cause.
-
-    Unknown risks have one cause, unless one of them is unknown because objects are missing. Risks that apply have not
-    if they name a ClusterOperator or the only object of its kind; risks about nodes have if both are about node health.
-    """
-    if not _does_apply(risk):
-        return not (risk.lacking or other.lacking)
-    # Risks of one ClusterOperator are ordered by `_parent_by_same_operator`.
-    if any(item.name in _SINGLETONS or item.kind == "ClusterOperator" for item in risk.resources):
-        return False
-    of_nodes = any(item.kind == "Node" for item in risk.resources)
-    return not of_nodes or (risk.name in _NODE_HEALTH and other.name in _NODE_HEALTH)
+    message += "" if message.endswith(("?", "!", ".")) else "."
+    return Cause(lead=lead, beside=beside, follows=follows, node=root.node, message=message)
 
 
 def _adds_no_reason(risk: Groupable, other: Groupable) -> bool:
@@ -504,10 +482,6 @@ def _text_after_colon(message: str) -> str:
     return _SINCE.sub("", message).partition(": ")[2]
 
 
-def _resource_key(item: ReportedResource) -> _ResourceKey:
-    return item.group, item.kind, item.namespace, item.name
-
-
 def _does_apply(risk: Groupable) -> bool:
     return risk.applies == "True"
 
@@ -518,17 +492,3 @@ def _severity_rank(severity: str) -> int:
 
 def _sort_key(risk: Groupable) -> _SortKey:
     return not _does_apply(risk), _severity_rank(risk.severity), stage_of(risk), risk.name
-
-
-def _order(cause: Cause[R]) -> tuple[bool, bool, int, int, int, str]:
-    """Returns the sort key of a cause: what applies first, information last, then by when it stops the update."""
-    applies = any(map(_does_apply, cause.risks))
-    first_stage = min(map(stage_of, cause.risks))
-    return (
-        not applies,
-        cause.severity == "info",
-        first_stage,
-        _severity_rank(cause.severity),
-        -len(cause.risks),
-        cause.name,
-    )

@@ -216,23 +216,14 @@ def read(data: bytes) -> Report:
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise BadReport(f"the report is not a JSON object: {_decoder_text(error)}", reason="ReportInvalid") from error
     if head.get("format") != FORMAT:
-        raise BadReport(
-            f"the report's format is {_quote_beginning(head.get('format'))}; this operator reads {FORMAT!r}",
-            reason="UnknownFormat",
-        )
+        problem = f"the report's format is {_quote_beginning(head.get('format'))}; this operator reads {FORMAT!r}"
+        raise BadReport(problem, reason="UnknownFormat")
     try:
         report = codec.decode(Report, data)
     except codec.DecodeError as error:
         raise BadReport(f"the report does not fit {FORMAT}: {_decoder_text(error)}", reason="ReportInvalid") from error
     _check_report(report)
-    return _in_utc(report)
-
-
-def _in_utc(report: Report) -> Report:
-    """Returns the report with all times in UTC, since a target may write another offset.
-
-    Raises BadReport if a time is out of range in UTC.
-    """
+    # A target may write times with another offset.
     times = {name: getattr(report, name) for name in _TIMES}
     try:
         utc_times = {name: time and time.astimezone(UTC) for name, time in times.items()}
@@ -244,26 +235,21 @@ def _in_utc(report: Report) -> Report:
 def _check_report(report: Report) -> None:
     """Raises BadReport if the report, which is untrusted, exceeds a limit or has a wrong name."""
     _check_head(report)
-    if len(report.checks) > MAX_CHECKS:
-        raise BadReport(f"the report has {len(report.checks)} checks; {MAX_CHECKS} are read", reason="TooManyChecks")
-    if len(report.risks) > MAX_RISKS:
-        raise BadReport(
-            f"the report has {len(report.risks)} risks; an update can carry {MAX_RISKS}", reason="TooManyRisks"
-        )
-    if len(report.containers) > MAX_CONTAINERS:
-        raise BadReport(
-            f"the report wants {len(report.containers)} containers; {MAX_CONTAINERS} are run",
-            reason="TooManyContainers",
-        )
+    if (count := len(report.checks)) > MAX_CHECKS:
+        raise BadReport(f"the report has {count} checks; {MAX_CHECKS} are read", reason="TooManyChecks")
+    if (count := len(report.risks)) > MAX_RISKS:
+        raise BadReport(f"the report has {count} risks; an update can carry {MAX_RISKS}", reason="TooManyRisks")
+    if (count := len(report.containers)) > MAX_CONTAINERS:
+        problem = f"the report wants {count} containers; {MAX_CONTAINERS} are run"
+        raise BadReport(problem, reason="TooManyContainers")
     for container in report.containers:
         for field_name, text in (("check", container.check), ("image", container.image)):
             if not TAG.fullmatch(text):
                 problem = f"a container's {field_name} {_quote_beginning(text)} does not match ^{TAG.pattern}$"
                 raise BadReport(problem, reason="ReportInvalid")
         if not 1 <= container.timeout_seconds <= MAX_CONTAINER_S or container.run < 1:
-            problem = (
-                f"the container of {container.check} wants run {container.run} within {container.timeout_seconds} s"
-            )
+            wanted = f"run {container.run} within {container.timeout_seconds} s"
+            problem = f"the container of {container.check} wants {wanted}"
             raise BadReport(f"{problem}; runs count from 1, and have 1 to {MAX_CONTAINER_S} s", reason="ReportInvalid")
     if len(report.steps) > MAX_STEPS:
         raise BadReport(f"the report has {len(report.steps)} steps; {MAX_STEPS} are read", reason="TooManySteps")
@@ -292,14 +278,10 @@ def _check_head(report: Report) -> None:
 
     Raises BadReport for the first that is invalid.
     """
-    for name, time in (
-        ("startedTime", report.started_time),
-        ("completionTime", report.completion_time),
-        ("observedTime", report.observed_time),
-        ("heartbeatTime", report.heartbeat_time),
-    ):
+    for field_name in _TIMES:
         # Times without a zone cannot be compared with the operator's times, which are UTC.
-        if time is not None and time.utcoffset() is None:
+        if (time := getattr(report, field_name)) is not None and time.utcoffset() is None:
+            name = f"{field_name.removesuffix('_time')}Time"
             raise BadReport(f"the report's {name} has no time zone", reason="ReportInvalid")
     for name, text, pattern in (
         ("preflightID", report.preflight_id, ID),
@@ -309,10 +291,8 @@ def _check_head(report: Report) -> None:
         ("engineVersion", report.engine_version, VERSION),
     ):
         if not pattern.fullmatch(text):
-            raise BadReport(
-                f"the report's {name} {_quote_beginning(text)} does not match ^{pattern.pattern}$",
-                reason="ReportInvalid",
-            )
+            problem = f"the report's {name} {_quote_beginning(text)} does not match ^{pattern.pattern}$"
+            raise BadReport(problem, reason="ReportInvalid")
     if report.documentation_base:
         try:
             documentation.read_base(report.documentation_base)
@@ -356,9 +336,6 @@ def _decoder_text(error: Exception) -> str:
     return cut(printable(str(error)), 4 * _MAX_ECHO)
 
 
-_SUFFIX = "Unknown"
-
-
 def may_be_untold(report: Report, risk: str) -> bool:
     """Returns whether a risk that is not in the report may be there all the same, because its check could not tell.
 
@@ -373,6 +350,4 @@ def may_be_untold(report: Report, risk: str) -> bool:
 def is_untold(risk: str, names: Iterable[str], checks: Iterable[ReportedCheck]) -> bool:
     """Returns whether the check of `risk` could not tell, by the names of the risks found and the checks' results."""
     check = risk.partition("-")[0]
-    return f"{check}{_SUFFIX}" in names or any(
-        reported_check.name == check and reported_check.result == "Unknown" for reported_check in checks
-    )
+    return f"{check}Unknown" in names or any(each.name == check and each.result == "Unknown" for each in checks)
