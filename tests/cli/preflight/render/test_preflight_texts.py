@@ -25,7 +25,6 @@ from runup.cli.preflight.render.finding_texts import (
     brief_table,
     counted_risks,
     ended_preflight_lines,
-    resource,
     result,
     risk_data,
     risk_table,
@@ -247,7 +246,7 @@ def test_a_state_is_a_word(one: Risk, word: str) -> None:
 )
 def test_an_object_is_named_as_people_do(item: ReportedResource, said: str) -> None:
     """Kind and group, namespace and name."""
-    assert resource(item) == said
+    assert item.text == said
 
 
 def test_what_ending_a_preflight_prints() -> None:

@@ -14,6 +14,7 @@ from datetime import datetime
 from pathlib import Path
 
 from kubekit.lang.text import printable
+from runup.api.clusterversion_json import mapping
 from runup.dump import archive, dump_time
 from runup.dump import dump_objects as objects
 from runup.dump.clusters import (
@@ -282,9 +283,8 @@ def replace_old_version(obj: JSON) -> JSON:
     version = NEWER.get((obj["apiVersion"], obj["kind"]))
     if not version:
         return obj
-    spec = obj.get("spec")
-    selector = spec.get("selector") if obj["kind"] == "PodDisruptionBudget" and isinstance(spec, dict) else None
-    if isinstance(selector, dict) and not selector.get("matchLabels") and not selector.get("matchExpressions"):
+    selector = mapping(obj, "spec").get("selector") if obj["kind"] == "PodDisruptionBudget" else None
+    if isinstance(selector, dict) and not (selector.get("matchLabels") or selector.get("matchExpressions")):
         # v1beta1's empty selector selects nothing, v1's selects everything (Kubernetes' deprecation guide, 1.25).
-        obj = {**obj, "spec": {key: value for key, value in spec.items() if key != "selector"}}
+        obj = {**obj, "spec": {key: value for key, value in obj["spec"].items() if key != "selector"}}
     return {**obj, "apiVersion": version}

@@ -18,13 +18,12 @@ from runup.cli import cluster_completion
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.lazy import Group
 from runup.cli.preflight.outputs import PREFLIGHT_FORMS, Target, outputs_option, targets_of, verdict_options
-from runup.cli.release.shared import access, inner_option, registry_options, run_guarded
+from runup.cli.release.shared import OUTPUT, access, inner_option, registry_options, run_guarded
 from runup.preflight.control import cluster_records
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from kubekit.kube.client_sync import SyncClient
     from runup.advice.decide.acceptance import Accepted
     from runup.api.config_v1 import ClusterVersion
     from runup.cli.render.screen import Screen
@@ -34,15 +33,12 @@ if TYPE_CHECKING:
     # it is the reports of preflights that ran as Jobs.
     Kept = tuple[ClusterVersion | None, History, Accepted]
 
-_output = click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="Output format for programs.")
 _wide = click.option(
     "-o",
     "--output",
     type=click.Choice(["wide", "json", "yaml"]),
     help="More columns (wide), or a format for programs (json, yaml).",
 )
-
-
 _in_cluster = click.option(
     "--in-cluster", is_flag=True, help="Of the preflights that ran as Jobs (`run --in-cluster`, `schedule`)."
 )
@@ -78,13 +74,6 @@ def _read_stored(ctx: click.Context) -> tuple[Kept, datetime]:
             return (None, job_runs.read_stored_history(client), {}), client.now()
         history = cluster_records.read_history(client, namespace())
         return (cluster, history, cluster_records.read_accepted(client, cluster)), client.now()
-
-
-def _stored_in_dump(dump: str) -> Kept:
-    """Returns what the operator of a dump's cluster had stored."""
-    from runup.evaluation import dumps
-
-    return dumps.read_stored_reports(Path(dump))
 
 
 def _judge_dump(dump: str, *targets: str) -> Kept:
@@ -127,58 +116,36 @@ def show(ctx: click.Context, version: str, output: str | None, verbose: bool, in
     from runup.cli.preflight.render import finding_texts as rendered
     from runup.preflight.decide.findings import current_findings, findings_of_target
     from runup.process import clusterversion_client
-    from runup.process.clusterversion_client import namespace
     from runup.target import in_cluster as job_runs
 
     with connection_of(ctx).client() as client:
         cluster = None if in_cluster else job_runs.cluster_version(client)
         if cluster is None:
-            return _show_kept(client, version, output, verbose=verbose)
-        history = cluster_records.read_history(client, namespace())
-        acceptances = cluster_records.read_accepted(client, cluster)
-        requested_findings = current_findings(cluster, history, acceptances)
-        shown_findings = (
-            findings_of_target(cluster, history, version, accepted=acceptances) if version else requested_findings
-        )
-        if shown_findings is None:
-            raise CommandError("no preflight is asked for; name the VERSION of an earlier one, or ask for one" + _ASK)
-        if not shown_findings.known:
-            raise CommandError(f"no preflight of {version} is known on this cluster" + _ASK)
+            # A preflight that ran as a Job.
+            from runup.evaluation.results import findings_of
+
+            stored_result = job_runs.read_stored_result(client, version)
+            findings, cluster = findings_of(stored_result), stored_result.cluster
+        else:
+            history = cluster_records.read_history(client, clusterversion_client.namespace())
+            accepted = cluster_records.read_accepted(client, cluster)
+            if version:
+                findings = findings_of_target(cluster, history, version, accepted=accepted)
+            elif (requested := current_findings(cluster, history, accepted)) is not None:
+                findings = requested
+            else:
+                problem = "no preflight is asked for; name the VERSION of an earlier one, or ask for one"
+                raise CommandError(problem + _ASK)
+            if not findings.known:
+                raise CommandError(f"no preflight of {version} is known on this cluster" + _ASK)
         if output == "html":
             from runup.cli.preflight.render.preflight_page import page
 
             cluster_name = clusterversion_client.name_of(client, cluster)
-            write([("out", page(shown_findings, client.now(), cluster=cluster_name))])
-            return shown_findings.exit_code
-    wide = output == "wide"
-    _print(
-        lambda screen: rendered.result(shown_findings, screen, wide=wide, whole=verbose),
-        rendered.as_data(shown_findings),
-        output,
-    )
-    return shown_findings.exit_code
-
-
-def _show_kept(client: SyncClient, version: str, output: str | None, *, verbose: bool) -> int:
-    """Prints the result of a preflight that ran as a Job, and returns its exit code."""
-    from runup.cli.output import write
-    from runup.cli.preflight.render import finding_texts as rendered
-    from runup.evaluation.results import findings_of
-    from runup.process import clusterversion_client
-    from runup.target import in_cluster
-
-    stored_result = in_cluster.read_stored_result(client, version)
-    findings = findings_of(stored_result)
-    if output == "html":
-        from runup.cli.preflight.render.preflight_page import page
-
-        cluster_name = clusterversion_client.name_of(client, stored_result.cluster)
-        write([("out", page(findings, client.now(), cluster=cluster_name))])
-        return findings.exit_code
-    wide = output == "wide"
-    _print(
-        lambda screen: rendered.result(findings, screen, wide=wide, whole=verbose), rendered.as_data(findings), output
-    )
+            write([("out", page(findings, client.now(), cluster=cluster_name))])
+            return findings.exit_code
+    wide, data = output == "wide", rendered.as_data(findings)
+    _print(lambda screen: rendered.result(findings, screen, wide=wide, whole=verbose), data, output)
     return findings.exit_code
 
 
@@ -210,15 +177,16 @@ def history(ctx: click.Context, output: str | None, dump: str, in_cluster: bool)
         with connection_of(ctx).client() as client:
             stored = job_runs.read_stored_history(client)
         cluster = None
+    elif dump:
+        from runup.evaluation import dumps
+
+        cluster, stored, _ = dumps.read_stored_reports(Path(dump))
     else:
-        cluster, stored, _ = _stored_in_dump(dump) if dump else _read_stored(ctx)[0]
-    completed, wide = with_counted_risks(stored), output == "wide"
+        cluster, stored, _ = _read_stored(ctx)[0]
+    kept, wide = with_counted_risks(stored), output == "wide"
     empty_text = rendered.NONE if cluster is not None else rendered.NO_JOBS
-    _print(
-        lambda screen: rendered.history(completed, screen, wide=wide, empty_text=empty_text),
-        rendered.history_data(completed),
-        output,
-    )
+    data = rendered.history_data(kept)
+    _print(lambda screen: rendered.history(kept, screen, wide=wide, empty_text=empty_text), data, output)
 
 
 @preflight.command("compare")
@@ -259,7 +227,9 @@ def compare(
         raise click.UsageError("--store and --dump name two sources; give one of them", ctx)
     if cluster and not store:
         raise click.UsageError("--cluster is about the reports of --store; give that, too", ctx)
-    if store or (not dump and _are_places(before, after)):
+    from runup.evaluation.compared import is_place
+
+    if store or (not dump and (is_place(before) or is_place(after))):
         _compare_kept(ctx, (before, after), store=store, cluster=cluster, to=to, output=output)
         return
     if to:
@@ -270,21 +240,10 @@ def compare(
     # Without a ClusterVersion the newest report says what the cluster ran last.
     newest = next((report.source_version for report in stored.reports), "")
     source = cluster_version.status.desired.version if cluster_version is not None else newest
-    compared = rendered.compare(
-        rendered.pick(compared_history, before, source), rendered.pick(compared_history, after, source)
-    )
-    wide = output == "wide"
-    _print(
-        lambda screen: rendered.comparison(compared, screen, now=now, wide=wide),
-        rendered.comparison_data(compared),
-        output,
-    )
-
-
-def _are_places(*arguments: str) -> bool:
-    from runup.evaluation.compared import is_place
-
-    return any(is_place(argument) for argument in arguments)
+    reports = [rendered.pick(compared_history, name, source) for name in (before, after)]
+    compared, wide = rendered.compare(reports[0], reports[1]), output == "wide"
+    data = rendered.comparison_data(compared)
+    _print(lambda screen: rendered.comparison(compared, screen, now=now, wide=wide), data, output)
 
 
 def _compare_kept(
@@ -301,13 +260,9 @@ def _compare_kept(
         else:
             pairs = [places.report_in(Path(place), to) for place in words]
         (first, before), (second, after) = pairs
-        comparison = rendered.compare(before, after, (first, second))
-        wide = output == "wide"
-        _print(
-            lambda screen: rendered.comparison(comparison, screen, wide=wide),
-            rendered.comparison_data(comparison),
-            output,
-        )
+        compared, wide = rendered.compare(before, after, (first, second)), output == "wide"
+        data = rendered.comparison_data(compared)
+        _print(lambda screen: rendered.comparison(compared, screen, wide=wide), data, output)
         return 0
 
     run_guarded(compare_pair)
@@ -315,7 +270,7 @@ def _compare_kept(
 
 @preflight.command("explain")
 @click.argument("risk", shell_complete=cluster_completion.risks)
-@_output
+@OUTPUT
 @_dump
 @connection_options
 @click.pass_context
@@ -332,38 +287,26 @@ def explain(ctx: click.Context, risk: str, output: str | None, dump: str) -> Non
     from kubekit.api.codec import DecodeError
     from kubekit.kube.api_errors import KubeError, message_of
     from runup.checks import risk_pages
+    from runup.checks.decide.kubernetes_words import page_for_kubernetes
     from runup.cli.preflight.render import explain as rendered
 
-    page = risk_pages.find(risk)
-    if dump:
-        evaluated, reports, _ = _judge_dump(dump, "")
-        explanation = rendered.explain_from_reports(reports, risk, _page(page, evaluated), risk_pages.names())
-        _print(lambda screen: rendered.explanation(explanation, screen), rendered.explanation_data(explanation), output)
-        return
+    page, names, not_asked = risk_pages.find(risk), risk_pages.names(), ""
     try:
-        (cluster, stored, accepted), _ = _read_stored(ctx)
+        cluster, stored, accepted = _judge_dump(dump, "") if dump else _read_stored(ctx)[0]
     except (KubeError, InputError, DecodeError) as error:
-        if not page:
+        if dump or not page:
             # Without a page there is nothing to print, so the error is raised.
             raise
-        reason = message_of(error).strip().splitlines()[0]
-        explanation = rendered.Explanation(risk, (), page, not_asked=f"no cluster was asked: {reason}")
+        not_asked = f"no cluster was asked: {message_of(error).strip().splitlines()[0]}"
+    if not_asked:
+        explanation = rendered.Explanation(risk, (), page, not_asked=not_asked)
+    elif dump or cluster is None:
+        page = page if cluster is not None else page_for_kubernetes(page)
+        explanation = rendered.explain_from_reports(stored, risk, page, names)
     else:
-        explanation = (
-            rendered.explain_from_reports(stored, risk, _page(page, cluster), risk_pages.names())
-            if cluster is None
-            else rendered.explain_risk(
-                cluster, stored, name=risk, page=page, documented=risk_pages.names(), accepted=accepted
-            )
-        )
-    _print(lambda screen: rendered.explanation(explanation, screen), rendered.explanation_data(explanation), output)
-
-
-def _page(page: str, cluster: ClusterVersion | None) -> str:
-    """Returns the page about a risk for a cluster, which may have no ClusterVersion."""
-    from runup.checks.decide.kubernetes_words import page_for_kubernetes
-
-    return page if cluster is not None else page_for_kubernetes(page)
+        explanation = rendered.explain_risk(cluster, stored, name=risk, page=page, documented=names, accepted=accepted)
+    data = rendered.explanation_data(explanation)
+    _print(lambda screen: rendered.explanation(explanation, screen), data, output)
 
 
 @preflight.command("run")
@@ -468,7 +411,8 @@ def run(
     from runup.cli.preflight import run_command as runs
     from runup.evaluation.options import Flags, JobFlags
 
-    if not in_cluster and (image or keep or _is_typed(ctx, "timeout")):
+    typed_timeout = ctx.get_parameter_source("timeout") is click.core.ParameterSource.COMMANDLINE
+    if not in_cluster and (image or keep or typed_timeout):
         raise click.UsageError("--image, --timeout and --keep are about a Job; give --in-cluster too", ctx)
 
     if manifests and (dumps or in_cluster or to_image or release_dir or helm_releases or api_metrics or from_):
@@ -508,11 +452,6 @@ def run(
     return run_guarded(lambda: runs.run(connection_of(ctx), flags, lambda: access(**registry)))
 
 
-def _is_typed(ctx: click.Context, name: str) -> bool:
-    """Returns whether the option stands on the command line."""
-    return ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
-
-
 @preflight.command("schedule")
 @click.option("--every", default="", metavar="TIME", help="How often: 30m, 6h, 24h, 7d.")
 @click.option("--to", default="", metavar="VERSION", help="Check the update to this version.")
@@ -524,7 +463,7 @@ def _is_typed(ctx: click.Context, name: str) -> bool:
 )
 @click.option("--image", default="", metavar="IMAGE", help="The image that runs the checks.")
 @click.option("--remove", is_flag=True, help="Remove the schedule and its account; the reports stay.")
-@click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="Output format for programs.")
+@OUTPUT
 @inner_option
 @connection_options
 @click.pass_context

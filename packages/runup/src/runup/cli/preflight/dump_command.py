@@ -10,10 +10,8 @@ import click
 
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.lazy import Group
-from runup.process.connection import Connection
 
 if TYPE_CHECKING:
-    from runup.facts.collect import CollectedKind
     from runup.facts.listers import WantedKind
 
 _EVERY = 10
@@ -72,7 +70,11 @@ def collect(ctx: click.Context, name: str, archive: bool, redact: tuple[str, ...
     progress = _Progress(len(wanted_kinds))
     connection = connection_of(ctx)
     if program:
-        lister = ProgramLister(program, _words(connection))
+        # The flags of kubectl that select the same cluster and user.
+        selection = (("kubeconfig", connection.kubeconfig), ("context", connection.context), ("as", connection.as_user))
+        words = [f"--{flag}={value}" for flag, value in selection if value]
+        words += [f"--as-group={group}" for group in connection.as_group]
+        lister = ProgramLister(program, tuple(words))
         collected, kubernetes = collection.collect_kinds(wanted_kinds, lister, progress), lister.server_version()
         now = SystemClock().now()
     else:
@@ -90,20 +92,15 @@ def collect(ctx: click.Context, name: str, archive: bool, redact: tuple[str, ...
         raise CommandError(f"whether there is a ClusterVersion is not known, and nothing was written: {problem}")
     redaction = collection.Redaction(redact)
     path = collection.write(collected, folder, now, redaction, archive=archive, kubernetes=kubernetes)
-    click.echo(_summary_text(collected, path))
-
-
-def _words(connection: Connection) -> tuple[str, ...]:
-    """Returns the flags of kubectl that select the same cluster and user."""
-    connection_values = (
-        ("--kubeconfig", connection.kubeconfig),
-        ("--context", connection.context),
-        ("--as", connection.as_user),
-    )
-    return (
-        *(f"{flag}={value}" for flag, value in connection_values if value),
-        *(f"--as-group={group}" for group in connection.as_group),
-    )
+    # How much is complete, and what is missing and why.
+    complete = sum(kind.state == collection.COMPLETE for kind in collected)
+    objects = sum(kind.count for kind in collected)
+    lines = [f"{path}: {objects} objects of {len(collected)} kinds, {complete} of them complete."]
+    if absent := sum(kind.state == collection.ABSENT for kind in collected):
+        lines.append(f"The cluster does not have {absent} kinds that checks read.")
+    missing = [kind for kind in collected if kind.state not in (collection.COMPLETE, collection.ABSENT)]
+    lines += [f"{kind.state}: {kind.name}: {kind.message}" for kind in sorted(missing, key=lambda kind: kind.state)]
+    click.echo("\n".join([*lines, f"Check it: runup preflight run --dump {path}"]))
 
 
 class _Progress:
@@ -124,22 +121,3 @@ class _Progress:
         """Clears the line."""
         if self._in_place:
             click.echo("\r\x1b[K", err=True, nl=False)
-
-
-def _summary_text(collected: tuple[CollectedKind, ...], path: Path) -> str:
-    """Returns the text about a finished collection: how much is complete, and what is missing and why."""
-    from runup.facts.collect import ABSENT, COMPLETE
-
-    by_state: dict[str, list[CollectedKind]] = {}
-    for kind in collected:
-        by_state.setdefault(kind.state, []).append(kind)
-    objects = sum(kind.count for kind in collected)
-    lines = [
-        f"{path}: {objects} objects of {len(collected)} kinds, {len(by_state.get(COMPLETE, ()))} of them complete."
-    ]
-    if absent := by_state.pop(ABSENT, []):
-        lines.append(f"The cluster does not have {len(absent)} kinds that checks read.")
-    by_state.pop(COMPLETE, None)
-    for state, kinds in sorted(by_state.items()):
-        lines += [f"{state}: {kind.name}: {kind.message}" for kind in kinds]
-    return "\n".join([*lines, f"Check it: runup preflight run --dump {path}"])

@@ -20,7 +20,6 @@ from runup.cli.preflight import outputs
 from runup.cli.preflight.render import output_formats as forms
 from runup.cli.render.text import err, out
 from runup.dump.dump_files import name_of
-from runup.evaluation import suppressions as suppress
 from runup.evaluation.baseline import Baseline
 from runup.evaluation.dumps import evaluate_dump
 from runup.evaluation.evaluate import EvaluatedCluster
@@ -32,7 +31,6 @@ from runup.preflight.decide.findings import COULD_NOT_RUN, exit_code, worst_code
 
 if TYPE_CHECKING:
     from kubekit.oci.access import Access
-    from runup.cli.render.text import Output
     from runup.evaluation.options import Flags
     from runup.preflight.control.stores import Store
     from runup.process.connection import Connection
@@ -50,7 +48,14 @@ def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> i
     store = store_of(flags.store, connection)
     now = SystemClock().now()
     if flags.manifests:
-        return _evaluate_manifests(flags, rules, baseline, now)
+        # What is wrong with manifests that no cluster has yet.
+        from runup.evaluation.manifest_files import evaluate_manifests
+
+        evaluated, places = evaluate_manifests(flags.manifests, flags.to, now)
+        clusters, notes = results_of([evaluated], rules, baseline, now)
+        clusters = [dataclass_replace(cluster_result, places=places) for cluster_result in clusters]
+        _print(clusters, notes, flags, several=False, baseline=baseline)
+        return exit_code(clusters[0].findings, flags.fail_on)
     paths = [path for typed in flags.dumps for path in dumps_in(Path(typed))] if flags.job is None else []
     if flags.store or flags.baseline:
         # Raises CommandError for dumps that a store or a baseline could not tell apart.
@@ -66,7 +71,11 @@ def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> i
     evaluated_clusters = _evaluate_all(connection, flags, access=access(), paths=paths, now=now)
     problems = []
     if store is not None:
-        names = [evaluated.where for evaluated in evaluated_clusters] if flags.dumps else [_name_of(connection)]
+        # A live cluster's reports are kept under the name of the context, as `runup fleet` has it.
+        names = [evaluated.where for evaluated in evaluated_clusters]
+        if not flags.dumps:
+            config = connection.config()
+            names = [config.context or config.address]
         reports_to_keep = [
             (name, evaluated.report, flags.to, evaluated.problem)
             for name, evaluated in zip(names, evaluated_clusters, strict=True)
@@ -92,19 +101,6 @@ def store_of(typed: str, connection: Connection) -> Store | None:
     store = stores.open_store(typed, connection.config)
     store.check()
     return store
-
-
-def _evaluate_manifests(
-    flags: Flags, rules: Sequence[suppress.Suppression], baseline: Baseline | None, now: datetime
-) -> int:
-    """Prints what is wrong with manifests that no cluster has yet, and returns the exit code."""
-    from runup.evaluation.manifest_files import evaluate_manifests
-
-    evaluated, places = evaluate_manifests(flags.manifests, flags.to, now)
-    clusters, notes = results_of([evaluated], rules, baseline, now)
-    results = [dataclass_replace(cluster_result, places=places) for cluster_result in clusters]
-    _print(results, notes, flags, several=False, baseline=baseline)
-    return exit_code(results[0].findings, flags.fail_on)
 
 
 def _evaluate_all(
@@ -149,12 +145,6 @@ def placed(path: Path, cluster_result: ClusterResult) -> ClusterResult:
     )
 
 
-def _name_of(connection: Connection) -> str:
-    """Returns the name under which a live cluster's reports are kept, as `runup fleet` has it: that of the context."""
-    config = connection.config()
-    return config.context or config.address
-
-
 def _print(
     results: Sequence[ClusterResult],
     notes: Sequence[str],
@@ -171,16 +161,13 @@ def _print(
     shown = outputs.Shown(results=results, several=several, baseline=baseline)
     problems = [*problems, *outputs.write_files(flags.outputs, shown)]
     printed = [out(str(outputs.render(form, shown))) for form, path in flags.outputs if path == outputs.STDOUT]
-    write([*(err(f"warning: {note}\n") for note in notes), *(printed or _result_text(results, flags, several=several))])
+    if not printed and several:
+        printed = [out(text) for text in forms.table_of(results, screen_of(sys.stdout))]
+    elif not printed:
+        # A single target that could not be judged is an error of the command, as with --wait.
+        if results[0].findings.exit_code == COULD_NOT_RUN and results[0].findings.failed:
+            raise CommandError(results[0].findings.failed.message)
+        printed = [out(forms.text(results[0], screen_of(sys.stdout), whole=flags.verbose))]
+    write([*(err(f"warning: {note}\n") for note in notes), *printed])
     if problems:
         raise CommandError("\n".join(problems))
-
-
-def _result_text(results: Sequence[ClusterResult], flags: Flags, *, several: bool) -> list[Output]:
-    """Returns the lines of the result: a table for several targets, the findings for one. Raises CommandError."""
-    if several:
-        return [out(text) for text in forms.table_of(results, screen_of(sys.stdout))]
-    # A single target that could not be judged is an error of the command, as with --wait.
-    if results[0].findings.exit_code == COULD_NOT_RUN and results[0].findings.failed:
-        raise CommandError(results[0].findings.failed.message)
-    return [out(forms.text(results[0], screen_of(sys.stdout), whole=flags.verbose))]

@@ -27,6 +27,7 @@ from runup.target.in_cluster import cluster_version, image_for_job
 
 if TYPE_CHECKING:
     from kubekit.kube.client_sync import SyncClient
+    from kubekit.kube.config import ClusterConfig
     from runup.process.connection import Connection
 
 EXIT_OK, EXIT_FAILED, EXIT_NEWS = 0, 1, 2
@@ -47,66 +48,90 @@ class Flags:
     inner_registries: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ScheduleState:
-    """The schedule and its last run. `failed` is the end of a Job that failed after the last report."""
-
-    cron_job: CronJob
-    last: LastScheduled | None
-    failed: str = ""
-    suspended: bool = False
-
-
 def run(connection: Connection, flags: Flags) -> int:
     """Makes, removes or shows the schedule, and returns the exit code: 2 if the last run found something new."""
     with connection.client("preflight") as client:
         if flags.remove:
             return _remove_schedule(client)
         if flags.every:
-            config = connection.config()
-            # Reports are kept under the name of the context, as elsewhere.
-            cron_job = _cron_job(client)
-            try:
-                cron = schedule.kept_cron(cron_job, flags.every) or schedule.cron_of(flags.every, client.now())
-            except ValueError as error:
-                raise CommandError(f"--every {error}") from error
-            checking = _checking_of(client, flags)
-            rights = rights_without_clusterversion() if cluster_version(client) is None else own_rights()
-            new_schedule = Schedule(
-                every=flags.every, cron=cron, checking=checking, rights=rights, cluster=config.context or config.address
-            )
-            monitored = cluster_runs.has_monitoring(client)
-            cluster_runs.apply_all(client, (namespace_object(),))
-            # Before the CronJob: its account may change the ConfigMaps, and not create one.
-            kept_reports.ensure(client)
-            kept_reports.ensure_series(client)
-            objects = schedule.objects(new_schedule, monitored=monitored)
-            cluster_runs.apply_all(client, objects)
-            # Without the Jobs: the CronJob's have the label too, and one of them may run.
-            labelled, refused = _labelled_objects(
-                client,
-                (schedule.CRON_JOB, *(kind for kind in cluster_run.KINDS if kind != cluster_run.JOB)),
-                monitored=monitored,
-            )
-            remaining = (*refused, *cluster_runs.delete_all(client, schedule.deletions_of_unused(labelled, objects)))
-            lines = [
-                f"a preflight of {new_schedule.target} runs every {flags.every} ({cron} UTC), first within minutes"
-            ]
-            if not monitored:
-                lines.append(
-                    "no alert is made: the cluster serves no PrometheusRule (docs/preflight-in-cluster.md has it)"
-                )
-            write([out("".join(f"{line}\n" for line in lines)), *_not_removed_lines(remaining)])
-            return EXIT_FAILED if remaining else EXIT_OK
-        state = _read_schedule(client)
-    last_run = state.last
-    if state.failed or (last_run is not None and last_run.error):
+            return _make_schedule(client, connection.config(), flags)
+        cron_job = _cron_job(client)
+        if cron_job is None:
+            raise CommandError(_NOT_SCHEDULED)
+        last_run = last_scheduled(kept_reports.read_kept(client))
+        jobs = client.list_all(Job, NAMESPACE, label_selector=f"{schedule.SCHEDULED_LABEL}=true")[0]
+    failed = _failed_since(jobs, last_run)
+    if failed or (last_run is not None and last_run.error):
         code = EXIT_FAILED
     else:
         code = EXIT_NEWS if last_run is not None and last_run.new else EXIT_OK
-    text = machine(_as_data(state, code), flags.output) if flags.output else _schedule_text(state)
-    write([out(text)])
+    if not flags.output:
+        write([out(_schedule_text(cron_job, last_run, failed))])
+        return code
+    annotations = cron_job.metadata.annotations
+    last = last_run and {
+        "id": last_run.id,
+        "time": _time_text(last_run.time),
+        "target": last_run.target_version,
+        "risks": last_run.risks,
+        "new": list(last_run.new),
+        "error": last_run.error,
+    }
+    data = {
+        "every": annotations.get(schedule.EVERY_ANNOTATION, ""),
+        "schedule": cron_job.spec.schedule,
+        "target": annotations.get(schedule.TARGET_ANNOTATION, ""),
+        "suspended": cron_job.spec.suspend,
+        "last": last,
+        "failed": failed,
+        "exitCode": code,
+    }
+    write([out(machine(data, flags.output))])
     return code
+
+
+def _make_schedule(client: SyncClient, config: ClusterConfig, flags: Flags) -> int:
+    """Creates or changes the CronJob with its account, and returns the exit code."""
+    cron_job = _cron_job(client)
+    try:
+        cron = schedule.kept_cron(cron_job, flags.every) or schedule.cron_of(flags.every, client.now())
+    except ValueError as error:
+        raise CommandError(f"--every {error}") from error
+    new_schedule = Schedule(
+        every=flags.every,
+        cron=cron,
+        checking=_checking_of(client, flags),
+        rights=rights_without_clusterversion() if cluster_version(client) is None else own_rights(),
+        # Reports are kept under the name of the context, as elsewhere.
+        cluster=config.context or config.address,
+    )
+    monitored = cluster_runs.has_monitoring(client)
+    cluster_runs.apply_all(client, (namespace_object(),))
+    # Before the CronJob: its account may change the ConfigMaps, and not create one.
+    kept_reports.ensure(client)
+    kept_reports.ensure_series(client)
+    objects = schedule.objects(new_schedule, monitored=monitored)
+    cluster_runs.apply_all(client, objects)
+    # Without the Jobs: the CronJob's have the label too, and one of them may run.
+    kinds = (schedule.CRON_JOB, *(kind for kind in cluster_run.KINDS if kind != cluster_run.JOB))
+    labelled, refused = _labelled_objects(client, kinds, monitored=monitored)
+    remaining = (*refused, *cluster_runs.delete_all(client, schedule.deletions_of_unused(labelled, objects)))
+    text = f"a preflight of {new_schedule.target} runs every {flags.every} ({cron} UTC), first within minutes\n"
+    if not monitored:
+        text += "no alert is made: the cluster serves no PrometheusRule (docs/preflight-in-cluster.md has it)\n"
+    write([out(text), *_not_removed_lines(remaining)])
+    return EXIT_FAILED if remaining else EXIT_OK
+
+
+def _remove_schedule(client: SyncClient) -> int:
+    """Removes the CronJob and its objects; the reports stay. Returns the exit code."""
+    kinds, monitored = (schedule.CRON_JOB, *cluster_run.KINDS), cluster_runs.has_monitoring(client)
+    labelled, refused = _labelled_objects(client, kinds, monitored=monitored)
+    remaining = (*refused, *cluster_runs.delete_all(client, schedule.deletions(labelled)))
+    write(_not_removed_lines(remaining))
+    removed = f"the schedule was removed; the reports stay in namespace {NAMESPACE}"
+    write([] if remaining else [out(f"{removed if labelled else 'no preflight is scheduled'}\n")])
+    return EXIT_FAILED if remaining else EXIT_OK
 
 
 def _checking_of(client: SyncClient, flags: Flags) -> Checking:
@@ -114,7 +139,7 @@ def _checking_of(client: SyncClient, flags: Flags) -> Checking:
     to, cluster = flags.to, cluster_version(client)
     channel = "" if to else flags.to_channel or channel_target.LATEST
     if not to:
-        # Chosen anew at each run; asked here too, so that a channel without releases is told at once.
+        # Chosen again at each run; asked here too, so that a channel without releases is told at once.
         channel_target.newest(cluster, channel)
     elif cluster is None and is_kubernetes(to):
         to = str(version_of(to))
@@ -130,22 +155,6 @@ def _checking_of(client: SyncClient, flags: Flags) -> Checking:
         user=cluster_runs.user_of(client),
         inner_registries=flags.inner_registries,
     )
-
-
-def _remove_schedule(client: SyncClient) -> int:
-    """Removes the CronJob and its objects; the reports stay. Returns the exit code."""
-    labelled, refused = _labelled_objects(
-        client, (schedule.CRON_JOB, *cluster_run.KINDS), monitored=cluster_runs.has_monitoring(client)
-    )
-    remaining = (*refused, *cluster_runs.delete_all(client, schedule.deletions(labelled)))
-    write(_not_removed_lines(remaining))
-    text = (
-        f"the schedule was removed; the reports stay in namespace {NAMESPACE}"
-        if labelled
-        else "no preflight is scheduled"
-    )
-    write([] if remaining else [out(f"{text}\n")])
-    return EXIT_FAILED if remaining else EXIT_OK
 
 
 def _labelled_objects(
@@ -175,16 +184,6 @@ def _cron_job(client: SyncClient) -> CronJob | None:
         return None
 
 
-def _read_schedule(client: SyncClient) -> ScheduleState:
-    """Returns the CronJob with its Jobs and kept reports. Raises CommandError if no preflight is scheduled."""
-    cron_job = _cron_job(client)
-    if cron_job is None:
-        raise CommandError(_NOT_SCHEDULED)
-    last_run = last_scheduled(kept_reports.read_kept(client))
-    jobs = client.list_all(Job, NAMESPACE, label_selector=f"{schedule.SCHEDULED_LABEL}=true")[0]
-    return ScheduleState(cron_job, last_run, _failed_since(jobs, last_run), cron_job.spec.suspend)
-
-
 def _failed_since(jobs: list[Job], last_run: LastScheduled | None) -> str:
     """Returns why the newest Job failed, if it left no report: a pod that never ran, a process that was killed."""
     newest = max(jobs, key=lambda job: str(job.metadata.creation_timestamp), default=None)
@@ -196,55 +195,26 @@ def _failed_since(jobs: list[Job], last_run: LastScheduled | None) -> str:
     return f"Job {newest.metadata.name} failed ({failed.reason}): {failed.message}"
 
 
-def _schedule_text(state: ScheduleState) -> str:
+def _schedule_text(cron_job: CronJob, last_run: LastScheduled | None, failed: str) -> str:
     """Returns when preflights run, when the last one did, and what is new in it."""
-    annotations = state.cron_job.metadata.annotations
+    annotations = cron_job.metadata.annotations
     every, target = annotations.get(schedule.EVERY_ANNOTATION, "?"), annotations.get(schedule.TARGET_ANNOTATION, "?")
-    lines = [f"Scheduled: every {every} ({state.cron_job.spec.schedule} UTC), target {target}"]
-    lines += ["Suspended: nothing is started until spec.suspend of the CronJob is false"] if state.suspended else []
-    lines.append(f"Last run:  {_last_run_text(state.last)}")
-    lines += [f"Failed:    {state.failed}; see its log: kubectl -n {NAMESPACE} logs job/..."] if state.failed else []
-    return "".join(f"{line}\n" for line in lines)
-
-
-def _last_run_text(last_run: LastScheduled | None) -> str:
-    """Returns the text about the last scheduled preflight: what was new, or its error."""
+    lines = [f"Scheduled: every {every} ({cron_job.spec.schedule} UTC), target {target}"]
+    if cron_job.spec.suspend:
+        lines.append("Suspended: nothing is started until spec.suspend of the CronJob is false")
     if last_run is None:
-        return "none has ended yet"
-    time_text = _time_text(last_run.time)
-    if last_run.error:
-        return f"{time_text}, {last_run.target_version}: {last_run.error}"
-    new_risks = ", ".join(last_run.new[:_MAX_NAMED]) + (
-        f" and {len(last_run.new) - _MAX_NAMED} more" if len(last_run.new) > _MAX_NAMED else ""
-    )
-    news = f"new: {new_risks}" if last_run.new else "nothing new"
-    return (
-        f"{time_text}, {last_run.target_version}: {last_run.risks} {'risk' if last_run.risks == 1 else 'risks'}, {news}"
-    )
+        last_text = "none has ended yet"
+    else:
+        omitted = len(last_run.new) - _MAX_NAMED
+        new_risks = ", ".join(last_run.new[:_MAX_NAMED]) + (f" and {omitted} more" if omitted > 0 else "")
+        news = f"new: {new_risks}" if last_run.new else "nothing new"
+        found = f"{last_run.risks} {'risk' if last_run.risks == 1 else 'risks'}, {news}"
+        last_text = f"{_time_text(last_run.time)}, {last_run.target_version}: {last_run.error or found}"
+    lines.append(f"Last run:  {last_text}")
+    if failed:
+        lines.append(f"Failed:    {failed}; see its log: kubectl -n {NAMESPACE} logs job/...")
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _time_text(time: datetime | None) -> str:
     return f"{time:%Y-%m-%dT%H:%M:%SZ}" if time else "at an unknown time"
-
-
-def _as_data(state: ScheduleState, code: int) -> dict[str, Any]:
-    """Returns the schedule for `-o json`; `code` is the command's exit code."""
-    annotations, last_run = state.cron_job.metadata.annotations, state.last
-    return {
-        "every": annotations.get(schedule.EVERY_ANNOTATION, ""),
-        "schedule": state.cron_job.spec.schedule,
-        "target": annotations.get(schedule.TARGET_ANNOTATION, ""),
-        "suspended": state.suspended,
-        "last": None
-        if last_run is None
-        else {
-            "id": last_run.id,
-            "time": _time_text(last_run.time),
-            "target": last_run.target_version,
-            "risks": last_run.risks,
-            "new": list(last_run.new),
-            "error": last_run.error,
-        },
-        "failed": state.failed,
-        "exitCode": code,
-    }

@@ -13,12 +13,11 @@ from kubekit.lang.text import timestamp
 from runup.advice.decide.acceptance import Accepted
 from runup.api.config_v1 import ClusterVersion
 from runup.cli.errors import CommandError
-from runup.cli.preflight.render.finding_texts import resource, risk_data
+from runup.cli.preflight.render.finding_texts import risk_data
 from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
 from runup.cli.render.table import wrap_text
 from runup.preflight.decide.findings import Risk, findings_of_target, known_risk_names, risk_of_report
 from runup.preflight.decide.stored_reports import History
-from runup.report.report import ReportedResource
 
 _MAX_RESOURCES = 20
 _NO_REPORT = "no preflight's report is kept here: `runup preflight run` judges the cluster now"
@@ -56,7 +55,10 @@ def explain_risk(
         if _is_about(risk.name, name)
     )
     if not by_target and not page:
-        raise CommandError(_unknown_risk_text(cluster, name, documented))
+        names, text = known_risk_names(cluster), f"no update of this cluster has a risk {quote_go(name)}"
+        similar = get_close_matches(name, names, 1) or get_close_matches(name, documented, 1, cutoff=0.8)
+        known = f"there are {', '.join(names)}" if names else "there are none"
+        raise CommandError(f"{text}; did you mean {quote_go(similar[0])}?" if similar else f"{text}; {known}")
     return Explanation(name, by_target, page, not_asked=_no_report(history))
 
 
@@ -69,9 +71,8 @@ def explain_from_reports(history: History, name: str, page: str, documented: Seq
         if _is_about(risk.name, name)
     )
     if not by_target and not page:
-        near = get_close_matches(
-            name, [*{risk.name for report in history.reports for risk in report.risks}, *documented], 1
-        )
+        reported = {risk.name for report in history.reports for risk in report.risks}
+        near = get_close_matches(name, [*reported, *documented], 1)
         hint = f"; did you mean {quote_go(near[0])}?" if near else ""
         raise CommandError(f"no risk {quote_go(name)} was found{hint}")
     return Explanation(name, by_target, page, not_asked=_no_report(history))
@@ -89,15 +90,6 @@ def _is_about(found: str, name: str) -> bool:
     return found in (name, f"{name.partition('-')[0]}Unknown")
 
 
-def _unknown_risk_text(cluster: ClusterVersion, name: str, documented: Sequence[str]) -> str:
-    """Returns the error message for a risk that no update has, with the most similar name."""
-    names = known_risk_names(cluster)
-    if near := get_close_matches(name, names, n=1, cutoff=0.6) or get_close_matches(name, documented, n=1, cutoff=0.8):
-        return f"no update of this cluster has a risk {quote_go(name)}; did you mean {quote_go(near[0])}?"
-    known_names = f"there are {', '.join(names)}" if names else "there are none"
-    return f"no update of this cluster has a risk {quote_go(name)}; {known_names}"
-
-
 def explanation(explained: Explanation, screen: Screen = PIPE) -> Drawn:
     """Returns the explanation as text."""
     sections = [f"{explained.name}\n"]
@@ -106,7 +98,26 @@ def explanation(explained: Explanation, screen: Screen = PIPE) -> Drawn:
         sections += ["\n", wrap_text(text, screen)]
     elif not explained.by_target:
         sections.append("\nNo update of this cluster has this risk now.\n")
-    sections += [_target(explained.name, target, risk, screen) for target, risk in explained.by_target]
+    for target, risk in explained.by_target:
+        # A field a line, with the risk's name if another was asked for.
+        found_by = f"the preflight of {target}" if risk.from_preflight else "the update service or the cluster"
+        omitted = len(risk.resources) - _MAX_RESOURCES
+        concerns = [item.text for item in risk.resources[:_MAX_RESOURCES]]
+        concerns += [f"and {omitted} more"] if omitted > 0 else []
+        fields = (
+            ("Risk", risk.name if risk.name != explained.name else ""),
+            ("Severity", risk.severity),
+            ("Applies", f"{risk.applies} ({risk.reason})" if risk.reason else risk.applies),
+            ("Accepted", _acceptance_text(risk)),
+            ("Message", risk.message),
+            ("Fix", risk.fix.strip()),
+            ("Concerns", "\n".join(concerns)),
+            ("Found by", found_by),
+            ("Since", timestamp(risk.since)),
+            ("More", risk.url),
+        )
+        lines = (wrap_text(text, screen, first=f"  {name + ':':<10}", indent=12) for name, text in fields if text)
+        sections.append(f"\nFor {target}:\n" + "".join(lines))
     if explained.page:
         sections += [
             "\nAbout this risk:\n\n",
@@ -115,35 +126,13 @@ def explanation(explained: Explanation, screen: Screen = PIPE) -> Drawn:
     return join_parts(*sections)
 
 
-def _target(asked: str, target: str, risk: Risk, screen: Screen) -> str:
-    """Returns what is known of a risk for one target, a field a line, with its name if another was asked for."""
-    # Whether the risk is accepted, and if not, the command that accepts it.
+def _acceptance_text(risk: Risk) -> str:
+    """Returns whether the risk is accepted, and if not, the command that accepts it."""
     if not risk.acceptable:
-        acceptance_text = "no: accepting it does not lift it"
-    elif not risk.accepted:
-        acceptance_text = SUPPRESS if risk.suppressed_only else f"no (runup upgrade accept {risk.name})"
-    else:
-        acceptance_text = f"yes; {risk.grown.text}" if risk.grown else "yes"
-    fields = (
-        ("Risk", risk.name if risk.name != asked else ""),
-        ("Severity", risk.severity),
-        ("Applies", f"{risk.applies} ({risk.reason})" if risk.reason else risk.applies),
-        ("Accepted", acceptance_text),
-        ("Message", risk.message),
-        ("Fix", risk.fix.strip()),
-        ("Concerns", _resource_lines(risk.resources)),
-        ("Found by", f"the preflight of {target}" if risk.from_preflight else "the update service or the cluster"),
-        ("Since", timestamp(risk.since)),
-        ("More", risk.url),
-    )
-    lines = (wrap_text(text, screen, first=f"  {name + ':':<10}", indent=12) for name, text in fields if text)
-    return f"\nFor {target}:\n" + "".join(lines)
-
-
-def _resource_lines(resources: tuple[ReportedResource, ...]) -> str:
-    lines = [resource(item) for item in resources[:_MAX_RESOURCES]]
-    omitted = len(resources) - _MAX_RESOURCES
-    return "\n".join([*lines, *([f"and {omitted} more"] if omitted > 0 else [])])
+        return "no: accepting it does not lift it"
+    if not risk.accepted:
+        return SUPPRESS if risk.suppressed_only else f"no (runup upgrade accept {risk.name})"
+    return f"yes; {risk.grown.text}" if risk.grown else "yes"
 
 
 def explanation_data(explained: Explanation) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from runup.cli.render.text import Output, age, out
 from runup.evaluation.missing import why_not_acceptable
 from runup.preflight.decide.findings import APPLY, COULD_NOT_RUN, UNKNOWN, Findings, Risk, count_risks
 from runup.report.causes import Cause
-from runup.report.report import ReportedCheck, ReportedResource, ReportedStep
+from runup.report.report import ReportedCheck, ReportedStep
 
 _MAX_OBJECTS = 10
 # As many risks as the verdict names where it could name the number of their cause.
@@ -69,17 +69,10 @@ def ended_preflight_lines(ended: Sequence[Findings], screen: Screen = PIPE, *, n
         Column(title="AGE"),
         Column(title="OBSERVED"),
     )
-    rows = [
-        Row(
-            (
-                target_findings.target,
-                ", ".join(risk.name for risk in target_findings.risks if risk.reason == OUTDATED),
-                age(target_findings.observed, now),
-                timestamp(target_findings.observed),
-            )
-        )
-        for target_findings in ended
-    ]
+    rows = []
+    for findings in ended:
+        names = ", ".join(risk.name for risk in findings.risks if risk.reason == OUTDATED)
+        rows.append(Row((findings.target, names, age(findings.observed, now), timestamp(findings.observed))))
     yield out(join_parts("\n", draw_table(Table(columns=columns, rows=rows, indent=2), screen)))
     yield out("\nCheck again: runup upgrade --mode=preflight --to=VERSION\n")
 
@@ -129,12 +122,7 @@ def steps_on(findings: Findings, screen: Screen = PIPE) -> str:
     """Returns the table of the update's steps; an empty string if the control plane goes one minor version only."""
     if len(findings.steps) <= _ONE_MINOR:
         return ""
-    columns = (
-        Column(title="STEP"),
-        Column(title="UPDATE"),
-        Column(title="TO"),
-        Column(title="FIRST MEETS", flows=True),
-    )
+    columns = (*(Column(title=title) for title in ("STEP", "UPDATE", "TO")), Column(title="FIRST MEETS", flows=True))
     rows = [
         Row((str(number), step.part, step.version, open_risks(findings, step)))
         for number, step in enumerate(findings.steps, 1)
@@ -209,16 +197,12 @@ def verdict_parts(findings: Findings) -> tuple[str, ...]:
     if code == COULD_NOT_RUN:
         if findings.failed is None:
             return (f"Verdict: the preflight of {findings.target} has no result yet.",)
-        sentence = (
-            findings.failed.message
-            if findings.failed.message.endswith((".", "!", "?"))
-            else f"{findings.failed.message}."
-        )
-        failure = f"{findings.failed.reason}: {sentence}"
+        message = findings.failed.message
+        failure = f"{findings.failed.reason}: {message}{'' if message.endswith(('.', '!', '?')) else '.'}"
         # What to do after a preflight that could not run; empty for a cluster of Kubernetes alone.
         if findings.kind == "Kubernetes":
             next_step_text = ""
-        elif findings.failed is not None and findings.failed.reason in OVER:
+        elif findings.failed.reason in OVER:
             next_step_text = AGAIN
         else:
             next_step_text = HEALING if findings.running is not None and findings.running.status == "True" else CORRECT
@@ -372,59 +356,27 @@ def brief_table(causes: Sequence[Cause[Risk]], *, indent: int = 0) -> Table:
 
 def risk_table(risks: Sequence[Risk], *, wide: bool = False, remedies: bool = True, indent: int = 0) -> Table:
     """Returns the table of risks, with the remedy below each; `wide` has columns for the remedy and everything else."""
-    columns = _COLUMNS
-    if not wide:
-        rows = [
-            Row(_risk_cells(risk), _remedy_lines(risk) if remedies and is_first else ())
-            for risk, is_first in _with_remedy_shown_once(risks)
-        ]
-        return Table(columns=columns, rows=rows, indent=indent)
-    wide_columns = (
-        Column(title="FIX", flows=True),
-        Column(title="OBJECTS", flows=True),
-        Column(title="REASON"),
-        Column(title="SINCE"),
-        Column(title="URL"),
-    )
-    return Table(
-        columns=(*columns, *wide_columns),
-        rows=[Row((*_risk_cells(risk), *_detail_lines(risk))) for risk in risks],
-        indent=indent,
-    )
-
-
-def _with_remedy_shown_once(risks: Sequence[Risk]) -> Iterator[tuple[Risk, bool]]:
-    """Yields each risk, and whether its remedy is shown: that for missing objects only where it comes first."""
-    shown_remedies: set[str] = set()
+    columns, rows, shown_remedies = list(_COLUMNS), [], set[str]()
+    if wide:
+        flowing = [Column(title="FIX", flows=True), Column(title="OBJECTS", flows=True)]
+        columns += [*flowing, *(Column(title=title) for title in ("REASON", "SINCE", "URL"))]
     for risk in risks:
-        yield risk, not risk.lacking or risk.fix not in shown_remedies
+        cells = (risk.severity, state(risk), risk.name, risk.message)
+        if wide:
+            omitted = len(risk.resources) - _MAX_OBJECTS
+            objects = ", ".join(item.text for item in risk.resources[:_MAX_OBJECTS])
+            objects += f" and {omitted} more" if omitted > 0 else ""
+            rows.append(Row((*cells, risk.fix.strip(), objects, risk.reason, timestamp(risk.since), risk.url)))
+            continue
+        lines = [line for line in risk.fix.strip().splitlines() if line.strip()]
+        below = [f"{'     ' if number else 'Fix: '}{line}" for number, line in enumerate(lines)]
+        below += [] if risk.acceptable else ["Accepting it does not lift it."]
+        below += [f"{risk.grown.text[0].upper()}{risk.grown.text[1:]}"] if risk.grown else []
+        # The remedy for missing objects is shown only where it comes first.
+        is_first = not risk.lacking or risk.fix not in shown_remedies
         shown_remedies.add(risk.fix)
-
-
-def _risk_cells(risk: Risk) -> tuple[str, ...]:
-    return risk.severity, state(risk), risk.name, risk.message
-
-
-def _remedy_lines(risk: Risk) -> tuple[str, ...]:
-    lines = [line for line in risk.fix.strip().splitlines() if line.strip()]
-    fix = tuple(f"{'     ' if line_number else 'Fix: '}{line}" for line_number, line in enumerate(lines))
-    return (
-        *fix,
-        *(["Accepting it does not lift it."] if not risk.acceptable else []),
-        *((f"{risk.grown.text[0].upper()}{risk.grown.text[1:]}",) if risk.grown else ()),
-    )
-
-
-def _detail_lines(risk: Risk) -> tuple[str, ...]:
-    objects = ", ".join(map(resource, risk.resources[:_MAX_OBJECTS]))
-    remaining = len(risk.resources) - _MAX_OBJECTS
-    objects += f" and {remaining} more" if remaining > 0 else ""
-    return risk.fix.strip(), objects, risk.reason, timestamp(risk.since), risk.url
-
-
-def resource(item: ReportedResource) -> str:
-    """Returns an object as people write it: `Node worker-0`, `Pod apps/db-0`."""
-    return item.text
+        rows.append(Row(cells, tuple(below) if remedies and is_first else ()))
+    return Table(columns=tuple(columns), rows=rows, indent=indent)
 
 
 def as_data(findings: Findings) -> dict[str, Any]:
@@ -453,7 +405,14 @@ def as_data(findings: Findings) -> dict[str, Any]:
 
 
 def risk_data(risk: Risk) -> dict[str, Any]:
-    """Returns one risk for programs."""
+    """Returns one risk for programs; `grown` is what it has gained since its acceptance."""
+    grown = risk.grown and {
+        "objects": list(risk.grown.added),
+        "more": risk.grown.more,
+        "since": timestamp(risk.grown.since) or None,
+        "acceptedFor": risk.grown.accepted_for,
+        "acceptedAt": timestamp(risk.grown.at) or None,
+    }
     return {
         "name": risk.name,
         "applies": risk.applies,
@@ -467,15 +426,6 @@ def risk_data(risk: Risk) -> dict[str, Any]:
         "since": timestamp(risk.since) or None,
         "resources": codec.to_dict(risk.resources),
         "acceptable": risk.acceptable,
-        "grown": _growth_data(risk),
+        "grown": grown,
         "lacking": list(risk.lacking),
     }
-
-
-def _growth_data(risk: Risk) -> dict[str, Any] | None:
-    """Returns what the risk has gained since its acceptance as JSON data, None if nothing."""
-    if risk.grown is None:
-        return None
-    since, accepted_at = timestamp(risk.grown.since) or None, timestamp(risk.grown.at) or None
-    objects = {"objects": list(risk.grown.added), "more": risk.grown.more, "since": since}
-    return {**objects, "acceptedFor": risk.grown.accepted_for, "acceptedAt": accepted_at}

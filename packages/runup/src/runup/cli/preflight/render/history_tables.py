@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
 
 from kubekit.api import codec
 from kubekit.lang.text import timestamp
@@ -32,34 +31,18 @@ def history(reports_kept: History, screen: Screen = PIPE, *, wide: bool = False,
     """
     if not reports_kept.reports:
         return join_parts(wrap_text(empty_text, screen))
-    columns = tuple(
-        Column(title=title)
-        for title in ("TARGET", "SOURCE", "STATUS", "APPLY", "UNKNOWN", "ACCEPTED", "CHECKS", "OBSERVED")
-    )
-    columns += (Column(title="PREFLIGHT"), *((Column(title="IMAGE"),) if wide else ()))
-    return draw_table(
-        Table(columns=columns, rows=[_table_row(report, wide=wide) for report in reports_kept.reports]), screen
-    )
-
-
-def _table_row(report: Report, *, wide: bool) -> Row:
-    """Returns the table's row of one report; with `wide` it names the image, too."""
-    still_open = [risk for risk in report.risks if risk.name not in report.accepted]
-    applying = sum(1 for risk in still_open if risk.applies == "True")
-    return Row(
-        (
-            report.target_version,
-            report.source_version,
-            f"{report.execution_status}{', signature waived' if report.signature_waived else ''}",
-            str(applying),
-            str(len(still_open) - applying),
-            str(len(report.risks) - len(still_open)),
-            str(len(report.checks)),
-            timestamp(report.observed_time),
-            report.preflight_id,
-            *((report.target_image,) if wide else ()),
-        )
-    )
+    titles = "TARGET SOURCE STATUS APPLY UNKNOWN ACCEPTED CHECKS OBSERVED PREFLIGHT"
+    columns = tuple(Column(title=title) for title in (*titles.split(), *(("IMAGE",) if wide else ())))
+    rows = []
+    for report in reports_kept.reports:
+        still_open = [risk for risk in report.risks if risk.name not in report.accepted]
+        applying = sum(1 for risk in still_open if risk.applies == "True")
+        status = f"{report.execution_status}{', signature waived' if report.signature_waived else ''}"
+        numbers = (applying, len(still_open) - applying, len(report.risks) - len(still_open), len(report.checks))
+        cells = (report.target_version, report.source_version, status, *map(str, numbers))
+        image = (report.target_image,) if wide else ()
+        rows.append(Row((*cells, timestamp(report.observed_time), report.preflight_id, *image)))
+    return draw_table(Table(columns=columns, rows=rows), screen)
 
 
 def history_data(stored_history: History) -> list[dict[str, Any]]:
@@ -106,104 +89,77 @@ def compare(before: Report, after: Report, names: tuple[str, str] | None = None)
     """Returns the differences between two reports, by the names of their risks."""
     before_risks = {risk.name: risk for risk in before.risks}
     after_risks = {risk.name: risk for risk in after.risks}
-    return Comparison(
-        before=before,
-        after=after,
-        new=tuple(after_risks[name] for name in sorted(after_risks.keys() - before_risks.keys())),
-        gone=tuple(before_risks[name] for name in sorted(before_risks.keys() - after_risks.keys())),
-        both=tuple(
-            (before_risks[name], after_risks[name]) for name in sorted(before_risks.keys() & after_risks.keys())
-        ),
-        names=names,
-    )
+    new = tuple(after_risks[name] for name in sorted(after_risks.keys() - before_risks.keys()))
+    gone = tuple(before_risks[name] for name in sorted(before_risks.keys() - after_risks.keys()))
+    common = sorted(before_risks.keys() & after_risks.keys())
+    both = tuple((before_risks[name], after_risks[name]) for name in common)
+    return Comparison(before=before, after=after, new=new, gone=gone, both=both, names=names)
 
 
 def comparison(
     compared: Comparison, screen: Screen = PIPE, *, now: datetime | None = None, wide: bool = False
 ) -> Drawn:
     """Returns the comparison as text: counts, new, gone and common risks, and each report's age if `now` is given."""
-    before, after = compared.before, compared.after
+    names, reports = compared.called, (compared.before, compared.after)
+    # The updates are named, unless the reports' names say them.
+    updates = list(dict.fromkeys(f"{report.source_version} to {report.target_version}" for report in reports))
+    if compared.names is None:
+        about = f", as checked on {compared.after.source_version}"
+    else:
+        about = f" (update from {updates[0]})" if len(updates) == 1 else f" (updates from {' and from '.join(updates)})"
     counts = f"{len(compared.new)} new, {len(compared.gone)} gone, {len(compared.both)} in both"
-    names = compared.called
-    head = f"From {names[0]} to {names[1]}{_updates_compared_text(compared)}: {counts}"
-    aside = [
+    lines = [f"From {names[0]} to {names[1]}{about}: {counts}"]
+    named = list(zip(names, reports, strict=True))
+    lines += [f"{name} was checked {age(report.observed_time, now)}" for name, report in named if now]
+    lines += [
         f"warning: the report of {name} is {report.execution_status}: it may lack risks"
-        for name, report in zip(names, (before, after), strict=True)
+        for name, report in named
         if report.execution_status != "completed"
     ]
+    # A risk may still be there if the later report could not tell.
+    doubted = [compared.names is not None and may_be_untold(compared.after, risk.name) for risk in compared.gone]
+    doubts = ["whether it is gone could not be told; " if doubt else "" for doubt in doubted]
+    changes = [(new, _change_text(old, new, compared)) for old, new in compared.both]
     return join_parts(
-        *(wrap_text(line, screen) for line in (head, *(_age_texts(compared, now) if now else ()), *aside)),
+        *(wrap_text(line, screen) for line in lines),
         _table_part(f"Only for {names[1]}", [(risk, "") for risk in compared.new], screen, wide=wide),
-        _table_part(
-            f"Only for {names[0]}", [(risk, _doubt_text(compared, risk)) for risk in compared.gone], screen, wide=wide
-        ),
-        _table_part(
-            "For both", [(new, _change_text(old, new, compared)) for old, new in compared.both], screen, wide=wide
-        ),
+        _table_part(f"Only for {names[0]}", list(zip(compared.gone, doubts, strict=True)), screen, wide=wide),
+        _table_part("For both", changes, screen, wide=wide),
     )
 
 
-def _updates_compared_text(compared: Comparison) -> str:
-    """Returns a line that names the updates of the reports, unless the reports' names say it."""
-    before, after = compared.before, compared.after
-    if compared.names is None:
-        return f", as checked on {after.source_version}"
-    updates = [f"{report.source_version} to {report.target_version}" for report in (before, after)]
-    return f" (update from {updates[0]})" if len(set(updates)) == 1 else f" (updates from {' and from '.join(updates)})"
-
-
-def _age_texts(compared: Comparison, now: datetime) -> list[str]:
-    reports = zip(compared.called, (compared.before, compared.after), strict=True)
-    return [f"{name} was checked {age(report.observed_time, now)}" for name, report in reports]
-
-
-def _change_text(risk_after: ReportedRisk, right: ReportedRisk, compared: Comparison) -> str:
-    applies = f"was {risk_after.applies}; " if risk_after.applies != right.applies else ""
+def _change_text(before: ReportedRisk, after: ReportedRisk, compared: Comparison) -> str:
+    """Returns whether the answer changed, and which objects came and went."""
+    text = f"was {before.applies}; " if before.applies != after.applies else ""
     # Between two targets on one cluster the objects are the same; of two times they are what changed.
-    return applies + (_objects(risk_after, right) if compared.names else "")
-
-
-def _doubt_text(compared: Comparison, risk_before: ReportedRisk) -> str:
-    """Returns that a risk may still be there, if the later report could not tell."""
-    doubted = compared.names is not None and may_be_untold(compared.after, risk_before.name)
-    return "whether it is gone could not be told; " if doubted else ""
-
-
-def _objects(risk_after: ReportedRisk, right: ReportedRisk) -> str:
-    """Returns which objects a risk names that it did not name before, and the other way round."""
-    items_before, items_after = ({item.text for item in risk.resources} for risk in (risk_after, right))
-    changes = (("now also", sorted(items_after - items_before)), ("no longer", sorted(items_before - items_after)))
-    return "".join(f"{label} {_first_items(items)}; " for label, items in changes if items)
-
-
-def _first_items(items: list[str]) -> str:
-    omitted = len(items) - _OBJECTS
-    return ", ".join(items[:_OBJECTS]) + (f" and {omitted} more" if omitted > 0 else "")
+    if compared.names is None:
+        return text
+    old, new = ({item.text for item in risk.resources} for risk in (before, after))
+    for label, items in (("now also", sorted(new - old)), ("no longer", sorted(old - new))):
+        omitted = len(items) - _OBJECTS
+        listed = ", ".join(items[:_OBJECTS]) + (f" and {omitted} more" if omitted > 0 else "")
+        text += f"{label} {listed}; " if items else ""
+    return text
 
 
 def _table_part(title: str, risks: list[tuple[ReportedRisk, str]], screen: Screen, *, wide: bool) -> Drawn:
     if not risks:
         return join_parts(f"\n{title}: none\n")
-    rows = sorted(
-        (
-            replace(
-                Risk(
-                    name=risk.name,
-                    applies=risk.applies,
-                    accepted=False,
-                    message=risk.message,
-                    url=risk.url,
-                    reason=risk.reason,
-                    fix=risk.remediation,
-                    severity=risk.severity,
-                    resources=risk.resources,
-                ),
-                message=note + risk.message,
-            )
-            for risk, note in risks
-        ),
-        key=sort_key,
-    )
+    rows = [
+        Risk(
+            name=risk.name,
+            applies=risk.applies,
+            accepted=False,
+            message=note + risk.message,
+            url=risk.url,
+            reason=risk.reason,
+            fix=risk.remediation,
+            severity=risk.severity,
+            resources=risk.resources,
+        )
+        for risk, note in risks
+    ]
+    rows.sort(key=sort_key)
     return join_parts(f"\n{title}:\n", draw_table(risk_table(rows, wide=wide, remedies=False, indent=2), screen))
 
 

@@ -51,29 +51,21 @@ def text(cluster_result: ClusterResult, screen: Screen = PIPE, *, whole: bool = 
 
 def table_of(results: Sequence[ClusterResult], screen: Screen = PIPE) -> Iterator[Drawn]:
     """Yields a table with one line per cluster."""
-    columns = (
-        Column(title="CLUSTER"),
-        Column(title="FROM"),
-        Column(title="TO"),
-        Column(title="RESULT"),
-        Column(title="APPLY"),
-        Column(title="UNKNOWN"),
-        Column(title="ACCEPTED"),
-        Column(title="GRAVEST", flows=True),
-    )
-    yield draw_table(Table(columns=columns, rows=[Row(_line(cluster_result)) for cluster_result in results]), screen)
-
-
-def _line(cluster_result: ClusterResult) -> tuple[str, ...]:
-    """Returns the cells of one cluster's row in the table."""
-    findings = cluster_result.findings
-    result = finding_texts.RESULTS[findings.exit_code]
-    if findings.exit_code == COULD_NOT_RUN:
-        problem = findings.failed.message if findings.failed else ""
-        return cluster_result.name, findings.source, findings.target, result, "", "", "", problem.partition("\n")[0]
-    numbers = tuple(map(str, count_risks(findings.risks)))
-    gravest = [risk.name for risk in findings.risks if risk.open and risk.applies == "True"][:3]
-    return cluster_result.name, findings.source, findings.target, result, *numbers, ", ".join(gravest)
+    titles = "CLUSTER FROM TO RESULT APPLY UNKNOWN ACCEPTED"
+    columns = (*(Column(title=title) for title in titles.split()), Column(title="GRAVEST", flows=True))
+    rows = []
+    for cluster_result in results:
+        findings = cluster_result.findings
+        if findings.exit_code == COULD_NOT_RUN:
+            problem = findings.failed.message if findings.failed else ""
+            outcome = ("", "", "", problem.partition("\n")[0])
+        else:
+            applying, unknown, accepted = map(str, count_risks(findings.risks))
+            gravest = [risk.name for risk in findings.risks if risk.open and risk.applies == "True"][:3]
+            outcome = (applying, unknown, accepted, ", ".join(gravest))
+        result = finding_texts.RESULTS[findings.exit_code]
+        rows.append(Row((cluster_result.name, findings.source, findings.target, result, *outcome)))
+    yield draw_table(Table(columns=columns, rows=rows), screen)
 
 
 def data(cluster_result: ClusterResult) -> dict[str, Any]:
@@ -209,19 +201,15 @@ def html(results: Sequence[ClusterResult]) -> str:
 # The renderers of `outputs.FORMS`.
 
 
-def as_json(shown: Shown) -> str:
+def as_json(shown: Shown, form: str = "json") -> str:
     """Returns one cluster's result as a JSON object, or several as a list."""
-    return _machine(shown, "json")
+    value: Any = [data(result) for result in shown.results] if shown.several else data(shown.results[0])
+    return machine(value, form)
 
 
 def as_yaml(shown: Shown) -> str:
     """Returns the same as YAML."""
-    return _machine(shown, "yaml")
-
-
-def _machine(shown: Shown, form: str) -> str:
-    value: Any = [data(result) for result in shown.results] if shown.several else data(shown.results[0])
-    return machine(value, form)
+    return as_json(shown, "yaml")
 
 
 def as_junit(shown: Shown) -> str:

@@ -15,7 +15,6 @@ from runup.cli.preflight.render.cause_texts import CauseReport, fix_of, missing_
 from runup.cli.preflight.render.finding_texts import (
     STEPS,
     open_risks,
-    resource,
     severity_counts_text,
     state,
     steps_on,
@@ -77,6 +76,26 @@ def page_body(findings: Findings, find_page: Callable[[str], str] = risk_pages.f
     report = report_causes(findings)
     # The section on what is unknown: the missing kinds once for all risks, then the risks that lacked none.
     cards = [_missing_card(report, of_dump=findings.of_dump)] if report.missing.risks else []
+    lines = (
+        el(
+            "tr",
+            el("th", f"{step.part} to {step.version}", scope="row"),
+            el("td", open_risks(findings, step), class_="wide"),
+        )
+        for step in findings.steps
+    )
+    steps = el("section", el("h2", "Steps"), el("div", grid(STEPS, ("Step", "First meets"), lines), class_="card long"))
+    # With boxes to tick off on screen or paper.
+    articles = (
+        el(
+            "article",
+            el("h3", f"{number}. {step.title}"),
+            el("ul", *(el("li", f"{BOX} ", prose(item)) for item in step.items)),
+            class_="card long",
+        )
+        for number, step in enumerate(plan(findings), 1)
+    )
+    planned = el("section", el("h2", "The plan"), *articles)
     # The head of the page: source and target, result, verdict and its command.
     # The command is shown apart from the text, so that it can be copied.
     text, *command = verdict_parts(findings)
@@ -95,13 +114,13 @@ def page_body(findings: Findings, find_page: Callable[[str], str] = risk_pages.f
             el("p", f"Release image: {findings.image}", class_="faint name") if findings.image else None,
             class_="card",
         ),
-        _steps(findings) if steps_on(findings) else None,
+        steps if steps_on(findings) else None,
         _titled_section(
             "What was found", [_cause(cause, explain, number) for number, cause in enumerate(report.applying, 1)]
         ),
         _titled_section("What could not be told", [*cards, *(_cause(cause, explain) for cause in report.unknown)]),
         _titled_section("Accepted", [_cause(cause, explain) for cause in report.accepted]),
-        _plan(findings) if findings.steps else None,
+        planned if findings.steps else None,
         _checks(findings.checks) if findings.checks else None,
     )
 
@@ -123,33 +142,6 @@ def _missing_card(report: CauseReport, *, of_dump: bool) -> Markup:
         ),
         class_=f"card issue {WARN} long",
     )
-
-
-def _steps(findings: Findings) -> Markup:
-    """Returns the table of steps, each with the open risks that it is the first to meet."""
-    lines = (
-        el(
-            "tr",
-            el("th", f"{step.part} to {step.version}", scope="row"),
-            el("td", open_risks(findings, step), class_="wide"),
-        )
-        for step in findings.steps
-    )
-    return el("section", el("h2", "Steps"), el("div", grid(STEPS, ("Step", "First meets"), lines), class_="card long"))
-
-
-def _plan(findings: Findings) -> Markup:
-    """Returns the plan of the update, with boxes to tick off on screen or paper."""
-    steps = (
-        el(
-            "article",
-            el("h3", f"{number}. {step.title}"),
-            el("ul", *(el("li", f"{BOX} ", prose(item)) for item in step.items)),
-            class_="card long",
-        )
-        for number, step in enumerate(plan(findings), 1)
-    )
-    return el("section", el("h2", "The plan"), *steps)
 
 
 def _result(findings: Findings) -> tuple[str, str]:
@@ -197,6 +189,14 @@ def _cause(cause: Cause[Risk], explain: Callable[[str], str], number: int = 0) -
         if cause.node
         else facts_of(cause.lead)
     )
+    # The risks that go away with the cause, folded: each with its message, and how it is accepted.
+    followers = (*([cause.lead] if cause.node else []), *cause.follows)
+    followers_text = "1 risk follows" if len(followers) == 1 else f"{len(followers)} risks follow"
+    summary = el("summary", f"{followers_text} from it: {', '.join(risk.name for risk in followers)}")
+    items = (
+        el("div", el("h4", risk.name), el("p", prose(risk.message), class_="body"), facts_of(risk))
+        for risk in followers
+    )
     # The documentation of the risk, folded.
     explained = explain(cause.lead.name)
     # On paper it is left out: it would be longer than what was found.
@@ -214,29 +214,13 @@ def _cause(cause: Cause[Risk], explain: Callable[[str], str], number: int = 0) -
             join(el("h4", risk.name), el("p", prose(risk.message), class_="body"), facts_of(risk))
             for risk in cause.beside
         ),
-        _risks_that_follow(cause),
-        (
-            el("details", el("summary", "What this risk means"), markdown(explained), class_="about")
-            if explained
-            else None
-        ),
+        el("details", summary, *items) if followers else None,
+        el("details", el("summary", "What this risk means"), markdown(explained), class_="about")
+        if explained
+        else None,
         # In print, a long card may break across pages rather than leave half a page empty.
         class_=f"card issue {tone}{' long' if len(cause.lead.resources) > _LONG or len(cause.risks) > 1 else ''}",
     )
-
-
-def _risks_that_follow(cause: Cause[Risk]) -> Markup | None:
-    """Returns the risks that go away with the cause, folded: each with its message, and how it is accepted."""
-    followers = (*([cause.lead] if cause.node else []), *cause.follows)
-    if not followers:
-        return None
-    items = (
-        el("div", el("h4", risk.name), el("p", prose(risk.message), class_="body"), facts_of(risk))
-        for risk in followers
-    )
-    followers_text = "1 risk follows" if len(followers) == 1 else f"{len(followers)} risks follow"
-    names = ", ".join(risk.name for risk in followers)
-    return el("details", el("summary", f"{followers_text} from it: {names}"), *items)
 
 
 def _definition_row(name: str, value: Child) -> tuple[Markup, Markup]:
@@ -249,9 +233,12 @@ def facts_of(risk: Risk) -> Markup:
     if risk.accepted:
         rows.append(("Why accepted", risk.because or _NO_WHY.format(name=risk.name)))
     finder = "the preflight" if risk.from_preflight else "the update service or the cluster"
+    omitted = len(risk.resources) - _SHOWN
+    objects = [el("li", item.text) for item in risk.resources[:_SHOWN]]
+    objects += [el("li", f"and {omitted} more")] if omitted > 0 else []
     rows += [
         ("Remedy", prose(risk.fix.strip()) if risk.fix.strip() else ""),
-        ("Evidence", _objects(risk)),
+        ("Evidence", el("ul", *objects) if objects else None),
         (
             "Found by",
             ", ".join(
@@ -272,15 +259,6 @@ def facts_of(risk: Risk) -> Markup:
     elif not risk.accepted:
         rows.append(("Accept it", el("code", f"runup upgrade accept {risk.name}")))
     return el("dl", *(cell for name, value in rows if value for cell in _definition_row(name, value)), class_="rows")
-
-
-def _objects(risk: Risk) -> Markup | None:
-    """Returns the objects that the check named; a long list ends with the number of further ones."""
-    if not risk.resources:
-        return None
-    remaining = len(risk.resources) - _SHOWN
-    items = [el("li", resource(item)) for item in risk.resources[:_SHOWN]]
-    return el("ul", *items, el("li", f"and {remaining} more") if remaining > 0 else None)
 
 
 def _checks(checks: Sequence[ReportedCheck]) -> Markup:

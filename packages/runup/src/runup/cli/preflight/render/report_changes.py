@@ -22,47 +22,33 @@ def markdown(results: Sequence[ClusterResult], baseline: Baseline) -> str:
 
     `results` have what the baseline knows marked as accepted.
     """
-    evaluated_results = [
-        cluster_result for cluster_result in results if cluster_result.findings.exit_code != COULD_NOT_RUN
-    ]
-    failed = [cluster_result for cluster_result in results if cluster_result.findings.exit_code == COULD_NOT_RUN]
-    new = _by_risk(
-        (cluster_result.name, risk)
-        for cluster_result in evaluated_results
-        for risk in cluster_result.findings.risks
-        if risk.open
-    )
+    failed: list[ClusterResult] = []
+    new_by_risk: dict[tuple[str, str], list[tuple[str, Risk]]] = defaultdict(list)
     missing_by_name: dict[str, list[str]] = defaultdict(list)
     doubtful: dict[str, list[str]] = defaultdict(list)
-    for cluster_result in evaluated_results:
-        now = {risk.name for risk in cluster_result.findings.risks if risk.applies != "False"}
-        in_baseline = baselines.baseline_of_cluster(baseline, cluster_result.name, alone=len(results) == 1)
+    for result in results:
+        if result.findings.exit_code == COULD_NOT_RUN:
+            failed.append(result)
+            continue
+        risks, checks = result.findings.risks, result.findings.checks
+        for risk in risks:
+            if risk.open:
+                new_by_risk[risk.name, risk.applies].append((result.name, risk))
+        now = {risk.name for risk in risks if risk.applies != "False"}
+        in_baseline = baselines.baseline_of_cluster(baseline, result.name, alone=len(results) == 1)
         for name in sorted(name for name, applies in in_baseline.items() if applies != "False" and name not in now):
-            in_doubt = is_untold(
-                name, (risk.name for risk in cluster_result.findings.risks), cluster_result.findings.checks
-            )
-            (doubtful if in_doubt else missing_by_name)[name].append(cluster_result.name)
-    return (
-        "\n".join(
-            _markdown(
-                results, new, missing_by_name=missing_by_name, doubtful=doubtful, failed=failed, name=baseline.name
-            )
-        )
-        + "\n"
-    )
+            in_doubt = is_untold(name, (risk.name for risk in risks), checks)
+            (doubtful if in_doubt else missing_by_name)[name].append(result.name)
 
+    def gravity(group: list[tuple[str, Risk]]) -> tuple[bool, int, str]:
+        """Returns the sort key: risks that apply before unknown ones, the gravest first."""
+        risk = group[0][1]
+        grade = _SEVERITIES.index(risk.severity) if risk.severity in _SEVERITIES else 1
+        return risk.applies != "True", grade, risk.name
 
-def _by_risk(pairs: Iterator[tuple[str, Risk]]) -> list[list[tuple[str, Risk]]]:
-    """Returns the clusters of each risk: risks that apply before unknown ones, the gravest first."""
-    pairs_by_risk: dict[tuple[str, str], list[tuple[str, Risk]]] = defaultdict(list)
-    for cluster_name, risk in pairs:
-        pairs_by_risk[risk.name, risk.applies].append((cluster_name, risk))
-    return sorted(pairs_by_risk.values(), key=lambda group: _sort_key(group[0][1]))
-
-
-def _sort_key(risk: Risk) -> tuple[bool, int, str]:
-    grade = _SEVERITIES.index(risk.severity) if risk.severity in _SEVERITIES else 1
-    return risk.applies != "True", grade, risk.name
+    new = sorted(new_by_risk.values(), key=gravity)
+    lines = _markdown(results, new, missing_by_name, doubtful=doubtful, failed=failed, name=baseline.name)
+    return "\n".join(lines) + "\n"
 
 
 def _markdown(

@@ -34,32 +34,31 @@ def sarif(results: Sequence[ClusterResult]) -> str:
         for risk in finding_texts.risks_shown(cluster_result.findings):
             rules.setdefault(risk.name, risk)
     rule_indexes = {name: index for index, name in enumerate(rules)}
+    entries: list[dict[str, Any]] = []
+    invocations: list[dict[str, Any]] = []
+    for cluster_result in results:
+        findings = cluster_result.findings
+        report = cause_texts.report_causes(findings)
+        cause_of = cause_texts.cause_names(report)
+        risks = [*(risk for cause in report.all_causes for risk in cause.risks), *report.missing.risks]
+        entries += [
+            _result(cluster_result, risk, rule_indexes[risk.name], cause_of.get(risk.name, "")) for risk in risks
+        ]
+        invocations.append({"executionSuccessful": findings.completed})
+        if not findings.completed:
+            problem = findings.failed.message if findings.failed else "no result"
+            note = {"level": "error", "message": {"text": f"{cluster_result.name}: {problem}"}}
+            invocations[-1]["toolExecutionNotifications"] = [note]
+    driver = {"name": "runup", "version": __version__, "rules": [_rule_of(risk) for risk in rules.values()]}
     run = {
-        "tool": {
-            "driver": {
-                "name": "runup",
-                "version": __version__,
-                "rules": [_rule_of(risk) for risk in rules.values()],
-            }
-        },
+        "tool": {"driver": driver},
         # Uploads of the same category replace each other.
         "automationDetails": {"id": "runup-preflight/"},
         "columnKind": "utf16CodeUnits",
-        "invocations": [_invocation_of(cluster_result) for cluster_result in results],
-        "results": [
-            sarif_result for cluster_result in results for sarif_result in _results_of(cluster_result, rule_indexes)
-        ],
+        "invocations": invocations,
+        "results": entries,
     }
     return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
-
-
-def _invocation_of(cluster_result: ClusterResult) -> dict[str, Any]:
-    """Returns SARIF's invocation of one cluster: whether it was judged, or why not."""
-    if cluster_result.findings.completed:
-        return {"executionSuccessful": True}
-    problem = cluster_result.findings.failed.message if cluster_result.findings.failed else "no result"
-    note = {"level": "error", "message": {"text": f"{cluster_result.name}: {problem}"}}
-    return {"executionSuccessful": False, "toolExecutionNotifications": [note]}
 
 
 def _rule_of(risk: Risk) -> dict[str, Any]:
@@ -77,13 +76,6 @@ def _rule_of(risk: Risk) -> dict[str, Any]:
     }
 
 
-def _results_of(cluster_result: ClusterResult, rule_indexes: dict[str, int]) -> list[dict[str, Any]]:
-    report = cause_texts.report_causes(cluster_result.findings)
-    cause_of = cause_texts.cause_names(report)
-    risks = [*(risk for cause in report.all_causes for risk in cause.risks), *report.missing.risks]
-    return [_result(cluster_result, risk, rule_indexes[risk.name], cause_of.get(risk.name, "")) for risk in risks]
-
-
 def _result(cluster_result: ClusterResult, risk: Risk, rule_index: int, cause: str) -> dict[str, Any]:
     """Returns the SARIF result of a risk; `rule_index` is its rule's index, `cause` the risk that it follows from."""
     applies = risk.applies == "True"
@@ -93,14 +85,12 @@ def _result(cluster_result: ClusterResult, risk: Risk, rule_index: int, cause: s
     named_locations = [
         (f"{cluster_result.name}: {item.text}", cluster_result.place(item)) for item in risk.resources[:_LOCATIONS]
     ]
-    if not cluster_result.places:
+    if cluster_result.places:
+        places = named_locations or [(cluster_result.name, cluster_result.place())]
+        locations_of = [_location_of(name, place) for name, place in places]
+    else:
         names = [{"fullyQualifiedName": name} for name, _ in named_locations]
         locations_of = [{"logicalLocations": names or [{"fullyQualifiedName": cluster_result.name}]}]
-    else:
-        locations_of = [
-            _location_of(name, place)
-            for name, place in named_locations or [(cluster_result.name, cluster_result.place())]
-        ]
     entry: dict[str, Any] = {
         "ruleId": risk.name,
         "ruleIndex": rule_index,
