@@ -62,7 +62,7 @@ def python_image(cluster: RealCluster) -> str:
 
 
 @pytest.fixture(scope="session")
-def world(cluster: RealCluster) -> Iterator[ReleaseWorld]:
+def release_world(cluster: RealCluster) -> Iterator[ReleaseWorld]:
     """A registry's releases, and what serves their graph and signatures."""
     folder = cluster.folder / "releases"
     component = cluster.registry.push(releases.component_image(folder), "component")
@@ -72,16 +72,16 @@ def world(cluster: RealCluster) -> Iterator[ReleaseWorld]:
 
 
 @pytest.fixture(scope="session")
-def story(cluster: RealCluster, kube: Kube, world: ReleaseWorld) -> Story:
+def story(cluster: RealCluster, kube: Kube, release_world: ReleaseWorld) -> Story:
     """A cluster without any release yet, and two to go to."""
-    world.release(FIRST)
-    world.release(SECOND, previous=(FIRST,))
-    world.release(LATER, previous=(FIRST, SECOND))
-    world.promise(UNREACHABLE, previous=(FIRST, SECOND))
-    installing.prepare(kube, world, [FIRST, SECOND, LATER, UNREACHABLE])
+    release_world.release(FIRST)
+    release_world.release(SECOND, previous=(FIRST,))
+    release_world.release(LATER, previous=(FIRST, SECOND))
+    release_world.promise(UNREACHABLE, previous=(FIRST, SECOND))
+    installing.prepare(kube, release_world, [FIRST, SECOND, LATER, UNREACHABLE])
     machines = MachineConfig(cluster, kube)
     machines.install(FIRST)
-    return Story(cluster, kube, world, machines)
+    return Story(cluster, kube, release_world, machines)
 
 
 @pytest.fixture

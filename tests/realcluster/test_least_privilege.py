@@ -33,9 +33,9 @@ CONFIG_MAPS = Resource(group="", version="v1", kind="ConfigMap", plural="configm
 
 
 @pytest.fixture
-def images(world: ReleaseWorld) -> dict[str, str]:
+def images(release_world: ReleaseWorld) -> dict[str, str]:
     """Two releases by digest, which no other test knows."""
-    return {RUNS: world.release(RUNS).image, TARGET: world.release(TARGET, previous=(RUNS,)).image}
+    return {RUNS: release_world.release(RUNS).image, TARGET: release_world.release(TARGET, previous=(RUNS,)).image}
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def typed(cluster: RealCluster, *words: str) -> subprocess.CompletedProcess[str]
 
 
 def test_without_the_rights_to_apply(
-    cluster: RealCluster, kube: Kube, world: ReleaseWorld, images: dict[str, str], before: set[str]
+    cluster: RealCluster, kube: Kube, release_world: ReleaseWorld, images: dict[str, str], before: set[str]
 ) -> None:
     """No pod is root or has a folder of its node, nothing that they ask for is refused, and nothing is left."""
     log = cluster.plane.audit_log
@@ -64,7 +64,7 @@ def test_without_the_rights_to_apply(
         (pod,) = kube.running(OPERATOR_NAMESPACE, OPERATOR)
         _is_restricted(pod)
         _may_not_apply(cluster)
-        spec = {"channel": CHANNEL, "upstream": f"{world.url}/graph"}
+        spec = {"channel": CHANNEL, "upstream": f"{release_world.url}/graph"}
         kube.patch(CONFIG, "ClusterVersion", "version", {"spec": spec})
         kube.until(lambda: _offered(kube), f"{TARGET} is offered")
         done = typed(

@@ -26,7 +26,7 @@ from tests.rehearse.control.test_seeded_releases import (
     widget,
     widgets,
 )
-from tests.rehearse.rehearsed_world import TARGET, release_files, world
+from tests.rehearse.rehearsed_world import TARGET, cluster_at_source, release_files
 
 from runup.dump.documents import identity
 from runup.dump.dump_files import COLLECTED
@@ -67,7 +67,7 @@ _MOMENT = "2026-11-23T08:00:00Z"
 async def write(folder: Path) -> None:
     """Writes the dump and the release."""
     with tempfile.TemporaryDirectory() as scratch:
-        async with world(Path(scratch), *RELEASE) as cluster:
+        async with cluster_at_source(Path(scratch), *RELEASE) as cluster:
             await cluster.apply(*USERS, manager="shop")
             await cluster.edit(SETTINGS, {"data": {"log-level": "debug"}}, "kubectl-edit")
             await cluster.apply(POLICY, DENY, WEBHOOK, manager="security-team")

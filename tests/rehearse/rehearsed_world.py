@@ -128,7 +128,7 @@ class World:
 
 
 @asynccontextmanager
-async def world(folder: Path, *objects: JSON) -> AsyncIterator[World]:
+async def cluster_at_source(folder: Path, *objects: JSON) -> AsyncIterator[World]:
     """A cluster at SOURCE, with `objects` as its operator applied them."""
     async with ApiServer(data=folder / "cluster") as server, populated(server.kubeconfig, *objects) as made:
         yield made

@@ -50,7 +50,7 @@ UPDATE_STATUS = COMPONENTS["update-status"]
 
 
 @dataclass
-class World:
+class Shell:
     """A server, and commands typed at it."""
 
     kubeconfig: Path
@@ -107,57 +107,57 @@ def any_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
 
 
 @pytest.fixture
-def world(cluster: Path, run: Run) -> Iterator[World]:
+def shell(cluster: Path, run: Run) -> Iterator[Shell]:
     """The sandbox's server."""
-    yield from _world(cluster, run)
+    yield from _shell(cluster, run)
 
 
 @pytest.fixture
-def server(any_server: Path, run: Run) -> Iterator[World]:
+def server(any_server: Path, run: Run) -> Iterator[Shell]:
     """Each server in turn."""
-    yield from _world(any_server, run)
+    yield from _shell(any_server, run)
 
 
-def _world(kubeconfig: Path, run: Run) -> Iterator[World]:
+def _shell(kubeconfig: Path, run: Run) -> Iterator[Shell]:
     with SyncClient(config.load(str(kubeconfig))) as client:
-        yield World(kubeconfig, client, run)
+        yield Shell(kubeconfig, client, run)
 
 
 @pytest.mark.parametrize("name", COMPONENTS)
-def test_what_is_installed_is_healthy_and_goes_without_a_trace(world: World, name: str) -> None:
+def test_what_is_installed_is_healthy_and_goes_without_a_trace(shell: Shell, name: str) -> None:
     """By a listing of the whole cluster before and after."""
-    before = set(world.settled())
-    done = world.typed("install", name, "--image", IMAGE, "--wait")
+    before = set(shell.settled())
+    done = shell.typed("install", name, "--image", IMAGE, "--wait")
     assert done.out.splitlines()[-1].startswith(f"{name} is installed and healthy: runup ")
-    again = world.typed("install", name, "--image", IMAGE)
+    again = shell.typed("install", name, "--image", IMAGE)
     assert {line.rpartition(" ")[2] for line in again.out.splitlines()} == {"unchanged"}
-    world.typed("uninstall", name, "--definitions", "--yes")
-    assert set(world.settled()) == before
+    shell.typed("uninstall", name, "--definitions", "--yes")
+    assert set(shell.settled()) == before
 
 
-def component_row(world: World, name: str) -> tuple[str, str] | None:
+def component_row(shell: Shell, name: str) -> tuple[str, str] | None:
     """The row of `runup check` about a component: its result and text; None where it is told among the absent."""
-    ran = world.run("check", "-o", "json", "--kubeconfig", str(world.kubeconfig))
+    ran = shell.run("check", "-o", "json", "--kubeconfig", str(shell.kubeconfig))
     found = [row for row in json.loads(ran.out)["checks"] if row["name"] == f"component {name}"]
     assert bool(found) != (f" {name}" in json.loads(ran.out)["checks"][-2]["message"]), ran.out
     return (found[0]["result"], found[0]["message"]) if found else None
 
 
 @pytest.mark.parametrize("name", COMPONENTS)
-def test_a_check_says_what_is_installed(world: World, name: str) -> None:
+def test_a_check_says_what_is_installed(shell: Shell, name: str) -> None:
     """Before, when it is ready, and after it was removed; in whichever namespace."""
-    assert component_row(world, name) is None
-    world.make(NAMESPACE, f"checked-{name}")
-    world.typed("install", name, "--image", IMAGE, "--namespace", f"checked-{name}", "--wait")
-    replicas = world.deployment(COMPONENTS[name].deployment, f"checked-{name}")["spec"]["replicas"]
+    assert component_row(shell, name) is None
+    shell.make(NAMESPACE, f"checked-{name}")
+    shell.typed("install", name, "--image", IMAGE, "--namespace", f"checked-{name}", "--wait")
+    replicas = shell.deployment(COMPONENTS[name].deployment, f"checked-{name}")["spec"]["replicas"]
     ready = f"runup {__version__} in namespace checked-{name}, {replicas} of {replicas} pods ready"
-    assert component_row(world, name) == ("ok", f"{ready}, its account has its rights")
-    world.typed("uninstall", name, "--namespace", f"checked-{name}", "--definitions", "--yes")
-    assert component_row(world, name) is None
+    assert component_row(shell, name) == ("ok", f"{ready}, its account has its rights")
+    shell.typed("uninstall", name, "--namespace", f"checked-{name}", "--definitions", "--yes")
+    assert component_row(shell, name) is None
 
 
 @pytest.mark.parametrize("name", COMPONENTS)
-def test_a_server_takes_every_object(server: World, name: str) -> None:
+def test_a_server_takes_every_object(server: Shell, name: str) -> None:
     """In a namespace that is somebody else's and stays; a dry run first, which writes nothing and foretells."""
     server.make(NAMESPACE, f"theirs-{name}")
     before = server.settled()
@@ -180,36 +180,36 @@ def test_a_server_takes_every_object(server: World, name: str) -> None:
     assert set(server.settled()) == set(before)
 
 
-def test_without_definitions_users_objects_stay(world: World) -> None:
+def test_without_definitions_users_objects_stay(shell: Shell) -> None:
     """And are there again after the next installation."""
-    world.typed("install", "update-status", "--image", IMAGE)
+    shell.typed("install", "update-status", "--image", IMAGE)
     statuses = Resource(
         group="update.openshift.io", version="v1alpha1", kind="UpdateStatus", plural="updatestatuses", namespaced=False
     )
-    made = world.make(statuses, "cluster", spec={})
-    world.typed("uninstall", "update-status")
-    world.typed("install", "update-status", "--image", IMAGE)
-    assert world.client.send(calls.get_raw(statuses, "cluster"))["metadata"]["uid"] == made["metadata"]["uid"]
-    world.typed("uninstall", "update-status")
+    made = shell.make(statuses, "cluster", spec={})
+    shell.typed("uninstall", "update-status")
+    shell.typed("install", "update-status", "--image", IMAGE)
+    assert shell.client.send(calls.get_raw(statuses, "cluster"))["metadata"]["uid"] == made["metadata"]["uid"]
+    shell.typed("uninstall", "update-status")
     # What an uninstallation left, the next one finds.
-    gone = world.typed("uninstall", "update-status", "--definitions").out
+    gone = shell.typed("uninstall", "update-status", "--definitions").out
     assert gone.split() == [
         "customresourcedefinition.apiextensions.k8s.io/updatestatuses.update.openshift.io",
         "deleted",
     ]
-    refused = world.typed("uninstall", "update-status", "--definitions", code=1).err
+    refused = shell.typed("uninstall", "update-status", "--definitions", code=1).err
     assert "no namespace has a ConfigMap runup-install-update-status" in refused
 
 
 @pytest.fixture
-def installed(world: World) -> Iterator[World]:
+def installed(shell: Shell) -> Iterator[Shell]:
     """The update status controller is installed, and gone after the test."""
-    world.typed("install", "update-status", "--image", IMAGE)
-    yield world
-    world.typed("uninstall", "update-status", "--definitions")
+    shell.typed("install", "update-status", "--image", IMAGE)
+    yield shell
+    shell.typed("uninstall", "update-status", "--definitions")
 
 
-def test_an_upgrade_is_in_place_and_a_downgrade_is_an_upgrade(installed: World) -> None:
+def test_an_upgrade_is_in_place_and_a_downgrade_is_an_upgrade(installed: Shell) -> None:
     """Objects keep their identity; the inventory names what is there."""
     before = installed.deployment("update-status-controller", UPDATE_STATUS.namespace)
     for image in (NEWER, IMAGE):
@@ -225,7 +225,7 @@ def test_an_upgrade_is_in_place_and_a_downgrade_is_an_upgrade(installed: World) 
         assert installed.client.send(parent)["data"]["image"] == image
 
 
-def test_what_another_version_had_is_pruned(installed: World) -> None:
+def test_what_another_version_had_is_pruned(installed: Shell) -> None:
     """By the label of the set and the kinds of the inventory, also of a kind that this version does not have."""
     parent = Resource(group="", version="v1", kind="ConfigMap", plural="configmaps", namespaced=True)
     name, namespace = "runup-install-update-status", UPDATE_STATUS.namespace
@@ -252,7 +252,7 @@ def test_what_another_version_had_is_pruned(installed: World) -> None:
     )
 
 
-def test_which_installation_is_meant_is_asked(installed: World) -> None:
+def test_which_installation_is_meant_is_asked(installed: Shell) -> None:
     """Whoever may write ConfigMaps can make another namespace look like one; nothing is removed by a guess."""
     installed.make(NAMESPACE, "tenant")
     labels = {"install.runup.dev/component": "update-status"}
@@ -268,7 +268,7 @@ def test_which_installation_is_meant_is_asked(installed: World) -> None:
     installed.client.send(calls.delete(NAMESPACE, "tenant"))
 
 
-def test_what_somebody_else_set_is_not_taken_away(installed: World) -> None:
+def test_what_somebody_else_set_is_not_taken_away(installed: Shell) -> None:
     """The field and its manager are named, with the flag that takes it all the same."""
     patch = {"spec": {"template": {"spec": {"priorityClassName": None, "terminationGracePeriodSeconds": 5}}}}
     name, namespace = "update-status-controller", UPDATE_STATUS.namespace
@@ -285,61 +285,61 @@ def test_what_somebody_else_set_is_not_taken_away(installed: World) -> None:
     assert installed.deployment(name, namespace)["spec"]["replicas"] == 1
 
 
-def test_the_managing_operator_is_left_alone(world: World) -> None:
+def test_the_managing_operator_is_left_alone(shell: Shell) -> None:
     """A Deployment of that name anywhere is enough; nothing is written."""
-    world.make(NAMESPACE, "openshift-cluster-version")
+    shell.make(NAMESPACE, "openshift-cluster-version")
     pod = {"containers": [{"name": "cluster-version-operator", "image": "quay.io/release"}]}
     labels = {"k8s-app": "cluster-version-operator"}
     spec = {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": pod}}
-    world.make(DEPLOYMENT, "cluster-version-operator", "openshift-cluster-version", spec=spec)
-    before = set(world.settled())
+    shell.make(DEPLOYMENT, "cluster-version-operator", "openshift-cluster-version", spec=spec)
+    before = set(shell.settled())
     for flags in ((), ("--take-over",)):
-        refused = world.typed("install", "operator", "--image", IMAGE, *flags, code=1).err
+        refused = shell.typed("install", "operator", "--image", IMAGE, *flags, code=1).err
         assert "openshift-cluster-version/cluster-version-operator (quay.io/release)" in refused
-        assert set(world.settled()) == before
+        assert set(shell.settled()) == before
     patch = {"spec": {"replicas": 0}}
-    world.client.send(calls.merge_patch(DEPLOYMENT, "cluster-version-operator", patch, "openshift-cluster-version"))
-    assert "--take-over" in world.typed("install", "operator", "--image", IMAGE, code=1).err
-    world.typed("install", "operator", "--image", IMAGE, "--take-over", "--dry-run=server")
-    world.client.send(calls.delete(NAMESPACE, "openshift-cluster-version"))
-    eventually(lambda: not [each for each in world.settled() if "openshift-cluster-version/" in each], "it is gone")
+    shell.client.send(calls.merge_patch(DEPLOYMENT, "cluster-version-operator", patch, "openshift-cluster-version"))
+    assert "--take-over" in shell.typed("install", "operator", "--image", IMAGE, code=1).err
+    shell.typed("install", "operator", "--image", IMAGE, "--take-over", "--dry-run=server")
+    shell.client.send(calls.delete(NAMESPACE, "openshift-cluster-version"))
+    eventually(lambda: not [each for each in shell.settled() if "openshift-cluster-version/" in each], "it is gone")
 
 
-def test_a_plain_cluster_gets_a_cluster_version_which_is_kept(world: World) -> None:
+def test_a_plain_cluster_gets_a_cluster_version_which_is_kept(shell: Shell) -> None:
     """With a name of its own, also when the operator goes and comes back."""
-    world.typed("install", "operator", "--image", IMAGE)
-    first = world.client.send(calls.get_raw(CLUSTER_VERSION, "version"))["spec"]["clusterID"]
-    world.typed("uninstall", "operator")
-    refused = world.typed("uninstall", "operator", "--definitions", code=1).err
+    shell.typed("install", "operator", "--image", IMAGE)
+    first = shell.client.send(calls.get_raw(CLUSTER_VERSION, "version"))["spec"]["clusterID"]
+    shell.typed("uninstall", "operator")
+    refused = shell.typed("uninstall", "operator", "--definitions", code=1).err
     assert "add --yes" in refused
-    world.typed("install", "operator", "--image", IMAGE)
-    assert world.client.send(calls.get_raw(CLUSTER_VERSION, "version"))["spec"]["clusterID"] == first
-    world.typed("uninstall", "operator", "--definitions", "--yes")
+    shell.typed("install", "operator", "--image", IMAGE)
+    assert shell.client.send(calls.get_raw(CLUSTER_VERSION, "version"))["spec"]["clusterID"] == first
+    shell.typed("uninstall", "operator", "--definitions", "--yes")
 
 
-def test_what_preflights_left_goes_with_the_operator(world: World) -> None:
+def test_what_preflights_left_goes_with_the_operator(shell: Shell) -> None:
     """The rights of a dedicated account: nobody is there any more to end that preflight."""
-    world.typed("install", "operator", "--image", IMAGE)
-    world.make(ROLE, "cluster-version-operator-preflight", rules=[])
-    gone = world.typed("uninstall", "operator", "--definitions", "--yes").out
+    shell.typed("install", "operator", "--image", IMAGE)
+    shell.make(ROLE, "cluster-version-operator-preflight", rules=[])
+    gone = shell.typed("uninstall", "operator", "--definitions", "--yes").out
     assert "clusterrole.rbac.authorization.k8s.io/cluster-version-operator-preflight deleted" in gone
-    assert not [each for each in world.settled() if "cluster-version-operator-preflight" in each]
+    assert not [each for each in shell.settled() if "cluster-version-operator-preflight" in each]
 
 
-def test_an_uninstallation_that_was_refused_is_typed_again(world: World) -> None:
+def test_an_uninstallation_that_was_refused_is_typed_again(shell: Shell) -> None:
     """At what preflights left: the second one finds it, and what else the first one did not remove."""
-    before = set(world.settled())
-    world.typed("install", "operator", "--image", IMAGE)
-    world.make(ROLE, "cluster-version-operator-preflight", rules=[])
+    before = set(shell.settled())
+    shell.typed("install", "operator", "--image", IMAGE)
+    shell.make(ROLE, "cluster-version-operator-preflight", rules=[])
     held = {"expression": "request.name != 'cluster-version-operator-preflight'", "message": "it is held"}
     rules = {"matchConstraints": {"resourceRules": [DELETIONS_OF_ROLES]}, "validations": [held]}
-    world.make(POLICY, "held", spec=rules)
-    world.make(BINDING, "held", spec={"policyName": "held", "validationActions": ["Deny"]})
-    assert "it is held" in world.typed("uninstall", "operator", "--definitions", "--yes", code=1).err
+    shell.make(POLICY, "held", spec=rules)
+    shell.make(BINDING, "held", spec={"policyName": "held", "validationActions": ["Deny"]})
+    assert "it is held" in shell.typed("uninstall", "operator", "--definitions", "--yes", code=1).err
     for resource in (BINDING, POLICY):
-        world.client.send(calls.delete(resource, "held"))
-    world.typed("uninstall", "operator", "--definitions", "--yes")
-    assert set(world.settled()) == before
+        shell.client.send(calls.delete(resource, "held"))
+    shell.typed("uninstall", "operator", "--definitions", "--yes")
+    assert set(shell.settled()) == before
 
 
 ADMISSION = "admissionregistration.k8s.io"
@@ -365,29 +365,29 @@ DELETIONS_OF_ROLES: dict[str, Any] = {
 }
 
 
-def test_a_certificate_is_kept_as_long_as_it_is_good(world: World) -> None:
+def test_a_certificate_is_kept_as_long_as_it_is_good(shell: Shell) -> None:
     """And the definitions trust the authority that it is from."""
-    world.typed("install", "kernel-modules", "--image", IMAGE)
+    shell.typed("install", "kernel-modules", "--image", IMAGE)
     secret = calls.get_raw(SECRET, "kernel-module-preflight-serving-cert", "openshift-kernel-module-preflight")
-    first = world.client.send(secret)["data"]
-    world.typed("install", "kernel-modules", "--image", NEWER)
-    assert world.client.send(secret)["data"] == first
-    definition = world.client.send(calls.get_raw(CRD, "preflightvalidationsocp.kmm.sigs.x-k8s.io"))
+    first = shell.client.send(secret)["data"]
+    shell.typed("install", "kernel-modules", "--image", NEWER)
+    assert shell.client.send(secret)["data"] == first
+    definition = shell.client.send(calls.get_raw(CRD, "preflightvalidationsocp.kmm.sigs.x-k8s.io"))
     assert definition["spec"]["conversion"]["webhook"]["clientConfig"]["caBundle"] == first["ca.crt"]
-    world.typed("uninstall", "kernel-modules", "--definitions")
+    shell.typed("uninstall", "kernel-modules", "--definitions")
 
 
 def test_what_does_not_become_healthy_says_why(kube_api_factory: KubeApiFactory, run: Run) -> None:
     """After the time that was given, with the words of its pods; what was applied stays, to be looked at."""
     with kube_api_factory(node=False) as api, SyncClient(config.load(str(api.kubeconfig))) as client:
-        world = World(api.kubeconfig, client, run)
-        failed = world.typed("install", "update-status", "--image", IMAGE, "--wait", "--timeout", "3", code=1).err
+        shell = Shell(api.kubeconfig, client, run)
+        failed = shell.typed("install", "update-status", "--image", IMAGE, "--wait", "--timeout", "3", code=1).err
         assert failed.startswith("error: after 3 s: waiting on ")
         assert "pod update-status-controller-" in failed
-        world.typed("uninstall", "update-status", "--definitions")
+        shell.typed("uninstall", "update-status", "--definitions")
 
 
-def test_what_is_printed_is_what_is_applied(server: World) -> None:
+def test_what_is_printed_is_what_is_applied(server: Shell) -> None:
     """But for the label of the set; nothing is written."""
     before = server.settled()
     printed = server.typed("install", "update-status", "--image", IMAGE, "-o", "yaml").out
@@ -416,13 +416,13 @@ def openshift_server(
 
 
 @pytest.fixture
-def openshift(openshift_server: Path, run: Run) -> Iterator[World]:
+def openshift(openshift_server: Path, run: Run) -> Iterator[Shell]:
     """A server with what OpenShift has."""
-    yield from _world(openshift_server, run)
+    yield from _shell(openshift_server, run)
 
 
 @pytest.mark.parametrize("name", ["update-status", "kernel-modules"])
-def test_what_works_beside_openshifts_operator_is_taken_whole(openshift: World, name: str) -> None:
+def test_what_works_beside_openshifts_operator_is_taken_whole(openshift: Shell, name: str) -> None:
     """With monitors and alerts; the namespace is made beforehand, since nobody empties one on a bare server."""
     component = COMPONENTS[name]
     openshift.make(NAMESPACE, component.namespace)
@@ -439,7 +439,7 @@ def test_what_works_beside_openshifts_operator_is_taken_whole(openshift: World, 
     assert set(openshift.settled()) == before
 
 
-def test_openshifts_operator_is_refused_where_it_cannot_be_seen(openshift: World) -> None:
+def test_openshifts_operator_is_refused_where_it_cannot_be_seen(openshift: Shell) -> None:
     """Its ClusterVersion tells of it, as on a hosted control plane; its definition is left to it in any case."""
     before = openshift.settled()
     refused = openshift.typed("install", "operator", "--image", IMAGE, code=1).err

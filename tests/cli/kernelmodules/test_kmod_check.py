@@ -39,7 +39,7 @@ MODULES = resource_of(Module)
 
 
 @dataclass(frozen=True)
-class World:
+class ModulesCluster:
     """A cluster with Modules, and a registry with a release and their images."""
 
     kubeconfig: Path
@@ -86,7 +86,7 @@ def pushed(host: str, layout: Layout, name: str, *layers: list[Made]) -> str:
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModulesCluster]:
     """Three Modules: one that is there, one that is missing, one that would be built."""
     folder = tmp_path_factory.mktemp("kmod")
     with (
@@ -112,7 +112,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         for one in modules:
             client.send(calls.create(MODULES, one))
         client.send(calls.create(resource_of(Node), node_json("worker-0", kernel="5.14.0-1.el9.x86_64")))
-        yield World(kubeconfig, client, host, release, toolkit, layout.path, modules)
+        yield ModulesCluster(kubeconfig, client, host, release, toolkit, layout.path, modules)
 
 
 def serves(client: SyncClient) -> bool:
@@ -131,21 +131,23 @@ def found_in(ran: Any) -> dict[str, tuple[str, str]]:
     }
 
 
-def listed(world: World) -> tuple[str, ...]:
+def listed(cluster: ModulesCluster) -> tuple[str, ...]:
     """The kernel, and the registry on this machine that Modules may name."""
-    return ("--kernel", KERNEL, "--inner-registry", world.host)
+    return ("--kernel", KERNEL, "--inner-registry", cluster.host)
 
 
 ALL = {"good": ("Done", "True"), "missing": ("Image", "False"), "built": ("Build", "Unknown")}
 
 
-def test_a_release(world: World, run: Run) -> None:
+def test_a_release(cluster: ModulesCluster, run: Run) -> None:
     """Its kernel is read out of it; a Module that would be built is not known, one without an image will not load."""
-    ran = run("kmod", "check", "--kubeconfig", world.kubeconfig, "--to-image", world.release, "-o", "json")
+    ran = run("kmod", "check", "--kubeconfig", cluster.kubeconfig, "--to-image", cluster.release, "-o", "json")
     assert (ran.code, ran.err, found_in(ran)) == (2, "", ALL)
     reasons = {each["name"]: each["statusReason"] for each in json.loads(ran.out)["modules"]}
     assert reasons["good"].startswith("Verification successful (image accessible and verified)")
-    assert reasons["missing"].startswith(f"image {world.host}/kmods/missing:{KERNEL} inaccessible or does not exists: ")
+    assert reasons["missing"].startswith(
+        f"image {cluster.host}/kmods/missing:{KERNEL} inaccessible or does not exists: "
+    )
     assert reasons["built"].endswith("it would be built from the ConfigMap drivers/sources, which was not tried")
 
 
@@ -153,10 +155,10 @@ def test_a_release(world: World, run: Run) -> None:
     ("chosen", "code"),
     [(("good",), 0), (("drivers/good",), 0), (("built",), 3), (("missing",), 2), (("good", "built"), 3)],
 )
-def test_exit_codes(world: World, run: Run, chosen: tuple[str, ...], code: int) -> None:
+def test_exit_codes(cluster: ModulesCluster, run: Run, chosen: tuple[str, ...], code: int) -> None:
     """0 all will load, 2 some will not, 3 something is not known."""
     words = [word for name in chosen for word in ("--module", name)]
-    ran = run("kmod", "check", "--kubeconfig", world.kubeconfig, *listed(world), *words, "-o", "json")
+    ran = run("kmod", "check", "--kubeconfig", cluster.kubeconfig, *listed(cluster), *words, "-o", "json")
     assert (ran.code, set(found_in(ran))) == (code, {name.rpartition("/")[2] for name in chosen})
 
 
@@ -189,9 +191,9 @@ def test_what_it_comes_to(name: str) -> None:
     assert exit_code(CheckResult(found, notes)) == code
 
 
-def test_the_table(world: World, run: Run) -> None:
+def test_the_table(cluster: ModulesCluster, run: Run) -> None:
     """Module, kernel, stage, whether it is verified, the reason in full, and what it comes to."""
-    ran = run("kmod", "check", "--kubeconfig", world.kubeconfig, *listed(world), "-o", "wide")
+    ran = run("kmod", "check", "--kubeconfig", cluster.kubeconfig, *listed(cluster), "-o", "wide")
     head, *rows = ran.out.splitlines()
     assert head.split() == ["MODULE", "KERNEL", "STAGE", "VERIFIED", "IMAGE", "REASON"]
     assert [row.split()[:4] for row in rows[:3]] == [
@@ -202,27 +204,27 @@ def test_the_table(world: World, run: Run) -> None:
     assert ran.out.endswith("\n1 of 3 verified, 1 will not load, 1 not known.\n")
 
 
-def test_the_yaml_form(world: World, run: Run) -> None:
+def test_the_yaml_form(cluster: ModulesCluster, run: Run) -> None:
     """The same as JSON."""
-    words = ("kmod", "check", "--kubeconfig", world.kubeconfig, *listed(world), "--module", "good", "-o")
+    words = ("kmod", "check", "--kubeconfig", cluster.kubeconfig, *listed(cluster), "--module", "good", "-o")
     assert yaml.safe_load(run(*words, "yaml").out) == json.loads(run(*words, "json").out)
 
 
-def test_a_dump(world: World, run: Run, tmp_path: Path) -> None:
+def test_a_dump(cluster: ModulesCluster, run: Run, tmp_path: Path) -> None:
     """The registry is asked as the flags say; a kind that the dump lacks is told, and not taken for none."""
     version = {"apiVersion": "config.openshift.io/v1", "kind": "ClusterVersion", "metadata": {"name": "version"}}
     dump = tmp_path / "dump"
     dump.mkdir()
-    for number, obj in enumerate(({**version, "spec": {}, "status": {}}, *world.modules)):
+    for number, obj in enumerate(({**version, "spec": {}, "status": {}}, *cluster.modules)):
         (dump / f"{number}.json").write_text(json.dumps(obj))
-    ran = run("kmod", "check", "--dump", dump, "--to-image", world.release, "-o", "json")
+    ran = run("kmod", "check", "--dump", dump, "--to-image", cluster.release, "-o", "json")
     assert (ran.code, found_in(ran)) == (2, ALL)
     assert "warning: the dump holds no nodes: whether there were any is not known" in ran.err
     broken = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "odd", "labels": 1}}
     (dump / "odd.json").write_text(json.dumps(broken))
-    ran = run("kmod", "check", "--dump", dump, *listed(world))
+    ran = run("kmod", "check", "--dump", dump, *listed(cluster))
     assert "warning: Node /odd: " in ran.err
-    only = run("kmod", "check", "--dump", dump, *listed(world), "--module", "good", "-o", "json")
+    only = run("kmod", "check", "--dump", dump, *listed(cluster), "--module", "good", "-o", "json")
     assert only.code == 3
 
 
@@ -242,43 +244,47 @@ def test_a_dump(world: World, run: Run, tmp_path: Path) -> None:
         ),
     ],
 )
-def test_bad_words(world: World, run: Run, words: tuple[str, ...], said: str) -> None:
+def test_bad_words(cluster: ModulesCluster, run: Run, words: tuple[str, ...], said: str) -> None:
     """One error that names the input."""
-    ran = run("kmod", "check", "--kubeconfig", world.kubeconfig, *words)
+    ran = run("kmod", "check", "--kubeconfig", cluster.kubeconfig, *words)
     assert (ran.code, ran.out) == (1, "")
     assert said in ran.err
     assert ran.err.startswith("error: ")
 
 
-def test_a_release_that_is_none(world: World, run: Run) -> None:
+def test_a_release_that_is_none(cluster: ModulesCluster, run: Run) -> None:
     """Every Module is told why; nothing is assumed of its kernel."""
-    ran = run("kmod", "check", "--kubeconfig", world.kubeconfig, "--to-image", f"{world.host}/ocp/nope:1", "-o", "json")
+    ran = run(
+        "kmod", "check", "--kubeconfig", cluster.kubeconfig, "--to-image", f"{cluster.host}/ocp/nope:1", "-o", "json"
+    )
     assert (ran.code, set(found_in(ran).values())) == (2, {("Image", "False")})
     assert "the kernel is not known: failed to get image spec from image" in ran.out
 
 
 @pytest.mark.parametrize("given", ["--to-image of a layout", "--toolkit-image"])
-def test_other_ways_to_name_the_kernels(world: World, run: Run, given: str) -> None:
+def test_other_ways_to_name_the_kernels(cluster: ModulesCluster, run: Run, given: str) -> None:
     """A release on the disk, or the driver toolkit itself: the same kernel."""
-    layout = ("--to-image", f"oci:{world.layout}@{world.release.partition('@')[2]}")
-    words = layout if given.startswith("--to") else ("--toolkit-image", world.toolkit)
-    ran = run("kmod", "check", "--kubeconfig", world.kubeconfig, *words, "--inner-registry", world.host, "-o", "json")
+    layout = ("--to-image", f"oci:{cluster.layout}@{cluster.release.partition('@')[2]}")
+    words = layout if given.startswith("--to") else ("--toolkit-image", cluster.toolkit)
+    ran = run(
+        "kmod", "check", "--kubeconfig", cluster.kubeconfig, *words, "--inner-registry", cluster.host, "-o", "json"
+    )
     assert (ran.code, ran.err, found_in(ran)) == (2, "", ALL)
 
 
-def test_nodes_on_real_time_kernels(world: World, run: Run) -> None:
+def test_nodes_on_real_time_kernels(cluster: ModulesCluster, run: Run) -> None:
     """A Module of such nodes is looked for under the release's real-time kernel."""
     nodes, name = resource_of(Node), "real-time"
-    world.client.send(calls.create(nodes, node_json(name, kernel="5.14.0-1.el9.x86_64+rt", labels={"rt": "yes"})))
-    world.client.send(calls.create(MODULES, module("quick", f"{world.host}/kmods/quick:1", {"rt": "yes"})))
+    cluster.client.send(calls.create(nodes, node_json(name, kernel="5.14.0-1.el9.x86_64+rt", labels={"rt": "yes"})))
+    cluster.client.send(calls.create(MODULES, module("quick", f"{cluster.host}/kmods/quick:1", {"rt": "yes"})))
     try:
         ran = run(
             "kmod",
             "check",
             "--kubeconfig",
-            world.kubeconfig,
+            cluster.kubeconfig,
             "--to-image",
-            world.release,
+            cluster.release,
             "--module",
             "quick",
             "-o",
@@ -286,25 +292,25 @@ def test_nodes_on_real_time_kernels(world: World, run: Run) -> None:
         )
         assert [each["kernelVersion"] for each in json.loads(ran.out)["modules"]] == [f"{KERNEL}+rt"]
     finally:
-        world.client.send(calls.delete(MODULES, "quick", "drivers"))
-        world.client.send(calls.delete(nodes, name))
+        cluster.client.send(calls.delete(MODULES, "quick", "drivers"))
+        cluster.client.send(calls.delete(nodes, name))
 
 
-def test_a_module_that_cannot_be_read_is_a_note(world: World, run: Run) -> None:
+def test_a_module_that_cannot_be_read_is_a_note(cluster: ModulesCluster, run: Run) -> None:
     """It may be the one that does not load."""
     odd = module("odd", "x")
     odd["spec"]["selector"] = 7
-    world.client.send(calls.create(MODULES, odd))
+    cluster.client.send(calls.create(MODULES, odd))
     try:
-        words = (*listed(world), "--module", "good", "-o", "json")
-        ran = run("kmod", "check", "--kubeconfig", world.kubeconfig, *words)
+        words = (*listed(cluster), "--module", "good", "-o", "json")
+        ran = run("kmod", "check", "--kubeconfig", cluster.kubeconfig, *words)
     finally:
-        world.client.send(calls.delete(MODULES, "odd", "drivers"))
+        cluster.client.send(calls.delete(MODULES, "odd", "drivers"))
     assert (ran.code, set(found_in(ran))) == (3, {"good"})
     assert ran.err.startswith("warning: Module drivers/odd cannot be read: ")
 
 
-def test_modules_of_one_namespace_are_not_all(world: World, run: Run, tmp_path: Path) -> None:
+def test_modules_of_one_namespace_are_not_all(cluster: ModulesCluster, run: Run, tmp_path: Path) -> None:
     """A tree that was gathered for some namespaces says so."""
     scoped, own = tmp_path / "cluster-scoped-resources", tmp_path / "namespaces" / "drivers" / MODULES.group
     version = {"apiVersion": "config.openshift.io/v1", "kind": "ClusterVersion", "metadata": {"name": "version"}}
@@ -312,35 +318,35 @@ def test_modules_of_one_namespace_are_not_all(world: World, run: Run, tmp_path: 
         (scoped / "config.openshift.io" / "clusterversions" / "version.yaml", {**version, "spec": {}, "status": {}}),
         (scoped / "core" / "namespaces" / "drivers.yaml", {"apiVersion": "v1", "kind": "Namespace"}),
         (scoped / "core" / "namespaces" / "shop.yaml", {"apiVersion": "v1", "kind": "Namespace"}),
-        (own / "modules" / "good.yaml", world.modules[0]),
+        (own / "modules" / "good.yaml", cluster.modules[0]),
     ):
         file.parent.mkdir(parents=True, exist_ok=True)
         named = {"metadata": {"name": file.stem}, **obj}
         file.write_text(yaml.safe_dump(named, sort_keys=False))
-    ran = run("kmod", "check", "--dump", tmp_path, *listed(world), "-o", "json")
+    ran = run("kmod", "check", "--dump", tmp_path, *listed(cluster), "-o", "json")
     assert (ran.code, found_in(ran)) == (3, {"good": ALL["good"]})
     assert f"warning: modules.{MODULES.group}: " in ran.err
     assert "the dump has only a part of the modules" in ran.err
 
 
-def test_only_modules_of_the_dumps_own_kind_are_looked_at(world: World, run: Run, tmp_path: Path) -> None:
+def test_only_modules_of_the_dumps_own_kind_are_looked_at(cluster: ModulesCluster, run: Run, tmp_path: Path) -> None:
     """A kind of the same name is another; one without a namespace in its metadata is named without."""
     version = {"apiVersion": "config.openshift.io/v1", "kind": "ClusterVersion", "metadata": {"name": "version"}}
-    other = {**world.modules[1], "apiVersion": "example.com/v1"}
+    other = {**cluster.modules[1], "apiVersion": "example.com/v1"}
     odd = {"apiVersion": MODULES.api_version, "kind": "Module", "metadata": {"name": "odd"}, "spec": 7}
-    objects = ({**version, "spec": {}, "status": {}}, world.modules[0], other, odd, node_json("n", kernel=KERNEL))
+    objects = ({**version, "spec": {}, "status": {}}, cluster.modules[0], other, odd, node_json("n", kernel=KERNEL))
     for number, obj in enumerate(objects):
         (tmp_path / f"{number}.json").write_text(json.dumps(obj))
-    ran = run("kmod", "check", "--dump", tmp_path, *listed(world), "-o", "json")
+    ran = run("kmod", "check", "--dump", tmp_path, *listed(cluster), "-o", "json")
     assert (ran.code, found_in(ran)) == (3, {"good": ALL["good"]})
     assert "warning: Module /odd: " in ran.err
 
 
-def test_whoever_may_not_list_nodes_is_told_that_none_are_known(world: World, run: Run) -> None:
+def test_whoever_may_not_list_nodes_is_told_that_none_are_known(cluster: ModulesCluster, run: Run) -> None:
     """Whether a Module has nodes decides whether its kernel module must load: nobody says that all is well."""
-    let_looker_read(world.client, "modules.kmm.sigs.x-k8s.io")
-    flags = (*listed(world), "--module", "good", "--as", LOOKER, "-o", "json")
-    ran = run("kmod", "check", "--kubeconfig", world.kubeconfig, *flags)
+    let_looker_read(cluster.client, "modules.kmm.sigs.x-k8s.io")
+    flags = (*listed(cluster), "--module", "good", "--as", LOOKER, "-o", "json")
+    ran = run("kmod", "check", "--kubeconfig", cluster.kubeconfig, *flags)
     assert (ran.code, set(found_in(ran))) == (3, {"good"})
     assert "which there are is not known: nodes is forbidden" in ran.err
 
@@ -352,8 +358,8 @@ def test_a_cluster_without_the_kind(tmp_path: Path, run: Run) -> None:
     assert (ran.code, ran.out) == (0, "No Modules load a kernel module here.\n")
 
 
-def test_a_module_reaches_nothing_on_this_machine(world: World, run: Run) -> None:
+def test_a_module_reaches_nothing_on_this_machine(cluster: ModulesCluster, run: Run) -> None:
     """Users of namespaces name these images: whoever starts the command lists what of this machine they may reach."""
-    ran = run("kmod", "check", "--kubeconfig", world.kubeconfig, "--kernel", KERNEL, "--module", "good", "-o", "json")
+    ran = run("kmod", "check", "--kubeconfig", cluster.kubeconfig, "--kernel", KERNEL, "--module", "good", "-o", "json")
     assert (ran.code, found_in(ran)) == (3, {"good": ("Image", "Unknown")})
-    assert f"registry {world.host} was not asked, because it is at an inner address" in ran.out
+    assert f"registry {cluster.host} was not asked, because it is at an inner address" in ran.out

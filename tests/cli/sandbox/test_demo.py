@@ -108,7 +108,7 @@ START = state(availableUpdates=[{"version": "5.0.3", "image": "i"}])
 
 
 @dataclass
-class World:
+class Machine:
     """The stand-in's folder, and what was sent to the cluster."""
 
     folder: Path
@@ -132,9 +132,9 @@ class World:
 
 
 @pytest.fixture
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
     """A machine whose `runup` and `kubectl` are stand-ins; signals are as they were when it is over."""
-    made = World(tmp_path)
+    made = Machine(tmp_path)
     for folder in ("runup", "bin", "tmp"):
         (tmp_path / folder).mkdir()
     call = "import sys; sys.argv[1:1] = ['runup']\n"
@@ -179,11 +179,11 @@ TYPED = [
 ]
 
 
-def test_the_story(world: World, run: Run) -> None:
+def test_the_story(machine: Machine, run: Run) -> None:
     """Step by step, each once the cluster is where the one before led; at the end nothing is left."""
     ran = run("demo")
     assert (ran.code, ran.err) == (0, "")
-    assert world.called == TYPED
+    assert machine.called == TYPED
     shown = [line.removeprefix("$ ") for line in ran.out.splitlines() if line.startswith("$ ")]
     quiet = {"runup upgrade -o json", "runup sandbox stop --data DIR"}
     told = [line for line in TYPED if line not in quiet]
@@ -192,16 +192,16 @@ def test_the_story(world: World, run: Run) -> None:
     ]
     assert "\n# We accept the other 2 too. That settles the risks" in ran.out
     assert ran.out.endswith("Keep one: runup sandbox start --scenario skip-level\n")
-    assert list((world.folder / "tmp").iterdir()) == []
-    assert world.sent == []
+    assert list((machine.folder / "tmp").iterdir()) == []
+    assert machine.sent == []
 
 
 def test_without_kubectl_its_request_is_sent_all_the_same(
-    world: World, run: Run, monkeypatch: pytest.MonkeyPatch
+    machine: Machine, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And what only shows something is not run at all."""
-    monkeypatch.setenv("PATH", str(world.folder))
-    world.tell(
+    monkeypatch.setenv("PATH", str(machine.folder))
+    machine.tell(
         **{
             "runup upgrade --mode=preflight --to=5.2.0 --wait": {"code": 2, "state": state(update("5.2.0", "Slow"))},
             "runup upgrade -o json": {"out": listed(PAUSED_POOL_RISK, "Slow")},
@@ -209,10 +209,10 @@ def test_without_kubectl_its_request_is_sent_all_the_same(
     )
     ran = run("demo")
     assert (ran.code, ran.err) == (0, "")
-    assert world.sent == [(POOL, {"spec": {"paused": False}})]
+    assert machine.sent == [(POOL, {"spec": {"paused": False}})]
     assert ran.out.count("(kubectl is not installed; runup sends the same request)\n") == 2
     assert ran.out.count("\n$ kubectl ") == 2
-    assert not [line for line in world.called if line.startswith("kubectl")]
+    assert not [line for line in machine.called if line.startswith("kubectl")]
 
 
 @pytest.mark.parametrize(
@@ -291,49 +291,49 @@ def test_without_kubectl_its_request_is_sent_all_the_same(
         ),
     ],
 )
-def test_a_step_that_goes_otherwise_than_told(turns: dict[str, Any], said: str, world: World, run: Run) -> None:
+def test_a_step_that_goes_otherwise_than_told(turns: dict[str, Any], said: str, machine: Machine, run: Run) -> None:
     """The story ends there: 1, what went wrong, and of its folder the logs alone are kept."""
-    world.tell(**turns)
+    machine.tell(**turns)
     ran = run("demo")
     assert ran.code == 1
     blank, stopped, logs = ran.err.splitlines()
     assert (blank, stopped[:19]) == ("", "The demo stopped: " + stopped[18])
     assert stopped.endswith(said)
-    assert world.called[-1] == "runup sandbox stop --data DIR"
-    assert world.left == ["logs/cluster.log", "logs/ns_operator_1/main.log"]
+    assert machine.called[-1] == "runup sandbox stop --data DIR"
+    assert machine.left == ["logs/cluster.log", "logs/ns_operator_1/main.log"]
     assert (Path(logs.removeprefix("Logs: ")) / "cluster.log").is_file()
     assert "The sandbox is stopped" not in ran.out
 
 
-def test_an_update_that_is_done_at_once(world: World, run: Run) -> None:
+def test_an_update_that_is_done_at_once(machine: Machine, run: Run) -> None:
     """Nobody saw its manifests be applied."""
-    world.tell(**{"runup upgrade --to=5.0.3": {"state": state(desired="5.0.3", history=[past("5.0.3")])}})
+    machine.tell(**{"runup upgrade --to=5.0.3": {"state": state(desired="5.0.3", history=[past("5.0.3")])}})
     assert run("demo").code == 0
 
 
 @pytest.mark.parametrize("begun", [True, False], ids=["at its end", "after a step that failed"])
-def test_a_sandbox_that_cannot_be_stopped(begun: bool, world: World, run: Run) -> None:
+def test_a_sandbox_that_cannot_be_stopped(begun: bool, machine: Machine, run: Run) -> None:
     """1, and nothing is removed that it may still need."""
     stop = {"runup sandbox stop": {}, str(len(TYPED) - 1 if begun else 2): {"code": 1}}
-    world.tell(**stop, **({} if begun else {"1": {"code": 7}}))
+    machine.tell(**stop, **({} if begun else {"1": {"code": 7}}))
     ran = run("demo")
     assert ran.code == 1
     assert ("The sandbox could not be stopped. Logs: " in ran.err) is begun
-    assert "sandbox.json" in world.left
+    assert "sandbox.json" in machine.left
     assert "The sandbox is stopped" not in ran.out
 
 
-def test_a_reader_that_has_left_ends_the_story(world: World) -> None:
+def test_a_reader_that_has_left_ends_the_story(machine: Machine) -> None:
     """As it ends a command that writes itself; nothing is left."""
-    world.tell(**{"1": {"code": 141}})
+    machine.tell(**{"1": {"code": 141}})
     assert demo.demo.callback is not None
     with pytest.raises(BrokenPipeError):
         demo.demo.callback()
-    assert world.called[-1] == "runup sandbox stop --data DIR"
-    assert list((world.folder / "tmp").iterdir()) == []
+    assert machine.called[-1] == "runup sandbox stop --data DIR"
+    assert list((machine.folder / "tmp").iterdir()) == []
 
 
-def test_an_interrupt_before_anything_was_begun(world: World, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_before_anything_was_begun(machine: Machine, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """130, one word; no sandbox is stopped that was never started."""
     made = tempfile.mkdtemp
 
@@ -344,8 +344,8 @@ def test_an_interrupt_before_anything_was_begun(world: World, run: Run, monkeypa
     monkeypatch.setattr(tempfile, "mkdtemp", interrupted)
     ran = run("demo")
     assert (ran.code, ran.err) == (130, "\nStopped; clearing up.\n")
-    assert not (world.folder / "called").exists()
-    assert list((world.folder / "tmp").iterdir()) == []
+    assert not (machine.folder / "called").exists()
+    assert list((machine.folder / "tmp").iterdir()) == []
 
 
 def filled(folder: Path) -> Path:

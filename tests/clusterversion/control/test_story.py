@@ -69,12 +69,12 @@ class Listener(World):
 
 
 @pytest.fixture
-def world() -> Listener:
+def listener() -> Listener:
     """A cluster before anybody asks."""
     made = World.new()
-    listener = Listener(made.observed)
-    listener.settle()
-    return listener
+    found = Listener(made.observed)
+    found.settle()
+    return found
 
 
 def lines(logs: list[Any]) -> list[tuple[str, str, str]]:
@@ -82,16 +82,16 @@ def lines(logs: list[Any]) -> list[tuple[str, str, str]]:
     return [(each["log_level"], each["event"], each["reason"]) for each in logs]
 
 
-def test_the_log_has_one_line_a_step(world: Listener) -> None:
+def test_the_log_has_one_line_a_step(listener: Listener) -> None:
     """From the request to its end, each with target and ID, and nothing twice."""
     with capture_logs() as logs:
-        world.ask_preflight().settle()
-        preflight_id = world.attempt_id
-        world.report(execution_status="running", message="1 of 2 checks done").settle()
-        world.report(execution_status="running", message="2 of 2 checks done").settle()
-        world.report(risk("Found")).settle()
-        world.pass_time(60).settle()
-        world.ask(None).settle()
+        listener.ask_preflight().settle()
+        preflight_id = listener.attempt_id
+        listener.report(execution_status="running", message="1 of 2 checks done").settle()
+        listener.report(execution_status="running", message="2 of 2 checks done").settle()
+        listener.report(risk("Found")).settle()
+        listener.pass_time(60).settle()
+        listener.ask(None).settle()
     assert lines(logs) == [
         ("info", "preflight step", "VerifyingImage"),
         ("info", "preflight workload applied", "Start"),
@@ -104,11 +104,11 @@ def test_the_log_has_one_line_a_step(world: Listener) -> None:
     assert {(each["target"], each["id"]) for each in logs} == {("5.2.0", preflight_id)}
 
 
-def test_a_target_without_the_command_is_a_warning(world: Listener) -> None:
+def test_a_target_without_the_command_is_a_warning(listener: Listener) -> None:
     """It names the release and says that nothing was checked."""
-    world.ask_preflight().settle()
+    listener.ask_preflight().settle()
     with capture_logs() as logs:
-        world.pod(state=terminated(message=NO_COMMAND)).settle()
+        listener.pod(state=terminated(message=NO_COMMAND)).settle()
     failed = next(each for each in logs if each["event"] == "preflight failed")
     assert (failed["log_level"], failed["reason"], failed["target"]) == ("warning", "TargetUnsupported", "5.2.0")
     assert "has no `preflight` command" in failed["message"]
@@ -121,166 +121,166 @@ REFUSED: list[Any] = [
 
 
 @pytest.mark.parametrize(("request_", "reason"), REFUSED)
-def test_a_refused_request_is_no_failure(world: Listener, request_: Update, reason: str) -> None:
+def test_a_refused_request_is_no_failure(listener: Listener, request_: Update, reason: str) -> None:
     """It is told and counted as what it is, and raises no alert."""
     with capture_logs() as logs:
-        world.ask(request_).settle()
+        listener.ask(request_).settle()
     assert lines(logs)[-1] == ("warning", "preflight refused", reason)
-    assert world.samples[f"cluster_version_preflight_outcomes_total{{PreflightRefused,{reason}}}"] == 1
-    assert not [name for name in world.samples if name.startswith("cluster_version_preflight_failing")]
-    assert world.samples["cluster_version_preflight_requests_total{}"] == 0
+    assert listener.samples[f"cluster_version_preflight_outcomes_total{{PreflightRefused,{reason}}}"] == 1
+    assert not [name for name in listener.samples if name.startswith("cluster_version_preflight_failing")]
+    assert listener.samples["cluster_version_preflight_requests_total{}"] == 0
 
 
-def test_a_target_that_nobody_signed_is_refused(world: Listener) -> None:
+def test_a_target_that_nobody_signed_is_refused(listener: Listener) -> None:
     """Nothing of it was started."""
-    world.trusted = False
-    world.ask_preflight("5.0.3").settle()
-    assert world.samples["cluster_version_preflight_outcomes_total{PreflightRefused,ImageVerificationFailed}"] == 1
+    listener.trusted = False
+    listener.ask_preflight("5.0.3").settle()
+    assert listener.samples["cluster_version_preflight_outcomes_total{PreflightRefused,ImageVerificationFailed}"] == 1
 
 
-def test_a_request_that_cannot_be_met_after_one_that_ran_is_refused(world: Listener) -> None:
+def test_a_request_that_cannot_be_met_after_one_that_ran_is_refused(listener: Listener) -> None:
     """The workload of the one before does not make it a failure."""
-    world.ask_preflight().settle()
-    world.ask_preflight("5.7.7").settle()
-    outcomes = [name for name in world.samples if name.startswith("cluster_version_preflight_outcomes_total")]
+    listener.ask_preflight().settle()
+    listener.ask_preflight("5.7.7").settle()
+    outcomes = [name for name in listener.samples if name.startswith("cluster_version_preflight_outcomes_total")]
     assert outcomes == ["cluster_version_preflight_outcomes_total{PreflightRefused,TargetNotFound}"]
 
 
-def test_a_failure_has_its_reason_for_as_long_as_it_lasts(world: Listener) -> None:
+def test_a_failure_has_its_reason_for_as_long_as_it_lasts(listener: Listener) -> None:
     """Final ones until the request goes; counted once."""
-    world.ask_preflight().settle()
-    world.pod(state=terminated("OOMKilled", 137), restart_count=2).settle().pass_time(60).settle()
-    assert world.samples["cluster_version_preflight_failing{OOMKilled}"] == 1
-    assert world.samples["cluster_version_preflight_outcomes_total{PreflightFailed,OOMKilled}"] == 1
-    world.ask(None).settle()
-    assert "cluster_version_preflight_failing{OOMKilled}" not in world.samples
+    listener.ask_preflight().settle()
+    listener.pod(state=terminated("OOMKilled", 137), restart_count=2).settle().pass_time(60).settle()
+    assert listener.samples["cluster_version_preflight_failing{OOMKilled}"] == 1
+    assert listener.samples["cluster_version_preflight_outcomes_total{PreflightFailed,OOMKilled}"] == 1
+    listener.ask(None).settle()
+    assert "cluster_version_preflight_failing{OOMKilled}" not in listener.samples
 
 
-def test_ages_grow_by_themselves_and_are_absent_where_there_is_nothing(world: Listener) -> None:
+def test_ages_grow_by_themselves_and_are_absent_where_there_is_nothing(listener: Listener) -> None:
     """No report has no age; one that nobody writes any more grows old without a pass; a heartbeat renews it."""
     age, waiting = "cluster_version_preflight_report_age_seconds{}", "cluster_version_preflight_waiting_seconds{}"
-    assert age not in world.samples and waiting not in world.samples
-    world.ask_preflight().settle().pass_time(30)
-    assert age not in world.samples
-    assert world.samples[waiting] == 30
-    assert world.samples["cluster_version_preflight_timeout_seconds{}"] == 600
-    world.report().settle().pass_time(400)
-    assert world.samples[age] == 400
-    assert waiting not in world.samples
-    world.report(observed_time=world.now + timedelta(seconds=1)).step()
-    assert world.samples[age] == 0
-    world.ask(None).settle()
-    assert age not in world.samples
+    assert age not in listener.samples and waiting not in listener.samples
+    listener.ask_preflight().settle().pass_time(30)
+    assert age not in listener.samples
+    assert listener.samples[waiting] == 30
+    assert listener.samples["cluster_version_preflight_timeout_seconds{}"] == 600
+    listener.report().settle().pass_time(400)
+    assert listener.samples[age] == 400
+    assert waiting not in listener.samples
+    listener.report(observed_time=listener.now + timedelta(seconds=1)).step()
+    assert listener.samples[age] == 0
+    listener.ask(None).settle()
+    assert age not in listener.samples
 
 
-def test_a_completed_preflight_is_counted_once_with_its_duration(world: Listener) -> None:
+def test_a_completed_preflight_is_counted_once_with_its_duration(listener: Listener) -> None:
     """Also when it goes on watching."""
-    world.ask_preflight().settle().pass_time(7)
-    world.report(risk("Found")).settle().pass_time(60).settle()
-    assert world.samples["cluster_version_preflight_requests_total{}"] == 1
-    assert world.samples["cluster_version_preflight_outcomes_total{PreflightCompleted,RisksFound}"] == 1
-    assert world.samples["cluster_version_preflight_duration_seconds_sum{}"] == 7
+    listener.ask_preflight().settle().pass_time(7)
+    listener.report(risk("Found")).settle().pass_time(60).settle()
+    assert listener.samples["cluster_version_preflight_requests_total{}"] == 1
+    assert listener.samples["cluster_version_preflight_outcomes_total{PreflightCompleted,RisksFound}"] == 1
+    assert listener.samples["cluster_version_preflight_duration_seconds_sum{}"] == 7
 
 
-def test_a_report_is_nobodys_only_when_its_attempt_is_over(world: Listener) -> None:
+def test_a_report_is_nobodys_only_when_its_attempt_is_over(listener: Listener) -> None:
     """Not while the Deployment that was made just now is out of sight, nor while its pods end."""
 
     def nobody() -> bool:
-        return has_no_report_writer(world.observed, reconcile(world.observed, now=world.now))
+        return has_no_report_writer(listener.observed, reconcile(listener.observed, now=listener.now))
 
     assert nobody()
-    world.ask_preflight().settle()
-    made, record = world.observed.deployment, world.observed.history
+    listener.ask_preflight().settle()
+    made, record = listener.observed.deployment, listener.observed.history
     for seen in (record, None):
-        world.change(deployment=None, history=seen)
+        listener.change(deployment=None, history=seen)
         assert not nobody()
-    world.change(deployment=made, history=record)
-    world.pod(state=terminated("OOMKilled", 137), restart_count=2)
-    world.finalizing = True
-    world.settle()
-    assert world.observed.deployment is None and not nobody()
-    world.change(pods=())
+    listener.change(deployment=made, history=record)
+    listener.pod(state=terminated("OOMKilled", 137), restart_count=2)
+    listener.finalizing = True
+    listener.settle()
+    assert listener.observed.deployment is None and not nobody()
+    listener.change(pods=())
     assert nobody()
 
 
-def test_a_failure_is_no_completed_preflight_s_end(world: Listener) -> None:
+def test_a_failure_is_no_completed_preflight_s_end(listener: Listener) -> None:
     """It ran on, failed, and comes to a result after all: three outcomes, one duration for each that ended a run."""
-    world.ask_preflight().settle().pass_time(20)
-    world.bad_report("ReportInvalid", "truncated").settle()
-    assert world.samples["cluster_version_preflight_duration_seconds_count{}"] == 1
-    assert world.samples["cluster_version_preflight_waiting_seconds{}"] == 20
-    world.pass_time(10).report().settle()
-    assert world.samples["cluster_version_preflight_duration_seconds_count{}"] == 1
-    assert world.samples["cluster_version_preflight_duration_seconds_sum{}"] == 20
-    outcomes = {name for name in world.samples if name.startswith("cluster_version_preflight_outcomes_total")}
+    listener.ask_preflight().settle().pass_time(20)
+    listener.bad_report("ReportInvalid", "truncated").settle()
+    assert listener.samples["cluster_version_preflight_duration_seconds_count{}"] == 1
+    assert listener.samples["cluster_version_preflight_waiting_seconds{}"] == 20
+    listener.pass_time(10).report().settle()
+    assert listener.samples["cluster_version_preflight_duration_seconds_count{}"] == 1
+    assert listener.samples["cluster_version_preflight_duration_seconds_sum{}"] == 20
+    outcomes = {name for name in listener.samples if name.startswith("cluster_version_preflight_outcomes_total")}
     assert outcomes == {
         "cluster_version_preflight_outcomes_total{PreflightFailed,ReportInvalid}",
         "cluster_version_preflight_outcomes_total{PreflightCompleted,RisksFound}",
     }
 
 
-def test_checks_and_settings_are_counted_as_they_are_now(world: Listener) -> None:
+def test_checks_and_settings_are_counted_as_they_are_now(listener: Listener) -> None:
     """By result; what the last report had counts no more."""
-    world.ask_preflight().settle()
+    listener.ask_preflight().settle()
     checks = tuple(
         ReportedCheck(name=name, result=result) for name, result in (("A", "Clear"), ("B", "Clear"), ("C", "Unknown"))
     )
-    world.report(checks=checks).settle()
+    listener.report(checks=checks).settle()
     counted = "cluster_version_preflight_checks"
-    assert {name: value for name, value in world.samples.items() if name.startswith(counted)} == {
+    assert {name: value for name, value in listener.samples.items() if name.startswith(counted)} == {
         f"{counted}{{Clear}}": 2,
         f"{counted}{{Unknown}}": 1,
     }
-    world.report(checks=checks[:1]).settle()
-    assert {name: value for name, value in world.samples.items() if name.startswith(counted)} == {
+    listener.report(checks=checks[:1]).settle()
+    assert {name: value for name, value in listener.samples.items() if name.startswith(counted)} == {
         f"{counted}{{Clear}}": 1
     }
-    assert world.samples["cluster_version_preflight_unusable_settings{}"] == 0
-    world.change(unusable=("cpu: lots is not a quantity",))
-    world.step()
-    assert world.samples["cluster_version_preflight_unusable_settings{}"] == 1
+    assert listener.samples["cluster_version_preflight_unusable_settings{}"] == 0
+    listener.change(unusable=("cpu: lots is not a quantity",))
+    listener.step()
+    assert listener.samples["cluster_version_preflight_unusable_settings{}"] == 1
 
 
-def test_a_clock_that_goes_back_makes_no_age_negative(world: Listener) -> None:
+def test_a_clock_that_goes_back_makes_no_age_negative(listener: Listener) -> None:
     """What was seen to change later than now is of this moment."""
-    world.ask_preflight().settle()
-    world.report().settle()
-    world.clock.jump(-50)
-    assert world.samples["cluster_version_preflight_report_age_seconds{}"] == 0
+    listener.ask_preflight().settle()
+    listener.report().settle()
+    listener.clock.jump(-50)
+    assert listener.samples["cluster_version_preflight_report_age_seconds{}"] == 0
 
 
-def test_durations_are_counted_in_steps_of_minutes(world: Listener) -> None:
+def test_durations_are_counted_in_steps_of_minutes(listener: Listener) -> None:
     """Between a second and twenty minutes; the page names them."""
     bounds = sorted(
         float(name.partition("{")[2].rstrip("}").replace("+Inf", "inf"))
-        for name in world.samples
+        for name in listener.samples
         if name.startswith("cluster_version_preflight_duration_seconds_bucket")
     )
     assert bounds == [1, 3, 10, 30, 60, 120, 300, 600, 1200, float("inf")]
 
 
-def test_a_workload_that_is_changed_is_no_start(world: Listener) -> None:
+def test_a_workload_that_is_changed_is_no_start(listener: Listener) -> None:
     """The log says so, and nothing more is requested."""
-    world.ask_preflight().settle()
-    place = world.observed.facts.place
+    listener.ask_preflight().settle()
+    place = listener.observed.facts.place
     with capture_logs() as logs:
-        facts = replace(world.observed.facts, place=with_fields(place, prometheus_ca="another"))
-        world.change(facts=facts).settle()
+        facts = replace(listener.observed.facts, place=with_fields(place, prometheus_ca="another"))
+        listener.change(facts=facts).settle()
     assert ("info", "preflight workload applied", "Changed") in lines(logs)
-    assert world.samples["cluster_version_preflight_requests_total{}"] == 1
+    assert listener.samples["cluster_version_preflight_requests_total{}"] == 1
 
 
-def test_what_is_told_after_a_restart_is_where_it_is(world: Listener) -> None:
+def test_what_is_told_after_a_restart_is_where_it_is(listener: Listener) -> None:
     """One line, whatever was told before; a request by image alone is told by that."""
-    world.ask_preflight().settle()
-    world.story = PreflightLogger()
+    listener.ask_preflight().settle()
+    listener.story = PreflightLogger()
     with capture_logs() as logs:
-        world.step()
-        world.step()
+        listener.step()
+        listener.step()
     assert lines(logs) == [("info", "preflight step", "TargetStarting")]
-    world.registry = False
+    listener.registry = False
     with capture_logs() as logs:
-        world.ask(Update(mode="Preflight", image="registry.example/other:tag")).settle()
+        listener.ask(Update(mode="Preflight", image="registry.example/other:tag")).settle()
     refused = next(each for each in logs if each["event"] == "preflight refused")
     assert (refused["target"], refused["reason"]) == ("registry.example/other:tag", "TagNotDigest")
 

@@ -57,7 +57,7 @@ def process() -> Iterator[JudgingProcess]:
     made.close()
 
 
-class World:
+class ServedConsole:
     """A console that is served, and what it is asked."""
 
     def __init__(self, url: str, session: aiohttp.ClientSession, reports: Reports) -> None:
@@ -82,7 +82,7 @@ async def served(
     clock: Clock | None = None,
     actions: ClusterActions | None = None,
     kubeconfig: Path | None = None,
-) -> AsyncIterator[World]:
+) -> AsyncIterator[ServedConsole]:
     """Yields a console that is served; its cluster's files are in `folder`. `kubeconfig` is that of harbour."""
     clock = clock or SystemClock()
     reports = Reports(process, lambda: ((), ()), clock, every_s=600)
@@ -102,7 +102,7 @@ async def served(
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         url = f"http://127.0.0.1:{runner.addresses[0][1]}"
         async with aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as session:
-            yield World(url, session, reports)
+            yield ServedConsole(url, session, reports)
     finally:
         reading.cancel()
         await asyncio.gather(reading, return_exceptions=True)
@@ -114,7 +114,7 @@ def _in(member: Member, folder: Path) -> Member:
 
 
 @pytest.fixture
-async def world(process: JudgingProcess, tmp_path: Path) -> AsyncIterator[World]:
+async def console(process: JudgingProcess, tmp_path: Path) -> AsyncIterator[ServedConsole]:
     """A console for whoever reaches it."""
     async with served(process, tmp_path) as made:
         yield made
@@ -137,14 +137,14 @@ async def world(process: JudgingProcess, tmp_path: Path) -> AsyncIterator[World]
         pytest.param("/healthz", "ok", id="health"),
     ],
 )
-async def test_pages(world: World, path: str, says: str) -> None:
+async def test_pages(console: ServedConsole, path: str, says: str) -> None:
     """Each with the headers that keep it from doing harm; HEAD has the same without a body."""
-    status, text, answer = await world.ask(path)
+    status, text, answer = await console.ask(path)
     assert status == 200
     assert says in text
     assert {name: answer.headers.get(name) for name in request_rules.HEADERS} == dict(request_rules.HEADERS)
     assert "Server" not in answer.headers
-    assert (await world.ask(path, "HEAD"))[:2] == (200, "")
+    assert (await console.ask(path, "HEAD"))[:2] == (200, "")
 
 
 @pytest.mark.parametrize(
@@ -164,9 +164,11 @@ async def test_pages(world: World, path: str, says: str) -> None:
         pytest.param("POST", "/login", {}, 404, id="a login where nobody has to"),
     ],
 )
-async def test_what_is_refused(world: World, method: str, path: str, headers: dict[str, str], status: int) -> None:
+async def test_what_is_refused(
+    console: ServedConsole, method: str, path: str, headers: dict[str, str], status: int
+) -> None:
     """As a page with the reason and the same headers; what was asked is not repeated in it."""
-    code, text, answer = await world.ask(path, method, headers=headers)
+    code, text, answer = await console.ask(path, method, headers=headers)
     assert code == status
     assert "evil" not in text
     assert "<script>" not in text
@@ -195,9 +197,9 @@ async def _events(answer: aiohttp.ClientResponse, most: int = 0) -> AsyncIterato
             return
 
 
-async def test_an_update_is_renewed(world: World) -> None:
+async def test_an_update_is_renewed(console: ServedConsole) -> None:
     """Each reading is an event, and the next one follows by itself."""
-    async with world.session.get(f"{world.url}/clusters/orchard/update/events") as answer:
+    async with console.session.get(f"{console.url}/clusters/orchard/update/events") as answer:
         assert answer.headers["Content-Type"].startswith("text/event-stream")
         # When a browser comes again, in milliseconds (HTML, server-sent events).
         assert await answer.content.readline() == b"retry: 10000\n"
@@ -213,75 +215,75 @@ async def test_an_update_is_renewed(world: World) -> None:
 async def test_an_old_status_is_no_event(process: JudgingProcess, tmp_path: Path) -> None:
     """What was read before somebody looks again is not sent as if it were of now; the next reading is."""
     clock = ManualClock()
-    async with served(process, tmp_path, clock=clock) as world:
-        assert "orchard 1" in (await world.ask("/clusters/orchard/update"))[1]
+    async with served(process, tmp_path, clock=clock) as console:
+        assert "orchard 1" in (await console.ask("/clusters/orchard/update"))[1]
         await clock.advance(60)
-        async with world.session.get(f"{world.url}/clusters/orchard/update/events") as answer:
+        async with console.session.get(f"{console.url}/clusters/orchard/update/events") as answer:
             told = [number[1] async for data in _events(answer, 1) if (number := re.search(r"orchard (\d+)", data))]
     assert told == ["2"]
 
 
-async def test_nobody_looks(world: World, tmp_path: Path) -> None:
+async def test_nobody_looks(console: ServedConsole, tmp_path: Path) -> None:
     """A cluster that nobody looks at is not asked."""
-    await world.ask("/clusters/harbour/update")
+    await console.ask("/clusters/harbour/update")
     assert os.listdir(tmp_path) == ["harbour"]  # noqa: PTH208 -- a name is all that is asked
 
 
-async def test_streams_are_counted(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_streams_are_counted(console: ServedConsole, monkeypatch: pytest.MonkeyPatch) -> None:
     """One more than there may be is refused, pages are not; whoever leaves makes room."""
     monkeypatch.setattr(web_server, "MOST_STREAMS", 2)
-    url = f"{world.url}/clusters/orchard/update/events"
+    url = f"{console.url}/clusters/orchard/update/events"
     async with AsyncExitStack() as open_:
         for _ in range(2):
-            stream = await open_.enter_async_context(world.session.get(url))
+            stream = await open_.enter_async_context(console.session.get(url))
             assert stream.status == 200
-        status, _, answer = await world.ask("/clusters/orchard/update/events")
+        status, _, answer = await console.ask("/clusters/orchard/update/events")
         assert (status, answer.headers["Retry-After"]) == (503, "10")
-        assert (await world.ask("/"))[0] == 200
+        assert (await console.ask("/"))[0] == 200
     # The server notices that they have left when it writes to them.
     left = asyncio.Event()
     while not left.is_set():
-        async with world.session.get(url) as answer:
+        async with console.session.get(url) as answer:
             if answer.status == 200:
                 left.set()
 
 
-async def test_a_cluster_without_a_live_status_has_no_stream(world: World) -> None:
+async def test_a_cluster_without_a_live_status_has_no_stream(console: ServedConsole) -> None:
     """A browser does not come again; a dump is of one moment."""
-    assert (await world.ask("/clusters/ruin/update/events"))[0] == 204
-    board = world.reports.board
+    assert (await console.ask("/clusters/ruin/update/events"))[0] == 204
+    board = console.reports.board
     dump = replace(board.entries["lighthouse"], member=Member(name="lighthouse", dump="dumps/lighthouse"))
-    world.reports.board = replace(board, entries={**board.entries, "lighthouse": dump})
-    assert (await world.ask("/clusters/lighthouse/update/events"))[0] == 204
-    assert (await world.ask("/clusters/nobody/update/events"))[0] == 404
+    console.reports.board = replace(board, entries={**board.entries, "lighthouse": dump})
+    assert (await console.ask("/clusters/lighthouse/update/events"))[0] == 204
+    assert (await console.ask("/clusters/nobody/update/events"))[0] == 404
 
 
-async def test_an_answer_that_is_too_large(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_answer_that_is_too_large(console: ServedConsole, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is not sent; the reason and another way are."""
     monkeypatch.setattr(web_server, "MAX_ANSWER", 10_000)
-    status, text, _ = await world.ask("/clusters/harbour")
+    status, text, _ = await console.ask("/clusters/harbour")
     assert (status, "runup fleet preflight -o html=FILE" in text) == (507, True)
 
 
-async def test_too_many_requests(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_too_many_requests(console: ServedConsole, monkeypatch: pytest.MonkeyPatch) -> None:
     """They are refused at once, and say when to come again."""
     monkeypatch.setattr(web_server, "MOST_REQUESTS", 0)
-    status, text, answer = await world.ask("/")
+    status, text, answer = await console.ask("/")
     assert (status, answer.headers["Retry-After"]) == (503, "10")
     assert "busy" in text
 
 
 @pytest.fixture
-async def closed(process: JudgingProcess, tmp_path: Path) -> AsyncIterator[tuple[World, Reviews]]:
+async def closed(process: JudgingProcess, tmp_path: Path) -> AsyncIterator[tuple[ServedConsole, Reviews]]:
     """A console with a login, and the API server that it asks."""
     async with scripted_api() as api, Client(ClusterConfig(server=api.url)) as client:
         reviews = Reviews(api)
-        async with served(process, tmp_path, Logins(client, SystemClock())) as world:
-            yield world, reviews
+        async with served(process, tmp_path, Logins(client, SystemClock())) as console:
+            yield console, reviews
 
 
 @pytest.mark.parametrize("path", ["/", "/clusters/harbour", "/clusters/nobody", "/history?by=week", "/nowhere"])
-async def test_nothing_is_shown_without_a_login(closed: tuple[World, Reviews], path: str) -> None:
+async def test_nothing_is_shown_without_a_login(closed: tuple[ServedConsole, Reviews], path: str) -> None:
     """Not even which pages there are; the login leads back to what was asked."""
     status, text, answer = await closed[0].ask(path)
     assert (status, text) == (303, "")
@@ -292,18 +294,18 @@ async def test_nothing_is_shown_without_a_login(closed: tuple[World, Reviews], p
     assert (await closed[0].ask("/healthz"))[0] == 200
 
 
-async def test_a_login(closed: tuple[World, Reviews]) -> None:
+async def test_a_login(closed: tuple[ServedConsole, Reviews]) -> None:
     """By a token that the cluster knows, whose user may get the ClusterVersion; its cookie is for this server alone."""
-    world, reviews = closed
-    status, text, _ = await world.ask("/login?next=%2Fhistory")
+    console, reviews = closed
+    status, text, _ = await console.ask("/login?next=%2Fhistory")
     assert (status, 'value="/history"' in text) == (200, True)
-    status, _, answer = await world.ask("/login", "POST", data={"token": " t0k3n\n", "next": "/history"})
+    status, _, answer = await console.ask("/login", "POST", data={"token": " t0k3n\n", "next": "/history"})
     assert (status, answer.headers["Location"]) == (303, "/history")
     cookie = answer.headers["Set-Cookie"]
     assert {"HttpOnly", "Secure", "SameSite=Strict", "Path=/"} <= set(cookie.split("; "))
     assert "t0k3n" not in cookie
     pair = cookie.partition(";")[0]
-    assert (await world.ask("/history", headers={"Cookie": pair}))[0] == 200
+    assert (await console.ask("/history", headers={"Cookie": pair}))[0] == 200
     token, access = reviews.asked
     assert token == {"token": "t0k3n"}
     assert access["user"] == "ann"
@@ -332,12 +334,12 @@ async def test_a_login(closed: tuple[World, Reviews]) -> None:
     ],
 )
 async def test_logins_that_are_refused(
-    closed: tuple[World, Reviews], form: dict[str, str], access: dict[str, bool], status: int, says: str
+    closed: tuple[ServedConsole, Reviews], form: dict[str, str], access: dict[str, bool], status: int, says: str
 ) -> None:
     """With the reason, and without a cookie."""
-    world, reviews = closed
+    console, reviews = closed
     reviews.access = access
-    code, text, answer = await world.ask("/login", "POST", data=form)
+    code, text, answer = await console.ask("/login", "POST", data=form)
     assert (code, says in text) == (status, True)
     assert "Set-Cookie" not in answer.headers
 
@@ -359,52 +361,54 @@ async def test_logins_that_are_never_sent_whole(process: JudgingProcess, tmp_pat
         api = await ending.enter_async_context(scripted_api())
         client = await ending.enter_async_context(Client(ClusterConfig(server=api.url)))
         Reviews(api)
-        world = await ending.enter_async_context(served(process, tmp_path, Logins(client, clock), clock=clock))
-        _, _, answer = await world.ask("/login", "POST", data={"token": "t"})
+        console = await ending.enter_async_context(served(process, tmp_path, Logins(client, clock), clock=clock))
+        _, _, answer = await console.ask("/login", "POST", data={"token": "t"})
         cookie = {"Cookie": answer.headers["Set-Cookie"].partition(";")[0]}
-        begun = [await _begin_a_login(world.url, ending) for _ in range(web_server.MOST_FORMS)]
+        begun = [await _begin_a_login(console.url, ending) for _ in range(web_server.MOST_FORMS)]
         await clock.until_sleeping(web_server.MOST_FORMS)
         for _ in range(web_server.MOST_REQUESTS - web_server.MOST_FORMS):
-            assert b" 503 " in await (await _begin_a_login(world.url, ending)).readline()
-        assert (await world.ask("/healthz"))[0] == 200
-        assert (await world.ask("/history", headers=cookie))[0] == 200
+            assert b" 503 " in await (await _begin_a_login(console.url, ending)).readline()
+        assert (await console.ask("/healthz"))[0] == 200
+        assert (await console.ask("/history", headers=cookie))[0] == 200
         await clock.advance(web_server.FORM_S)
         for reader in begun:
             assert b" 408 " in await reader.readline()
-        assert (await world.ask("/login", "POST", data={"token": "t"}))[0] == 303
+        assert (await console.ask("/login", "POST", data={"token": "t"}))[0] == 303
 
 
-async def test_more_logins_than_there_may_be(closed: tuple[World, Reviews], monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_more_logins_than_there_may_be(
+    closed: tuple[ServedConsole, Reviews], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of all users together, and of those that the API server is asked about at once: the login is refused."""
-    world, _ = closed
+    console, _ = closed
     monkeypatch.setattr(sessions, "MOST", 0)
-    status, text, answer = await world.ask("/login", "POST", data={"token": "t"})
+    status, text, answer = await console.ask("/login", "POST", data={"token": "t"})
     assert (status, "0 are logged in already" in text, "Set-Cookie" in answer.headers) == (503, True, False)
     monkeypatch.setattr(login, "WAITING", 0)
-    status, text, answer = await world.ask("/login", "POST", data={"token": "t"})
+    status, text, answer = await console.ask("/login", "POST", data={"token": "t"})
     assert (status, "too many logins at once; try again in a minute" in text) == (503, True)
     assert "Set-Cookie" not in answer.headers
 
 
-async def test_a_login_where_nobody_has_to_is_not_read(world: World) -> None:
+async def test_a_login_where_nobody_has_to_is_not_read(console: ServedConsole) -> None:
     """It is refused before it is sent whole."""
     async with AsyncExitStack() as ending:
-        assert b" 404 " in await (await _begin_a_login(world.url, ending)).readline()
+        assert b" 404 " in await (await _begin_a_login(console.url, ending)).readline()
 
 
-async def test_a_busy_console_is_not_ill(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_busy_console_is_not_ill(console: ServedConsole, monkeypatch: pytest.MonkeyPatch) -> None:
     """A probe is answered when nobody else is: a kubelet would end the console."""
     monkeypatch.setattr(web_server, "MOST_REQUESTS", 0)
-    assert (await world.ask("/"))[0] == 503
-    assert (await world.ask("/healthz"))[0] == 200
+    assert (await console.ask("/"))[0] == 503
+    assert (await console.ask("/healthz"))[0] == 200
 
 
 async def test_an_api_server_that_does_not_answer(process: JudgingProcess, tmp_path: Path) -> None:
     """Nobody gets in."""
     async with scripted_api() as api:
         gone = ClusterConfig(server=api.url)
-    async with Client(gone) as client, served(process, tmp_path, Logins(client, SystemClock())) as world:
-        status, text, answer = await world.ask("/login", "POST", data={"token": "t"})
+    async with Client(gone) as client, served(process, tmp_path, Logins(client, SystemClock())) as console:
+        status, text, answer = await console.ask("/login", "POST", data={"token": "t"})
     assert (status, "could not be asked who this is" in text) == (503, True)
     assert "Set-Cookie" not in answer.headers
 
@@ -412,33 +416,33 @@ async def test_an_api_server_that_does_not_answer(process: JudgingProcess, tmp_p
 KEY = re.compile(r'name="key" value="([^"]+)"')
 
 
-async def _cookie(world: World, user: str = "t") -> dict[str, str]:
+async def _cookie(console: ServedConsole, user: str = "t") -> dict[str, str]:
     """The header with the cookie of a new login."""
-    _, _, answer = await world.ask("/login", "POST", data={"token": user})
+    _, _, answer = await console.ask("/login", "POST", data={"token": user})
     return {"Cookie": answer.headers["Set-Cookie"].partition(";")[0]}
 
 
-async def _form_key(world: World, cookie: dict[str, str], path: str = "/logout") -> str:
-    status, text, _ = await world.ask(path, headers=cookie)
+async def _form_key(console: ServedConsole, cookie: dict[str, str], path: str = "/logout") -> str:
+    status, text, _ = await console.ask(path, headers=cookie)
     match = KEY.search(text)
     assert (status, match is not None) == (200, True)
     assert match is not None
     return match[1]
 
 
-async def test_a_login_ends(closed: tuple[World, Reviews]) -> None:
+async def test_a_login_ends(closed: tuple[ServedConsole, Reviews]) -> None:
     """In the browser, and on the server: whoever kept the cookie has nothing. The same user's other login goes on."""
-    world, _ = closed
-    cookie, other = await _cookie(world), await _cookie(world)
-    assert "You are logged in as ann." in (await world.ask("/logout", headers=cookie))[1]
-    key = await _form_key(world, cookie)
-    status, _, answer = await world.ask("/logout", "POST", headers=cookie, data={"key": key})
+    console, _ = closed
+    cookie, other = await _cookie(console), await _cookie(console)
+    assert "You are logged in as ann." in (await console.ask("/logout", headers=cookie))[1]
+    key = await _form_key(console, cookie)
+    status, _, answer = await console.ask("/logout", "POST", headers=cookie, data={"key": key})
     assert (status, answer.headers["Location"]) == (303, "/login")
     assert re.match(r'runup-console=""; .*Max-Age=0', answer.headers["Set-Cookie"])
     for path in ("/", "/clusters/harbour", "/history", "/logout"):
-        assert (await world.ask(path, headers=cookie))[0] == 303
-    assert (await world.ask("/clusters/harbour/update/events", headers=cookie))[0] == 401
-    assert (await world.ask("/", headers=other))[0] == 200
+        assert (await console.ask(path, headers=cookie))[0] == 303
+    assert (await console.ask("/clusters/harbour/update/events", headers=cookie))[0] == 401
+    assert (await console.ask("/", headers=other))[0] == 200
 
 
 @pytest.mark.parametrize(
@@ -451,14 +455,16 @@ async def test_a_login_ends(closed: tuple[World, Reviews]) -> None:
         pytest.param({}, "other", id="with the key of another session"),
     ],
 )
-async def test_a_login_is_not_ended_by_others(closed: tuple[World, Reviews], headers: dict[str, str], key: str) -> None:
+async def test_a_login_is_not_ended_by_others(
+    closed: tuple[ServedConsole, Reviews], headers: dict[str, str], key: str
+) -> None:
     """What is not the form that was made for it ends no login."""
-    world, _ = closed
-    cookie, other = await _cookie(world), await _cookie(world)
-    keys = {"own": await _form_key(world, cookie), "other": await _form_key(world, other)}
+    console, _ = closed
+    cookie, other = await _cookie(console), await _cookie(console)
+    keys = {"own": await _form_key(console, cookie), "other": await _form_key(console, other)}
     sent = {"key": keys.get(key, key)}
-    assert (await world.ask("/logout", "POST", headers={**cookie, **headers}, data=sent))[0] == 403
-    assert (await world.ask("/", headers=cookie))[0] == 200
+    assert (await console.ask("/logout", "POST", headers={**cookie, **headers}, data=sent))[0] == 403
+    assert (await console.ask("/", headers=cookie))[0] == 200
 
 
 async def test_a_stream_ends_with_its_login(process: JudgingProcess, tmp_path: Path) -> None:
@@ -466,37 +472,37 @@ async def test_a_stream_ends_with_its_login(process: JudgingProcess, tmp_path: P
     clock = ManualClock()
     async with scripted_api() as api, Client(ClusterConfig(server=api.url)) as client:
         Reviews(api)
-        async with served(process, tmp_path, Logins(client, clock), clock=clock) as world:
-            cookie = await _cookie(world)
-            key = await _form_key(world, cookie)
-            url = f"{world.url}/clusters/orchard/update/events"
-            async with world.session.get(url, headers=cookie) as answer:
+        async with served(process, tmp_path, Logins(client, clock), clock=clock) as console:
+            cookie = await _cookie(console)
+            key = await _form_key(console, cookie)
+            url = f"{console.url}/clusters/orchard/update/events"
+            async with console.session.get(url, headers=cookie) as answer:
                 assert [data async for data in _events(answer, 1)]
-                assert (await world.ask("/logout", "POST", headers=cookie, data={"key": key}))[0] == 303
+                assert (await console.ask("/logout", "POST", headers=cookie, data={"key": key}))[0] == 303
                 await clock.advance(60)
                 assert await answer.content.read() == b""
 
 
-async def test_an_end_that_is_not_read(closed: tuple[World, Reviews], monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_end_that_is_not_read(closed: tuple[ServedConsole, Reviews], monkeypatch: pytest.MonkeyPatch) -> None:
     """Where more forms are being sent than are read; the login goes on."""
-    world, _ = closed
-    cookie = await _cookie(world)
-    key = await _form_key(world, cookie)
+    console, _ = closed
+    cookie = await _cookie(console)
+    key = await _form_key(console, cookie)
     with monkeypatch.context() as patch:
         patch.setattr(web_server, "MOST_FORMS", 0)
-        status, text, _ = await world.ask("/logout", "POST", headers=cookie, data={"key": key})
+        status, text, _ = await console.ask("/logout", "POST", headers=cookie, data={"key": key})
         assert (status, "0 forms are being sent already" in text) == (503, True)
-    assert (await world.ask("/history", headers=cookie))[0] == 200
+    assert (await console.ask("/history", headers=cookie))[0] == 200
 
 
-async def test_a_status_that_is_too_large(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_status_that_is_too_large(console: ServedConsole, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is not kept, and the page says so."""
     monkeypatch.setattr(statuses, "MAX_STATUS", 10)
-    status, text, _ = await world.ask("/clusters/harbour/update")
+    status, text, _ = await console.ask("/clusters/harbour/update")
     assert (status, "more than the console keeps" in text, "harbour 1" in text) == (200, True, False)
 
 
-async def test_no_end_without_a_login(world: World) -> None:
+async def test_no_end_without_a_login(console: ServedConsole) -> None:
     """Where nobody logs in there is nothing to end."""
-    assert (await world.ask("/logout"))[0] == 404
-    assert (await world.ask("/logout", "POST", data={"key": "x"}))[0] == 403
+    assert (await console.ask("/logout"))[0] == 404
+    assert (await console.ask("/logout", "POST", data={"key": "x"}))[0] == 403

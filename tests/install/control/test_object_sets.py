@@ -49,7 +49,7 @@ def made(resource: Resource, name: str, namespace: str = "", **content: Any) -> 
 
 
 @dataclass
-class World:
+class OwnNamespace:
     """A namespace of a server, and the sets in it; `clock` passes whenever somebody waits."""
 
     client: SyncClient
@@ -98,9 +98,9 @@ class World:
 
 
 @pytest.fixture
-def world(server: Server) -> Iterator[World]:
+def space(server: Server) -> Iterator[OwnNamespace]:
     """A namespace of its own."""
-    found = World(server.client, f"sets-{next(NUMBERS)}")
+    found = OwnNamespace(server.client, f"sets-{next(NUMBERS)}")
     found.create(NAMESPACES, found.namespace)
     yield found
     # Nobody empties a namespace here, and a set anywhere is seen by the next test.
@@ -112,111 +112,111 @@ def world(server: Server) -> Iterator[World]:
     found.client.send(calls.delete(NAMESPACES, found.namespace))
 
 
-def test_a_set_is_created_configured_and_left_as_it_is(world: World) -> None:
+def test_a_set_is_created_configured_and_left_as_it_is(space: OwnNamespace) -> None:
     """In kubectl's words; each object has the set's label, and the parent says where they are."""
-    role = f"{world.namespace}-role"
-    objects = (world.map("a", x="1"), made(ROLES, role, rules=[]))
-    assert world.apply(*objects) == {"ConfigMap a": "created", f"ClusterRole {role}": "created"}
-    (inventory,) = world.sets.installed("fruit")
+    role = f"{space.namespace}-role"
+    objects = (space.map("a", x="1"), made(ROLES, role, rules=[]))
+    assert space.apply(*objects) == {"ConfigMap a": "created", f"ClusterRole {role}": "created"}
+    (inventory,) = space.sets.installed("fruit")
     assert inventory == Inventory(
         name="runup-install-fruit",
-        namespace=world.namespace,
+        namespace=space.namespace,
         component="fruit",
         kinds=frozenset({("", "ConfigMap"), ("rbac.authorization.k8s.io", "ClusterRole")}),
         namespaces=frozenset(),
         data={"image": "i"},
     )
-    assert world.stored("a")["metadata"]["labels"] == {PART_OF: inventory.id}
-    parent = world.stored("runup-install-fruit")["metadata"]
+    assert space.stored("a")["metadata"]["labels"] == {PART_OF: inventory.id}
+    parent = space.stored("runup-install-fruit")["metadata"]
     assert parent["annotations"]["applyset.kubernetes.io/tooling"] == "runup/v1.2.3"
     assert parent["managedFields"][0]["manager"] == "runup-install"
-    assert set(world.apply(*objects).values()) == {"unchanged"}
-    changed = world.apply(world.map("a", x="2"), objects[1])
+    assert set(space.apply(*objects).values()) == {"unchanged"}
+    changed = space.apply(space.map("a", x="2"), objects[1])
     assert changed == {"ConfigMap a": "configured", f"ClusterRole {role}": "unchanged"}
-    assert world.stored("a")["data"] == {"x": "2"}
-    assert set(world.sets.members(inventory)) == {
-        Identity("", "ConfigMap", world.namespace, "a"),
+    assert space.stored("a")["data"] == {"x": "2"}
+    assert set(space.sets.members(inventory)) == {
+        Identity("", "ConfigMap", space.namespace, "a"),
         Identity("rbac.authorization.k8s.io", "ClusterRole", "", role),
     }
-    assert world.remove() == {f"ClusterRole {role}": "deleted", "ConfigMap a": "deleted"}
+    assert space.remove() == {f"ClusterRole {role}": "deleted", "ConfigMap a": "deleted"}
 
 
-def test_a_dry_run_foretells_and_writes_nothing(world: World) -> None:
+def test_a_dry_run_foretells_and_writes_nothing(space: OwnNamespace) -> None:
     """Also of a namespace and of a kind that would be there by then; each is served only when it is applied."""
-    new = f"{world.namespace}-new"
+    new = f"{space.namespace}-new"
     objects = (
         made(NAMESPACES, new),
         made(CONFIG_MAPS, "in-it", new, data={}),
         {"apiVersion": "fruit.example.com/v1", "kind": "Apple", "metadata": {"name": "it", "namespace": new}},
-        world.map("a", x="1"),
+        space.map("a", x="1"),
     )
     inventory = inventory_of("fruit", new, objects, {})
-    told = world.told_of(lambda tell: world.sets.apply_set(objects, inventory, tell, dry_run=True))
+    told = space.told_of(lambda tell: space.sets.apply_set(objects, inventory, tell, dry_run=True))
     assert told == {
         f"Namespace {new}": "created",
         "ConfigMap in-it": "created",
         "Apple it": "created",
         "ConfigMap a": "created",
     }
-    assert not world.exists(NAMESPACES, new)
-    assert not world.exists(CONFIG_MAPS, "a", world.namespace)
-    assert world.sets.installed("fruit") == ()
+    assert not space.exists(NAMESPACES, new)
+    assert not space.exists(CONFIG_MAPS, "a", space.namespace)
+    assert space.sets.installed("fruit") == ()
     elsewhere = (made(CONFIG_MAPS, "a", new),)
-    alone = inventory_of("fruit", world.namespace, elsewhere, {})
-    told = world.told_of(lambda tell: world.sets.apply_set(elsewhere, alone, tell, dry_run=True))
+    alone = inventory_of("fruit", space.namespace, elsewhere, {})
+    told = space.told_of(lambda tell: space.sets.apply_set(elsewhere, alone, tell, dry_run=True))
     assert told == {"ConfigMap a": "created"}, "of a namespace that somebody else is still to make"
-    world.apply(world.map("a", x="1"), world.map("b"))
-    foretold = world.apply(world.map("a", x="2"), dry_run=True)
+    space.apply(space.map("a", x="1"), space.map("b"))
+    foretold = space.apply(space.map("a", x="2"), dry_run=True)
     assert foretold == {"ConfigMap a": "configured", "ConfigMap b": "pruned"}
-    assert world.stored("a")["data"] == {"x": "1"}
-    assert world.exists(CONFIG_MAPS, "b", world.namespace)
-    assert world.remove(dry_run=True) == {"ConfigMap a": "deleted", "ConfigMap b": "deleted"}
-    assert world.exists(CONFIG_MAPS, "a", world.namespace)
-    assert len(world.sets.installed("fruit")) == 1
+    assert space.stored("a")["data"] == {"x": "1"}
+    assert space.exists(CONFIG_MAPS, "b", space.namespace)
+    assert space.remove(dry_run=True) == {"ConfigMap a": "deleted", "ConfigMap b": "deleted"}
+    assert space.exists(CONFIG_MAPS, "a", space.namespace)
+    assert len(space.sets.installed("fruit")) == 1
 
 
-def test_the_parent_is_written_once_its_namespace_is_there(world: World) -> None:
+def test_the_parent_is_written_once_its_namespace_is_there(space: OwnNamespace) -> None:
     """What is applied is found from then on, whatever happens before the end."""
-    new = f"{world.namespace}-new"
+    new = f"{space.namespace}-new"
     objects = (made(NAMESPACES, new), made(CONFIG_MAPS, "a", new), made(CONFIG_MAPS, "b", new, data="no map"))
     inventory = inventory_of("pears", new, objects, {})
     with pytest.raises(Exception, match="data"):
-        world.sets.apply_set(objects, inventory, world.told.append)
-    assert [str(done.identity) for done in world.told] == [f"Namespace {new}", f"ConfigMap {new}/a"]
-    assert [each.namespace for each in world.sets.installed("pears")] == [new]
-    world.client.send(calls.delete(NAMESPACES, new))
+        space.sets.apply_set(objects, inventory, space.told.append)
+    assert [str(done.identity) for done in space.told] == [f"Namespace {new}", f"ConfigMap {new}/a"]
+    assert [each.namespace for each in space.sets.installed("pears")] == [new]
+    space.client.send(calls.delete(NAMESPACES, new))
 
 
-def test_what_a_set_has_no_longer_is_pruned(world: World) -> None:
+def test_what_a_set_has_no_longer_is_pruned(space: OwnNamespace) -> None:
     """Kinds that an earlier version had, too; never a namespace, nor what has another set's label or none."""
-    role = f"{world.namespace}-role"
-    world.apply(world.map("a"), world.map("b"), made(ROLES, role, rules=[]))
-    world.create(CONFIG_MAPS, "theirs", world.namespace)
-    world.apply(world.map("of-another"), component="pears")
-    told = world.apply(world.map("a"))
+    role = f"{space.namespace}-role"
+    space.apply(space.map("a"), space.map("b"), made(ROLES, role, rules=[]))
+    space.create(CONFIG_MAPS, "theirs", space.namespace)
+    space.apply(space.map("of-another"), component="pears")
+    told = space.apply(space.map("a"))
     assert told == {"ConfigMap a": "unchanged", "ConfigMap b": "pruned", f"ClusterRole {role}": "pruned"}
-    assert [world.exists(CONFIG_MAPS, name, world.namespace) for name in ("a", "b", "theirs", "of-another")] == [
+    assert [space.exists(CONFIG_MAPS, name, space.namespace) for name in ("a", "b", "theirs", "of-another")] == [
         True,
         False,
         True,
         True,
     ]
-    (inventory,) = world.sets.installed("fruit")
+    (inventory,) = space.sets.installed("fruit")
     assert inventory.kinds == {("", "ConfigMap")}
 
 
-def test_a_field_of_somebody_else_is_left_unless_it_is_forced(world: World) -> None:
+def test_a_field_of_somebody_else_is_left_unless_it_is_forced(space: OwnNamespace) -> None:
     """The object and the flag are named."""
-    world.apply(world.map("a", x="1"))
-    patch = calls.merge_patch(CONFIG_MAPS, "a", {"data": {"x": "theirs"}}, world.namespace, field_manager="kubectl")
-    world.client.send(patch)
+    space.apply(space.map("a", x="1"))
+    patch = calls.merge_patch(CONFIG_MAPS, "a", {"data": {"x": "theirs"}}, space.namespace, field_manager="kubectl")
+    space.client.send(patch)
     with pytest.raises(InstallError) as raised:
-        world.apply(world.map("a", x="2"))
-    assert raised.value.message.startswith(f"ConfigMap {world.namespace}/a: ")
+        space.apply(space.map("a", x="2"))
+    assert raised.value.message.startswith(f"ConfigMap {space.namespace}/a: ")
     assert "kubectl" in raised.value.message
     assert raised.value.message.endswith("\nTo set these fields all the same, add --force-conflicts")
-    assert world.stored("a")["data"] == {"x": "theirs"}
-    assert world.apply(world.map("a", x="2"), force=True) == {"ConfigMap a": "configured"}
+    assert space.stored("a")["data"] == {"x": "theirs"}
+    assert space.apply(space.map("a", x="2"), force=True) == {"ConfigMap a": "configured"}
 
 
 @pytest.mark.parametrize(
@@ -227,22 +227,22 @@ def test_a_field_of_somebody_else_is_left_unless_it_is_forced(world: World) -> N
     ],
 )
 def test_a_kind_that_is_not_served_is_named(
-    world: World, api_version: str, waits_s: int, monkeypatch: pytest.MonkeyPatch
+    space: OwnNamespace, api_version: str, waits_s: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A definition is served a moment after it was accepted, and not for ever later."""
     monkeypatch.setattr(sets, "SERVED_WITHIN_S", 5.0)
     apple = {"apiVersion": api_version, "kind": "Apple", "metadata": {"name": "it"}}
     group = api_version.partition("/")[0]
     with pytest.raises(InstallError) as raised:
-        world.apply(apple)
+        space.apply(apple)
     assert raised.value.message == f"Apple.{group} it: the cluster does not serve {api_version} Apple"
-    assert world.clock.monotonic() == waits_s
+    assert space.clock.monotonic() == waits_s
 
 
-def test_a_group_that_was_just_defined_is_waited_for(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_group_that_was_just_defined_is_waited_for(space: OwnNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its definition here serves no version of the object, as if the server had not listed the group yet."""
     monkeypatch.setattr(sets, "SERVED_WITHIN_S", 5.0)
-    group = f"{world.namespace}.example.com"
+    group = f"{space.namespace}.example.com"
     schema = {"openAPIV3Schema": {"type": "object"}}
     version = {"name": "v1", "served": False, "storage": True, "schema": schema}
     pears = {
@@ -257,40 +257,40 @@ def test_a_group_that_was_just_defined_is_waited_for(world: World, monkeypatch: 
         },
     }
     with pytest.raises(InstallError, match="does not serve"):
-        world.apply(pears, {"apiVersion": f"{group}/v1", "kind": "Pear", "metadata": {"name": "it"}})
-    assert world.clock.monotonic() == 5
+        space.apply(pears, {"apiVersion": f"{group}/v1", "kind": "Pear", "metadata": {"name": "it"}})
+    assert space.clock.monotonic() == 5
 
 
-def test_what_is_there_is_not_created_again(world: World) -> None:
+def test_what_is_there_is_not_created_again(space: OwnNamespace) -> None:
     """Nor looked at; a dry run says the same and writes nothing."""
 
     def created(obj: JSON, **choices: bool) -> dict[str, str]:
-        return world.told_of(lambda tell: world.sets.create(obj, tell, **choices))
+        return space.told_of(lambda tell: space.sets.create(obj, tell, **choices))
 
-    assert created(world.map("a", x="1"), dry_run=True) == {"ConfigMap a": "created"}
-    assert created(world.map("a", x="1")) == {"ConfigMap a": "created"}
-    assert created(world.map("a", x="2")) == {"ConfigMap a": "unchanged"}
-    assert world.stored("a")["data"] == {"x": "1"}
+    assert created(space.map("a", x="1"), dry_run=True) == {"ConfigMap a": "created"}
+    assert created(space.map("a", x="1")) == {"ConfigMap a": "created"}
+    assert created(space.map("a", x="2")) == {"ConfigMap a": "unchanged"}
+    assert space.stored("a")["data"] == {"x": "1"}
     unknown = {"apiVersion": "fruit.example.com/v1", "kind": "Apple", "metadata": {"name": "it"}}
     assert created(unknown, dry_run=True) == {"Apple it": "created"}
     with pytest.raises(InstallError, match=r"does not serve fruit\.example\.com/v1 Apple"):
         created(unknown)
 
 
-def test_a_set_is_removed_with_what_its_members_left(world: World) -> None:
+def test_a_set_is_removed_with_what_its_members_left(space: OwnNamespace) -> None:
     """What lost the set's label meanwhile stays; what is gone already is no error. The parent goes last."""
-    role, left = f"{world.namespace}-role", f"{world.namespace}-left"
-    world.apply(world.map("a"), world.map("b"), made(ROLES, role, rules=[]))
-    world.create(ROLES, left, rules=[])
-    world.client.send(calls.merge_patch(CONFIG_MAPS, "b", {"metadata": {"labels": {PART_OF: None}}}, world.namespace))
+    role, left = f"{space.namespace}-role", f"{space.namespace}-left"
+    space.apply(space.map("a"), space.map("b"), made(ROLES, role, rules=[]))
+    space.create(ROLES, left, rules=[])
+    space.client.send(calls.merge_patch(CONFIG_MAPS, "b", {"metadata": {"labels": {PART_OF: None}}}, space.namespace))
 
     def besides() -> Iterator[Identity]:
-        assert not world.exists(CONFIG_MAPS, "a", world.namespace)
-        yield from world.sets.named("rbac.authorization.k8s.io", "ClusterRole", left)
-        yield Identity("", "ConfigMap", world.namespace, "gone")
+        assert not space.exists(CONFIG_MAPS, "a", space.namespace)
+        yield from space.sets.named("rbac.authorization.k8s.io", "ClusterRole", left)
+        yield Identity("", "ConfigMap", space.namespace, "gone")
         yield Identity("fruit.example.com", "Apple", "", "of a kind that nobody serves")
 
-    told = world.remove(besides=besides)
+    told = space.remove(besides=besides)
     assert list(told) == [
         "ConfigMap a",
         f"ClusterRole {role}",
@@ -299,38 +299,38 @@ def test_a_set_is_removed_with_what_its_members_left(world: World) -> None:
         "Apple of a kind that nobody serves",
     ]
     assert set(told.values()) == {"deleted"}
-    assert world.exists(CONFIG_MAPS, "b", world.namespace)
-    assert not world.exists(ROLES, left)
-    assert world.sets.installed("fruit") == ()
+    assert space.exists(CONFIG_MAPS, "b", space.namespace)
+    assert not space.exists(ROLES, left)
+    assert space.sets.installed("fruit") == ()
 
 
-def test_what_is_held_is_named_after_a_while(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_held_is_named_after_a_while(space: OwnNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
     """With who holds it; the parent stays, so that the uninstallation can be typed again."""
     monkeypatch.setattr(sets, "GONE_WITHIN_S", 5.0)
-    world.apply(world.map("a"))
+    space.apply(space.map("a"))
     held = {"metadata": {"finalizers": ["example.com/held", "example.com/too"]}}
-    world.client.send(calls.merge_patch(CONFIG_MAPS, "a", held, world.namespace))
+    space.client.send(calls.merge_patch(CONFIG_MAPS, "a", held, space.namespace))
     with pytest.raises(InstallError) as raised:
-        world.remove()
-    what = f"ConfigMap {world.namespace}/a is being deleted and does not go"
+        space.remove()
+    what = f"ConfigMap {space.namespace}/a is being deleted and does not go"
     assert raised.value.message == f"{what}: example.com/held, example.com/too"
-    assert world.clock.monotonic() == 5
-    assert len(world.sets.installed("fruit")) == 1
-    let_go = calls.merge_patch(CONFIG_MAPS, "a", {"metadata": {"finalizers": None}}, world.namespace)
-    world.client.send(let_go)
-    assert world.remove() == {}
+    assert space.clock.monotonic() == 5
+    assert len(space.sets.installed("fruit")) == 1
+    let_go = calls.merge_patch(CONFIG_MAPS, "a", {"metadata": {"finalizers": None}}, space.namespace)
+    space.client.send(let_go)
+    assert space.remove() == {}
 
 
-def test_owners_are_sets_or_nobody(world: World) -> None:
+def test_owners_are_sets_or_nobody(space: OwnNamespace) -> None:
     """Of what exists alone."""
-    world.apply(world.map("a"))
-    world.create(CONFIG_MAPS, "theirs", world.namespace)
-    (inventory,) = world.sets.installed("fruit")
-    ours, theirs, absent = (Identity("", "ConfigMap", world.namespace, name) for name in ("a", "theirs", "absent"))
+    space.apply(space.map("a"))
+    space.create(CONFIG_MAPS, "theirs", space.namespace)
+    (inventory,) = space.sets.installed("fruit")
+    ours, theirs, absent = (Identity("", "ConfigMap", space.namespace, name) for name in ("a", "theirs", "absent"))
     unserved = Identity("fruit.example.com", "Apple", "", "it")
-    assert world.sets.owners((ours, theirs, absent, unserved)) == {ours: inventory.id, theirs: ""}
-    assert world.sets.read(absent) is None
-    assert world.sets.read(unserved) is None
+    assert space.sets.owners((ours, theirs, absent, unserved)) == {ours: inventory.id, theirs: ""}
+    assert space.sets.read(absent) is None
+    assert space.sets.read(unserved) is None
 
 
 LABELS = {"app": "web"}
@@ -363,21 +363,21 @@ def deployment(namespace: str, name: str = "web") -> JSON:
         pytest.param({}, "observed generation 0 of 1", id="nobody has looked at it"),
     ],
 )
-def test_what_is_not_healthy_in_time_is_named(world: World, status: JSON, says: str) -> None:
+def test_what_is_not_healthy_in_time_is_named(space: OwnNamespace, status: JSON, says: str) -> None:
     """By the rules for a release; a workload alone is waited for."""
-    wanted = deployment(world.namespace)
-    world.apply(world.map("a"), wanted)
+    wanted = deployment(space.namespace)
+    space.apply(space.map("a"), wanted)
     if status:
-        call = calls.merge_patch(DEPLOYMENTS, "web", {"status": status}, world.namespace, subresource="status")
-        world.client.send(call)
+        call = calls.merge_patch(DEPLOYMENTS, "web", {"status": status}, space.namespace, subresource="status")
+        space.client.send(call)
     if not says:
-        installing.wait(world.client, world.sets, world.clock, (world.map("a"), wanted), timeout_s=0)
+        installing.wait(space.client, space.sets, space.clock, (space.map("a"), wanted), timeout_s=0)
         return
     with pytest.raises(InstallError) as raised:
-        installing.wait(world.client, world.sets, world.clock, (world.map("a"), wanted), timeout_s=3)
+        installing.wait(space.client, space.sets, space.clock, (space.map("a"), wanted), timeout_s=3)
     assert raised.value.message.startswith("after 3 s: ")
-    assert says.format(ns=world.namespace) in raised.value.message
-    assert world.clock.monotonic() == 3
+    assert says.format(ns=space.namespace) in raised.value.message
+    assert space.clock.monotonic() == 3
 
 
 WAITING = {"name": "c", "ready": False, "restartCount": 0, "image": "i", "imageID": ""}
@@ -437,24 +437,24 @@ WAITING = {"name": "c", "ready": False, "restartCount": 0, "image": "i", "imageI
         pytest.param({"phase": "Pending"}, "Pending", id="nobody has looked at it"),
     ],
 )
-def test_pods_say_why_their_deployment_is_not_available(world: World, status: JSON, words: str) -> None:
+def test_pods_say_why_their_deployment_is_not_available(space: OwnNamespace, status: JSON, words: str) -> None:
     """Those of its labels alone."""
-    wanted = deployment(world.namespace)
-    world.apply(wanted)
+    wanted = deployment(space.namespace)
+    space.apply(wanted)
     spec = wanted["spec"]["template"]["spec"]
     for name, labels in (("web-1", LABELS), ("other", {"app": "other"})):
-        pod = made(PODS, name, world.namespace, spec=spec)
+        pod = made(PODS, name, space.namespace, spec=spec)
         pod["metadata"]["labels"] = labels
-        world.client.send(calls.create(PODS, pod))
-        world.client.send(calls.merge_patch(PODS, name, {"status": status}, world.namespace, subresource="status"))
+        space.client.send(calls.create(PODS, pod))
+        space.client.send(calls.merge_patch(PODS, name, {"status": status}, space.namespace, subresource="status"))
     with pytest.raises(InstallError) as raised:
-        installing.wait(world.client, world.sets, world.clock, (wanted,), timeout_s=0)
+        installing.wait(space.client, space.sets, space.clock, (wanted,), timeout_s=0)
     assert raised.value.message.partition("\n")[2] == f"pod web-1: {words}"
 
 
-def test_a_cluster_is_observed_before_an_installation(world: World) -> None:
+def test_a_cluster_is_observed_before_an_installation(space: OwnNamespace) -> None:
     """Its version and ports, who keeps its definitions, and Deployments that have the component's name, anywhere."""
-    before = installing.server(world.client, world.sets)
+    before = installing.server(space.client, space.sets)
     assert before.version >= (1, 29)
     assert {"apps", "config.openshift.io"} <= before.groups
     ports = [{"name": "https", "port": 7443, "protocol": "TCP"}]
@@ -462,16 +462,16 @@ def test_a_cluster_is_observed_before_an_installation(world: World) -> None:
     for marks, also in ((labels, (7443,)), ({"kubernetes.io/service-name": "web"}, ())):
         each = made(SLICES, "of-a-test", "default", addressType="IPv4", endpoints=[], ports=ports)
         each["metadata"]["labels"] = marks
-        world.client.send(calls.create(SLICES, each))
-        seen = installing.server(world.client, world.sets).api_ports
-        world.client.send(calls.delete(SLICES, "of-a-test", "default"))
+        space.client.send(calls.create(SLICES, each))
+        seen = installing.server(space.client, space.sets).api_ports
+        space.client.send(calls.delete(SLICES, "of-a-test", "default"))
         assert seen == tuple(sorted((*before.api_ports, *also)))
     for name in (OPERATOR.deployment, "another"):
-        world.client.send(calls.create(DEPLOYMENTS, deployment(world.namespace, name)))
-    found = installing.state(world.client, world.sets, component=OPERATOR, objects=(), cluster=before)
+        space.client.send(calls.create(DEPLOYMENTS, deployment(space.namespace, name)))
+    found = installing.state(space.client, space.sets, component=OPERATOR, objects=(), cluster=before)
     image = "registry.example/web"
-    assert [each for each in found.workloads if each.namespace == world.namespace] == [
-        Workload(namespace=world.namespace, name=OPERATOR.deployment, image=image, replicas=1, part_of="")
+    assert [each for each in found.workloads if each.namespace == space.namespace] == [
+        Workload(namespace=space.namespace, name=OPERATOR.deployment, image=image, replicas=1, part_of="")
     ]
     assert found.owners[CLUSTER_VERSION] == ""
     assert (found.version, found.groups, found.api_ports) == (before.version, before.groups, before.api_ports)
@@ -482,18 +482,18 @@ OPTIONS = Options(
 )
 
 
-def test_an_installation_leaves_what_others_made(world: World) -> None:
+def test_an_installation_leaves_what_others_made(space: OwnNamespace) -> None:
     """And says so; what speaks against it is said before anything is written."""
-    options = replace(OPTIONS, namespace=world.namespace)
-    objects = (made(NAMESPACES, world.namespace), world.map("a"))
+    options = replace(OPTIONS, namespace=space.namespace)
+    objects = (made(NAMESPACES, space.namespace), space.map("a"))
     known = Cluster(version=(1, 34), groups=frozenset())
 
     def install(cluster: Cluster, **choices: bool) -> dict[str, str]:
-        return world.told_of(
+        return space.told_of(
             lambda tell: installing.install(
-                world.client,
-                world.sets,
-                world.clock,
+                space.client,
+                space.sets,
+                space.clock,
                 component=UPDATE_STATUS,
                 objects=objects,
                 options=options,
@@ -505,41 +505,41 @@ def test_an_installation_leaves_what_others_made(world: World) -> None:
 
     with pytest.raises(InstallError, match=r"^the cluster is Kubernetes 1\.28; 1\.29 is the oldest"):
         install(replace(known, version=(1, 28)))
-    assert not world.exists(CONFIG_MAPS, "a", world.namespace)
-    told = {f"Namespace {world.namespace}": str(Outcome.LEFT), "ConfigMap a": "created"}
+    assert not space.exists(CONFIG_MAPS, "a", space.namespace)
+    told = {f"Namespace {space.namespace}": str(Outcome.LEFT), "ConfigMap a": "created"}
     assert install(known, dry_run=True) == told
-    assert world.sets.installed("update-status") == ()
+    assert space.sets.installed("update-status") == ()
     assert install(known) == told
-    (inventory,) = world.sets.installed("update-status")
+    (inventory,) = space.sets.installed("update-status")
     assert inventory.data == {"version": "1.2.3", "image": OPTIONS.image, "platform": "kubernetes"}
-    removed = world.told_of(
-        lambda tell: installing.uninstall(world.sets, UPDATE_STATUS, None, tell, definitions=False, dry_run=False)
+    removed = space.told_of(
+        lambda tell: installing.uninstall(space.sets, UPDATE_STATUS, None, tell, definitions=False, dry_run=False)
     )
     assert removed == {"ConfigMap a": "deleted"}
 
 
-def test_a_certificate_of_our_own_is_kept_while_it_is_good(world: World) -> None:
+def test_a_certificate_of_our_own_is_kept_while_it_is_good(space: OwnNamespace) -> None:
     """Made beside the first account; none without a Service, and none where somebody else makes it."""
     account = Resource(group="", version="v1", kind="ServiceAccount", plural="serviceaccounts", namespaced=True)
     service = Resource(group="", version="v1", kind="Service", plural="services", namespaced=True)
     objects = (
-        world.map("a"),
-        made(account, "it", world.namespace),
-        made(service, "it", world.namespace, spec={"ports": [{"port": 443}]}),
+        space.map("a"),
+        made(account, "it", space.namespace),
+        made(service, "it", space.namespace, spec={"ports": [{"port": 443}]}),
     )
-    own = replace(OPTIONS, namespace=world.namespace, certificates=Certificates.OWN)
+    own = replace(OPTIONS, namespace=space.namespace, certificates=Certificates.OWN)
 
     def applied(options: Options, *objects: JSON) -> tuple[JSON, ...]:
         return installing.install(
-            world.client,
-            world.sets,
-            world.clock,
+            space.client,
+            space.sets,
+            space.clock,
             component=KERNEL_MODULES,
             objects=objects,
             options=options,
             observed_cluster=Cluster(version=(1, 34), groups=frozenset()),
             manner=Manner(),
-            tell=world.told.append,
+            tell=space.told.append,
         )
 
     assert [each["kind"] for each in applied(replace(own, certificates=Certificates.SERVICE_CA), *objects)] == [
@@ -552,23 +552,23 @@ def test_a_certificate_of_our_own_is_kept_while_it_is_good(world: World) -> None
     assert [each["kind"] for each in first] == ["ConfigMap", "Secret", "ServiceAccount", "Service"]
     assert first[1]["metadata"]["name"] == "kernel-module-preflight-serving-cert"
     assert applied(own, *objects)[1]["data"] == first[1]["data"]
-    world.clock.jump(100 * 365 * 86_400)
+    space.clock.jump(100 * 365 * 86_400)
     assert applied(own, *objects)[1]["data"] != first[1]["data"]
 
 
-def test_the_operator_of_a_plain_cluster_gets_a_cluster_version(world: World) -> None:
+def test_the_operator_of_a_plain_cluster_gets_a_cluster_version(space: OwnNamespace) -> None:
     """With a random name of its own, once; what preflights left goes when it is uninstalled."""
-    options = replace(OPTIONS, namespace=world.namespace)
-    before = world.exists(VERSIONS, "version")
+    options = replace(OPTIONS, namespace=space.namespace)
+    before = space.exists(VERSIONS, "version")
 
     def install(options: Options) -> dict[str, str]:
-        return world.told_of(
+        return space.told_of(
             lambda tell: installing.install(
-                world.client,
-                world.sets,
-                world.clock,
+                space.client,
+                space.sets,
+                space.clock,
                 component=OPERATOR,
-                objects=(world.map("a"),),
+                objects=(space.map("a"),),
                 options=options,
                 observed_cluster=Cluster(version=(1, 34), groups=frozenset()),
                 manner=Manner(take_over=True),
@@ -583,46 +583,46 @@ def test_the_operator_of_a_plain_cluster_gets_a_cluster_version(world: World) ->
     numbers = {installing.first_cluster_version()["spec"]["clusterID"] for _ in range(2)}
     assert {len(number) for number in numbers} == {36}
     assert len(numbers) == 2
-    world.create(ROLES, "cluster-version-operator-preflight", rules=[])
-    removed = world.told_of(
-        lambda tell: installing.uninstall(world.sets, OPERATOR, world.namespace, tell, definitions=False, dry_run=False)
+    space.create(ROLES, "cluster-version-operator-preflight", rules=[])
+    removed = space.told_of(
+        lambda tell: installing.uninstall(space.sets, OPERATOR, space.namespace, tell, definitions=False, dry_run=False)
     )
     assert removed == {"ConfigMap a": "deleted", "ClusterRole cluster-version-operator-preflight": "deleted"}
 
 
-def test_which_installation_is_meant(world: World) -> None:
+def test_which_installation_is_meant(space: OwnNamespace) -> None:
     """Nothing is removed by a guess."""
 
     def uninstall(namespace: str | None, **choices: bool) -> dict[str, str]:
         chosen = {"definitions": False, "dry_run": False, **choices}
-        return world.told_of(lambda tell: installing.uninstall(world.sets, KERNEL_MODULES, namespace, tell, **chosen))
+        return space.told_of(lambda tell: installing.uninstall(space.sets, KERNEL_MODULES, namespace, tell, **chosen))
 
-    for namespace, definitions in ((None, False), (world.namespace, False), (world.namespace, True)):
+    for namespace, definitions in ((None, False), (space.namespace, False), (space.namespace, True)):
         with pytest.raises(InstallError) as raised:
             uninstall(namespace, definitions=definitions)
         assert raised.value.message == (
             "kernel-modules is not installed by `runup install`: "
             "no namespace has a ConfigMap runup-install-kernel-modules"
         )
-    other = f"{world.namespace}-other"
-    world.create(NAMESPACES, other)
-    world.apply(world.map("a"), component="kernel-modules")
+    other = f"{space.namespace}-other"
+    space.create(NAMESPACES, other)
+    space.apply(space.map("a"), component="kernel-modules")
     with pytest.raises(InstallError) as raised:
         uninstall(other)
-    assert raised.value.message == f"kernel-modules is not installed in namespace {other}; it is in {world.namespace}"
-    parent = world.stored("runup-install-kernel-modules")
+    assert raised.value.message == f"kernel-modules is not installed in namespace {other}; it is in {space.namespace}"
+    parent = space.stored("runup-install-kernel-modules")
     metadata = {key: parent["metadata"][key] for key in ("name", "labels", "annotations")}
     for name in (metadata["name"], "of-another-name"):
         body = {**parent, "metadata": {**metadata, "name": name, "namespace": other}}
-        world.client.send(calls.create(CONFIG_MAPS, body))
+        space.client.send(calls.create(CONFIG_MAPS, body))
     with pytest.raises(InstallError) as raised:
         uninstall(None)
     assert raised.value.message == (
-        f"kernel-modules is installed in namespaces {world.namespace}, {other}: name one with --namespace"
+        f"kernel-modules is installed in namespaces {space.namespace}, {other}: name one with --namespace"
     )
-    assert uninstall(world.namespace) == {"ConfigMap a": "deleted"}
+    assert uninstall(space.namespace) == {"ConfigMap a": "deleted"}
     assert uninstall(other) == {}
-    world.client.send(calls.delete(NAMESPACES, other))
+    space.client.send(calls.delete(NAMESPACES, other))
 
 
 def test_who_may_not_list_deployments_cannot_tell_whether_another_operator_runs(server: Server) -> None:

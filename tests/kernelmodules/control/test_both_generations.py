@@ -18,12 +18,12 @@ from tests.kernelmodules.control.world import (
     MODULES,
     VALIDATIONS,
     World,
+    cluster_with_kernel_modules,
     ko,
     module,
     push,
     running,
     validation,
-    world,
 )
 from tests.kubekit.oci.layered import elf
 from tests.kubekit.oci.registries import sandbox_registry
@@ -145,7 +145,7 @@ def test_what_clients_of_both_generations_read(tmp_path: Path) -> None:
     """v1beta2 in the words of KMM 2.4, v1beta1 in those before, and the verdicts are KMM 2.4's but for a reason."""
 
     async def story(host: str) -> None:
-        async with world(tmp_path) as made, running(made):
+        async with cluster_with_kernel_modules(tmp_path) as made, running(made):
             await _make(made, host, tmp_path)
             await made.create(VALIDATIONS, validation(pushBuiltImage=True))
             ender = asyncio.create_task(_end_runs(made))

@@ -17,13 +17,13 @@ from tests.kernelmodules.control.world import (
     OCPS,
     VALIDATIONS,
     World,
+    cluster_with_kernel_modules,
     ko,
     module,
     ocp,
     push,
     running,
     validation,
-    world,
 )
 from tests.kubekit.oci.registries import sandbox_registry
 
@@ -57,7 +57,7 @@ def test_good_missing_and_built(tmp_path: Path) -> None:
 
     async def story(host: str) -> None:
         good = push(tmp_path, host, "drivers/good:good", ko("good"))
-        async with world(tmp_path) as made, running(made):
+        async with cluster_with_kernel_modules(tmp_path) as made, running(made):
             await dockerfile(made)
             await made.create(MODULES, module("good", good))
             await made.create(MODULES, module("missing", f"{host}/drivers/missing:missing"))
@@ -89,7 +89,7 @@ def test_a_failed_module_is_tried_again_when_it_is_edited(tmp_path: Path) -> Non
 
     async def story(host: str) -> None:
         good = push(tmp_path, host, "drivers/good:good", ko("good"))
-        async with world(tmp_path) as made, running(made):
+        async with cluster_with_kernel_modules(tmp_path) as made, running(made):
             await made.create(MODULES, module("good", f"{host}/drivers/wrong:wrong"))
             await made.create(VALIDATIONS, validation())
             await made.until(lambda status: module_stages(status).get("good") == ("Failure", "Done"))
@@ -105,7 +105,7 @@ def test_modules_come_and_go_while_a_validation_runs(tmp_path: Path) -> None:
     """A new one is taken up, one that goes has no entry any more, and neither has its Job."""
 
     async def story(host: str) -> None:
-        async with world(tmp_path) as made, running(made):
+        async with cluster_with_kernel_modules(tmp_path) as made, running(made):
             await dockerfile(made)
             await made.create(VALIDATIONS, validation())
             await made.until(lambda status: [each.reason for each in status.conditions] == ["NoModules"])
@@ -135,7 +135,7 @@ def test_a_release_and_its_edit(tmp_path: Path) -> None:
         other = "5.14.0-500.el9_5.x86_64"
         good = push(tmp_path, host, "drivers/good:good", ko("good"))
         first, second = (release_image(tmp_path, host, *each) for each in (("5.1.0", KERNEL), ("5.2.0", other)))
-        async with world(tmp_path) as made, running(made):
+        async with cluster_with_kernel_modules(tmp_path) as made, running(made):
             await made.create(MODULES, module("good", good))
             await made.create(OCPS, ocp(first))
             kind = PreflightValidationOCP
@@ -154,7 +154,7 @@ def test_a_bad_release_is_told_in_the_status(tmp_path: Path) -> None:
     """In the condition, and at each Module."""
 
     async def story(host: str) -> None:
-        async with world(tmp_path) as made, running(made):
+        async with cluster_with_kernel_modules(tmp_path) as made, running(made):
             await made.create(MODULES, module("good", f"{host}/drivers/good:good"))
             await made.create(OCPS, ocp(f"{host}/no/release:5.1.0"))
             kind = PreflightValidationOCP
@@ -171,7 +171,7 @@ def test_whoever_asks_anew_is_told_how_it_is_now(tmp_path: Path) -> None:
     """An image that was pushed since a failure is found at once by another validation, not after three minutes."""
 
     async def story(host: str) -> None:
-        async with world(tmp_path) as made, running(made):
+        async with cluster_with_kernel_modules(tmp_path) as made, running(made):
             await made.create(MODULES, module("good", f"{host}/drivers/good:good"))
             await made.create(VALIDATIONS, validation("first"))
             await made.until(lambda status: module_stages(status) == {"good": ("Failure", "Done")}, "first")
@@ -188,7 +188,7 @@ def test_two_validations_beside_each_other(tmp_path: Path) -> None:
 
     async def story(host: str) -> None:
         good = push(tmp_path, host, "drivers/good:good", ko("good"))
-        async with world(tmp_path) as made, running(made):
+        async with cluster_with_kernel_modules(tmp_path) as made, running(made):
             await made.create(MODULES, module("good", good))
             await made.create(VALIDATIONS, validation("one"))
             await made.create(VALIDATIONS, validation("two", kernelVersion="6.1.0-1.x86_64"))
@@ -204,7 +204,7 @@ def test_an_edited_module_is_looked_at_again_at_once(tmp_path: Path) -> None:
 
     async def story(host: str) -> None:
         good = push(tmp_path, host, "drivers/good:good", ko("good"))
-        async with world(tmp_path) as made, running(made):
+        async with cluster_with_kernel_modules(tmp_path) as made, running(made):
             await made.create(MODULES, module("good", good))
             await made.create(VALIDATIONS, validation())
             found = await made.until(lambda status: module_stages(status) == {"good": ("Success", "Done")})
@@ -229,7 +229,7 @@ def test_a_secret_and_a_configmap_that_appear_are_read_at_once(tmp_path: Path) -
     spec = {"build": {"dockerfileConfigMap": {"name": "dockerfile"}, "secrets": [{"name": "token"}]}}
 
     async def story(host: str) -> None:
-        async with world(tmp_path) as made, running(made):
+        async with cluster_with_kernel_modules(tmp_path) as made, running(made):
             await made.create(MODULES, module("built", f"{host}/drivers/built:built", **spec))
             await made.create(VALIDATIONS, validation())
 
@@ -250,7 +250,7 @@ def test_the_builders_pull_secrets_count_as_soon_as_they_appear(tmp_path: Path) 
     """Also those that no Module names: a Secret that is made, and another that the account names from now on."""
 
     async def story(host: str) -> None:
-        async with world(tmp_path) as made, running(made):
+        async with cluster_with_kernel_modules(tmp_path) as made, running(made):
             metadata = {"name": "builder", "namespace": "drivers"}
             await made.create(ACCOUNTS, {"metadata": metadata, "imagePullSecrets": [{"name": "login"}]})
             await made.create(MODULES, module("gone", f"{host}/drivers/gone:gone"))
@@ -287,7 +287,7 @@ def test_a_restarted_operator_starts_nothing_twice(tmp_path: Path) -> None:
     """The Job that was started is found again, and its end is taken in."""
 
     async def story(host: str) -> None:
-        async with world(tmp_path) as made:
+        async with cluster_with_kernel_modules(tmp_path) as made:
             await dockerfile(made)
             await made.create(MODULES, module("built", f"{host}/drivers/built:built", **BUILD))
             await made.create(VALIDATIONS, validation())
@@ -309,7 +309,7 @@ def test_a_run_that_is_refused_is_told_at_its_module(tmp_path: Path) -> None:
 
     async def story(host: str) -> None:
         good = push(tmp_path, host, "drivers/good:good", ko("good"))
-        async with world(tmp_path) as made, running(made):
+        async with cluster_with_kernel_modules(tmp_path) as made, running(made):
             await dockerfile(made)
             await made.create(MODULES, module("built", f"{host}/drivers/built:built", **BUILD_WITH_BAD_SELECTOR))
             await made.create(MODULES, module("good", good))
@@ -331,7 +331,7 @@ def test_metrics_tell_what_each_validation_says(tmp_path: Path) -> None:
     """One series a Module; that of a Module that is gone goes."""
 
     async def story(host: str) -> None:
-        async with world(tmp_path) as made, running(made) as process:
+        async with cluster_with_kernel_modules(tmp_path) as made, running(made) as process:
 
             def value() -> float | None:
                 labels = {"preflight": "preflight", "namespace": "drivers", "name": "gone", "status": "Failure"}
@@ -353,7 +353,7 @@ def test_fifty_modules_at_once(tmp_path: Path, count: int) -> None:
 
     async def story(host: str) -> None:
         good = push(tmp_path, host, "drivers/good:good", {**ko("m0"), **ko("m1")})
-        async with world(tmp_path) as made:
+        async with cluster_with_kernel_modules(tmp_path) as made:
             for at in range(count):
                 await made.create(MODULES, module(f"m{at}", good))
             async with running(made) as process:

@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from tests.kernelmodules.control.world import CONFIG_MAPS, module, world
+from tests.kernelmodules.control.world import CONFIG_MAPS, cluster_with_kernel_modules, module
 from tests.kubekit.kube.apiscript import eventually
 
 from kubekit.api import codec
@@ -37,7 +37,7 @@ async def test_only_the_secrets_that_it_names_are_changes_of_the_account(tmp_pat
     caches = Caches()
     caches.modules.put(codec.convert(Module, module("a", "registry.example/a:1")))
     caches.validations.put(PreflightValidation(metadata=ObjectMeta(name="preflight")))
-    async with world(tmp_path) as made:
+    async with cluster_with_kernel_modules(tmp_path) as made:
         watches = InputWatches(made.client, caches, SystemClock(), lambda kind, key: told.append((kind, key)))
         running = asyncio.create_task(watches.run())
         try:

@@ -15,10 +15,10 @@ from tests.kernelmodules.control.world import (
     OPTIONS,
     VALIDATIONS,
     World,
+    cluster_with_kernel_modules,
     module,
     running,
     validation,
-    world,
 )
 from tests.kubekit.oci.registries import sandbox_registry
 
@@ -65,7 +65,7 @@ def test_what_is_missing_is_named(tmp_path: Path) -> None:
     """Before a Job is made that could not begin: ConfigMap, its key, Secret, its key."""
 
     async def story() -> None:
-        async with world(tmp_path) as made:
+        async with cluster_with_kernel_modules(tmp_path) as made:
             await fill(made)
             found = {
                 question: (await build_inputs.read_build_inputs(made.client, question)).problem for question in MISSING
@@ -80,7 +80,7 @@ def test_a_secret_has_a_version_that_changes_with_its_data_alone(tmp_path: Path)
 
     async def story() -> None:
         question = BuildInputsQuestion("drivers", "dockerfile", (("key", "key"),))
-        async with world(tmp_path) as made:
+        async with cluster_with_kernel_modules(tmp_path) as made:
             await fill(made)
             first = await build_inputs.read_build_inputs(made.client, question)
             labelled = calls.merge_patch(build_inputs.SECRETS, "key", {"metadata": {"labels": {"a": "b"}}}, "drivers")
@@ -115,7 +115,7 @@ def test_a_cluster_with_openshift_builds_builds_by_them(tmp_path: Path) -> None:
     """The Build is made, completed as OpenShift does, and the Module is verified; no Job was made."""
 
     async def story(host: str) -> None:
-        async with world(tmp_path) as made:
+        async with cluster_with_kernel_modules(tmp_path) as made:
             await fill(made)
             await made.create(CRDS, builds_definition())
             await made.create(

@@ -15,12 +15,12 @@ from tests.kernelmodules.control.world import (
     NAMESPACES,
     OPTIONS,
     VALIDATIONS,
+    cluster_with_kernel_modules,
     ko,
     module,
     push,
     running,
     validation,
-    world,
 )
 from tests.kubekit.oci.registries import sandbox_registry
 
@@ -56,7 +56,7 @@ def test_one_leads_and_another_takes_over(tmp_path: Path) -> None:
 
     async def story(host: str) -> None:
         good = push(tmp_path, host, "drivers/good:good", ko("good"))
-        async with world(tmp_path) as made:
+        async with cluster_with_kernel_modules(tmp_path) as made:
             await made.create(NAMESPACES, OWN)
             await made.create(MODULES, module("good", good))
             async with running(made, ELECTED) as first:
@@ -82,7 +82,7 @@ def test_the_program_works_and_obeys_a_stop(tmp_path: Path) -> None:
 
     async def story(host: str) -> None:
         good = push(tmp_path, host, "drivers/good:good", ko("good"))
-        async with world(tmp_path) as made:
+        async with cluster_with_kernel_modules(tmp_path) as made:
             await made.create(NAMESPACES, OWN)
             await made.create(MODULES, module("good", good))
             await made.create(VALIDATIONS, validation())

@@ -20,10 +20,10 @@ from tests.kernelmodules.control.world import (
     MODULES,
     VALIDATIONS,
     World,
+    cluster_with_kernel_modules,
     module,
     running,
     validation,
-    world,
 )
 from tests.kubekit.oci.registries import docker_registry, writing
 
@@ -158,7 +158,7 @@ def test_built_signed_pushed_and_found(tmp_path: Path) -> None:
         options = Options(
             builder=Builder(image="buildah:1", sign_image=base, sign_file=debian.sign_file()), leader_elect=False
         )
-        async with world(tmp_path) as made, running(made, options):
+        async with cluster_with_kernel_modules(tmp_path) as made, running(made, options):
             metadata = {"name": "dockerfile", "namespace": "drivers"}
             text = DOCKERFILE.replace("BASE", base)
             await made.create(

@@ -17,7 +17,17 @@ from typing import Any
 
 import pytest
 from tests.kernelmodules.control.test_real_build import done, kept, signing_key
-from tests.kernelmodules.control.world import KERNEL, MODULES, VALIDATIONS, ko, module, push, running, validation, world
+from tests.kernelmodules.control.world import (
+    KERNEL,
+    MODULES,
+    VALIDATIONS,
+    cluster_with_kernel_modules,
+    ko,
+    module,
+    push,
+    running,
+    validation,
+)
 from tests.kubekit.oci.registries import sandbox_registry, writing
 
 from kubekit.kube import calls
@@ -164,7 +174,7 @@ def test_a_signature_is_made_and_holds(tmp_path: Path, files: list[str]) -> None
         options = Options(
             builder=Builder(image="buildah:1", sign_image="signer:1", sign_file=PROGRAM), leader_elect=False
         )
-        async with world(tmp_path) as made, running(made, options):
+        async with cluster_with_kernel_modules(tmp_path) as made, running(made, options):
             for name, data in secrets.items():
                 await kept(made, name, data)
             body = module("a", f"{host}/drivers/a:v1", sign={**sign, "unsignedImage": unsigned})

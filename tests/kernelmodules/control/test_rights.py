@@ -23,10 +23,10 @@ from tests.kernelmodules.control.world import (
     OPTIONS,
     VALIDATIONS,
     World,
+    cluster_with_kernel_modules,
     module,
     ocp,
     running,
-    world,
 )
 from tests.kubekit.oci.registries import sandbox_registry
 from tests.process.tls_world import certificate, define_api_servers
@@ -156,7 +156,7 @@ def test_the_rights_are_enough_and_none_is_idle(tmp_path: Path) -> None:
     """With the account of the manifests nothing is refused, and each verb of its roles is asked for."""
 
     async def story(host: str) -> set[Right]:
-        async with world(tmp_path) as made:
+        async with cluster_with_kernel_modules(tmp_path) as made:
             granted = await _grant(made)
             await _story(made, host, tmp_path)
             return granted

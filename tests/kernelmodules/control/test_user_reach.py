@@ -12,7 +12,16 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.kernelmodules.decide.validation_world import BUILD, KERNEL, SIGN, Story, module, started, validation, world
+from tests.kernelmodules.decide.validation_world import (
+    BUILD,
+    KERNEL,
+    SIGN,
+    Story,
+    module,
+    observed_with,
+    started,
+    validation,
+)
 from tests.kubekit.oci.layered import Made, layout_in, put_image
 from tests.kubekit.oci.registries import Answer, odd_registry
 from tests.release.control.test_registry_access import Answers, cluster
@@ -180,7 +189,7 @@ HOSTILE: JSON = {
 
 def pods() -> list[JSON]:
     """The pods of a build and of a signature with all that a Module may say."""
-    told = Story(world(module(build=HOSTILE, sign=SIGN), validation=validation(pushBuiltImage=True))).step()
+    told = Story(observed_with(module(build=HOSTILE, sign=SIGN), validation=validation(pushBuiltImage=True))).step()
     told = told.answer(GONE).answer(GONE, DOCKERFILE)
     (build,) = started(told.plan)
     (sign,) = started(told.run(RunState.SUCCEEDED).answer(GONE, BuildInputs("", ("k", "c"))).plan)
@@ -252,7 +261,9 @@ async def test_a_pull_secret_starts_no_program(tmp_path: Path, monkeypatch: pyte
 
 def test_a_job_of_somebody_else_is_no_run_of_another_namespace() -> None:
     """Labels and owner can be written by whoever may make Jobs; the name and the namespace have to be the Module's."""
-    told = Story(world(module(build=BUILD))).step().answer(GONE).answer(GONE, DOCKERFILE).run(RunState.SUCCEEDED)
+    told = (
+        Story(observed_with(module(build=BUILD))).step().answer(GONE).answer(GONE, DOCKERFILE).run(RunState.SUCCEEDED)
+    )
     assert told.results[0][:2] == ("Success", "Done")
     (run,) = told.observed.runs
     forged = replace(run, key=NamespacedName("shop", run.key.name))
@@ -271,7 +282,7 @@ def test_an_administrators_signing_image_is_the_one_that_sees_the_key() -> None:
         (Builder(image="builder:1", sign_image="signer:1"), "signer:1"),
         (Builder(image="builder:1"), "registry.example/toolkit:1"),
     ):
-        told = Story(world(module(sign=unsigned), validation=named, builder=builder)).step()
+        told = Story(observed_with(module(sign=unsigned), validation=named, builder=builder)).step()
         (job,) = started(told.answer(GONE).answer(GONE, BuildInputs("", ("k", "c"))).plan)
         text = job["spec"]["template"]["metadata"]["annotations"]["kmm.node.kubernetes.io/dockerfile"]
         assert f"FROM {image} AS signing" in text

@@ -180,7 +180,7 @@ class World:
 
 
 @asynccontextmanager
-async def world(tmp_path: Path) -> AsyncGenerator[World, None]:
+async def cluster_with_kernel_modules(tmp_path: Path) -> AsyncGenerator[World, None]:
     """An API server with the definitions of kernel modules, the namespace `drivers`, and nothing else."""
     async with ApiServer(tmp_path / "apiserver") as server:
         loaded = config.load(str(server.kubeconfig))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.kernelmodules.decide.validation_world import KERNEL, NOW, Story, module, ocp, world
+from tests.kernelmodules.decide.validation_world import KERNEL, NOW, Story, module, observed_with, ocp
 
 from runup.api.kmm_v1beta1 import Module
 from runup.kernelmodules.decide.reconcile import reconcile
@@ -34,7 +34,7 @@ from runup.process.plan import PatchStatus
 )
 def test_a_module_that_cannot_work_is_not_tried(bad: Module, told: str) -> None:
     """No registry is asked; it is looked at again once it is edited."""
-    story = Story(world(bad)).step()
+    story = Story(observed_with(bad)).step()
     assert story.plan.work == ()
     assert story.observed.validation is not None
     (said,) = story.observed.validation.status.modules
@@ -45,7 +45,7 @@ def test_a_module_that_cannot_work_is_not_tried(bad: Module, told: str) -> None:
 def test_a_release_and_a_kernel_at_once_are_refused() -> None:
     """Which of them is meant, nobody knows; so neither is taken."""
     both = ocp(spec={"releaseImage": "registry.example/release:1", "kernelVersion": KERNEL})
-    plan = reconcile(world(module(), ocp=both, validation=None), now=NOW)
+    plan = reconcile(observed_with(module(), ocp=both, validation=None), now=NOW)
     (patch,) = (action for action in plan.actions if isinstance(action, PatchStatus))
     (condition,) = patch.fields["conditions"]
     assert (condition["status"], condition["reason"]) == ("False", "ReleaseUnusable")

@@ -6,7 +6,16 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.kernelmodules.decide.validation_world import BUILD, KERNEL, SIGN, Story, module, started, validation, world
+from tests.kernelmodules.decide.validation_world import (
+    BUILD,
+    KERNEL,
+    SIGN,
+    Story,
+    module,
+    observed_with,
+    started,
+    validation,
+)
 
 from runup.kernelmodules.decide.build_jobs import LARGEST_DOCKERFILE, Builder
 from runup.kernelmodules.decide.external_queries import BuildInputs, Image
@@ -19,7 +28,7 @@ UNSIGNED = {**SIGN, "unsignedImage": "registry.example/raw:v1"}
 
 def story_with_material(material: BuildInputs, builder: Builder | None = None, **changes: Any) -> Story:
     """The image is not there, and what is to make it is found to be this."""
-    observed = world(module(**changes), validation=validation(pushBuiltImage=False))
+    observed = observed_with(module(**changes), validation=validation(pushBuiltImage=False))
     if builder is not None:
         observed = replace(observed, builder=builder)
     return Story(observed).step().answer(GONE).answer(GONE, material)
@@ -139,7 +148,7 @@ def test_nothing_is_pushed_to_what_is_not_an_image() -> None:
 def test_a_toolkit_that_is_not_an_image_signs_nothing() -> None:
     """It is named by a validation, and would be a line of the Dockerfile."""
     known = validation(dtkImage="dtk:1\nRUN id", pushBuiltImage=False)
-    observed = replace(world(module(sign=UNSIGNED), validation=known), builder=Builder(image="builder:1"))
+    observed = replace(observed_with(module(sign=UNSIGNED), validation=known), builder=Builder(image="builder:1"))
     story = Story(observed).step().answer(GONE).answer(GONE, KEYS)
     assert "'dtk:1\\nRUN id' is not the name of an image" in story.results[0][2]
     assert started(story.plan) == []

@@ -15,10 +15,10 @@ from tests.kernelmodules.decide.validation_world import (
     KERNEL,
     Story,
     module,
+    observed_with,
     ocp,
     started,
     validation,
-    world,
 )
 
 from kubekit.api import codec
@@ -46,7 +46,7 @@ def arguments(told: Story) -> dict[str, str]:
 
 def building(material: BuildInputs, **changes: Any) -> Story:
     """A build of that Dockerfile, by OpenShift."""
-    observed = world(module(build=BUILD), runner=Runner.BUILDS, **changes)
+    observed = observed_with(module(build=BUILD), runner=Runner.BUILDS, **changes)
     return Story(observed).step().answer(GONE).answer(GONE, material)
 
 
@@ -83,7 +83,7 @@ def test_the_driver_toolkit_of_the_own_release_comes_first() -> None:
 def test_ours_count_before_a_modules_own_arguments() -> None:
     """A Module may add some, and not tell another kernel."""
     own = {**BUILD, "buildArgs": [{"name": "KERNEL_VERSION", "value": "x"}, {"name": "A", "value": "b"}]}
-    observed = world(module(build=own), runner=Runner.BUILDS)
+    observed = observed_with(module(build=own), runner=Runner.BUILDS)
     assert arguments(Story(observed).step().answer(GONE).answer(GONE, DOCKERFILE)) == {
         "KERNEL_VERSION": KERNEL,
         "KERNEL_FULL_VERSION": KERNEL,
@@ -95,7 +95,9 @@ def test_ours_count_before_a_modules_own_arguments() -> None:
 
 def test_a_signature_is_made_by_the_toolkit_where_nobody_has_another_program() -> None:
     """With the kernel's own sign-file."""
-    observed = world(module(sign=UNSIGNED), validation=validation(dtkImage=DTK), builder=Builder(image="builder:1"))
+    observed = observed_with(
+        module(sign=UNSIGNED), validation=validation(dtkImage=DTK), builder=Builder(image="builder:1")
+    )
     told = Story(observed).step().answer(GONE).answer(GONE, BuildInputs())
     (sign,) = started(told.plan)
     dockerfile = sign["spec"]["template"]["metadata"]["annotations"]["kmm.node.kubernetes.io/dockerfile"]
@@ -105,7 +107,7 @@ def test_a_signature_is_made_by_the_toolkit_where_nobody_has_another_program() -
 
 def test_files_that_cannot_be_signed_fail_the_module() -> None:
     """Before anything runs; what variables make of a file is looked at, too."""
-    told = Story(world(module(sign={**UNSIGNED, "filesToSign": ["/opt/$${HOME}.ko"]}))).step()
+    told = Story(observed_with(module(sign={**UNSIGNED, "filesToSign": ["/opt/$${HOME}.ko"]}))).step()
     assert (
         told.answer(GONE)
         .answer(GONE, BuildInputs())
@@ -119,7 +121,7 @@ def test_files_that_cannot_be_signed_fail_the_module() -> None:
 
 def test_a_run_of_another_validation_is_left_alone() -> None:
     """Nor is one removed that is on its way out."""
-    told = Story(world(module(build=BUILD))).step().answer(GONE).answer(GONE, DOCKERFILE).run(RunState.RUNNING)
+    told = Story(observed_with(module(build=BUILD))).step().answer(GONE).answer(GONE, DOCKERFILE).run(RunState.RUNNING)
     (run,) = told.observed.runs
     for changes in ({"owner_uid": "another"}, {"owner_uid": "a"}, {"deleting": True}):
         told.observed = replace(told.observed, runs=(replace(run, **changes),), modules=())

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.factories import node
-from tests.kernelmodules.decide.validation_world import KERNEL, NOW, entry, module, ocp, world
+from tests.kernelmodules.decide.validation_world import KERNEL, NOW, entry, module, observed_with, ocp
 
 from kubekit.api import codec
 from runup.api.kmm_v1beta1 import ValidatedKernel
@@ -44,7 +44,7 @@ def child(
 
 def release(*kernels: ValidatedKernel, problem: str = "", **changes: Any) -> Observed:
     """A PreflightValidationOCP whose release was read."""
-    observed = replace(world(**{"validation": None, "ocp": ocp(), **changes}))
+    observed = replace(observed_with(**{"validation": None, "ocp": ocp(), **changes}))
     question = ReleaseQuestion(IMAGE, tuple(sorted({flavour_of(each) for each in observed.nodes or ()})))
     return replace(observed, answers=Answers({question: Answer(Kernels(kernels, problem), NOW)}))
 
@@ -69,7 +69,7 @@ def condition_of(plan: Plan[object]) -> tuple[str, str]:
 
 def test_the_release_is_read_first() -> None:
     """For the architectures of the nodes."""
-    plan = reconcile(world(validation=None, ocp=ocp(spec={"useRTKernel": True}), nodes=NODES), now=NOW)
+    plan = reconcile(observed_with(validation=None, ocp=ocp(spec={"useRTKernel": True}), nodes=NODES), now=NOW)
     assert plan.work == (ReleaseQuestion(IMAGE, (Flavour("amd64", True), Flavour("arm64", True))),)
     assert condition_of(plan) == ("Unknown", "ReadingRelease")
 
@@ -138,7 +138,7 @@ def test_which_kernels_are_real_time(kernel: str, expected: bool) -> None:
 def test_a_name_does_not_pass_to_another_architecture_by_a_node_that_comes() -> None:
     """What was first stays first: its statuses would begin anew otherwise."""
     known = {"kernels": [codec.to_dict(ARM)], "observedGeneration": 1}
-    plan = reconcile(world(validation=None, ocp=ocp(status=known), nodes=NODES), now=NOW)
+    plan = reconcile(observed_with(validation=None, ocp=ocp(status=known), nodes=NODES), now=NOW)
     assert plan.work == (ReleaseQuestion(IMAGE, (Flavour("arm64"), Flavour("amd64"))),)
 
 
@@ -228,7 +228,7 @@ def test_a_name_that_is_taken_is_told() -> None:
 def test_a_kernel_that_is_given_needs_no_release() -> None:
     """The newer operator's fields."""
     given = ocp(spec={"releaseImage": "", "kernelVersion": KERNEL, "dtkImage": "dtk:1"})
-    plan = reconcile(world(validation=None, ocp=given), now=NOW)
+    plan = reconcile(observed_with(validation=None, ocp=given), now=NOW)
     assert (applied(plan), plan.work) == ([("preflight", KERNEL)], ())
 
 
@@ -263,7 +263,7 @@ def test_which_kinds_of_kernels_a_release_is_asked_for(
     nodes: Any, spec: dict[str, Any], flavours: tuple[Flavour, ...]
 ) -> None:
     """Those of the nodes, in an order that does not change."""
-    plan = reconcile(world(validation=None, ocp=ocp(spec=spec), nodes=nodes), now=NOW)
+    plan = reconcile(observed_with(validation=None, ocp=ocp(spec=spec), nodes=nodes), now=NOW)
     assert plan.work == (ReleaseQuestion(IMAGE, flavours),)
 
 
@@ -344,7 +344,7 @@ def test_what_is_said_of_a_release(told: dict[str, Any], expected: tuple[str, st
 def test_a_kernel_that_cannot_be_is_told_without_a_release() -> None:
     """Where there is none that it could be the fault of."""
     bad = ocp(spec={"releaseImage": "", "kernelVersion": "6.1"})
-    plan = reconcile(world(validation=None, ocp=bad), now=NOW)
+    plan = reconcile(observed_with(validation=None, ocp=bad), now=NOW)
     assert status(plan)["conditions"][0]["message"] == "invalid kernelVersion 6.1"
 
 

@@ -6,7 +6,16 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.kernelmodules.decide.validation_world import BUILD, KERNEL, SIGN, Story, module, started, validation, world
+from tests.kernelmodules.decide.validation_world import (
+    BUILD,
+    KERNEL,
+    SIGN,
+    Story,
+    module,
+    observed_with,
+    started,
+    validation,
+)
 
 from runup.kernelmodules.decide.external_queries import BuildInputs, Image
 from runup.kernelmodules.decide.runs import RunState
@@ -20,7 +29,7 @@ SIGN_FAILED = f"Failed to verify signing for module kmod, kernel version {KERNEL
 
 
 def story(push: bool = False, **changes: Any) -> Story:
-    return Story(world(module(**changes), validation=validation(pushBuiltImage=push))).step()
+    return Story(observed_with(module(**changes), validation=validation(pushBuiltImage=push))).step()
 
 
 UNSIGNED = {**SIGN, "unsignedImage": "registry.example/raw:v1"}
@@ -151,7 +160,7 @@ def test_an_entry_says_how_far_a_module_is(told: Callable[[], Story], expected: 
 
 def test_a_module_without_a_loader_has_nothing_to_verify() -> None:
     """Only a device plugin: no image is asked for."""
-    found = Story(world(module(moduleLoader=None))).step()
+    found = Story(observed_with(module(moduleLoader=None))).step()
     assert found.results == [("Success", "Done", "Verification successful (the Module loads no kernel module)")]
     assert found.plan.work == ()
 
@@ -163,7 +172,7 @@ def test_a_kernel_that_no_mapping_has_is_told() -> None:
     assert loader is not None
     other = validation(kernelVersion="x")
     container = {"modprobe": {"moduleName": "kmod"}, "kernelMappings": [{"literal": "y", "containerImage": "i:1"}]}
-    found = Story(world(module(moduleLoader={"container": container}), validation=other)).step()
+    found = Story(observed_with(module(moduleLoader={"container": container}), validation=other)).step()
     assert found.results[0][2].startswith("failed to process kernel mapping in the module kmod for kernel version x: ")
 
 

@@ -15,9 +15,9 @@ from tests.kernelmodules.decide.validation_world import (
     Story,
     entry,
     module,
+    observed_with,
     started,
     validation,
-    world,
 )
 
 from kubekit.api.codec import Undecodable
@@ -32,7 +32,7 @@ DONE = {"verificationStatus": "Success", "verificationStage": "Done", "statusRea
 
 
 def failed_build() -> Story:
-    told = Story(world(module(build=BUILD))).step()
+    told = Story(observed_with(module(build=BUILD))).step()
     return told.answer(GONE).answer(GONE, DOCKERFILE).run(RunState.FAILED, "no gcc")
 
 
@@ -42,7 +42,7 @@ def deleted(story: Story) -> list[str]:
 
 def test_all_modules_are_asked_about_at_once() -> None:
     """None waits for another's image or build."""
-    plan = reconcile(world(*(module(f"m{at}", image=f"r.example/m{at}:1") for at in range(5))), now=NOW)
+    plan = reconcile(observed_with(*(module(f"m{at}", image=f"r.example/m{at}:1") for at in range(5))), now=NOW)
     assert [question.image for question in plan.work] == [f"r.example/m{at}:1" for at in range(5)]
 
 
@@ -55,14 +55,16 @@ def test_the_result_of_a_plan_plans_nothing() -> None:
 def test_a_verified_module_is_not_looked_at_again() -> None:
     """True is final for the Module as it is (docs/upstream-behaviour.md 11.4), also where nobody knows as which."""
     for generation in (1, 0):
-        told = Story(world(module(), validation=validation(entry(**DONE, observedGeneration=generation)))).step()
+        told = Story(
+            observed_with(module(), validation=validation(entry(**DONE, observedGeneration=generation)))
+        ).step()
         assert (told.plan.work, [each[0] for each in told.results]) == ((), ["Success"])
 
 
 def test_an_edited_module_is_looked_at_again() -> None:
     """Until there is an answer, the entry says which generation was looked at before; a second pass writes nothing."""
     edited = module(metadata={"generation": 5})
-    told = Story(world(edited, validation=validation(entry(**DONE)))).step()
+    told = Story(observed_with(edited, validation=validation(entry(**DONE)))).step()
     assert told.results == [("InProgress", "Image", "")]
     assert (len(told.plan.work), [each.observed_generation for each in told.entries]) == (1, [1])
     assert told.step().plan.actions == ()
@@ -74,7 +76,7 @@ def test_an_edited_module_is_looked_at_again() -> None:
 def test_a_module_made_anew_is_another_one() -> None:
     """What was said of its namesake does not count."""
     anew = module(metadata={"creationTimestamp": "2026-11-21T11:59:30Z"})
-    told = Story(world(anew, validation=validation(entry(**DONE)))).step()
+    told = Story(observed_with(anew, validation=validation(entry(**DONE)))).step()
     assert told.results == [("InProgress", "Image", "")]
 
 
@@ -87,19 +89,19 @@ EDITS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("spec", EDITS.values(), ids=EDITS.keys())
 def test_an_edit_of_the_validation_begins_anew(spec: dict[str, Any]) -> None:
     """What was said is about another spec, also where it was said of a verified Module."""
-    told = Story(world(module(), validation=validation(entry(**DONE), generation=2, observed=1, **spec))).step()
+    told = Story(observed_with(module(), validation=validation(entry(**DONE), generation=2, observed=1, **spec))).step()
     assert told.results == [("InProgress", "Image", "")]
 
 
 def test_a_definition_that_drops_our_field_makes_nothing_old() -> None:
     """Without observedGeneration in the status, what is verified stays verified."""
-    told = Story(world(module(), validation=validation(entry(**DONE), generation=2, observed=0))).step()
+    told = Story(observed_with(module(), validation=validation(entry(**DONE), generation=2, observed=0))).step()
     assert [each[0] for each in told.results] == ["Success"]
 
 
 def test_a_failed_module_is_tried_again_when_it_changes() -> None:
     """At once, not after three minutes: Modules are watched."""
-    told = Story(world(module(image="r.example/a:1"))).step().answer(GONE)
+    told = Story(observed_with(module(image="r.example/a:1"))).step().answer(GONE)
     told.edit(module(image="r.example/a:2", metadata={"generation": 2}))
     assert [question.image for question in told.plan.work] == ["r.example/a:2"]
     assert told.answer(THERE).results[0][:2] == ("Success", "Done")
@@ -107,7 +109,7 @@ def test_a_failed_module_is_tried_again_when_it_changes() -> None:
 
 def test_a_failed_module_is_tried_again_by_time() -> None:
     """Registries are not watched: after 180 s the same question is open again, and the old answer stands until then."""
-    told = Story(world(module())).step().answer(GONE)
+    told = Story(observed_with(module())).step().answer(GONE)
     assert (told.plan.work, told.plan.requeue_after_s) == ((), 180.0)
     assert told.later(180).results == [("Failure", "Done", GONE.reason)]
     assert [question.image for question in told.plan.work] == ["registry.example/kmod:v1"]
@@ -116,7 +118,7 @@ def test_a_failed_module_is_tried_again_by_time() -> None:
 
 def test_a_time_moves_only_with_what_is_said() -> None:
     """Three minutes and a second failure of the same kind later, the entry has its old time."""
-    told = Story(world(module())).step().answer(GONE)
+    told = Story(observed_with(module())).step().answer(GONE)
     first = told.entries
     assert told.later(180).answer(GONE).entries == first
 
@@ -162,7 +164,7 @@ def test_when_a_failed_build_is_tried_again(seconds: int, goes: bool) -> None:
 
 def test_what_was_refused_is_told() -> None:
     """A Job that the API server does not take fails its Module, and only that."""
-    told = Story(world(module(build=BUILD))).step().answer(GONE).answer(GONE, DOCKERFILE)
+    told = Story(observed_with(module(build=BUILD))).step().answer(GONE).answer(GONE, DOCKERFILE)
     [job] = started(told.plan)
     key = next(each.object["metadata"] for each in told.plan.actions if getattr(each, "object", None) is job)
     from kubekit.api.meta_v1 import NamespacedName
@@ -182,9 +184,11 @@ def test_what_was_refused_is_told() -> None:
 
 def test_a_restarted_operator_stops_nothing() -> None:
     """Its answers are lost: what runs goes on, and what was said stays until it is known again."""
-    told = Story(world(module(build=BUILD))).step().answer(GONE).answer(GONE, DOCKERFILE).run(RunState.RUNNING)
+    told = Story(observed_with(module(build=BUILD))).step().answer(GONE).answer(GONE, DOCKERFILE).run(RunState.RUNNING)
     before = told.results
-    forgetful = Story(world(module(build=BUILD), validation=told.observed.validation, runs=told.observed.runs)).step()
+    forgetful = Story(
+        observed_with(module(build=BUILD), validation=told.observed.validation, runs=told.observed.runs)
+    ).step()
     assert (deleted(forgetful), forgetful.results) == ([], before)
 
 
@@ -199,20 +203,22 @@ def test_entries_of_modules_that_are_gone_go() -> None:
 
 def test_two_modules_of_one_name_have_an_entry_each() -> None:
     """By namespace and name, in that order."""
-    told = Story(world(module(metadata={"namespace": "b"}), module(metadata={"namespace": "a"}))).step()
+    told = Story(observed_with(module(metadata={"namespace": "b"}), module(metadata={"namespace": "a"}))).step()
     assert [(each.namespace, each.name) for each in told.entries] == [("a", "kmod"), ("b", "kmod")]
 
 
 def test_a_module_that_cannot_be_read_is_no_module_that_is_gone() -> None:
     """It has an entry that says what is wrong with it."""
-    told = Story(world(unreadable=(Undecodable("drivers", "odd", "spec.selector: expected object"),))).step()
+    told = Story(observed_with(unreadable=(Undecodable("drivers", "odd", "spec.selector: expected object"),))).step()
     expected = "the Module cannot be read: spec.selector: expected object"
     assert told.results == [("Failure", "Done", expected)]
 
 
 def test_modules_that_cannot_be_listed_are_not_none() -> None:
     """What was said stays, and the condition says what is missing."""
-    told = Story(world(validation=validation(entry()), modules=None, modules_problem="modules is forbidden")).step()
+    told = Story(
+        observed_with(validation=validation(entry()), modules=None, modules_problem="modules is forbidden")
+    ).step()
     assert told.observed.validation is not None
     [condition] = told.observed.validation.status.conditions
     assert (condition.status, condition.reason, len(told.entries)) == ("Unknown", "ModulesUnknown", 1)
@@ -232,7 +238,7 @@ def test_a_list_that_may_lack_modules_takes_none_away() -> None:
 
 def test_nothing_is_built_before_it_is_known_by_what() -> None:
     """Whether the cluster has OpenShift Builds is asked first."""
-    told = Story(world(module(build=BUILD), runner=None)).step().answer(GONE, DOCKERFILE)
+    told = Story(observed_with(module(build=BUILD), runner=None)).step().answer(GONE, DOCKERFILE)
     assert started(told.plan) == []
     told.observed = replace(told.observed, runner=Runner.BUILDS)
     told.step().answer(GONE, DOCKERFILE)
@@ -248,7 +254,7 @@ def test_a_validation_that_is_being_deleted_is_left_alone() -> None:
     """The garbage collector has its runs."""
     leaving = validation()
     metadata = with_fields(leaving.metadata, deletion_timestamp=NOW)
-    assert not reconcile(world(module(), validation=with_fields(leaving, metadata=metadata)), now=NOW)
+    assert not reconcile(observed_with(module(), validation=with_fields(leaving, metadata=metadata)), now=NOW)
 
 
 ARCHITECTURES: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -263,7 +269,7 @@ ARCHITECTURES: dict[str, tuple[str, tuple[str, ...]]] = {
 def test_an_image_is_looked_at_for_architectures(kernel: str, expected: tuple[str, ...]) -> None:
     """Those on which the kernel will run."""
     nodes = (node("a", architecture="amd64"), node("b", architecture="arm64", labels={"gpu": "yes"}))
-    chosen = world(module(selector={"gpu": "yes"}), nodes=nodes, validation=validation(kernelVersion=kernel))
+    chosen = observed_with(module(selector={"gpu": "yes"}), nodes=nodes, validation=validation(kernelVersion=kernel))
     [question] = reconcile(chosen, now=NOW).work
     assert isinstance(question, ImageQuestion)
     assert question.architectures == expected
@@ -271,7 +277,7 @@ def test_an_image_is_looked_at_for_architectures(kernel: str, expected: tuple[st
 
 def test_a_kernel_of_unknown_architecture_is_not_listed() -> None:
     """The definition lists kernels by architecture, and refuses a status that has one without."""
-    told = Story(world(module(), validation=validation(kernelVersion="6.1.0-9"))).step()
+    told = Story(observed_with(module(), validation=validation(kernelVersion="6.1.0-9"))).step()
     assert told.observed.validation is not None
     assert told.observed.validation.status.kernels == ()
 
@@ -279,7 +285,7 @@ def test_a_kernel_of_unknown_architecture_is_not_listed() -> None:
 def test_thousand_long_reasons_fit_into_one_object() -> None:
     """Every Module keeps its entry; only reasons get shorter."""
     modules = [module(f"m{at}") for at in range(1500)]
-    told = Story(world(*modules)).step().answer(Image(verified=False, reason="x<" * 3000))
+    told = Story(observed_with(*modules)).step().answer(Image(verified=False, reason="x<" * 3000))
     [patch] = [each for each in told.plan.actions if isinstance(each, PatchStatus)]
     assert len(told.entries) == 1500
     assert len(str(patch.fields)) < 1_400_000
@@ -287,7 +293,7 @@ def test_thousand_long_reasons_fit_into_one_object() -> None:
 
 def test_events_tell_what_changed_and_no_more_than_anybody_reads() -> None:
     """Verified, failed: one each; of many Modules the first twenty and how many more."""
-    told = Story(world(*(module(f"m{at:02}") for at in range(30)))).step().answer(GONE)
+    told = Story(observed_with(*(module(f"m{at:02}") for at in range(30)))).step().answer(GONE)
     events = [each for each in told.plan.actions if isinstance(each, Event)]
     assert [each.reason for each in events] == ["ModuleNotVerified"] * 20 + ["MoreModules"]
     assert events[0].message == f"drivers/m00: {GONE.reason}"

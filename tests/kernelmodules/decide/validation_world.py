@@ -83,7 +83,7 @@ def entry(name: str = "kmod", **changes: Any) -> JSON:
     }
 
 
-def world(*modules: Module, **changes: Any) -> Observed:
+def observed_with(*modules: Module, **changes: Any) -> Observed:
     """A validation and these Modules."""
     observed = Observed(name="preflight", validation=validation(), modules=modules, builder=BUILDER)
     return replace(observed, **changes)

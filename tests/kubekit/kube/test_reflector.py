@@ -38,7 +38,7 @@ from kubekit.kube.watch import Reflector
 HOLD = stream(hold=True)
 
 
-class World:
+class Mirror:
     """A scripted server, and a reflector that runs against it with a clock of its own and no jitter."""
 
     def __init__(self, api: ScriptedApi) -> None:
@@ -69,10 +69,10 @@ class World:
 
 
 @pytest.fixture
-async def world() -> AsyncIterator[World]:
+async def mirror() -> AsyncIterator[Mirror]:
     """A reflector that is started by `go`."""
     async with scripted_api() as api, Client(ClusterConfig(server=api.url)) as client:
-        made = World(api)
+        made = Mirror(api)
         made.client = client  # type: ignore[attr-defined]
         yield made
         if made.task is not None:
@@ -80,16 +80,16 @@ async def world() -> AsyncIterator[World]:
             await asyncio.gather(made.task, return_exceptions=True)
 
 
-async def go(world: World, *script: Handler) -> None:
+async def go(mirror: Mirror, *script: Handler) -> None:
     """Run the reflector on `script`."""
-    world.api.answers(*script)
-    world.start(world.client)  # type: ignore[attr-defined]
+    mirror.api.answers(*script)
+    mirror.start(mirror.client)  # type: ignore[attr-defined]
 
 
-async def test_list_then_watch(world: World) -> None:
+async def test_list_then_watch(mirror: Mirror) -> None:
     """Pages, then changes after the list's version; bookmarks move the version without a change."""
     await go(
-        world,
+        mirror,
         node_list(node("a", 1), version=5, token="t"),
         node_list(node("b", 2, color="red"), version=5),
         stream(
@@ -100,36 +100,36 @@ async def test_list_then_watch(world: World) -> None:
             hold=True,
         ),
     )
-    await eventually(lambda: world.cache.resource_version == "20")
-    assert world.names == ["a", "c"]
-    assert [item.metadata.name for item in world.cache.by_index("color", "red")] == ["a"]
-    assert world.cache.ready
-    assert world.heard == [("ADDED", "a"), ("ADDED", "b"), ("MODIFIED", "a"), ("ADDED", "c"), ("DELETED", "b")]
-    assert world.watches() == ["5"]
+    await eventually(lambda: mirror.cache.resource_version == "20")
+    assert mirror.names == ["a", "c"]
+    assert [item.metadata.name for item in mirror.cache.by_index("color", "red")] == ["a"]
+    assert mirror.cache.ready
+    assert mirror.heard == [("ADDED", "a"), ("ADDED", "b"), ("MODIFIED", "a"), ("ADDED", "c"), ("DELETED", "b")]
+    assert mirror.watches() == ["5"]
 
 
-async def test_a_change_between_two_pages_is_heard(world: World) -> None:
+async def test_a_change_between_two_pages_is_heard(mirror: Mirror) -> None:
     """A server without old versions has another version on each page: what changed after the first is watched."""
     pages = (node_list(node("a", 1), version=5, token="t"), node_list(node("b", 7), version=7))
-    await go(world, *pages, stream(event("MODIFIED", node("a", 6)), event("MODIFIED", node("b", 7)), hold=True))
-    await eventually(lambda: world.cache.resource_version == "7")
-    assert [item.metadata.resource_version for item in world.cache.all()] == ["6", "7"]
-    assert world.watches() == ["5"]
+    await go(mirror, *pages, stream(event("MODIFIED", node("a", 6)), event("MODIFIED", node("b", 7)), hold=True))
+    await eventually(lambda: mirror.cache.resource_version == "7")
+    assert [item.metadata.resource_version for item in mirror.cache.all()] == ["6", "7"]
+    assert mirror.watches() == ["5"]
 
 
-async def test_a_watch_that_ends_is_resumed_where_it_stopped(world: World) -> None:
+async def test_a_watch_that_ends_is_resumed_where_it_stopped(mirror: Mirror) -> None:
     """No new list, and at once: the server ends watches all the time."""
-    await go(world, node_list(version=5), stream(event("ADDED", node("a", 6)), event("BOOKMARK", node("", 9))), HOLD)
-    await world.api.until_requests(3)
-    assert (world.watches(), world.lists(), world.clock.sleeping) == (["5", "9"], 1, ())
+    await go(mirror, node_list(version=5), stream(event("ADDED", node("a", 6)), event("BOOKMARK", node("", 9))), HOLD)
+    await mirror.api.until_requests(3)
+    assert (mirror.watches(), mirror.lists(), mirror.clock.sleeping) == (["5", "9"], 1, ())
 
 
-async def test_a_cut_line_is_dropped_and_comes_again(world: World) -> None:
+async def test_a_cut_line_is_dropped_and_comes_again(mirror: Mirror) -> None:
     """What was not complete was not seen, so the next watch starts before it."""
     line = event("ADDED", node("b", 7))
-    await go(world, node_list(version=5), stream(event("ADDED", node("a", 6)), line[:20]), stream(line, hold=True))
-    await eventually(lambda: world.names == ["a", "b"])
-    assert world.watches() == ["5", "6"]
+    await go(mirror, node_list(version=5), stream(event("ADDED", node("a", 6)), line[:20]), stream(line, hold=True))
+    await eventually(lambda: mirror.names == ["a", "b"])
+    assert mirror.watches() == ["5", "6"]
 
 
 @pytest.mark.parametrize(
@@ -139,74 +139,74 @@ async def test_a_cut_line_is_dropped_and_comes_again(world: World) -> None:
         pytest.param(stream(event("ERROR", status(410, "Expired"))), id="in the middle of a watch"),
     ],
 )
-async def test_a_version_that_is_gone_leads_to_a_list_with_a_diff(world: World, gone: Handler) -> None:
+async def test_a_version_that_is_gone_leads_to_a_list_with_a_diff(mirror: Mirror, gone: Handler) -> None:
     """Listeners hear what changed meanwhile, deletions too, and nothing of what did not."""
     await go(
-        world,
+        mirror,
         node_list(node("same", 1), node("changed", 2), node("deleted", 3), version=5),
         gone,
         node_list(node("same", 1), node("changed", 9), node("new", 8), version=10),
         HOLD,
     )
-    await world.api.until_requests(4)
-    assert world.names == ["changed", "new", "same"]
-    assert world.heard[3:] == [("MODIFIED", "changed"), ("ADDED", "new"), ("DELETED", "deleted")]
-    assert world.watches() == ["5", "10"]
-    assert world.cache.ready
+    await mirror.api.until_requests(4)
+    assert mirror.names == ["changed", "new", "same"]
+    assert mirror.heard[3:] == [("MODIFIED", "changed"), ("ADDED", "new"), ("DELETED", "deleted")]
+    assert mirror.watches() == ["5", "10"]
+    assert mirror.cache.ready
 
 
-async def test_a_server_that_forgets_at_once_is_asked_ever_more_slowly(world: World) -> None:
+async def test_a_server_that_forgets_at_once_is_asked_ever_more_slowly(mirror: Mirror) -> None:
     """Even a fresh list's version is gone: the second time there is a pause."""
-    await go(world, node_list(version=5), failure(410, "Expired"), node_list(version=5), failure(410, "Expired"), HOLD)
-    await world.clock.until_sleeping()
-    assert world.clock.sleeping == pytest.approx((1.6,))
+    await go(mirror, node_list(version=5), failure(410, "Expired"), node_list(version=5), failure(410, "Expired"), HOLD)
+    await mirror.clock.until_sleeping()
+    assert mirror.clock.sleeping == pytest.approx((1.6,))
 
 
-async def test_a_refused_kind_says_which_rule_is_missing(world: World) -> None:
+async def test_a_refused_kind_says_which_rule_is_missing(mirror: Mirror) -> None:
     """`cache.error` names verb, resource and group; it is asked again, and heals."""
     await go(
-        world,
+        mirror,
         failure(403, "Forbidden", 'nodes is forbidden: User "u" cannot list resource "nodes"'),
         node_list(node("a", 1), version=5),
         HOLD,
     )
-    await world.clock.until_sleeping()
-    assert world.cache.error == (
+    await mirror.clock.until_sleeping()
+    assert mirror.cache.error == (
         'not allowed to list nodes in API group "": nodes is forbidden: User "u" cannot list resource "nodes"'
     )
-    assert not world.cache.synced
-    await world.clock.advance(0.8)
-    await eventually(lambda: world.cache.ready)
-    assert world.names == ["a"]
+    assert not mirror.cache.synced
+    await mirror.clock.advance(0.8)
+    await eventually(lambda: mirror.cache.ready)
+    assert mirror.names == ["a"]
 
 
-async def test_a_watch_that_is_refused_is_not_a_cache_that_is_ready(world: World) -> None:
+async def test_a_watch_that_is_refused_is_not_a_cache_that_is_ready(mirror: Mirror) -> None:
     """One may be allowed to list and not to watch: what is here is true now, and will not stay so."""
-    await go(world, node_list(node("a", 1), version=5), failure(403, "Forbidden", "no watching"))
-    await world.clock.until_sleeping()
-    assert world.cache.error == 'not allowed to watch nodes in API group "": no watching'
-    assert (world.cache.synced, world.cache.ready, world.names) == (True, False, ["a"])
-    await world.clock.advance(0.8)
-    await world.api.until_requests(3)
-    assert world.lists() == 1
+    await go(mirror, node_list(node("a", 1), version=5), failure(403, "Forbidden", "no watching"))
+    await mirror.clock.until_sleeping()
+    assert mirror.cache.error == 'not allowed to watch nodes in API group "": no watching'
+    assert (mirror.cache.synced, mirror.cache.ready, mirror.names) == (True, False, ["a"])
+    await mirror.clock.advance(0.8)
+    await mirror.api.until_requests(3)
+    assert mirror.lists() == 1
 
 
-async def test_a_kind_that_the_server_does_not_know(world: World) -> None:
+async def test_a_kind_that_the_server_does_not_know(mirror: Mirror) -> None:
     """The error names the API; when it comes (a CRD is installed), the cache fills."""
-    await go(world, failure(404, "NotFound", "the server could not find it"), node_list(version=5), HOLD)
-    await world.clock.until_sleeping()
-    assert world.cache.error == "the server has no API nodes.v1: the server could not find it"
-    await world.clock.advance(0.8)
-    await eventually(lambda: world.cache.ready)
+    await go(mirror, failure(404, "NotFound", "the server could not find it"), node_list(version=5), HOLD)
+    await mirror.clock.until_sleeping()
+    assert mirror.cache.error == "the server has no API nodes.v1: the server could not find it"
+    await mirror.clock.advance(0.8)
+    await eventually(lambda: mirror.cache.ready)
 
 
-async def test_an_answer_that_cannot_be_read(world: World) -> None:
+async def test_an_answer_that_cannot_be_read(mirror: Mirror) -> None:
     """Bad data is unknown, not empty."""
-    await go(world, reply({"metadata": {"resourceVersion": "5"}, "items": "none"}))
-    await world.clock.until_sleeping()
-    assert world.cache.error is not None
-    assert "nodes cannot be read: the answer is not as expected" in world.cache.error
-    assert not world.cache.synced
+    await go(mirror, reply({"metadata": {"resourceVersion": "5"}, "items": "none"}))
+    await mirror.clock.until_sleeping()
+    assert mirror.cache.error is not None
+    assert "nodes cannot be read: the answer is not as expected" in mirror.cache.error
+    assert not mirror.cache.synced
 
 
 def odd(name: str, version: int) -> dict[str, Any]:
@@ -217,126 +217,128 @@ def odd(name: str, version: int) -> dict[str, Any]:
 ODD = "Invalid enum value 'true' - at `$.status.conditions[0].status`"
 
 
-async def test_one_bad_object_in_a_list_costs_nothing_but_itself(world: World) -> None:
+async def test_one_bad_object_in_a_list_costs_nothing_but_itself(mirror: Mirror) -> None:
     """It is named with the decoder's words; the others are there, and followed."""
-    await go(world, node_list(node("a", 1), odd("b", 2), node("c", 3), version=5), HOLD)
-    await eventually(lambda: world.cache.ready)
-    assert world.names == ["a", "c"]
-    assert [(bad.name, bad.problem) for bad in world.cache.undecoded] == [("b", ODD)]
+    await go(mirror, node_list(node("a", 1), odd("b", 2), node("c", 3), version=5), HOLD)
+    await eventually(lambda: mirror.cache.ready)
+    assert mirror.names == ["a", "c"]
+    assert [(bad.name, bad.problem) for bad in mirror.cache.undecoded] == [("b", ODD)]
 
 
-async def test_an_object_that_becomes_bad_and_good_again(world: World) -> None:
+async def test_an_object_that_becomes_bad_and_good_again(mirror: Mirror) -> None:
     """What was known of it is no answer any more; the watch goes on, and the next good state is one."""
     seen: list[tuple[list[str], list[str]]] = []
-    world.cache.add_state_listener(lambda: seen.append((world.names, [bad.name for bad in world.cache.undecoded])))
+    mirror.cache.add_state_listener(lambda: seen.append((mirror.names, [bad.name for bad in mirror.cache.undecoded])))
     first = stream(event("MODIFIED", odd("a", 6)), event("MODIFIED", node("b", 7)), event("MODIFIED", odd("a", 8)))
     await go(
-        world, node_list(node("a", 1), node("b", 2), version=5), first, stream(event("MODIFIED", node("a", 9))), HOLD
+        mirror, node_list(node("a", 1), node("b", 2), version=5), first, stream(event("MODIFIED", node("a", 9))), HOLD
     )
-    await world.api.until_requests(4)
+    await mirror.api.until_requests(4)
     assert seen[1:] == [(["b"], ["a"]), (["a", "b"], [])]
-    assert (world.watches(), world.lists()) == (["5", "8", "9"], 1)
+    assert (mirror.watches(), mirror.lists()) == (["5", "8", "9"], 1)
 
 
-async def test_a_bad_object_that_is_deleted_is_gone(world: World) -> None:
+async def test_a_bad_object_that_is_deleted_is_gone(mirror: Mirror) -> None:
     """Whether its last state can be read or not."""
     lines = stream(
         event("DELETED", odd("a", 6)), event("DELETED", node("b", 7)), event("BOOKMARK", node("", 9)), hold=True
     )
-    await go(world, node_list(odd("a", 1), odd("b", 2), version=5), lines)
-    await eventually(lambda: world.cache.resource_version == "9")
-    assert world.cache.undecoded == ()
+    await go(mirror, node_list(odd("a", 1), odd("b", 2), version=5), lines)
+    await eventually(lambda: mirror.cache.resource_version == "9")
+    assert mirror.cache.undecoded == ()
 
 
-async def test_a_bad_object_that_a_new_list_has_no_more(world: World) -> None:
+async def test_a_bad_object_that_a_new_list_has_no_more(mirror: Mirror) -> None:
     """After an expired version: what the list says counts."""
     gone = stream(event("ERROR", status(410, "Expired")))
-    await go(world, node_list(odd("a", 1), version=5), gone, node_list(node("b", 8), version=9), HOLD)
-    await eventually(lambda: world.names == ["b"])
-    assert world.cache.undecoded == ()
+    await go(mirror, node_list(odd("a", 1), version=5), gone, node_list(node("b", 8), version=9), HOLD)
+    await eventually(lambda: mirror.names == ["b"])
+    assert mirror.cache.undecoded == ()
 
 
 PARTLY = '299 - "incomplete: only the namespace \\"a\\" was recorded"'
 WHY = 'only the namespace "a" was recorded'
 
 
-async def test_a_list_that_the_server_calls_incomplete(world: World) -> None:
+async def test_a_list_that_the_server_calls_incomplete(mirror: Mirror) -> None:
     """Its reason is kept beside the objects; a watch that opens without it says that all is known by now."""
     told: list[tuple[str, ...]] = []
-    world.cache.add_state_listener(lambda: told.append(world.cache.incomplete))
+    mirror.cache.add_state_listener(lambda: told.append(mirror.cache.incomplete))
     pages = (node_list(node("a", 1), version=5, token="t", Warning=PARTLY), node_list(version=5, Warning=PARTLY))
-    await go(world, *pages, stream(event("ADDED", node("b", 7)), hold=True))
-    await eventually(lambda: world.names == ["a", "b"])
+    await go(mirror, *pages, stream(event("ADDED", node("b", 7)), hold=True))
+    await eventually(lambda: mirror.names == ["a", "b"])
     assert told == [(WHY,), ()]
 
 
-async def test_a_bookmark_with_zero_values_of_any_kind(world: World) -> None:
+async def test_a_bookmark_with_zero_values_of_any_kind(mirror: Mirror) -> None:
     """Only its version means anything."""
     zero = odd("", 20)
-    await go(world, node_list(version=5), stream(event("BOOKMARK", zero), hold=True))
-    await eventually(lambda: world.cache.resource_version == "20")
-    assert world.cache.undecoded == ()
+    await go(mirror, node_list(version=5), stream(event("BOOKMARK", zero), hold=True))
+    await eventually(lambda: mirror.cache.resource_version == "20")
+    assert mirror.cache.undecoded == ()
 
 
-async def test_back_off_doubles_to_10_s_and_starts_over(world: World) -> None:
+async def test_back_off_doubles_to_10_s_and_starts_over(mirror: Mirror) -> None:
     """0.8 s, 1.6 s, ... and after a success from the beginning."""
-    await go(world, failure(500, "InternalError"))
+    await go(mirror, failure(500, "InternalError"))
     waits = []
     for _ in range(7):
-        await world.clock.until_sleeping()
-        waits.append(world.clock.sleeping[0])
+        await mirror.clock.until_sleeping()
+        waits.append(mirror.clock.sleeping[0])
         if len(waits) == 7:
-            world.api.answers(node_list(version=5), stream(event("ADDED", node("a", 6))), failure(500, "InternalError"))
-        await world.clock.advance(waits[-1])
+            mirror.api.answers(
+                node_list(version=5), stream(event("ADDED", node("a", 6))), failure(500, "InternalError")
+            )
+        await mirror.clock.advance(waits[-1])
     assert waits == pytest.approx([0.8, 1.6, 3.2, 6.4, 10, 10, 10])
-    await world.clock.until_sleeping()
-    assert world.clock.sleeping == pytest.approx((0.8,))
+    await mirror.clock.until_sleeping()
+    assert mirror.clock.sleeping == pytest.approx((0.8,))
 
 
 @pytest.mark.parametrize(
     ("status", "reason", "longest"),
     [(404, "NotFound", 120), pytest.param(500, "InternalError", 10, marks=pytest.mark.slow)],
 )
-async def test_back_off_stays_where_it_is_for_months(world: World, status: int, reason: str, longest: float) -> None:
+async def test_back_off_stays_where_it_is_for_months(mirror: Mirror, status: int, reason: str, longest: float) -> None:
     """After 1,100 failures, where a doubling would no longer be a number, as after three."""
-    await go(world, failure(status, reason))
+    await go(mirror, failure(status, reason))
     for _ in range(1100):
-        await world.clock.until_sleeping()
-        await world.clock.advance(world.clock.sleeping[0])
-    await world.clock.until_sleeping()
-    assert world.clock.sleeping == (longest,)
+        await mirror.clock.until_sleeping()
+        await mirror.clock.advance(mirror.clock.sleeping[0])
+    await mirror.clock.until_sleeping()
+    assert mirror.clock.sleeping == (longest,)
 
 
-async def test_retry_after_is_a_lower_bound(world: World) -> None:
+async def test_retry_after_is_a_lower_bound(mirror: Mirror) -> None:
     """A server that wants a minute gets it."""
-    await go(world, failure(429, "TooManyRequests", Retry_After="60"))
-    await world.clock.until_sleeping()
-    assert world.clock.sleeping == (60,)
+    await go(mirror, failure(429, "TooManyRequests", Retry_After="60"))
+    await mirror.clock.until_sleeping()
+    assert mirror.clock.sleeping == (60,)
 
 
-async def test_a_short_outage_does_not_make_the_cache_unready(world: World) -> None:
+async def test_a_short_outage_does_not_make_the_cache_unready(mirror: Mirror) -> None:
     """Twice it may fail, as when a server restarts; the third time readers must know."""
-    await go(world, node_list(node("a", 1), version=5), cut_off)
+    await go(mirror, node_list(node("a", 1), version=5), cut_off)
     errors = []
     for _ in range(3):
-        await world.clock.until_sleeping()
-        errors.append(world.cache.error)
-        await world.clock.advance(world.clock.sleeping[0])
+        await mirror.clock.until_sleeping()
+        errors.append(mirror.cache.error)
+        await mirror.clock.advance(mirror.clock.sleeping[0])
     assert errors[:2] == [None, None]
     assert errors[2] is not None
     assert "nodes cannot be read: could not reach http://127.0.0.1" in errors[2]
-    assert world.names == ["a"]
+    assert mirror.names == ["a"]
 
 
-async def test_state_listeners_hear_of_trouble_and_its_end(world: World) -> None:
+async def test_state_listeners_hear_of_trouble_and_its_end(mirror: Mirror) -> None:
     """Whoever decides on a cache decides again when it cannot be trusted any more, or again."""
     states: list[bool] = []
-    world.cache.add_state_listener(lambda: states.append(world.cache.ready))
-    await go(world, failure(403, "Forbidden"), node_list(version=5), HOLD)
-    await world.clock.until_sleeping()
-    await world.clock.advance(0.8)
-    await asyncio.wait_for(world.cache.until_synced(), 90)
-    await eventually(lambda: world.cache.ready)
+    mirror.cache.add_state_listener(lambda: states.append(mirror.cache.ready))
+    await go(mirror, failure(403, "Forbidden"), node_list(version=5), HOLD)
+    await mirror.clock.until_sleeping()
+    await mirror.clock.advance(0.8)
+    await asyncio.wait_for(mirror.cache.until_synced(), 90)
+    await eventually(lambda: mirror.cache.ready)
     assert (states[0], states[-1]) == (False, True)
 
 

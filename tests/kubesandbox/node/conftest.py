@@ -46,7 +46,7 @@ RESOURCES = {
 
 
 @dataclass
-class World:
+class AgentCluster:
     """What tests do to the cluster, and see of it."""
 
     client: Client
@@ -239,7 +239,7 @@ def usable(name: str, state: Path) -> Runner:
 
 
 @asynccontextmanager
-async def world_with(runner_name: str, folder: Path, clock: Clock) -> AsyncIterator[World]:
+async def agent_cluster_with(runner_name: str, folder: Path, clock: Clock) -> AsyncIterator[AgentCluster]:
     """Server, registry and one release image, without an agent yet."""
     data = folder / "data"
     runner = usable(runner_name, data / "runc")
@@ -257,7 +257,7 @@ async def world_with(runner_name: str, folder: Path, clock: Clock) -> AsyncItera
             ca=data / "pki" / "ca.crt",
         )
         image = built.pullspec(f"{registry.host}/runup/release")
-        yield World(client, server, place, registry, image, server.kubeconfig, clock)
+        yield AgentCluster(client, server, place, registry, image, server.kubeconfig, clock)
         await asyncio.to_thread(runner.sweep)
 
 
@@ -266,15 +266,15 @@ WITH_EACH_RUNNER = [pytest.param(name, marks=pytest.mark.slow if name == "bubble
 
 
 @pytest.fixture(params=WITH_EACH_RUNNER)
-async def world(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[World]:
+async def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[AgentCluster]:
     """An agent with each runner, by the real clock."""
-    async with world_with(request.param, tmp_path, SystemClock()) as made, made.agent_at_work():
+    async with agent_cluster_with(request.param, tmp_path, SystemClock()) as made, made.agent_at_work():
         yield made
 
 
 @pytest.fixture
-async def still(tmp_path: Path) -> AsyncIterator[World]:
+async def still(tmp_path: Path) -> AsyncIterator[AgentCluster]:
     """An agent with plain processes, by a clock that the test moves."""
     clock = ManualClock(datetime.now(UTC))
-    async with world_with("process", tmp_path, clock) as made, made.agent_at_work():
+    async with agent_cluster_with("process", tmp_path, clock) as made, made.agent_at_work():
         yield made

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.kubesandbox.node.conftest import World, condition, container, ended, runs, state
+from tests.kubesandbox.node.conftest import AgentCluster, condition, container, ended, runs, state
 
 JSON = dict[str, Any]
 EAT = "import sys; print('eating', flush=True); held = [bytearray(1 << 20) for _ in range(400)]; sys.exit(3)"
@@ -30,45 +30,45 @@ EAT = "import sys; print('eating', flush=True); held = [bytearray(1 << 20) for _
         pytest.param("kill -TERM $$$$", "Never", (143, "Error"), "Failed", id="a signal that it does not handle"),
     ],
 )
-async def test_how_it_ends(world: World, script: str, policy: str, told: tuple[int, str], phase: str) -> None:
+async def test_how_it_ends(cluster: AgentCluster, script: str, policy: str, told: tuple[int, str], phase: str) -> None:
     """Exit code, reason and phase are a kubelet's, whatever runs the process. (`$$` is how a pod writes a dollar.)"""
-    if "$$" in script and world.place.runner.name != "process":
+    if "$$" in script and cluster.place.runner.name != "process":
         script = f"sh -c '{script}'; exit $?"  # the first process of a PID namespace is spared its own signals
-    await world.run(script, restartPolicy=policy)
-    status = await world.until(lambda found: found.get("phase") == phase, phase)
+    await cluster.run(script, restartPolicy=policy)
+    status = await cluster.until(lambda found: found.get("phase") == phase, phase)
     assert (ended(status)["exitCode"], ended(status)["reason"]) == told
     assert container(status)["restartCount"] == 0
     reason = "PodCompleted" if phase == "Succeeded" else "PodFailed"
     assert (condition(status, "Ready")["status"], condition(status, "Ready")["reason"]) == ("False", reason)
 
 
-async def test_it_runs_and_is_ready(world: World) -> None:
+async def test_it_runs_and_is_ready(cluster: AgentCluster) -> None:
     """With the conditions, times and names that a kubelet gives."""
-    await world.run("echo up; exec sleep 1000")
-    status = await world.until(runs, "it runs")
+    await cluster.run("echo up; exec sleep 1000")
+    status = await cluster.until(runs, "it runs")
     assert status["phase"] == "Running"
     assert {each["type"]: each["status"] for each in status["conditions"]} == dict.fromkeys(
         ("Initialized", "Ready", "ContainersReady", "PodScheduled"), "True"
     )
     told = container(status)
     assert (told["ready"], told["started"], told["restartCount"], told["lastState"]) == (True, True, 0, {})
-    assert told["imageID"] == world.image
+    assert told["imageID"] == cluster.image
     assert told["containerID"].startswith("runup://")
 
 
-async def test_too_much_memory(world: World) -> None:
+async def test_too_much_memory(cluster: AgentCluster) -> None:
     """By the kernel where the runner limits memory, by the agent's own accounting elsewhere."""
     limited = {"command": ["python3", "-c", EAT], "resources": {"limits": {"memory": "64Mi"}}}
-    await world.run("", container=limited, restartPolicy="Never")
-    status = await world.until(ended, "its end")
+    await cluster.run("", container=limited, restartPolicy="Never")
+    status = await cluster.until(ended, "its end")
     assert (ended(status)["exitCode"], ended(status)["reason"]) == (137, "OOMKilled")
 
 
-async def test_a_kill_from_outside_is_not_taken_for_lack_of_memory(world: World) -> None:
+async def test_a_kill_from_outside_is_not_taken_for_lack_of_memory(cluster: AgentCluster) -> None:
     """It has a limit and was far from it."""
     limited = {"resources": {"limits": {"memory": "256Mi"}}}
-    await world.run("sh -c 'kill -9 $$$$'; exit $?", container=limited, restartPolicy="Never")
-    status = await world.until(ended, "its end")
+    await cluster.run("sh -c 'kill -9 $$$$'; exit $?", container=limited, restartPolicy="Never")
+    status = await cluster.until(ended, "its end")
     assert (ended(status)["exitCode"], ended(status)["reason"]) == (137, "Error")
 
 
@@ -78,33 +78,33 @@ TORN = (
 )
 
 
-async def test_a_line_of_one_stream_is_not_torn_by_the_other(world: World) -> None:
+async def test_a_line_of_one_stream_is_not_torn_by_the_other(cluster: AgentCluster) -> None:
     """As a container runtime writes logs: line by line of each stream, also if a line is written in two pieces."""
     unbuffered = {"command": ["python3", "-c", TORN]}
-    await world.run("", container=unbuffered, restartPolicy="Never")
-    await world.until(ended, "its end")
-    lines = world.log().splitlines()
+    await cluster.run("", container=unbuffered, restartPolicy="Never")
+    await cluster.until(ended, "its end")
+    lines = cluster.log().splitlines()
     assert sorted(lines) == sorted(["e" * 40] * 300 + ["o" * 40] * 300 + ["no line feed"])
 
 
-async def test_sigterm_first(world: World) -> None:
+async def test_sigterm_first(cluster: AgentCluster) -> None:
     """A container that knows what SIGTERM means ends by itself, and its object goes after it."""
-    await world.run("trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.05; done")
-    await world.until_logged("up")
-    log = world.place.pod_folder(world.pods.all()[0]) / "main.log"
-    await world.delete(grace_s=30)
-    await world.until_gone()
+    await cluster.run("trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.05; done")
+    await cluster.until_logged("up")
+    log = cluster.place.pod_folder(cluster.pods.all()[0]) / "main.log"
+    await cluster.delete(grace_s=30)
+    await cluster.until_gone()
     assert log.read_text().split() == ["up", "bye"]
 
 
-async def test_sigkill_when_the_grace_is_over(world: World) -> None:
+async def test_sigkill_when_the_grace_is_over(cluster: AgentCluster) -> None:
     """One second, as its pod says, then it has no choice."""
-    await world.run("trap '' TERM; echo up; while :; do sleep 0.05; done", terminationGracePeriodSeconds=1)
-    await world.until_logged("up")
+    await cluster.run("trap '' TERM; echo up; while :; do sleep 0.05; done", terminationGracePeriodSeconds=1)
+    await cluster.until_logged("up")
     seen: list[JSON] = []
-    world.pods.add_listener(lambda _change, _old, new: seen.append(new.status) if new else None)
-    await world.delete()
-    await world.until_gone()
+    cluster.pods.add_listener(lambda _change, _old, new: seen.append(new.status) if new else None)
+    await cluster.delete()
+    await cluster.until_gone()
     assert ended(seen[-1])["exitCode"] == 137
     assert seen[-1]["phase"] == "Failed"
 
@@ -127,34 +127,33 @@ async def test_sigkill_when_the_grace_is_over(world: World) -> None:
         ),
     ],
 )  # fmt: skip
-async def test_last_words(world: World, script: str, settings: JSON, message: str) -> None:
+async def test_last_words(cluster: AgentCluster, script: str, settings: JSON, message: str) -> None:
     """What a container leaves behind, by its terminationMessagePolicy."""
-    await world.run(script, container=settings, restartPolicy="Never")
-    status = await world.until(ended, "its end")
+    await cluster.run(script, container=settings, restartPolicy="Never")
+    status = await cluster.until(ended, "its end")
     assert ended(status).get("message", "").strip() == message
 
 
-async def test_a_command_that_is_not_there(world: World) -> None:
+async def test_a_command_that_is_not_there(cluster: AgentCluster) -> None:
     """StartError with exit code 128, which the restart policy takes for a failure."""
-    await world.run("", container={"command": ["/usr/bin/no-such-program"]}, restartPolicy="Never")
-    status = await world.until(lambda found: found.get("phase") == "Failed", "its failure")
+    await cluster.run("", container={"command": ["/usr/bin/no-such-program"]}, restartPolicy="Never")
+    status = await cluster.until(lambda found: found.get("phase") == "Failed", "its failure")
     told = ended(status)
     assert (told["exitCode"], told["reason"]) == (128, "StartError")
     assert 'exec: "/usr/bin/no-such-program": no such file or directory' in told["message"]
 
 
-async def test_init_containers_go_first(world: World) -> None:
+async def test_init_containers_go_first(cluster: AgentCluster) -> None:
     """One after the other, the rest after them; what they wrote into a volume is there."""
     volume = {"name": "shared", "emptyDir": {}}
     mounts = [{"name": "shared", "mountPath": "/shared"}]
 
     def step(name: str, script: str) -> JSON:
-        return {
-            "name": name, "image": world.image, "command": ["/bin/sh", "-c", script, "/shared"], "volumeMounts": mounts,
-        }  # fmt: skip
+        command = ["/bin/sh", "-c", script, "/shared"]
+        return {"name": name, "image": cluster.image, "command": command, "volumeMounts": mounts}
 
     # The path goes in as an argument, for the plain runner replaces it there.
-    await world.pod(
+    await cluster.pod(
         {
             "restartPolicy": "Never",
             "volumes": [volume],
@@ -162,44 +161,44 @@ async def test_init_containers_go_first(world: World) -> None:
             "containers": [step("main", "cat $0/order")],
         }
     )
-    status = await world.until(lambda found: found.get("phase") == "Succeeded", "success")
-    assert world.log().split() == ["1", "2"]
+    status = await cluster.until(lambda found: found.get("phase") == "Succeeded", "success")
+    assert cluster.log().split() == ["1", "2"]
     assert [each["ready"] for each in status["initContainerStatuses"]] == [True, True]
     assert condition(status, "Initialized")["status"] == "True"
 
 
-async def test_an_init_container_that_fails(world: World) -> None:
+async def test_an_init_container_that_fails(cluster: AgentCluster) -> None:
     """With restartPolicy Never the pod has failed, and nothing else was started."""
-    image = world.image
+    image = cluster.image
     failing = {"name": "first", "image": image, "command": ["/bin/sh", "-c", "exit 4"]}
     main = {"name": "main", "image": image, "command": ["/bin/sh", "-c", "exit 0"]}
-    await world.pod({"restartPolicy": "Never", "initContainers": [failing], "containers": [main]})
-    status = await world.until(lambda found: found.get("phase") == "Failed", "failure")
+    await cluster.pod({"restartPolicy": "Never", "initContainers": [failing], "containers": [main]})
+    status = await cluster.until(lambda found: found.get("phase") == "Failed", "failure")
     assert state(status) == {"waiting": {"reason": "PodInitializing"}}
     assert condition(status, "Initialized")["message"] == "containers with incomplete status: [first]"
     assert ended({"containerStatuses": [{**container(status, "first"), "name": "main"}]})["exitCode"] == 4
 
 
-async def test_a_read_only_root(world: World) -> None:
+async def test_a_read_only_root(cluster: AgentCluster) -> None:
     """Where there are mounts, nothing outside of the volumes can be written."""
-    if not world.place.runner.mounts:
+    if not cluster.place.runner.mounts:
         pytest.skip("plain processes share the host's files")
     settings = {"securityContext": {"readOnlyRootFilesystem": True}}
-    await world.run("echo x > /new-file", container=settings, restartPolicy="Never")
-    status = await world.until(ended, "its end")
+    await cluster.run("echo x > /new-file", container=settings, restartPolicy="Never")
+    status = await cluster.until(ended, "its end")
     assert ended(status)["exitCode"] != 0
-    assert "Read-only file system" in world.log()
+    assert "Read-only file system" in cluster.log()
 
 
-async def test_it_is_started_again_after_it_failed(world: World) -> None:
+async def test_it_is_started_again_after_it_failed(cluster: AgentCluster) -> None:
     """At once the first time; the end before is remembered."""
     script = "[ -e $0/x ] && exec sleep 1000; touch $0/x; exit 3"
     mounted = {
         "command": ["/bin/sh", "-c", script, "/shared"],
         "volumeMounts": [{"name": "shared", "mountPath": "/shared"}],
     }
-    await world.run("", container=mounted, volumes=[{"name": "shared", "emptyDir": {}}])
-    status = await world.until(lambda found: runs(found) and container(found)["restartCount"] == 1, "a restart")
+    await cluster.run("", container=mounted, volumes=[{"name": "shared", "emptyDir": {}}])
+    status = await cluster.until(lambda found: runs(found) and container(found)["restartCount"] == 1, "a restart")
     last = container(status)["lastState"]["terminated"]
     assert (last["exitCode"], last["reason"]) == (3, "Error")
     assert last["containerID"] != container(status)["containerID"]

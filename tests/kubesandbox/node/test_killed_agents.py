@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from tests.kubesandbox.node import agent_process
-from tests.kubesandbox.node.conftest import World, condition, container, ended, runs, world_with
+from tests.kubesandbox.node.conftest import AgentCluster, agent_cluster_with, condition, container, ended, runs
 
 from kubekit.kube.clock import SystemClock
 from kubesandbox.node.runners import NAMES
@@ -24,26 +24,26 @@ JSON = dict[str, Any]
 
 
 @pytest.fixture(params=NAMES)
-async def unserved(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[World]:
+async def unserved(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[AgentCluster]:
     """A cluster without an agent."""
-    async with world_with(request.param, tmp_path, SystemClock()) as made:
+    async with agent_cluster_with(request.param, tmp_path, SystemClock()) as made:
         yield made
 
 
 @asynccontextmanager
-async def agent_to_kill(world: World) -> AsyncIterator[None]:
+async def agent_to_kill(cluster: AgentCluster) -> AsyncIterator[None]:
     """An agent in another process, killed at the end of the block; the next may begin when it is gone."""
-    words = [str(world.place.data), world.registry.host, world.place.runner.name]
+    words = [str(cluster.place.data), cluster.registry.host, cluster.place.runner.name]
     script = Path(agent_process.__file__)
     process = await asyncio.create_subprocess_exec(sys.executable, str(script), *words)
     try:
-        async with world.watching():
+        async with cluster.watching():
             yield
     finally:
         process.kill()
         await process.wait()
         # As a starting cluster does: what an agent could not end itself, its runner can.
-        await asyncio.to_thread(world.place.runner.sweep)
+        await asyncio.to_thread(cluster.place.runner.sweep)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ async def agent_to_kill(world: World) -> AsyncIterator[None]:
         pytest.param("Never", "Failed", id="never"),
     ],
 )
-async def test_what_ran_then_is_lost(unserved: World, policy: str, phase: str) -> None:
+async def test_what_ran_then_is_lost(unserved: AgentCluster, policy: str, phase: str) -> None:
     """It died with its agent and counts as failed; the restart policy says whether it runs again."""
     await _start_and_kill(unserved, "echo run; exec sleep 1000", policy)
     async with unserved.agent_at_work():
@@ -74,15 +74,15 @@ def _is_settled(status: JSON, phase: str) -> bool:
     return bool(status.get("phase") == phase)
 
 
-async def _start_and_kill(world: World, script: str, policy: str, **spec: Any) -> JSON:
-    async with agent_to_kill(world):
-        await world.run(script, restartPolicy=policy, **spec)
-        before = await world.until(runs, "it runs")
-        await world.until_logged("run")
+async def _start_and_kill(cluster: AgentCluster, script: str, policy: str, **spec: Any) -> JSON:
+    async with agent_to_kill(cluster):
+        await cluster.run(script, restartPolicy=policy, **spec)
+        before = await cluster.until(runs, "it runs")
+        await cluster.until_logged("run")
     return before
 
 
-async def test_the_start_of_the_pod_stays(unserved: World) -> None:
+async def test_the_start_of_the_pod_stays(unserved: AgentCluster) -> None:
     """Times and conditions of the first agent are not those of the second."""
     before = await _start_and_kill(unserved, "echo run; exec sleep 1000", "Always")
     async with unserved.agent_at_work():
@@ -92,7 +92,7 @@ async def test_the_start_of_the_pod_stays(unserved: World) -> None:
     assert condition(after, scheduled)["lastTransitionTime"] == condition(before, scheduled)["lastTransitionTime"]
 
 
-async def test_what_was_over_then_is_not_run_again(unserved: World) -> None:
+async def test_what_was_over_then_is_not_run_again(unserved: AgentCluster) -> None:
     """A container that had succeeded stays so, while the one beside it starts again."""
     shell = {"image": unserved.image, "command": ["/bin/sh", "-c"]}
     async with agent_to_kill(unserved):
@@ -108,7 +108,7 @@ async def test_what_was_over_then_is_not_run_again(unserved: World) -> None:
     assert unserved.log(container="done") == "once\n"
 
 
-async def test_a_pod_that_was_deleted_meanwhile(unserved: World) -> None:
+async def test_a_pod_that_was_deleted_meanwhile(unserved: AgentCluster) -> None:
     """Nothing of it runs any more: its object goes at once."""
     await _start_and_kill(unserved, "echo run; exec sleep 1000", "Always")
     await unserved.delete()
@@ -116,7 +116,7 @@ async def test_a_pod_that_was_deleted_meanwhile(unserved: World) -> None:
         await unserved.until_gone()
 
 
-async def test_nothing_of_them_lives_on(unserved: World) -> None:
+async def test_nothing_of_them_lives_on(unserved: AgentCluster) -> None:
     """A lock that a container held is free."""
     async with agent_to_kill(unserved):
         mounted = {
@@ -133,7 +133,7 @@ async def test_nothing_of_them_lives_on(unserved: World) -> None:
         await asyncio.wait_for(asyncio.to_thread(fcntl.flock, file, fcntl.LOCK_EX), 20)
 
 
-async def test_an_agent_that_ends_in_good_order(unserved: World) -> None:
+async def test_an_agent_that_ends_in_good_order(unserved: AgentCluster) -> None:
     """Containers are told, and the object stays for the next agent."""
     unserved.place = replace(unserved.place, shutdown_s=20)
     async with unserved.agent_at_work():

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from bench.hostile.faulty_api import Fault, FaultyApi, faulty_api, server_error, truncated
-from tests.kubesandbox.node.conftest import World, container, ended, runs, state, waits, world_with
+from tests.kubesandbox.node.conftest import AgentCluster, agent_cluster_with, container, ended, runs, state, waits
 
 from kubekit.kube.client import Client
 from kubekit.kube.clock import SystemClock
@@ -27,17 +27,17 @@ JSON = dict[str, Any]
 
 async def test_containers_are_restarted_while_the_api_server_is_away(tmp_path: Path) -> None:
     """When it is back, its status says so."""
-    async with world_with("process", tmp_path, SystemClock()) as world, world.agent_at_work():
-        await world.run("echo $$$$; exec sleep 1000")
-        await world.until(runs, "it runs")
-        await world.until_logged("\n")
-        port = urlsplit(world.server.url).port
+    async with agent_cluster_with("process", tmp_path, SystemClock()) as cluster, cluster.agent_at_work():
+        await cluster.run("echo $$$$; exec sleep 1000")
+        await cluster.until(runs, "it runs")
+        await cluster.until_logged("\n")
+        port = urlsplit(cluster.server.url).port
         assert port is not None
-        await world.server.__aexit__(None, None, None)
-        os.kill(int(world.log().split()[0]), signal.SIGKILL)
-        await asyncio.wait_for(_second_start(world), 90)
-        async with ApiServer(data=world.place.data, port=port):
-            status = await world.until(lambda found: container(found).get("restartCount") == 1, "the restart")
+        await cluster.server.__aexit__(None, None, None)
+        os.kill(int(cluster.log().split()[0]), signal.SIGKILL)
+        await asyncio.wait_for(_second_start(cluster), 90)
+        async with ApiServer(data=cluster.place.data, port=port):
+            status = await cluster.until(lambda found: container(found).get("restartCount") == 1, "the restart")
         assert "running" in state(status)
         assert container(status)["lastState"]["terminated"]["exitCode"] == 137
 
@@ -54,22 +54,22 @@ async def test_containers_are_restarted_while_the_api_server_is_in_trouble(
 ) -> None:
     """A status that could not be stored is written again; a worker that met what it did not expect is replaced."""
     async with (
-        world_with("process", tmp_path, SystemClock()) as world,
-        faulty_api(load(str(world.kubeconfig))) as api,
-        Client(api.config) as world.client,
-        world.agent_at_work(),
+        agent_cluster_with("process", tmp_path, SystemClock()) as cluster,
+        faulty_api(load(str(cluster.kubeconfig))) as api,
+        Client(api.config) as cluster.client,
+        cluster.agent_at_work(),
     ):
-        await world.create("ConfigMap", "settings", data={"A": "1"})
-        await world.run("echo $$$$; exec sleep 1000", container=settings)
-        await world.until(runs, "it runs")
-        await world.until_logged("\n")
+        await cluster.create("ConfigMap", "settings", data={"A": "1"})
+        await cluster.run("echo $$$$; exec sleep 1000", container=settings)
+        await cluster.until(runs, "it runs")
+        await cluster.until_logged("\n")
         api.share, api.faults = 1.0, (fault,)
-        os.kill(int(world.log().split()[0]), signal.SIGKILL)
+        os.kill(int(cluster.log().split()[0]), signal.SIGKILL)
         if fault is server_error:
-            await asyncio.wait_for(_second_start(world), 90)
+            await asyncio.wait_for(_second_start(cluster), 90)
         await asyncio.wait_for(_counted(api, f"request {fault.__name__}", 4), 90)
         api.calm()
-        status = await world.until(lambda found: container(found).get("restartCount") == 1 and runs(found), "back")
+        status = await cluster.until(lambda found: container(found).get("restartCount") == 1 and runs(found), "back")
         assert container(status)["lastState"]["terminated"]["exitCode"] == 137
 
 
@@ -99,30 +99,30 @@ class Broken(ProcessRunner):
 
 async def test_what_a_container_left_behind_is_no_reason_to_run_it_again(tmp_path: Path) -> None:
     """It has ended as it has, and its log is of one run; it was started again, whatever its restart policy."""
-    async with world_with("process", tmp_path, SystemClock()) as world:
-        world.place = replace(world.place, runner=Untidy())
-        async with world.agent_at_work():
-            await world.run("echo once; exit 3", restartPolicy="Never")
-            status = await world.until(ended, "its end")
-            assert (ended(status)["exitCode"], status["phase"], world.log()) == (3, "Failed", "once\n")
+    async with agent_cluster_with("process", tmp_path, SystemClock()) as cluster:
+        cluster.place = replace(cluster.place, runner=Untidy())
+        async with cluster.agent_at_work():
+            await cluster.run("echo once; exit 3", restartPolicy="Never")
+            status = await cluster.until(ended, "its end")
+            assert (ended(status)["exitCode"], status["phase"], cluster.log()) == (3, "Failed", "once\n")
 
 
 async def test_a_container_that_ran_is_not_run_again_by_another_worker(tmp_path: Path) -> None:
     """Also where the API server never heard of it: the next worker knows what the one before it knew."""
     async with (
-        world_with("process", tmp_path, SystemClock()) as world,
-        faulty_api(load(str(world.kubeconfig))) as api,
-        Client(api.config) as world.client,
+        agent_cluster_with("process", tmp_path, SystemClock()) as cluster,
+        faulty_api(load(str(cluster.kubeconfig))) as api,
+        Client(api.config) as cluster.client,
     ):
-        world.place = replace(world.place, runner=Broken(api))
-        async with world.agent_at_work():
-            await world.run("echo once", restartPolicy="Never")
-            await world.until_logged("once\n")
+        cluster.place = replace(cluster.place, runner=Broken(api))
+        async with cluster.agent_at_work():
+            await cluster.run("echo once", restartPolicy="Never")
+            await cluster.until_logged("once\n")
             await asyncio.wait_for(_counted(api, "request server_error", 4), 90)
             api.calm()
-            status = await world.until(ended, "its end")
+            status = await cluster.until(ended, "its end")
         assert (ended(status)["reason"], status["phase"]) == ("ContainerStatusUnknown", "Failed")
-        assert world.log() == "once\n"
+        assert cluster.log() == "once\n"
 
 
 async def _counted(api: FaultyApi, what: str, times: int) -> None:
@@ -130,8 +130,8 @@ async def _counted(api: FaultyApi, what: str, times: int) -> None:
         await SystemClock().sleep(0.02)
 
 
-async def _second_start(world: World) -> None:
-    while len(world.log().split()) < 2:
+async def _second_start(cluster: AgentCluster) -> None:
+    while len(cluster.log().split()) < 2:
         await SystemClock().sleep(0.02)
 
 
@@ -147,7 +147,7 @@ async def _second_start(world: World) -> None:
         ),
     ],
 )
-async def test_deleted_while_it_waits(still: World, reason: str, pod: JSON) -> None:
+async def test_deleted_while_it_waits(still: AgentCluster, reason: str, pod: JSON) -> None:
     """It goes at once, whatever it waits for."""
     settings = dict(pod.get("container") or {})
     if "image" in settings:
@@ -162,7 +162,7 @@ async def test_deleted_while_it_waits(still: World, reason: str, pod: JSON) -> N
     await still.until_gone()
 
 
-async def test_deleted_while_its_init_container_runs(still: World) -> None:
+async def test_deleted_while_its_init_container_runs(still: AgentCluster) -> None:
     """The init container is ended, nothing else is started."""
     slow = {"name": "first", "image": still.image, "command": ["/bin/sh", "-c", "echo up; exec sleep 1000"]}
     await still.run("echo never", initContainers=[slow])

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from aiohttp import ClientSession
-from tests.kubesandbox.node.conftest import RESOURCES, World, condition, ended, runs, state, waits
+from tests.kubesandbox.node.conftest import RESOURCES, AgentCluster, condition, ended, runs, state, waits
 
 from kubekit.api import codec
 from kubekit.api.whole_v1 import WholePod
@@ -123,7 +123,7 @@ def test_what_keeps_a_container_from_starting(source: JSON, message: str) -> Non
         assert environment({"name": "X", "valueFrom": {kind: {**reference, "optional": True}}}) == {}
 
 
-async def test_a_config_map_that_comes_later(still: World) -> None:
+async def test_a_config_map_that_comes_later(still: AgentCluster) -> None:
     """The container waits, says for what, and starts when it is there."""
     reference = {"configMapKeyRef": {"name": "late", "key": "k"}}
     await still.run("", container=_with_env("echo $K", reference), restartPolicy="Never")
@@ -140,7 +140,7 @@ def _with_env(script: str, source: JSON) -> JSON:
     return {"command": ["/bin/sh", "-c", script], "env": [{"name": "K", "valueFrom": source}]}
 
 
-async def test_a_restart_reads_its_environment_anew(still: World) -> None:
+async def test_a_restart_reads_its_environment_anew(still: AgentCluster) -> None:
     """What a ConfigMap says when the container starts counts."""
     await still.create("ConfigMap", "c", data={"k": "one"})
     await still.run("", container=_with_env("echo $K; exit 1", {"configMapKeyRef": {"name": "c", "key": "k"}}))
@@ -152,13 +152,13 @@ async def test_a_restart_reads_its_environment_anew(still: World) -> None:
     assert still.log().split() == ["one", "one", "two"]
 
 
-async def test_every_kind_of_volume(world: World) -> None:
+async def test_every_kind_of_volume(cluster: AgentCluster) -> None:
     """Each holds what it should, where the container looks for it, whatever runs the container."""
-    await world.create("ConfigMap", "settings", data={"color": "green", "size": "7"})
-    await world.create("Secret", "login", data={"user": b64encode(b"admin").decode()})
-    await world.create("ServiceAccount", "robot")
-    world.host("/etc/thing").mkdir(parents=True)
-    world.host("/etc/thing/file").write_text("from the host")
+    await cluster.create("ConfigMap", "settings", data={"color": "green", "size": "7"})
+    await cluster.create("Secret", "login", data={"user": b64encode(b"admin").decode()})
+    await cluster.create("ServiceAccount", "robot")
+    cluster.host("/etc/thing").mkdir(parents=True)
+    cluster.host("/etc/thing/file").write_text("from the host")
     projected = {
         "sources": [
             {"serviceAccountToken": {"path": "token"}},
@@ -187,27 +187,27 @@ async def test_every_kind_of_volume(world: World) -> None:
     ]  # fmt: skip
     container = {"command": ["/bin/sh", "-c", script, "/mnt/host", *wanted], "volumeMounts": mounts}
     spec = {"serviceAccountName": "robot", "automountServiceAccountToken": True, "restartPolicy": "Never"}
-    await world.run("", container=container, volumes=made, **spec)
-    status = await world.until(ended, "its end")
-    assert ended(status)["exitCode"] == 0, world.log()
-    assert [text.strip() for text in world.log().split("<-")[:-1]] == [
+    await cluster.run("", container=container, volumes=made, **spec)
+    status = await cluster.until(ended, "its end")
+    assert ended(status)["exitCode"] == 0, cluster.log()
+    assert [text.strip() for text in cluster.log().split("<-")[:-1]] == [
         "green", "admin", "from the host", 'app="web"', "green", "admin", "pod", "7",
     ]  # fmt: skip
-    assert world.host("/etc/thing/new").read_text() == "written\n"
+    assert cluster.host("/etc/thing/new").read_text() == "written\n"
 
 
-async def test_a_read_only_mount(world: World) -> None:
+async def test_a_read_only_mount(cluster: AgentCluster) -> None:
     """Where there are mounts, it cannot be written to."""
-    if not world.place.runner.mounts:
+    if not cluster.place.runner.mounts:
         pytest.skip("plain processes share the host's files")
     mounts = [{"name": "host", "mountPath": "/mnt", "readOnly": True}]
     made = [{"name": "host", "hostPath": {"path": "/x", "type": "DirectoryOrCreate"}}]
-    await world.run("touch /mnt/x", container={"volumeMounts": mounts}, volumes=made, restartPolicy="Never")
-    assert ended(await world.until(ended, "its end"))["exitCode"] != 0
-    assert list(world.host("/x").iterdir()) == []
+    await cluster.run("touch /mnt/x", container={"volumeMounts": mounts}, volumes=made, restartPolicy="Never")
+    assert ended(await cluster.until(ended, "its end"))["exitCode"] != 0
+    assert list(cluster.host("/x").iterdir()) == []
 
 
-async def test_a_volume_that_cannot_be_set_up_yet(still: World) -> None:
+async def test_a_volume_that_cannot_be_set_up_yet(still: AgentCluster) -> None:
     """The pod waits in ContainerCreating, an event says for what, and it goes on when that is there."""
     await still.run("exec sleep 1000", volumes=[{"name": "v", "configMap": {"name": "late"}}])
     status = await still.until(waits("ContainerCreating"), "waiting")
@@ -220,41 +220,41 @@ async def test_a_volume_that_cannot_be_set_up_yet(still: World) -> None:
     await still.until(runs, "it runs")
 
 
-async def test_what_only_the_running_pod_needed_goes_with_it(world: World) -> None:
+async def test_what_only_the_running_pod_needed_goes_with_it(cluster: AgentCluster) -> None:
     """Volumes and credentials; the log stays for whoever looks for the cause."""
-    await world.create("ServiceAccount", "robot")
-    await world.run("echo up; exec sleep 1000", serviceAccountName="robot", automountServiceAccountToken=True)
-    await world.until_logged("up")
-    folder = world.place.pod_folder(world.pods.all()[0])
+    await cluster.create("ServiceAccount", "robot")
+    await cluster.run("echo up; exec sleep 1000", serviceAccountName="robot", automountServiceAccountToken=True)
+    await cluster.until_logged("up")
+    folder = cluster.place.pod_folder(cluster.pods.all()[0])
     assert (folder / "serviceaccount" / "token").stat().st_mode & 0o777 == 0o600
-    await world.delete(grace_s=1)
-    await world.until_gone()
-    await world.agent_idle()
+    await cluster.delete(grace_s=1)
+    await cluster.until_gone()
+    await cluster.agent_idle()
     assert [path.name for path in folder.iterdir()] == ["main.log"]
 
 
-async def test_its_account_speaks_for_it(world: World) -> None:
+async def test_its_account_speaks_for_it(cluster: AgentCluster) -> None:
     """The token is the account's, and dies with the pod."""
-    await world.create("ServiceAccount", "robot")
-    await world.run("echo up; exec sleep 1000", serviceAccountName="robot", automountServiceAccountToken=True)
-    await world.until_logged("up")
-    folder = world.place.pod_folder(world.pods.all()[0]) / "serviceaccount"
+    await cluster.create("ServiceAccount", "robot")
+    await cluster.run("echo up; exec sleep 1000", serviceAccountName="robot", automountServiceAccountToken=True)
+    await cluster.until_logged("up")
+    folder = cluster.place.pod_folder(cluster.pods.all()[0]) / "serviceaccount"
     assert (folder / "namespace").read_text() == "default"
     token, trusted = (folder / "token").read_text(), ssl.create_default_context(cafile=str(folder / "ca.crt"))
-    asked = {"url": f"{world.place.server}/apis/authentication.k8s.io/v1/selfsubjectreviews", "ssl": trusted}
+    asked = {"url": f"{cluster.place.server}/apis/authentication.k8s.io/v1/selfsubjectreviews", "ssl": trusted}
     headers = {"Authorization": f"Bearer {token}"}
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
     async with ClientSession(headers=headers) as session:
         async with session.post(**asked, json=body) as response:
             answer = json.loads(await response.text())
             assert answer["status"]["userInfo"]["username"] == "system:serviceaccount:default:robot"
-        await world.delete(grace_s=0)
-        await world.until_gone()
+        await cluster.delete(grace_s=0)
+        await cluster.until_gone()
         async with session.post(**asked, json=body) as response:
             assert response.status == 401
 
 
-async def test_its_token_is_renewed_before_it_ends(still: World) -> None:
+async def test_its_token_is_renewed_before_it_ends(still: AgentCluster) -> None:
     """After four fifths of its hour, as a kubelet does; the server knows both until then."""
     await still.create("ServiceAccount", "robot")
     await still.run("echo up; exec sleep 1000", serviceAccountName="robot", automountServiceAccountToken=True)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
-from tests.kubesandbox.node.conftest import World, condition, container, runs
+from tests.kubesandbox.node.conftest import AgentCluster, condition, container, runs
 
 from kubesandbox.node import container as probes
 from kubesandbox.node.container import Probe, Tally
@@ -95,7 +95,7 @@ class Health:
         return web.Response(status=self.status)
 
 
-async def test_readiness(still: World) -> None:
+async def test_readiness(still: AgentCluster) -> None:
     """Not ready until the probe says so, nor after it failed three times."""
     health = Health()
     app = web.Application()
@@ -120,7 +120,7 @@ async def test_readiness(still: World) -> None:
     assert (status["phase"], container(status)["restartCount"]) == ("Running", 0)
 
 
-async def test_liveness(still: World) -> None:
+async def test_liveness(still: AgentCluster) -> None:
     """After three failures it is ended and started again."""
     health = Health()
     health.status = 500

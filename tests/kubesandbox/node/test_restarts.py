@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from tests.kubesandbox.node.conftest import DEADLINE_S, World, condition, container, ended, runs, state, waits
+from tests.kubesandbox.node.conftest import DEADLINE_S, AgentCluster, condition, container, ended, runs, state, waits
 
 from runup.release.control.image_build import build_release
 
 
-async def test_a_crash_loop(still: World) -> None:
+async def test_a_crash_loop(still: AgentCluster) -> None:
     """Once more at once, then after 10 s doubling to 5 minutes, each told in the waiting container's message."""
     made = await still.run("exit 1")
     where = f"container=main pod=pod_default({made['metadata']['uid']})"
@@ -26,14 +26,14 @@ async def test_a_crash_loop(still: World) -> None:
     assert "Back-off restarting failed container main in pod pod_default" in await still.until_told("BackOff")
 
 
-async def test_success_with_always_is_restarted_too(still: World) -> None:
+async def test_success_with_always_is_restarted_too(still: AgentCluster) -> None:
     """restartPolicy Always means just that."""
     await still.run("exit 0")
     status = await still.until(waits("CrashLoopBackOff", "back-off 10s"), "a back-off")
     assert container(status)["lastState"]["terminated"]["reason"] == "Completed"
 
 
-async def test_a_deleted_pod_does_not_wait_for_its_restart(still: World) -> None:
+async def test_a_deleted_pod_does_not_wait_for_its_restart(still: AgentCluster) -> None:
     """It goes at once."""
     await still.run("exit 1")
     await still.until(waits("CrashLoopBackOff"), "a back-off")
@@ -41,7 +41,7 @@ async def test_a_deleted_pod_does_not_wait_for_its_restart(still: World) -> None
     await still.until_gone()
 
 
-async def test_an_image_that_comes_later(still: World) -> None:
+async def test_an_image_that_comes_later(still: AgentCluster) -> None:
     """ErrImagePull, ImagePullBackOff, and so on with longer waits until the image is there."""
     spec = f"{still.registry.host}/runup/release:later"
     await still.run("exec sleep 1000", container={"image": spec})
@@ -62,7 +62,7 @@ async def test_an_image_that_comes_later(still: World) -> None:
     assert container(status)["imageID"].startswith(f"{still.registry.host}/runup/release@sha256:")
 
 
-async def test_a_pull_policy_of_never(still: World) -> None:
+async def test_a_pull_policy_of_never(still: AgentCluster) -> None:
     """Only what is on the node already counts."""
     await still.run("exit 0", container={"imagePullPolicy": "Never"})
     status = await still.until(waits("ErrImageNeverPull"), "its refusal")
@@ -70,7 +70,7 @@ async def test_a_pull_policy_of_never(still: World) -> None:
     assert state(status)["waiting"]["message"] == expected
 
 
-async def test_an_image_on_the_node_needs_no_registry(still: World) -> None:
+async def test_an_image_on_the_node_needs_no_registry(still: AgentCluster) -> None:
     """With IfNotPresent, a registry that is away stops nobody."""
     await still.run("exit 0", "first", restartPolicy="Never")
     await still.until(lambda found: found.get("phase") == "Succeeded", "the first", "first")
@@ -81,13 +81,13 @@ async def test_an_image_on_the_node_needs_no_registry(still: World) -> None:
     assert f'Container image "{still.image}" already present on machine' in told
 
 
-async def test_a_name_that_is_no_image(still: World) -> None:
+async def test_a_name_that_is_no_image(still: AgentCluster) -> None:
     """InvalidImageName, which only an edit helps."""
     await still.run("exit 0", container={"image": f"{still.registry.host}/UPPER"})
     assert state(await still.until(waits("InvalidImageName"), "its refusal"))["waiting"]["message"]
 
 
-async def test_the_grace_is_over_when_the_clock_says_so(still: World) -> None:
+async def test_the_grace_is_over_when_the_clock_says_so(still: AgentCluster) -> None:
     """SIGTERM at once, SIGKILL not before its time."""
     await still.run("trap 'echo no' TERM; echo up; while :; do sleep 0.05; done", terminationGracePeriodSeconds=60)
     await still.until_logged("up")
@@ -101,7 +101,7 @@ async def test_the_grace_is_over_when_the_clock_says_so(still: World) -> None:
     await still.until_gone()
 
 
-async def test_a_pod_that_is_active_for_too_long(still: World) -> None:
+async def test_a_pod_that_is_active_for_too_long(still: AgentCluster) -> None:
     """Failed with DeadlineExceeded; the object stays."""
     await still.run("exec sleep 1000", activeDeadlineSeconds=90)
     await still.until(runs, "it runs")

@@ -114,7 +114,9 @@ class World:
 
 
 @asynccontextmanager
-async def world(folder: Path, preflight_id: str = "p1", images: dict[str, str] | None = None) -> AsyncIterator[World]:
+async def running_checks(
+    folder: Path, preflight_id: str = "p1", images: dict[str, str] | None = None
+) -> AsyncIterator[World]:
     """The target of a preflight with one container check."""
     clock, changed = ManualClock(NOW), asyncio.Event()
     async with ApiServer(folder / "data") as server:
@@ -146,7 +148,7 @@ def report(**changes: Any) -> bytes:
 
 async def test_a_pod_that_nobody_makes_is_waited_for_and_then_unknown(tmp_path: Path) -> None:
     """An operator that knows no container checks costs the check its answer, not the preflight its end."""
-    async with world(tmp_path) as here:
+    async with running_checks(tmp_path) as here:
         assert await here.look() is None
         assert [(each.check, each.image, each.run) for each in here.checks.wanted] == [
             ("widgets", "widget-operator", 1)
@@ -160,7 +162,7 @@ async def test_a_pod_that_nobody_makes_is_waited_for_and_then_unknown(tmp_path: 
 
 async def test_it_is_asked_for_again_and_what_it_said_counts_meanwhile(tmp_path: Path) -> None:
     """A container looks once; ten minutes later another one does, and its answer takes the place of the first."""
-    async with world(tmp_path) as here:
+    async with running_checks(tmp_path) as here:
         assert await here.look() is None
         await here.pod("Succeeded", report())
         await here.until("Succeeded")
@@ -185,7 +187,7 @@ async def test_it_is_asked_for_again_and_what_it_said_counts_meanwhile(tmp_path:
 
 async def test_one_that_could_not_tell_is_asked_again_sooner(tmp_path: Path) -> None:
     """A registry that was away for a moment is no reason to wait ten minutes."""
-    async with world(tmp_path) as here:
+    async with running_checks(tmp_path) as here:
         await here.look()
         await here.pod("Succeeded", b"nonsense")
         await here.until("Succeeded")
@@ -197,7 +199,7 @@ async def test_one_that_could_not_tell_is_asked_again_sooner(tmp_path: Path) -> 
 
 async def test_one_that_runs_on_is_given_up_however_its_node_takes_it(tmp_path: Path) -> None:
     """A node that is gone ends no container: the target counts for itself."""
-    async with world(tmp_path) as here:
+    async with running_checks(tmp_path) as here:
         await here.look()
         await here.pod("Running")
         await here.until("Running")
@@ -210,7 +212,7 @@ async def test_one_that_runs_on_is_given_up_however_its_node_takes_it(tmp_path: 
 
 async def test_one_whose_log_is_out_of_reach_is_not_said_to_run(tmp_path: Path) -> None:
     """It ended; its node, or the Pod itself, is gone before anybody has read what it wrote."""
-    async with world(tmp_path) as here:
+    async with running_checks(tmp_path) as here:
         await here.look()
         await here.pod("Succeeded", report())
         await here.until("Succeeded")
@@ -236,7 +238,7 @@ async def test_without_a_container(
     tmp_path: Path, changes: dict[str, Any], target: str, result: str, words: str
 ) -> None:
     """Said at once, and nothing is asked for."""
-    async with world(tmp_path, **changes) as here:
+    async with running_checks(tmp_path, **changes) as here:
         assert (said := await here.look(target)) is not None
         assert (said.result, words in said.message) == (result, True)
         assert here.checks.wanted == ()

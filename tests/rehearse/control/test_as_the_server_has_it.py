@@ -17,7 +17,7 @@ from tests.controlplane.rows import SERVERS, programs
 from tests.few_or_many import first_and_rest
 from tests.operator.operator_world import DEADLINE_S
 from tests.rehearse.control.test_seeded_releases import CASES, NAMESPACE, VALUES, changed, widget, widgets
-from tests.rehearse.rehearsed_world import World, populated, rehearsed, wanted, world
+from tests.rehearse.rehearsed_world import World, cluster_at_source, populated, rehearsed, wanted
 
 from kubekit.kube import calls
 from kubekit.kube.api_errors import ApiError, Invalid, NotFound
@@ -56,7 +56,7 @@ TRIED = (
 async def cluster_on(server: str, folder: Path, *objects: JSON) -> AsyncIterator[World]:
     """A cluster on that server."""
     if server == "sandbox":
-        async with world(folder, *objects) as made:
+        async with cluster_at_source(folder, *objects) as made:
             yield made
         return
     with ControlPlane(folder / "plane", programs()) as plane:

@@ -26,7 +26,7 @@ from tests.rehearse.control.test_seeded_releases import (
     widget,
     widgets,
 )
-from tests.rehearse.rehearsed_world import CLUSTER_VERSION, findings, rehearsed, wanted, world
+from tests.rehearse.rehearsed_world import CLUSTER_VERSION, cluster_at_source, findings, rehearsed, wanted
 
 from kubekit.error_types import Terminal
 from kubekit.kube import calls
@@ -87,7 +87,7 @@ def without(source: ClusterSource, plural: str) -> ClusterSource:
 async def test_what_is_not_copied_is_not_known(plural: str, unknown: set[str], tmp_path: Path) -> None:
     """A kind that could not be listed makes Unknown what follows from it, and nothing else."""
     objects = (widgets(properties={"size": {"type": "integer"}}), VALUES)
-    async with world(tmp_path, *objects) as cluster:
+    async with cluster_at_source(tmp_path, *objects) as cluster:
         source = without(await cluster.source(), plural)
     result = await rehearse(source, wanted(tmp_path, *objects), SystemClock())
     assert findings(result) == dict.fromkeys(unknown, "Unknown")
@@ -96,7 +96,7 @@ async def test_what_is_not_copied_is_not_known(plural: str, unknown: set[str], t
 async def test_how_many_writes_are_not_known(tmp_path: Path) -> None:
     """Of a kind that could not be listed, every object of the release counts, once."""
     objects = (VALUES, changed(VALUES, "metadata.name", "others"))
-    async with world(tmp_path, *objects) as cluster:
+    async with cluster_at_source(tmp_path, *objects) as cluster:
         source = without(await cluster.source(), "configmaps")
     result = await rehearse(source, wanted(tmp_path, *objects), SystemClock())
     assert [(each.kind, each.count) for each in result.unknown] == [("configmaps", 2)]
@@ -112,7 +112,7 @@ async def test_how_many_writes_are_not_known(tmp_path: Path) -> None:
 )
 async def test_which_webhooks_are_asked(field: str, value: Any, asked: list[tuple[str, bool]], tmp_path: Path) -> None:
     """And whether one can refuse the write by failing, which is graver."""
-    async with world(tmp_path, VALUES) as cluster:
+    async with cluster_at_source(tmp_path, VALUES) as cluster:
         await cluster.apply(changed(WEBHOOK, f"webhooks.0.{field}", value), manager="shop")
         result = await rehearsed(cluster, tmp_path, changed(VALUES, "data.mode", "slow"))
     assert [(each.name, each.ignores) for each in result.webhooks] == asked
@@ -120,7 +120,7 @@ async def test_which_webhooks_are_asked(field: str, value: Any, asked: list[tupl
 
 async def test_objects_of_kinds_that_no_copy_serves(tmp_path: Path) -> None:
     """They are counted by kind: also of a kind that is known otherwise, in namespaces or not."""
-    async with world(tmp_path) as cluster:
+    async with cluster_at_source(tmp_path) as cluster:
         source = await cluster.source()
     for kind, name, metadata in (
         ("Node", "a", {"namespace": "x"}),
@@ -136,7 +136,7 @@ async def test_objects_of_kinds_that_no_copy_serves(tmp_path: Path) -> None:
 
 async def test_a_cluster_version_that_cannot_be_read(tmp_path: Path) -> None:
     """What the cluster gets hangs on it; that there is none is another cluster."""
-    async with world(tmp_path) as cluster:
+    async with cluster_at_source(tmp_path) as cluster:
         source = await cluster.source()
     bad = {"apiVersion": "config.openshift.io/v1", "kind": "ClusterVersion", "metadata": {"name": "version"}, "spec": 7}
     with pytest.raises(Terminal, match=r"^ClusterVersion version of .* cannot be read: .* not known what the cluster "):
@@ -147,7 +147,7 @@ async def test_a_cluster_version_that_cannot_be_read(tmp_path: Path) -> None:
 async def test_a_copy_that_takes_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is ended, and says what takes less time."""
     monkeypatch.setattr(rehearsal, "REST_LIMIT_S", 0.0)
-    async with world(tmp_path, VALUES) as cluster:
+    async with cluster_at_source(tmp_path, VALUES) as cluster:
         with pytest.raises(Terminal) as raised:
             await rehearsed(cluster, tmp_path, VALUES, limit_s=0.0)
     assert raised.value.message == (
@@ -173,7 +173,7 @@ async def test_a_definition_that_the_release_brings(known: bool, unknown: set[st
     """A new definition of a group that an aggregated API server may serve, too: objects are missed only if it may be
     there already.
     """
-    async with world(tmp_path) as cluster:
+    async with cluster_at_source(tmp_path) as cluster:
         source = await cluster.source()
     source = source if known else without(source, "customresourcedefinitions")
     result = await rehearse(source, wanted(tmp_path, QUOTAS), SystemClock())
@@ -183,7 +183,7 @@ async def test_a_definition_that_the_release_brings(known: bool, unknown: set[st
 
 async def test_objects_without_managed_fields_may_be_anybodys(tmp_path: Path) -> None:
     """Whose values are overwritten is not known of an object that came without managedFields."""
-    async with world(tmp_path, VALUES) as cluster:
+    async with cluster_at_source(tmp_path, VALUES) as cluster:
         source = await cluster.source()
     for obj in source.objects:
         obj["metadata"].pop("managedFields", None)
@@ -213,7 +213,7 @@ async def test_manifests_are_those_of_the_operators_profile(profile: str | None,
     maps = [config_map(name, {}) for name in profiles]
     for obj, its in zip(maps, profiles.values(), strict=True):
         obj["metadata"]["annotations"] = {f"include.release.openshift.io/{its}": "true"}
-    async with world(tmp_path) as cluster:
+    async with cluster_at_source(tmp_path) as cluster:
         await cluster.apply(deployment)
         source = await cluster.source()
     release = replace(wanted(tmp_path, *maps), account=("default", "default"))
@@ -223,14 +223,14 @@ async def test_manifests_are_those_of_the_operators_profile(profile: str | None,
 
 async def test_what_is_not_tried_in_time_is_told(tmp_path: Path) -> None:
     """A rehearsal that ends early says how much it has not tried."""
-    async with world(tmp_path, VALUES) as cluster:
+    async with cluster_at_source(tmp_path, VALUES) as cluster:
         result = await rehearsed(cluster, tmp_path, VALUES, limit_s=-1.0)
     assert (findings(result), result.tried) == ({"RehearsalEndedEarly": "Unknown"}, 0)
 
 
 async def test_the_contents_of_secrets_are_not_asked_for(tmp_path: Path) -> None:
     """Of a Secret there are name, labels and owners; neither its data nor the annotation that repeats it."""
-    async with world(tmp_path) as cluster:
+    async with cluster_at_source(tmp_path) as cluster:
         await cluster.apply(SECRET, manager="shop")
         source = await cluster.source()
         async with open_copy(source, SystemClock(), account=("default", "default")) as copy:
@@ -241,7 +241,7 @@ async def test_the_contents_of_secrets_are_not_asked_for(tmp_path: Path) -> None
 
 async def test_what_a_copy_has_of_itself(tmp_path: Path) -> None:
     """Nothing before it is filled; then what its server made at the start, and nothing of the cluster."""
-    async with world(tmp_path, VALUES) as cluster:
+    async with cluster_at_source(tmp_path, VALUES) as cluster:
         source = await cluster.source()
         async with open_copy(source, SystemClock(), account=("default", "default")) as copy:
             unfilled = ClusterCopy(copy.server, copy.client, tmp_path)
@@ -274,7 +274,7 @@ async def test_a_cluster_of_no_known_kubernetes() -> None:
 async def test_the_cluster_is_only_read(tmp_path: Path) -> None:
     """The audit log of the cluster has gets and lists of whoever rehearses, as many as the rehearsal says."""
     agents: list[tuple[str, str]] = []
-    async with world(tmp_path, VALUES) as cluster:
+    async with cluster_at_source(tmp_path, VALUES) as cluster:
         source = await cluster.source()
         await rehearse(source, wanted(tmp_path, changed(VALUES, "data.mode", "slow")), SystemClock())
         value = await cluster.client.send(calls.get_raw(await cluster.resource(VALUES), "values", NAMESPACE))
@@ -290,7 +290,7 @@ async def test_the_cluster_is_only_read(tmp_path: Path) -> None:
 async def test_objects_are_copied_as_they_are(tmp_path: Path) -> None:
     """An object keeps its uid, its managed fields and even a fault that its definition has since forbidden."""
     loose, strict = widgets(properties={}), widgets(properties={"size": {"type": "integer"}}, required=["size"])
-    async with world(tmp_path, loose) as cluster:
+    async with cluster_at_source(tmp_path, loose) as cluster:
         await cluster.apply(widget(), manager="shop")
         await cluster.apply(strict)
         source = await cluster.source()
@@ -306,7 +306,7 @@ async def test_objects_are_copied_as_they_are(tmp_path: Path) -> None:
 async def test_a_copy_has_an_object_as_a_server_reads_it(tmp_path: Path) -> None:
     """Whoever wrote the dump by hand: a quantity is text, and null is a text without a character (Go's codec)."""
     limits = {"containers": [{"name": "c", "image": "i", "resources": {"limits": {"cpu": 1}}}]}
-    async with world(tmp_path, VALUES) as cluster:
+    async with cluster_at_source(tmp_path, VALUES) as cluster:
         source = await cluster.source()
     for kind, body in (("Pod", {"spec": limits}), ("ConfigMap", {"data": {"a": None}})):
         source.objects.append({"apiVersion": "v1", "kind": kind, "metadata": {"name": "m", "namespace": "x"}, **body})
@@ -321,7 +321,7 @@ async def test_a_copy_has_an_object_as_a_server_reads_it(tmp_path: Path) -> None
 async def test_what_a_copy_adds_is_the_copys_alone(tmp_path: Path) -> None:
     """The source stays as it was read, also where an object has a field that the copy does not know."""
     metadata = {"name": "newer", "namespace": NAMESPACE}
-    async with world(tmp_path, VALUES) as cluster:
+    async with cluster_at_source(tmp_path, VALUES) as cluster:
         source = await cluster.source()
     newer = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "unheardOf": {}}
     source.objects.append(newer)
@@ -342,7 +342,7 @@ async def test_what_a_copy_adds_is_the_copys_alone(tmp_path: Path) -> None:
 )
 async def test_an_object_of_any_form_costs_itself_alone(spec: Any, tmp_path: Path) -> None:
     """Whatever somebody else's object is like, it is copied or named, and the others are copied."""
-    async with world(tmp_path, VALUES) as cluster:
+    async with cluster_at_source(tmp_path, VALUES) as cluster:
         source = await cluster.source()
     source.objects.insert(
         0, {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "x"}, "spec": spec}
@@ -357,7 +357,7 @@ async def test_an_object_of_any_form_costs_itself_alone(spec: Any, tmp_path: Pat
 async def test_a_definition_that_the_dump_lacks(tmp_path: Path) -> None:
     """Objects whose definition is not there are copied under one that takes anything, and tried under the target's."""
     made = widgets(properties={"size": {"type": "integer"}})
-    async with world(tmp_path, made) as cluster:
+    async with cluster_at_source(tmp_path, made) as cluster:
         await cluster.apply(widget(size=3), manager="shop")
         source = without(await cluster.source(), "customresourcedefinitions")
     source.objects.append(
@@ -376,7 +376,7 @@ async def test_a_definition_that_the_dump_lacks(tmp_path: Path) -> None:
 async def test_a_stand_in_for_a_definition_is_not_compared(tmp_path: Path) -> None:
     """What the release changes of a definition that could not be copied is not known."""
     made = widgets(properties={"size": {"type": "integer"}})
-    async with world(tmp_path, made) as cluster:
+    async with cluster_at_source(tmp_path, made) as cluster:
         await cluster.apply(widget(size=3), manager="shop")
         source = await cluster.source()
     objects = [
@@ -393,7 +393,7 @@ async def test_a_stand_in_for_a_definition_is_not_compared(tmp_path: Path) -> No
 async def test_a_definition_of_the_release_that_nobody_can_read(tmp_path: Path) -> None:
     """A definition whose version is a word is refused, and the rest is rehearsed."""
     made = widgets(properties={"size": {"type": "integer"}})
-    async with world(tmp_path, made) as cluster:
+    async with cluster_at_source(tmp_path, made) as cluster:
         source = await cluster.source()
     result = await rehearse(source, wanted(tmp_path, changed(made, "spec.versions.0", "v1"), VALUES), SystemClock())
     assert [each.identity.name for each in result.refusals] == ["widgets.example.org"]
@@ -403,7 +403,7 @@ async def test_a_definition_of_the_release_that_nobody_can_read(tmp_path: Path) 
 async def test_the_plan_names_who_set_what_is_lost(tmp_path: Path) -> None:
     """The fields of an object that change, with their values and the manager whose value is lost."""
     values = config_map("values", {"mode": "fast", "size": "1"})
-    async with world(tmp_path, values) as cluster:
+    async with cluster_at_source(tmp_path, values) as cluster:
         await cluster.edit(values, {"data": {"mode": "slow"}}, "argocd")
         result = await rehearsed(cluster, tmp_path, changed(values, "data.size", "2"))
     (change,) = [each for each in result.changes if each.identity.name == "values"]
@@ -419,7 +419,7 @@ async def test_the_folder_goes_whatever_happens(tmp_path: Path, monkeypatch: pyt
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(scratch))
-    async with world(tmp_path, VALUES) as cluster:
+    async with cluster_at_source(tmp_path, VALUES) as cluster:
         source = await cluster.source()
     with pytest.raises(RuntimeError, match="in the middle"):
         async with open_copy(source, SystemClock(), account=("default", "default")):
@@ -440,7 +440,7 @@ async def test_a_copy_that_fails_is_no_refusal(
     fault: Exception, raised: type[Exception], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What the copy's API server cannot do says nothing of the release."""
-    async with world(tmp_path, VALUES) as cluster:
+    async with cluster_at_source(tmp_path, VALUES) as cluster:
         source = await cluster.source()
     put = Store.put
 
@@ -466,7 +466,7 @@ async def test_a_copy_that_fails_at_one_object(
     kind: str, name: str, field: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A bug of the copy's server costs that object alone, of which nothing is known then."""
-    async with world(tmp_path, VALUES) as cluster:
+    async with cluster_at_source(tmp_path, VALUES) as cluster:
         source = await cluster.source()
     put = Store.put
 
@@ -562,7 +562,7 @@ def test_a_disk_that_is_full(kib: int, codes: set[int], tmp_path: Path) -> None:
 
 async def test_an_operator_whose_definition_the_dump_lacks(tmp_path: Path) -> None:
     """A dump of ClusterOperators without their definition refuses nothing: what is invented takes a status."""
-    async with world(tmp_path, VALUES) as cluster:
+    async with cluster_at_source(tmp_path, VALUES) as cluster:
         source = without(await cluster.source(), "customresourcedefinitions")
     source.objects.append(
         {"apiVersion": "config.openshift.io/v1", "kind": "ClusterOperator", "metadata": {"name": "dns"}, "status": {}}
@@ -581,7 +581,7 @@ async def test_an_operator_whose_definition_the_dump_lacks(tmp_path: Path) -> No
 async def test_capabilities_that_the_update_turns_on(there: bool, expected: Action, tmp_path: Path) -> None:
     """A release that moves an object of the cluster into a capability turns it on, for that object's sake alone."""
     moved = changed(VALUES, "metadata.annotations", {**VALUES["metadata"]["annotations"], CAPABILITY: "Console"})
-    async with world(tmp_path, *([VALUES] if there else [])) as cluster:
+    async with cluster_at_source(tmp_path, *([VALUES] if there else [])) as cluster:
         await cluster.edit(CLUSTER_VERSION, {"spec": {"capabilities": {"baselineCapabilitySet": "None"}}})
         result = await rehearsed(cluster, tmp_path, moved)
     assert [each.action for each in result.changes if each.identity.name == "values"] == [expected] * there
@@ -589,7 +589,7 @@ async def test_capabilities_that_the_update_turns_on(there: bool, expected: Acti
 
 async def test_kinds_of_many_objects(tmp_path: Path) -> None:
     """A kind that takes several pages is read in full, and copied as it is."""
-    async with world(tmp_path) as cluster:
+    async with cluster_at_source(tmp_path) as cluster:
         for number in range(501):
             await cluster.apply(changed(VALUES, "metadata.name", f"values-{number}"), manager="shop")
         source = await cluster.source()
@@ -604,7 +604,7 @@ async def test_kinds_of_many_objects(tmp_path: Path) -> None:
 async def test_what_comes_after_a_refusal_is_counted(tmp_path: Path) -> None:
     """An operator would not reach the objects of later run levels, and those after it in its own."""
     policy = changed(POLICY, "spec.validations.0.expression", "object.metadata.name != 'values'")
-    async with world(tmp_path, VALUES) as cluster:
+    async with cluster_at_source(tmp_path, VALUES) as cluster:
         await cluster.apply(policy, DENY, manager="shop")
         after = [changed(VALUES, "metadata.name", f"later-{number}") for number in range(2)]
         result = await rehearsed(cluster, tmp_path, changed(VALUES, "data.mode", "slow"), *after)
@@ -629,7 +629,7 @@ async def test_what_comes_after_a_refusal_is_counted(tmp_path: Path) -> None:
 async def test_a_damaged_object_ends_nothing(kind: str, name: str, path: str, value: Any, tmp_path: Path) -> None:
     """An object that no server can have held is named, and its kind is not known in full."""
     release = [widgets(properties={}), role("get"), VALUES]
-    async with world(tmp_path, *release) as cluster:
+    async with cluster_at_source(tmp_path, *release) as cluster:
         await cluster.apply(widget(), BINDING, POLICY, DENY, WEBHOOK, manager="shop")
         source = await cluster.source()
     objects = [
@@ -651,7 +651,7 @@ async def test_workloads_whose_end_an_operator_waits_for(tmp_path: Path) -> None
     once = manifest(
         "batch/v1", "Job", "once", NAMESPACE, spec={"template": {"spec": {**pod, "restartPolicy": "Never"}}}
     )
-    async with world(tmp_path) as cluster:
+    async with cluster_at_source(tmp_path) as cluster:
         result = await rehearsed(cluster, tmp_path, agent, once, VALUES)
     assert (result.tried, result.refusals, result.waits) == (result.tasks, (), ())
     created = {each.identity.name for each in result.changes if each.action is Action.CREATE}
@@ -660,7 +660,7 @@ async def test_workloads_whose_end_an_operator_waits_for(tmp_path: Path) -> None
 
 async def test_an_object_is_read_as_a_server_reads_it(tmp_path: Path) -> None:
     """A field of a built-in kind that is null is no field; one that only a newer server knows is kept."""
-    async with world(tmp_path, VALUES) as cluster:
+    async with cluster_at_source(tmp_path, VALUES) as cluster:
         source = await cluster.source()
     new, null = (
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "x"}, **fields}

@@ -19,7 +19,7 @@ from tests.rehearse.control.test_seeded_releases import (
     widget,
     widgets,
 )
-from tests.rehearse.rehearsed_world import findings, wanted, world
+from tests.rehearse.rehearsed_world import cluster_at_source, findings, wanted
 
 from kubekit.kube.clock import SystemClock
 from runup.rehearse.control.real_copy import open_real_copy
@@ -34,7 +34,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(900)]
 async def test_objects_are_copied_as_they_are(tmp_path: Path) -> None:
     """Uid, owner, status, managed fields and creation time are the cluster's, and even a fault is there."""
     loose, strict = widgets(properties={}), widgets(properties={"size": {"type": "integer"}}, required=["size"])
-    async with world(tmp_path, loose, WEB) as cluster:
+    async with cluster_at_source(tmp_path, loose, WEB) as cluster:
         await cluster.apply(widget(), manager="shop")
         await cluster.apply(await cluster.owned_by(WEB, changed(VALUES, "metadata.name", "made")), manager="shop")
         await cluster.edit(widget(), {"metadata": {"labels": {"a": "b"}}})
@@ -66,7 +66,7 @@ async def test_objects_are_copied_as_they_are(tmp_path: Path) -> None:
 async def test_a_policy_that_asks_the_authorizer(tmp_path: Path) -> None:
     """A real server evaluates what runup's own cannot."""
     asks = changed(POLICY, "spec.validations.0.expression", f"!{ASKS}")
-    async with world(tmp_path, VALUES) as cluster:
+    async with cluster_at_source(tmp_path, VALUES) as cluster:
         await cluster.apply(asks, DENY, manager="shop")
         source = await cluster.source()
     release = wanted(tmp_path, changed(VALUES, "data.mode", "faster"))

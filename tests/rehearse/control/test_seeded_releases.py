@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests.applying.control.release_folders import NAMESPACE, config_map, definition, deployment, manifest
-from tests.rehearse.rehearsed_world import findings, rehearsed, world
+from tests.rehearse.rehearsed_world import cluster_at_source, findings, rehearsed
 
 from runup.applying.decide.task import DELETE
 
@@ -332,7 +332,7 @@ CASES: dict[str, Callable[[], Case]] = {
 async def test_what_a_release_breaks(name: str, tmp_path: Path) -> None:
     """Exactly what is broken is found, and nothing of what looks alike."""
     case = CASES[name]()
-    async with world(tmp_path, *case.release) as cluster:
+    async with cluster_at_source(tmp_path, *case.release) as cluster:
         await cluster.apply(*case.users, manager="shop")
         for obj, patch in case.edits:
             await cluster.edit(obj, patch)

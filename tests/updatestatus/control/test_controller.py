@@ -26,10 +26,10 @@ from tests.updatestatus.control.world import (
     SINCE,
     STATUSES,
     World,
+    cluster_with_definitions,
     condition,
     node,
     obj,
-    world,
 )
 
 from kubekit.api.conditions import find, status_of
@@ -109,7 +109,7 @@ async def populate(cluster: World) -> None:
 @pytest.fixture(params=SERVERS)
 async def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerator[World, None]:
     """A small cluster in the middle of an update, on each server."""
-    async with world(tmp_path, request.param) as made:
+    async with cluster_with_definitions(tmp_path, request.param) as made:
         await populate(made)
         yield made
 
@@ -220,7 +220,7 @@ async def test_edits_and_deletion_are_put_right(cluster: World) -> None:
 
 async def test_the_rights_are_enough_and_none_is_idle(tmp_path: Path) -> None:
     """With the account of the manifests nothing is refused, and each verb of its roles is asked for."""
-    async with world(tmp_path) as cluster:
+    async with cluster_with_definitions(tmp_path) as cluster:
         await populate(cluster)
         granted = await _grant(cluster)
         files, trusting = certificate(tmp_path)
@@ -439,7 +439,7 @@ async def test_a_fixed_time_is_the_time_of_every_insight(cluster: World) -> None
 
 async def test_the_definition_may_come_after_the_controller(tmp_path: Path) -> None:
     """A release brings both in some order; nothing is written before, and nothing has to be restarted after."""
-    async with world(tmp_path) as cluster:
+    async with cluster_with_definitions(tmp_path) as cluster:
         await populate(cluster)
         definitions = Resource(
             group="apiextensions.k8s.io",

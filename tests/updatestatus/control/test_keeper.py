@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.updatestatus.control.world import DEADLINE_S, STATUSES, World, world
+from tests.updatestatus.control.world import DEADLINE_S, STATUSES, World, cluster_with_definitions
 
 from kubekit.api.meta_v1 import Condition
 from kubekit.kube import calls
@@ -51,7 +51,7 @@ class Kept:
 @pytest.fixture
 async def kept(tmp_path: Path) -> AsyncGenerator[Kept, None]:
     """On a server without the object."""
-    async with world(tmp_path) as cluster:
+    async with cluster_with_definitions(tmp_path) as cluster:
         holder: list[Kept] = []
         keeper = UpdateStatusStore(cluster.client, SystemClock(), lambda: holder[0].told.set())
         holder.append(Kept(keeper, cluster))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.controlplane.rows import SERVERS
 from tests.updatestatus.control.test_controller import populate, running
-from tests.updatestatus.control.world import JSON, SINCE, STATUSES, World, world
+from tests.updatestatus.control.world import JSON, SINCE, STATUSES, World, cluster_with_definitions
 
 from kubekit.kube import calls
 from kubekit.kube.api_errors import Conflict, Invalid
@@ -22,7 +22,7 @@ THEIRS = "mco-informer"
 @pytest.fixture(params=SERVERS)
 async def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerator[World, None]:
     """A small cluster in the middle of an update, with the controller at work."""
-    async with world(tmp_path, request.param) as made:
+    async with cluster_with_definitions(tmp_path, request.param) as made:
         await populate(made)
         async with running(made.config):
             await made.until(lambda status: status.control_plane is not None and len(status.worker_pools) == 1)

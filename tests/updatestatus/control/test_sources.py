@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
-from tests.updatestatus.control.world import DEADLINE_S, PODS, World, obj, world
+from tests.updatestatus.control.world import DEADLINE_S, PODS, World, cluster_with_definitions, obj
 
 from kubekit.api.scheme import Resource
 from kubekit.kube.auth import Static, bearer_credential
@@ -155,7 +155,7 @@ async def pods(cluster: World, *names: str, on: str) -> None:
 
 async def test_pods_are_read_of_nodes_that_drain_for_long(tmp_path: Path) -> None:
     """Not at once, then again and again, and no longer when the drain is over."""
-    async with world(tmp_path) as cluster:
+    async with cluster_with_definitions(tmp_path) as cluster:
         accounts = Resource(group="", version="v1", kind="ServiceAccount", plural="serviceaccounts", namespaced=True)
         await cluster.create(accounts, obj("v1", "ServiceAccount", "default", "default"))
         await pods(cluster, "one", "two", on="worker-0")

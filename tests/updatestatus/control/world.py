@@ -121,7 +121,7 @@ class World:
 
 
 @asynccontextmanager
-async def world(tmp_path: Path, server: str = "sandbox") -> AsyncGenerator[World, None]:
+async def cluster_with_definitions(tmp_path: Path, server: str = "sandbox") -> AsyncGenerator[World, None]:
     """An API server with the definitions of a release, and nothing else."""
     async with _running(tmp_path, server) as kubeconfig:
         loaded = config.load(str(kubeconfig))
