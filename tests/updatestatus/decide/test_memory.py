@@ -64,7 +64,12 @@ def test_nobody_has_watched_before() -> None:
     new = PreviousStatus(None, b.NOW)
     assert not new.was_watched
     assert memory().was_watched
-    assert (new.findings("M"), [*new.all()], new.health("", "u"), new.cluster_version("u")) == ({}, [], None, None)
+    assert (new.findings("M"), new.findings_of({"M"}), new.health("", "u"), new.cluster_version("u")) == (
+        {},
+        {},
+        None,
+        None,
+    )
     assert new.operators_awaited("u") == {}
 
 

@@ -17,7 +17,7 @@ from kubekit.lang.text import sentence_case, timestamp
 from runup.api.update_v1alpha1 import NAME, UpdateStatus
 from runup.updatestatus.decide import read_status
 from runup.updatestatus.decide.assess import assess, own_status
-from runup.updatestatus.decide.draft import started_at
+from runup.updatestatus.decide.control_plane import started_at
 from runup.updatestatus.decide.freshness import CURRENT, OLD, UNKNOWN, Freshness
 from runup.updatestatus.decide.memory import insights_of
 from runup.updatestatus.decide.snapshot import Snapshot, Unreadable

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -14,28 +14,13 @@ from kubekit.api.conditions import without_condition
 from kubekit.api.meta_v1 import Condition
 from runup.api.update_v1alpha1 import ControlPlane, Informer, Insight, Omitted, UpdateStatusStatus, WorkerPool
 from runup.rules.machine_config import CONTROL_PLANE_POOL
-from runup.updatestatus.decide import finding as limits
+from runup.updatestatus.decide import finding as terms
 from runup.updatestatus.decide import health, insights, waiting
-from runup.updatestatus.decide import insights as pool_insights
-from runup.updatestatus.decide import insights as version_insight
 from runup.updatestatus.decide import nodes as states
 from runup.updatestatus.decide.control_plane import is_progressing
 from runup.updatestatus.decide.draft import INPUTS, Draft, draft
-from runup.updatestatus.decide.finding import (
-    DOCS,
-    INFORMER,
-    LEVELS,
-    SCOPE_CONTROL_PLANE,
-    SCOPE_WORKER_POOL,
-    UNKNOWN,
-    UNKNOWN_IMPACT,
-    UPDATING,
-    Finding,
-    cluster_version_ref,
-    cut,
-    pool_ref,
-)
-from runup.updatestatus.decide.memory import CONTROL_PLANE, ConditionValues, PreviousStatus
+from runup.updatestatus.decide.finding import Finding, cut
+from runup.updatestatus.decide.memory import ConditionValues, PreviousStatus
 from runup.updatestatus.decide.nodes import PoolState
 from runup.updatestatus.decide.snapshot import Snapshot, Unreadable, readable
 
@@ -63,7 +48,7 @@ class Room(msgspec.Struct, frozen=True):
     `full` are the layers, CONTROL_PLANE or the name of a worker pool, in which they have taken every place.
     """
 
-    bytes: int = limits.MAX_BYTES
+    bytes: int = terms.MAX_BYTES
     pools: frozenset[str] = frozenset()
     full: frozenset[str] = frozenset()
 
@@ -74,7 +59,11 @@ def others_of(status: JSON | None) -> OtherInformers:
     pools = {}
     for pool in _objects(status.get("workerPools")):
         if (other_informers := _informers_of_others(pool)) and isinstance(pool.get("name"), str):
-            pools[pool["name"]] = _keep_others(pool, other_informers)
+            pools[pool["name"]] = pool
+            if _is_ours(pool):
+                # Its own fields are ours, unless the whole pool is theirs.
+                kept: JSON = {key: pool[key] for key in ("name", "resource") if key in pool}
+                pools[pool["name"]] = {**kept, "informers": list(other_informers)}
     return OtherInformers(_informers_of_others(status.get("controlPlane")), pools)
 
 
@@ -95,11 +84,11 @@ def room_beside(other_informers: OtherInformers) -> Room:
     if not other_informers:
         return Room()
     taken_bytes = len(codec.encode([other_informers.control_plane, *other_informers.pools.values()]))
-    layers = {CONTROL_PLANE: other_informers.control_plane} | {
+    layers = {terms.CONTROL_PLANE: other_informers.control_plane} | {
         name: tuple(_informers(pool)) for name, pool in other_informers.pools.items()
     }
     return Room(
-        max(limits.LEAST_BYTES, limits.MAX_BYTES - taken_bytes),
+        max(terms.LEAST_BYTES, terms.MAX_BYTES - taken_bytes),
         frozenset(other_informers.pools),
         frozenset(name for name, informers in layers.items() if len(informers) >= MAX_INFORMERS),
     )
@@ -137,23 +126,21 @@ def _informers(layer: Any) -> list[JSON]:
 
 
 def _informers_of_others(layer: Any) -> tuple[JSON, ...]:
-    return tuple(informer for informer in _informers(layer) if informer.get("name") != INFORMER)
+    return tuple(informer for informer in _informers(layer) if informer.get("name") != terms.INFORMER)
 
 
 def _is_ours(layer: JSON) -> bool:
     """Reports whether this controller has reported the pool, and not only other informers."""
-    return not _informers_of_others(layer) or any(informer.get("name") == INFORMER for informer in _informers(layer))
+    return not _informers_of_others(layer) or any(
+        informer.get("name") == terms.INFORMER for informer in _informers(layer)
+    )
 
 
 def _with_own_informer(layer: JSON) -> JSON:
-    return {**layer, "informers": [informer for informer in _informers(layer) if informer.get("name") == INFORMER]}
-
-
-def _keep_others(pool: JSON, other_informers: Iterable[JSON]) -> JSON:
-    """Returns a pool with others' entries only. Its own fields are ours, unless the whole pool is theirs."""
-    if not _is_ours(pool):
-        return pool
-    return {**{key: pool[key] for key in ("name", "resource") if key in pool}, "informers": list(other_informers)}
+    return {
+        **layer,
+        "informers": [informer for informer in _informers(layer) if informer.get("name") == terms.INFORMER],
+    }
 
 
 def _with_informers(layer: JSON, other_informers: tuple[JSON, ...]) -> JSON:
@@ -166,7 +153,7 @@ Layer = TypeVar("Layer", ControlPlane, WorkerPool)
 
 
 def status_of(
-    drafted: Draft, caps: limits.Limits, memory: PreviousStatus, full: frozenset[str] = frozenset()
+    drafted: Draft, caps: terms.Limits, memory: PreviousStatus, full: frozenset[str] = frozenset()
 ) -> UpdateStatusStatus:
     """Returns the status with as much content as `caps` allow, and without insights in the layers that are `full`."""
     workers = [pool for pool in drafted.pools if not pool.is_control_plane]
@@ -178,8 +165,8 @@ def status_of(
         kept_pools = [pool for i, pool in enumerate(workers) if i in chosen_pools]
     control_plane = _control_plane_layer(drafted, caps, memory, len(workers) - len(kept_pools))
     pools = tuple(_worker_pool(pool, drafted, caps, memory) for pool in kept_pools)
-    full_layers = [name for name in (CONTROL_PLANE, *(pool.name for pool in pools)) if name in full]
-    if CONTROL_PLANE in full:
+    full_layers = [name for name in (terms.CONTROL_PLANE, *(pool.name for pool in pools)) if name in full]
+    if terms.CONTROL_PLANE in full:
         control_plane = _without_insights(control_plane)
     pools = tuple(_without_insights(pool) if pool.name in full else pool for pool in pools)
     omitted = [control_plane.omitted, *(pool.omitted for pool in pools)]
@@ -210,27 +197,25 @@ def _without_insights(layer: Layer) -> Layer:
 
 
 def _control_plane_layer(
-    drafted: Draft, caps: limits.Limits, memory: PreviousStatus, omitted_pools: int
+    drafted: Draft, caps: terms.Limits, memory: PreviousStatus, omitted_pools: int
 ) -> ControlPlane:
     """Returns the control plane's layer, with as many insights as `caps` allow."""
     cluster, state = drafted.cluster, drafted.control_plane
     pool = next((pool for pool in drafted.pools if pool.is_control_plane), None)
     head: list[Insight] = []
     if cluster is not None:
-        head.append(
-            version_insight.cluster_version(cluster, state, waiting=drafted.waiting, memory=memory, text=caps.text)
-        )
+        head.append(insights.cluster_version(cluster, state, waiting=drafted.waiting, memory=memory, text=caps.text))
     head += [insights.cluster_operator(operator, memory, caps.text) for operator in (state.operators if state else ())]
-    findings = [finding for finding in drafted.findings if finding.pool == CONTROL_PLANE]
+    findings = [finding for finding in drafted.findings if finding.pool == terms.CONTROL_PLANE]
     if omitted_pools:
         findings.append(
             Finding(
                 check=MORE,
-                level=UNKNOWN,
-                impact=UNKNOWN_IMPACT,
+                level=terms.UNKNOWN,
+                impact=terms.UNKNOWN_IMPACT,
                 summary=f"{omitted_pools} worker pools are left out, those that are done first",
-                description=f"The report holds at most {limits.MAX_POOLS} worker pools.",
-                reference=DOCS + "insightsomitted",
+                description=f"The report holds at most {terms.MAX_POOLS} worker pools.",
+                reference=terms.DOCS + "insightsomitted",
                 identity="pools",
             )
         )
@@ -241,25 +226,24 @@ def _control_plane_layer(
         findings=findings,
         caps=caps,
         memory=memory,
-        max_nodes=min(limits.MAX_CONTROL_PLANE, caps.nodes),
-        max_insights=limits.MAX_CONTROL_PLANE,
+        max_nodes=min(terms.MAX_CONTROL_PLANE, caps.nodes),
+        max_insights=terms.MAX_CONTROL_PLANE,
     )
-    updating = version_insight.control_plane_updating(cluster) if cluster is not None else _unknown_update(drafted)
+    if cluster is not None:
+        updating = insights.control_plane_updating(cluster)
+    else:
+        why = dict(reversed(drafted.unreadable)).get(INPUTS["cluster_version"], "")
+        updating = (terms.UPDATING, "Unknown", "CannotDetermineUpdating", f"ClusterVersion could not be read: {why}")
     return ControlPlane(
-        resource=cluster_version_ref(cluster.metadata.name) if cluster is not None else None,
-        pool_resource=pool_ref(CONTROL_PLANE_POOL) if pool is not None else None,
-        informers=(Informer(name=INFORMER, insights=layer_insights),),
+        resource=terms.cluster_version_ref(cluster.metadata.name) if cluster is not None else None,
+        pool_resource=terms.pool_ref(CONTROL_PLANE_POOL) if pool is not None else None,
+        informers=(Informer(name=terms.INFORMER, insights=layer_insights),),
         omitted=omitted,
         conditions=memory.conditions(memory.conditions_of("control_plane"), updating),
     )
 
 
-def _unknown_update(drafted: Draft) -> ConditionValues:
-    why = next((why for input_name, why in drafted.unreadable if input_name == INPUTS["cluster_version"]), "")
-    return (UPDATING, "Unknown", "CannotDetermineUpdating", f"ClusterVersion could not be read: {why}")
-
-
-def _worker_pool(pool: PoolState, drafted: Draft, caps: limits.Limits, memory: PreviousStatus) -> WorkerPool:
+def _worker_pool(pool: PoolState, drafted: Draft, caps: terms.Limits, memory: PreviousStatus) -> WorkerPool:
     """Returns a worker pool's layer, with as many insights as `caps` allow."""
     findings = [finding for finding in drafted.findings if finding.pool == pool.name]
     pool_layer_insights, omitted = _layer(
@@ -270,14 +254,14 @@ def _worker_pool(pool: PoolState, drafted: Draft, caps: limits.Limits, memory: P
         caps=caps,
         memory=memory,
         max_nodes=caps.nodes,
-        max_insights=limits.MAX_POOL,
+        max_insights=terms.MAX_POOL,
     )
     return WorkerPool(
         name=pool.name,
-        resource=pool_ref(pool.name),
-        informers=(Informer(name=INFORMER, insights=pool_layer_insights),),
+        resource=terms.pool_ref(pool.name),
+        informers=(Informer(name=terms.INFORMER, insights=pool_layer_insights),),
         omitted=omitted,
-        conditions=memory.conditions(memory.pool_conditions(pool.name), pool_insights.pool_updating(pool)),
+        conditions=memory.conditions(memory.pool_conditions(pool.name), insights.pool_updating(pool)),
     )
 
 
@@ -286,17 +270,17 @@ def _layer(
     pool: PoolState | None,
     drafted: Draft,
     findings: Sequence[Finding],
-    caps: limits.Limits,
+    caps: terms.Limits,
     memory: PreviousStatus,
     max_nodes: int,
     max_insights: int,
 ) -> tuple[tuple[Insight, ...], Omitted]:
     """Returns the insights of one layer in order (`head`, the pool, its nodes, health), and the counts of others."""
-    bounded = caps != limits.UNBOUNDED
+    bounded = caps != terms.UNBOUNDED
     if len(findings) <= caps.health:
         kept_findings, omitted_findings = list(findings), []
     else:
-        ranked = sorted(range(len(findings)), key=lambda i: -LEVELS.index(findings[i].level))
+        ranked = sorted(range(len(findings)), key=lambda i: -terms.LEVELS.index(findings[i].level))
         chosen_findings = set(ranked[: caps.health])
         kept_findings, omitted_findings = (
             [finding for i, finding in enumerate(findings) if i in chosen_findings],
@@ -305,7 +289,7 @@ def _layer(
     layer_insights = list(head)
     omitted_nodes = 0
     if pool is not None:
-        layer_insights.append(pool_insights.machine_config_pool(pool, memory))
+        layer_insights.append(insights.machine_config_pool(pool, memory))
         rows = drafted.rows[pool.name]
         room = (
             max(0, max_insights - len(layer_insights) - len(kept_findings) - bool(omitted_findings))
@@ -313,26 +297,28 @@ def _layer(
             else len(rows)
         )
         rows = rows[: min(room, max_nodes)] if bounded else rows
-        layer_insights += [pool_insights.node(row, pool, memory, caps.text) for row in rows]
+        layer_insights += [insights.node(row, pool, memory, caps.text) for row in rows]
         # Of all nodes of the pool, not only of those that were drafted.
         omitted_nodes = pool.total - len(rows)
     layer_insights += [insights.health(finding, memory, caps.text) for finding in kept_findings]
     if omitted_findings:
-        counts = {level: sum(finding.level == level for finding in omitted_findings) for level in reversed(LEVELS)}
+        counts = {
+            level: sum(finding.level == level for finding in omitted_findings) for level in reversed(terms.LEVELS)
+        }
         listed = ", ".join(f"{count} {level}" for level, count in counts.items() if count)
         worker = pool is not None and not pool.is_control_plane
         of_pool = f" of pool '{pool.name}'" if pool is not None and worker else ""
         findings_omitted = Finding(
             check=MORE,
-            level=max((finding.level for finding in omitted_findings), key=LEVELS.index),
-            impact=UNKNOWN_IMPACT,
+            level=max((finding.level for finding in omitted_findings), key=terms.LEVELS.index),
+            impact=terms.UNKNOWN_IMPACT,
             summary=f"{len(omitted_findings)} more insights{of_pool} are left out ({listed})",
             description="The report is limited in size; the first of those left out: "
             + "; ".join(finding.summary for finding in omitted_findings[:5]),
-            reference=DOCS + "insightsomitted",
-            scope=SCOPE_WORKER_POOL if worker else SCOPE_CONTROL_PLANE,
+            reference=terms.DOCS + "insightsomitted",
+            scope=terms.SCOPE_WORKER_POOL if worker else terms.SCOPE_CONTROL_PLANE,
             identity="health",
-            pool=pool.name if pool is not None and worker else CONTROL_PLANE,
+            pool=pool.name if pool is not None and worker else terms.CONTROL_PLANE,
         )
         layer_insights.append(insights.health(findings_omitted, memory, caps.text))
     return tuple(layer_insights), Omitted(nodes=omitted_nodes, health=len(omitted_findings))
@@ -342,45 +328,27 @@ def _own_conditions(
     drafted: Draft, missing: Omitted, pools: int, full_layers: Sequence[str], memory: PreviousStatus
 ) -> tuple[Condition, ...]:
     """Returns the conditions of the report itself; conditions that other clients set are kept."""
-    own_values: list[ConditionValues] = [
-        _available(drafted),
-        _alerts(drafted),
-        _completeness_values(missing, pools, full_layers),
-    ]
-    old = memory.conditions_of()
-    other_conditions = without_condition(old, *(values[0] for values in own_values))
-    return (*memory.conditions(old, *own_values), *other_conditions)
-
-
-def _available(drafted: Draft) -> ConditionValues:
-    if not drafted.unreadable:
-        return ("Available", "True", "AsExpected", "")
-    message = "; ".join(f"{input_name} could not be read: {why}" for input_name, why in drafted.unreadable)
-    return ("Available", "False", "CannotWatch", cut(message, 4096))
-
-
-def _alerts(drafted: Draft) -> ConditionValues:
-    """Returns the condition AlertsReachable."""
+    available: ConditionValues = ("Available", "True", "AsExpected", "")
+    if drafted.unreadable:
+        message = "; ".join(f"{input_name} could not be read: {why}" for input_name, why in drafted.unreadable)
+        available = ("Available", "False", "CannotWatch", cut(message, 4096))
+    alerts: ConditionValues = ("AlertsReachable", "True", "AsExpected", "")
     if drafted.alerts_unreadable is not None:
-        return ("AlertsReachable", "False", "CannotReadAlerts", cut(drafted.alerts_unreadable, 4096))
-    if not drafted.alerts_asked:
-        return ("AlertsReachable", "Unknown", "NotAsked", "Alerts were not asked for")
-    return ("AlertsReachable", "True", "AsExpected", "")
-
-
-def _completeness_values(missing: Omitted, pools: int, full_layers: Sequence[str]) -> ConditionValues:
-    """Returns the values of the condition Complete: what was left out, because of its size or of other informers."""
-    parts = [f"{missing.nodes} nodes"] if missing.nodes else []
-    parts += [f"{missing.health} health insights"] if missing.health else []
-    parts += [f"{pools} worker pools"] if pools else []
+        alerts = ("AlertsReachable", "False", "CannotReadAlerts", cut(drafted.alerts_unreadable, 4096))
+    elif not drafted.alerts_asked:
+        alerts = ("AlertsReachable", "Unknown", "NotAsked", "Alerts were not asked for")
+    complete: ConditionValues = ("Complete", "True", "AsExpected", "")
+    counts = ((missing.nodes, "nodes"), (missing.health, "health insights"), (pools, "worker pools"))
+    parts = ", ".join(f"{count} {noun}" for count, noun in counts if count)
     if full_layers:
         names = ", ".join(f"pool '{name}'" if name else "the control plane" for name in full_layers)
-        message = f"Other informers have taken every place of {names}"
-        message += f"; left out in all: {', '.join(parts)}" if parts else ""
-        return ("Complete", "False", "InsightsOmitted", cut(message, 4096))
-    if not parts:
-        return ("Complete", "True", "AsExpected", "")
-    return ("Complete", "False", "InsightsOmitted", f"Left out to keep the object small: {', '.join(parts)}")
+        message = f"Other informers have taken every place of {names}{f'; left out in all: {parts}' if parts else ''}"
+        complete = ("Complete", "False", "InsightsOmitted", cut(message, 4096))
+    elif parts:
+        complete = ("Complete", "False", "InsightsOmitted", f"Left out to keep the object small: {parts}")
+    old = memory.conditions_of()
+    others = without_condition(old, "Available", "AlertsReachable", "Complete")
+    return (*memory.conditions(old, available, alerts, complete), *others)
 
 
 # How often an estimate is computed again while nothing happens.
@@ -393,7 +361,7 @@ def assess(
     now: datetime,
     *,
     node_now: datetime | None = None,
-    max_bytes: int | None = limits.MAX_BYTES,
+    max_bytes: int | None = terms.MAX_BYTES,
     others_pools: frozenset[str] = frozenset(),
     full: frozenset[str] = frozenset(),
     watched: bool = True,
@@ -409,34 +377,34 @@ def assess(
     memory = PreviousStatus(previous, now.replace(microsecond=0), watched=watched)
     findings = draft(snapshot, memory, now, node_now or now)
     if max_bytes is None:
-        return status_of(findings, limits.UNBOUNDED, memory)
-    if len({pool.name for pool in findings.pools if not pool.is_control_plane} | others_pools) <= limits.MAX_POOLS:
-        pools = limits.MAX_POOLS
+        return status_of(findings, terms.UNBOUNDED, memory)
+    if len({pool.name for pool in findings.pools if not pool.is_control_plane} | others_pools) <= terms.MAX_POOLS:
+        pools = terms.MAX_POOLS
     else:
-        pools = max(0, limits.MAX_POOLS - len(others_pools))
+        pools = max(0, terms.MAX_POOLS - len(others_pools))
     sizes = [pool.total for pool in findings.pools]
-    if limits.node_step(sizes, max_bytes, limits.LEAST_NODE_BYTES) == limits.LARGEST.nodes:
-        status = status_of(findings, replace(limits.LARGEST, pools=pools), memory, full)
+    if terms.node_step(sizes, max_bytes, terms.LEAST_NODE_BYTES) == terms.LARGEST.nodes:
+        status = status_of(findings, replace(terms.LARGEST, pools=pools), memory, full)
         if len(codec.encode(status)) <= max_bytes:
             return status
-    for caps in (*_limits_to_try(findings, memory, max_bytes, sizes), *limits.SMALLEST):
+    for caps in (*_limits_to_try(findings, memory, max_bytes, sizes), *terms.SMALLEST):
         status = status_of(findings, replace(caps, pools=pools), memory, full)
         if len(codec.encode(status)) <= max_bytes:
             break
     return status
 
 
-def _limits_to_try(drafted: Draft, memory: PreviousStatus, max_bytes: int, sizes: list[int]) -> Iterator[limits.Limits]:
+def _limits_to_try(drafted: Draft, memory: PreviousStatus, max_bytes: int, sizes: list[int]) -> Iterator[terms.Limits]:
     """Yields the limits to try in turn: with as many nodes as should fit `max_bytes`, then with fewer.
 
     How many should fit is estimated from the bytes that the first nodes of each pool take.
     """
-    none, some_nodes = (replace(limits.FEWER_NODES, nodes=nodes) for nodes in (0, limits.MIN_NODES))
+    none, some_nodes = (replace(terms.FEWER_NODES, nodes=nodes) for nodes in (0, terms.MIN_NODES))
     bare_bytes = len(codec.encode(status_of(drafted, none, memory)))
-    sampled_nodes = sum(min(size, limits.MIN_NODES) for size in sizes) or 1
+    sampled_nodes = sum(min(size, terms.MIN_NODES) for size in sizes) or 1
     node_bytes = max(1.0, (len(codec.encode(status_of(drafted, some_nodes, memory))) - bare_bytes) / sampled_nodes)
-    first = limits.node_step(sizes, max_bytes - bare_bytes, node_bytes)
-    yield from (replace(limits.FEWER_NODES, nodes=step) for step in limits.NODE_STEPS if step <= first)
+    first = terms.node_step(sizes, max_bytes - bare_bytes, node_bytes)
+    yield from (replace(terms.FEWER_NODES, nodes=step) for step in terms.NODE_STEPS if step <= first)
 
 
 def next_change_s(snapshot: Snapshot, now: datetime) -> float | None:

@@ -220,3 +220,11 @@ def awaited_operators(cluster: ClusterVersion) -> tuple[str, ...]:
 def is_progressing(cluster: ClusterVersion) -> bool:
     """Reports whether ClusterVersion says that an update is under way."""
     return status_of(cluster.status.conditions, "Progressing") == "True"
+
+
+def started_at(cluster: ClusterVersion) -> datetime | None:
+    """Returns when the newest update began: by the history, else when ClusterVersion's Progressing last changed."""
+    if cluster.status.history:
+        return cluster.status.history[0].started_time
+    progressing = find(cluster.status.conditions, "Progressing")
+    return progressing.last_transition_time if progressing else None

@@ -48,14 +48,7 @@ def decode(obj: JSON) -> tuple[UpdateStatusStatus, tuple[str, ...]]:
     if not isinstance(status, dict):
         raise codec.DecodeError("Expected `object` - at `$.status`")
     unknown: list[str] = []
-    decodable = _keep_decodable(status, unknown)
-    return codec.convert(UpdateStatusStatus, decodable), tuple(unknown)
-
-
-def _keep_decodable(status: JSON, unknown: list[str]) -> JSON:
-    """Returns `status` with only the parts that can be decoded; adds the types of other insights to `unknown`."""
-    control_plane = status.get("controlPlane")
-    decodable = {
+    decodable: JSON = {
         "conditions": _conditions(status),
         "workerPools": [
             {"resource": _NOWHERE, **_layer(pool, unknown)}
@@ -65,9 +58,9 @@ def _keep_decodable(status: JSON, unknown: list[str]) -> JSON:
     }
     if isinstance(status.get("omittedWorkerPools"), int):
         decodable["omittedWorkerPools"] = status["omittedWorkerPools"]
-    if not isinstance(control_plane, dict):
-        return decodable
-    return {**decodable, "controlPlane": _layer(control_plane, unknown)}
+    if isinstance(control_plane := status.get("controlPlane"), dict):
+        decodable["controlPlane"] = _layer(control_plane, unknown)
+    return codec.convert(UpdateStatusStatus, decodable), tuple(unknown)
 
 
 # Placeholder for a pool's reference that cannot be read; the pool's name is in its own field.
@@ -76,7 +69,24 @@ _PARTS: dict[str, type[Wire]] = {"resource": ResourceRef, "poolResource": Resour
 
 
 def _layer(layer: JSON, unknown: list[str]) -> JSON:
-    informers = [_informer(informer, unknown) for informer in _dicts(layer.get("informers"))]
+    """Returns the parts of a layer that can be decoded; adds the types of the other insights to `unknown`."""
+    informers = []
+    for informer in _dicts(layer.get("informers")):
+        insights = []
+        for insight in _dicts(informer.get("insights")):
+            # Some drafts nest the union fields instead of having them beside the uid.
+            inner = insight.get("insight")
+            flat = {**insight, **inner} if isinstance(inner, dict) else dict(insight)
+            type_ = str(flat.get("type"))
+            if type_ in _ALIASES:
+                flat["type"] = type_ = _ALIASES[type_]
+                flat.setdefault("health", flat.get("updateHealth"))
+            member = _MEMBERS.get(type_)
+            if member and flat.get(member) is not None and _is_decodable(Insight, flat):
+                insights.append(flat)
+            else:
+                unknown.append(str(flat.get("type") or "none"))
+        informers.append({"name": str(informer.get("name", "")), "insights": insights})
     decodable = {name: layer[name] for name, kind in _PARTS.items() if _is_decodable(kind, layer.get(name))}
     return {**decodable, "name": layer.get("name", ""), "informers": informers, "conditions": _conditions(layer)}
 
@@ -97,37 +107,6 @@ def _is_decodable(kind: type[Wire], value: Any) -> bool:
     except codec.DecodeError:
         return False
     return True
-
-
-def _informer(informer: JSON, unknown: list[str]) -> JSON:
-    """Returns an informer with its readable insights; the types of the others are added to `unknown`."""
-    readable_insights = []
-    for insight in _dicts(informer.get("insights")):
-        flat = _flatten_insight(insight)
-        if _is_readable(flat):
-            readable_insights.append(flat)
-        else:
-            unknown.append(str(flat.get("type") or "none"))
-    return {"name": str(informer.get("name", "")), "insights": readable_insights}
-
-
-def _flatten_insight(insight: JSON) -> JSON:
-    """Returns the insight with its union fields beside the uid, where some drafts nest them."""
-    inner = insight.get("insight")
-    flat = {**insight, **inner} if isinstance(inner, dict) else dict(insight)
-    type_ = flat.get("type")
-    alias = _ALIASES.get(type_) if isinstance(type_, str) else None
-    if alias:
-        flat["type"] = alias
-        flat.setdefault("health", flat.get("updateHealth"))
-    return flat
-
-
-def _is_readable(insight: JSON) -> bool:
-    member = _MEMBERS.get(str(insight.get("type")))
-    if member is None:
-        return False
-    return insight.get(member) is not None and _is_decodable(Insight, insight)
 
 
 def unknown_insights(types: Iterable[str]) -> Iterator[HealthInsight]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from functools import partial
 
 import msgspec
 
-from kubekit.api.conditions import find
 from runup.api.config_v1 import ClusterVersion
 from runup.api.update_v1alpha1 import AwaitedOperator
 from runup.rules.machine_config import is_drain_wanted
-from runup.updatestatus.decide import finding as uids
+from runup.updatestatus.decide import finding as terms
 from runup.updatestatus.decide import health
 from runup.updatestatus.decide import nodes as states
 from runup.updatestatus.decide import waiting as waits
@@ -22,8 +22,9 @@ from runup.updatestatus.decide.control_plane import (
     awaited_operators,
     is_progressing,
     operator_image,
+    started_at,
 )
-from runup.updatestatus.decide.finding import DOCS, INCOMPLETE, UNKNOWN, UNKNOWN_IMPACT, UNREADABLE, Finding
+from runup.updatestatus.decide.finding import Finding
 from runup.updatestatus.decide.memory import PreviousStatus
 from runup.updatestatus.decide.nodes import NodeState, PoolState
 from runup.updatestatus.decide.snapshot import Snapshot, Unreadable, readable
@@ -59,20 +60,25 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
 def draft(snapshot: Snapshot, memory: PreviousStatus, now: datetime, node_now: datetime) -> Draft:
     """Returns everything that the snapshot shows at `now`."""
     cluster = None if isinstance(snapshot.cluster_version, Unreadable) else snapshot.cluster_version
-    pools = _pools(snapshot, cluster)
-    state: ControlPlaneState | None
+    pools: tuple[PoolState, ...] = ()
+    listed, nodes, configs = snapshot.machine_config_pools, snapshot.nodes, snapshot.machine_configs
+    # Without one of these inputs there are no pools: half of the nodes would look outdated.
+    are_known = not (isinstance(listed, Unreadable) or isinstance(nodes, Unreadable) or isinstance(configs, Unreadable))
+    if cluster is not None and are_known:
+        versions = states.versions_of(readable(configs))
+        pools = states.assess_pools(readable(listed), readable(nodes), versions, states.target_of(cluster))
+    is_updating = (cluster is not None and is_progressing(cluster)) or any(not pool.is_complete for pool in pools)
+    state: ControlPlaneState | None = None
     operators = snapshot.cluster_operators
-    if cluster is None or isinstance(operators, Unreadable):
-        state = None
-    else:
+    waiting: tuple[AwaitedOperator, ...] = ()
+    if cluster is not None and not isinstance(operators, Unreadable):
         deployment = snapshot.machine_config_operator
         image = None if isinstance(deployment, Unreadable) else operator_image(deployment)
         state = assess_control_plane(cluster, assess_operators(operators, cluster.status.desired.version, image), now)
-    waiting: tuple[AwaitedOperator, ...] = ()
-    if cluster is not None and state is not None:
-        waiting_since = memory.operators_awaited(uids.uid_of_object("cv", cluster.metadata.name))
+        waiting_since = memory.operators_awaited(terms.uid_of_object("cv", cluster.metadata.name))
         waiting = waits.awaited_operators(awaited_operators(cluster), state.operators, waiting_since, memory.stamp)
-    unreadable = tuple(_unreadable_inputs(snapshot))
+    unreadable = [(INPUTS[f], v.why) for f in INPUTS if isinstance(v := getattr(snapshot, f), Unreadable)]
+    unreadable += snapshot.undecoded
     findings = [
         *health.pool_findings(pools, node_now),
         *(_of_cluster(snapshot, cluster, state=state, waiting=waiting, now=now) if cluster is not None else ()),
@@ -85,14 +91,14 @@ def draft(snapshot: Snapshot, memory: PreviousStatus, now: datetime, node_now: d
             read_nodes=snapshot.drains_read,
         ),
         *waits.pending_pod_findings(
-            readable(snapshot.pending_pods), state.started if state and _is_updating(cluster, pools) else None, now
+            readable(snapshot.pending_pods), state.started if state and is_updating else None, now
         ),
-        *(_unreadable_finding(inputs, why) for inputs, why in unreadable),
-        *(
-            _not_whole(inputs, why)
-            for inputs, why in _incomplete_inputs(snapshot, is_updating=_is_updating(cluster, pools))
-        ),
+        *_input_findings(snapshot, unreadable, is_updating=is_updating),
     ]
+    # Each finding is once in a layer, because lists of the API are keyed by uid.
+    unique: dict[tuple[str, str], Finding] = {}
+    for finding in filter(health.is_complete, findings):
+        unique.setdefault((finding.pool, terms.uid_of_finding(finding)), finding)
     alerts = snapshot.alerts
     return Draft(
         cluster=cluster,
@@ -100,35 +106,39 @@ def draft(snapshot: Snapshot, memory: PreviousStatus, now: datetime, node_now: d
         waiting=waiting,
         pools=pools,
         rows={pool.name: pool.rows() for pool in pools},
-        findings=tuple(_without_duplicates(finding for finding in findings if health.is_complete(finding))),
-        unreadable=unreadable,
+        findings=tuple(unique.values()),
+        unreadable=tuple(unreadable),
         alerts_unreadable=alerts.why if isinstance(alerts, Unreadable) else None,
         alerts_asked=alerts is not None,
     )
 
 
-def _without_duplicates(findings: Iterator[Finding]) -> Iterator[Finding]:
-    """Yields each finding once in a layer, because lists of the API are keyed by uid."""
-    keys = set()
-    for finding in findings:
-        key = (finding.pool, uids.uid_of_finding(finding))
-        if key not in keys:
-            keys.add(key)
-            yield finding
-
-
-def _is_updating(cluster: ClusterVersion | None, pools: Sequence[PoolState]) -> bool:
-    return (cluster is not None and is_progressing(cluster)) or any(not pool.is_complete for pool in pools)
-
-
-def _pools(snapshot: Snapshot, cluster: ClusterVersion | None) -> tuple[PoolState, ...]:
-    """Returns the pools, or none if one of their inputs could not be read: half of the nodes would look outdated."""
-    pools, nodes, configs = snapshot.machine_config_pools, snapshot.nodes, snapshot.machine_configs
-    if cluster is None or isinstance(pools, Unreadable) or isinstance(nodes, Unreadable):
-        return ()
-    if isinstance(configs, Unreadable):
-        return ()
-    return states.assess_pools(pools, nodes, states.versions_of(configs), states.target_of(cluster))
+def _input_findings(
+    snapshot: Snapshot, unreadable: Sequence[tuple[str, str]], *, is_updating: bool
+) -> Iterator[Finding]:
+    """Yields a finding for each input that could not be read, or is known in part while the report depends on it."""
+    finding = partial(Finding, level=terms.UNKNOWN, impact=terms.UNKNOWN_IMPACT)
+    for inputs, why in unreadable:
+        who = "they" if inputs in INPUTS.values() else "it"
+        yield finding(
+            check=terms.UNREADABLE,
+            summary=f"{inputs[0].upper()}{inputs[1:]} could not be read, so what {who} would tell is not known",
+            description=why or "No reason was given.",
+            reference=terms.DOCS + "inputunreadable",
+            identity=inputs,
+        )
+    draining = any(is_drain_wanted(node) for node in readable(snapshot.nodes))
+    is_needed = {"pending_pods": is_updating, "draining_pods": draining, "pod_disruption_budgets": draining}
+    for field, inputs in INPUTS.items():
+        if field in snapshot.incomplete and is_needed.get(field, True):
+            what = f"{inputs[0].upper()}{inputs[1:]}"
+            yield finding(
+                check=terms.INCOMPLETE,
+                summary=f"{what} are known in part, so what the others would tell is not known",
+                description=snapshot.incomplete[field],
+                reference=terms.DOCS + "inputincomplete",
+                identity=inputs,
+            )
 
 
 def _of_cluster(
@@ -149,56 +159,3 @@ def _of_cluster(
         # The example files of --mock-clusterversion (no pods) are assessed by oc's rules alone, so these are left out.
         yield from waits.release_findings(cluster)
         yield from waits.awaited_operator_findings(cluster, waiting, now)
-
-
-def started_at(cluster: ClusterVersion) -> datetime | None:
-    """Returns when the newest update began: by the history, else when ClusterVersion's Progressing last changed."""
-    if cluster.status.history:
-        return cluster.status.history[0].started_time
-    progressing = find(cluster.status.conditions, "Progressing")
-    return progressing.last_transition_time if progressing else None
-
-
-def _unreadable_inputs(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
-    """Yields (input, reason) for each input that could not be read or decoded."""
-    for field, inputs in INPUTS.items():
-        value = getattr(snapshot, field)
-        if isinstance(value, Unreadable):
-            yield inputs, value.why
-    yield from snapshot.undecoded
-
-
-def _incomplete_inputs(snapshot: Snapshot, *, is_updating: bool) -> Iterator[tuple[str, str]]:
-    """Yields the snapshot fields that are known in part, if the report depends on them now, with the reason."""
-    draining = any(is_drain_wanted(node) for node in readable(snapshot.nodes))
-    is_needed = {"pending_pods": is_updating, "draining_pods": draining, "pod_disruption_budgets": draining}
-    for field, inputs in INPUTS.items():
-        if field in snapshot.incomplete and is_needed.get(field, True):
-            yield inputs, snapshot.incomplete[field]
-
-
-def _not_whole(inputs: str, why: str) -> Finding:
-    """Returns the finding that objects are known only in part."""
-    return Finding(
-        check=INCOMPLETE,
-        level=UNKNOWN,
-        impact=UNKNOWN_IMPACT,
-        summary=f"{inputs[0].upper()}{inputs[1:]} are known in part, so what the others would tell is not known",
-        description=why,
-        reference=DOCS + "inputincomplete",
-        identity=inputs,
-    )
-
-
-def _unreadable_finding(inputs: str, why: str) -> Finding:
-    """Returns the finding that objects, or one object, could not be read."""
-    who = "they" if inputs in INPUTS.values() else "it"
-    return Finding(
-        check=UNREADABLE,
-        level=UNKNOWN,
-        impact=UNKNOWN_IMPACT,
-        summary=f"{inputs[0].upper()}{inputs[1:]} could not be read, so what {who} would tell is not known",
-        description=why or "No reason was given.",
-        reference=DOCS + "inputunreadable",
-        identity=inputs,
-    )

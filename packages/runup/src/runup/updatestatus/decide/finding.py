@@ -79,6 +79,8 @@ UPDATE_SPEED = "Update Speed"
 UPDATE_STALLED = "Update Stalled"
 
 SCOPE_CONTROL_PLANE, SCOPE_WORKER_POOL, SCOPE_CLUSTER = "ControlPlane", "WorkerPool", "Cluster"
+CONTROL_PLANE = ""
+"""The name of the control plane's layer; worker pools' layers have the pools' names."""
 
 NODE_UNAVAILABLE, NODE_DEGRADED, POOL_PAUSED = "NodeUnavailable", "NodeDegraded", "MachineConfigPoolPaused"
 ALERT_FIRING = "AlertFiring"

@@ -8,41 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 
 from kubekit.api.conditions import find
-from kubekit.api.meta_v1 import Condition
 from kubekit.lang.gotext import quote_go
 from runup.api.config_v1 import ClusterVersion
 from runup.api.update_v1alpha1 import ResourceRef
 from runup.rules import machine_config
 from runup.rules.machine_config import UnavailableReason
+from runup.updatestatus.decide import finding as terms
 from runup.updatestatus.decide.control_plane import OperatorState
-from runup.updatestatus.decide.finding import (
-    ALERT_FIRING,
-    API_AVAILABILITY,
-    CONFIG_GROUP,
-    CRITICAL,
-    ERROR,
-    INFO,
-    NO_IMPACT,
-    NO_RUNBOOK,
-    NODE_DEGRADED,
-    NODE_UNAVAILABLE,
-    POOL_PAUSED,
-    SCOPE_CLUSTER,
-    SCOPE_CONTROL_PLANE,
-    SCOPE_WORKER_POOL,
-    UNKNOWN_IMPACT,
-    UPDATE_SPEED,
-    UPDATE_STALLED,
-    WARNING,
-    Finding,
-    cluster_version_ref,
-    node_ref,
-    operator_ref,
-    pool_ref,
-)
-from runup.updatestatus.decide.nodes import NodeState, PoolState
+from runup.updatestatus.decide.finding import Finding
+from runup.updatestatus.decide.nodes import PoolState
 from runup.updatestatus.decide.snapshot import Alert
 
 NOT_FAILING_UNKNOWN, FAILING = "ClusterVersionFailingUnknown", "ClusterVersionFailing"
@@ -73,7 +50,7 @@ DEGRADED_TOO_LONG = timedelta(minutes=40)
 
 # Alerts that are reported even if they began before the update.
 _KNOWN_ALERTS = frozenset({"PodDisruptionBudgetLimit", "PodDisruptionBudgetAtLimit"})
-_ALERT_LEVELS = {"warning": WARNING, "critical": CRITICAL}
+_ALERT_LEVELS = {"warning": terms.WARNING, "critical": terms.CRITICAL}
 
 # Reason of a node's unavailability -> end of the summary.
 _NODE_IS = {
@@ -97,98 +74,55 @@ def pool_findings(pools: Sequence[PoolState], now: datetime) -> Iterator[Finding
     """Yields unavailable and degraded nodes, and paused pools. `now` is for the ages of conditions."""
     for pool in pools:
         for node in pool.nodes:
+            finding = partial(
+                Finding,
+                reference=_MACHINE_CONFIG_DOCS,
+                scope=pool.scope,
+                resources=(terms.node_ref(node.name),),
+                pool=pool.layer,
+            )
             if node.unavailable and not node.updating and node.is_serious(now):
-                summary = " | ".join(_summary_text(node.name, trouble) for trouble in node.troubles)
+                ends = [(trouble, _NODE_IS.get(trouble.reason)) for trouble in node.troubles]
                 # As in oc, the description of a node that is also degraded is the machine-config daemon's reason.
-                description = (
-                    node.reason
-                    if node.degraded
-                    else " | ".join(_trouble_description(trouble) for trouble in node.troubles)
+                descriptions = " | ".join(_trouble_text(trouble) for trouble in node.troubles)
+                yield finding(
+                    check=terms.NODE_UNAVAILABLE,
+                    level=terms.WARNING,
+                    impact=terms.UPDATE_SPEED,
+                    summary=" | ".join(f"Node {node.name} {end}" if end else trouble.reason for trouble, end in ends),
+                    description=node.reason if node.degraded else descriptions,
+                    since=min((trouble.since for trouble in node.troubles if trouble.since), default=None),
                 )
-                times = [trouble.since for trouble in node.troubles if trouble.since]
-                since = min(times, default=None)
-                finding_of_unavailable = _node_finding(
-                    NODE_UNAVAILABLE,
-                    WARNING,
-                    impact=UPDATE_SPEED,
-                    summary=summary,
-                    description=description,
-                    node=node,
-                    pool=pool,
-                    since=since,
-                )
-                yield finding_of_unavailable
             if node.degraded:
-                yield _node_finding(
-                    NODE_DEGRADED,
-                    ERROR,
-                    impact=UPDATE_STALLED,
+                yield finding(
+                    check=terms.NODE_DEGRADED,
+                    level=terms.ERROR,
+                    impact=terms.UPDATE_STALLED,
                     summary=f"Node {node.name} is degraded",
                     description=node.reason,
-                    node=node,
-                    pool=pool,
                 )
         if pool.excluded and pool.paused:
-            yield _paused_finding(pool)
+            yield Finding(
+                check=terms.POOL_PAUSED,
+                level=terms.WARNING,
+                impact=terms.UPDATE_STALLED,
+                summary=f"Outdated nodes in a paused pool '{pool.name}' will not be updated",
+                description="Pool is paused, which stops all changes to the nodes in the pool, including updates. The "
+                "nodes will not be updated until the pool is unpaused by the administrator.",
+                reference=_PAUSED_DOCS,
+                scope=terms.SCOPE_WORKER_POOL,
+                resources=(terms.pool_ref(pool.name),),
+                pool=pool.layer,
+            )
 
 
-def _layer(pool: PoolState) -> str:
-    return "" if pool.is_control_plane else pool.name
-
-
-def _node_finding(
-    check: str,
-    level: str,
-    impact: str,
-    summary: str,
-    description: str,
-    node: NodeState,
-    pool: PoolState,
-    since: datetime | None = None,
-) -> Finding:
-    """Returns a finding about one Node of a pool."""
-    return Finding(
-        check=check,
-        level=level,
-        impact=impact,
-        summary=summary,
-        description=description,
-        reference=_MACHINE_CONFIG_DOCS,
-        since=since,
-        scope=SCOPE_CONTROL_PLANE if pool.is_control_plane else SCOPE_WORKER_POOL,
-        resources=(node_ref(node.name),),
-        pool=_layer(pool),
-    )
-
-
-def _summary_text(name: str, trouble: UnavailableReason) -> str:
-    end = _NODE_IS.get(trouble.reason)
-    return f"Node {name} {end}" if end else trouble.reason
-
-
-def _trouble_description(trouble: UnavailableReason) -> str:
+def _trouble_text(trouble: UnavailableReason) -> str:
     """Returns the text about one cause of unavailability, as `oc` words it."""
     condition = _NODE_CONDITION.get(trouble.reason)
     if condition is None:
         return trouble.reason
     reason, message = quote_go(trouble.reason), quote_go(trouble.message)
     return f"Node has a {condition} condition with Reason {reason} and message {message}"
-
-
-def _paused_finding(pool: PoolState) -> Finding:
-    """Returns the finding that a paused pool keeps its Nodes outdated."""
-    return Finding(
-        check=POOL_PAUSED,
-        level=WARNING,
-        impact=UPDATE_STALLED,
-        summary=f"Outdated nodes in a paused pool '{pool.name}' will not be updated",
-        description="Pool is paused, which stops all changes to the nodes in the pool, including updates. The nodes "
-        "will not be updated until the pool is unpaused by the administrator.",
-        reference=_PAUSED_DOCS,
-        scope=SCOPE_WORKER_POOL,
-        resources=(pool_ref(pool.name),),
-        pool=_layer(pool),
-    )
 
 
 def alert_findings(alerts: Sequence[Alert], started: datetime | None) -> Iterator[Finding]:
@@ -198,25 +132,30 @@ def alert_findings(alerts: Sequence[Alert], started: datetime | None) -> Iterato
         name = alert.labels.get("alertname", "")
         during = alert.active_at is not None and (started is None or started < alert.active_at)
         is_known = name in _KNOWN_ALERTS
-        level = _ALERT_LEVELS.get(alert.labels.get("severity", ""), INFO)
-        if not name or not (is_known or during) or alert.state == "pending" or level == INFO:
+        level = _ALERT_LEVELS.get(alert.labels.get("severity", ""), terms.INFO)
+        if not name or not (is_known or during) or alert.state == "pending" or level == terms.INFO:
             continue
         labels = "\0".join(f"{key}={value}" for key, value in sorted(alert.labels.items()))
         label_counts[labels] = label_counts.get(labels, 0) + 1
         parts = [text for key in ("description", "message") if (text := alert.annotations.get(key))]
-        alert_text = f" The alert description is: {' | '.join(parts)}" if parts else " The alert has no description."
+        description = "Alert started firing during the update."
+        if is_known and during:
+            description = "Alert known to affect updates started firing during the update."
+        elif is_known:
+            description = "Alert known to affect updates has been firing since before the update started."
+        description += f" The alert description is: {' | '.join(parts)}" if parts else " The alert has no description."
         yield Finding(
-            check=ALERT_FIRING,
+            check=terms.ALERT_FIRING,
             level=level,
-            impact=UNKNOWN_IMPACT,
+            impact=terms.UNKNOWN_IMPACT,
             summary=f"Alert is firing: {alert.annotations.get('summary') or name}",
-            description=_firing_text(is_known=is_known, during=during) + alert_text,
-            reference=alert.annotations.get("runbook_url") or NO_RUNBOOK,
+            description=description,
+            reference=alert.annotations.get("runbook_url") or terms.NO_RUNBOOK,
             since=alert.active_at,
-            scope=SCOPE_CLUSTER,
+            scope=terms.SCOPE_CLUSTER,
             resources=(
                 ResourceRef(
-                    group=CONFIG_GROUP, resource="alerts", name=name, namespace=alert.labels.get("namespace", "")
+                    group=terms.CONFIG_GROUP, resource="alerts", name=name, namespace=alert.labels.get("namespace", "")
                 ),
             ),
             # Labels identify an alert; an alert that the answer lists twice is reported twice, as by oc.
@@ -224,48 +163,55 @@ def alert_findings(alerts: Sequence[Alert], started: datetime | None) -> Iterato
         )
 
 
-def _firing_text(*, is_known: bool, during: bool) -> str:
-    if not is_known:
-        return "Alert started firing during the update."
-    timing = "started firing during the update" if during else "has been firing since before the update started"
-    return f"Alert known to affect updates {timing}."
-
-
 def cluster_version_findings(cluster: ClusterVersion, now: datetime) -> Iterator[Finding]:
     """Yields a finding if ClusterVersion is failing, or has no Failing condition."""
     name = cluster.metadata.name
+    finding = partial(
+        Finding,
+        resources=(terms.cluster_version_ref(name),),
+        level=terms.WARNING,
+        impact=terms.UPDATE_STALLED,
+        reference=_DEGRADED_DOCS,
+    )
     failing = find(cluster.status.conditions, "Failing")
     if failing is None:
-        yield Finding(
+        yield finding(
             check=NOT_FAILING_UNKNOWN,
             summary=f"Cluster Version {name} has no Failing condition",
             description="Current status of Cluster Version reconciliation is unclear.  See 'oc -n "
             "openshift-cluster-version logs -l k8s-app=cluster-version-operator --tail -1' to debug.",
             since=now,
-            resources=(cluster_version_ref(name),),
-            level=WARNING,
-            impact=UPDATE_STALLED,
-            reference=_DEGRADED_DOCS,
         )
     elif failing.status != "False":
         verb = "may be" if failing.status == "Unknown" else "is"
-        yield Finding(
+        yield finding(
             check=FAILING,
             summary=f"Cluster Version {name} {verb} failing to proceed with the update ({failing.reason})",
             description=failing.message,
             since=failing.last_transition_time,
-            resources=(cluster_version_ref(name),),
-            level=WARNING,
-            impact=UPDATE_STALLED,
-            reference=_DEGRADED_DOCS,
         )
 
 
 def operator_findings(operators: Sequence[OperatorState], now: datetime) -> Iterator[Finding]:
     """Yields operators that have been unavailable or degraded for longer than an update usually makes them."""
     for operator in operators:
-        yield from _operator(operator.name, operator.available, "False", now)
-        yield from _operator(operator.name, operator.degraded, "True", now)
+        for condition, bad in ((operator.available, "False"), (operator.degraded, "True")):
+            if condition is None or condition.status != bad:
+                continue
+            check, word, too_long, reference = _BAD_OPERATOR[bad]
+            since = condition.last_transition_time
+            if since is not None and now - since <= TOLERATED_FOR:
+                continue
+            yield Finding(
+                check=check,
+                level=terms.ERROR if since is None or now - since > too_long else terms.WARNING,
+                impact=terms.API_AVAILABILITY,
+                summary=f"Cluster Operator {operator.name} is {word} ({condition.reason})",
+                description=condition.message or "<no message>",
+                reference=reference,
+                since=since,
+                resources=(terms.operator_ref(operator.name),),
+            )
 
 
 # Bad status -> check, word in the summary, age from which the level is Error, documentation.
@@ -273,26 +219,6 @@ _BAD_OPERATOR = {
     "False": (OPERATOR_UNAVAILABLE, "unavailable", UNAVAILABLE_TOO_LONG, _DOWN_DOCS),
     "True": (OPERATOR_DEGRADED, "degraded", DEGRADED_TOO_LONG, _DEGRADED_DOCS),
 }
-
-
-def _operator(name: str, condition: Condition | None, bad: str, now: datetime) -> Iterator[Finding]:
-    """Yields the finding about an operator whose condition has been bad for longer than is tolerated."""
-    if condition is None or condition.status != bad:
-        return
-    check, word, too_long, reference = _BAD_OPERATOR[bad]
-    since = condition.last_transition_time
-    if since is not None and now - since <= TOLERATED_FOR:
-        return
-    yield Finding(
-        check=check,
-        level=ERROR if since is None or now - since > too_long else WARNING,
-        impact=API_AVAILABILITY,
-        summary=f"Cluster Operator {name} is {word} ({condition.reason})",
-        description=condition.message or "<no message>",
-        reference=reference,
-        since=since,
-        resources=(operator_ref(name),),
-    )
 
 
 def history_findings(cluster: ClusterVersion, *, control_plane_done: bool) -> Iterator[Finding]:
@@ -303,12 +229,12 @@ def history_findings(cluster: ClusterVersion, *, control_plane_done: bool) -> It
     complete = next((entry.version for entry in history[2:] if entry.state == "Completed"), "unknown")
     yield Finding(
         check=PREVIOUS_PARTIAL,
-        level=WARNING,
-        impact=NO_IMPACT,
+        level=terms.WARNING,
+        impact=terms.NO_IMPACT,
         summary=f"Previous update to {history[1].version} never completed, last complete update was {complete}",
         description=f"Current update to {history[0].version} was initiated while the previous update to version "
         f"{history[1].version} was still in progress",
         reference=_HISTORY_DOCS,
         since=history[0].started_time,
-        resources=(cluster_version_ref(cluster.metadata.name),),
+        resources=(terms.cluster_version_ref(cluster.metadata.name),),
     )

@@ -8,56 +8,17 @@ from msgspec.structs import replace
 
 from kubekit.api.conditions import find
 from kubekit.lang.gotext import SECOND, go_duration
+from runup.api import update_v1alpha1 as api
 from runup.api.config_v1 import ClusterVersion
-from runup.api.update_v1alpha1 import (
-    NO_VERSION,
-    AwaitedOperator,
-    ClusterOperatorInsight,
-    ClusterVersionInsight,
-    HealthImpact,
-    HealthInsight,
-    HealthRemediation,
-    HealthScope,
-    Insight,
-    MachineConfigPoolInsight,
-    NodeInsight,
-    OperatorProgress,
-    PoolSummary,
-    Version,
-    VersionMetadata,
-    Versions,
-)
+from runup.api.update_v1alpha1 import AwaitedOperator, Insight
 from runup.rules import machine_config
-from runup.updatestatus.decide import finding as uids
+from runup.updatestatus.decide import finding as terms
 from runup.updatestatus.decide import nodes as node_phases
 from runup.updatestatus.decide import nodes as states
-from runup.updatestatus.decide.control_plane import ControlPlaneState, OperatorState
-from runup.updatestatus.decide.finding import (
-    ARCHITECTURE,
-    AVAILABLE,
-    DEGRADED,
-    HEALTHY,
-    INSTALLATION,
-    MULTI,
-    NO_RUNBOOK,
-    PARTIAL,
-    REASON_LIMIT,
-    SCOPE_CONTROL_PLANE,
-    SCOPE_WORKER_POOL,
-    UNBOUNDED,
-    UNKNOWN_VERSION,
-    UPDATING,
-    VERSION_LIMIT,
-    Finding,
-    cluster_version_ref,
-    cut,
-    limit_or_unbounded,
-    node_ref,
-    operator_ref,
-    pool_ref,
-)
+from runup.updatestatus.decide.control_plane import ControlPlaneState, OperatorState, started_at
+from runup.updatestatus.decide.finding import Finding, cut
 from runup.updatestatus.decide.health import NOT_FAILING_UNKNOWN
-from runup.updatestatus.decide.memory import CONTROL_PLANE, ConditionValues, PreviousStatus, same_estimate
+from runup.updatestatus.decide.memory import ConditionValues, PreviousStatus, same_estimate
 from runup.updatestatus.decide.nodes import NodeState, PoolState
 
 _REFERENCE_LIMIT = 2048
@@ -68,117 +29,77 @@ _MOST_RESOURCES = 16
 
 def cluster_operator(operator: OperatorState, memory: PreviousStatus, text: int) -> Insight:
     """Returns the insight of one operator; `text` limits messages, in characters."""
-    uid = uids.uid_of_object("co", operator.name)
-    old = memory.insight(CONTROL_PLANE, uid)
-    previous_conditions = old.cluster_operator.conditions if old and old.cluster_operator else ()
-    progressing = operator.progressing
-    return memory.settled(
-        CONTROL_PLANE,
-        Insight(
-            uid=uid,
-            acquired_at=memory.stamp,
-            type="ClusterOperator",
-            cluster_operator=ClusterOperatorInsight(
-                name=operator.name,
-                resource=operator_ref(operator.name),
-                progressing=OperatorProgress(
-                    status=progressing.status,
-                    reason=cut(progressing.reason, limit_or_unbounded(REASON_LIMIT, text)),
-                    message=cut(progressing.message, text),
-                    last_transition_time=progressing.last_transition_time,
-                )
-                if progressing
-                else None,
-                conditions=memory.conditions(
-                    previous_conditions, _operator_updating(operator), _operator_healthy(operator, text)
-                ),
-            ),
-        ),
-    )
-
-
-def _operator_updating(operator: OperatorState) -> ConditionValues:
-    """Returns the type, status, reason and message of an operator's condition Updating."""
-    # The operator's own message is in `progressing`, so it is not repeated here.
+    uid = terms.uid_of_object("co", operator.name)
+    # The operator's own message is in `progressing`, so it is not repeated in condition Updating.
+    updating: ConditionValues = (terms.UPDATING, "Unknown", "CannotDetermine", "It does not say whether it progresses")
     if operator.updated:
-        return (UPDATING, "False", "Updated", "")
-    if operator.is_updating:
-        return (UPDATING, "True", "Progressing", "")
-    if operator.is_waiting:
-        return (UPDATING, "False", "Pending", "")
-    return (UPDATING, "Unknown", "CannotDetermine", "It does not say whether it progresses")
-
-
-def _operator_healthy(operator: OperatorState, text: int) -> ConditionValues:
-    """Returns the type, status, reason and message of an operator's condition Healthy, its message cut to `text`."""
+        updating = (terms.UPDATING, "False", "Updated", "")
+    elif operator.is_updating:
+        updating = (terms.UPDATING, "True", "Progressing", "")
+    elif operator.is_waiting:
+        updating = (terms.UPDATING, "False", "Pending", "")
     available, degraded = operator.available, operator.degraded
+    healthy: ConditionValues = (terms.HEALTHY, "True", "AsExpected", "")
     if available is None:
-        return (HEALTHY, "Unknown", "Unavailable", "It has no Available condition")
-    if available.status != "True":
-        return (HEALTHY, "False", "Unavailable", cut(available.message, text))
-    if degraded is not None and degraded.status == "True":
-        return (HEALTHY, "False", "Degraded", cut(degraded.message, text))
-    return (HEALTHY, "True", "AsExpected", "")
+        healthy = (terms.HEALTHY, "Unknown", "Unavailable", "It has no Available condition")
+    elif available.status != "True":
+        healthy = (terms.HEALTHY, "False", "Unavailable", cut(available.message, text))
+    elif degraded is not None and degraded.status == "True":
+        healthy = (terms.HEALTHY, "False", "Degraded", cut(degraded.message, text))
+    progressing = None
+    if (condition := operator.progressing) is not None:
+        progressing = api.OperatorProgress(
+            status=condition.status,
+            reason=cut(condition.reason, terms.limit_or_unbounded(terms.REASON_LIMIT, text)),
+            message=cut(condition.message, text),
+            last_transition_time=condition.last_transition_time,
+        )
+    member = api.ClusterOperatorInsight(
+        name=operator.name,
+        resource=terms.operator_ref(operator.name),
+        progressing=progressing,
+        conditions=memory.conditions(memory.insight_conditions(terms.CONTROL_PLANE, uid), updating, healthy),
+    )
+    return memory.settled(terms.CONTROL_PLANE, uid, member)
 
 
 def health(finding: Finding, memory: PreviousStatus, text: int) -> Insight:
     """Returns the insight of a finding; `text` limits its description, in characters."""
-    uid = uids.uid_of_finding(finding)
+    uid = terms.uid_of_finding(finding)
     old = memory.health(finding.pool, uid)
     since = finding.since
     if old and old.started_at and (since is None or finding.check == NOT_FAILING_UNKNOWN):
         since = old.started_at
-    elif finding.check == NOT_FAILING_UNKNOWN and text < UNBOUNDED.text:
+    elif finding.check == NOT_FAILING_UNKNOWN and text < terms.UNBOUNDED.text:
         # A stored status has whole seconds; one that is printed at once is sorted by the full precision of now.
         since = memory.stamp
-    linked = finding.reference != NO_RUNBOOK and len(finding.reference) <= limit_or_unbounded(_REFERENCE_LIMIT, text)
-    return memory.settled(
-        finding.pool,
-        Insight(
-            uid=uid,
-            acquired_at=memory.stamp,
-            type="Health",
-            health=HealthInsight(
-                scope=HealthScope(
-                    type=finding.scope,
-                    resources=tuple(
-                        replace(
-                            ref,
-                            name=ref.name[: limit_or_unbounded(_NAME_LIMIT, text)],
-                            namespace=ref.namespace[: limit_or_unbounded(_NAME_LIMIT, text)],
-                        )
-                        for ref in finding.resources[:_MOST_RESOURCES]
-                    ),
-                ),
-                impact=HealthImpact(
-                    level=finding.level,
-                    type=finding.impact,
-                    summary=cut(finding.summary, limit_or_unbounded(_SUMMARY_LIMIT, text)),
-                    description=cut(finding.description, text),
-                ),
-                remediation=HealthRemediation(reference=finding.reference if linked else ""),
-                check=finding.check,
-                started_at=since,
-                first_observed_at=old.first_observed_at if old and old.first_observed_at else memory.stamp,
-            ),
-        ),
+    linked = finding.reference != terms.NO_RUNBOOK and len(finding.reference) <= terms.limit_or_unbounded(
+        _REFERENCE_LIMIT, text
     )
-
-
-def _scope(pool: PoolState) -> str:
-    return SCOPE_CONTROL_PLANE if pool.is_control_plane else SCOPE_WORKER_POOL
-
-
-def layer_of(pool: PoolState) -> str:
-    """Returns the layer of the pool's insights."""
-    return CONTROL_PLANE if pool.is_control_plane else pool.name
+    longest = terms.limit_or_unbounded(_NAME_LIMIT, text)
+    resources = tuple(
+        replace(ref, name=ref.name[:longest], namespace=ref.namespace[:longest])
+        for ref in finding.resources[:_MOST_RESOURCES]
+    )
+    member = api.HealthInsight(
+        scope=api.HealthScope(type=finding.scope, resources=resources),
+        impact=api.HealthImpact(
+            level=finding.level,
+            type=finding.impact,
+            summary=cut(finding.summary, terms.limit_or_unbounded(_SUMMARY_LIMIT, text)),
+            description=cut(finding.description, text),
+        ),
+        remediation=api.HealthRemediation(reference=finding.reference if linked else ""),
+        check=finding.check,
+        started_at=since,
+        first_observed_at=old.first_observed_at if old and old.first_observed_at else memory.stamp,
+    )
+    return memory.settled(finding.pool, uid, member)
 
 
 def machine_config_pool(pool: PoolState, memory: PreviousStatus) -> Insight:
     """Returns the insight of one pool."""
-    uid = uids.uid_of_object("mcp", pool.name)
-    old = memory.insight(layer_of(pool), uid)
-    previous_conditions = old.machine_config_pool.conditions if old and old.machine_config_pool else ()
+    uid = terms.uid_of_object("mcp", pool.name)
     counts = {
         "Total": pool.total,
         "Available": pool.available,
@@ -188,23 +109,20 @@ def machine_config_pool(pool: PoolState, memory: PreviousStatus) -> Insight:
         "Excluded": pool.excluded,
         "Degraded": pool.degraded,
     }
-    return memory.settled(
-        layer_of(pool),
-        Insight(
-            uid=uid,
-            acquired_at=memory.stamp,
-            type="MachineConfigPool",
-            machine_config_pool=MachineConfigPoolInsight(
-                name=pool.name,
-                resource=pool_ref(pool.name),
-                scope_type=_scope(pool),
-                assessment=pool.assessment,
-                completion=pool_completion(pool.done, pool.total),
-                summaries=tuple(PoolSummary(type=name, count=count) for name, count in counts.items()),
-                conditions=memory.conditions(previous_conditions, pool_updating(pool), _pool_healthy(pool)),
-            ),
-        ),
+    state = "AllNodesUpdated" if pool.is_complete else "Paused" if pool.paused else "NoProblems"
+    healthy: ConditionValues = (terms.HEALTHY, "True", state if pool.total else "NoNodes", "")
+    if pool.degraded:
+        healthy = (terms.HEALTHY, "False", "NodesDegraded", f"{pool.degraded} of {pool.total} nodes are degraded")
+    member = api.MachineConfigPoolInsight(
+        name=pool.name,
+        resource=terms.pool_ref(pool.name),
+        scope_type=pool.scope,
+        assessment=pool.assessment,
+        completion=pool_completion(pool.done, pool.total),
+        summaries=tuple(api.PoolSummary(type=name, count=count) for name, count in counts.items()),
+        conditions=memory.conditions(memory.insight_conditions(pool.layer, uid), pool_updating(pool), healthy),
     )
+    return memory.settled(pool.layer, uid, member)
 
 
 def pool_completion(updated_count: int, total: int) -> int:
@@ -215,24 +133,15 @@ def pool_completion(updated_count: int, total: int) -> int:
 def pool_updating(pool: PoolState) -> ConditionValues:
     """Returns the condition Updating of a pool."""
     if pool.is_complete:
-        return (UPDATING, "False", "Updated", "")
+        return (terms.UPDATING, "False", "Updated", "")
     if pool.progressing or pool.draining:
-        return (UPDATING, "True", "Progressing", "")
+        return (terms.UPDATING, "True", "Progressing", "")
     if pool.excluded:
-        return (UPDATING, "False", "Paused", "")
+        return (terms.UPDATING, "False", "Paused", "")
     if pool.done:
         # Between two batches no node is updating, but the pool is.
-        return (UPDATING, "True", "Progressing", "")
-    return (UPDATING, "False", "Pending", "")
-
-
-def _pool_healthy(pool: PoolState) -> ConditionValues:
-    """Returns the condition Healthy of a pool."""
-    if pool.degraded:
-        return (HEALTHY, "False", "NodesDegraded", f"{pool.degraded} of {pool.total} nodes are degraded")
-    if not pool.total:
-        return (HEALTHY, "True", "NoNodes", "")
-    return (HEALTHY, "True", "AllNodesUpdated" if pool.is_complete else "Paused" if pool.paused else "NoProblems", "")
+        return (terms.UPDATING, "True", "Progressing", "")
+    return (terms.UPDATING, "False", "Pending", "")
 
 
 # Phase -> reason of condition Updating.
@@ -256,41 +165,27 @@ _TROUBLE_REASONS = {
 
 def node(state: NodeState, pool: PoolState, memory: PreviousStatus, text: int) -> Insight:
     """Returns the insight of a node of `pool`; `text` limits messages, in characters."""
-    layer = layer_of(pool)
-    uid = uids.uid_of_object("node", state.name)
-    old = memory.insight(layer, uid)
-    return memory.settled(
-        layer,
-        Insight(
-            uid=uid,
-            acquired_at=memory.stamp,
-            type="Node",
-            node=NodeInsight(
-                name=state.name,
-                resource=node_ref(state.name),
-                pool_resource=pool_ref(pool.name),
-                scope_type=_scope(pool),
-                version=state.version[: limit_or_unbounded(VERSION_LIMIT, text)],
-                est_to_complete="" if state.estimate_s is None else go_duration(state.estimate_s * SECOND),
-                message=cut(state.message, text),
-                conditions=memory.conditions(
-                    old.node.conditions if old and old.node else (),
-                    (UPDATING, "True" if state.updating else "False", _PHASE_REASONS[state.phase], ""),
-                    _node_available(state, text),
-                    (DEGRADED, "True", "Degraded", "") if state.degraded else (DEGRADED, "False", "AsExpected", ""),
-                ),
-            ),
-        ),
+    uid = terms.uid_of_object("node", state.name)
+    updating: ConditionValues = (terms.UPDATING, "True" if state.updating else "False", _PHASE_REASONS[state.phase], "")
+    available: ConditionValues = (terms.AVAILABLE, "True", "AsExpected", "")
+    if state.unavailable:
+        reasons = [_TROUBLE_REASONS.get(trouble.reason, "UnexpectedImage") for trouble in state.troubles]
+        message = cut(" | ".join(trouble.reason for trouble in state.troubles), text)
+        available = (terms.AVAILABLE, "False", reasons[0] if len(reasons) == 1 else "MultipleReasons", message)
+    degraded: ConditionValues = (terms.DEGRADED, "False", "AsExpected", "")
+    if state.degraded:
+        degraded = (terms.DEGRADED, "True", "Degraded", "")
+    member = api.NodeInsight(
+        name=state.name,
+        resource=terms.node_ref(state.name),
+        pool_resource=terms.pool_ref(pool.name),
+        scope_type=pool.scope,
+        version=state.version[: terms.limit_or_unbounded(terms.VERSION_LIMIT, text)],
+        est_to_complete="" if state.estimate_s is None else go_duration(state.estimate_s * SECOND),
+        message=cut(state.message, text),
+        conditions=memory.conditions(memory.insight_conditions(pool.layer, uid), updating, available, degraded),
     )
-
-
-def _node_available(state: NodeState, text: int) -> ConditionValues:
-    """Returns the condition Available of a node; `text` is the longest message in characters."""
-    if not state.unavailable:
-        return (AVAILABLE, "True", "AsExpected", "")
-    reasons = [_TROUBLE_REASONS.get(trouble.reason, "UnexpectedImage") for trouble in state.troubles]
-    message = cut(" | ".join(trouble.reason for trouble in state.troubles), text)
-    return (AVAILABLE, "False", reasons[0] if len(reasons) == 1 else "MultipleReasons", message)
+    return memory.settled(pool.layer, uid, member)
 
 
 _MESSAGE_LIMIT = 4096
@@ -308,47 +203,38 @@ def cluster_version(
 
     `state` is None if the operators could not be read. `text` limits messages, in characters.
     """
-    uid = uids.uid_of_object("cv", cluster.metadata.name)
+    uid = terms.uid_of_object("cv", cluster.metadata.name)
     old = memory.cluster_version(uid)
-    progressing = find(cluster.status.conditions, "Progressing")
-    history = cluster.status.history
-    started = history[0].started_time if history else progressing.last_transition_time if progressing else None
     completed = _completed_at(cluster, state, old, memory.stamp)
-    return memory.settled(
-        CONTROL_PLANE,
-        Insight(
-            uid=uid,
-            acquired_at=memory.stamp,
-            type="ClusterVersion",
-            cluster_version=ClusterVersionInsight(
-                resource=cluster_version_ref(cluster.metadata.name),
-                assessment=_assessment(state),
-                completion=state.completion if state else 0,
-                versions=_versions(cluster, text),
-                started_at=started,
-                completed_at=completed,
-                estimated_completed_at=_estimated_end(state, completed, old, memory.stamp),
-                last_observed_progress=state.last_progress if state else None,
-                waiting_for=tuple(_cut_texts(operator, text) for operator in waiting[:_MOST_WAITS]),
-                conditions=memory.conditions(old.conditions if old else (), cluster_version_updating(cluster)),
-            ),
-        ),
+    assessment, estimated = "Unknown", None
+    if state is not None and state.is_done:
+        assessment = "Completed"
+    elif state is not None:
+        assessment = state.estimate.assessment
+        end = (completed or memory.stamp) + timedelta(seconds=state.estimate.remaining_s)
+        # The old estimate stays where it is about the same.
+        estimated = same_estimate(end, old.estimated_completed_at if old else None)
+    waiting_for = tuple(
+        replace(operator, reason=cut(operator.reason, terms.REASON_LIMIT), message=cut(operator.message, text))
+        for operator in waiting[:_MOST_WAITS]
     )
-
-
-def _cut_texts(wait: AwaitedOperator, text: int) -> AwaitedOperator:
-    reason, message = cut(wait.reason, REASON_LIMIT), cut(wait.message, text)
-    return AwaitedOperator(name=wait.name, since=wait.since, reason=reason, message=message)
-
-
-def _assessment(state: ControlPlaneState | None) -> str:
-    if state is None:
-        return "Unknown"
-    return "Completed" if state.is_done else state.estimate.assessment
+    member = api.ClusterVersionInsight(
+        resource=terms.cluster_version_ref(cluster.metadata.name),
+        assessment=assessment,
+        completion=state.completion if state else 0,
+        versions=_versions(cluster, text),
+        started_at=started_at(cluster),
+        completed_at=completed,
+        estimated_completed_at=estimated,
+        last_observed_progress=state.last_progress if state else None,
+        waiting_for=waiting_for,
+        conditions=memory.conditions(old.conditions if old else (), cluster_version_updating(cluster)),
+    )
+    return memory.settled(terms.CONTROL_PLANE, uid, member)
 
 
 def _completed_at(
-    cluster: ClusterVersion, state: ControlPlaneState | None, old: ClusterVersionInsight | None, stamp: datetime
+    cluster: ClusterVersion, state: ControlPlaneState | None, old: api.ClusterVersionInsight | None, stamp: datetime
 ) -> datetime | None:
     """Returns when the update ended by its history, else when all operators were first seen updated, else None."""
     history = cluster.status.history
@@ -360,68 +246,61 @@ def _completed_at(
     return old.completed_at if old and same_update and old.completed_at else stamp
 
 
-def _estimated_end(
-    state: ControlPlaneState | None, completed: datetime | None, old: ClusterVersionInsight | None, stamp: datetime
-) -> datetime | None:
-    """Returns when the update is expected to end; the old estimate where it is about the same."""
-    if state is None or state.is_done:
-        return None
-    end = (completed or stamp) + timedelta(seconds=state.estimate.remaining_s)
-    return same_estimate(end, old.estimated_completed_at if old else None)
-
-
-def _versions(cluster: ClusterVersion, text: int) -> Versions | None:
+def _versions(cluster: ClusterVersion, text: int) -> api.Versions | None:
     """Returns the versions that the update is from and to; None without history."""
     history = cluster.status.history
     if not history:
         return None
-    change = VersionMetadata(key=ARCHITECTURE, value=MULTI)
-    target = Version(
+    change = api.VersionMetadata(key=terms.ARCHITECTURE, value=terms.MULTI)
+    target = api.Version(
         version=_version(history[0].version, text), metadata=(change,) if states.is_architecture_change(cluster) else ()
     )
     if len(history) == 1:
-        return Versions(
-            previous=Version(version=NO_VERSION, metadata=(VersionMetadata(key=INSTALLATION),)), target=target
+        return api.Versions(
+            previous=api.Version(version=api.NO_VERSION, metadata=(api.VersionMetadata(key=terms.INSTALLATION),)),
+            target=target,
         )
-    partial = (VersionMetadata(key=PARTIAL),) if history[1].state == "Partial" else ()
-    return Versions(previous=Version(version=_version(history[1].version, text), metadata=partial), target=target)
+    partial = (api.VersionMetadata(key=terms.PARTIAL),) if history[1].state == "Partial" else ()
+    return api.Versions(
+        previous=api.Version(version=_version(history[1].version, text), metadata=partial), target=target
+    )
 
 
 def _version(version: str, text: int) -> str:
     """Returns the version as the API can hold it; an unknown version is empty in the history and in oc's output."""
-    return version if text >= UNBOUNDED.text else version[:VERSION_LIMIT] or UNKNOWN_VERSION
+    return version if text >= terms.UNBOUNDED.text else version[: terms.VERSION_LIMIT] or terms.UNKNOWN_VERSION
 
 
 def cluster_version_updating(cluster: ClusterVersion) -> ConditionValues:
     """Returns condition Updating of the insight: the status of Progressing, if the history agrees."""
     progressing = find(cluster.status.conditions, "Progressing")
     if progressing is None:
-        return (UPDATING, "Unknown", "CannotDetermineUpdating", "No Progressing condition in ClusterVersion")
+        return (terms.UPDATING, "Unknown", "CannotDetermineUpdating", "No Progressing condition in ClusterVersion")
     message = cut(progressing.message, _MESSAGE_LIMIT)
-    reason = cut(progressing.reason, REASON_LIMIT)
+    reason = cut(progressing.reason, terms.REASON_LIMIT)
     message_text = f"ClusterVersion has Progressing={progressing.status}(Reason={reason}) | Message='{message}'"
     history = cluster.status.history
     if not history:
-        return (UPDATING, "Unknown", "CannotDetermineUpdating", "Empty history in ClusterVersion")
+        return (terms.UPDATING, "Unknown", "CannotDetermineUpdating", "Empty history in ClusterVersion")
     newest = history[0]
     open_ended = newest.state == "Partial" and newest.completion_time is None
     if progressing.status == "True" and open_ended:
-        return (UPDATING, "True", "ClusterVersionProgressing", message_text)
+        return (terms.UPDATING, "True", "ClusterVersionProgressing", message_text)
     if progressing.status == "False" and newest.state == "Completed" and newest.completion_time:
-        return (UPDATING, "False", "ClusterVersionNotProgressing", message_text)
+        return (terms.UPDATING, "False", "ClusterVersionNotProgressing", message_text)
     ended = "with" if newest.completion_time else "without"
     doubt = f"{message_text} while its newest history entry is {newest.state} {ended} completionTime"
-    return (UPDATING, "Unknown", "CannotDetermineUpdating", doubt)
+    return (terms.UPDATING, "Unknown", "CannotDetermineUpdating", doubt)
 
 
 def control_plane_updating(cluster: ClusterVersion) -> ConditionValues:
     """Returns condition Updating of the layer: Progressing alone, as every reader of ClusterVersion uses it."""
     progressing = find(cluster.status.conditions, "Progressing")
     if progressing is None:
-        return (UPDATING, "Unknown", "CannotDetermineUpdating", "No Progressing condition in ClusterVersion")
+        return (terms.UPDATING, "Unknown", "CannotDetermineUpdating", "No Progressing condition in ClusterVersion")
     reason = {"True": "ClusterVersionProgressing", "False": "ClusterVersionNotProgressing"}
     return (
-        UPDATING,
+        terms.UPDATING,
         progressing.status,
         reason.get(progressing.status, "CannotDetermineUpdating"),
         cut(progressing.message, _MESSAGE_LIMIT),

@@ -13,14 +13,20 @@ from typing import Any
 from msgspec.structs import replace
 
 from kubekit.api.conditions import find
-from kubekit.api.meta_v1 import Condition, ConditionStatus
+from kubekit.api.meta_v1 import Condition, ConditionStatus, Wire
 from runup.api.update_v1alpha1 import ClusterVersionInsight, HealthInsight, Insight, UpdateStatusStatus
-from runup.updatestatus.decide.finding import UPDATING
+from runup.updatestatus.decide.finding import CONTROL_PLANE, UPDATING
 
 # An estimate that moved by less counts as unchanged: otherwise the object would be written in every pass.
 SAME_ESTIMATE = timedelta(seconds=30)
-CONTROL_PLANE = ""
-"""The name of the control plane's layer; worker pools' layers have the pools' names."""
+# The field of an Insight by its type.
+_FIELDS = {
+    "ClusterVersion": "cluster_version",
+    "ClusterOperator": "cluster_operator",
+    "MachineConfigPool": "machine_config_pool",
+    "Node": "node",
+    "Health": "health",
+}
 
 ConditionValues = tuple[str, ConditionStatus, str, str]
 """Type, status, reason, message."""
@@ -39,28 +45,33 @@ class PreviousStatus:
         """Returns the previous insight."""
         return self._insights.get((layer, uid))
 
-    def all(self) -> Iterable[Insight]:
-        """Returns every previous insight."""
-        return self._insights.values()
-
     def conditions(self, old: Iterable[Condition], *condition_values: ConditionValues) -> tuple[Condition, ...]:
         """Returns the new conditions; lastTransitionTime changes only if the status does."""
-        old = tuple(old)
-        return tuple(self._dated_condition(find(old, values[0]), *values) for values in condition_values)
+        old_by_type = {condition.type: condition for condition in reversed(tuple(old))}
+        conditions = []
+        for type_, status, reason, message in condition_values:
+            before = old_by_type.get(type_)
+            since = before.last_transition_time if before and before.status == status else None
+            conditions.append(
+                Condition(
+                    type=type_, status=status, reason=reason, message=message, last_transition_time=since or self.stamp
+                )
+            )
+        return tuple(conditions)
 
-    def _dated_condition(
-        self, old: Condition | None, type_: str, status: ConditionStatus, reason: str, message: str
-    ) -> Condition:
-        """Returns the condition; its transition time is the old one's while the status is the same."""
-        since = old.last_transition_time if old and old.status == status else None
-        return Condition(
-            type=type_, status=status, reason=reason, message=message, last_transition_time=since or self.stamp
-        )
-
-    def settled(self, layer: str, new: Insight) -> Insight:
-        """Returns the previous insight if `new` differs from it only in the acquisition time, else `new`."""
-        old = self.insight(layer, new.uid)
+    def settled(self, layer: str, uid: str, member: Wire) -> Insight:
+        """Returns the insight of `member`: the previous one if they differ only in the acquisition time."""
+        type_ = type(member).__name__.removesuffix("Insight")
+        members: dict[str, Any] = {_FIELDS[type_]: member}
+        new = Insight(uid=uid, acquired_at=self.stamp, type=type_, **members)
+        old = self.insight(layer, uid)
         return old if old is not None and replace(new, acquired_at=old.acquired_at) == old else new
+
+    def insight_conditions(self, layer: str, uid: str) -> tuple[Condition, ...]:
+        """Returns the conditions of the object that a previous insight describes; empty if there is none."""
+        old = self.insight(layer, uid)
+        member = old and (old.cluster_operator or old.machine_config_pool or old.node)
+        return member.conditions if member else ()
 
     def operators_awaited(self, uid: str) -> dict[str, datetime]:
         """Returns, by operator, since when the update is known to wait for it."""
@@ -70,14 +81,11 @@ class PreviousStatus:
 
     def findings(self, check: str) -> dict[str, datetime]:
         """Returns, by the first object of each finding of `check`, since when the finding is known."""
-        known_since = {}
-        for insight in self.all():
-            health = insight.health
-            if health and health.check == check and health.scope.resources:
-                since = health.started_at or health.first_observed_at
-                if since:
-                    known_since[health.scope.resources[0].name] = since
-        return known_since
+        found = self.findings_of((check,)).items()
+        since = (
+            (name, health.started_at or health.first_observed_at) for name, insights in found for health in insights
+        )
+        return {name: moment for name, moment in since if moment}
 
     def node_updating_since(self, layer: str, uid: str) -> datetime | None:
         """Returns since when a node is known to be updating, which begins with its drain; None if it was not."""
@@ -88,7 +96,7 @@ class PreviousStatus:
     def findings_of(self, checks: Collection[str]) -> dict[str, list[HealthInsight]]:
         """Returns the previous findings of `checks` by the name of the object that they name first."""
         insights_by_subject: dict[str, list[HealthInsight]] = {}
-        for insight in self.all():
+        for insight in self._insights.values():
             health = insight.health
             if health and health.check in checks and health.scope.resources:
                 insights_by_subject.setdefault(health.scope.resources[0].name, []).append(health)

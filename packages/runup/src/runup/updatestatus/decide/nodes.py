@@ -16,27 +16,10 @@ from kubekit.api.core_v1 import Node
 from kubekit.rules.node_rules import CORDON
 from runup.api.config_v1 import ClusterVersion
 from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
-from runup.rules.machine_config import (
-    APPLIED_DRAIN,
-    CONTROL_PLANE_POOL,
-    CURRENT_CONFIG,
-    DAEMON_BUSY,
-    DESIRED_CONFIG,
-    DESIRED_DRAIN,
-    DISK_PRESSURE,
-    NETWORK_UNAVAILABLE,
-    NOT_READY,
-    PREFIX,
-    REASON,
-    STATE,
-    UNSCHEDULABLE,
-    UnavailableReason,
-    availability,
-    is_stuck,
-    shown_pool,
-)
+from runup.rules import machine_config
+from runup.updatestatus.decide.finding import CONTROL_PLANE, SCOPE_CONTROL_PLANE, SCOPE_WORKER_POOL
 
-RELEASE_VERSION = PREFIX + "release-image-version"
+RELEASE_VERSION = machine_config.PREFIX + "release-image-version"
 
 DEGRADED, UNAVAILABLE, PROGRESSING, EXCLUDED, OUTDATED, COMPLETED = (
     "Degraded", "Unavailable", "Progressing", "Excluded", "Outdated", "Completed",
@@ -62,12 +45,12 @@ _BY_PHASE: dict[str, tuple[str, int | None]] = {
 
 # How long a trouble may last before it is reported; other known troubles are harmless by themselves.
 SERIOUS_AFTER = {
-    NOT_READY: timedelta(minutes=5),
-    DISK_PRESSURE: timedelta(minutes=1),
-    NETWORK_UNAVAILABLE: timedelta(minutes=1),
+    machine_config.NOT_READY: timedelta(minutes=5),
+    machine_config.DISK_PRESSURE: timedelta(minutes=1),
+    machine_config.NETWORK_UNAVAILABLE: timedelta(minutes=1),
 }
 # A node that is being updated normally has these.
-_HARMLESS_REASONS = frozenset({UNSCHEDULABLE, DAEMON_BUSY})
+_HARMLESS_REASONS = frozenset({machine_config.UNSCHEDULABLE, machine_config.DAEMON_BUSY})
 
 
 class Target(msgspec.Struct, frozen=True):
@@ -108,12 +91,17 @@ class NodeState(NodeSummary, frozen=True, kw_only=True):
     estimate_s: int | None
     updating: bool
     reason: str
-    troubles: tuple[UnavailableReason, ...]
+    troubles: tuple[machine_config.UnavailableReason, ...]
     drain_begun: datetime | None = None
 
     def is_serious(self, now: datetime) -> bool:
         """Reports whether one of its troubles has lasted longer than such troubles usually do."""
-        return any(_is_serious(trouble, now) for trouble in self.troubles)
+        for trouble in self.troubles:
+            patience = SERIOUS_AFTER.get(trouble.reason)
+            lasts = patience is None or trouble.since is None or now - trouble.since >= patience
+            if lasts and trouble.reason not in _HARMLESS_REASONS:
+                return True
+        return False
 
 
 class Counts(msgspec.Struct, frozen=True, kw_only=True):
@@ -170,7 +158,17 @@ class PoolState(Counts, frozen=True, kw_only=True):
     @property
     def is_control_plane(self) -> bool:
         """True for the control plane's pool."""
-        return self.name == CONTROL_PLANE_POOL
+        return self.name == machine_config.CONTROL_PLANE_POOL
+
+    @property
+    def layer(self) -> str:
+        """The layer that the pool is reported in."""
+        return CONTROL_PLANE if self.is_control_plane else self.name
+
+    @property
+    def scope(self) -> str:
+        """The scope of insights about the pool and its nodes."""
+        return SCOPE_CONTROL_PLANE if self.is_control_plane else SCOPE_WORKER_POOL
 
     @property
     def assessment(self) -> str:
@@ -226,7 +224,7 @@ def assess_pools(
     for node in nodes:
         values = tuple(map(node.metadata.labels.get, keys))
         if values not in pool_by_labels:
-            pool_by_labels[values] = shown_pool(node.metadata.labels, pools)
+            pool_by_labels[values] = machine_config.shown_pool(node.metadata.labels, pools)
         if (name := pool_by_labels[values]) is not None:
             members[name].append(node)
     return tuple(
@@ -245,11 +243,12 @@ def pool_state(pool: MachineConfigPool, nodes: tuple[NodeState, ...]) -> PoolSta
 def node_state(node: Node, pool: MachineConfigPool, versions: Mapping[str, str], target: Target) -> NodeState:
     """Returns the state of a node of `pool` on its way to `target`."""
     annotations = node.metadata.annotations
-    current, desired = annotations.get(CURRENT_CONFIG, ""), annotations.get(DESIRED_CONFIG, "")
+    current = annotations.get(machine_config.CURRENT_CONFIG, "")
+    desired = annotations.get(machine_config.DESIRED_CONFIG, "")
     current_version, desired_version = versions.get(current, ""), versions.get(desired, "")
     same_config = current == desired
     on_target = desired == pool.spec.configuration.name
-    settled = not target.migrating or DESIRED_CONFIG not in annotations or (same_config and on_target)
+    settled = not target.migrating or machine_config.DESIRED_CONFIG not in annotations or (same_config and on_target)
     updated = bool(current_version) and current_version == target.version and settled
     updating = (
         not updated
@@ -258,8 +257,8 @@ def node_state(node: Node, pool: MachineConfigPool, versions: Mapping[str, str],
         and not same_config
         and on_target
     )
-    degraded = bool(desired) and is_stuck(node)
-    troubles, unavailable = availability(node, pool)
+    degraded = bool(desired) and machine_config.is_stuck(node)
+    troubles, unavailable = machine_config.availability(node, pool)
     phase = _update_phase(annotations, updated=updated, updating=updating, paused=pool.spec.paused)
     assessment, estimate = _BY_PHASE[phase]
     message = ""
@@ -267,7 +266,7 @@ def node_state(node: Node, pool: MachineConfigPool, versions: Mapping[str, str],
     if unavailable and not updating:
         assessment, message, estimate = UNAVAILABLE, " | ".join(t.reason for t in troubles), 0 if updated else None
     if degraded:
-        assessment, message, estimate = DEGRADED, annotations.get(REASON, ""), 0 if updated else None
+        assessment, message, estimate = DEGRADED, annotations.get(machine_config.REASON, ""), 0 if updated else None
     return NodeState(
         name=node.metadata.name,
         version=current_version,
@@ -279,7 +278,7 @@ def node_state(node: Node, pool: MachineConfigPool, versions: Mapping[str, str],
         updating=updating,
         unavailable=unavailable,
         degraded=degraded,
-        reason=annotations.get(REASON, ""),
+        reason=annotations.get(machine_config.REASON, ""),
         troubles=troubles,
         drain_begun=_cordoned_at(node, pool) if phase == DRAINING else None,
     )
@@ -296,24 +295,12 @@ def _cordoned_at(node: Node, pool: MachineConfigPool) -> datetime | None:
 
 def _update_phase(annotations: Mapping[str, str], *, updated: bool, updating: bool, paused: bool) -> str:
     """Returns how far the machine-config daemon is with the node, by its annotations."""
-    if updating:
-        if _is_draining(annotations):
-            return DRAINING
-        return {"Rebooting": REBOOTING, "Done": UPDATED}.get(annotations.get(STATE, ""), UPDATING)
-    if updated:
-        return UPDATED
-    return PAUSED if paused else PENDING
-
-
-def _is_draining(annotations: Mapping[str, str]) -> bool:
-    desired, applied = annotations.get(DESIRED_DRAIN, ""), annotations.get(APPLIED_DRAIN, "")
-    if not desired or not applied:
-        return False
-    return (desired != applied and desired.partition("-")[0] == "drain") or annotations.get(STATE) == "Done"
-
-
-def _is_serious(trouble: UnavailableReason, now: datetime) -> bool:
-    if trouble.reason in _HARMLESS_REASONS:
-        return False
-    patience = SERIOUS_AFTER.get(trouble.reason)
-    return patience is None or trouble.since is None or now - trouble.since >= patience
+    if not updating:
+        return UPDATED if updated else PAUSED if paused else PENDING
+    state = annotations.get(machine_config.STATE, "")
+    desired = annotations.get(machine_config.DESIRED_DRAIN, "")
+    applied = annotations.get(machine_config.APPLIED_DRAIN, "")
+    is_asked_to_drain = desired != applied and desired.partition("-")[0] == "drain"
+    if desired and applied and (is_asked_to_drain or state == "Done"):
+        return DRAINING
+    return {"Rebooting": REBOOTING, "Done": UPDATED}.get(state, UPDATING)

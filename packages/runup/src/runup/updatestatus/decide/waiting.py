@@ -6,41 +6,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 from kubekit.api.conditions import find, status_of
-from kubekit.api.core_v1 import ContainerStatus, Pod
+from kubekit.api.core_v1 import Pod
 from kubekit.api.workloads_v1 import PodDisruptionBudget
-from kubekit.rules.eviction_rules import (
-    budget_now,
-    covering_budgets,
-    is_current,
-    is_evicted_without_budget,
-    needs_eviction,
-    refusal_of,
-    rule_of_budget,
-)
+from kubekit.rules import eviction_rules
 from kubekit.rules.owners import controller_of
 from runup.api.config_v1 import ClusterVersion
 from runup.api.update_v1alpha1 import AwaitedOperator, HealthInsight, ResourceRef, UpdateStatusStatus
 from runup.rules.platform_namespaces import is_system
-from runup.updatestatus.decide import finding as uids
+from runup.updatestatus.decide import finding as terms
 from runup.updatestatus.decide.control_plane import MACHINE_CONFIG, OperatorState
-from runup.updatestatus.decide.finding import (
-    DOCS,
-    ERROR,
-    SCOPE_CONTROL_PLANE,
-    SCOPE_WORKER_POOL,
-    UPDATE_SPEED,
-    UPDATE_STALLED,
-    WARNING,
-    Finding,
-    cluster_version_ref,
-    name_or_number,
-    node_ref,
-    operator_ref,
-    qualified,
-)
-from runup.updatestatus.decide.insights import layer_of
+from runup.updatestatus.decide.finding import Finding
 from runup.updatestatus.decide.memory import PreviousStatus
 from runup.updatestatus.decide.nodes import PoolState
 
@@ -104,14 +82,14 @@ def awaited_operator_findings(
         why = wait.message or "It does not say why."
         yield Finding(
             check=OPERATOR_SLOW,
-            level=WARNING,
-            impact=UPDATE_SPEED,
+            level=terms.WARNING,
+            impact=terms.UPDATE_SPEED,
             summary=f"The update has waited for Cluster Operator {wait.name} for over {minutes // 10 * 10} minutes"
             + (f" ({wait.reason})" if wait.reason else ""),
             description=f"{wait.name}: {why}",
-            reference=DOCS + "updatewaitsforoperator",
+            reference=terms.DOCS + "updatewaitsforoperator",
             since=wait.since,
-            resources=(operator_ref(wait.name), cluster_version_ref(cluster.metadata.name)),
+            resources=(terms.operator_ref(wait.name), terms.cluster_version_ref(cluster.metadata.name)),
             identity=wait.name,
         )
 
@@ -120,51 +98,47 @@ def pending_pod_findings(pods: Sequence[Pod], started: datetime | None, now: dat
     """Yields a finding for each namespace, owner and reason of the platform's pods that have not started for long."""
     groups: dict[tuple[str, str, str], list[Pod]] = {}
     for pod in pods:
-        created = pod.metadata.creation_timestamp
-        namespace = pod.metadata.namespace
+        created, namespace = pod.metadata.creation_timestamp, pod.metadata.namespace
         if pod.status.phase != "Pending" or created is None or not is_system(namespace):
             continue
         if now - created > POD_PATIENCE and (started is None or created >= started):
-            groups.setdefault((namespace, _owner(pod), _why_waiting(pod)[0]), []).append(pod)
+            controller = controller_of(pod.metadata.owner_references)
+            owner = terms.qualified(namespace, controller.name if controller else pod.metadata.name)
+            owner = f"{controller.kind} {owner}" if controller else owner
+            groups.setdefault((namespace, owner, _why_waiting(pod)[0]), []).append(pod)
     for (namespace, owner, reason), stuck in sorted(groups.items()):
         fatal = reason in _FATAL_WAITS
-        since = min(pod.metadata.creation_timestamp for pod in stuck if pod.metadata.creation_timestamp)
-        first_pod = stuck[0]
         messages = list(dict.fromkeys(text for pod in stuck if (text := _why_waiting(pod)[1])))
         node_names = sorted({pod.spec.node_name for pod in stuck if pod.spec.node_name})
-        who = (
-            f"Pod {qualified(namespace, first_pod.metadata.name)} has"
-            if len(stuck) == 1
-            else f"{len(stuck)} pods of {owner} have"
-        )
-        pending_finding = Finding(
+        place = f"On {', '.join(node_names[:5])}. " if node_names else "On no node yet. "
+        who = f"{len(stuck)} pods of {owner} have"
+        if len(stuck) == 1:
+            who = f"Pod {terms.qualified(namespace, stuck[0].metadata.name)} has"
+        yield Finding(
             check=POD_NOT_CREATED,
-            level=ERROR if fatal else WARNING,
-            impact=UPDATE_STALLED if fatal else UPDATE_SPEED,
+            level=terms.ERROR if fatal else terms.WARNING,
+            impact=terms.UPDATE_STALLED if fatal else terms.UPDATE_SPEED,
             summary=f"{who} not started ({reason or 'Pending'})",
-            description=(f"On {', '.join(node_names[:5])}. " if node_names else "On no node yet. ")
-            + (" | ".join(messages[:3]) or "The kubelet does not say why."),
-            reference=DOCS + "podstuckcreating",
-            since=since,
-            resources=tuple(
-                ResourceRef(resource="pods", name=pod.metadata.name, namespace=namespace)
-                for pod in stuck[:_MAX_PODS_NAMED]
-            ),
+            description=place + (" | ".join(messages[:3]) or "The kubelet does not say why."),
+            reference=terms.DOCS + "podstuckcreating",
+            since=min(pod.metadata.creation_timestamp for pod in stuck if pod.metadata.creation_timestamp),
+            resources=tuple(_pod_ref(pod) for pod in stuck[:_MAX_PODS_NAMED]),
             identity=f"{namespace}\0{owner}\0{reason}",
         )
-        yield pending_finding
 
 
-def _owner(pod: Pod) -> str:
-    owner = controller_of(pod.metadata.owner_references)
-    if owner is None:
-        return qualified(pod.metadata.namespace, pod.metadata.name)
-    return f"{owner.kind} {qualified(pod.metadata.namespace, owner.name)}"
+def _pod_ref(pod: Pod) -> ResourceRef:
+    return ResourceRef(resource="pods", name=pod.metadata.name, namespace=pod.metadata.namespace)
+
+
+def _pod_name(pod: Pod) -> str:
+    return terms.qualified(pod.metadata.namespace, pod.metadata.name)
 
 
 def _why_waiting(pod: Pod) -> tuple[str, str]:
     """Returns the reason and message of a pod's waiting container, a fatal one first, else why it is not scheduled."""
-    waits = [wait for status in pod.status.container_statuses if (wait := _waiting_state(status))]
+    states = [status.state.waiting for status in pod.status.container_statuses]
+    waits = [(wait.reason, wait.message) for wait in states if wait and wait.reason]
     worst = next((wait for wait in waits if wait[0] in _FATAL_WAITS), waits[0] if waits else None)
     if worst:
         return worst
@@ -172,11 +146,6 @@ def _why_waiting(pod: Pod) -> tuple[str, str]:
     if scheduled and scheduled.status == "False":
         return scheduled.reason, scheduled.message
     return pod.status.reason, pod.status.message
-
-
-def _waiting_state(status: ContainerStatus) -> tuple[str, str] | None:
-    wait = status.state.waiting
-    return (wait.reason, wait.message) if wait and wait.reason else None
 
 
 def release_findings(cluster: ClusterVersion) -> Iterator[Finding]:
@@ -189,14 +158,14 @@ def release_findings(cluster: ClusterVersion) -> Iterator[Finding]:
     unknown = accepted.status == "Unknown"
     yield Finding(
         check=RELEASE_NOT_LOADED,
-        level=WARNING if unknown else ERROR,
-        impact=UPDATE_STALLED,
+        level=terms.WARNING if unknown else terms.ERROR,
+        impact=terms.UPDATE_STALLED,
         summary=f"The requested release{f' {target}' if target else ''} {'is not' if unknown else 'was not'} accepted"
         f"{' yet' if unknown else ''} ({accepted.reason})",
         description=accepted.message or "ClusterVersion does not say why.",
-        reference=DOCS + "releasenotloaded",
+        reference=terms.DOCS + "releasenotloaded",
         since=accepted.last_transition_time,
-        resources=(cluster_version_ref(cluster.metadata.name),),
+        resources=(terms.cluster_version_ref(cluster.metadata.name),),
     )
 
 
@@ -227,10 +196,12 @@ def drain_findings(
     `read_nodes` (None: all are) are kept until its pods are listed again: not known yet is not over.
     """
     blocked_since, earlier_findings = memory.findings(DRAIN_BLOCKED), memory.findings_of(_OF_DRAINS)
-    by_namespace = _by_namespace(budgets)
+    by_namespace: dict[str, list[PodDisruptionBudget]] = {}
+    for budget in budgets:
+        by_namespace.setdefault(budget.metadata.namespace, []).append(budget)
     by_node: dict[str, list[Pod]] = {}
     for pod in pods:
-        if needs_eviction(pod.status.phase, pod.metadata.owner_references, pod.metadata.annotations):
+        if eviction_rules.needs_eviction(pod.status.phase, pod.metadata.owner_references, pod.metadata.annotations):
             by_node.setdefault(pod.spec.node_name, []).append(pod)
     for pool in pools:
         for node in pool.nodes:
@@ -243,14 +214,14 @@ def drain_findings(
             if node.name not in by_node:
                 continue
             blocked = [
-                (pod, budget)
+                (pod, refusing)
                 for pod in by_node[node.name]
-                for budget in _refusing_budgets(pod, by_namespace.get(pod.metadata.namespace, ()))
+                for refusing in _refusing_budgets(pod, by_namespace.get(pod.metadata.namespace, ()))
             ]
             if blocked:
                 # Without any of them it is now if the cluster was watched before, and not known at a first look.
                 finding_time = blocked_since.get(node.name)
-                updating = memory.node_updating_since(layer_of(pool), uids.uid_of_object("node", node.name))
+                updating = memory.node_updating_since(pool.layer, terms.uid_of_object("node", node.name))
                 moments = [moment for moment in (node.drain_begun, finding_time, updating) if moment is not None]
                 drain_began_at = min(moments, default=memory.stamp if memory.was_watched else None)
                 yield _drain_finding(node.name, pool, held_pods=blocked, since=drain_began_at, now=now)
@@ -263,8 +234,8 @@ def _keep_finding(old: HealthInsight, node: str, pool: PoolState, now: datetime)
     long = old.check == DRAIN_BLOCKED and since is not None and now - since > DRAIN_PATIENCE
     return Finding(
         check=old.check,
-        level=ERROR if long else old.impact.level,
-        impact=UPDATE_STALLED if long else old.impact.type,
+        level=terms.ERROR if long else old.impact.level,
+        impact=terms.UPDATE_STALLED if long else old.impact.type,
         summary=old.impact.summary,
         description=old.impact.description,
         reference=old.remediation.reference,
@@ -272,7 +243,7 @@ def _keep_finding(old: HealthInsight, node: str, pool: PoolState, now: datetime)
         scope=old.scope.type,
         resources=old.scope.resources,
         identity=node if old.check == DRAIN_BLOCKED else "",
-        pool=layer_of(pool),
+        pool=pool.layer,
     )
 
 
@@ -283,13 +254,17 @@ def held_up_nodes(previous: UpdateStatusStatus | None) -> frozenset[str]:
 
 def _refusing_budgets(pod: Pod, budgets: Sequence[PodDisruptionBudget]) -> list[PodDisruptionBudget]:
     """Returns the budgets that refuse the eviction of `pod` (pkg/registry/core/pod/storage/eviction.go)."""
-    if is_evicted_without_budget(pod.status.phase, deleted=pod.metadata.deletion_timestamp is not None):
+    if eviction_rules.is_evicted_without_budget(pod.status.phase, deleted=pod.metadata.deletion_timestamp is not None):
         return []
-    covering = covering_budgets(budgets, pod.metadata.namespace, pod.metadata.labels)
+    covering = eviction_rules.covering_budgets(budgets, pod.metadata.namespace, pod.metadata.labels)
     if len(covering) > 1:
         return covering
     ready = status_of(pod.status.conditions, "Ready") == "True"
-    return [budget for budget in covering if refusal_of(budget_now(budget), ready=ready) is not None]
+    return [
+        budget
+        for budget in covering
+        if eviction_rules.refusal_of(eviction_rules.budget_now(budget), ready=ready) is not None
+    ]
 
 
 def _never_ending(pods: Sequence[Pod], pool: PoolState, now: datetime) -> Iterator[Finding]:
@@ -301,32 +276,21 @@ def _never_ending(pods: Sequence[Pod], pool: PoolState, now: datetime) -> Iterat
         finalizers = ", ".join(pod.metadata.finalizers)
         yield Finding(
             check=POD_NOT_ENDED,
-            level=ERROR,
-            impact=UPDATE_STALLED,
-            summary=f"Node {pod.spec.node_name} cannot be drained: pod "
-            f"{qualified(pod.metadata.namespace, pod.metadata.name)} does not end",
+            level=terms.ERROR,
+            impact=terms.UPDATE_STALLED,
+            summary=f"Node {pod.spec.node_name} cannot be drained: pod {_pod_name(pod)} does not end",
             description=f"It should have ended at {due:%Y-%m-%dT%H:%M:%SZ}, its grace period included. "
             + (
                 f"It has finalizers that somebody has to remove: {finalizers}."
                 if finalizers
                 else "See on the node whether its container or a volume hangs."
             ),
-            reference=DOCS + "podstuckterminating",
+            reference=terms.DOCS + "podstuckterminating",
             since=due,
-            scope=SCOPE_CONTROL_PLANE if pool.is_control_plane else SCOPE_WORKER_POOL,
-            resources=(
-                node_ref(pod.spec.node_name),
-                ResourceRef(resource="pods", name=pod.metadata.name, namespace=pod.metadata.namespace),
-            ),
-            pool="" if pool.is_control_plane else pool.name,
+            scope=pool.scope,
+            resources=(terms.node_ref(pod.spec.node_name), _pod_ref(pod)),
+            pool=pool.layer,
         )
-
-
-def _by_namespace(budgets: Sequence[PodDisruptionBudget]) -> dict[str, list[PodDisruptionBudget]]:
-    budgets_by_namespace: dict[str, list[PodDisruptionBudget]] = {}
-    for budget in budgets:
-        budgets_by_namespace.setdefault(budget.metadata.namespace, []).append(budget)
-    return budgets_by_namespace
 
 
 def _drain_finding(
@@ -338,65 +302,46 @@ def _drain_finding(
 ) -> Finding:
     """Returns the finding that budgets hold up the drain of a Node; `since` is when the drain began."""
     long = since is not None and now - since > DRAIN_PATIENCE
-    budgets = {qualified(budget.metadata.namespace, budget.metadata.name): budget for _, budget in held_pods}
-    pods = {qualified(pod.metadata.namespace, pod.metadata.name): pod for pod, _ in held_pods}
-    described = "; ".join(
-        f"pod {qualified(pod.metadata.namespace, pod.metadata.name)} is covered by PodDisruptionBudget "
-        f"{budget.metadata.name} ({rule_of_budget(budget)}, {budget.status.current_healthy} of "
-        f"{budget.status.expected_pods} pods healthy, {budget.status.desired_healthy} demanded"
-        f"{_exhausted_clause(budget)})"
-        for pod, budget in held_pods[:_MAX_PODS_NAMED]
-    )
+    budgets = {terms.qualified(budget.metadata.namespace, budget.metadata.name): budget for _, budget in held_pods}
+    pods = {_pod_name(pod): pod for pod, _ in held_pods}
+    texts = []
+    for pod, budget in held_pods[:_MAX_PODS_NAMED]:
+        # Since when the budget has allowed no disruption, if it says so.
+        allowed = find(budget.status.conditions, _DISRUPTION_ALLOWED)
+        clause = ""
+        if not eviction_rules.is_current(budget):
+            clause = ", its status older than its spec"
+        elif allowed is not None and allowed.status == "False" and allowed.last_transition_time is not None:
+            clause = f", no eviction allowed since {allowed.last_transition_time:%Y-%m-%dT%H:%M:%SZ}"
+        texts.append(
+            f"pod {_pod_name(pod)} is covered by PodDisruptionBudget {budget.metadata.name} "
+            f"({eviction_rules.rule_of_budget(budget)}, {budget.status.current_healthy} of "
+            f"{budget.status.expected_pods} pods healthy, {budget.status.desired_healthy} demanded{clause})"
+        )
+    more = f", and {len(held_pods) - _MAX_PODS_NAMED} more" if len(held_pods) > _MAX_PODS_NAMED else ""
+    who, whom = terms.name_or_number("PodDisruptionBudget", list(budgets)), terms.name_or_number("pod", list(pods))
+    why = f"{who} {'allows' if len(budgets) == 1 else 'allow'} no eviction of {whom}"
+    if all(
+        eviction_rules.refusal_of(eviction_rules.budget_now(budget), ready=True) is None for budget in budgets.values()
+    ):
+        why = f"{who} cover {whom}, and no pod is evicted that more than one covers"
+    budget_ref = partial(ResourceRef, group="policy", resource="poddisruptionbudgets")
     return Finding(
         check=DRAIN_BLOCKED,
-        level=ERROR if long else WARNING,
-        impact=UPDATE_STALLED if long else UPDATE_SPEED,
-        summary=f"Node {node} cannot be drained: {_blocking_clause(list(budgets.values()), list(budgets), list(pods))}",
-        description="The machine-config daemon waits until these pods may be evicted: "
-        f"{described}{_more_text(held_pods)}. "
+        level=terms.ERROR if long else terms.WARNING,
+        impact=terms.UPDATE_STALLED if long else terms.UPDATE_SPEED,
+        summary=f"Node {node} cannot be drained: {why}",
+        description=f"The machine-config daemon waits until these pods may be evicted: {'; '.join(texts)}{more}. "
         "Run more replicas or bring those that are not healthy back, relax the budget for the time of the update, or "
         "delete the pods that may be interrupted.",
-        reference=DOCS + "drainblocked",
+        reference=terms.DOCS + "drainblocked",
         since=since,
-        scope=SCOPE_CONTROL_PLANE if pool.is_control_plane else SCOPE_WORKER_POOL,
+        scope=pool.scope,
         resources=(
-            node_ref(node),
-            *(
-                ResourceRef(resource="pods", name=p.metadata.name, namespace=p.metadata.namespace)
-                for p in pods.values()
-            ),
-            *(
-                ResourceRef(
-                    group="policy",
-                    resource="poddisruptionbudgets",
-                    name=budget.metadata.name,
-                    namespace=budget.metadata.namespace,
-                )
-                for budget in budgets.values()
-            ),
+            terms.node_ref(node),
+            *(_pod_ref(pod) for pod in pods.values()),
+            *(budget_ref(name=each.metadata.name, namespace=each.metadata.namespace) for each in budgets.values()),
         ),
         identity=node,
-        pool="" if pool.is_control_plane else pool.name,
+        pool=pool.layer,
     )
-
-
-def _blocking_clause(budgets: Sequence[PodDisruptionBudget], names: Sequence[str], pods: Sequence[str]) -> str:
-    """Returns how the budgets block the pods, as a clause."""
-    who, whom = name_or_number("PodDisruptionBudget", names), name_or_number("pod", pods)
-    if all(refusal_of(budget_now(budget), ready=True) is None for budget in budgets):
-        return f"{who} cover {whom}, and no pod is evicted that more than one covers"
-    return f"{who} {'allows' if len(names) == 1 else 'allow'} no eviction of {whom}"
-
-
-def _exhausted_clause(budget: PodDisruptionBudget) -> str:
-    """Returns since when the budget has allowed no disruption, as a clause, or an empty string if it does not say."""
-    if not is_current(budget):
-        return ", its status older than its spec"
-    allowed = find(budget.status.conditions, _DISRUPTION_ALLOWED)
-    if allowed is None or allowed.status != "False" or allowed.last_transition_time is None:
-        return ""
-    return f", no eviction allowed since {allowed.last_transition_time:%Y-%m-%dT%H:%M:%SZ}"
-
-
-def _more_text(items: Sequence[object]) -> str:
-    return f", and {len(items) - _MAX_PODS_NAMED} more" if len(items) > _MAX_PODS_NAMED else ""
