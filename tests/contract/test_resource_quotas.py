@@ -39,7 +39,7 @@ def create(api: Api, namespace: str, kind: str, body: JSON, **query: Any) -> Ans
     return api.post(f"{prefix}/namespaces/{namespace}/{plural}", {**body, "metadata": metadata}, **query)
 
 
-def pod(*resources: JSON, **spec: Any) -> JSON:
+def pod_of(*resources: JSON, **spec: Any) -> JSON:
     """A pod with a container for each of `resources`."""
     each = resources or ({},)
     containers = [{"name": f"c{at}", "image": "i", "resources": one} for at, one in enumerate(each)]
@@ -68,7 +68,12 @@ TAKEN: dict[str, tuple[str, JSON, JSON, JSON, JSON]] = {
     "also by the kind's own name": ("secrets", {}, {"secrets": "2"}, {"secrets": "0"}, {"secrets": "1"}),
     "one of a group is counted with it": (
         "deployments.apps",
-        {"spec": {"selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}}, **pod()}}},
+        {
+            "spec": {
+                "selector": {"matchLabels": {"a": "b"}},
+                "template": {"metadata": {"labels": {"a": "b"}}, **pod_of()},
+            }
+        },
         {"count/deployments.apps": "1"},
         {"count/deployments.apps": "0"},
         {"count/deployments.apps": "1"},
@@ -76,35 +81,35 @@ TAKEN: dict[str, tuple[str, JSON, JSON, JSON, JSON]] = {
     "what a quota does not count leaves it alone": ("secrets", {}, {"pods": "0"}, {"pods": "0"}, {"pods": "0"}),
     "a pod is counted twice": (
         "pods",
-        pod(),
+        pod_of(),
         {"pods": "1", "count/pods": "1"},
         {"pods": "0", "count/pods": "0"},
         {"pods": "1", "count/pods": "1"},
     ),
     "requests and limits of all containers": (
         "pods",
-        pod(compute(cpu="250m", memory="1Gi"), compute(cpu="1", memory="512Mi")),
+        pod_of(compute(cpu="250m", memory="1Gi"), compute(cpu="1", memory="512Mi")),
         {"cpu": "2", "requests.memory": "2Gi", "limits.cpu": "4", "limits.memory": "2Gi"},
         {"cpu": "0", "requests.memory": "0", "limits.cpu": "1", "limits.memory": "0"},
         {"cpu": "1250m", "requests.memory": "1536Mi", "limits.cpu": "2250m", "limits.memory": "1536Mi"},
     ),
     "an init container that needs more than all others": (
         "pods",
-        pod(compute(cpu="1"), initContainers=[BIG]),
+        pod_of(compute(cpu="1"), initContainers=[BIG]),
         {"requests.cpu": "4"},
         {"requests.cpu": "500m"},
         {"requests.cpu": "3500m"},
     ),
     "a sidecar beside the containers": (
         "pods",
-        pod(compute(cpu="1"), initContainers=[SIDECAR]),
+        pod_of(compute(cpu="1"), initContainers=[SIDECAR]),
         {"requests.cpu": "4"},
         {"requests.cpu": "0"},
         {"requests.cpu": "1250m"},
     ),
     "an extended resource": (
         "pods",
-        pod(compute(**{"example.com/gpu": "2"})),
+        pod_of(compute(**{"example.com/gpu": "2"})),
         {"requests.example.com/gpu": "2"},
         {"requests.example.com/gpu": "0"},
         {"requests.example.com/gpu": "2"},
@@ -157,7 +162,7 @@ REFUSED: dict[str, tuple[str, JSON, JSON, JSON, str]] = {
     ),
     "several limits at once, in the order of their names": (
         "pods",
-        pod(compute(cpu="1500m", memory="1Gi")),
+        pod_of(compute(cpu="1500m", memory="1Gi")),
         {"requests.cpu": "1", "limits.memory": "1500Mi", "pods": "5"},
         {"requests.cpu": "0", "limits.memory": "512Mi", "pods": "1"},
         "exceeded quota: q, requested: limits.memory=1Gi,requests.cpu=1500m, used: limits.memory=512Mi,requests.cpu=0, "
@@ -165,14 +170,14 @@ REFUSED: dict[str, tuple[str, JSON, JSON, JSON, str]] = {
     ),
     "a pod that does not say what it needs": (
         "pods",
-        pod({"requests": {"cpu": "1"}}, {}),
+        pod_of({"requests": {"cpu": "1"}}, {}),
         {"requests.cpu": "2", "limits.cpu": "2", "requests.memory": "1Gi", "pods": "5"},
         {"requests.cpu": "0", "limits.cpu": "0", "requests.memory": "0", "pods": "0"},
         "failed quota: q: must specify limits.cpu for: c0,c1; requests.cpu for: c1; requests.memory for: c0,c1",
     ),
     "what is used is not known yet": (
         "pods",
-        pod(),
+        pod_of(),
         {"pods": "5", "count/pods": "5"},
         {"pods": "0"},
         "status unknown for quota: q, resources: count/pods,pods",
@@ -207,11 +212,11 @@ def test_what_is_refused(api: Api, namespace: str, kind: str, body: JSON, hard: 
 
 # A pod, and in which scopes it is.
 SCOPED: dict[str, tuple[JSON, set[str]]] = {
-    "one without requests": (pod(), {"BestEffort", "NotTerminating"}),
-    "one with requests": (pod(compute(cpu="1")), {"NotBestEffort", "NotTerminating"}),
-    "one with a deadline": (pod(activeDeadlineSeconds=60), {"BestEffort", "Terminating"}),
+    "one without requests": (pod_of(), {"BestEffort", "NotTerminating"}),
+    "one with requests": (pod_of(compute(cpu="1")), {"NotBestEffort", "NotTerminating"}),
+    "one with a deadline": (pod_of(activeDeadlineSeconds=60), {"BestEffort", "Terminating"}),
     "one with a class": (
-        pod(priorityClassName="system-node-critical"),
+        pod_of(priorityClassName="system-node-critical"),
         {"BestEffort", "NotTerminating", "class", "In"},
     ),
 }
@@ -250,6 +255,6 @@ def test_every_quota_of_a_namespace_counts(api: Api, namespace: str) -> None:
     """What one of them refuses is charged to none."""
     roomy = quota(api, namespace, {"pods": "5"}, {"pods": "0"})
     quota(api, namespace, {"pods": "1"}, {"pods": "1"}, name="tight", mark="endpoints")
-    refused = create(api, namespace, "pods", pod())
+    refused = create(api, namespace, "pods", pod_of())
     assert "exceeded quota: tight" in refused.message
     assert api.get(roomy).ok()["status"]["used"] == {"pods": "0"}

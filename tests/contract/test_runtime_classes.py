@@ -29,7 +29,7 @@ def make(api: Api) -> Iterator[Make]:
         api.delete(f"{CLASSES}/{name}")
 
 
-def pod(name: str, **spec: object) -> JSON:
+def pod_of_class(name: str, **spec: object) -> JSON:
     """A pod of that class."""
     containers = [{"name": "c", "image": "i"}]
     return {"metadata": {"name": "p"}, "spec": {"containers": containers, "runtimeClassName": name, **spec}}
@@ -53,7 +53,7 @@ def test_what_a_class_adds_to_a_pod(api: Api, namespace: str, make: Make) -> Non
     toleration = {"key": "gpu", "operator": "Exists"}
     scheduling = {"nodeSelector": {"kind": "fast"}, "tolerations": [toleration]}
     name = make(overhead={"podFixed": OVERHEAD}, scheduling=scheduling)["metadata"]["name"]
-    made = api.post(f"/api/v1/namespaces/{namespace}/pods", pod(name, nodeSelector={"zone": "a"})).ok()
+    made = api.post(f"/api/v1/namespaces/{namespace}/pods", pod_of_class(name, nodeSelector={"zone": "a"})).ok()
     assert made["spec"]["overhead"] == OVERHEAD
     assert made["spec"]["nodeSelector"] == {"zone": "a", "kind": "fast"}
     assert toleration in made["spec"]["tolerations"]
@@ -87,5 +87,5 @@ REFUSED = {
 def test_which_pods_are_refused(api: Api, namespace: str, make: Make, fields: JSON, spec: JSON, why: str) -> None:
     """With 403, in the plugin's words."""
     name = make(**fields)["metadata"]["name"]
-    refused = api.post(f"/api/v1/namespaces/{namespace}/pods", pod(name, **spec))
+    refused = api.post(f"/api/v1/namespaces/{namespace}/pods", pod_of_class(name, **spec))
     assert refused.failure == (403, "Forbidden", f'pods "p" is forbidden: {why}')

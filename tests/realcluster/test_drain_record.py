@@ -41,7 +41,7 @@ def event(
     }
 
 
-def pod(condition: str, status: str, message: str = "", **metadata: Any) -> JSON:
+def pod_with_condition(condition: str, status: str, message: str = "", **metadata: Any) -> JSON:
     """A pod with one condition, as an answer has it."""
     said = {"type": condition, "status": status, "message": message}
     return {"metadata": {"name": "elder-1", **metadata}, "status": {"conditions": [said]}}
@@ -72,20 +72,27 @@ EVENTS = {
             "patch",
             "pods/status",
             user=SCHEDULER,
-            responseObject=pod("PodScheduled", "False", f"{FULL}. no new claims to deallocate, preemption: 0/2"),
+            responseObject=pod_with_condition(
+                "PodScheduled", "False", f"{FULL}. no new claims to deallocate, preemption: 0/2"
+            ),
         ),
         f"elder-1: no place: {FULL}",
     ),
     "a pod that is ready": (
-        event("patch", "pods/status", user=KUBELET, responseObject=pod("Ready", "True")),
+        event("patch", "pods/status", user=KUBELET, responseObject=pod_with_condition("Ready", "True")),
         "elder-1: ready",
     ),
     "one that is not yet": (
-        event("patch", "pods/status", user=KUBELET, responseObject=pod("Ready", "False")),
+        event("patch", "pods/status", user=KUBELET, responseObject=pod_with_condition("Ready", "False")),
         None,
     ),
     "one that still is while it ends": (
-        event("patch", "pods/status", user=KUBELET, responseObject=pod("Ready", "True", deletionTimestamp="x")),
+        event(
+            "patch",
+            "pods/status",
+            user=KUBELET,
+            responseObject=pod_with_condition("Ready", "True", deletionTimestamp="x"),
+        ),
         None,
     ),
     "an end": (event("delete", user=KUBELET), "elder-1: gone"),

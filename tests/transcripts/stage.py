@@ -32,7 +32,7 @@ def found(name: str, message: str, severity: Any = "warning", applies: Any = "Tr
     return ReportedRisk(name=name, message=message, severity=severity, applies=applies, url=url, **more)
 
 
-def node(name: str) -> ReportedResource:
+def node_reference(name: str) -> ReportedResource:
     """A node that a risk is about."""
     return ReportedResource(group="", kind="Node", namespace="", name=name)
 
@@ -41,7 +41,7 @@ PAUSED = found(
     "MachineConfigPoolPaused-infra",
     "Machine config pool infra is paused: its 2 machines will not be updated to 5.2.0.",
     remediation='Resume it: `oc patch mcp/infra --type=merge -p \'{"spec":{"paused":false}}\'`.',
-    resources=(node("infra-0"), node("infra-1")),
+    resources=(node_reference("infra-0"), node_reference("infra-1")),
 )
 RISKS = (
     found(
@@ -61,7 +61,7 @@ RISKS = (
         ),
     ),
     found("EtcdMembersUnknown", "Etcd could not be read: etcds.operator.openshift.io is forbidden.", applies="Unknown"),
-    found("NodeCordoned", "Node worker-7 is cordoned.", "info", resources=(node("worker-7"),)),
+    found("NodeCordoned", "Node worker-7 is cordoned.", "info", resources=(node_reference("worker-7"),)),
 )
 CHECKS = tuple(
     ReportedCheck(name=name, result=result)

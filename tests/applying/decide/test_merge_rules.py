@@ -21,7 +21,7 @@ OURS = {
 }
 
 
-def pod(**spec: Any) -> dict[str, Any]:
+def deployment_with(**spec: Any) -> dict[str, Any]:
     """A Deployment whose pods are so."""
     return {"metadata": {"name": "d"}, "spec": {"template": {"spec": spec}}}
 
@@ -31,33 +31,41 @@ def pod(**spec: Any) -> dict[str, Any]:
     [
         pytest.param(
             DEPLOYMENT,
-            pod(containers=[{"name": "a", "image": "1"}]),
-            pod(containers=[{"name": "b"}, {"name": "a", "image": "1", "imagePullPolicy": "Always", "tty": True}]),
-            pod(containers=[{"name": "a", "image": "1", "imagePullPolicy": "Always", "tty": True}]),
+            deployment_with(containers=[{"name": "a", "image": "1"}]),
+            deployment_with(
+                containers=[{"name": "b"}, {"name": "a", "image": "1", "imagePullPolicy": "Always", "tty": True}]
+            ),
+            deployment_with(containers=[{"name": "a", "image": "1", "imagePullPolicy": "Always", "tty": True}]),
             id="a sidecar goes, what nobody reconciles stays",
         ),
         pytest.param(
             DEPLOYMENT,
-            pod(volumes=[{"name": "v"}]),
-            pod(volumes=[{"name": "w"}], hostNetwork=True, affinity={"a": {}}, tolerations=[{"key": "k"}]),
-            pod(volumes=[{"name": "v"}], affinity={"a": {}}, tolerations=[{"key": "k"}]),
+            deployment_with(volumes=[{"name": "v"}]),
+            deployment_with(volumes=[{"name": "w"}], hostNetwork=True, affinity={"a": {}}, tolerations=[{"key": "k"}]),
+            deployment_with(volumes=[{"name": "v"}], affinity={"a": {}}, tolerations=[{"key": "k"}]),
             id="volumes and the host's network go, affinity and tolerations stay",
         ),
         pytest.param(
             DEPLOYMENT,
-            pod(affinity={"b": {}}),
-            pod(affinity={"a": {}}),
-            pod(affinity={"b": {}}),
+            deployment_with(affinity={"b": {}}),
+            deployment_with(affinity={"a": {}}),
+            deployment_with(affinity={"b": {}}),
             id="a manifest's affinity is the whole of it",
         ),
         pytest.param(
             DEPLOYMENT,
-            pod(securityContext={"runAsNonRoot": True}),
-            pod(securityContext={"runAsNonRoot": True, "runAsUser": 0, "fsGroupChangePolicy": "Always"}),
-            pod(securityContext={"runAsNonRoot": True, "fsGroupChangePolicy": "Always"}),
+            deployment_with(securityContext={"runAsNonRoot": True}),
+            deployment_with(securityContext={"runAsNonRoot": True, "runAsUser": 0, "fsGroupChangePolicy": "Always"}),
+            deployment_with(securityContext={"runAsNonRoot": True, "fsGroupChangePolicy": "Always"}),
             id="of a security context, what the merge knows",
         ),
-        pytest.param(DEPLOYMENT, pod(), pod(securityContext={"fsGroup": 1}), pod(), id="a whole security context"),
+        pytest.param(
+            DEPLOYMENT,
+            deployment_with(),
+            deployment_with(securityContext={"fsGroup": 1}),
+            deployment_with(),
+            id="a whole security context",
+        ),
         pytest.param(
             ("", "ConfigMap"),
             {"metadata": {"labels": {"a": "1"}}, "data": {"k": "v"}},

@@ -39,7 +39,7 @@ def _version(progressing: str) -> JSON:
     return _object("ClusterVersion", "version", spec={"clusterID": "the-id"}, status=status)
 
 
-def _pool(name: str, updated: int) -> JSON:
+def _pool_with(name: str, updated: int) -> JSON:
     return _object(
         "MachineConfigPool",
         name,
@@ -49,7 +49,7 @@ def _pool(name: str, updated: int) -> JSON:
     )
 
 
-def _node(name: str, desired: str, applied: str) -> JSON:
+def _draining_node(name: str, desired: str, applied: str) -> JSON:
     names = ("machineconfiguration.openshift.io/desiredDrain", "machineconfiguration.openshift.io/lastAppliedDrain")
     return _object("Node", name, "v1", metadata={"annotations": dict(zip(names, (desired, applied), strict=True))})
 
@@ -61,9 +61,9 @@ MACHINE_CONFIG = _object(
     status={"conditions": [_condition("Available", "True"), _condition("Degraded", "False")]},
 )
 ETCD = {**MACHINE_CONFIG, "metadata": {"name": "etcd"}}
-QUIET = _node("quiet", "uncordon-1", "uncordon-1")
-DRAINED = _node("drained", "drain-1", "drain-1")
-DRAINING = _node("draining", "drain-1", "uncordon-1")
+QUIET = _draining_node("quiet", "uncordon-1", "uncordon-1")
+DRAINED = _draining_node("drained", "drain-1", "drain-1")
+DRAINING = _draining_node("draining", "drain-1", "uncordon-1")
 CONFIGURATION = _object("MachineConfig", "rendered-a", "machineconfiguration.openshift.io/v1")
 POD = _object("Pod", "p", "v1", metadata={"namespace": "shop"}, spec={"nodeName": "draining"}, status={})
 BUDGET = _object("PodDisruptionBudget", "b", "policy/v1", metadata={"namespace": "shop"}, spec={}, status={})
@@ -104,21 +104,21 @@ def _missing(found: StatusReading) -> set[str]:
 MOVING = _version("True")
 STILL = _version("False")
 ROWS: dict[str, tuple[tuple[JSON, ...], set[str]]] = {
-    "nothing moves": ((STILL, _pool("worker", 3), QUIET), set()),
-    "the control plane moves": ((MOVING, _pool("worker", 3), QUIET), {PENDING, OPERATOR}),
-    "a pool moves": ((STILL, _pool("worker", 2), QUIET), {PENDING, OPERATOR}),
-    "the second of two pools moves": ((STILL, _pool("a", 3), _pool("b", 0), QUIET), {PENDING, OPERATOR}),
-    "a pool has more updated machines than machines": ((STILL, _pool("worker", 4), QUIET), set()),
+    "nothing moves": ((STILL, _pool_with("worker", 3), QUIET), set()),
+    "the control plane moves": ((MOVING, _pool_with("worker", 3), QUIET), {PENDING, OPERATOR}),
+    "a pool moves": ((STILL, _pool_with("worker", 2), QUIET), {PENDING, OPERATOR}),
+    "the second of two pools moves": ((STILL, _pool_with("a", 3), _pool_with("b", 0), QUIET), {PENDING, OPERATOR}),
+    "a pool has more updated machines than machines": ((STILL, _pool_with("worker", 4), QUIET), set()),
     "pods are there, the Deployment is another": (
-        (MOVING, _pool("worker", 3), QUIET, POD, OTHER_DEPLOYMENT),
+        (MOVING, _pool_with("worker", 3), QUIET, POD, OTHER_DEPLOYMENT),
         {OPERATOR},
     ),
-    "pods and the Deployment are there": ((MOVING, _pool("worker", 3), QUIET, POD, DEPLOYMENT), set()),
-    "a node is drained": ((STILL, _pool("worker", 3), DRAINED), set()),
-    "a node is being drained": ((STILL, _pool("worker", 3), QUIET, DRAINING), {ON_NODES, BUDGETS}),
-    "a node is being drained, and pods are there": ((STILL, _pool("worker", 3), DRAINING, POD), {BUDGETS}),
-    "a node is being drained, and budgets are there": ((STILL, _pool("worker", 3), DRAINING, BUDGET), {ON_NODES}),
-    "the only node is another group's": ((STILL, _pool("worker", 3), OTHERS_NODE), {NODES}),
+    "pods and the Deployment are there": ((MOVING, _pool_with("worker", 3), QUIET, POD, DEPLOYMENT), set()),
+    "a node is drained": ((STILL, _pool_with("worker", 3), DRAINED), set()),
+    "a node is being drained": ((STILL, _pool_with("worker", 3), QUIET, DRAINING), {ON_NODES, BUDGETS}),
+    "a node is being drained, and pods are there": ((STILL, _pool_with("worker", 3), DRAINING, POD), {BUDGETS}),
+    "a node is being drained, and budgets are there": ((STILL, _pool_with("worker", 3), DRAINING, BUDGET), {ON_NODES}),
+    "the only node is another group's": ((STILL, _pool_with("worker", 3), OTHERS_NODE), {NODES}),
 }
 
 
@@ -131,13 +131,13 @@ def test_what_a_dump_lacks(name: str, tmp_path: Path) -> None:
 
 def test_a_cluster_without_a_machine_config_operator_misses_no_deployment(tmp_path: Path) -> None:
     """Its ClusterOperator would be among the others."""
-    assert _missing(_found(tmp_path, MOVING, ETCD, _pool("worker", 3), QUIET, CONFIGURATION)) == {PENDING}
+    assert _missing(_found(tmp_path, MOVING, ETCD, _pool_with("worker", 3), QUIET, CONFIGURATION)) == {PENDING}
 
 
 def test_a_report_that_was_never_written_is_none(tmp_path: Path) -> None:
     """The objects are asked instead."""
     begun = _object("UpdateStatus", "cluster", "update.openshift.io/v1alpha1")
-    found = _found(tmp_path, begun, MOVING, ETCD, _pool("worker", 3), QUIET, CONFIGURATION)
+    found = _found(tmp_path, begun, MOVING, ETCD, _pool_with("worker", 3), QUIET, CONFIGURATION)
     assert _missing(found) == {PENDING}
     assert found.now_ns == parse_moment(f"{SINCE[:-1]}.000368Z")
 
@@ -158,7 +158,7 @@ INFRASTRUCTURE = _object(
 )
 def test_what_the_cluster_is_called(tmp_path: Path, more: tuple[JSON, ...], name: str) -> None:
     """By the best that the dump has, whoever wrote the report."""
-    objects = (STILL, ETCD, _pool("worker", 3), QUIET, *more)
+    objects = (STILL, ETCD, _pool_with("worker", 3), QUIET, *more)
     assert _found(tmp_path, *objects).cluster == name
     written = _object("UpdateStatus", "cluster", "update.openshift.io/v1alpha1", status={"conditions": []})
     found = _found(tmp_path, *objects, written)
@@ -185,7 +185,7 @@ def test_a_kind_of_which_the_dump_has_a_part_is_told_with_its_reason(tmp_path: P
     """A list that was cut off may lack the one node that matters."""
     nodes = {"apiVersion": "v1", "kind": "NodeList", "metadata": {"continue": "x"}, "items": [QUIET]}
     (tmp_path / "nodes.json").write_text(json.dumps(nodes))
-    found = _found(tmp_path, _version("True"), ETCD, MACHINE_CONFIG, _pool("worker", 1))
+    found = _found(tmp_path, _version("True"), ETCD, MACHINE_CONFIG, _pool_with("worker", 1))
     why = "the dump has only a part of the nodes: whether there were others is not known"
     told = json.dumps(found.obj)
     assert "Nodes are known in part, so what the others would tell is not known" in told

@@ -49,7 +49,7 @@ async def pass_time(clock: ManualClock, api: FaultyApi, seconds: int) -> None:
         await clock.advance(1)
 
 
-async def node(world: Cluster, api: FaultyApi, clock: ManualClock) -> None:
+async def run_target(world: Cluster, api: FaultyApi, clock: ManualClock) -> None:
     """Run the target as soon as there is a Deployment for it."""
     while (deployment := await world.deployment()) is None:
         await clock.sleep(1)
@@ -81,7 +81,7 @@ async def test_a_preflight_ends_within_a_minute_after_five_of_trouble(tmp_path: 
     async with cluster(tmp_path) as (world, make), faulty_api(config.load(str(world.kubeconfig)), seed) as api:
         api.storm()
         operator = asyncio.create_task(make(through=api.config, clock=clock).run())
-        target = asyncio.create_task(node(world, api, clock))
+        target = asyncio.create_task(run_target(world, api, clock))
         try:
             await world.ask({"mode": "Preflight", "version": "5.2.0"})
             await pass_time(clock, api, TROUBLE_S)

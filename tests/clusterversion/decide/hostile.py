@@ -87,7 +87,7 @@ def graph(random: Random) -> dict[str, Any]:
         "5.2.0",
         *(f"5.1.{index}" for index in range(random.choice((30, 700) if much(random) else (0, 1, 3)))),
     ]
-    nodes = [_node(random, version) for version in versions]
+    nodes = [_graph_node(random, version) for version in versions]
     edges = [[0, index] for index in range(1, len(nodes)) if index == 1 or random.random() < 0.7]
     number = random.choice((5, 20) if much(random) and len(nodes) < 100 else (0, 1, 1, 2))
     return {
@@ -103,7 +103,7 @@ def graph(random: Random) -> dict[str, Any]:
     }
 
 
-def _node(random: Random, version: str) -> dict[str, Any]:
+def _graph_node(random: Random, version: str) -> dict[str, Any]:
     known = version in ("5.0.0", "5.2.0")
     payload = image(version) if known or random.random() < 0.8 else text(random, 6)
     metadata = {} if random.random() < 0.6 else {

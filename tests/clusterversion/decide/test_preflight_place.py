@@ -35,7 +35,7 @@ ACCOUNT = [
 ]
 
 
-def pod(world: World) -> dict[str, Any]:
+def pod_spec(world: World) -> dict[str, Any]:
     """The pod that the Deployment makes."""
     found: dict[str, Any] = world.applied["spec"]["template"]["spec"]
     return found
@@ -43,7 +43,7 @@ def pod(world: World) -> dict[str, Any]:
 
 def container(world: World) -> dict[str, Any]:
     """Its only container."""
-    found: dict[str, Any] = pod(world)["containers"][0]
+    found: dict[str, Any] = pod_spec(world)["containers"][0]
     return found
 
 
@@ -63,7 +63,7 @@ def here(node: str) -> list[dict[str, Any]]:
 def terms(world: World) -> Any:
     """The node selector terms of the pod."""
     required = "requiredDuringSchedulingIgnoredDuringExecution"
-    return pod(world)["affinity"]["nodeAffinity"][required]["nodeSelectorTerms"]
+    return pod_spec(world)["affinity"]["nodeAffinity"][required]["nodeSelectorTerms"]
 
 
 def test_the_deployment_is_as_harmless_as_it_can_be() -> None:
@@ -74,11 +74,11 @@ def test_the_deployment_is_as_harmless_as_it_can_be() -> None:
     world = started()
     security = container(world)["securityContext"]
     folder = f"/etc/cvo/preflight/{world.attempt_id}"
-    assert "nodeName" not in pod(world)
+    assert "nodeName" not in pod_spec(world)
     assert terms(world) == here("node-1")
-    assert pod(world)["priorityClassName"] == "system-cluster-critical"
-    assert pod(world)["tolerations"] == [{"operator": "Exists"}]
-    assert pod(world)["securityContext"] == {"seccompProfile": {"type": "RuntimeDefault"}}
+    assert pod_spec(world)["priorityClassName"] == "system-cluster-critical"
+    assert pod_spec(world)["tolerations"] == [{"operator": "Exists"}]
+    assert pod_spec(world)["securityContext"] == {"seccompProfile": {"type": "RuntimeDefault"}}
     annotations = world.applied["spec"]["template"]["metadata"]["annotations"]
     assert annotations["target.workload.openshift.io/management"] == '{"effect": "PreferredDuringScheduling"}'
     assert annotations["openshift.io/required-scc"] == "privileged"
@@ -88,7 +88,7 @@ def test_the_deployment_is_as_harmless_as_it_can_be() -> None:
     assert set(container(world)["resources"]) == {"requests", "limits"}
     assert security["readOnlyRootFilesystem"] and not security["allowPrivilegeEscalation"]
     assert security["capabilities"] == {"drop": ["ALL"]}
-    assert [v.get("hostPath", {}).get("path") for v in pod(world)["volumes"]] == [None, folder]
+    assert [v.get("hostPath", {}).get("path") for v in pod_spec(world)["volumes"]] == [None, folder]
     assert [m["mountPath"] for m in container(world)["volumeMounts"]] == ["/tmp", folder]
     assert world.applied["metadata"]["labels"] == {"app": NAME, "preflight-target": "5.2.0"}
 
@@ -96,7 +96,7 @@ def test_the_deployment_is_as_harmless_as_it_can_be() -> None:
 def test_where_no_folder_of_the_node_is_needed_nobody_is_root() -> None:
     """With the ConfigMap sink: no hostPath, no root, no SELinux type of its own, narrower constraints."""
     world = started(report_sink="configmap")
-    assert [set(volume) - {"name"} for volume in pod(world)["volumes"]] == [{"emptyDir"}]
+    assert [set(volume) - {"name"} for volume in pod_spec(world)["volumes"]] == [{"emptyDir"}]
     security = container(world)["securityContext"]
     assert security["runAsNonRoot"] is True and security["runAsUser"] > 0
     assert "seLinuxOptions" not in security
@@ -138,8 +138,8 @@ def test_a_setting_takes_effect_without_a_new_command() -> None:
     set_to(world, memoryLimit="1Gi", tolerations="[]", priorityClassName="").settle()
     assert world.attempt_id == before
     assert container(world)["resources"]["limits"] == {"cpu": "1", "memory": "1Gi"}
-    assert pod(world)["tolerations"] == []
-    assert "priorityClassName" not in pod(world)
+    assert pod_spec(world)["tolerations"] == []
+    assert "priorityClassName" not in pod_spec(world)
     assert "Kept" in world.risks("5.2.0")
     assert world.condition(preflight_settings.CONDITION) is None
 
@@ -287,7 +287,7 @@ def test_an_account_that_is_no_longer_used_goes_while_the_preflight_runs() -> No
     world = started(service_account="dedicated")
     world.log.clear()
     set_to(world).settle()
-    assert pod(world)["serviceAccountName"] == "cluster-version-operator"
+    assert pod_spec(world)["serviceAccountName"] == "cluster-version-operator"
     assert world.log.index("apply Deployment") < world.log.index("delete ClusterRole") < len(world.log)
 
 
@@ -295,7 +295,7 @@ def test_a_running_preflight_gets_a_dedicated_account_when_one_is_set() -> None:
     """Its rights are looked up first."""
     world = set_to(started(), serviceAccount="dedicated").settle()
     assert ReadRights in world.ran
-    assert pod(world)["serviceAccountName"] == NAME
+    assert pod_spec(world)["serviceAccountName"] == NAME
 
 
 def forced() -> World:
@@ -308,14 +308,14 @@ def forced() -> World:
 def test_a_target_whose_signature_was_waived_never_gets_the_operators_account() -> None:
     """Whatever the settings say; also when `force` is taken away, a setting changes or the operator starts anew."""
     world = forced()
-    assert pod(world)["serviceAccountName"] == NAME
+    assert pod_spec(world)["serviceAccountName"] == NAME
     world.ask_preflight("5.0.3").settle()
     set_to(world, memoryLimit="1Gi").settle()
     assert container(world)["resources"]["limits"]["memory"] == "1Gi"
-    assert pod(world)["serviceAccountName"] == NAME
+    assert pod_spec(world)["serviceAccountName"] == NAME
     world.change(releases={})
     set_to(world, memoryLimit="2Gi", serviceAccount="operator").settle()
-    assert pod(world)["serviceAccountName"] == NAME
+    assert pod_spec(world)["serviceAccountName"] == NAME
 
 
 @pytest.mark.parametrize("force", [True, False], ids=["with force beside it", "without force"])
@@ -323,7 +323,7 @@ def test_a_verified_target_gets_the_account_that_is_set(force: bool) -> None:
     """What was verified before the request was forced is no worse for that."""
     world = World.new().settle().ask_preflight("5.0.3").settle()
     world.ask(None).settle().ask_preflight("5.0.3", force=force).settle()
-    assert pod(world)["serviceAccountName"] == "cluster-version-operator"
+    assert pod_spec(world)["serviceAccountName"] == "cluster-version-operator"
 
 
 def test_a_report_of_a_deployment_that_is_out_of_sight_is_not_removed() -> None:
@@ -357,7 +357,7 @@ NODES: list[Any] = [
 def test_the_scheduler_has_one_node_to_choose(name: str, spec: dict[str, Any], fits: bool) -> None:
     """The pod as it is made, by the scheduler's own rules."""
     node = WholeNode(metadata=ObjectMeta(name=name), spec=spec)
-    assert (why_not(WholePod(spec=pod(started())), node) == "") is fits
+    assert (why_not(WholePod(spec=pod_spec(started())), node) == "") is fits
 
 
 def test_the_target_is_told_whom_to_ask_for_metrics() -> None:

@@ -66,7 +66,7 @@ def texts(value: Any) -> Iterator[str]:
         yield value
 
 
-def pod(found: Objects) -> JSON:
+def pod_spec(found: Objects) -> JSON:
     """The specification of the component's pods."""
     spec: JSON = named(found, "Deployment")["spec"]["template"]["spec"]
     return spec
@@ -74,7 +74,7 @@ def pod(found: Objects) -> JSON:
 
 def arguments(found: Objects) -> list[str]:
     """The arguments of the component's process."""
-    return list(pod(found)["containers"][0]["args"])
+    return list(pod_spec(found)["containers"][0]["args"])
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)
@@ -82,7 +82,7 @@ def arguments(found: Objects) -> list[str]:
 def test_the_image_is_the_one_that_was_named(name: str, platform: Platform) -> None:
     """In the pod and, for the operator, as its release; nothing is left of a template."""
     found = objects(COMPONENTS[name], platform)
-    assert [container["image"] for container in pod(found)["containers"]] == [IMAGE]
+    assert [container["image"] for container in pod_spec(found)["containers"]] == [IMAGE]
     assert (f"--release-image={IMAGE}" in arguments(found)) is (name == "operator")
     others = [obj for obj in found if obj["kind"] not in ("PrometheusRule", "CustomResourceDefinition")]
     assert not [text for text in texts(others) if "{{" in text]
@@ -201,7 +201,7 @@ def test_who_has_no_certificate_serves_nothing(component: Component) -> None:
     assert "Service" not in {obj["kind"] for obj in found}
     assert not [each for each in arguments(found) if each.startswith(("--listen", "--serving-"))]
     assert any(each.startswith("--health-listen=") for each in arguments(found))
-    assert [each["name"] for each in pod(found)["containers"][0]["ports"]] == ["health"]
+    assert [each["name"] for each in pod_spec(found)["containers"][0]["ports"]] == ["health"]
     assert not [obj for obj in found if obj["kind"] == "NetworkPolicy" and "ingress" in obj["spec"]]
 
 
@@ -223,7 +223,7 @@ def test_cert_manager_makes_the_certificate_and_vouches_for_it() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_pod_of_a_plain_cluster_can_run(name: str) -> None:
     """A user where root is refused, no node selector that a managed cluster fits nowhere, volumes that are mounted."""
-    spec = pod(objects(COMPONENTS[name], Platform.KUBERNETES))
+    spec = pod_spec(objects(COMPONENTS[name], Platform.KUBERNETES))
     security = spec["securityContext"]
     assert security.get("runAsUser") == (65534 if security.get("runAsNonRoot") else None)
     assert "nodeSelector" not in spec
@@ -235,7 +235,7 @@ def test_a_pod_of_a_plain_cluster_can_run(name: str) -> None:
 
 def test_the_pods_of_kernel_modules_stay_apart_on_a_plain_cluster() -> None:
     """The preference for other nodes is kept beside the one for the control plane."""
-    affinity = pod(objects(KERNEL_MODULES, Platform.KUBERNETES))["affinity"]
+    affinity = pod_spec(objects(KERNEL_MODULES, Platform.KUBERNETES))["affinity"]
     assert set(affinity) == {"podAntiAffinity", "nodeAffinity"}
 
 
@@ -254,7 +254,7 @@ def test_a_plain_operator_opens_the_gates_itself() -> None:
     assert "--open-gates=ClusterUpdatePreflight,ClusterUpdateAcceptRisks" in arguments(found)
     assert "--release-source=registry" in arguments(found)
     assert not [each for each in arguments(found) if each.startswith("--prometheus-")]
-    environment = {each["name"]: each.get("value") for each in pod(found)["containers"][0]["env"]}
+    environment = {each["name"]: each.get("value") for each in pod_spec(found)["containers"][0]["env"]}
     assert environment["CLUSTER_PROFILE"] == "kubernetes"
     defined = {obj["metadata"]["name"] for obj in found if obj["kind"] == "CustomResourceDefinition"}
     assert defined == {"clusterversions.config.openshift.io", "clusteroperators.config.openshift.io"}
@@ -268,7 +268,7 @@ def test_the_least_privileged_operator_cannot_apply(platform: Platform) -> None:
     asked = {"--record-only", "--report-sink=configmap", "--preflight-service-account=dedicated"}
     assert asked <= set(arguments(found))
     assert len([each for each in arguments(found) if each.startswith("--release-source=")]) == 1
-    spec = pod(found)
+    spec = pod_spec(found)
     assert spec["securityContext"]["runAsNonRoot"] is True
     assert not [volume for volume in spec["volumes"] if "hostPath" in volume]
     assert "runAsUser" not in spec["containers"][0]["securityContext"]

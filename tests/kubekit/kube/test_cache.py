@@ -13,7 +13,7 @@ from kubekit.api.meta_v1 import NamespacedName, ObjectMeta
 from kubekit.kube.cache import Cache, Change, Changes
 
 
-def node(name: str, version: int) -> Node:
+def node_at(name: str, version: int) -> Node:
     """A node at that version."""
     return Node(metadata=ObjectMeta(name=name, uid=name, resource_version=str(version)))
 
@@ -23,18 +23,18 @@ def test_a_list_is_told_once_and_can_be_gone_through_again() -> None:
     told: list[list[tuple[Change, str]]] = []
 
     def heard(changes: Changes[Node]) -> None:
-        now = [(change, (new or old or node("", 0)).metadata.name) for change, old, new in changes]
-        assert now == [(change, (new or old or node("", 0)).metadata.name) for change, old, new in changes]
+        now = [(change, (new or old or node_at("", 0)).metadata.name) for change, old, new in changes]
+        assert now == [(change, (new or old or node_at("", 0)).metadata.name) for change, old, new in changes]
         told.append(now)
 
     cache = Cache(Node)
     cache.add_changes_listener(heard)
-    cache.replace([node("a", 1), node("b", 2)], "2")
-    cache.replace([node("a", 1), node("b", 2)], "3")
-    cache.replace([node("b", 4), node("c", 5)], "5")
-    cache.put(node("c", 6))
-    cache.remove(node("b", 7))
-    cache.remove(node("b", 8))
+    cache.replace([node_at("a", 1), node_at("b", 2)], "2")
+    cache.replace([node_at("a", 1), node_at("b", 2)], "3")
+    cache.replace([node_at("b", 4), node_at("c", 5)], "5")
+    cache.put(node_at("c", 6))
+    cache.remove(node_at("b", 7))
+    cache.remove(node_at("b", 8))
     assert told == [
         [("ADDED", "a"), ("ADDED", "b")],
         [("MODIFIED", "b"), ("ADDED", "c"), ("DELETED", "a")],
@@ -46,9 +46,9 @@ def test_a_list_is_told_once_and_can_be_gone_through_again() -> None:
 def test_a_changed_object_keeps_its_place() -> None:
     """Whoever compares two looks at the cache finds what changed by its place."""
     cache = Cache(Node, name=lambda obj: [obj.metadata.name])
-    cache.replace([node("a", 1), node("b", 2), node("c", 3)], "3")
+    cache.replace([node_at("a", 1), node_at("b", 2), node_at("c", 3)], "3")
     before = cache.all()
-    cache.put(changed := node("a", 4))
+    cache.put(changed := node_at("a", 4))
     assert [now is then for now, then in zip(cache.all(), before, strict=True)] == [False, True, True]
     assert cache.by_index("name", "a") == [changed]
 
@@ -62,19 +62,19 @@ Step = Callable[[Cache[Node]], None]
 STEPS: list[tuple[str, Step, int]] = [
     ("nothing is there, which is known now", lambda c: c.replace([], "1"), 1),
     ("the same again", lambda c: c.replace([], "2"), 0),
-    ("an object", lambda c: c.put(node("a", 3)), 0),
-    ("the object changes", lambda c: c.put(node("a", 4)), 0),
+    ("an object", lambda c: c.put(node_at("a", 3)), 0),
+    ("the object changes", lambda c: c.put(node_at("a", 4)), 0),
     ("it cannot be read any more", lambda c: c.put_undecoded(bad("a")), 1),
     ("for the same reason", lambda c: c.put_undecoded(bad("a", version="9")), 0),
     ("for another reason", lambda c: c.put_undecoded(bad("a", "so")), 1),
-    ("it can be read again", lambda c: c.put(node("a", 5)), 1),
-    ("it goes", lambda c: c.remove(node("a", 6)), 0),
-    ("it goes again", lambda c: c.remove(node("a", 6)), 0),
+    ("it can be read again", lambda c: c.put(node_at("a", 5)), 1),
+    ("it goes", lambda c: c.remove(node_at("a", 6)), 0),
+    ("it goes again", lambda c: c.remove(node_at("a", 6)), 0),
     ("one that cannot be read", lambda c: c.put_undecoded(bad("b")), 1),
     ("and goes", lambda c: c.remove_undecoded(bad("b")), 1),
     ("and goes again", lambda c: c.remove_undecoded(bad("b")), 0),
     ("one that cannot be read, and goes as one that can", lambda c: c.put_undecoded(bad("b")), 1),
-    ("", lambda c: c.remove(node("b", 7)), 1),
+    ("", lambda c: c.remove(node_at("b", 7)), 1),
     ("a list with one that cannot be read", lambda c: c.replace([], "8", [bad("c")]), 1),
     ("the same list", lambda c: c.replace([], "9", [bad("c")]), 0),
     ("a list without it", lambda c: c.replace([], "10"), 1),
@@ -107,12 +107,12 @@ def test_how_far_a_watch_is() -> None:
     """By whatever came last, and where that says nothing by what came before."""
     cache = Cache(Node)
     for version, step in (
-        ("1", lambda: cache.replace([node("a", 1)], "1")),
-        ("3", lambda: cache.put(node("a", 3))),
+        ("1", lambda: cache.replace([node_at("a", 1)], "1")),
+        ("3", lambda: cache.put(node_at("a", 3))),
         ("4", lambda: cache.put_undecoded(bad("a", version="4"))),
         ("4", lambda: cache.put_undecoded(bad("a"))),
         ("5", lambda: cache.remove_undecoded(bad("a", version="5"))),
-        ("6", lambda: cache.remove(node("b", 6))),
+        ("6", lambda: cache.remove(node_at("b", 6))),
         ("7", lambda: cache.bookmark("7")),
         ("7", lambda: cache.bookmark("")),
         ("", lambda: cache.replace([], "")),
@@ -137,14 +137,14 @@ def test_what_a_cache_is_at_first() -> None:
 def test_what_cannot_be_read_is_no_object() -> None:
     """It is told apart, sorted; listeners hear that what was known is gone, once."""
     cache, heard = Cache(Node), list[tuple[str, bool, bool]]()
-    cache.replace([node("a", 1)], "1")
+    cache.replace([node_at("a", 1)], "1")
     cache.add_listener(lambda change, old, new: heard.append((change, old is None, new is None)))
     cache.put_undecoded(bad("b"))
     cache.put_undecoded(bad("a"))
     cache.put_undecoded(bad("a", "so"))
     assert [(each.name, each.problem) for each in cache.undecoded] == [("a", "so"), ("b", "why")]
     assert cache.get(NamespacedName("", "a")) is None
-    cache.put(node("a", 2))
+    cache.put(node_at("a", 2))
     assert [each.name for each in cache.undecoded] == ["b"]
     assert heard == [("ADDED", True, False), ("DELETED", False, True), ("ADDED", True, False)]
 
@@ -175,22 +175,24 @@ def test_an_index_follows_every_change() -> None:
 def test_a_listener_that_comes_later_hears_what_is_there() -> None:
     """As added, and changes after that with what was before."""
     cache, heard = Cache(Node), list[tuple[str, str, str]]()
-    cache.replace([node("a", 1)], "1")
+    cache.replace([node_at("a", 1)], "1")
 
     def version(obj: Node | None) -> str:
         return "" if obj is None else obj.metadata.resource_version
 
     cache.add_listener(lambda change, old, new: heard.append((change, version(old), version(new))))
-    cache.put(node("a", 2))
-    cache.remove(node("a", 3))
+    cache.put(node_at("a", 2))
+    cache.remove(node_at("a", 3))
     assert heard == [("ADDED", "", "1"), ("MODIFIED", "1", "2"), ("DELETED", "2", "")]
 
 
 def test_a_listener_may_change_what_it_is_told_of() -> None:
     """What it takes in meanwhile is not of that list."""
     cache = Cache(Node)
-    cache.add_listener(lambda change, _old, new: cache.put(node("b", 2)) if new and new.metadata.name == "a" else None)
-    cache.replace([node("a", 1)], "1")
+    cache.add_listener(
+        lambda change, _old, new: cache.put(node_at("b", 2)) if new and new.metadata.name == "a" else None
+    )
+    cache.replace([node_at("a", 1)], "1")
     assert sorted(obj.metadata.name for obj in cache.all()) == ["a", "b"]
 
 

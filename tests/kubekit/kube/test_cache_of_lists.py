@@ -9,7 +9,7 @@ from kubekit.api.meta_v1 import ObjectMeta
 from kubekit.kube.cache import Cache
 
 
-def node(label: str, *, version: str = "", uid: str = "u") -> Node:
+def colored(label: str, *, version: str = "", uid: str = "u") -> Node:
     """A node; a server that writes no resourceVersion sends none."""
     return Node(metadata=ObjectMeta(name="a", uid=uid, resource_version=version, labels={"color": label}))
 
@@ -17,14 +17,14 @@ def node(label: str, *, version: str = "", uid: str = "u") -> Node:
 @pytest.mark.parametrize(
     ("before", "after", "heard"),
     [
-        pytest.param(node("red", version="1"), node("red", version="1"), [], id="the same version"),
-        pytest.param(node("red", version="1"), node("red", version="2"), ["MODIFIED"], id="another version"),
-        pytest.param(node("red", version="1"), node("red", version="1", uid="v"), ["MODIFIED"], id="a namesake"),
+        pytest.param(colored("red", version="1"), colored("red", version="1"), [], id="the same version"),
+        pytest.param(colored("red", version="1"), colored("red", version="2"), ["MODIFIED"], id="another version"),
+        pytest.param(colored("red", version="1"), colored("red", version="1", uid="v"), ["MODIFIED"], id="a namesake"),
         pytest.param(
-            node("red", version="1"), node("blue", version="1"), ["MODIFIED"], id="the same version, written anew"
+            colored("red", version="1"), colored("blue", version="1"), ["MODIFIED"], id="the same version, written anew"
         ),
-        pytest.param(node("red"), node("red"), [], id="no version, and nothing else"),
-        pytest.param(node("red"), node("blue"), ["MODIFIED"], id="no version, and another label"),
+        pytest.param(colored("red"), colored("red"), [], id="no version, and nothing else"),
+        pytest.param(colored("red"), colored("blue"), ["MODIFIED"], id="no version, and another label"),
     ],
 )
 def test_what_is_another_object(before: Node, after: Node, heard: list[str]) -> None:

@@ -230,7 +230,7 @@ async def test_a_job_that_failed_too_often(cluster: Cluster) -> None:
     assert "completionTime" not in failed["status"]
 
 
-def pod(phase: str, **status: Any) -> WholePod:
+def job_pod(phase: str, **status: Any) -> WholePod:
     """A pod of a Job."""
     return codec.convert(WholePod, {"metadata": {"name": "p"}, "status": {"phase": phase, **status}})
 
@@ -238,13 +238,13 @@ def pod(phase: str, **status: Any) -> WholePod:
 def failed_at(moment: datetime) -> WholePod:
     """A pod whose container failed then."""
     ended = {"state": {"terminated": {"exitCode": 1, "finishedAt": moment.strftime("%Y-%m-%dT%H:%M:%SZ")}}}
-    return pod("Failed", containerStatuses=[ended])
+    return job_pod("Failed", containerStatuses=[ended])
 
 
 def tally(phases: str) -> jobs.Tally:
     """S succeeded, F failed, R running."""
     names = {"S": "Succeeded", "F": "Failed", "R": "Running"}
-    return jobs.Tally.of([pod(names[letter]) for letter in phases])
+    return jobs.Tally.of([job_pod(names[letter]) for letter in phases])
 
 
 def made(started_ago_s: int | None = None, **spec: Any) -> WholeJob:
@@ -316,7 +316,7 @@ def serving(
 
 def test_which_pods_go_first() -> None:
     """Without a node, not started, not ready, cheap, new, often restarted; the rest stays."""
-    pending = pod("Pending")
+    pending = job_pod("Pending")
     dear_to_cheap = [
         serving("old"), serving("restarted", restarts=3), serving("new", ready_ago_s=5), serving("cheap", cost="-1"),
         serving("not-ready", ready_ago_s=None), serving("no-node", node=""), pending,

@@ -36,7 +36,7 @@ POD: JSON = {
 DATA = {("ConfigMap", "settings"): {"color": b"green", "size": b"$(color)"}, ("Secret", "login"): {"user": b"admin"}}
 
 
-def pod() -> WholePod:
+def configured_pod() -> WholePod:
     """A pod with labels, annotations and a limit."""
     return codec.convert(WholePod, POD)
 
@@ -45,7 +45,7 @@ def environment(*env: JSON, env_from: tuple[JSON, ...] = ()) -> dict[str, str]:
     """The environment that these entries make."""
     spec = container_spec({**POD["spec"]["containers"][0], "env": list(env), "envFrom": list(env_from)})
     return pod_volumes.container_environment(
-        pod(), spec, host_ip="192.0.2.1", lookup=lambda kind, name: DATA.get((kind, name))
+        configured_pod(), spec, host_ip="192.0.2.1", lookup=lambda kind, name: DATA.get((kind, name))
     )
 
 
@@ -294,7 +294,7 @@ KINDS = {"folder": stat.S_ISDIR, "file": stat.S_ISREG, "socket": stat.S_ISSOCK}
 def sources(folder: Path) -> Sources:
     """What volumes of the pod are made of, below `folder`."""
     return Sources(
-        pod=pod(), folder=folder / "pod", host=folder, account=folder / "account", host_ip="192.0.2.1",
+        pod=configured_pod(), folder=folder / "pod", host=folder, account=folder / "account", host_ip="192.0.2.1",
         lookup=lambda kind, name: DATA.get((kind, name)),
     )  # fmt: skip
 

@@ -31,7 +31,7 @@ UP, NEW, OK, BAD = Started(NOW), Waiting(), Ended(exit_code=0, reason="Completed
 CRASHED = (Waiting("CrashLoopBackOff"), BAD)
 
 
-def pod(policy: str = "Always", *, deleted: bool = False, status: JSON | None = None) -> WholePod:
+def whole_pod(policy: str = "Always", *, deleted: bool = False, status: JSON | None = None) -> WholePod:
     """A pod of that restart policy."""
     metadata: JSON = {"name": "p", "namespace": "ns", "uid": "u"}
     if deleted:
@@ -66,7 +66,7 @@ def records(*states: State | tuple[State, Ended]) -> tuple[ContainerRecord, ...]
 )
 def test_phases(policy: str, states: list[Any], expected: str) -> None:
     """By the kubelet's getPhase."""
-    assert pod_phase(StatusInput(pod=pod(policy), containers=records(*states))) == expected
+    assert pod_phase(StatusInput(pod=whole_pod(policy), containers=records(*states))) == expected
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_phases(policy: str, states: list[Any], expected: str) -> None:
 )
 def test_phases_of_deleted_pods(states: list[Any], expected: str) -> None:
     """Whatever its restart policy, a deleted pod whose containers have ended is over."""
-    assert pod_phase(StatusInput(pod=pod("Always", deleted=True), containers=records(*states))) == expected
+    assert pod_phase(StatusInput(pod=whole_pod("Always", deleted=True), containers=records(*states))) == expected
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_phases_of_deleted_pods(states: list[Any], expected: str) -> None:
 def test_phases_by_init_containers(policy: str, inits: list[Any], expected: str) -> None:
     """The others wait for them."""
     main = records(UP if all(each is OK for each in inits) else NEW)
-    assert pod_phase(StatusInput(pod=pod(policy), containers=main, inits=records(*inits))) == expected
+    assert pod_phase(StatusInput(pod=whole_pod(policy), containers=main, inits=records(*inits))) == expected
 
 
 def conditions(seen: StatusInput, now: datetime = NOW) -> dict[str, JSON]:
@@ -107,7 +107,7 @@ def conditions(seen: StatusInput, now: datetime = NOW) -> dict[str, JSON]:
 def test_unready_containers_are_named() -> None:
     """In both conditions that they keep False."""
     up, new = records(UP, NEW)
-    told = conditions(StatusInput(pod=pod(), containers=(replace(up, ready=True), new)))
+    told = conditions(StatusInput(pod=whole_pod(), containers=(replace(up, ready=True), new)))
     for type_ in ("Ready", "ContainersReady"):
         assert (told[type_]["status"], told[type_]["reason"]) == ("False", "ContainersNotReady")
         assert told[type_]["message"] == "containers with unready status: [c1]"
@@ -115,16 +115,16 @@ def test_unready_containers_are_named() -> None:
 
 def test_a_condition_keeps_its_time_while_its_status_stays() -> None:
     """Whether the watch has brought the last status back or not."""
-    first = pod_status.pod_status(StatusInput(pod=pod(), containers=records(NEW)), now=NOW)
+    first = pod_status.pod_status(StatusInput(pod=whole_pod(), containers=records(NEW)), now=NOW)
     up = replace(records(UP)[0], ready=True)
     published = tuple(first["conditions"])
-    assert conditions(StatusInput(pod=pod(), containers=(up,), conditions=published), LATER)["Ready"][
+    assert conditions(StatusInput(pod=whole_pod(), containers=(up,), conditions=published), LATER)["Ready"][
         "lastTransitionTime"
     ] == _text(LATER)
-    assert conditions(StatusInput(pod=pod(), containers=(up,), conditions=published), LATER)["Initialized"][
+    assert conditions(StatusInput(pod=whole_pod(), containers=(up,), conditions=published), LATER)["Initialized"][
         "lastTransitionTime"
     ] == _text(NOW)
-    assert conditions(StatusInput(pod=pod(status=first), containers=(up,)), LATER)["Initialized"][
+    assert conditions(StatusInput(pod=whole_pod(status=first), containers=(up,)), LATER)["Initialized"][
         "lastTransitionTime"
     ] == _text(NOW)
 
@@ -133,7 +133,9 @@ def test_conditions_of_others_stay() -> None:
     """An eviction's, for one."""
     other = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
     assert (
-        conditions(StatusInput(pod=pod(status={"conditions": [other]}), containers=records(UP)))["DisruptionTarget"]
+        conditions(StatusInput(pod=whole_pod(status={"conditions": [other]}), containers=records(UP)))[
+            "DisruptionTarget"
+        ]
         == other
     )
 
@@ -141,7 +143,7 @@ def test_conditions_of_others_stay() -> None:
 def test_a_verdict_of_the_agent_fails_the_pod() -> None:
     """With its reason, even where every container succeeded."""
     status = pod_status.pod_status(
-        StatusInput(pod=pod(), containers=records(OK), verdict=Verdict("DeadlineExceeded", "too long")), now=NOW
+        StatusInput(pod=whole_pod(), containers=records(OK), verdict=Verdict("DeadlineExceeded", "too long")), now=NOW
     )
     assert (status["phase"], status["reason"], status["message"]) == ("Failed", "DeadlineExceeded", "too long")
 
@@ -165,7 +167,7 @@ ERROR = {"terminated": {"exitCode": 3, "reason": "Error", "containerID": "runup:
 def test_what_an_agent_finds_of_the_one_before(state: JSON, last: JSON, expected: tuple[int, str]) -> None:
     """How the container ended, and how often it was started."""
     told = {"name": "c", "containerID": "runup://u-c-1", "state": state, "lastState": last, "restartCount": 4}
-    record = resumed_record(pod(status={"containerStatuses": [told]}), "c", "i")
+    record = resumed_record(whole_pod(status={"containerStatuses": [told]}), "c", "i")
     assert record.latest_end is not None
     assert (record.latest_end.exit_code, record.latest_end.reason, record.restarts) == (*expected, 4)
 
@@ -173,7 +175,9 @@ def test_what_an_agent_finds_of_the_one_before(state: JSON, last: JSON, expected
 def test_a_container_that_never_ran_starts_afresh() -> None:
     """A status without a container of ours tells nothing."""
     told = {"name": "c", "state": {"waiting": {"reason": "ContainerCreating"}}}
-    assert resumed_record(pod(status={"containerStatuses": [told]}), "c", "i") == ContainerRecord(name="c", image="i")
+    assert resumed_record(whole_pod(status={"containerStatuses": [told]}), "c", "i") == ContainerRecord(
+        name="c", image="i"
+    )
 
 
 def test_restarts_wait_longer_and_longer() -> None:

@@ -67,7 +67,7 @@ class Scene:
         found.start()
         return found
 
-    def pod(self, **state: JSON) -> None:
+    def set_pod(self, **state: JSON) -> None:
         """The Job's pod with the state of its container."""
         spec = {"containers": [{"name": "preflight", "image": "i"}]}
         metadata = {"name": "it", "namespace": NAMESPACE, "labels": {"job-name": RUN.name}}
@@ -109,9 +109,9 @@ def test_a_run_is_followed_to_its_report(scene: Scene) -> None:
     """Each thing that it waits for is told once; a report that goes on is no end."""
     going_on = encode(report(1, preflightID=ID, status="running")).decode()
     run = scene.start(
-        lambda: scene.pod(waiting={"reason": "ErrImagePull", "message": "denied"}),
-        lambda: scene.pod(waiting={"reason": "ImagePullBackOff", "message": "denied"}),
-        lambda: scene.pod(running={"startedAt": "2026-01-01T00:00:00Z"}),
+        lambda: scene.set_pod(waiting={"reason": "ErrImagePull", "message": "denied"}),
+        lambda: scene.set_pod(waiting={"reason": "ImagePullBackOff", "message": "denied"}),
+        lambda: scene.set_pod(running={"startedAt": "2026-01-01T00:00:00Z"}),
         lambda: scene.report(None),
         lambda: scene.report(going_on),
         lambda: scene.report(GOOD),
@@ -134,7 +134,7 @@ def test_a_run_is_followed_to_its_report(scene: Scene) -> None:
             lambda scene: scene.delete(JOB, RUN.name), "its Job was deleted by somebody else", id="its Job is deleted"
         ),
         pytest.param(
-            lambda scene: scene.pod(terminated={"exitCode": 3, "reason": "Error", "message": "no such release"}),
+            lambda scene: scene.set_pod(terminated={"exitCode": 3, "reason": "Error", "message": "no such release"}),
             "the preflight ended with exit code 3: no such release",
             id="its process ends",
         ),
@@ -157,7 +157,7 @@ def test_a_run_is_given_up_after_its_time(scene: Scene) -> None:
     no_room = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes: cpu"}
 
     def wait_for_room() -> None:
-        scene.pod()
+        scene.set_pod()
         status = {"status": {"conditions": [no_room]}}
         scene.client.send(calls.merge_patch(PODS, "it", status, NAMESPACE, subresource="status"))
 

@@ -71,7 +71,7 @@ class World:
         self.clock.jump(seconds)
         return await self.look()
 
-    async def pod(self, phase: str, log: bytes = b"") -> None:
+    async def make_pod(self, phase: str, log: bytes = b"") -> None:
         """The managing operator makes the Pod that is wanted, and its container comes to `phase`."""
         (wanted,) = self.checks.wanted
         name = container_check_pods.pod_name(0)
@@ -164,7 +164,7 @@ async def test_it_is_asked_for_again_and_what_it_said_counts_meanwhile(tmp_path:
     """A container looks once; ten minutes later another one does, and its answer takes the place of the first."""
     async with running_checks(tmp_path) as here:
         assert await here.look() is None
-        await here.pod("Succeeded", report())
+        await here.make_pod("Succeeded", report())
         await here.until("Succeeded")
         said = await here.look()
         assert (said and said.result) == "Clear"
@@ -179,7 +179,7 @@ async def test_it_is_asked_for_again_and_what_it_said_counts_meanwhile(tmp_path:
             "checks": [{"name": "W", "result": "Applies"}],
             "risks": [{"name": "WidgetsBroken", "message": "Two."}],
         }
-        await here.pod("Succeeded", report(**applies))
+        await here.make_pod("Succeeded", report(**applies))
         await here.until("Succeeded")
         assert (said := await here.look()) is not None
         assert [finding.message for finding in said.findings] == ["Two."]
@@ -189,7 +189,7 @@ async def test_one_that_could_not_tell_is_asked_again_sooner(tmp_path: Path) -> 
     """A registry that was away for a moment is no reason to wait ten minutes."""
     async with running_checks(tmp_path) as here:
         await here.look()
-        await here.pod("Succeeded", b"nonsense")
+        await here.make_pod("Succeeded", b"nonsense")
         await here.until("Succeeded")
         assert (said := await here.look()) is not None
         assert said.result == "Unknown"
@@ -201,7 +201,7 @@ async def test_one_that_runs_on_is_given_up_however_its_node_takes_it(tmp_path: 
     """A node that is gone ends no container: the target counts for itself."""
     async with running_checks(tmp_path) as here:
         await here.look()
-        await here.pod("Running")
+        await here.make_pod("Running")
         await here.until("Running")
         assert await here.later(shell.MADE_WITHIN_S + 30 + shell.GRACE_S - 1) is None
         assert (said := await here.later(2)) is not None
@@ -214,7 +214,7 @@ async def test_one_whose_log_is_out_of_reach_is_not_said_to_run(tmp_path: Path) 
     """It ended; its node, or the Pod itself, is gone before anybody has read what it wrote."""
     async with running_checks(tmp_path) as here:
         await here.look()
-        await here.pod("Succeeded", report())
+        await here.make_pod("Succeeded", report())
         await here.until("Succeeded")
         await here.unseen()
         assert await here.look() is None

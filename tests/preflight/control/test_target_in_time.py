@@ -575,7 +575,7 @@ class Pods:
         outcome = found.get("widgets")
         return None if outcome is None else f"{outcome.result}: {outcome.message}"
 
-    def pod(self, *, ended: bool) -> None:
+    def add_pod(self, *, ended: bool) -> None:
         """There is one for the run that is wanted."""
         (wanted,) = self.checks.wanted
         metadata = ObjectMeta(name="c", namespace="ns", annotations={container_check_pods.RUN_ANNOTATION: _run(wanted)})
@@ -601,7 +601,7 @@ async def test_how_long_a_container_is_waited_for(made: bool, limit_s: float) ->
         pods = Pods(client, container_check())
         assert await pods.look() is None
         if made:
-            pods.pod(ended=False)
+            pods.add_pod(ended=False)
         assert await pods.look(limit_s - 1) is None
         said = await pods.look(1)
         assert said is not None
@@ -637,7 +637,7 @@ async def test_when_a_container_is_run_again(log: bytes, again_s: float) -> None
         async with Client(ClusterConfig(server=api.url)) as client:
             pods = Pods(client, container_check())
             await pods.look()
-            pods.pod(ended=True)
+            pods.add_pod(ended=True)
             said = await pods.look(10)
             assert said is not None
             assert await pods.look(again_s - 1) == said
@@ -663,7 +663,7 @@ async def test_a_log_that_cannot_be_had(answer: Any, said: str | None) -> None:
         async with Client(ClusterConfig(server=api.url)) as client:
             pods = Pods(client, container_check())
             await pods.look()
-            pods.pod(ended=True)
+            pods.add_pod(ended=True)
             first = await pods.look()
             assert (first is None) is (said is None)
             if said is not None:

@@ -36,7 +36,7 @@ def of_kind(applies: tuple[Apply, ...], kind: str) -> list[JSON]:
     return [apply.object for apply in applies if apply.resource.kind == kind]
 
 
-def pod(of: Run) -> JSON:
+def pod_spec(of: Run) -> JSON:
     """The pod's spec."""
     (job,) = of_kind(cluster_run.objects(of), "Job")
     spec: JSON = job["spec"]["template"]["spec"]
@@ -116,7 +116,7 @@ def test_two_runs_share_no_object() -> None:
 
 def test_the_pod_meets_the_restricted_standard() -> None:
     """As https://kubernetes.io/docs/concepts/security/pod-security-standards/#restricted has it."""
-    spec = pod(run())
+    spec = pod_spec(run())
     (container,) = spec["containers"]
     assert spec["securityContext"] == {
         "runAsNonRoot": True,
@@ -133,7 +133,7 @@ def test_the_pod_meets_the_restricted_standard() -> None:
 
 def test_where_the_cluster_assigns_users_none_is_named() -> None:
     """OpenShift's restricted-v2 refuses one outside of the namespace's range."""
-    spec = pod(run(checking=Checking(image=IMAGE, user=None)))
+    spec = pod_spec(run(checking=Checking(image=IMAGE, user=None)))
     assert "runAsUser" not in spec["securityContext"]
     assert spec["securityContext"]["runAsNonRoot"] is True
 
@@ -145,7 +145,7 @@ def test_the_job_is_tried_once_and_ends() -> None:
     assert job["spec"]["ttlSecondsAfterFinished"] > 0
     evicted = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
     assert job["spec"]["podFailurePolicy"] == {"rules": [evicted]}
-    assert pod(run())["restartPolicy"] == "Never"
+    assert pod_spec(run())["restartPolicy"] == "Never"
 
 
 def test_the_process_is_told_what_to_check() -> None:
@@ -153,7 +153,7 @@ def test_the_process_is_told_what_to_check() -> None:
     checking = Checking(
         image=IMAGE, target_version="5.2.0", source_version="5.0.0", inner_registries=("a:1", "b"), reads_catalogs=True
     )
-    (container,) = pod(run(checking=checking))["containers"]
+    (container,) = pod_spec(run(checking=checking))["containers"]
     assert {each["name"]: each["value"] for each in container["env"]} == {
         "PREFLIGHT_ID": ID,
         "PREFLIGHT_REPORT_SINK": "configmap",
@@ -168,7 +168,9 @@ def test_the_process_is_told_what_to_check() -> None:
 
 def test_the_targets_own_image_has_its_release() -> None:
     """Its definitions are those that the update brings; those in our image are not."""
-    (container,) = pod(run(checking=Checking(image=IMAGE, target_version="5.2.0", target_image=IMAGE)))["containers"]
+    (container,) = pod_spec(run(checking=Checking(image=IMAGE, target_version="5.2.0", target_image=IMAGE)))[
+        "containers"
+    ]
     assert "PAYLOAD_OVERRIDE" not in {each["name"] for each in container["env"]}
 
 

@@ -38,7 +38,7 @@ def ended(type_: str, reason: str = "", message: str = "") -> JSON:
     return {"type": type_, "status": "True", "reason": reason, "message": message}
 
 
-def pod(*, age_s: float = 3, conditions: tuple[JSON, ...] = (), phase: str = "Pending", **state: JSON) -> Pod:
+def job_pod(*, age_s: float = 3, conditions: tuple[JSON, ...] = (), phase: str = "Pending", **state: JSON) -> Pod:
     """The pod with the state of its container."""
     statuses = [{"name": "preflight", "image": "registry.example/x", "state": state}] if state else []
     metadata = {"name": "p", "uid": "uid-pod", "creationTimestamp": iso(age_s)}
@@ -48,7 +48,7 @@ def pod(*, age_s: float = 3, conditions: tuple[JSON, ...] = (), phase: str = "Pe
 
 def evicted(since_s: float, **state: JSON) -> Pod:
     """A pod of an evicted run that has been asked to end."""
-    found = pod(age_s=since_s + 60, conditions=(EVICTED,), phase="Running", **state)
+    found = job_pod(age_s=since_s + 60, conditions=(EVICTED,), phase="Running", **state)
     at = NOW - timedelta(seconds=since_s)
     return replace(
         found,
@@ -86,7 +86,7 @@ UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedul
     ("observed", "state", "words"),
     [
         pytest.param(seen(), "waiting", "", id="a new Job waits for its pod, and there is nothing to tell"),
-        pytest.param(seen(pods=(pod(running={}),)), "running", "", id="a running container"),
+        pytest.param(seen(pods=(job_pod(running={}),)), "running", "", id="a running container"),
         pytest.param(seen(report=report()), "reported", "", id="a complete report"),
         pytest.param(seen(report=report("failed")), "reported", "", id="a report that the checks failed"),
         pytest.param(seen(report=report("running")), "running", "", id="a report of progress is no end"),
@@ -117,49 +117,49 @@ UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedul
             seen(events=(event("FailedCreate", QUOTA, "uid-other"),)), "waiting", "", id="another Job's event"
         ),
         pytest.param(
-            seen(job=job(age_s=60), pods=(pod(waiting=PULLING),)),
+            seen(job=job(age_s=60), pods=(job_pod(waiting=PULLING),)),
             "waiting",
             "could not be pulled (ErrImagePull): manifest unknown",
             id="an image that cannot be pulled is tried again",
         ),
         pytest.param(
-            seen(job=job(age_s=10), pods=(pod(waiting={"reason": "InvalidImageName", "message": "A B"}),)),
+            seen(job=job(age_s=10), pods=(job_pod(waiting={"reason": "InvalidImageName", "message": "A B"}),)),
             "failed",
             "InvalidImageName",
             id="no time mends an image's name",
         ),
         pytest.param(
-            seen(pods=(pod(waiting={"reason": "CreateContainerConfigError", "message": "runAsNonRoot"}),)),
+            seen(pods=(job_pod(waiting={"reason": "CreateContainerConfigError", "message": "runAsNonRoot"}),)),
             "waiting",
             "could not be started (CreateContainerConfigError): runAsNonRoot",
             id="a container that cannot be made",
         ),
         pytest.param(
-            seen(job=job(age_s=300), pods=(pod(conditions=(UNSCHEDULABLE,)),)),
+            seen(job=job(age_s=300), pods=(job_pod(conditions=(UNSCHEDULABLE,)),)),
             "waiting",
             "no node takes the target's pod: 0/3 nodes: cpu",
             id="a node may come yet",
         ),
         pytest.param(
-            seen(pods=(pod(phase="Failed", terminated={"exitCode": 1, "message": "error: no such host"}),)),
+            seen(pods=(job_pod(phase="Failed", terminated={"exitCode": 1, "message": "error: no such host"}),)),
             "failed",
             "exit code 1: error: no such host",
             id="a process that failed says why",
         ),
         pytest.param(
-            seen(pods=(pod(phase="Failed", conditions=(EVICTED,), terminated={"exitCode": 143}),)),
+            seen(pods=(job_pod(phase="Failed", conditions=(EVICTED,), terminated={"exitCode": 143}),)),
             "waiting",
             "",
             id="a pod that was evicted is replaced",
         ),
         pytest.param(
-            seen(pods=(pod(terminated={"exitCode": 1, "message": 'unknown command "preflight"'}),)),
+            seen(pods=(job_pod(terminated={"exitCode": 1, "message": 'unknown command "preflight"'}),)),
             "failed",
             "give runup's own image with --image",
             id="an image without the command",
         ),
         pytest.param(
-            seen(pods=(pod(terminated={"exitCode": 128, "reason": "StartError", "message": NOT_FOUND}),)),
+            seen(pods=(job_pod(terminated={"exitCode": 128, "reason": "StartError", "message": NOT_FOUND}),)),
             "failed",
             "the image has no command `preflight`: give runup's own image with --image",
             id="an image with another entry point",
@@ -180,19 +180,19 @@ UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedul
             seen(pods=(evicted(1, terminated={"exitCode": 143}),)), "waiting", "", id="an evicted pod that ends"
         ),
         pytest.param(
-            seen(job=job(age_s=600), pods=(evicted(300, running={}), pod(age_s=1, running={}))),
+            seen(job=job(age_s=600), pods=(evicted(300, running={}), job_pod(age_s=1, running={}))),
             "running",
             "",
             id="another pod runs beside one that does not end",
         ),
         pytest.param(
-            seen(pods=(pod(terminated={"exitCode": 137, "reason": "OOMKilled"}),)),
+            seen(pods=(job_pod(terminated={"exitCode": 137, "reason": "OOMKilled"}),)),
             "failed",
             "killed for memory",
             id="memory",
         ),
         pytest.param(
-            seen(job=job(ended("Complete")), pods=(pod(phase="Succeeded", terminated={"exitCode": 0}),)),
+            seen(job=job(ended("Complete")), pods=(job_pod(phase="Succeeded", terminated={"exitCode": 0}),)),
             "failed",
             "ended without a report, so that its image is none of runup's; give runup's own image with --image",
             id="an image that does something else",

@@ -40,7 +40,7 @@ def iso(seconds_ago: float) -> str:
     return f"{NOW - timedelta(seconds=seconds_ago):%Y-%m-%dT%H:%M:%SZ}"
 
 
-def pod(*containers: dict[str, Any], age_s: float = 60, name: str = "preflight-1", **metadata: Any) -> Pod:
+def preflight_pod(*containers: dict[str, Any], age_s: float = 60, name: str = "preflight-1", **metadata: Any) -> Pod:
     """A pod of the preflight with those containers."""
     statuses = [{"name": preflight_deployment.NAME, "restartCount": 0, **each} for each in containers]
     made = {"name": name, "creationTimestamp": iso(age_s), **metadata}
@@ -91,52 +91,55 @@ def restarted(seconds_ago: float, *pods: Pod, **changes: Any) -> Observations:
 WAITING = "TargetStarting"
 BACK_OFF = {"waiting": {"reason": "CrashLoopBackOff"}}
 RULES: dict[str, tuple[Observations, str]] = {
-    "without the command": (scene(pod({"state": ended(message=NO_COMMAND)})), "TargetUnsupported"),
+    "without the command": (scene(preflight_pod({"state": ended(message=NO_COMMAND)})), "TargetUnsupported"),
     "without it, at the run before": (
-        scene(pod({"state": BACK_OFF, "lastState": ended(message=NO_COMMAND)})),
+        scene(preflight_pod({"state": BACK_OFF, "lastState": ended(message=NO_COMMAND)})),
         "TargetUnsupported",
     ),
-    "without it, and yet it ended well": (scene(pod({"state": ended(code=0, message=NO_COMMAND)})), WAITING),
+    "without it, and yet it ended well": (scene(preflight_pod({"state": ended(code=0, message=NO_COMMAND)})), WAITING),
     "without it, and yet it reported": (
-        scene(pod({"state": ended(message=NO_COMMAND)}), report=report()),
+        scene(preflight_pod({"state": ended(message=NO_COMMAND)}), report=report()),
         "NoRisksFound",
     ),
-    "without another command": (scene(pod({"state": ended(message='unknown command "start"')})), WAITING),
-    "with a word for it": (scene(pod({"state": ended(message="the preflight cannot read")})), WAITING),
+    "without another command": (scene(preflight_pod({"state": ended(message='unknown command "start"')})), WAITING),
+    "with a word for it": (scene(preflight_pod({"state": ended(message="the preflight cannot read")})), WAITING),
     "killed for memory three times, and starting": (
-        scene(pod({"state": BACK_OFF, "lastState": ended("OOMKilled", 137), "restartCount": 3})),
+        scene(preflight_pod({"state": BACK_OFF, "lastState": ended("OOMKilled", 137), "restartCount": 3})),
         "OOMKilled",
     ),
     "killed for memory twice, and starting": (
-        scene(pod({"state": BACK_OFF, "lastState": ended("OOMKilled", 137), "restartCount": 2})),
+        scene(preflight_pod({"state": BACK_OFF, "lastState": ended("OOMKilled", 137), "restartCount": 2})),
         WAITING,
     ),
     "ended for another reason three times": (
-        scene(pod({"state": ended(), "restartCount": 2})),
+        scene(preflight_pod({"state": ended(), "restartCount": 2})),
         WAITING,
     ),
-    "crashed three times": (scene(pod({"state": BACK_OFF, "lastState": ended(), "restartCount": 3})), "TargetCrashed"),
-    "crashed twice": (scene(pod({"state": BACK_OFF, "lastState": ended(), "restartCount": 2})), WAITING),
-    "restarted, and nobody knows why": (scene(pod({"state": BACK_OFF, "restartCount": 9})), WAITING),
+    "crashed three times": (
+        scene(preflight_pod({"state": BACK_OFF, "lastState": ended(), "restartCount": 3})),
+        "TargetCrashed",
+    ),
+    "crashed twice": (scene(preflight_pod({"state": BACK_OFF, "lastState": ended(), "restartCount": 2})), WAITING),
+    "restarted, and nobody knows why": (scene(preflight_pod({"state": BACK_OFF, "restartCount": 9})), WAITING),
     "another container crashed": (
-        scene(pod({"name": "sidecar", "state": BACK_OFF, "lastState": ended(), "restartCount": 3})),
+        scene(preflight_pod({"name": "sidecar", "state": BACK_OFF, "lastState": ended(), "restartCount": 3})),
         WAITING,
     ),
     "a container without a name crashed": (
-        scene(pod({"name": "", "state": BACK_OFF, "lastState": ended(), "restartCount": 3})),
+        scene(preflight_pod({"name": "", "state": BACK_OFF, "lastState": ended(), "restartCount": 3})),
         "TargetCrashed",
     ),
     "the pod before crashed": (
         scene(
-            pod({"state": BACK_OFF, "lastState": ended(), "restartCount": 3}, age_s=50, name="preflight-2"),
-            pod({"state": {"running": {}}}, age_s=40),
+            preflight_pod({"state": BACK_OFF, "lastState": ended(), "restartCount": 3}, age_s=50, name="preflight-2"),
+            preflight_pod({"state": {"running": {}}}, age_s=40),
         ),
         WAITING,
     ),
     "of two pods of one second the last by name crashed": (
         scene(
-            pod({"state": BACK_OFF, "lastState": ended(), "restartCount": 3}, name="preflight-2"),
-            pod({"state": {"running": {}}}),
+            preflight_pod({"state": BACK_OFF, "lastState": ended(), "restartCount": 3}, name="preflight-2"),
+            preflight_pod({"state": {"running": {}}}),
         ),
         "TargetCrashed",
     ),
@@ -154,7 +157,7 @@ RULES: dict[str, tuple[Observations, str]] = {
     "restarted, and silent until its time is over": (restarted(600, unchanged_s=599.0), "DeadlineExceeded"),
     "restarted, and silent before": (restarted(599, unchanged_s=598.0), "ReportStale"),
     "restarted, and it cannot be pulled for long": (
-        restarted(600, pod({"state": {"waiting": {"reason": "ImagePullBackOff"}}})),
+        restarted(600, preflight_pod({"state": {"waiting": {"reason": "ImagePullBackOff"}}})),
         "ImagePullFailed",
     ),
     "silent for less than ninety seconds": (scene(report=report(), unchanged_s=89.9), "NoRisksFound"),
@@ -171,15 +174,15 @@ def test_how_an_attempt_stands(seen: Observations, reason: str) -> None:
 
 TEXTS: dict[str, tuple[Observations, str]] = {
     "a crash in the target's words": (
-        scene(pod({"state": BACK_OFF, "lastState": ended(message="Traceback", code=3), "restartCount": 3})),
+        scene(preflight_pod({"state": BACK_OFF, "lastState": ended(message="Traceback", code=3), "restartCount": 3})),
         "the target ended 3 times, last with exit code 3: Traceback",
     ),
     "a crash without words": (
-        scene(pod({"state": BACK_OFF, "lastState": ended("ContainerStatusUnknown"), "restartCount": 4})),
+        scene(preflight_pod({"state": BACK_OFF, "lastState": ended("ContainerStatusUnknown"), "restartCount": 4})),
         "the target ended 4 times, last with exit code 1: ContainerStatusUnknown",
     ),
     "killed for memory": (
-        scene(pod({"state": ended("OOMKilled", 137), "restartCount": 3})),
+        scene(preflight_pod({"state": ended("OOMKilled", 137), "restartCount": 3})),
         "the target ended 4 times, the last time killed for memory",
     ),
     "a failure in the target's words": (
@@ -211,7 +214,7 @@ def test_what_is_told_of_it(seen: Observations, text: str) -> None:
     assert outcome(seen).message == text
 
 
-PULL = pod({"state": {"waiting": {"reason": "ImagePullBackOff"}}})
+PULL = preflight_pod({"state": {"waiting": {"reason": "ImagePullBackOff"}}})
 
 
 @pytest.mark.parametrize(
@@ -278,7 +281,7 @@ def test_when_to_look_for_a_report_again(unchanged_s: float, timeout_s: float, e
 )
 def test_which_pod_has_hung(unchanged_s: float, made: dict[str, Any], hung: bool) -> None:
     """One that had the whole time limit and said nothing in it."""
-    there = pod({"state": {"running": {}}}, **made)
+    there = preflight_pod({"state": {"running": {}}}, **made)
     assert scene(there, unchanged_s=unchanged_s).hung == ((there,) if hung else ())
 
 

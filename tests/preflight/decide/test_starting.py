@@ -42,7 +42,7 @@ SANDBOX = (
 )
 
 
-def pod(status: str, *, name: str = "cluster-version-operator-preflight-6f9d8c5b7-x2x7k", node: str = NODE) -> str:
+def pod_yaml(status: str, *, name: str = "cluster-version-operator-preflight-6f9d8c5b7-x2x7k", node: str = NODE) -> str:
     """A pod of the Deployment, as YAML; `status` as kubectl shows it."""
     return f"""
 metadata: {{name: {name}, namespace: {NAMESPACE}, uid: uid-{name}, labels: {{app: cluster-version-operator-preflight}}}}
@@ -52,7 +52,7 @@ status:
 """
 
 
-PENDING = pod("""
+PENDING = pod_yaml("""
   phase: Pending
   conditions:
   - {type: PodReadyToStartContainers, status: "False"}
@@ -63,7 +63,7 @@ PENDING = pod("""
   - name: cluster-version-operator-preflight
     state: {waiting: {reason: ContainerCreating}}
 """)
-UNSCHEDULABLE = pod(
+UNSCHEDULABLE = pod_yaml(
     f"""
   phase: Pending
   conditions:
@@ -75,21 +75,21 @@ UNSCHEDULABLE = pod(
     node="",
 )
 FAILED = {
-    "OutOfcpu": pod(f'  phase: Failed\n  reason: OutOfcpu\n  message: "{OUT_OF_CPU}"'),
-    "Evicted": pod(f'  phase: Failed\n  reason: Evicted\n  message: "{EVICTED}"'),
-    "UnexpectedAdmissionError": pod(
+    "OutOfcpu": pod_yaml(f'  phase: Failed\n  reason: OutOfcpu\n  message: "{OUT_OF_CPU}"'),
+    "Evicted": pod_yaml(f'  phase: Failed\n  reason: Evicted\n  message: "{EVICTED}"'),
+    "UnexpectedAdmissionError": pod_yaml(
         '  phase: Failed\n  reason: UnexpectedAdmissionError\n  message: "Pod was rejected: Allocate failed due to '
         'no healthy devices present; cannot allocate unhealthy devices x, which is unexpected"'
     ),
 }
-PULL = pod("""
+PULL = pod_yaml("""
   phase: Pending
   conditions: [{type: PodScheduled, status: "True"}]
   containerStatuses:
   - name: cluster-version-operator-preflight
     state: {waiting: {reason: ImagePullBackOff, message: 'Back-off pulling image "x@sha256:52"'}}
 """)
-RUNNING = pod("""
+RUNNING = pod_yaml("""
   phase: Running
   conditions: [{type: PodScheduled, status: "True"}]
   containerStatuses:

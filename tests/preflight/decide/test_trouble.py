@@ -29,7 +29,7 @@ def deployment(*conditions: dict[str, str], age_s: float = 60) -> Deployment:
     return codec.convert(Deployment, made | {"status": {"conditions": list(conditions)}})
 
 
-def pod(
+def aged_pod(
     name: str = "one", *, age_s: float = 60, node: str = "", going: bool = False, going_s: float = 1, **status: Any
 ) -> Pod:
     """A pod of that name and age; `going`: its grace period ended `going_s` seconds ago."""
@@ -79,38 +79,38 @@ REASONS: dict[str, tuple[Found, str]] = {
         found(of=refused("Progressing", "False", "ProgressDeadlineExceeded")),
         PENDING,
     ),
-    "a pod was thrown out": (found(pod(phase="Failed", reason="Evicted")), "Evicted"),
-    "a pod was thrown out for no reason": (found(pod(phase="Failed")), "PodFailed"),
+    "a pod was thrown out": (found(aged_pod(phase="Failed", reason="Evicted")), "Evicted"),
+    "a pod was thrown out for no reason": (found(aged_pod(phase="Failed")), "PodFailed"),
     "no node is told": (
-        found(pod(conditions=[{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}])),
+        found(aged_pod(conditions=[{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}])),
         "Unschedulable",
     ),
     "a node was found after all": (
-        found(pod(conditions=[{"type": "PodScheduled", "status": "True", "reason": "Unschedulable"}])),
+        found(aged_pod(conditions=[{"type": "PodScheduled", "status": "True", "reason": "Unschedulable"}])),
         PENDING,
     ),
     "it is held back by a gate": (
-        found(pod(conditions=[{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}])),
+        found(aged_pod(conditions=[{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}])),
         PENDING,
     ),
-    "an event of it": (found(pod(), events=(event("FailedMount"),)), "FailedMount"),
-    "an event whose reason is none": (found(pod(), events=(event("failed: mount"),)), "PodFailed"),
-    "an event without a reason": (found(pod(), events=(event(""),)), PENDING),
-    "an event of another pod": (found(pod(), events=(event("FailedMount", of="uid-two"),)), PENDING),
-    "the same of an older pod": (found(pod(), events=(event("FailedMount", of="uid-a"),)), PENDING),
-    "what its state tells better": (found(pod(), events=(event("FailedScheduling"),)), PENDING),
+    "an event of it": (found(aged_pod(), events=(event("FailedMount"),)), "FailedMount"),
+    "an event whose reason is none": (found(aged_pod(), events=(event("failed: mount"),)), "PodFailed"),
+    "an event without a reason": (found(aged_pod(), events=(event(""),)), PENDING),
+    "an event of another pod": (found(aged_pod(), events=(event("FailedMount", of="uid-two"),)), PENDING),
+    "the same of an older pod": (found(aged_pod(), events=(event("FailedMount", of="uid-a"),)), PENDING),
+    "what its state tells better": (found(aged_pod(), events=(event("FailedScheduling"),)), PENDING),
     "its container is being made": (
-        found(pod(**container(state={"waiting": {"reason": "ContainerCreating"}}))),
+        found(aged_pod(**container(state={"waiting": {"reason": "ContainerCreating"}}))),
         PENDING,
     ),
     "its pod is being initialized": (
-        found(pod(**container(state={"waiting": {"reason": "PodInitializing"}}))),
+        found(aged_pod(**container(state={"waiting": {"reason": "PodInitializing"}}))),
         PENDING,
     ),
-    "its container waits for nothing": (found(pod(**container(state={"waiting": {}}))), PENDING),
+    "its container waits for nothing": (found(aged_pod(**container(state={"waiting": {}}))), PENDING),
     "a second container alone is being made": (
         found(
-            pod(
+            aged_pod(
                 containerStatuses=[
                     {"name": "c", "restartCount": 0, "state": {"running": {}}},
                     {"name": "d", "restartCount": 0, "state": {"waiting": {"reason": "ContainerCreating"}}},
@@ -120,34 +120,34 @@ REASONS: dict[str, tuple[Found, str]] = {
         "",
     ),
     "its container has been restarted": (
-        found(pod(**container(restartCount=1, state={"waiting": {"reason": "ContainerCreating"}}))),
+        found(aged_pod(**container(restartCount=1, state={"waiting": {"reason": "ContainerCreating"}}))),
         "",
     ),
     "its container has ended before": (
-        found(pod(**container(lastState={"terminated": {"exitCode": 1}}, state={"waiting": {"reason": ""}}))),
+        found(aged_pod(**container(lastState={"terminated": {"exitCode": 1}}, state={"waiting": {"reason": ""}}))),
         "",
     ),
-    "its container has ended": (found(pod(**container(state={"terminated": {"exitCode": 1}}))), ""),
+    "its container has ended": (found(aged_pod(**container(state={"terminated": {"exitCode": 1}}))), ""),
     "its container waits for an image": (
-        found(pod(**container(state={"waiting": {"reason": "ErrImagePull"}}))),
+        found(aged_pod(**container(state={"waiting": {"reason": "ErrImagePull"}}))),
         "",
     ),
-    "its pod is being deleted": (found(pod(going=True)), ""),
-    "a pod that failed is being deleted": (found(pod(going=True, phase="Failed", reason="Evicted")), ""),
-    "its pod should have ended a minute ago": (found(pod(going=True, going_s=60)), "PodTerminating"),
-    "its pod should have ended a second less ago": (found(pod(going=True, going_s=59)), ""),
-    "its pod has ended and waits for a finalizer": (found(pod(going=True, going_s=900, phase="Succeeded")), ""),
+    "its pod is being deleted": (found(aged_pod(going=True)), ""),
+    "a pod that failed is being deleted": (found(aged_pod(going=True, phase="Failed", reason="Evicted")), ""),
+    "its pod should have ended a minute ago": (found(aged_pod(going=True, going_s=60)), "PodTerminating"),
+    "its pod should have ended a second less ago": (found(aged_pod(going=True, going_s=59)), ""),
+    "its pod has ended and waits for a finalizer": (found(aged_pod(going=True, going_s=900, phase="Succeeded")), ""),
     "one of two pods should have ended": (
-        found(pod(going=True, going_s=90), pod("two", going=True, going_s=1)),
+        found(aged_pod(going=True, going_s=90), aged_pod("two", going=True, going_s=1)),
         "PodTerminating",
     ),
     "another pod was created beside one that does not end": (
-        found(pod(going=True, going_s=900), pod("two", **container(state={"running": {}}))),
+        found(aged_pod(going=True, going_s=900), aged_pod("two", **container(state={"running": {}}))),
         "",
     ),
-    "its pod ended well": (found(pod(phase="Succeeded")), ""),
-    "its pod is as old as nobody waits": (found(pod(age_s=5)), PENDING),
-    "its pod is a second younger": (found(pod(age_s=4), events=(event("FailedMount"),)), ""),
+    "its pod ended well": (found(aged_pod(phase="Succeeded")), ""),
+    "its pod is as old as nobody waits": (found(aged_pod(age_s=5)), PENDING),
+    "its pod is a second younger": (found(aged_pod(age_s=4), events=(event("FailedMount"),)), ""),
     "no pod for as long as nobody waits": (found(of=deployment(age_s=5)), PENDING),
     "no pod a second sooner": (found(of=deployment(age_s=4)), ""),
     "the ReplicaSet's events before that": (
@@ -170,32 +170,32 @@ TEXTS: dict[str, tuple[Found, str]] = {
         "the target's pod could not be created: quota",
     ),
     "thrown out": (
-        found(pod(phase="Failed", reason="Evicted", message="low on memory. ", node="n")),
+        found(aged_pod(phase="Failed", reason="Evicted", message="low on memory. ", node="n")),
         "the target's pod failed on node n (Evicted): low on memory",
     ),
     "thrown out of nowhere": (
-        found(pod(phase="Failed", reason="Evicted", message="x")),
+        found(aged_pod(phase="Failed", reason="Evicted", message="x")),
         "the target's pod failed (Evicted): x",
     ),
     "not set up on a node": (
-        found(pod(node="n"), events=(event("FailedMount", "no volume"),)),
+        found(aged_pod(node="n"), events=(event("FailedMount", "no volume"),)),
         "the target's pod cannot be set up on node n (FailedMount): no volume",
     ),
     "not set up nowhere": (
-        found(pod(), events=(event("FailedMount", "no volume"),)),
+        found(aged_pod(), events=(event("FailedMount", "no volume"),)),
         "the target's pod cannot be set up (FailedMount): no volume",
     ),
     "not ended on a node": (
-        found(pod(node="n", going=True, going_s=90)),
+        found(aged_pod(node="n", going=True, going_s=90)),
         f"its pod one on node n has been terminating since {iso(90)}; "
         "no other is created until the node confirms its end",
     ),
     "slow on a node": (
-        found(pod(node="n")),
+        found(aged_pod(node="n")),
         f"its pod is being set up on node n since {iso(60)}; the image may still be on its way",
     ),
     "slow to be scheduled": (
-        found(pod()),
+        found(aged_pod()),
         f"its pod waits for the scheduler since {iso(60)}; the image may still be on its way",
     ),
 }
@@ -215,12 +215,17 @@ def test_what_is_told_of_it(asked: Found, text: str) -> None:
         pytest.param((), deployment(age_s=0), 5.0, id="new"),
         pytest.param((), deployment(age_s=4), 1.0, id="in a second"),
         pytest.param((), deployment(age_s=5), None, id="it is worth a word"),
-        pytest.param((pod(age_s=2),), deployment(age_s=60), 3.0, id="a new pod of an old Deployment"),
-        pytest.param((pod(age_s=2, **container(state={"running": {}})),), deployment(), None, id="a pod that runs"),
-        pytest.param((pod(age_s=2, going=True),), deployment(age_s=3), 59.0, id="a pod that goes"),
-        pytest.param((pod(going=True, going_s=60),), deployment(), None, id="a pod that should be gone"),
+        pytest.param((aged_pod(age_s=2),), deployment(age_s=60), 3.0, id="a new pod of an old Deployment"),
         pytest.param(
-            (pod(age_s=2, going=True, phase="Failed"),), deployment(age_s=3), 2.0, id="a pod that has failed is none"
+            (aged_pod(age_s=2, **container(state={"running": {}})),), deployment(), None, id="a pod that runs"
+        ),
+        pytest.param((aged_pod(age_s=2, going=True),), deployment(age_s=3), 59.0, id="a pod that goes"),
+        pytest.param((aged_pod(going=True, going_s=60),), deployment(), None, id="a pod that should be gone"),
+        pytest.param(
+            (aged_pod(age_s=2, going=True, phase="Failed"),),
+            deployment(age_s=3),
+            2.0,
+            id="a pod that has failed is none",
         ),
         pytest.param((), None, None, id="no Deployment"),
         pytest.param((), codec.convert(Deployment, {}), 5.0, id="one of which nobody knows since when it is"),
@@ -233,7 +238,7 @@ def test_when_to_look_again(pods: tuple[Pod, ...], of: Deployment | None, expect
 
 def test_a_node_that_is_lost_has_a_way_out() -> None:
     """A Job tells the same as a Deployment, with a command for exactly that pod."""
-    lost = pod(node="n", going=True, going_s=90)
+    lost = aged_pod(node="n", going=True, going_s=90)
     job = codec.convert(Job, {"metadata": {"name": NAME, "creationTimestamp": iso(600)}})
     told = trouble_of_job(job, [lost], (), now=NOW)
     assert told == find_trouble(deployment(), [lost], (), name=NAME, now=NOW)
@@ -244,8 +249,12 @@ def test_a_node_that_is_lost_has_a_way_out() -> None:
 
 def test_the_pod_that_counts() -> None:
     """The newest that runs or will; of one second the last by name."""
-    old, new, last = pod("c", age_s=9), pod("a", age_s=3), pod("b", age_s=3)
-    over = [pod("d", age_s=1, phase="Failed"), pod("e", age_s=1, phase="Succeeded"), pod("f", age_s=1, going=True)]
+    old, new, last = aged_pod("c", age_s=9), aged_pod("a", age_s=3), aged_pod("b", age_s=3)
+    over = [
+        aged_pod("d", age_s=1, phase="Failed"),
+        aged_pod("e", age_s=1, phase="Succeeded"),
+        aged_pod("f", age_s=1, going=True),
+    ]
     assert active_pod([old, last, new, *over]) == last
     assert active_pod(over) is None
 

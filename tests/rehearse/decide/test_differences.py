@@ -16,7 +16,7 @@ JSON = dict[str, Any]
 DEPLOYMENT = Identity("apps", "Deployment", "shop", "web")
 
 
-def pod(*containers: JSON, **spec: Any) -> JSON:
+def deployment_of(*containers: JSON, **spec: Any) -> JSON:
     """A Deployment of these containers."""
     return {"spec": {"template": {"spec": {"containers": list(containers)}}, **spec}}
 
@@ -26,36 +26,36 @@ def pod(*containers: JSON, **spec: Any) -> JSON:
     [
         pytest.param(
             DEPLOYMENT,
-            pod({"name": "a", "image": "x:1"}),
-            pod({"name": "a", "image": "x:2"}),
+            deployment_of({"name": "a", "image": "x:1"}),
+            deployment_of({"name": "a", "image": "x:2"}),
             [("spec.template.spec.containers[name=a].image", "x:1", "x:2", Weight.IMAGE)],
             id="an image",
         ),
         pytest.param(
             DEPLOYMENT,
-            pod({"name": "a"}, {"name": "b"}),
-            pod({"name": "b"}, {"name": "a"}),
+            deployment_of({"name": "a"}, {"name": "b"}),
+            deployment_of({"name": "b"}, {"name": "a"}),
             [],
             id="containers in another order",
         ),
         pytest.param(
             DEPLOYMENT,
-            pod({"name": "a"}, {"name": "b"}),
-            pod({"name": "a"}),
+            deployment_of({"name": "a"}, {"name": "b"}),
+            deployment_of({"name": "a"}),
             [("spec.template.spec.containers[name=b]", {"name": "b"}, None, Weight.OTHER)],
             id="a container that goes",
         ),
         pytest.param(
             DEPLOYMENT,
-            pod({"name": "a", "resources": {"limits": {"cpu": "1"}}}),
-            pod({"name": "a", "resources": {"limits": {"cpu": "2"}}}),
+            deployment_of({"name": "a", "resources": {"limits": {"cpu": "1"}}}),
+            deployment_of({"name": "a", "resources": {"limits": {"cpu": "2"}}}),
             [("spec.template.spec.containers[name=a].resources.limits.cpu", "1", "2", Weight.RESOURCES)],
             id="a limit",
         ),
         pytest.param(
             DEPLOYMENT,
-            pod(replicas=2, selector={"matchLabels": {"app": "a"}}),
-            pod(replicas=3, selector={"matchLabels": {"app": "b"}}),
+            deployment_of(replicas=2, selector={"matchLabels": {"app": "a"}}),
+            deployment_of(replicas=3, selector={"matchLabels": {"app": "b"}}),
             [
                 ("spec.selector.matchLabels.app", "a", "b", Weight.FIXED),
                 ("spec.replicas", 2, 3, Weight.REPLICAS),

@@ -457,7 +457,7 @@ def _after(count: float) -> datetime:
     return b.STARTED + b.minutes(count)
 
 
-def _pod(created: datetime | None) -> Pod:
+def _pod_created(created: datetime | None) -> Pod:
     return Pod(metadata=ObjectMeta(name="pod", creation_timestamp=created))
 
 
@@ -488,11 +488,11 @@ def _pod(created: datetime | None) -> Pod:
             id="a node that is bad since nobody knows when",
         ),
         pytest.param(
-            _at_rest(pending_pods=(_pod(b.STARTED),)), _after(4), 6 * 60 + 1, id="a pod waits for ten minutes"
+            _at_rest(pending_pods=(_pod_created(b.STARTED),)), _after(4), 6 * 60 + 1, id="a pod waits for ten minutes"
         ),
-        pytest.param(_at_rest(pending_pods=(_pod(None),)), _after(4), None, id="a pod of no age"),
+        pytest.param(_at_rest(pending_pods=(_pod_created(None),)), _after(4), None, id="a pod of no age"),
         pytest.param(
-            _at_rest(b.operator(available="False"), nodes=(b.node(),), pending_pods=(_pod(b.STARTED),)),
+            _at_rest(b.operator(available="False"), nodes=(b.node(),), pending_pods=(_pod_created(b.STARTED),)),
             _after(6),
             4 * 60 + 1,
             id="the first of several",

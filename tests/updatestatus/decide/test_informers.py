@@ -19,7 +19,7 @@ JSON = dict[str, Any]
 THEIRS: JSON = {"name": "theirs", "insights": [{"uid": "x", "type": "FromTheFuture", "future": {"a": [1, None]}}]}
 
 
-def pool(name: str, *informers: JSON, **more: Any) -> JSON:
+def stored_pool(name: str, *informers: JSON, **more: Any) -> JSON:
     """A worker pool as stored."""
     ref = {"group": "machineconfiguration.openshift.io", "resource": "machineconfigpools", "name": name}
     return {"name": name, "resource": ref, "informers": list(informers), **more}
@@ -55,7 +55,9 @@ def written(snapshot: Any, status: JSON) -> JSON:
         pytest.param({}, id="nobody else"),
         pytest.param({"control_plane": [THEIRS]}, id="of the control plane"),
         pytest.param({"worker": [THEIRS]}, id="of a pool of ours"),
-        pytest.param({"pools": [pool("virtual", THEIRS, conditions=[{"type": "Own"}])]}, id="of a pool of its own"),
+        pytest.param(
+            {"pools": [stored_pool("virtual", THEIRS, conditions=[{"type": "Own"}])]}, id="of a pool of its own"
+        ),
         pytest.param({"worker": [THEIRS, {"name": "third"}], "control_plane": [THEIRS]}, id="of several informers"),
     ],
 )
@@ -71,7 +73,7 @@ def test_writing_again_changes_nothing(others: JSON) -> None:
         pytest.param(None, id="no status"),
         pytest.param({}, id="an empty one"),
         pytest.param({"controlPlane": 3, "workerPools": {"a": 1}}, id="no objects"),
-        pytest.param({"workerPools": [7, {"informers": [THEIRS]}, pool("a")]}, id="a pool without a name"),
+        pytest.param({"workerPools": [7, {"informers": [THEIRS]}, stored_pool("a")]}, id="a pool without a name"),
         pytest.param({"controlPlane": {"informers": [None, "x", {"name": INFORMER}]}}, id="informers that are none"),
     ],
 )
@@ -91,9 +93,9 @@ def test_what_we_cannot_read_of_ours_is_computed_anew() -> None:
 def test_a_pool_that_went_leaves_theirs() -> None:
     """Without what we said of it."""
     status = stored(b.snapshot())
-    status["workerPools"].append(pool("gone", {"name": INFORMER}, THEIRS, conditions=[{"type": "Updating"}]))
+    status["workerPools"].append(stored_pool("gone", {"name": INFORMER}, THEIRS, conditions=[{"type": "Updating"}]))
     [left] = [each for each in written(b.snapshot(), status)["workerPools"] if each["name"] == "gone"]
-    assert left == pool("gone", THEIRS)
+    assert left == stored_pool("gone", THEIRS)
 
 
 @pytest.mark.parametrize("kib", [1, 60, 120, 190])
@@ -116,7 +118,7 @@ def test_ours_is_never_less_than_a_report_needs() -> None:
 def test_pools_of_all_are_no_more_than_the_api_has(ours: int, theirs: int) -> None:
     """Theirs stay, ours are left out and counted."""
     snapshot = cluster(ours, ours, [0])
-    foreign = [pool(f"virtual-{i}", THEIRS) for i in range(theirs)]
+    foreign = [stored_pool(f"virtual-{i}", THEIRS) for i in range(theirs)]
     status = written(snapshot, {"workerPools": foreign})
     assert len(status["workerPools"]) == min(ours + theirs, limits.MAX_POOLS)
     assert [each for each in status["workerPools"] if each in foreign] == foreign
@@ -137,7 +139,7 @@ CROWD = [{"name": f"informer-{i}"} for i in range(16)]
 
 def test_a_layer_has_no_more_informers_than_the_api_has() -> None:
     """Where sixteen others are, ours does not fit: its insights are counted as left out, and the report says so."""
-    status = written(b.snapshot(), {"workerPools": [pool("worker", *CROWD)]})
+    status = written(b.snapshot(), {"workerPools": [stored_pool("worker", *CROWD)]})
     [worker] = [each for each in status["workerPools"] if each["name"] == "worker"]
     assert worker["informers"] == CROWD
     nodes = sum("worker" in node.metadata.name for node in b.snapshot().nodes)  # type: ignore[union-attr]
@@ -164,7 +166,7 @@ def complete(status: JSON) -> tuple[str, str]:
 def test_the_last_place_in_a_layer_is_ours() -> None:
     """Beside fifteen others, who stay where they are."""
     crowd = [{"name": f"informer-{i}"} for i in range(15)]
-    status = written(b.snapshot(), {"workerPools": [pool("worker", *crowd)]})
+    status = written(b.snapshot(), {"workerPools": [stored_pool("worker", *crowd)]})
     [worker] = [each for each in status["workerPools"] if each["name"] == "worker"]
     assert [each["name"] for each in worker["informers"]] == [INFORMER, *(each["name"] for each in crowd)]
     assert not worker.get("omitted")

@@ -21,7 +21,7 @@ def conditions_json(**conditions: tuple[str, str]) -> list[JSON]:
     ]
 
 
-def node(name: str, **conditions: tuple[str, str]) -> JSON:
+def node_insight(name: str, **conditions: tuple[str, str]) -> JSON:
     """The insight of a node."""
     ref = {"group": "", "resource": "nodes", "name": name}
     pool = {"group": "machineconfiguration.openshift.io", "resource": "machineconfigpools", "name": "worker"}
@@ -49,7 +49,7 @@ def read(*nodes: JSON, omitted: int = 0, updating: str = "") -> tuple[PoolReport
 
 COMPLETED, PENDING, PAUSED = ("False", "Completed"), ("False", "Pending"), ("False", "Paused")
 DRAINING, REBOOTING, UPDATING = ("True", "Draining"), ("True", "Rebooting"), ("True", "Updating")
-DONE, TO_COME = node("done", Updating=COMPLETED), node("later", Updating=PENDING)
+DONE, TO_COME = node_insight("done", Updating=COMPLETED), node_insight("later", Updating=PENDING)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ DONE, TO_COME = node("done", Updating=COMPLETED), node("later", Updating=PENDING
 )
 def test_a_node_as_a_row(conditions: dict[str, tuple[str, str]], assessment: str, phase: str) -> None:
     """By its conditions, the worst of them first."""
-    (row,) = read(node("a", **conditions))[0].rows
+    (row,) = read(node_insight("a", **conditions))[0].rows
     assert (row.assessment, row.phase) == (assessment, phase)
 
 
@@ -95,35 +95,35 @@ def counts(**changes: int) -> dict[str, int]:
             [DONE, TO_COME], 0, "Progressing", counts(total=2, updated=1, outdated=1, available=2), id="one of two done"
         ),
         pytest.param(
-            [node("a", Updating=DRAINING), TO_COME],
+            [node_insight("a", Updating=DRAINING), TO_COME],
             0,
             "Progressing",
             counts(total=2, outdated=2, available=2, progressing=1, draining=1),
             id="one on its way",
         ),
         pytest.param(
-            [node("a", Updating=REBOOTING), node("b", Updating=UPDATING)],
+            [node_insight("a", Updating=REBOOTING), node_insight("b", Updating=UPDATING)],
             0,
             "Progressing",
             counts(total=2, outdated=2, available=2, progressing=2),
             id="both on their way",
         ),
         pytest.param(
-            [DONE, node("a", Updating=PAUSED)],
+            [DONE, node_insight("a", Updating=PAUSED)],
             0,
             "Excluded",
             counts(total=2, updated=1, outdated=1, available=2, excluded=1),
             id="one paused",
         ),
         pytest.param(
-            [DONE, node("a", Updating=PAUSED), node("b", Updating=DRAINING, Degraded=("True", "R"))],
+            [DONE, node_insight("a", Updating=PAUSED), node_insight("b", Updating=DRAINING, Degraded=("True", "R"))],
             0,
             "Degraded",
             counts(total=3, updated=1, outdated=2, available=3, excluded=1, degraded=1, draining=1),
             id="one degraded",
         ),
         pytest.param(
-            [DONE, node("a", Updating=COMPLETED, Degraded=("True", "R"), Available=("False", "R"))],
+            [DONE, node_insight("a", Updating=COMPLETED, Degraded=("True", "R"), Available=("False", "R"))],
             0,
             "Completed",
             counts(total=2, updated=2, available=1, degraded=1),

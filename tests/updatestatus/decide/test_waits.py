@@ -35,7 +35,7 @@ DRAINING = {"desired": "new", "state": "Working", "desiredDrain": "drain-new", "
 WEB = {"app": "web"}
 
 
-def pod(
+def shop_pod(
     name: str = "web-1",
     namespace: str = "shop",
     *,
@@ -100,7 +100,7 @@ def draining(**changes: Any) -> Snapshot:
             "nodes": (b.node(**DRAINING), b.node("worker-0001")),
             "machine_config_pools": (b.pool("worker"),),
             "pending_pods": (),
-            "draining_pods": (pod(),),
+            "draining_pods": (shop_pod(),),
             "pod_disruption_budgets": (budget(),),
             **changes,
         }
@@ -160,9 +160,9 @@ def since(status: UpdateStatusStatus) -> list[tuple[str, str, datetime | None]]:
 
 def test_a_new_controller_keeps_what_it_has_not_looked_at_yet() -> None:
     """It lists pods a minute later: until then what was found stands, and ages; then it counts from the same time."""
-    stuck = pod("web-2", ends=b.NOW - b.minutes(9))
+    stuck = shop_pod("web-2", ends=b.NOW - b.minutes(9))
     before = assess(draining(draining_pods=()), None, b.NOW - b.minutes(9))
-    first = assess(draining(draining_pods=(pod(), stuck)), before, b.NOW)
+    first = assess(draining(draining_pods=(shop_pod(), stuck)), before, b.NOW)
     told = [("DrainBlocked", "Warning", b.NOW - b.minutes(9)), ("PodStuckTerminating", "Error", b.NOW - b.minutes(9))]
     assert sorted(since(first)) == told
     unread = draining(draining_pods=(), drains_read=frozenset())
@@ -183,9 +183,9 @@ def test_a_pod_that_goes_does_not_make_the_drain_younger() -> None:
     """Another one holds it up a moment later; the node has been drained since before."""
     first = assess(draining(draining_pods=()), None, b.NOW)
     held = assess(draining(), first, b.NOW + b.minutes(2))
-    gone = assess(draining(draining_pods=(pod(ends=b.NOW + b.minutes(9)),)), held, b.NOW + b.minutes(9))
+    gone = assess(draining(draining_pods=(shop_pod(ends=b.NOW + b.minutes(9)),)), held, b.NOW + b.minutes(9))
     assert since(gone) == []
-    again = assess(draining(draining_pods=(pod("web-3"),)), gone, b.NOW + b.minutes(11))
+    again = assess(draining(draining_pods=(shop_pod("web-3"),)), gone, b.NOW + b.minutes(11))
     assert since(again) == [("DrainBlocked", "Error", b.NOW)]
 
 
@@ -238,10 +238,10 @@ def test_the_cluster_tells_when_a_drain_began(
         pytest.param({"pod_disruption_budgets": (budget(selector={"app": "db"}),)}, id="it selects others"),
         pytest.param({"pod_disruption_budgets": (budget(selector=None),)}, id="it selects nothing"),
         pytest.param({"pod_disruption_budgets": (budget(namespace="other"),)}, id="it is of another namespace"),
-        pytest.param({"draining_pods": (pod(node="worker-0001"),)}, id="the pod is on another node"),
-        pytest.param({"draining_pods": (pod(phase="Succeeded"),)}, id="the pod has ended"),
-        pytest.param({"draining_pods": (pod(owner="DaemonSet"),)}, id="a DaemonSet's pod stays"),
-        pytest.param({"draining_pods": (pod(**{"kubernetes.io/config.mirror": "x"}),)}, id="a static pod stays"),
+        pytest.param({"draining_pods": (shop_pod(node="worker-0001"),)}, id="the pod is on another node"),
+        pytest.param({"draining_pods": (shop_pod(phase="Succeeded"),)}, id="the pod has ended"),
+        pytest.param({"draining_pods": (shop_pod(owner="DaemonSet"),)}, id="a DaemonSet's pod stays"),
+        pytest.param({"draining_pods": (shop_pod(**{"kubernetes.io/config.mirror": "x"}),)}, id="a static pod stays"),
         pytest.param({"nodes": (b.node(),)}, id="the node is not drained"),
         pytest.param({"pod_disruption_budgets": None}, id="nobody asked for budgets"),
     ],
@@ -275,22 +275,22 @@ NOT_READY = (b.cond("Ready", "False"),)
 @pytest.mark.parametrize(
     ("given", "limit", "held"),
     [
-        pytest.param(pod(phase="Pending"), {}, False, id="one that has not started may go"),
-        pytest.param(pod(ends=b.NOW), {}, False, id="one that is told to end is going"),
+        pytest.param(shop_pod(phase="Pending"), {}, False, id="one that has not started may go"),
+        pytest.param(shop_pod(ends=b.NOW), {}, False, id="one that is told to end is going"),
         pytest.param(
-            pod(conditions=NOT_READY), {"current_healthy": 1}, True, id="not ready, in a set that is not healthy"
+            shop_pod(conditions=NOT_READY), {"current_healthy": 1}, True, id="not ready, in a set that is not healthy"
         ),
-        pytest.param(pod(conditions=NOT_READY), {}, False, id="not ready, in a healthy set"),
+        pytest.param(shop_pod(conditions=NOT_READY), {}, False, id="not ready, in a healthy set"),
         pytest.param(
-            pod(conditions=NOT_READY),
+            shop_pod(conditions=NOT_READY),
             {"current_healthy": 1, "policy": "AlwaysAllow"},
             False,
             id="not ready, and let go",
         ),
         pytest.param(
-            pod(conditions=NOT_READY), {"desired_healthy": 0}, True, id="nothing is demanded, nothing allowed"
+            shop_pod(conditions=NOT_READY), {"desired_healthy": 0}, True, id="nothing is demanded, nothing allowed"
         ),
-        pytest.param(pod(conditions=(b.cond("Ready", "True"),)), {"policy": "AlwaysAllow"}, True, id="ready"),
+        pytest.param(shop_pod(conditions=(b.cond("Ready", "True"),)), {"policy": "AlwaysAllow"}, True, id="ready"),
     ],
 )
 def test_pods_that_an_exhausted_budget_lets_go(given: Pod, limit: dict[str, Any], held: bool) -> None:
@@ -358,7 +358,7 @@ def test_a_pod_of_two_budgets_is_never_evicted() -> None:
 )
 def test_a_pod_that_does_not_end(finalizers: tuple[str, ...], why: str) -> None:
     """Five minutes after its grace period."""
-    stuck = draining(draining_pods=(pod(ends=b.STARTED, finalizers=finalizers),))
+    stuck = draining(draining_pods=(shop_pod(ends=b.STARTED, finalizers=finalizers),))
     assert rows(stuck, now=b.STARTED + b.minutes(5)) == []
     [row] = rows(stuck, now=b.STARTED + b.minutes(6))
     assert (row.check, row.level, row.since) == ("PodStuckTerminating", "Error", b.STARTED)
@@ -376,7 +376,7 @@ def test_a_pod_that_does_not_end(finalizers: tuple[str, ...], why: str) -> None:
 def test_whose_node_a_pod_does_not_leave(name: str, told: tuple[str, str]) -> None:
     """The control plane's are told there, all others with their pool."""
     node = b.node(role=name, **DRAINING)
-    found = draining(nodes=(node,), machine_config_pools=(b.pool(name),), draining_pods=(pod(ends=b.STARTED),))
+    found = draining(nodes=(node,), machine_config_pools=(b.pool(name),), draining_pods=(shop_pod(ends=b.STARTED),))
     [pool] = assess_pools(
         found.machine_config_pools, found.nodes, {f"{name}-old": b.OLD, f"{name}-new": b.NEW}, Target(b.NEW)
     )
@@ -389,7 +389,7 @@ def test_whose_node_a_pod_does_not_leave(name: str, told: tuple[str, str]) -> No
 
 def test_many_pods_are_counted_in_the_summary() -> None:
     """And the first are named in the description."""
-    many = tuple(pod(f"web-{i:02}") for i in range(20))
+    many = tuple(shop_pod(f"web-{i:02}") for i in range(20))
     [row] = rows(draining(draining_pods=many))
     assert row.summary.endswith("PodDisruptionBudget shop/web allows no eviction of 20 pods")
     assert "web-11 is covered" in row.description
@@ -485,13 +485,13 @@ def pending(*pods: Pod) -> Snapshot:
 
 def test_pods_that_do_not_start() -> None:
     """Grouped by owner and reason; a reason that does not pass by itself is an error."""
-    stuck = [pod(f"etcd-{i}", PLATFORM, phase="Pending", waiting="ImagePullBackOff") for i in range(3)]
+    stuck = [shop_pod(f"etcd-{i}", PLATFORM, phase="Pending", waiting="ImagePullBackOff") for i in range(3)]
     [row] = rows(pending(*stuck), now=b.STARTED + b.minutes(11))
     assert row.summary == f"3 pods of ReplicaSet {PLATFORM}/web have not started (ImagePullBackOff)"
     assert (row.level, row.impact, row.since) == ("Error", "Update Stalled", b.STARTED)
     assert row.description == "On worker-0000. ImagePullBackOff: why"
     [row] = rows(
-        pending(pod("etcd-1", PLATFORM, phase="Pending", waiting="ContainerCreating", owner="")),
+        pending(shop_pod("etcd-1", PLATFORM, phase="Pending", waiting="ContainerCreating", owner="")),
         now=b.STARTED + b.minutes(11),
     )
     assert row.summary == f"Pod {PLATFORM}/etcd-1 has not started (ContainerCreating)"
@@ -502,7 +502,7 @@ def test_a_pod_that_fits_on_no_node() -> None:
     """The scheduler's words."""
     unscheduled = b.cond("PodScheduled", "False", "Unschedulable", "0/6 nodes are available")
     [row] = rows(
-        pending(pod("a", PLATFORM, phase="Pending", node="", conditions=(unscheduled,))),
+        pending(shop_pod("a", PLATFORM, phase="Pending", node="", conditions=(unscheduled,))),
         now=b.STARTED + b.minutes(11),
     )
     assert row.summary == f"Pod {PLATFORM}/a has not started (Unschedulable)"
@@ -512,10 +512,12 @@ def test_a_pod_that_fits_on_no_node() -> None:
 @pytest.mark.parametrize(
     ("given", "minutes"),
     [
-        pytest.param(pod("a", PLATFORM, phase="Pending"), 10, id="for ten minutes only"),
-        pytest.param(pod("a", "shop", phase="Pending"), 60, id="of a user's namespace"),
-        pytest.param(pod("a", PLATFORM, phase="Running"), 60, id="running"),
-        pytest.param(pod("a", PLATFORM, phase="Pending", created=b.STARTED - b.minutes(1)), 60, id="before the update"),
+        pytest.param(shop_pod("a", PLATFORM, phase="Pending"), 10, id="for ten minutes only"),
+        pytest.param(shop_pod("a", "shop", phase="Pending"), 60, id="of a user's namespace"),
+        pytest.param(shop_pod("a", PLATFORM, phase="Running"), 60, id="running"),
+        pytest.param(
+            shop_pod("a", PLATFORM, phase="Pending", created=b.STARTED - b.minutes(1)), 60, id="before the update"
+        ),
     ],
 )
 def test_pods_that_are_nobodys_concern(given: Pod, minutes: float) -> None:

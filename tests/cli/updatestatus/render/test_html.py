@@ -100,7 +100,7 @@ def updating(reason: str, at: datetime) -> Condition:
     return condition("Updating", "True" if reason in {"Draining", "Updating", "Rebooting"} else "False", reason, at=at)
 
 
-def node(name: str, reason: str, *, message: str = "", degraded: bool = False) -> Insight:
+def node_insight(name: str, reason: str, *, message: str = "", degraded: bool = False) -> Insight:
     """A node in a phase since ten minutes."""
     phase = updating(reason, NOW - timedelta(minutes=10))
     return worker(
@@ -114,7 +114,7 @@ def node(name: str, reason: str, *, message: str = "", degraded: bool = False) -
     )
 
 
-def pool(name: str, **counts: int) -> Insight:
+def pool_insight(name: str, **counts: int) -> Insight:
     """A pool by its counts."""
     summaries = tuple(PoolSummary(type=type_, count=count) for type_, count in counts.items())
     total, outdated = counts.get("Total", 0), counts.get("Outdated", 0)
@@ -175,10 +175,10 @@ def status(
 USUAL = status(
     (version(), operator("etcd", "Updated"), operator("network", "Progressing"), operator("storage", "Pending")),
     (
-        pool("worker", Total=3, Outdated=2, Progressing=1, Draining=1, Available=3),
-        node("worker-0", "Completed"),
-        node("worker-1", "Draining"),
-        node("worker-2", "Pending"),
+        pool_insight("worker", Total=3, Outdated=2, Progressing=1, Draining=1, Available=3),
+        node_insight("worker-0", "Completed"),
+        node_insight("worker-1", "Draining"),
+        node_insight("worker-2", "Pending"),
         health(started_at=NOW - timedelta(minutes=31), resources=(ResourceRef(resource="nodes", name="worker-1"),)),
     ),
 )
@@ -264,9 +264,9 @@ def test_texts_of_the_cluster_are_shown_as_they_are() -> None:
             operator(EVIL, "Pending"),
         ),
         (
-            pool(EVIL, Total=1, Outdated=1),
-            node(EVIL, "Draining", message=EVIL),
-            node(EVIL, EVIL, degraded=True),
+            pool_insight(EVIL, Total=1, Outdated=1),
+            node_insight(EVIL, "Draining", message=EVIL),
+            node_insight(EVIL, EVIL, degraded=True),
             health(EVIL, EVIL, EVIL, description=EVIL, resources=(ResourceRef(resource=EVIL, name=EVIL),)),
             Insight(uid="u", acquired_at=NOW, type=EVIL),
         ),
@@ -325,7 +325,7 @@ def test_a_newer_controllers_words_are_shown() -> None:
         (
             health("A new kind of trouble", "Fatal"),
             health("A known one", "Critical"),
-            node("worker-0", "Hibernating"),
+            node_insight("worker-0", "Hibernating"),
             Insight(uid="x", acquired_at=NOW, type="HostedCluster"),
         ),
     )
@@ -366,7 +366,7 @@ def test_workers_after_the_control_plane() -> None:
 def test_what_was_so_at_the_first_look_has_no_beginning() -> None:
     """A controller that came into the middle of an update does not say that everything happened at that moment."""
     looked = NOW - timedelta(minutes=10)
-    nodes = (node("worker-0", "Completed"), node("worker-1", "Rebooting"))
+    nodes = (node_insight("worker-0", "Completed"), node_insight("worker-1", "Rebooting"))
     found = insight(
         cluster_operator=ClusterOperatorInsight(
             name="etcd",
@@ -394,7 +394,7 @@ def test_alerts_that_could_not_be_read_are_a_doubt() -> None:
 def test_hosts_of_one_domain_are_drawn_without_it() -> None:
     """Long names would push the drawing off the page; the tables have them in full."""
     names = ("ip-10-0-0-1.eu-central-1.compute.internal", "ip-10-0-0-2.eu-central-1.compute.internal")
-    text = read(page(status((version(),), tuple(node(name, "Draining") for name in names)), NOW)).text
+    text = read(page(status((version(),), tuple(node_insight(name, "Draining") for name in names)), NOW)).text
     assert "ip-10-0-0-1 draining, 10 min" in text
     assert f"{names[0]} Progressing Draining" in text
 
@@ -412,9 +412,9 @@ def test_nodes_that_were_left_out_are_no_doubt() -> None:
 
 def test_long_pools_are_folded_and_what_is_left_out_is_counted() -> None:
     """Twelve rows stand open, the troubled ones first."""
-    nodes = tuple(node(f"worker-{number:02}", "Pending", degraded=number == 19) for number in range(20))
+    nodes = tuple(node_insight(f"worker-{number:02}", "Pending", degraded=number == 19) for number in range(20))
     html = page(
-        status((version(),), (pool("worker", Total=120, Outdated=120), *nodes), omitted=Omitted(nodes=100)), NOW
+        status((version(),), (pool_insight("worker", Total=120, Outdated=120), *nodes), omitted=Omitted(nodes=100)), NOW
     )
     text = read(html).text
     assert "8 more nodes" in text

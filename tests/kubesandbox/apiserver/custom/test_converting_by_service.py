@@ -97,7 +97,7 @@ def service(target: int | str, *, at: int = 443) -> JSON:
     return {"metadata": {"name": "hook", "namespace": "default"}, "spec": {"selector": {"app": "hook"}, "ports": ports}}
 
 
-def pod(name: str, port: int, app: str = "hook") -> JSON:
+def hook_pod(name: str, port: int, app: str = "hook") -> JSON:
     """A pod that may be behind it."""
     containers = [{"name": "c", "image": "i:1", "ports": [{"name": "hooks", "containerPort": port}]}]
     metadata = {"name": name, "namespace": "default", "labels": {"app": app}}
@@ -116,9 +116,9 @@ async def _run(client: Client, body: JSON, status: JSON) -> None:
 async def test_a_ready_pod_is_asked(client: Client, port: tuple[int, bytes], named: bool) -> None:
     """Not one that is not ready, not another's."""
     await client.send(calls.create(SERVICES, service("hooks" if named else port[0])))
-    await _run(client, pod("a-starting", 1), {"podIP": "127.0.0.1"})
-    await _run(client, pod("b-other", 1, app="other"), READY)
-    await _run(client, pod("c-ready", port[0]), READY)
+    await _run(client, hook_pod("a-starting", 1), {"podIP": "127.0.0.1"})
+    await _run(client, hook_pod("b-other", 1, app="other"), READY)
+    await _run(client, hook_pod("c-ready", port[0]), READY)
     found = await client.send(calls.get_raw(NEW, "a"))
     assert (found["apiVersion"], found["spec"]) == ("x.example/v2", {"length": 1})
 
@@ -130,7 +130,10 @@ async def test_a_ready_pod_is_asked(client: Client, port: tuple[int, bytes], nam
         pytest.param([service(1, at=8443)], [], 'no service port 443 found for service "hook"', id="another port"),
         pytest.param([service(1)], [], 'no endpoints available for service "hook"', id="no pod"),
         pytest.param(
-            [service(1)], [pod("a", 1)], "dial tcp 127.0.0.1:1: connect: connection refused", id="a pod that is deaf"
+            [service(1)],
+            [hook_pod("a", 1)],
+            "dial tcp 127.0.0.1:1: connect: connection refused",
+            id="a pod that is deaf",
         ),
     ],
 )

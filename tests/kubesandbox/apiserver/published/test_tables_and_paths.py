@@ -32,7 +32,7 @@ def test_ages(seconds: float, text: str) -> None:
     assert human_duration(seconds) == text
 
 
-def pod(status: dict[str, Any], **metadata: Any) -> dict[str, Any]:
+def day_old_pod(status: dict[str, Any], **metadata: Any) -> dict[str, Any]:
     """A pod of two containers, a day old."""
     created = {"name": "p", "creationTimestamp": "2026-01-01T00:00:00Z"}
     return {"metadata": {**created, **metadata}, "spec": {"containers": [{}, {}]}, "status": status}
@@ -41,9 +41,9 @@ def pod(status: dict[str, Any], **metadata: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("obj", "cells"),
     [
-        pytest.param(pod({}), ["p", "0/2", "Pending", "0", "24h"], id="a new pod is pending"),
+        pytest.param(day_old_pod({}), ["p", "0/2", "Pending", "0", "24h"], id="a new pod is pending"),
         pytest.param(
-            pod({
+            day_old_pod({
                 "phase": "Running",
                 "containerStatuses": [
                     {"ready": True, "restartCount": 2},
@@ -54,12 +54,12 @@ def pod(status: dict[str, Any], **metadata: Any) -> dict[str, Any]:
             id="a waiting container speaks for the pod",
         ),
         pytest.param(
-            pod({"phase": "Failed", "containerStatuses": [{"state": {"terminated": {"exitCode": 3}}}]}),
+            day_old_pod({"phase": "Failed", "containerStatuses": [{"state": {"terminated": {"exitCode": 3}}}]}),
             ["p", "0/2", "ExitCode:3", "0", "24h"],
             id="an exit code without a reason",
         ),
         pytest.param(
-            pod({"phase": "Running"}, deletionTimestamp="2026-01-02T00:00:00Z"),
+            day_old_pod({"phase": "Running"}, deletionTimestamp="2026-01-02T00:00:00Z"),
             ["p", "0/2", "Terminating", "0", "24h"],
             id="a deleted pod is terminating",
         ),
