@@ -1395,8 +1395,20 @@ ROWS = (
         "NodeDrainRefused",
         (
             ("disruptionsAllowed: 0", "disruptionsAllowed: 1"),
+            (
+                "{name: debug, namespace: shop}",
+                "{name: debug, namespace: shop, ownerReferences: [{kind: Job, controller: true}]}",
+            ),
+        ),
+    ),
+    Row(
+        "drains: an owner that does not control the pod",
+        "NodeDrainRefused",
+        (
+            ("disruptionsAllowed: 0", "disruptionsAllowed: 1"),
             ("{name: debug, namespace: shop}", "{name: debug, namespace: shop, ownerReferences: [{kind: Job}]}"),
         ),
+        ("NodeDrainRefused-workers",),
     ),
     Row(
         "drains: a budget of other pods",
@@ -1452,7 +1464,13 @@ ROWS = (
     Row(
         "unmanaged: has an owner",
         "UnmanagedPods",
+        (("namespace: shop", "namespace: shop, ownerReferences: [{kind: Job, name: j, controller: true}]"),),
+    ),
+    Row(
+        "unmanaged: has an owner that does not control it",
+        "UnmanagedPods",
         (("namespace: shop", "namespace: shop, ownerReferences: [{kind: Job, name: j}]"),),
+        ("UnmanagedPods",),
     ),
     Row("unmanaged: ended", "UnmanagedPods", (("Running", "Succeeded"),)),
     Row("volumes: taken over by a driver", "RemovedVolumePlugin", (("cephfs", "awsElasticBlockStore"),)),

@@ -25,6 +25,7 @@ from kubekit.api.core_v1 import Node
 from kubekit.api.pod_parts import PlacedPod
 from kubekit.api.workloads_v1 import PodDisruptionBudget
 from kubekit.rules.eviction_rules import covering_budgets, is_of_virtual_machine
+from kubekit.rules.owners import controller_of
 from runup.checks.catalogue.shared.pods import PODS, is_drained, pods_by_node
 from runup.checks.catalogue.shared.topology import control_plane_first, nodes_by_group
 from runup.checks.catalogue.workloads.drain_blocked import never_allows
@@ -55,7 +56,7 @@ metadata:
   name: db-0
   namespace: shop
   labels: {app: db}
-  ownerReferences: [{apiVersion: apps/v1, kind: StatefulSet, name: db, uid: "1"}]
+  ownerReferences: [{apiVersion: apps/v1, kind: StatefulSet, name: db, uid: "1", controller: true}]
 spec: {nodeName: worker-0}
 status: {phase: Running}
 ---
@@ -104,7 +105,7 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
 
 def _eviction_refusal(pod: PlacedPod, budgets: Sequence[PodDisruptionBudget]) -> str:
     """Returns why the pod would not be evicted; empty if it would."""
-    if not pod.metadata.owner_references:
+    if controller_of(pod.metadata.owner_references) is None:
         return "no owner"
     selecting = covering_budgets(budgets, pod.metadata.namespace, pod.metadata.labels)
     if len(selecting) > 1:

@@ -1,6 +1,6 @@
 """Pods that nothing brings back: a drain deletes them for good.
 
-Applies when a pod outside the platform's namespaces runs on a node and has no owner at all. Pods that have ended, and
+Applies when a pod outside the platform's namespaces runs on a node and has no controller. Pods that have ended, and
 those of the node itself, do not count. All such pods are one risk.
 
 Why it matters: `oc adm drain` refuses such a pod, and with `--force` deletes it, and with it whatever it kept on the
@@ -16,6 +16,7 @@ Source of the rule: kubectl drain (pkg/drain, unmanaged pods); machine-config-op
 
 from __future__ import annotations
 
+from kubekit.rules.owners import controller_of
 from runup.api.config_v1 import Infrastructure
 from runup.checks.catalogue.shared.pods import PODS, is_drained, select_pods
 from runup.checks.catalogue.shared.topology import control_plane
@@ -37,7 +38,9 @@ _UNOWNED_PODS = select_pods(
     lambda pods: [
         pod
         for pod in pods
-        if not pod.metadata.owner_references and is_drained(pod) and not is_system(pod.metadata.namespace)
+        if controller_of(pod.metadata.owner_references) is None
+        and is_drained(pod)
+        and not is_system(pod.metadata.namespace)
     ]
 )
 
