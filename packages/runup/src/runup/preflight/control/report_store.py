@@ -68,30 +68,23 @@ def keep(folder: Path, cluster: str, report: Report, now: datetime) -> Path:
     cluster_folder = folder / folder_name(cluster)
     observed = (report.observed_time or now).astimezone(UTC)
     stored_before = [kept for kept in reports_of(folder, cluster) if kept.observed == observed.replace(microsecond=0)]
-    if stored_before and _is_kept(stored_before[-1], report):
-        return stored_before[-1].path
+    with suppress(Terminal):
+        if stored_before and is_same(stored_before[-1].report(), report):
+            return stored_before[-1].path
     data = json.dumps(printed(cluster, report), indent=1, ensure_ascii=True) + "\n"
+    target, written = quote(report.target_version or "unknown", safe="+"), now.astimezone(UTC)
     try:
         cluster_folder.mkdir(parents=True, exist_ok=True)
-        return _write_report(
-            cluster_folder, observed, now=now.astimezone(UTC), target=report.target_version or "unknown", data=data
-        )
+        while True:
+            file = cluster_folder / f"{observed:{_TIME}}Z.{written:{_TIME}%f}Z.{target}{_SUFFIX}"
+            with suppress(FileExistsError):
+                write_new(file, data)
+                return file
+            # Two results of one moment that are written at one moment differ by a microsecond in their names.
+            written += timedelta(microseconds=1)
     except OSError as error:
         text = f"--store {folder}: {error.strerror or error}; name a folder that you may write to"
         raise Terminal(text, reason="StoreNotWritable") from error
-
-
-def _write_report(cluster_folder: Path, observed: datetime, now: datetime, target: str, data: str) -> Path:
-    """Writes a report under a name that no other has, and returns its file. Raises OSError.
-
-    Two results of one moment that are written at one moment differ by a microsecond in their names.
-    """
-    while True:
-        file = cluster_folder / f"{observed:{_TIME}}Z.{now:{_TIME}%f}Z.{quote(target, safe='+')}{_SUFFIX}"
-        with suppress(FileExistsError):
-            write_new(file, data)
-            return file
-        now += timedelta(microseconds=1)
 
 
 def check(folder: Path) -> None:
@@ -113,13 +106,6 @@ def is_same(old: Report, new: Report) -> bool:
     return same_findings(replace(old, engine_version=new.engine_version), new)
 
 
-def _is_kept(stored_report: StoredReport, report: Report) -> bool:
-    try:
-        return is_same(stored_report.report(), report)
-    except Terminal:
-        return False
-
-
 def folder_name(cluster: str) -> str:
     """Returns the name of a cluster's folder: names of contexts have slashes and colons."""
     name = quote(cluster, safe=" @+=,")
@@ -136,40 +122,27 @@ def clusters_in(folder: Path) -> tuple[str, ...]:
         raise Terminal(f"--store {folder}: there is no such folder; a run with --store makes it", reason="NoStore")
     names = set()
     for cluster_folder in folder.iterdir():
-        if (
-            cluster_folder.is_dir()
-            and (newest := next(iter(sorted(_report_files(cluster_folder), reverse=True)), None)) is not None
-        ):
-            names.add(_name_in(newest))
+        files = sorted(_report_files(cluster_folder)) if cluster_folder.is_dir() else []
+        if files:
+            # The name as a stored report has it; the folder's name if the report cannot be read.
+            name = None
+            with suppress(OSError, msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+                name = msgspec.json.decode(read_limited(files[-1]), type=dict).get("cluster")
+            names.add(str(name or cluster_folder.name))
     return tuple(sorted(names))
 
 
-def _name_in(file: Path) -> str:
-    """Returns the cluster's name as a stored report has it; the folder's name if the report cannot be read."""
-    try:
-        document = msgspec.json.decode(read_limited(file), type=dict)
-    except (OSError, msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        return file.parent.name
-    return str(document.get("cluster") or file.parent.name)
-
-
 def reports_of(folder: Path, cluster: str) -> tuple[StoredReport, ...]:
-    """Returns what is kept of a cluster, the oldest first."""
-    reports = _kept_reports(folder / folder_name(cluster), cluster)
-    return tuple(sorted(reports, key=lambda kept: (kept.observed, kept.written)))
-
-
-def _kept_reports(cluster_folder: Path, cluster: str) -> Iterator[StoredReport]:
-    """Yields the reports in the folder of one cluster, by the times in their file names; other files are left alone."""
+    """Returns what is kept of a cluster, the oldest first, by the times in the names of its files."""
+    cluster_folder, reports = folder / folder_name(cluster), []
     for file in _report_files(cluster_folder) if cluster_folder.is_dir() else ():
         # The name begins with two times; the target after them has dots of its own.
         name_parts = file.name.split(".", 2)
-        try:
+        with suppress(ValueError, IndexError):
             observed = datetime.strptime(name_parts[0], f"{_TIME}Z").replace(tzinfo=UTC)
             written = datetime.strptime(name_parts[1], f"{_TIME}%fZ").replace(tzinfo=UTC)
-        except (ValueError, IndexError):
-            continue  # somebody else's file
-        yield StoredReport(cluster, observed, written, file)
+            reports.append(StoredReport(cluster, observed, written, file))
+    return tuple(sorted(reports, key=lambda kept: (kept.observed, kept.written)))
 
 
 def _report_files(cluster_folder: Path) -> Iterator[Path]:

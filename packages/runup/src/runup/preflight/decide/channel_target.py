@@ -29,24 +29,13 @@ def newest(cluster: ClusterVersion | None, channel: str) -> Release:
     versions = [(version, release) for release in listed if (version := parse(release.version)) is not None]
     if versions:
         return max(versions, key=lambda pair: pair[0])[1]
-    if channel == LATEST:
-        return _next_minor(cluster)
-    raise Terminal(
-        f"ClusterVersion lists no update in channel {channel}{_channels_text(cluster)}; "
-        f"name one of its channels, `{LATEST}`, or give --to VERSION",
-        reason=_REASON,
-    )
-
-
-def _next_minor(cluster: ClusterVersion) -> Release:
-    """Returns the first release of the next minor version. Raises Terminal if the version is not known."""
+    if channel != LATEST:
+        channels = cluster.status.desired.channels[:_MAX_NAMED]
+        text = f"ClusterVersion lists no update in channel {channel}"
+        text += f" (its release is in {', '.join(channels)})" if channels else ""
+        raise Terminal(f"{text}; name one of its channels, `{LATEST}`, or give --to VERSION", reason=_REASON)
     source = parse(cluster.status.desired.version)
     if source is None:
         text = "the cluster's version is not known yet, and it lists no updates; give --to VERSION"
         raise Terminal(text, reason=_REASON)
     return Release(version=f"{source.major}.{source.minor + 1}.0")
-
-
-def _channels_text(cluster: ClusterVersion) -> str:
-    channels = cluster.status.desired.channels[:_MAX_NAMED]
-    return f" (its release is in {', '.join(channels)})" if channels else ""

@@ -22,17 +22,19 @@ from runup.preflight.decide.preflight_deployment import (
     ID_ANNOTATION,
     TARGET_LABEL,
     Quantities,
+    confined,
     label_value,
     report_map,
+    resources_of,
 )
 from runup.preflight.decide.service_account import (
     CLUSTER_ROLE,
     CLUSTER_ROLE_BINDING,
-    RBAC,
     ROLE,
     ROLE_BINDING,
     SERVICE_ACCOUNT,
     read_rules,
+    role_binding,
 )
 from runup.process.names import NOBODY
 from runup.process.plan import Apply, Delete
@@ -197,13 +199,13 @@ def account_objects(
     objects: list[tuple[Resource, JSON]] = [
         (SERVICE_ACCOUNT, {"metadata": {"name": name, "namespace": NAMESPACE}}),
         (CLUSTER_ROLE, {"metadata": {"name": name}, "rules": read_rules(rights)}),
-        (CLUSTER_ROLE_BINDING, {"metadata": {"name": name}, **_role_binding(CLUSTER_ROLE, name)}),
+        (CLUSTER_ROLE_BINDING, {"metadata": {"name": name}, **role_binding(CLUSTER_ROLE, name, NAMESPACE)}),
     ]
     for namespace in sorted({right.namespace for right in rights} - {""} | {NAMESPACE}):
         rules = ([own_rule] if namespace == NAMESPACE else []) + read_rules(rights, namespace)
         metadata = {"name": name, "namespace": namespace}
         objects.append((ROLE, {"metadata": metadata, "rules": rules}))
-        objects.append((ROLE_BINDING, {"metadata": dict(metadata), **_role_binding(ROLE, name)}))
+        objects.append((ROLE_BINDING, {"metadata": dict(metadata), **role_binding(ROLE, name, NAMESPACE)}))
     policy = {"podSelector": {"matchLabels": {"app.kubernetes.io/name": name}}, "policyTypes": ["Ingress"]}
     objects.append((NETWORK_POLICY, {"metadata": {"name": name, "namespace": NAMESPACE}, "spec": policy}))
     return tuple(
@@ -250,6 +252,20 @@ def job_spec(name: str, checking: Checking, env: Iterable[JSON], args: tuple[str
 def _pod_spec(name: str, checking: Checking, env: Iterable[JSON], args: tuple[str, ...]) -> JSON:
     """Returns the spec of the run's Pod."""
     security: JSON = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+    # It runs the checks once, or the command `args`.
+    checks = (COMMAND, "--once", f"--format={report.FORMAT}", f"--check-timeout={checking.check_timeout_s:g}")
+    container = {
+        "name": CONTAINER,
+        "image": checking.image,
+        "imagePullPolicy": "IfNotPresent",
+        "args": [*(args or checks)],
+        "env": [*env, *({"name": key, "value": value} for key, value in _environment(checking).items())],
+        "resources": resources_of(checking.quantities),
+        "securityContext": confined(),
+        # A process that fails says why in the last lines of its log, which then stand in the pod's status.
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],  # noqa: S108 -- the pod's own
+    }
     return {
         "restartPolicy": "Never",
         "serviceAccountName": name,
@@ -259,33 +275,8 @@ def _pod_spec(name: str, checking: Checking, env: Iterable[JSON], args: tuple[st
         "terminationGracePeriodSeconds": 5,
         "tolerations": [dict(toleration) for toleration in _TOLERATIONS],
         "securityContext": security | ({"runAsUser": checking.user} if checking.user is not None else {}),
-        "containers": [_container(checking, env, args)],
+        "containers": [container],
         "volumes": [{"name": "tmp", "emptyDir": {}}],
-    }
-
-
-def _container(checking: Checking, env: Iterable[JSON], args: tuple[str, ...]) -> JSON:
-    """Returns the container that runs the checks once, or the command `args`."""
-    quantities = checking.quantities
-    checks = (COMMAND, "--once", f"--format={report.FORMAT}", f"--check-timeout={checking.check_timeout_s:g}")
-    return {
-        "name": CONTAINER,
-        "image": checking.image,
-        "imagePullPolicy": "IfNotPresent",
-        "args": [*(args or checks)],
-        "env": [*env, *({"name": key, "value": value} for key, value in _environment(checking).items())],
-        "resources": {
-            "requests": {"cpu": quantities.cpu_request, "memory": quantities.memory_request},
-            "limits": {"cpu": quantities.cpu_limit, "memory": quantities.memory_limit},
-        },
-        "securityContext": {
-            "readOnlyRootFilesystem": True,
-            "allowPrivilegeEscalation": False,
-            "capabilities": {"drop": ["ALL"]},
-        },
-        # A process that fails says why in the last lines of its log, which then stand in the pod's status.
-        "terminationMessagePolicy": "FallbackToLogsOnError",
-        "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],  # noqa: S108 -- the pod's own
     }
 
 
@@ -309,10 +300,3 @@ def _environment(checking: Checking) -> dict[str, str]:
 
 def _with_marks(obj: JSON, marks: JSON) -> JSON:
     return obj | {"metadata": obj["metadata"] | marks}
-
-
-def _role_binding(role: Resource, name: str) -> JSON:
-    return {
-        "roleRef": {"apiGroup": RBAC, "kind": role.kind, "name": name},
-        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": NAMESPACE}],
-    }

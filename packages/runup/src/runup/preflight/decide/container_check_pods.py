@@ -71,7 +71,10 @@ def actions(
     pods_by_name = {pod.metadata.name: pod for pod in pods_found}
     for name, pod in sorted(pods_by_name.items()):
         container = wanted_by_name.get(name)
-        current = container is not None and _is_run(pod, run_of(attempt.id, container), owner)
+        run = run_of(attempt.id, container) if container is not None else None
+        # A Pod of an earlier Deployment has another owner, and is deleted with that.
+        is_owned = owner.metadata.uid in [reference.uid for reference in pod.metadata.owner_references]
+        current = run is not None and is_owned and pod.metadata.annotations.get(RUN_ANNOTATION) == run
         if not current and pod.metadata.deletion_timestamp is None:
             # With the uid as precondition, so that a newer Pod of the same name is not deleted.
             yield Delete(POD, NamespacedName(pod.metadata.namespace, name), uid=pod.metadata.uid)
@@ -86,12 +89,6 @@ def actions(
             )
 
 
-def _is_run(pod: Pod, run: str, owner: Deployment) -> bool:
-    # A Pod of an earlier Deployment has another owner, and is deleted with that.
-    owners = [reference.uid for reference in pod.metadata.owner_references]
-    return pod.metadata.annotations.get(RUN_ANNOTATION) == run and owner.metadata.uid in owners
-
-
 def _pod(
     name: str, attempt: Attempt, settings: PodSettings, owner: Deployment, container: ReportedContainer, image: str
 ) -> JSON:
@@ -101,12 +98,8 @@ def _pod(
         RUN_ANNOTATION: run_of(attempt.id, container),
         "openshift.io/required-scc": "nonroot-v2",
     }
-    owned = {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "name": preflight_deployment.NAME,
-        "uid": owner.metadata.uid,
-    }
+    uid = owner.metadata.uid
+    owned = {"apiVersion": "apps/v1", "kind": "Deployment", "name": preflight_deployment.NAME, "uid": uid}
     spec: JSON = {
         # One Pod is one run: a restart would repeat the check without the report's asking for it.
         "restartPolicy": "Never",
@@ -117,11 +110,7 @@ def _pod(
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": 5,
         "tolerations": list(settings.tolerations),
-        "securityContext": {
-            "runAsNonRoot": True,
-            "runAsUser": NOBODY,
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
+        "securityContext": {"runAsNonRoot": True, "runAsUser": NOBODY, "seccompProfile": {"type": "RuntimeDefault"}},
         "containers": [_container(attempt, settings, image)],
         "volumes": [{"name": "tmp", "emptyDir": {"sizeLimit": _STORAGE}}],
     }
@@ -141,32 +130,17 @@ def _pod(
 
 def _container(attempt: Attempt, settings: PodSettings, image: str) -> JSON:
     """Returns the container of a check, with what it needs to know of the update."""
-    quantities = settings.quantities
-    env = {
-        "PREFLIGHT_ID": attempt.id,
-        "PREFLIGHT_SOURCE_VERSION": attempt.source_version,
-        "PREFLIGHT_TARGET_VERSION": attempt.target_version,
-        "PREFLIGHT_TARGET_IMAGE": attempt.target_image,
-    }
+    resources = preflight_deployment.resources_of(settings.quantities)
+    resources["limits"]["ephemeral-storage"] = _STORAGE
+    env = preflight_deployment.attempt_environment(attempt)
     return {
         "name": CONTAINER,
         "image": image,
         "imagePullPolicy": "IfNotPresent",
         "args": [preflight_deployment.COMMAND, f"--format={report.FORMAT}"],
         "env": [{"name": name, "value": value} for name, value in env.items()],
-        "resources": {
-            "requests": {"cpu": quantities.cpu_request, "memory": quantities.memory_request},
-            "limits": {
-                "cpu": quantities.cpu_limit,
-                "memory": quantities.memory_limit,
-                "ephemeral-storage": _STORAGE,
-            },
-        },
-        "securityContext": {
-            "readOnlyRootFilesystem": True,
-            "allowPrivilegeEscalation": False,
-            "capabilities": {"drop": ["ALL"]},
-        },
+        "resources": resources,
+        "securityContext": preflight_deployment.confined(),
         # If the container fails without a termination message, the kubelet copies the end of its log into its status.
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],  # noqa: S108 -- the pod's own

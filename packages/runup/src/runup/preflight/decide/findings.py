@@ -30,7 +30,7 @@ from runup.advice.decide.preflight_reasons import (
     is_preflights,
 )
 from runup.advice.decide.update_in_progress import update_in_progress
-from runup.api.config_v1 import ClusterVersion, ConditionalUpdate, ConditionalUpdateRisk
+from runup.api.config_v1 import ClusterVersion, ConditionalUpdate
 from runup.preflight.decide.preflight_conditions import COMPLETED, FAILED, RUNNING, TYPES
 from runup.preflight.decide.published_risks import line_for
 from runup.preflight.decide.stored_reports import History
@@ -208,6 +208,9 @@ def findings_of_target(
     accepted = accepted_without_records(cluster) if accepted is None else accepted
     # Only a completed preflight without a failure may decide about a risk that has no verdict of its own.
     current = status_of(conditions, COMPLETED) == "True" and status_of(conditions, FAILED) != "True"
+    # `--to` refuses nothing for the release to which the update under way is taken back.
+    update = update_in_progress(cluster)
+    takes_back = update is not None and update.is_taken_back_by(version, image)
     return Findings(
         source=report.source_version if report is not None else source,
         target=version or image,
@@ -217,19 +220,11 @@ def findings_of_target(
         checks=report.checks if report else (),
         observed=report.observed_time if report else None,
         ended=not about_it and report is not None and report.execution_status == "completed",
-        guards=_guards_of(cluster, version, image),
+        guards=() if takes_back else lifting.guard_conditions(cluster.status.conditions),
         # The names come with the gate that lets them be accepted.
         takes_names=entry is None or bool(entry.risk_names),
         waived=report is not None and report.signature_waived,
     )
-
-
-def _guards_of(cluster: ClusterVersion, version: str, image: str) -> tuple[Condition, ...]:
-    """Returns the conditions for which `--to` refuses this release: none if it takes the update under way back."""
-    update = update_in_progress(cluster)
-    if update is not None and update.is_taken_back_by(version, image):
-        return ()
-    return lifting.guard_conditions(cluster.status.conditions)
 
 
 def entry_of(cluster: ClusterVersion, version: str, image: str = "") -> ConditionalUpdate | None:
@@ -303,12 +298,16 @@ def _risks_of_update(
     recommended = find(entry.conditions, "Recommended")
     joined_risks = []
     for name in names:
-        risk = _with_verdict(own_risks.get(name), everywhere.get(name))
-        if risk is None:
+        # The older API has conditions on the update only, and none on its risks: the risk that has its verdict counts.
+        present = [risk for risk in (own_risks.get(name), everywhere.get(name)) if risk is not None]
+        if not present:
             continue
-        verdict = find(risk.conditions, "Applies")
-        detail = reported.get(name)
-        default_applies = _status_without_verdict(recommended, detail if current else None)
+        risk = next((risk for risk in present if risk.conditions), present[0])
+        verdict, detail = find(risk.conditions, "Applies"), reported.get(name)
+        # Without a verdict the update's condition decides, else the report while a requested preflight is complete.
+        applies: ConditionStatus = "True" if current and detail and detail.applies == "True" else "Unknown"
+        if recommended is not None and recommended.status == "True":
+            applies = "False"
         acceptable = lifting.is_acceptable(cluster, version, name, verdict)
         refused = name in _OWN_REFUSALS and not acceptable
         severity, fix = _OWN_REFUSALS[name] if refused else ("", "")
@@ -317,7 +316,7 @@ def _risks_of_update(
         joined_risks.append(
             Risk(
                 name=name,
-                applies=verdict.status if verdict else default_applies,
+                applies=verdict.status if verdict else applies,
                 accepted=record is not None,
                 # The operator's refusal says more than what the target found on the same subject.
                 message=detail.message if detail and not refused else line_for(risk.message, version),
@@ -338,27 +337,8 @@ def _risks_of_update(
     return worst_first(joined_risks)
 
 
-def _status_without_verdict(recommended: Condition | None, detail: ReportedRisk | None) -> ConditionStatus:
-    """Returns whether a risk without a verdict of its own applies, as in the older API.
-
-    The update's condition decides, else the report: `detail` is the report's entry while a requested preflight is
-    complete (None for ended preflights, whose findings may no longer hold).
-    """
-    if recommended is not None and recommended.status == "True":
-        return "False"
-    return "True" if detail is not None and detail.applies == "True" else "Unknown"
-
-
-def _with_verdict(*risks: ConditionalUpdateRisk | None) -> ConditionalUpdateRisk | None:
-    """Returns the first risk that carries its verdict, else the first.
-
-    The older API has conditions on the update only, and none on its risks.
-    """
-    present = [risk for risk in risks if risk is not None]
-    return next((risk for risk in present if risk.conditions), present[0] if present else None)
-
-
 _ORDER_OF_APPLIES = {"True": 0, "Unknown": 1, "False": 2}
+# From the gravest on; a risk without a severity counts as a warning.
 _ORDER_OF_SEVERITIES = {"critical": 0, "warning": 1, "": 1, "info": 2}
 
 
@@ -428,10 +408,6 @@ def not_recommended(updates: tuple[ConditionalUpdate, ...]) -> list[tuple[Condit
     return [(update, condition) for update, condition in pairs if condition and condition.status != "True"]
 
 
-# From the gravest on; a risk without a severity counts as a warning.
-_GRAVITY = {"critical": 0, "warning": 1, "": 1, "info": 2}
-
-
 def exit_code(findings: Findings, fail_on: str) -> int:
     """Returns the exit code of `--wait`, restricted by `fail_on`.
 
@@ -442,9 +418,10 @@ def exit_code(findings: Findings, fail_on: str) -> int:
         return code
     if fail_on == "never":
         return EXIT_CLEAR
-    limit = _GRAVITY[fail_on]
+    limit = _ORDER_OF_SEVERITIES[fail_on]
     applying = (risk for risk in findings.risks if risk.open and risk.applies == "True")
-    return APPLY if any(_GRAVITY.get(risk.severity, 1) <= limit for risk in applying) else EXIT_CLEAR
+    is_grave = any(_ORDER_OF_SEVERITIES.get(risk.severity, 1) <= limit for risk in applying)
+    return APPLY if is_grave else EXIT_CLEAR
 
 
 def worst_code(codes: Iterable[int]) -> int:

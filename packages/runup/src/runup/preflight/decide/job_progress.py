@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kubekit.api.conditions import find, status_of
-from kubekit.api.core_v1 import ContainerStateTerminated, ContainerStatus, Event, Pod
+from kubekit.api.core_v1 import ContainerStatus, Event, Pod
 from kubekit.api.workloads_v1 import Job
 from runup.preflight.decide import start_failures
 from runup.preflight.decide.cluster_run import DISRUPTED
@@ -25,10 +25,8 @@ from runup.report.report import BadReport, Report
 HOPELESS_AFTER_S = 10.0
 PULL_REASONS = ("ErrImagePull", "ImagePullBackOff", "ImageInspectError", "RegistryUnavailable")
 # Reasons why a container waits that only another Job can mend.
-_BAD_NAME_REASONS, _BAD_CONFIG_REASONS = (
-    ("InvalidImageName", "ErrImageNeverPull"),
-    ("CreateContainerConfigError", "CreateContainerError"),
-)
+_BAD_NAME_REASONS = ("InvalidImageName", "ErrImageNeverPull")
+_BAD_CONFIG_REASONS = ("CreateContainerConfigError", "CreateContainerError")
 _WAY_OUT = {
     FAILED_CREATE: "change what refuses it (a quota, an admission rule, an account), and start it again",
     UNSCHEDULABLE: "make room on a node, or wait for one",
@@ -100,11 +98,24 @@ def progress(observed: Observed) -> Progress:
     container = _container(observed.pods)
     ended = container.state.terminated if container else None
     if ended is not None and ended.exit_code != 0:
-        return Progress(state="failed", message=_end_text(ended), way_out=_remedy(ended))
+        words = cut(ended.message) or ended.reason
+        text = f"the preflight ended with exit code {ended.exit_code}{': ' + words if words else ''}"
+        text = "the preflight was killed for memory" if ended.reason == "OOMKilled" else text
+        is_other = any(phrase in ended.message for phrase in _OTHER_PROGRAM)
+        way_out = f"the image has no command `preflight`: {_OWN_CHECKS}" if is_other else ""
+        return Progress(state="failed", message=text, way_out=way_out)
     runs = container is not None and container.state.running is not None
-    ended_without_report = _ended_without_report(observed, job)
-    if ended_without_report is not None:
-        return ended_without_report
+    failed = find(job.status.conditions, "Failed")
+    if failed is not None and failed.status == "True":
+        if failed.reason == "DeadlineExceeded":
+            # The controller has deleted the pod, which would have said why.
+            return timed_out(None, observed.waited_for)
+        trouble = start_failures.trouble_of_job(job, observed.pods, observed.events, now=observed.now)
+        reason = trouble.message if trouble and trouble.failed else cut(failed.message)
+        return Progress(state="failed", message=f"its Job failed ({failed.reason}): {reason}", way_out="start it again")
+    if status_of(job.status.conditions, "Complete") == "True":
+        text = "it ended without a report, so that its image is none of runup's"
+        return Progress(state="failed", message=text, way_out=_OWN_CHECKS)
     not_starting = _not_starting(observed, job, ending)
     # Without the pods or events, that there is no pod, or no reason, is not known.
     if observed.unreadable and (not_starting is None or not_starting.reason == PENDING):
@@ -123,58 +134,35 @@ def timed_out(limit_s: int | None, waited_for: str) -> Progress:
     )
 
 
-def _ended_without_report(observed: Observed, job: Job) -> Progress | None:
-    """Returns the end of a Job that has ended without a report."""
-    failed = find(job.status.conditions, "Failed")
-    if failed is not None and failed.status == "True":
-        if failed.reason == "DeadlineExceeded":
-            # The controller has deleted the pod, which would have said why.
-            return timed_out(None, observed.waited_for)
-        trouble = start_failures.trouble_of_job(job, observed.pods, observed.events, now=observed.now)
-        reason = trouble.message if trouble and trouble.failed else cut(failed.message)
-        return Progress(state="failed", message=f"its Job failed ({failed.reason}): {reason}", way_out="start it again")
-    complete = find(job.status.conditions, "Complete")
-    if complete is not None and complete.status == "True":
-        return Progress(
-            state="failed",
-            message="it ended without a report, so that its image is none of runup's",
-            way_out=_OWN_CHECKS,
-        )
-    return None
-
-
 def _not_starting(observed: Observed, job: Job, ending: Sequence[Pod]) -> Progress | None:
-    """Returns the progress of a Job whose pod does not start; None if nothing keeps it from starting."""
-    trouble = _trouble_of_job(observed, job, ending)
-    if trouble is None:
-        return None
-    created = job.metadata.creation_timestamp
-    age_s = (observed.now - created).total_seconds() if created else 0.0
-    hopeless = trouble.reason == FAILED_CREATE or trouble.reason in _BAD_NAME_REASONS
-    state: State = "failed" if hopeless and age_s >= HOPELESS_AFTER_S else "waiting"
-    way_out = _WAY_OUT.get(trouble.reason, trouble.way_out)
-    return Progress(
-        state=state,
-        message=trouble.message,
-        way_out=way_out,
-        reason="Pull" if trouble.reason in PULL_REASONS else trouble.reason,
-    )
-
-
-def _trouble_of_job(observed: Observed, job: Job, ending: Sequence[Pod]) -> Trouble | None:
-    """Returns what keeps the Job's pod from starting, and the way out; None if nothing is known to.
+    """Returns the progress of a Job whose pod does not start; None if nothing keeps it from starting.
 
     `ending` are evicted pods that have not ended.
     """
     container = _container(observed.pods)
     waiting = container.state.waiting if container else None
+    trouble: Trouble | None
     if waiting is not None and waiting.reason in (*PULL_REASONS, *_BAD_NAME_REASONS):
         text = f"its image could not be pulled ({waiting.reason}): {cut(waiting.message)}"
-        return Trouble(waiting.reason, text, "make its registry or a mirror reachable for the nodes, or name another")
-    if waiting is not None and waiting.reason in _BAD_CONFIG_REASONS:
+        way_out = "make its registry or a mirror reachable for the nodes, or name another"
+        trouble = Trouble(waiting.reason, text, way_out)
+    elif waiting is not None and waiting.reason in _BAD_CONFIG_REASONS:
         text = f"the container could not be started ({waiting.reason}): {cut(waiting.message)}"
-        return Trouble(waiting.reason, text, "see the events of its pod")
-    return start_failures.trouble_of_job(job, (*observed.pods, *ending), observed.events, now=observed.now)
+        trouble = Trouble(waiting.reason, text, "see the events of its pod")
+    else:
+        pods = (*observed.pods, *ending)
+        trouble = start_failures.trouble_of_job(job, pods, observed.events, now=observed.now)
+    if trouble is None:
+        return None
+    created, reason = job.metadata.creation_timestamp, trouble.reason
+    age_s = (observed.now - created).total_seconds() if created else 0.0
+    is_hopeless = (reason == FAILED_CREATE or reason in _BAD_NAME_REASONS) and age_s >= HOPELESS_AFTER_S
+    return Progress(
+        state="failed" if is_hopeless else "waiting",
+        message=trouble.message,
+        way_out=_WAY_OUT.get(reason, trouble.way_out),
+        reason="Pull" if reason in PULL_REASONS else reason,
+    )
 
 
 def _is_disrupted(pod: Pod) -> bool:
@@ -187,16 +175,3 @@ def _container(pods: Sequence[Pod]) -> ContainerStatus | None:
     newest = max(pods, key=lambda pod: (str(pod.metadata.creation_timestamp), pod.metadata.name), default=None)
     statuses = newest.status.container_statuses if newest is not None else ()
     return statuses[0] if statuses else None
-
-
-def _end_text(ended: ContainerStateTerminated) -> str:
-    if ended.reason == "OOMKilled":
-        return "the preflight was killed for memory"
-    end_message = cut(ended.message) or ended.reason
-    return f"the preflight ended with exit code {ended.exit_code}{': ' + end_message if end_message else ''}"
-
-
-def _remedy(ended: ContainerStateTerminated) -> str:
-    if any(phrase in ended.message for phrase in _OTHER_PROGRAM):
-        return f"the image has no command `preflight`: {_OWN_CHECKS}"
-    return ""

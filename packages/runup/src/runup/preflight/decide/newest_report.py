@@ -42,25 +42,26 @@ def empty_config_map() -> JSON:
 
 
 def with_report(report: Report) -> JSON:
-    """Returns the merge patch that puts a report in place of the one before. Raises ValueError if it is too large."""
-    return {"binaryData": {REPORT: codec.to_dict(_pack(report))}, "data": {SUMMARY: _summary(report)}}
+    """Returns the merge patch that puts a report in place of the one before. Raises ValueError if it is too large.
 
-
-def _pack(report: Report) -> bytes:
-    """Returns the report packed, with as many details as there is room for."""
-    packed = packed_reports.pack(reports.encode(report))
-    for limit in stored_reports.TEXT_LIMITS:
+    It has as many details as there is room for, and one line for people who look at the object itself.
+    """
+    fewer_checks, last_limit = replace(report, checks=report.checks[:_FEW_CHECKS]), stored_reports.TEXT_LIMITS[-1]
+    attempts = [(report, limit) for limit in (None, *stored_reports.TEXT_LIMITS)] + [(fewer_checks, last_limit)]
+    for whole, limit in attempts:
+        fitting = whole if limit is None else stored_reports.reduce_report(whole, limit)
+        packed = packed_reports.pack(reports.encode(fitting))
         if len(packed) <= MAX_BYTES:
-            return packed
-        packed = packed_reports.pack(reports.encode(stored_reports.reduce_report(report, limit)))
-    if len(packed) > MAX_BYTES:
-        fewer = replace(report, checks=report.checks[:_FEW_CHECKS])
-        packed = packed_reports.pack(
-            reports.encode(stored_reports.reduce_report(fewer, stored_reports.TEXT_LIMITS[-1]))
-        )
-    if len(packed) > MAX_BYTES:
+            break
+    else:
         raise ValueError(f"it takes {-(-len(packed) // 1024)} KiB packed, of {MAX_BYTES // 1024} KiB")
-    return packed
+    applies = sum(risk.applies == "True" for risk in report.risks)
+    observed = f", observed {report.observed_time:%Y-%m-%dT%H:%M:%SZ}" if report.observed_time else ""
+    verb = "risk applies" if applies == 1 else "risks apply"
+    summary = f"{report.target_version}: {applies} {verb}, {len(report.risks) - applies} unknown{observed}"
+    if report.execution_status != "completed":
+        summary = cut(one_line(f"{report.target_version}: not judged: {report.message}"), _MAX_SUMMARY)
+    return {"binaryData": {REPORT: codec.to_dict(packed)}, "data": {SUMMARY: summary}}
 
 
 def unpack(text: str) -> Report:
@@ -71,13 +72,3 @@ def unpack(text: str) -> Report:
         raise BadReport(f"the report is not base64: {error}", reason="ReportInvalid") from error
     except ValueError as error:
         raise BadReport(f"the report cannot be unpacked: {error}", reason="ReportInvalid") from error
-
-
-def _summary(report: Report) -> str:
-    """Returns one line for people who look at the object itself."""
-    if report.execution_status != "completed":
-        return cut(one_line(f"{report.target_version}: not judged: {report.message}"), _MAX_SUMMARY)
-    applies = sum(risk.applies == "True" for risk in report.risks)
-    observed = f", observed {report.observed_time:%Y-%m-%dT%H:%M:%SZ}" if report.observed_time else ""
-    verb = "risk applies" if applies == 1 else "risks apply"
-    return f"{report.target_version}: {applies} {verb}, {len(report.risks) - applies} unknown{observed}"

@@ -6,7 +6,7 @@ recover, for example when a registry is reachable again or a report is rewritten
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from enum import Enum
 from typing import NamedTuple
@@ -167,21 +167,34 @@ Rule = Callable[[Observations], AttemptOutcome | None]
 
 
 def outcome(scene: Observations) -> AttemptOutcome:
-    """Returns the outcome of the first rule that matches."""
+    """Returns the outcome of the first rule that matches, else what the report states."""
+    if scene.attempt.failed:
+        return _failure(scene.attempt.failed, scene.attempt.failure, final=True)
     for rule in RULES:
         matched = rule(scene)
         if matched is not None:
             return matched
-    return AttemptOutcome(
-        state=AttemptState.STARTING, reason="TargetStarting", message="waiting for the target's first report"
-    )
+    state, reason, message = AttemptState.STARTING, "TargetStarting", "waiting for the target's first report"
+    if scene.report is not None:
+        message = counts_text(scene.report, scene.tally)
+        state, reason = AttemptState.CHECKING, "ChecksRunning"
+    if scene.report is not None and scene.completed:
+        # All risks of the update count, also those that the operator found: users would take "no risks" for leave to
+        # update.
+        has_risks = bool(scene.report.risks) or any(scene.tally or ())
+        state, reason = AttemptState.COMPLETED, "RisksFound" if has_risks else "NoRisksFound"
+    return AttemptOutcome(state=state, reason=reason, message=message)
+
+
+def _failure(reason: str, message: str, way_out: str = "", *, final: bool = False) -> AttemptOutcome:
+    return AttemptOutcome(state=AttemptState.FAILED, reason=reason, message=message, final=final, way_out=way_out)
 
 
 def rejected_object(problem: str) -> AttemptOutcome:
     """Returns the failure for an object that the API server rejects. `problem` name the object and quote the server."""
     way_out = "it is tried again: change what refuses it (a quota, an admission rule, a right, a setting, a flag)"
     text = f"the API server does not take {start_failures.cut(problem)}"
-    return AttemptOutcome(state=AttemptState.FAILED, reason=start_failures.FAILED_CREATE, message=text, way_out=way_out)
+    return _failure(start_failures.FAILED_CREATE, text, way_out)
 
 
 def unfinished_since(scene: Observations, result: AttemptOutcome) -> datetime | None:
@@ -218,27 +231,19 @@ def usable_report(attempt: Attempt, report_seen: ReportSeen | None) -> tuple[Rep
     return None, BadReportSeen("ReportMismatch", f"the report belongs to another preflight: {wrong}")
 
 
-def _already_over(scene: Observations) -> AttemptOutcome | None:
-    if not scene.attempt.failed:
-        return None
-    return AttemptOutcome(
-        state=AttemptState.FAILED, reason=scene.attempt.failed, message=scene.attempt.failure, final=True
-    )
-
-
 def _unsupported(scene: Observations) -> AttemptOutcome | None:
     """Returns TargetUnsupported if the target's output says that it has no `preflight` command."""
-    for text in _exit_messages(scene.container):
-        if scene.report is None and "unknown command" in text and preflight_deployment.COMMAND in text:
-            message = (
-                f"release {scene.attempt.target_version} has no `preflight` command; nothing was checked. "
-                "Upgradeable and the risks of the update service still count"
-            )
-            way_out = "choose a newer target or update without"
-            return AttemptOutcome(
-                state=AttemptState.FAILED, reason="TargetUnsupported", message=message, final=True, way_out=way_out
-            )
-    return None
+    container = scene.container
+    ends = [state.terminated for state in (container.state, container.last_state)] if container else []
+    texts = [ended.message for ended in ends if ended is not None and ended.exit_code != 0]
+    is_unknown = any("unknown command" in text and preflight_deployment.COMMAND in text for text in texts)
+    if scene.report is not None or not is_unknown:
+        return None
+    message = (
+        f"release {scene.attempt.target_version} has no `preflight` command; nothing was checked. "
+        "Upgradeable and the risks of the update service still count"
+    )
+    return _failure("TargetUnsupported", message, "choose a newer target or update without", final=True)
 
 
 def _killed_for_memory(scene: Observations) -> AttemptOutcome | None:
@@ -255,35 +260,23 @@ def _killed_for_memory(scene: Observations) -> AttemptOutcome | None:
     # A status tells why a container ended the last time only, so the earlier ends may have had another reason.
     message = f"the target ended {ends} times, the last time killed for memory"
     way_out = f"raise memoryLimit in ConfigMap {preflight_deployment.SETTINGS_MAP} and ask again"
-    return AttemptOutcome(state=AttemptState.FAILED, reason="OOMKilled", message=message, final=True, way_out=way_out)
+    return _failure("OOMKilled", message, way_out, final=True)
 
 
 def _too_late(scene: Observations) -> AttemptOutcome | None:
-    """Returns DeadlineExceeded if there is no first complete report in time, with the cause that other rules know."""
-    if scene.completed_before or not _is_overdue(scene):
+    """Returns DeadlineExceeded if there is no complete report in time.
+
+    For a first report it names the cause that other rules know; these come first for a target that was restarted.
+    """
+    if scene.completed or scene.deadline is None or scene.now < scene.deadline:
         return None
-    detail = next((cause.message for rule in _RECOVERABLE if (cause := rule(scene)) is not None), "")
-    return _deadline_exceeded(scene, f"no complete report within {scene.timeout_s:.0f} s", detail)
-
-
-def _restarted_too_late(scene: Observations) -> AttemptOutcome | None:
-    """Returns DeadlineExceeded if a target that had completed and was restarted does not complete again in time."""
-    if not scene.completed_before or not _is_overdue(scene):
-        return None
-    return _deadline_exceeded(scene, f"no complete report within {scene.timeout_s:.0f} s of the target's restart")
-
-
-def _is_overdue(scene: Observations) -> bool:
-    return not scene.completed and scene.deadline is not None and scene.now >= scene.deadline
-
-
-def _deadline_exceeded(scene: Observations, text: str, detail: str = "") -> AttemptOutcome:
-    progress_text = counts_text(scene.report, scene.tally) if scene.report else ""
-    message = "; ".join(filter(None, (text, progress_text, detail)))
+    restarted = " of the target's restart" if scene.completed_before else ""
+    texts = [f"no complete report within {scene.timeout_s:.0f} s{restarted}"]
+    texts += [counts_text(scene.report, scene.tally)] if scene.report else []
+    if not scene.completed_before:
+        texts += [cause.message for rule in _RECOVERABLE if (cause := rule(scene)) is not None][:1]
     way_out = f"ask again, or raise timeout in ConfigMap {preflight_deployment.SETTINGS_MAP}"
-    return AttemptOutcome(
-        state=AttemptState.FAILED, reason="DeadlineExceeded", message=message, final=True, way_out=way_out
-    )
+    return _failure("DeadlineExceeded", "; ".join(filter(None, texts)), way_out, final=True)
 
 
 def _bad_report(scene: Observations) -> AttemptOutcome | None:
@@ -292,27 +285,22 @@ def _bad_report(scene: Observations) -> AttemptOutcome | None:
         return None
     # The report is written by the target's image, so only another release can write a valid one.
     way_out = f"release {scene.attempt.target_version} has to mend that: choose another target, or clear the request"
-    return AttemptOutcome(
-        state=AttemptState.FAILED, reason=scene.bad.reason, message=scene.bad.message, way_out=way_out
-    )
+    return _failure(scene.bad.reason, scene.bad.message, way_out)
 
 
-def _pull_failed(scene: Observations) -> AttemptOutcome | None:
-    way_out = "it is tried again: make its registry or a mirror reachable for the nodes, or correct the pull secret"
-    return _waiting_outcome(
-        scene, _PULL_REASONS, reason="ImagePullFailed", text="the target's image could not be pulled", way_out=way_out
-    )
-
-
-def _not_started(scene: Observations) -> AttemptOutcome | None:
-    way_out = f"it is tried again: see the events of Deployment {preflight_deployment.NAME}"
-    return _waiting_outcome(
-        scene,
-        _BAD_CONFIG_REASONS,
-        reason="ContainerNotStarted",
-        text="the target's container could not be started",
-        way_out=way_out,
-    )
+def _waiting_in_vain(scene: Observations) -> AttemptOutcome | None:
+    """Returns the failure of a container whose image cannot be pulled, or that cannot be started."""
+    waiting = scene.container.state.waiting if scene.container else None
+    if waiting is not None and waiting.reason in _PULL_REASONS:
+        reason, text = "ImagePullFailed", "the target's image could not be pulled"
+        way_out = "make its registry or a mirror reachable for the nodes, or correct the pull secret"
+    elif waiting is not None and waiting.reason in _BAD_CONFIG_REASONS:
+        reason, text = "ContainerNotStarted", "the target's container could not be started"
+        way_out = f"see the events of Deployment {preflight_deployment.NAME}"
+    else:
+        return None
+    message = f"{text} ({waiting.reason}): {_end_of_text(waiting.message)}"
+    return _failure(reason, message, f"it is tried again: {way_out}")
 
 
 def _not_starting(scene: Observations) -> AttemptOutcome | None:
@@ -329,17 +317,6 @@ def _not_starting(scene: Observations) -> AttemptOutcome | None:
     return AttemptOutcome(state=state, reason=trouble.reason, message=trouble.message, way_out=trouble.way_out)
 
 
-def _waiting_outcome(
-    scene: Observations, reasons: tuple[str, ...], reason: str, text: str, way_out: str
-) -> AttemptOutcome | None:
-    """Returns the failure of a container that waits for one of these reasons, or None."""
-    waiting = scene.container.state.waiting if scene.container else None
-    if waiting is None or waiting.reason not in reasons:
-        return None
-    message = f"{text} ({waiting.reason}): {_end_of_text(waiting.message)}"
-    return AttemptOutcome(state=AttemptState.FAILED, reason=reason, message=message, way_out=way_out)
-
-
 def _crash_outcome(scene: Observations) -> AttemptOutcome | None:
     """Returns the failure of a target that ended `MAX_CRASHES` times and does not run now."""
     container = scene.container
@@ -349,9 +326,7 @@ def _crash_outcome(scene: Observations) -> AttemptOutcome | None:
     message = f"the target ended {container.restart_count} times, last with exit code {ended.exit_code}"
     way_out = f"it is started again: see the log of Deployment {preflight_deployment.NAME}, or choose another target"
     last_words = _end_of_text(ended.message or ended.reason)
-    return AttemptOutcome(
-        state=AttemptState.FAILED, reason="TargetCrashed", message=f"{message}: {last_words}", way_out=way_out
-    )
+    return _failure("TargetCrashed", f"{message}: {last_words}", way_out)
 
 
 def _reported_failure(scene: Observations) -> AttemptOutcome | None:
@@ -360,63 +335,35 @@ def _reported_failure(scene: Observations) -> AttemptOutcome | None:
         return None
     message = scene.report.message.rstrip(".") or "the target says that its checks failed"
     way_out = f"see the log of Deployment {preflight_deployment.NAME}, or choose another target"
-    return AttemptOutcome(state=AttemptState.FAILED, reason="TargetFailed", message=message, way_out=way_out)
+    return _failure("TargetFailed", message, way_out)
 
 
 def _stale_outcome(scene: Observations) -> AttemptOutcome | None:
     """Returns the failure of a target that no longer writes its report, or None."""
     if not scene.stale:
         return None
-    way_out = (
-        f"its pod is restarted after {max(scene.timeout_s, STALE_AFTER_S):.0f} s; see the log of the pod, or end it"
-    )
-    message = f"the target has not written its report for {STALE_AFTER_S:.0f} s or longer"
-    return AttemptOutcome(state=AttemptState.FAILED, reason=STALE, message=message, way_out=way_out)
-
-
-def _reported_outcome(scene: Observations) -> AttemptOutcome | None:
-    """Returns the outcome that the report states, None without a report."""
-    if scene.report is None:
-        return None
-    if scene.report.execution_status == "completed":
-        # All risks of the update count, also those that the operator found: users would take "no risks" for leave to
-        # update.
-        reason = "RisksFound" if scene.report.risks or any(scene.tally or ()) else "NoRisksFound"
-        return AttemptOutcome(
-            state=AttemptState.COMPLETED, reason=reason, message=counts_text(scene.report, scene.tally)
-        )
-    return AttemptOutcome(
-        state=AttemptState.CHECKING, reason="ChecksRunning", message=counts_text(scene.report, scene.tally)
-    )
+    restart_s = max(scene.timeout_s, STALE_AFTER_S)
+    way_out = f"its pod is restarted after {restart_s:.0f} s; see the log of the pod, or end it"
+    return _failure(STALE, f"the target has not written its report for {STALE_AFTER_S:.0f} s or longer", way_out)
 
 
 # Rules whose failures may recover; `_too_late` quotes their message when the time limit is over.
-_RECOVERABLE: tuple[Rule, ...] = (
-    _bad_report,
-    _pull_failed,
-    _not_started,
-    _crash_outcome,
-    _not_starting,
-    _reported_failure,
-)
+_RECOVERABLE: tuple[Rule, ...] = (_bad_report, _waiting_in_vain, _crash_outcome, _not_starting, _reported_failure)
 # The order matters: final failures, then those that may recover, then the limit of a restarted target (which ends no
-# preflight whose image, for example, cannot be pulled for a while), then a stopped heartbeat, then the report.
+# preflight whose image, for example, cannot be pulled for a while), then a stopped heartbeat.
 RULES: tuple[Rule, ...] = (
-    _already_over,
     _unsupported,
     _killed_for_memory,
-    _too_late,
+    lambda scene: None if scene.completed_before else _too_late(scene),
     *_RECOVERABLE,
-    _restarted_too_late,
+    _too_late,
     _stale_outcome,
-    _reported_outcome,
 )
 
 
 def counts_text(report: Report, tally: Tally | None = None) -> str:
     """Returns a text with the progress of the checks and the number of risks, from `tally` or else from the report."""
-    checks_run = sum(1 for check in report.checks if check.result != "Skipped") if report.checks else 0
-    skipped = len(report.checks) - checks_run
+    skipped = sum(1 for check in report.checks if check.result == "Skipped")
     texts = [progress(report)]
     if skipped:
         texts.append(f"{skipped} not for this update")
@@ -447,12 +394,6 @@ def progress(report: Report) -> str:
 
 def _plural(count: int, singular: str, plural: str) -> str:
     return singular if count == 1 else plural
-
-
-def _exit_messages(container: ContainerStatus | None) -> Iterable[str]:
-    for state in (container.state, container.last_state) if container else ():
-        if state.terminated is not None and state.terminated.exit_code != 0:
-            yield state.terminated.message
 
 
 def _end_of_text(text: str) -> str:

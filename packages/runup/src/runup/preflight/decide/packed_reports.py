@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import re
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -131,7 +131,12 @@ def with_report(config_map: ConfigMap, key: str, packed: bytes) -> tuple[JSON, t
     stored_entries = entries(values)
     mine = {entry.key for entry in stored_entries}
     other_bytes += sum(len(name) + len(value) for name, value in values.items() if name not in mine)
-    dropped = _entries_to_drop(stored_entries, values, MAX_BYTES - other_bytes)
+    # The oldest reports go, so that the rest keep the limits on number and size.
+    sizes = [len(entry.key) + len(values[entry.key]) for entry in stored_entries]
+    start = max(len(stored_entries) - MAX_REPORTS, 0)
+    while start < len(stored_entries) and sum(sizes[start:]) > MAX_BYTES - other_bytes:
+        start += 1
+    dropped = stored_entries[:start]
     if any(entry.key == key for entry in dropped):
         size = f"{-(-len(packed) // 1024)} KiB"
         limits = f"{MAX_REPORTS} reports and {MAX_BYTES // 1024} KiB"
@@ -144,17 +149,6 @@ def with_report(config_map: ConfigMap, key: str, packed: bytes) -> tuple[JSON, t
         note = DroppedReports(reports=dropped_before.reports + len(dropped), until=until)
         metadata["annotations"] = {DROPPED_ANNOTATION: codec.encode(note).decode()}
     return {"metadata": metadata, **patch}, dropped
-
-
-def _entries_to_drop(
-    stored_entries: tuple[PackedEntry, ...], values: Mapping[str, bytes], room: int
-) -> tuple[PackedEntry, ...]:
-    """Returns the oldest reports that must go, so that the rest keep the limits on number and size."""
-    sizes = [len(entry.key) + len(values[entry.key]) for entry in stored_entries]
-    start = max(len(stored_entries) - MAX_REPORTS, 0)
-    while start < len(stored_entries) and sum(sizes[start:]) > room:
-        start += 1
-    return stored_entries[:start]
 
 
 def dropped_from(config_map: ConfigMap) -> DroppedReports:

@@ -83,19 +83,17 @@ def conditions_of_outcome(
     if outcome.state is AttemptState.FAILED:
         still = f" The result of {kept_time:%Y-%m-%dT%H:%M:%SZ} is kept." if kept_time else ""
         running: ConditionStatus = "False" if outcome.final else "True"
+        not_complete = f"Preflight of {subject.text} has not completed."
+        if completed:
+            confirmed = "completed, and what it found is not confirmed any more"
+            not_complete = f"Preflight of {subject.text} {confirmed}{subject.when}."
         return (
             _condition(RUNNING, running, outcome.reason, f"{text}."),
-            _condition(COMPLETED, "False", outcome.reason, _not_complete(subject, completed=completed)),
+            _condition(COMPLETED, "False", outcome.reason, not_complete),
             _condition(FAILED, "True", outcome.reason, f"{text}.{still}"),
         )
     # Starting and checking are both reported as running.
     return preparing_conditions(subject, outcome.reason, outcome.message)
-
-
-def _not_complete(subject: Subject, *, completed: bool) -> str:
-    if completed:
-        return f"Preflight of {subject.text} completed, and what it found is not confirmed any more{subject.when}."
-    return f"Preflight of {subject.text} has not completed."
 
 
 def _condition(type_: str, status: ConditionStatus, reason: str, message: str) -> Condition:

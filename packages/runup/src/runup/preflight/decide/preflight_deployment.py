@@ -117,8 +117,9 @@ def deployment(attempt: Attempt, settings: PodSettings, *, waived: bool = False,
     `roles` are the namespaces in which the account gets a Role.
     """
     labels = {APP_LABEL: NAME, TARGET_LABEL: label_value(attempt.target_version)}
+    pod_annotations = {ID_ANNOTATION: attempt.id, "openshift.io/required-scc": settings.security_context_constraints}
     template = {
-        "metadata": {"labels": labels, "annotations": _pod_annotations(attempt, settings)},
+        "metadata": {"labels": labels, "annotations": pod_annotations | _MANAGEMENT},
         "spec": _pod_spec(attempt, settings),
     }
     spec = {
@@ -191,8 +192,17 @@ def _pod_spec(attempt: Attempt, settings: PodSettings) -> JSON:
         folder = report_path(attempt.id, settings).rpartition("/")[0]
         volumes.append({"name": "report", "hostPath": {"path": folder, "type": "DirectoryOrCreate"}})
         mounts.append({"name": "report", "mountPath": folder})
+    # An affinity to the operator's node. If the report goes into a ConfigMap, an administrator's may name other nodes.
+    affinity = settings.node_affinity or {}
+    if settings.report_sink == "volume" or settings.node_affinity is None:
+        # By `metadata.name` and not by the label kubernetes.io/hostname, which may differ from it.
+        node_term: JSON = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [settings.node_name]}]}
+        required = "requiredDuringSchedulingIgnoredDuringExecution"
+        terms = affinity.get(required, {}).get("nodeSelectorTerms") or [{}]
+        # Node selector terms are alternatives, so each of them has to name the node.
+        affinity = affinity | {required: {"nodeSelectorTerms": [term | node_term for term in terms]}}
     pod: JSON = {
-        "affinity": {"nodeAffinity": _node_affinity(settings)},
+        "affinity": {"nodeAffinity": affinity},
         "serviceAccountName": settings.account,
         # Explicit, because a ServiceAccount may turn it off.
         "automountServiceAccountToken": True,
@@ -205,46 +215,44 @@ def _pod_spec(attempt: Attempt, settings: PodSettings) -> JSON:
     return pod | ({"priorityClassName": settings.priority_class} if settings.priority_class else {})
 
 
-def _node_affinity(settings: PodSettings) -> JSON:
-    """Returns an affinity to the operator's node.
+def resources_of(quantities: Quantities) -> JSON:
+    """Returns the requests and limits as a container has them."""
+    return {
+        "requests": {"cpu": quantities.cpu_request, "memory": quantities.memory_request},
+        "limits": {"cpu": quantities.cpu_limit, "memory": quantities.memory_limit},
+    }
 
-    If the report goes into a ConfigMap, an administrator's affinity may name other nodes.
-    """
-    affinity = settings.node_affinity or {}
-    required = "requiredDuringSchedulingIgnoredDuringExecution"
-    if settings.report_sink == "configmap" and settings.node_affinity is not None:
-        return affinity
-    # By `metadata.name` and not by the label kubernetes.io/hostname, which may differ from it.
-    node_term: JSON = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [settings.node_name]}]}
-    terms = affinity.get(required, {}).get("nodeSelectorTerms") or [{}]
-    # Node selector terms are alternatives, so each of them has to name the node.
-    return affinity | {required: {"nodeSelectorTerms": [term | node_term for term in terms]}}
+
+def confined() -> JSON:
+    """Returns the securityContext of a container that writes to its volumes only, and has no privileges."""
+    capabilities = {"drop": ["ALL"]}
+    return {"readOnlyRootFilesystem": True, "allowPrivilegeEscalation": False, "capabilities": capabilities}
+
+
+def attempt_environment(attempt: Attempt) -> dict[str, str]:
+    """Returns the environment by which a container knows the update that it is about."""
+    return {
+        "PREFLIGHT_ID": attempt.id,
+        "PREFLIGHT_SOURCE_VERSION": attempt.source_version,
+        "PREFLIGHT_TARGET_VERSION": attempt.target_version,
+        "PREFLIGHT_TARGET_IMAGE": attempt.target_image,
+    }
 
 
 def _container(attempt: Attempt, settings: PodSettings, mounts: list[JSON]) -> JSON:
     """Returns the container that runs the target's checks."""
-    quantities = settings.quantities
     # The kubelet creates the host folder as root, and SELinux denies ordinary containers access to it.
+    user: JSON = {"runAsUser": 0, "seLinuxOptions": {"type": "spc_t"}}
+    if settings.report_sink == "configmap":
+        user = {"runAsNonRoot": True, "runAsUser": NOBODY}
     return {
         "name": NAME,
         "image": attempt.target_image,
         "imagePullPolicy": "IfNotPresent",
         "args": [COMMAND, f"--format={report.FORMAT}"],
         "env": [{"name": name, "value": value} for name, value in _environment(attempt, settings).items()],
-        "resources": {
-            "requests": {"cpu": quantities.cpu_request, "memory": quantities.memory_request},
-            "limits": {"cpu": quantities.cpu_limit, "memory": quantities.memory_limit},
-        },
-        "securityContext": {
-            "readOnlyRootFilesystem": True,
-            "allowPrivilegeEscalation": False,
-            "capabilities": {"drop": ["ALL"]},
-        }
-        | (
-            {"runAsNonRoot": True, "runAsUser": NOBODY}
-            if settings.report_sink == "configmap"
-            else {"runAsUser": 0, "seLinuxOptions": {"type": "spc_t"}}
-        ),
+        "resources": resources_of(settings.quantities),
+        "securityContext": confined() | user,
         # A release without the `preflight` command fails with a usage text, which then appears in the status.
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": mounts,
@@ -253,38 +261,24 @@ def _container(attempt: Attempt, settings: PodSettings, mounts: list[JSON]) -> J
 
 def _environment(attempt: Attempt, settings: PodSettings) -> dict[str, str]:
     """Returns the container's environment by which `preflight` knows what to check and where its report goes."""
-    env = {
-        "PREFLIGHT_ID": attempt.id,
-        "PREFLIGHT_SOURCE_VERSION": attempt.source_version,
-        "PREFLIGHT_TARGET_VERSION": attempt.target_version,
-        "PREFLIGHT_TARGET_IMAGE": attempt.target_image,
-        "PREFLIGHT_REPORT": report_path(attempt.id, settings),
-        "CVO_NAMESPACE": settings.namespace,
-    }
+    env = attempt_environment(attempt)
+    env |= {"PREFLIGHT_REPORT": report_path(attempt.id, settings), "CVO_NAMESPACE": settings.namespace}
     env |= {"PREFLIGHT_PROMETHEUS_URL": settings.prometheus_url} if settings.prometheus_url else {}
     env |= {"PREFLIGHT_PROMETHEUS_CA": settings.prometheus_ca} if settings.prometheus_ca else {}
     env |= {"PREFLIGHT_PROMETHEUS_HOSTED": "true"} if settings.prometheus_url and settings.prometheus_hosted else {}
     env |= {"PREFLIGHT_CATALOGS": settings.catalogs} if settings.catalogs != "read" else {}
     env |= {"CLUSTER_PROFILE": settings.profile} if settings.profile else {}
-    env |= _rehearsal_limits(settings) if settings.rehearses else {}
+    if settings.rehearses:
+        # A rehearsal has half of the preflight's time, and what the checks leave of its memory.
+        try:
+            memory = int(parse_quantity(settings.quantities.memory_limit)) // _MIB - _MEMORY_OF_CHECKS_MIB
+        except QuantityError:
+            memory = 0
+        env |= {
+            "PREFLIGHT_REHEARSE": "true",
+            "PREFLIGHT_REHEARSE_SECONDS": str(int(settings.timeout_s / 2)),
+            "PREFLIGHT_REHEARSE_MEMORY_MIB": str(max(memory, _LEAST_MEMORY_MIB)),
+        }
     env |= {"PREFLIGHT_INNER_REGISTRIES": " ".join(settings.inner_registries)} if settings.inner_registries else {}
     env |= {"PREFLIGHT_PLAIN_HTTP": " ".join(settings.plain_http_registries)} if settings.plain_http_registries else {}
     return env if settings.report_sink == "volume" else env | {"PREFLIGHT_REPORT_SINK": "configmap"}
-
-
-def _rehearsal_limits(settings: PodSettings) -> dict[str, str]:
-    """Returns the limits of a rehearsal: half of the preflight's time, and what the checks leave of its memory."""
-    try:
-        memory = int(parse_quantity(settings.quantities.memory_limit)) // _MIB - _MEMORY_OF_CHECKS_MIB
-    except QuantityError:
-        memory = 0
-    return {
-        "PREFLIGHT_REHEARSE": "true",
-        "PREFLIGHT_REHEARSE_SECONDS": str(int(settings.timeout_s / 2)),
-        "PREFLIGHT_REHEARSE_MEMORY_MIB": str(max(memory, _LEAST_MEMORY_MIB)),
-    }
-
-
-def _pod_annotations(attempt: Attempt, settings: PodSettings) -> dict[str, str]:
-    constraints = {"openshift.io/required-scc": settings.security_context_constraints}
-    return {ID_ANNOTATION: attempt.id} | constraints | _MANAGEMENT

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec.structs import replace
@@ -227,46 +227,29 @@ def _set_priority_class(settings: PodSettings, text: str) -> PodSettings:
     return replace(settings, priority_class=text)
 
 
-def _set_service_account(settings: PodSettings, text: str) -> PodSettings:
-    return replace(settings, service_account=cast("Any", _checked_choice(text, ("operator", "dedicated"))))
+def _registries_setting(field: str) -> Callable[[PodSettings, str], PodSettings]:
+    """Returns a reader for a list of registries with commas or spaces."""
+
+    def with_registries(settings: PodSettings, text: str) -> PodSettings:
+        """Returns the settings with these registries, in order. Raises Unusable."""
+        hosts = tuple(text.replace(",", " ").split())
+        if not all(_REGISTRY.fullmatch(host) for host in hosts):
+            raise Unusable("is not a comma-separated list of registries (for example registry.example:5000)")
+        return replace(settings, **{field: hosts})
+
+    return with_registries
 
 
-def _set_report_sink(settings: PodSettings, text: str) -> PodSettings:
-    return replace(settings, report_sink=cast("Any", _checked_choice(text, ("volume", "configmap"))))
+def _choice_setting(field: str, *allowed: str) -> Callable[[PodSettings, str], PodSettings]:
+    """Returns a reader for one of a few texts; where these are true and false, the setting is a boolean."""
 
+    def with_choice(settings: PodSettings, text: str) -> PodSettings:
+        """Returns the settings with this choice. Raises Unusable, whose message lists the allowed texts."""
+        if text not in allowed:
+            raise Unusable(f"is neither {' nor '.join(allowed)}")
+        return replace(settings, **{field: text == "true" if "true" in allowed else text})
 
-def _set_catalogs(settings: PodSettings, text: str) -> PodSettings:
-    return replace(settings, catalogs=cast("Any", _checked_choice(text, ("read", "skip"))))
-
-
-def _set_rehearse(settings: PodSettings, text: str) -> PodSettings:
-    """Returns the settings with or without a rehearsal. Raises Unusable."""
-    return replace(settings, rehearses=_checked_choice(text, ("true", "false")) == "true")
-
-
-def _set_inner_registries(settings: PodSettings, text: str) -> PodSettings:
-    """Returns the settings with these registries inside the cluster, in order. Raises Unusable."""
-    return replace(settings, inner_registries=_parse_registries(text))
-
-
-def _set_plain_http_registries(settings: PodSettings, text: str) -> PodSettings:
-    """Returns the settings with these registries without TLS, in order. Raises Unusable."""
-    return replace(settings, plain_http_registries=_parse_registries(text))
-
-
-def _parse_registries(text: str) -> tuple[str, ...]:
-    """Returns the registries of a list with commas or spaces, in order. Raises Unusable."""
-    hosts = tuple(text.replace(",", " ").split())
-    if not all(_REGISTRY.fullmatch(host) for host in hosts):
-        raise Unusable("is not a comma-separated list of registries (for example registry.example:5000)")
-    return hosts
-
-
-def _checked_choice(text: str, allowed: tuple[str, ...]) -> str:
-    """Returns the text if it is one of `allowed`. Raises Unusable, whose message lists the allowed texts."""
-    if text not in allowed:
-        raise Unusable(f"is neither {' nor '.join(allowed)}")
-    return text
+    return with_choice
 
 
 def _set_documentation_base(settings: PodSettings, text: str) -> PodSettings:
@@ -286,13 +269,13 @@ KEYS: Mapping[str, Callable[[PodSettings, str], PodSettings]] = {
     "tolerations": _set_tolerations,
     "affinity": _set_affinity,
     "priorityClassName": _set_priority_class,
-    "serviceAccount": _set_service_account,
-    "reportSink": _set_report_sink,
+    "serviceAccount": _choice_setting("service_account", "operator", "dedicated"),
+    "reportSink": _choice_setting("report_sink", "volume", "configmap"),
     "documentationBase": _set_documentation_base,
-    "catalogs": _set_catalogs,
-    "rehearse": _set_rehearse,
-    "innerRegistries": _set_inner_registries,
-    "plainHttpRegistries": _set_plain_http_registries,
+    "catalogs": _choice_setting("catalogs", "read", "skip"),
+    "rehearse": _choice_setting("rehearses", "true", "false"),
+    "innerRegistries": _registries_setting("inner_registries"),
+    "plainHttpRegistries": _registries_setting("plain_http_registries"),
 }
 
 

@@ -63,9 +63,43 @@ class CheckedTarget(msgspec.Struct, frozen=True, kw_only=True):
 
 def judged_risks(checked: CheckedTarget) -> tuple[JudgedRisk, ...]:
     """Returns the risks of updating to the checked release, by name. The limit on their number is applied elsewhere."""
-    risks = [_published_risk(risk, checked) for risk in (checked.report.risks if checked.report else ())]
-    risks.extend(_risks_of_unknown_state(checked))
+    report, version = checked.report, checked.release.version
+    risks = []
+    for risk in report.risks if report else ():
+        url = risk.url or documentation.page(risk.name, report.documentation_base if report else "")
+        judged = JudgedRisk(
+            risk=_published_entry(risk.name, risk.message, version, url),
+            applies=_applies_of_reported_risk(risk, checked),
+            from_preflight=True,
+            # Findings of an ended preflight only inform, and so do stale ones after the time limit
+            # (docs/decisions/0072 D24).
+            holds_up=not checked.ended and (checked.waits or not checked.stale),
+            stands_for=report.risks_omitted if report and risk.name == OMITTED else 1,
+        )
+        risks.append(judged)
+    if (state := _unknown_state(checked)) is not None:
+        name, reason, text, holds_up = state
+        entry, verdict = _published_entry(name, text, version, ""), _applies_condition("Unknown", reason, text)
+        risks.append(JudgedRisk(risk=entry, applies=verdict, from_preflight=True, holds_up=holds_up))
     return tuple(sorted(risks, key=lambda risk: risk.name))
+
+
+def _unknown_state(checked: CheckedTarget) -> tuple[str, str, str, bool] | None:
+    """Returns the risk for what is not known yet, or could not be determined: name, reason, text, whether it blocks."""
+    if checked.stale:
+        return INCOMPLETE, STALE, checked.stale, checked.waits
+    if checked.failed:
+        # openshift/enhancements#1930: failures do not prevent updates (docs/decisions/0072 D21).
+        return INCOMPLETE, FAILED, checked.failed, False
+    if checked.running:
+        return IN_PROGRESS, RUNNING, checked.running, checked.waits
+    report = checked.report
+    unknown = [check.name for check in report.checks if check.result == "Unknown"] if report else []
+    # If a risk is Unknown already, it blocks the update by itself.
+    if not report or not unknown or any(risk.applies != "True" for risk in report.risks):
+        return None
+    text = f"Could not be told: {', '.join(unknown)}."
+    return INCOMPLETE, OUTDATED if checked.ended else PARTIAL, text, not checked.ended
 
 
 def as_information_only(risks: Iterable[JudgedRisk], failure: str) -> tuple[JudgedRisk, ...]:
@@ -73,19 +107,14 @@ def as_information_only(risks: Iterable[JudgedRisk], failure: str) -> tuple[Judg
 
     Source: docs/decisions/0076.
     """
-    return tuple(
-        _as_informing(risk, failure)
-        if (risk.from_preflight and risk.holds_up and describes_failure(risk.name))
-        else risk
-        for risk in risks
-    )
-
-
-def _as_informing(risk: JudgedRisk, failure: str) -> JudgedRisk:
-    text = (
-        f"{risk.applies.message} It describes the cluster as {failure}, which this update may repair: it only informs."
-    )
-    return replace(risk, applies=_applies_condition(risk.applies.status, REPAIRED, text), holds_up=False)
+    note = f"It describes the cluster as {failure}, which this update may repair: it only informs."
+    informing = []
+    for risk in risks:
+        if risk.from_preflight and risk.holds_up and describes_failure(risk.name):
+            verdict = _applies_condition(risk.applies.status, REPAIRED, f"{risk.applies.message} {note}")
+            risk = replace(risk, applies=verdict, holds_up=False)
+        informing.append(risk)
+    return tuple(informing)
 
 
 def as_reported(risk: JudgedRisk, target: str) -> ReportedRisk:
@@ -108,21 +137,15 @@ def path_not_offered(
     whether it offers the update is not known.
     """
     step = f"an update from {source_version} to {release.version or release.image}"
-    if not answered:
+    if answered:
+        text = f"The update service does not offer {step}."
+        verdict = _applies_condition("True", VALIDATION, f"{text} Accepting it does not offer it.")
+        text = f"{text} {way}"
+    else:
         text = f"Whether the update service offers {step} is not known: it has not answered yet."
-        unknown = _applies_condition("Unknown", PARTIAL, text)
-        risk = _published_entry(NOT_OFFERED, text, release.version, "")
-        return JudgedRisk(risk=risk, applies=unknown, from_preflight=True, holds_up=holds_up, acceptable=False)
-    text = f"The update service does not offer {step}."
-    risk = _published_entry(NOT_OFFERED, f"{text} {way}", release.version, "")
-    message = f"{text} Accepting it does not offer it."
-    return JudgedRisk(
-        risk=risk,
-        applies=_applies_condition("True", VALIDATION, message),
-        from_preflight=True,
-        holds_up=holds_up,
-        acceptable=False,
-    )
+        verdict = _applies_condition("Unknown", PARTIAL, text)
+    risk = _published_entry(NOT_OFFERED, text, release.version, "")
+    return JudgedRisk(risk=risk, applies=verdict, from_preflight=True, holds_up=holds_up, acceptable=False)
 
 
 def guard_refuses(
@@ -140,12 +163,11 @@ def guard_refuses(
 
 def with_links(risks: Iterable[JudgedRisk], bases: Iterable[str], to: str) -> tuple[JudgedRisk, ...]:
     """Returns `risks` with links below one of `bases` moved to the same page below `to`; unchanged if `to` is empty."""
-    among = tuple(bases)
-    return tuple(_with_link(risk, documentation.move_below(risk.risk.url, among, to)) if to else risk for risk in risks)
-
-
-def _with_link(risk: JudgedRisk, url: str) -> JudgedRisk:
-    return risk if url == risk.risk.url else replace(risk, risk=replace(risk.risk, url=url))
+    among, moved = tuple(bases), []
+    for risk in risks:
+        url = documentation.move_below(risk.risk.url, among, to) if to else risk.risk.url
+        moved.append(risk if url == risk.risk.url else replace(risk, risk=replace(risk.risk, url=url)))
+    return tuple(moved)
 
 
 def omitted_risks(target: str, text: str, status: ConditionStatus, *, from_preflight: bool) -> JudgedRisk:
@@ -161,85 +183,22 @@ def omitted_risks(target: str, text: str, status: ConditionStatus, *, from_prefl
     )
 
 
-def _published_risk(risk: ReportedRisk, checked: CheckedTarget) -> JudgedRisk:
-    """Returns a reported risk as ClusterVersion carries it."""
-    base = checked.report.documentation_base if checked.report else ""
-    url = risk.url or documentation.page(risk.name, base)
-    published = _published_entry(risk.name, risk.message, checked.release.version, url)
-    stands_for = checked.report.risks_omitted if checked.report and risk.name == OMITTED else 1
-    return JudgedRisk(
-        risk=published,
-        applies=_applies_of_reported_risk(risk, checked),
-        from_preflight=True,
-        # Findings of an ended preflight only inform, and so do stale ones after the time limit
-        # (docs/decisions/0072 D24).
-        holds_up=not checked.ended and (checked.waits or not checked.stale),
-        stands_for=stands_for,
-    )
-
-
 def _applies_of_reported_risk(risk: ReportedRisk, checked: CheckedTarget) -> Condition:
     """Returns the condition Applies of a reported risk: Unknown once its preflight has ended or is stale."""
     target, source = checked.release.version, checked.source_version
+    at = checked.report.observed_time if checked.report else None
+    when = f"at {at:%Y-%m-%dT%H:%M:%SZ}" if at else "at a time that was not told"
     if checked.ended:
-        return _applies_condition("Unknown", OUTDATED, _outdated_text(checked))
+        text = f"Found by the preflight for {target} from {source} {when}, which has ended"
+        again = f"Check again: runup upgrade --mode=preflight --to={target}"
+        return _applies_condition("Unknown", OUTDATED, f"{text}: whether it applies now is not known. {again}")
     if checked.stale:
-        return _applies_condition("Unknown", STALE, f"Found{_when_text(checked.report)}; since then: {checked.stale}")
+        return _applies_condition("Unknown", STALE, f"Found {when}; since then: {checked.stale}")
     if risk.applies == "True":
-        return _applies_condition(
-            "True", VALIDATION, f"Risk identified during preflight check for {target} from {source}."
-        )
+        text = f"Risk identified during preflight check for {target} from {source}."
+        return _applies_condition("True", VALIDATION, text)
     text = f"The preflight check for {target} from {source} could not tell whether {risk.name} applies"
     return _applies_condition("Unknown", PARTIAL, f"{text}: {risk.message}")
-
-
-def _outdated_text(checked: CheckedTarget) -> str:
-    """Returns the note on risks of a preflight that has ended: when, and how to check again."""
-    target = checked.release.version
-    return (
-        f"Found by the preflight for {target} from {checked.source_version}{_when_text(checked.report)}, which has "
-        f"ended: whether it applies now is not known. Check again: runup upgrade --mode=preflight --to={target}"
-    )
-
-
-def _when_text(report: Report | None) -> str:
-    at = report.observed_time if report else None
-    return f" at {at:%Y-%m-%dT%H:%M:%SZ}" if at else " at a time that was not told"
-
-
-def _risks_of_unknown_state(checked: CheckedTarget) -> list[JudgedRisk]:
-    """Returns the risks that represent what is not known yet, or could not be determined."""
-    if checked.stale:
-        return [_preflight_risk(INCOMPLETE, STALE, checked.stale, checked, holds_up=checked.waits)]
-    if checked.failed:
-        # openshift/enhancements#1930: failures do not prevent updates (docs/decisions/0072 D21).
-        return [_preflight_risk(INCOMPLETE, FAILED, checked.failed, checked, holds_up=False)]
-    if checked.running:
-        return [_preflight_risk(IN_PROGRESS, RUNNING, checked.running, checked, holds_up=checked.waits)]
-    text = _not_told(checked.report)
-    if not text:
-        return []
-    reason = OUTDATED if checked.ended else PARTIAL
-    return [_preflight_risk(INCOMPLETE, reason, text, checked, holds_up=not checked.ended)]
-
-
-def _not_told(report: Report | None) -> str:
-    """Returns a text that names the Unknown checks, if no risk of the report is Unknown itself."""
-    unknown = [check.name for check in report.checks if check.result == "Unknown"] if report else []
-    # If a risk is Unknown already, it blocks the update by itself.
-    if report and unknown and all(risk.applies == "True" for risk in report.risks):
-        return f"Could not be told: {', '.join(unknown)}."
-    return ""
-
-
-def _preflight_risk(name: str, reason: str, message: str, checked: CheckedTarget, *, holds_up: bool) -> JudgedRisk:
-    verdict = _applies_condition("Unknown", reason, message)
-    return JudgedRisk(
-        risk=_published_entry(name, message, checked.release.version, ""),
-        applies=verdict,
-        from_preflight=True,
-        holds_up=holds_up,
-    )
 
 
 def _applies_condition(status: ConditionStatus, reason: str, message: str) -> Condition:
@@ -247,19 +206,17 @@ def _applies_condition(status: ConditionStatus, reason: str, message: str) -> Co
 
 
 def _published_entry(name: str, message: str, target: str, url: str) -> ConditionalUpdateRisk:
-    # One line: an entry that several targets share has one line for each.
-    line = f"Preflight={target}: {' '.join(message.split())}"
-    return ConditionalUpdateRisk(name=name, message=line, url=_valid_url(name, url), matching_rules=ALWAYS)
-
-
-def _valid_url(name: str, url: str) -> str:
-    """Returns `url` if the API would accept it, else the page of our documentation for that risk."""
+    """Returns the entry for ClusterVersion, with `url` if the API would accept it, else our page about the risk."""
     try:
         parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.netloc) and " " not in url
     except ValueError:
-        return documentation.page(name)
+        usable = False
+    # One line: an entry that several targets share has one line for each.
+    line = f"Preflight={target}: {' '.join(message.split())}"
     # The API server would reject the whole status because of one invalid url.
-    return url if parts.scheme in ("http", "https") and parts.netloc and " " not in url else documentation.page(name)
+    page = url if usable else documentation.page(name)
+    return ConditionalUpdateRisk(name=name, message=line, url=page, matching_rules=ALWAYS)
 
 
 def line_for(message: str, target: str) -> str:

@@ -110,7 +110,18 @@ def objects(schedule: Schedule, *, monitored: bool) -> tuple[Apply, ...]:
     config_maps = (kept_history.NAME, packed_reports.SERIES, *((newest_report.NAME,) if schedule.travels else ()))
     access = account_objects(NAME, schedule.rights, config_maps=config_maps, verbs=("get", "patch"), marks=marks)
     rules = (Apply(resource=PROMETHEUS_RULE, object=_alerting_rules(schedule, marks)),) if monitored else ()
-    return (*access, Apply(resource=CRON_JOB, object=_cron_job(schedule, marks)), *rules)
+    env: list[JSON] = [
+        {"name": "PREFLIGHT_ID", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+        {"name": "PREFLIGHT_REPORT_SINK", "value": "history"},
+    ]
+    env += [{"name": "PREFLIGHT_CLUSTER", "value": schedule.cluster}] if schedule.cluster else []
+    env += [{"name": "PREFLIGHT_NEWEST", "value": "true"}] if schedule.travels else []
+    spec = job_spec(NAME, schedule.checking, env) | {"activeDeadlineSeconds": TIMEOUT_S}
+    annotations = {EVERY_ANNOTATION: schedule.every, TARGET_ANNOTATION: schedule.target}
+    metadata = {"name": NAME, "namespace": NAMESPACE, "labels": marks["labels"], "annotations": annotations}
+    # A late run is skipped, not joined.
+    cron_job = cron_job_object(metadata, schedule.cron, spec, start_deadline_s=_START_DEADLINE_S)
+    return (*access, Apply(resource=CRON_JOB, object=cron_job), *rules)
 
 
 def deletions(labelled: Iterable[tuple[Resource, JSON]]) -> tuple[Delete, ...]:
@@ -126,20 +137,6 @@ def deletions_of_unused(labelled: Iterable[tuple[Resource, JSON]], applied: Iter
 
 def _key_of(metadata: JSON) -> NamespacedName:
     return NamespacedName(metadata.get("namespace", ""), metadata["name"])
-
-
-def _cron_job(schedule: Schedule, marks: JSON) -> JSON:
-    """Returns the CronJob that starts the preflight; a late run is skipped, not joined."""
-    env: list[JSON] = [
-        {"name": "PREFLIGHT_ID", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
-        {"name": "PREFLIGHT_REPORT_SINK", "value": "history"},
-    ]
-    env += [{"name": "PREFLIGHT_CLUSTER", "value": schedule.cluster}] if schedule.cluster else []
-    env += [{"name": "PREFLIGHT_NEWEST", "value": "true"}] if schedule.travels else []
-    spec = job_spec(NAME, schedule.checking, env) | {"activeDeadlineSeconds": TIMEOUT_S}
-    annotations = {EVERY_ANNOTATION: schedule.every, TARGET_ANNOTATION: schedule.target}
-    metadata = {"name": NAME, "namespace": NAMESPACE, "labels": marks["labels"], "annotations": annotations}
-    return cron_job_object(metadata, schedule.cron, spec, start_deadline_s=_START_DEADLINE_S)
 
 
 def cron_job_object(metadata: JSON, cron: str, spec: JSON, *, start_deadline_s: int) -> JSON:
@@ -163,10 +160,12 @@ def cron_job_object(metadata: JSON, cron: str, spec: JSON, *, start_deadline_s: 
 
 def _alerting_rules(schedule: Schedule, marks: JSON) -> JSON:
     metadata = {"name": NAME, "namespace": NAMESPACE, "labels": marks["labels"]}
-    jobs, cron = f'namespace="{NAMESPACE}",job_name=~"{NAME}-.*"', _cron_job_labels()
+    jobs, cron = f'namespace="{NAMESPACE}",job_name=~"{NAME}-.*"', f'{{namespace="{NAMESPACE}",cronjob="{NAME}"}}'
     started, failed = f"kube_job_status_start_time{{{jobs}}}", f'kube_job_failed{{{jobs},condition="true"}}'
     failed_at = f"max({started} * on(namespace, job_name) {failed})"
     succeeded_at = f"max(kube_cronjob_status_last_successful_time{cron})"
+    started_at = f"max(kube_cronjob_status_last_schedule_time{cron} or kube_cronjob_created{cron})"
+    silent_s = 3 * minutes_of(schedule.every) * 60 + TIMEOUT_S
     rules = [
         {
             "alert": "PreflightFoundNews",
@@ -182,30 +181,18 @@ def _alerting_rules(schedule: Schedule, marks: JSON) -> JSON:
                 ),
             },
         },
-        _alert_of_missed_runs(schedule),
+        {
+            "alert": "PreflightNotRun",
+            "expr": f"time() - {started_at} > {silent_s}",
+            "for": "10m",
+            "labels": {"severity": "warning"},
+            "annotations": {
+                "summary": "The scheduled preflight has not been started for three intervals.",
+                "description": (
+                    f"CronJob {NAME} in namespace {NAMESPACE} should start a preflight every {schedule.every}. It is "
+                    "suspended, or the CronJob controller does not run: see `kubectl describe` of it."
+                ),
+            },
+        },
     ]
     return {"metadata": metadata, "spec": {"groups": [{"name": "runup-preflight", "rules": rules}]}}
-
-
-def _alert_of_missed_runs(schedule: Schedule) -> JSON:
-    """Returns the alert that no scheduled preflight was started for three intervals."""
-    cron = _cron_job_labels()
-    started_at = f"max(kube_cronjob_status_last_schedule_time{cron} or kube_cronjob_created{cron})"
-    silent_s = 3 * minutes_of(schedule.every) * 60 + TIMEOUT_S
-    return {
-        "alert": "PreflightNotRun",
-        "expr": f"time() - {started_at} > {silent_s}",
-        "for": "10m",
-        "labels": {"severity": "warning"},
-        "annotations": {
-            "summary": "The scheduled preflight has not been started for three intervals.",
-            "description": (
-                f"CronJob {NAME} in namespace {NAMESPACE} should start a preflight every {schedule.every}. It is "
-                "suspended, or the CronJob controller does not run: see `kubectl describe` of it."
-            ),
-        },
-    }
-
-
-def _cron_job_labels() -> str:
-    return f'{{namespace="{NAMESPACE}",cronjob="{NAME}"}}'

@@ -90,12 +90,13 @@ def read_rules(rights: Iterable[Right], namespace: str = "") -> list[JSON]:
 
 def _account(settings: PodSettings, preflight_id: str, rights: tuple[Right, ...]) -> list[tuple[Resource, JSON]]:
     """Returns the account with its cluster-wide permissions, and those in the operator's namespace."""
+    own = settings.namespace
     return [
         (SERVICE_ACCOUNT, _labelled_object(SERVICE_ACCOUNT, settings.namespace)),
         (CLUSTER_ROLE, _labelled_object(CLUSTER_ROLE, rules=read_rules(rights))),
-        (CLUSTER_ROLE_BINDING, _labelled_object(CLUSTER_ROLE_BINDING, **_role_binding(CLUSTER_ROLE, settings))),
+        (CLUSTER_ROLE_BINDING, _labelled_object(CLUSTER_ROLE_BINDING, **role_binding(CLUSTER_ROLE, NAME, own))),
         (ROLE, _labelled_object(ROLE, settings.namespace, rules=_own_rules(settings, preflight_id, rights))),
-        (ROLE_BINDING, _labelled_object(ROLE_BINDING, settings.namespace, **_role_binding(ROLE, settings))),
+        (ROLE_BINDING, _labelled_object(ROLE_BINDING, own, **role_binding(ROLE, NAME, own))),
     ]
 
 
@@ -132,7 +133,8 @@ def _roles_elsewhere(settings: PodSettings, rights: tuple[Right, ...]) -> list[t
     objects = []
     for namespace in role_namespaces(settings, rights):
         objects.append((ROLE, _labelled_object(ROLE, namespace, rules=read_rules(rights, namespace))))
-        objects.append((ROLE_BINDING, _labelled_object(ROLE_BINDING, namespace, **_role_binding(ROLE, settings))))
+        binding = role_binding(ROLE, NAME, settings.namespace)
+        objects.append((ROLE_BINDING, _labelled_object(ROLE_BINDING, namespace, **binding)))
     return objects
 
 
@@ -141,8 +143,9 @@ def _labelled_object(resource: Resource, namespace: str = "", **content: Any) ->
     return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, **content}
 
 
-def _role_binding(role: Resource, settings: PodSettings) -> JSON:
+def role_binding(role: Resource, name: str, namespace: str) -> JSON:
+    """Returns the content of a binding of the role `name` to the account of the same name."""
     return {
-        "roleRef": {"apiGroup": RBAC, "kind": role.kind, "name": NAME},
-        "subjects": [{"kind": "ServiceAccount", "name": NAME, "namespace": settings.namespace}],
+        "roleRef": {"apiGroup": RBAC, "kind": role.kind, "name": name},
+        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}],
     }

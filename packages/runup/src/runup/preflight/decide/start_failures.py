@@ -52,11 +52,20 @@ def find_trouble(
         return None
     pod = active_pod(pods)
     if pod is None:
+        # Events of an earlier Deployment of the same name are kept for an hour; they do not count.
+        created = deployment.metadata.creation_timestamp
+        refusals = [
+            event
+            for event in events
+            if (event.involved_object.kind, event.reason) == ("ReplicaSet", FAILED_CREATE)
+            and event.involved_object.name.startswith(f"{name}-")
+            and (created is None or event.seen_at is None or event.seen_at >= created)
+        ]
         return (
             _not_created(deployment)
             or _failed_on_node(pods)
             or _stuck_terminating(pods, now)
-            or _trouble_without_pods(deployment, pods, _refusals(deployment, events, name), now)
+            or _trouble_without_pods(deployment, pods, refusals, now)
         )
     if _has_begun(pod):
         return None
@@ -67,20 +76,10 @@ def trouble_of_job(job: Job, pods: Sequence[Pod], events: Iterable[Event], *, no
     """Returns what keeps `job` from having a running pod; None if nothing does, or nothing is known yet."""
     pod = active_pod(pods)
     if pod is None:
-        return (
-            _failed_on_node(pods)
-            or _stuck_terminating(pods, now)
-            or _trouble_without_pods(
-                job,
-                pods,
-                [
-                    event
-                    for event in events
-                    if event.involved_object.uid == job.metadata.uid and event.reason == FAILED_CREATE
-                ],
-                now,
-            )
-        )
+        of_job = [event for event in events if event.involved_object.uid == job.metadata.uid]
+        refusals = [event for event in of_job if event.reason == FAILED_CREATE]
+        without_pods = _trouble_without_pods(job, pods, refusals, now)
+        return _failed_on_node(pods) or _stuck_terminating(pods, now) or without_pods
     if _has_begun(pod):
         return None
     return _not_scheduled(pod) or _trouble_of_setup(pod, events, now)
@@ -200,24 +199,6 @@ def _seconds_left_to_confirm(pod: Pod, now: datetime) -> float | None:
     assert pod.metadata.deletion_timestamp is not None
     remaining_s = ENDED_WITHIN_S - (now - pod.metadata.deletion_timestamp).total_seconds()
     return remaining_s if remaining_s > 0 else None
-
-
-def _refusals(deployment: Deployment, events: Iterable[Event], name: str) -> list[Event]:
-    """Returns the events of the ReplicaSets of Deployment `name` whose pods could not be created."""
-    return [
-        event
-        for event in events
-        if (event.involved_object.kind, event.reason) == ("ReplicaSet", FAILED_CREATE)
-        and event.involved_object.name.startswith(f"{name}-")
-        # Events of an earlier Deployment of the same name are kept for an hour; they do not count.
-        and _is_since(event, deployment)
-    ]
-
-
-def _is_since(event: Event, workload: Deployment) -> bool:
-    """Returns whether the event is not older than the workload."""
-    created = workload.metadata.creation_timestamp
-    return created is None or event.seen_at is None or event.seen_at >= created
 
 
 def _trouble_without_pods(

@@ -44,13 +44,20 @@ class History(msgspec.Struct, frozen=True):
 def read(config_map: ConfigMap | None) -> History:
     """Returns the history in `config_map`.
 
-    Entries that the report reader rejects are skipped, because people may edit them.
+    People may edit it: an entry is skipped if the report reader rejects it, if its key is not its ID, or if it does not
+    name two valid versions.
     """
     if config_map is None:
         return History()
-    stored_reports = [
-        report for key, value in config_map.data.items() if (report := _read_stored(key, value)) is not None
-    ]
+    stored_reports = []
+    for key, value in config_map.data.items():
+        try:
+            report = reports.read(value.encode("utf-8", "replace"))
+        except BadReport:
+            continue
+        is_named = bool(report.preflight_id) and key == f"{report.preflight_id}.json"
+        if is_named and parse(report.source_version) is not None and parse(report.target_version) is not None:
+            stored_reports.append(report)
     attempt = _read_attempt(config_map.metadata.annotations.get(ATTEMPT_ANNOTATION))
     return History(attempt, _newest_first(stored_reports)[:MAX_REPORTS])
 
@@ -61,23 +68,18 @@ def with_report(history: History, new: Report, *, even_if_only_newer: bool = Fal
     A report that differs only in its times is not written, except as the last one of its preflight.
     """
     earlier_report = next((old for old in history.reports if _same_subject(old, new)), None)
-    earlier_times = {
-        (risk.name, _without_time(item)): item.since or earlier_report.observed_time
-        for risk in (earlier_report.risks if earlier_report else ())
-        for item in risk.resources
-        if earlier_report
-    }
-    risks = tuple(
-        replace(
-            risk,
-            resources=tuple(
-                replace(item, since=earlier_times.get((risk.name, _without_time(item))) or new.observed_time)
-                for item in risk.resources
-            ),
-        )
-        for risk in new.risks
-    )
-    new = replace(new, risks=risks)
+    earlier_times: dict[tuple[str, ReportedResource], datetime | None] = {}
+    if earlier_report is not None:
+        for risk in earlier_report.risks:
+            for item in risk.resources:
+                earlier_times[risk.name, replace(item, since=None)] = item.since or earlier_report.observed_time
+    risks = []
+    for risk in new.risks:
+        sinces = (earlier_times.get((risk.name, replace(item, since=None))) for item in risk.resources)
+        items = zip(risk.resources, sinces, strict=True)
+        dated = tuple(replace(item, since=since or new.observed_time) for item, since in items)
+        risks.append(replace(risk, resources=dated))
+    new = replace(new, risks=tuple(risks))
     other_reports = [old for old in history.reports if not _same_subject(old, new)]
     fitted = _fit_reports([new, *other_reports])
     # Compared as it would be stored: a report that was cut to fit is not a change each time it is read.
@@ -87,10 +89,6 @@ def with_report(history: History, new: Report, *, even_if_only_newer: bool = Fal
     ):
         return history
     return replace(history, reports=fitted)
-
-
-def _without_time(item: ReportedResource) -> ReportedResource:
-    return replace(item, since=None)
 
 
 def with_attempt(history: History, attempt: Attempt | None) -> History:
@@ -109,7 +107,14 @@ def has_completed(history: History, attempt: Attempt) -> bool:
 
 def same_findings(report: Report, other: Report) -> bool:
     """Returns whether two reports differ only in their times."""
-    return _without_times(report) == _without_times(other)
+
+    def without_times(report: Report) -> Report:
+        checks = tuple(replace(check, duration_seconds=0.0) for check in report.checks)
+        return replace(
+            report, started_time=None, completion_time=None, observed_time=None, heartbeat_time=None, checks=checks
+        )
+
+    return without_times(report) == without_times(other)
 
 
 def config_map(history: History, namespace: str) -> dict[str, Any]:
@@ -120,17 +125,6 @@ def config_map(history: History, namespace: str) -> dict[str, Any]:
         metadata["annotations"] = {ATTEMPT_ANNOTATION: escape_in_json(codec.encode(history.attempt).decode())}
     data = {f"{report.preflight_id}.json": reports.encode(report).decode() for report in history.reports}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
-
-
-def _read_stored(key: str, value: str) -> Report | None:
-    """Returns the report, or None if it is invalid, stored under another ID, or does not name two valid versions."""
-    try:
-        report = reports.read(value.encode("utf-8", "replace"))
-    except BadReport:
-        return None
-    is_named = bool(report.preflight_id) and key == f"{report.preflight_id}.json"
-    versions = parse(report.source_version), parse(report.target_version)
-    return report if is_named and None not in versions else None
 
 
 def _read_attempt(text: str | None) -> Attempt | None:
@@ -168,31 +162,19 @@ def _fit_reports(stored: list[Report]) -> tuple[Report, ...]:
 
 def reduce_report(report: Report, limit: int) -> Report:
     """Returns the report without details of risks, and with texts cut to `limit` bytes."""
-    return replace(
-        report,
-        message=_cut_text(report.message, limit),
-        checks=tuple(
-            replace(
-                check,
-                name=_cut_text(check.name, limit),
-                component=_cut_text(check.component, limit),
-                message=_cut_text(check.message, limit),
-            )
-            for check in report.checks
-        ),
-        risks=tuple(_slim_risk(risk, limit) for risk in report.risks),
-        others=tuple(_slim_risk(risk, limit) for risk in report.others),
+
+    def short(text: str) -> str:
+        return cut(printable(text), limit)
+
+    def slim(risk: ReportedRisk) -> ReportedRisk:
+        return replace(risk, resources=(), remediation="", reason=short(risk.reason), message=short(risk.message))
+
+    checks = tuple(
+        replace(check, name=short(check.name), component=short(check.component), message=short(check.message))
+        for check in report.checks
     )
-
-
-def _slim_risk(risk: ReportedRisk, limit: int) -> ReportedRisk:
-    return replace(
-        risk, resources=(), remediation="", reason=_cut_text(risk.reason, limit), message=_cut_text(risk.message, limit)
-    )
-
-
-def _cut_text(text: str, limit: int) -> str:
-    return cut(printable(text), limit)
+    risks, others = tuple(map(slim, report.risks)), tuple(map(slim, report.others))
+    return replace(report, message=short(report.message), checks=checks, risks=risks, others=others)
 
 
 def _total_bytes(stored: list[Report]) -> int:
@@ -204,17 +186,9 @@ def _same_subject(report: Report, other: Report) -> bool:
     return (report.source_version, report.target_version, report.target_image) == subject
 
 
-def _without_times(report: Report) -> Report:
-    checks = tuple(replace(check, duration_seconds=0.0) for check in report.checks)
-    return replace(
-        report, started_time=None, completion_time=None, observed_time=None, heartbeat_time=None, checks=checks
-    )
-
-
 def _newest_first(stored: list[Report]) -> tuple[Report, ...]:
-    return tuple(sorted(stored, key=_age_key, reverse=True))
+    def age_key(report: Report) -> tuple[bool, float, str]:
+        time = report.observed_time or report.completion_time or report.started_time
+        return time is not None, time.timestamp() if time else 0.0, report.preflight_id
 
-
-def _age_key(report: Report) -> tuple[bool, float, str]:
-    report_time: datetime | None = report.observed_time or report.completion_time or report.started_time
-    return report_time is not None, report_time.timestamp() if report_time else 0.0, report.preflight_id
+    return tuple(sorted(stored, key=age_key, reverse=True))
