@@ -17,7 +17,7 @@ from typing import Literal, TypeVar
 from kubekit.api.meta_v1 import Object
 from kubekit.api.scheme import Resource, resource_of
 from runup.checks.decide.cluster_kinds import BOTH, KUBERNETES, OPENSHIFT, Clusters, clusters_by_reads
-from runup.checks.decide.model import DEFINITIONS, Applies, Check, Context, Finding, Snapshot, Unreadable
+from runup.checks.decide.model import DEFINITIONS, Applies, Check, CheckFunction, Context, Finding, Snapshot, Unreadable
 from runup.checks.decide.wording import could_not_tell_finding, count, minor_or_major, names, refer
 from runup.report.report import Severity
 
@@ -65,10 +65,10 @@ class CatalogueCheck(Check, frozen=True):
 
 
 def declared(
-    run: Callable[[Snapshot, Context], Iterable[Finding]],
-    *,
+    run: CheckFunction,
     name: str,
     component: str,
+    *,
     reads: tuple[type[Object] | Resource, ...],
     rank: int = LAST_RANK,
     severity: Severity = "warning",
@@ -112,12 +112,18 @@ def risk(
     fix: str,
     severity: Severity = "warning",
     kind: Resource | None = None,
+    reason: str | None = None,
+    applies: Applies = Applies.YES,
 ) -> Finding:
-    """Returns a finding about `objects`; `kind` is their kind if their type does not say it."""
+    """Returns a finding about `objects`; `kind` is their kind if their type does not say it.
+
+    Its reason is by default the name of the risk, without what follows a hyphen.
+    """
     return Finding(
         name=name,
         message=message,
-        reason=name.partition("-")[0],
+        applies=applies,
+        reason=name.partition("-")[0] if reason is None else reason,
         severity=severity,
         resources=tuple(refer(obj, kind) for obj in objects),
         remediation=fix,

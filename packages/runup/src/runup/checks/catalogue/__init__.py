@@ -36,18 +36,26 @@ def find_checks(package: str, path: Iterable[str]) -> tuple[CatalogueCheck, ...]
 
     `path` is the package's `__path__`. Raises BadCatalogue for a module without a check and for a name that is taken.
     """
-    declared = {module: _check_of(module) for module in _modules(package, path)}
+    checks: list[CatalogueCheck] = []
     # Reports, pages and acceptances refer to checks and risks by name.
-    files_by_name: dict[str, str] = {}
-    for module, check in declared.items():
+    modules_by_name: dict[str, str] = {}
+    for module in _modules_of_areas(package, path):
+        check = getattr(import_module(module), "CHECK", None)
+        if check is None:
+            area = module.rpartition(".")[0]
+            raise BadCatalogue(f"{module} declares no CHECK; if it is there to help others, move it to {area}.{SHARED}")
+        if not isinstance(check, CatalogueCheck):
+            kind = type(check).__name__
+            raise BadCatalogue(f"{module}: CHECK is a {kind}; make it with runup.checks.writing.declared")
         for name in {check.name, check.unknown_risk} - {""}:
-            if name in files_by_name:
-                raise BadCatalogue(f"{module} and {files_by_name[name]} both declare {name}")
-            files_by_name[name] = module
-    return tuple(sorted(declared.values(), key=lambda check: (check.rank, check.name)))
+            if name in modules_by_name:
+                raise BadCatalogue(f"{module} and {modules_by_name[name]} both declare {name}")
+            modules_by_name[name] = module
+        checks.append(check)
+    return tuple(sorted(checks, key=lambda check: (check.rank, check.name)))
 
 
-def _modules(package: str, path: Iterable[str]) -> Iterator[str]:
+def _modules_of_areas(package: str, path: Iterable[str]) -> Iterator[str]:
     """Yields the names of the modules in the area folders, without the shared ones. Raises BadCatalogue."""
     for area in iter_modules(path):
         if not area.ispkg or area.name == SHARED:
@@ -58,17 +66,6 @@ def _modules(package: str, path: Iterable[str]) -> Iterator[str]:
                 yield f"{name}.{module.name}"
             elif module.name != SHARED:
                 raise BadCatalogue(f"{name}.{module.name}: an area has no other folder than {SHARED}")
-
-
-def _check_of(module: str) -> CatalogueCheck:
-    """Imports a module and returns its check. Raises BadCatalogue."""
-    check = getattr(import_module(module), "CHECK", None)
-    if check is None:
-        area = module.rpartition(".")[0]
-        raise BadCatalogue(f"{module} declares no CHECK; if it is there to help others, move it to {area}.{SHARED}")
-    if not isinstance(check, CatalogueCheck):
-        raise BadCatalogue(f"{module}: CHECK is a {type(check).__name__}; make it with runup.checks.writing.declared")
-    return check
 
 
 CHECKS: tuple[Check, ...] = find_checks(__name__, __path__)

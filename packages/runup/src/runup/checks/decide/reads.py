@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kubekit.api.core_v1 import Node, NodeStatus, NodeSystemInfo
-from kubekit.api.meta_v1 import Condition, Object, Wire, shared_texts, with_shared_texts
+from kubekit.api.meta_v1 import Condition, Object, ObjectMeta, Wire, shared_texts, with_shared_texts
 from kubekit.api.scheme import Resource, resource_of
 from runup.api.kinds import resources_by_type
 
@@ -135,6 +135,14 @@ def shape(fields: tuple[str, ...]) -> type[Object]:
         _add_path(tree, path.split("."))
     tree.pop("metadata", None)
     return cast("type[Object]", _struct("Shape", tree, Object))
+
+
+def slim_metadata(obj: Object, **kept: Any) -> ObjectMeta:
+    """Returns the metadata by which a list of objects is kept and findings name them, and the fields in `kept`."""
+    metadata = obj.metadata
+    return ObjectMeta(
+        name=metadata.name, namespace=metadata.namespace, resource_version=metadata.resource_version, **kept
+    )
 
 
 def as_dict(obj: Object) -> dict[str, Any]:

@@ -18,12 +18,9 @@ deadlock of open-policy-agent/gatekeeper#4530.
 
 from __future__ import annotations
 
-from kubekit.api.extension_v1 import (
-    CustomResourceDefinition,
-    ValidatingAdmissionPolicy,
-    ValidatingAdmissionPolicyBinding,
-    Webhook,
-)
+from kubekit.api.extension_v1 import CustomResourceDefinition, Webhook
+from kubekit.api.extension_v1 import ValidatingAdmissionPolicy as Policy
+from kubekit.api.extension_v1 import ValidatingAdmissionPolicyBinding as Binding
 from runup.checks.catalogue.apis.shared.webhooks import NAMESPACES, has_rule_for_update, intercepted_objects
 from runup.checks.decide.built_in_groups import is_built_in
 from runup.checks.writing import DEFINITIONS, Context, Findings, Snapshot, declared, risk
@@ -46,8 +43,8 @@ spec: {policyName: allowed-repos, validationActions: [Deny]}
 
 def run(snapshot: Snapshot, _context: Context) -> Findings:
     """Yields a risk for each bound, failing policy whose kind of parameters the cluster has no definition of."""
-    bound = {binding.spec.policy_name for binding in snapshot.all_or_none(ValidatingAdmissionPolicyBinding)}
-    for policy in snapshot.all_or_none(ValidatingAdmissionPolicy):
+    bound = {binding.spec.policy_name for binding in snapshot.all_or_none(Binding)}
+    for policy in snapshot.all_or_none(Policy):
         kind, name = policy.spec.param_kind, policy.metadata.name
         # A dot alone does not tell: definitions may have groups below k8s.io, too (gateway.networking.k8s.io).
         if (
@@ -75,7 +72,7 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
             )
 
 
-def _stops_an_update(snapshot: Snapshot, policy: ValidatingAdmissionPolicy) -> bool:
+def _stops_an_update(snapshot: Snapshot, policy: Policy) -> bool:
     """Returns whether the policy matches something that an update writes, as far as its constraints tell."""
     spec = policy.spec
     if spec.match_constraints is None:
@@ -91,10 +88,5 @@ def _stops_an_update(snapshot: Snapshot, policy: ValidatingAdmissionPolicy) -> b
 
 
 CHECK = declared(
-    run,
-    name=NAME,
-    component="kube-apiserver",
-    reads=(ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding, DEFINITIONS, NAMESPACES),
-    rank=220,
-    severity="critical",
+    run, NAME, "kube-apiserver", reads=(Policy, Binding, DEFINITIONS, NAMESPACES), rank=220, severity="critical"
 )

@@ -23,28 +23,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import msgspec
-
-from kubekit.api.extension_v1 import MatchResources, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding
+from kubekit.api.extension_v1 import MatchResources
+from kubekit.api.extension_v1 import ValidatingAdmissionPolicy as Policy
+from kubekit.api.extension_v1 import ValidatingAdmissionPolicyBinding as Binding
 from kubekit.api.meta_v1 import Object
 from runup.checks.catalogue.apis.shared.webhooks import names_removed, versions_not_covered
 from runup.checks.catalogue.shared.kubernetes_versions import READS as VERSIONS
-from runup.checks.catalogue.shared.kubernetes_versions import least_source_minor, source_minor, target_minor
+from runup.checks.catalogue.shared.kubernetes_versions import (
+    least_source_minor,
+    source_minor,
+    target_minor,
+    versions_unknown,
+)
+from runup.checks.decide.model import DEFINITIONS, Context, Snapshot, Unreadable
 from runup.checks.decide.reads import Slim
 from runup.checks.decide.removal_tables import removed_versions
-from runup.checks.writing import (
-    DEFINITIONS,
-    Context,
-    Findings,
-    Resource,
-    Snapshot,
-    Unreadable,
-    declared,
-    names,
-    resource_of,
-    risk,
-    unknown,
-)
+from runup.checks.writing import Findings, Resource, declared, names, resource_of, risk
 
 NAME = "AdmissionPolicyRemovedVersion"
 _GROUP = "admissionregistration.k8s.io"
@@ -71,7 +65,7 @@ spec: {policyName: service-ranges, validationActions: [Deny]}
 """
 
 
-def _reads(kind: str, plural: str, as_type: type[Object]) -> tuple[Slim, ...]:
+def _reads(kind: str, plural: str, as_type: type[Object]) -> tuple[Resource, ...]:
     """Returns the reads of a kind of policies, preferred version first: older servers have the second."""
     return tuple(
         Slim(group=_GROUP, version=version, kind=kind, plural=plural, namespaced=False, type=as_type)
@@ -79,22 +73,15 @@ def _reads(kind: str, plural: str, as_type: type[Object]) -> tuple[Slim, ...]:
     )
 
 
-_MUTATING = _reads("MutatingAdmissionPolicy", "mutatingadmissionpolicies", ValidatingAdmissionPolicy)
-_MUTATING_BINDINGS = _reads(
-    "MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings", ValidatingAdmissionPolicyBinding
+# Policies with their bindings.
+_VALIDATING = ((resource_of(Policy),), (resource_of(Binding),))
+_MUTATING = (
+    _reads("MutatingAdmissionPolicy", "mutatingadmissionpolicies", Policy),
+    _reads("MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings", Binding),
 )
-_VALIDATING = (resource_of(ValidatingAdmissionPolicy),)
-_VALIDATING_BINDINGS = (resource_of(ValidatingAdmissionPolicyBinding),)
-_Pair = tuple[tuple[Resource, ...], tuple[Resource, ...]]
-_PAIRS: tuple[_Pair, ...] = ((_VALIDATING, _VALIDATING_BINDINGS), (_MUTATING, _MUTATING_BINDINGS))
-
-
-class _Suspect(msgspec.Struct, frozen=True):
-    """A policy or a binding in force with a rule that names only versions that go some time."""
-
-    holder: Object
-    kind: Resource
-    constraints: MatchResources
+_PAIRS: tuple[tuple[tuple[Resource, ...], tuple[Resource, ...]], ...] = (_VALIDATING, _MUTATING)
+# A policy or a binding in force with a rule that names only versions that go some time.
+_Suspect = tuple[Object, Resource, MatchResources]
 
 
 def run(snapshot: Snapshot, context: Context) -> Findings:
@@ -111,10 +98,23 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
         try:
             suspects += _suspects(snapshot, policies, bindings)
         except Unreadable as error:
-            if policies is _VALIDATING or ((source_minor(snapshot, context) or 0) >= _MUTATING_BY_DEFAULT):
+            if policies is _VALIDATING[0] or ((source_minor(snapshot, context) or 0) >= _MUTATING_BY_DEFAULT):
                 lacking = lacking or error
-    if suspects:
-        yield from _judge(snapshot, context, suspects, target)
+    source = source_minor(snapshot, context) if suspects else None
+    if suspects and (source is None or target is None):
+        holder, kind, _ = suspects[0]
+        yield versions_unknown(NAME, target, [holder], kind)
+    elif source is not None and target is not None:
+        for holder, kind, constraints in suspects:
+            if versions := versions_not_covered(constraints.resource_rules, source, target):
+                yield risk(
+                    NAME,
+                    f"A rule of {kind.kind} {holder.metadata.name} matches only {names(versions)}, which "
+                    f"{context.target} does not serve.",
+                    [holder],
+                    fix="Name a version in the rule that the target serves.",
+                    kind=kind,
+                )
     if lacking is not None:
         raise lacking
 
@@ -130,34 +130,13 @@ def _suspects(snapshot: Snapshot, policies: Sequence[Resource], bindings: Sequen
     ]
     for holder, kind, constraints in sorted(held, key=lambda each: (each[1].kind, each[0].metadata.name)):
         if constraints is not None and names_removed(constraints.resource_rules):
-            yield _Suspect(holder, kind, constraints)
-
-
-def _judge(snapshot: Snapshot, context: Context, suspects: Sequence[_Suspect], target: int | None) -> Findings:
-    """Yields the risks of `suspects`, or one Unknown finding where a version of Kubernetes is not known."""
-    source = source_minor(snapshot, context)
-    if source is None or target is None:
-        subject = "the target ships" if target is None else "the cluster runs"
-        first = suspects[0]
-        fix = "See `oc get clusteroperator kube-apiserver -o yaml`, or ask the publisher of the release."
-        yield unknown(NAME, f"which Kubernetes {subject} is not known", [first.holder], fix=fix, kind=first.kind)
-        return
-    for suspect in suspects:
-        if versions := versions_not_covered(suspect.constraints.resource_rules, source, target):
-            yield risk(
-                NAME,
-                f"A rule of {suspect.kind.kind} {suspect.holder.metadata.name} matches only {names(versions)}, which "
-                f"{context.target} does not serve.",
-                [suspect.holder],
-                fix="Name a version in the rule that the target serves.",
-                kind=suspect.kind,
-            )
+            yield holder, kind, constraints
 
 
 CHECK = declared(
     run,
-    name=NAME,
-    component="kube-apiserver",
+    NAME,
+    "kube-apiserver",
     reads=(*(read for pair in _PAIRS for versions in pair for read in versions), DEFINITIONS, *VERSIONS),
     rank=215,
     clusters="both",

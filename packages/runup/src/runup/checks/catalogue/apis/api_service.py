@@ -49,4 +49,4 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
             )
 
 
-CHECK = declared(run, name=NAME, component="kube-apiserver", reads=(APIService,), rank=330)
+CHECK = declared(run, NAME, "kube-apiserver", reads=(APIService,), rank=330)

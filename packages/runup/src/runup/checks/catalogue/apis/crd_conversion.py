@@ -42,7 +42,9 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields a risk for each definition whose conversion webhook does not answer."""
     for crd in sorted(snapshot.all(CustomResourceDefinition), key=lambda definition: definition.metadata.name):
         name, conversion = crd.metadata.name, crd.spec.conversion
-        stored, served = _stored_versions(crd), _served_versions(crd)
+        served = {version.name for version in crd.spec.versions if version.served}
+        # The versions in which objects may be stored.
+        stored = {version.name for version in crd.spec.versions if version.storage} | set(crd.status.stored_versions)
         # What is stored in the only version that is served needs no conversion.
         config = conversion.webhook.client_config if conversion.webhook else None
         if conversion.strategy != "Webhook" or config is None or not served or len(stored | served) < 2:
@@ -68,13 +70,4 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
         )
 
 
-def _stored_versions(crd: CustomResourceDefinition) -> set[str]:
-    """Returns the versions in which objects may be stored."""
-    return {version.name for version in crd.spec.versions if version.storage} | set(crd.status.stored_versions)
-
-
-def _served_versions(crd: CustomResourceDefinition) -> set[str]:
-    return {version.name for version in crd.spec.versions if version.served}
-
-
-CHECK = declared(run, name=NAME, component="kube-apiserver", reads=(DEFINITIONS, *READS), rank=310, severity="critical")
+CHECK = declared(run, NAME, "kube-apiserver", reads=(DEFINITIONS, *READS), rank=310, severity="critical")

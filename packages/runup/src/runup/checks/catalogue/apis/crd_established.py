@@ -46,4 +46,4 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
         )
 
 
-CHECK = declared(run, name=NAME, component="kube-apiserver", reads=(DEFINITIONS,), rank=320)
+CHECK = declared(run, NAME, "kube-apiserver", reads=(DEFINITIONS,), rank=320)

@@ -82,11 +82,5 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
 
 
 CHECK = declared(
-    run,
-    name=NAME,
-    component="cluster-version-operator",
-    reads=(DEFINITIONS,),
-    rank=300,
-    severity="critical",
-    clusters="OpenShift",
+    run, NAME, "cluster-version-operator", reads=(DEFINITIONS,), rank=300, severity="critical", clusters="OpenShift"
 )

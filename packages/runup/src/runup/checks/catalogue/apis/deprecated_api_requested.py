@@ -19,9 +19,9 @@ from __future__ import annotations
 from runup.api.apiserver_v1 import APIRequestCount
 from runup.api.config_v1 import ClusterOperator
 from runup.checks.catalogue.apis.shared.api_clients import removed_in, requests_affected_by_removal
-from runup.checks.catalogue.shared.kubernetes_versions import target_minor
+from runup.checks.catalogue.shared.kubernetes_versions import target_minor, target_unknown
 from runup.checks.decide.stored_manifests import MINORS_AHEAD
-from runup.checks.writing import DEFINITIONS, Context, Findings, Snapshot, declared, names, risk, unknown
+from runup.checks.writing import DEFINITIONS, Context, Findings, Snapshot, declared, names, risk
 
 NAME = "DeprecatedAPIRequested"
 EXAMPLE = """
@@ -48,8 +48,7 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
     ]
     used = {count.metadata.name: (count, by) for count, by in requests_affected_by_removal(snapshot, counts)}
     if target is None and used:
-        why = "the target does not say which Kubernetes it ships"
-        yield unknown(NAME, why, [count for count, _ in used.values()], fix="Ask the publisher of the release.")
+        yield target_unknown(NAME, [count for count, _ in used.values()])
         return
     if used:
         soon = [used[api] for api in sorted(used)]
@@ -66,10 +65,5 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
 
 
 CHECK = declared(
-    run,
-    name=NAME,
-    component="kube-apiserver",
-    reads=(APIRequestCount, ClusterOperator, DEFINITIONS),
-    rank=250,
-    severity="info",
+    run, NAME, "kube-apiserver", reads=(APIRequestCount, ClusterOperator, DEFINITIONS), rank=250, severity="info"
 )

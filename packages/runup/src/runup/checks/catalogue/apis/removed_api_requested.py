@@ -24,8 +24,8 @@ from __future__ import annotations
 from runup.api.apiserver_v1 import APIRequestCount
 from runup.api.config_v1 import ClusterOperator
 from runup.checks.catalogue.apis.shared.api_clients import removed_in, requests_affected_by_removal
-from runup.checks.catalogue.shared.kubernetes_versions import target_minor
-from runup.checks.writing import DEFINITIONS, Context, Findings, Snapshot, declared, names, risk, unknown
+from runup.checks.catalogue.shared.kubernetes_versions import target_minor, target_unknown
+from runup.checks.writing import DEFINITIONS, Context, Findings, Snapshot, declared, names, risk
 
 NAME = "RemovedAPIRequested"
 EXAMPLE = """
@@ -55,8 +55,7 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
     ]
     used = requests_affected_by_removal(snapshot, counts)
     if target is None and used:
-        why = "the target does not say which Kubernetes it ships"
-        yield unknown(NAME, why, [count for count, _ in used], fix="Ask the publisher of the release.")
+        yield target_unknown(NAME, [count for count, _ in used])
         return
     for count, by in sorted(used, key=lambda pair: pair[0].metadata.name):
         who = [
@@ -74,10 +73,5 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
 
 
 CHECK = declared(
-    run,
-    name=NAME,
-    component="kube-apiserver",
-    reads=(APIRequestCount, ClusterOperator, DEFINITIONS),
-    rank=230,
-    severity="critical",
+    run, NAME, "kube-apiserver", reads=(APIRequestCount, ClusterOperator, DEFINITIONS), rank=230, severity="critical"
 )

@@ -21,31 +21,25 @@ remove nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Iterable, Sequence
 from datetime import timedelta
 
 from runup.api.platform_v1 import Managed, ManagedFieldsEntry
-from runup.checks.catalogue.shared.kubernetes_versions import READS, source_minor, target_in_words, target_minor
+from runup.checks.catalogue.shared.kubernetes_versions import (
+    READS,
+    source_minor,
+    target_in_words,
+    target_minor,
+    versions_unknown,
+)
+from runup.checks.decide.model import DEFINITIONS, Context, Snapshot, Unreadable
 from runup.checks.decide.reads import Slim
 from runup.checks.decide.removal_tables import removed_versions, table
-from runup.checks.writing import (
-    DEFINITIONS,
-    Context,
-    Findings,
-    Resource,
-    Snapshot,
-    Unreadable,
-    count,
-    declared,
-    full_name,
-    names,
-    names_of,
-    risk,
-    unknown,
-)
+from runup.checks.writing import Findings, Resource, count, declared, full_name, names, names_of, risk, unknown
 
 NAME = "RemovedAPIStored"
 ACTIVE_WITHIN = timedelta(days=30)
+Write = tuple[Managed, ManagedFieldsEntry]
 FLOW = "flowcontrol.apiserver.k8s.io"
 ADMISSION = "admissionregistration.k8s.io"
 NETWORKING, STORAGE, RESOURCE = "networking.k8s.io", "storage.k8s.io", "resource.k8s.io"
@@ -111,30 +105,51 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields the findings of every kind that loses a version between the cluster's Kubernetes and the target's."""
     source, target = source_minor(snapshot, context), target_minor(context)
     if source is None or target is None:
-        subject = "the target ships" if target is None else "the cluster runs"
-        yield unknown(
-            NAME,
-            f"which Kubernetes {subject} is not known",
-            fix="See `oc get clusteroperator kube-apiserver -o yaml`, or ask the publisher of the release.",
-        )
+        yield versions_unknown(NAME, target)
         return
     removed = removed_versions(source, target)
     beyond = not table("removed-apis").knows(target)
     for versions in KINDS:
-        removed_versions_found = [
-            version for group, version, kind in removed if (group, kind) == (versions[0].group, versions[0].kind)
-        ]
+        readable = versions[0]
+        gone = {version for group, version, kind in removed if (group, kind) == (readable.group, readable.kind)}
         # The API server serves no alpha version unless it is told to by --runtime-config; for its sake nobody is asked
         # for a list that cannot be had (https://kubernetes.io/docs/reference/using-api/#api-versioning).
-        if (
-            removed_versions_found
-            and not beyond
-            and all("alpha" in version for version in removed_versions_found)
-            and cannot_list(snapshot, versions)
-        ):
+        only_alpha = bool(gone) and not beyond and all("alpha" in version for version in gone)
+        if not (gone or beyond) or (only_alpha and cannot_list(snapshot, versions)):
             continue
-        if removed_versions_found or beyond:
-            yield from _judge_kind(snapshot, context, versions, removed, beyond=beyond)
+        writes = recent_writes(snapshot.list_first_served(versions), CONTROL_PLANE, context)
+        removed_writes, unclear = [], []
+        for obj, entry in writes:
+            group, _, version = entry.api_version.rpartition("/")
+            if (group, version, readable.kind) in removed:
+                removed_writes.append((obj, entry))
+            # Only alpha and beta versions are ever removed within a major version
+            # (https://kubernetes.io/docs/reference/using-api/deprecation-policy/).
+            elif beyond and group == readable.group and ("alpha" in version or "beta" in version):
+                unclear.append((obj, entry))
+        if removed_writes:
+            objects, who = objects_and_writers(removed_writes)
+            yield risk(
+                f"{NAME}-{readable.kind}",
+                f"{count(len(objects), readable.kind)} ({names_of(objects)}) "
+                f"{'is' if len(objects) == 1 else 'are'} written in a version that {target_in_words(context)} "
+                f"does not serve. Who writes: {who}.",
+                objects,
+                fix="Change what these managers apply, and apply it once; `oc get -o yaml --show-managed-fields` shows "
+                "it.",
+                kind=readable,
+            )
+        if unclear:
+            objects, who = objects_and_writers(unclear)
+            yield unknown(
+                NAME,
+                f"the table of removed versions ends before Kubernetes {context.target_kubernetes}, and "
+                f"{readable.kind} {names_of(objects)} is written by {who}",
+                objects,
+                fix="Look the version up in the Kubernetes deprecation guide; move to one that is neither alpha nor "
+                "beta.",
+                kind=readable,
+            )
 
 
 def cannot_list(snapshot: Snapshot, versions: tuple[Slim, ...]) -> bool:
@@ -146,55 +161,21 @@ def cannot_list(snapshot: Snapshot, versions: tuple[Slim, ...]) -> bool:
     return False
 
 
-def _judge_kind(
-    snapshot: Snapshot,
-    context: Context,
-    versions: tuple[Slim, ...],
-    removed: Mapping[tuple[str, str, str], int],
-    *,
-    beyond: bool,
-) -> Findings:
-    """Yields the findings about recent writes of one kind in versions that the target removes."""
-    readable = versions[0]
-    removed_writes: list[tuple[Managed, ManagedFieldsEntry]] = []
-    unclear: list[tuple[Managed, ManagedFieldsEntry]] = []
-    for obj in snapshot.list_first_served(versions):
-        for entry in obj.metadata.managed_fields:
-            if entry.time is None or context.now - entry.time > ACTIVE_WITHIN or entry.manager in CONTROL_PLANE:
-                continue
-            group, _, version = entry.api_version.rpartition("/")
-            if (group, version, readable.kind) in removed:
-                removed_writes.append((obj, entry))
-            # Only alpha and beta versions are ever removed within a major version
-            # (https://kubernetes.io/docs/reference/using-api/deprecation-policy/).
-            elif beyond and group == readable.group and ("alpha" in version or "beta" in version):
-                unclear.append((obj, entry))
-    if removed_writes:
-        objects = list({full_name(obj): obj for obj, _ in removed_writes}.values())
-        who = sorted({f"{entry.manager} in {entry.api_version}" for _, entry in removed_writes})
-        yield risk(
-            f"{NAME}-{readable.kind}",
-            f"{count(len(objects), readable.kind)} ({names_of(objects)}) "
-            f"{'is' if len(objects) == 1 else 'are'} written in a version that {target_in_words(context)} "
-            f"does not serve. Who writes: {names(who)}.",
-            objects,
-            fix="Change what these managers apply, and apply it once; `oc get -o yaml --show-managed-fields` shows it.",
-            kind=readable,
-        )
-    if unclear:
-        objects = list({full_name(obj): obj for obj, _ in unclear}.values())
-        who = sorted({f"{entry.manager} in {entry.api_version}" for _, entry in unclear})
-        yield unknown(
-            NAME,
-            f"the table of removed versions ends before Kubernetes {context.target_kubernetes}, and {readable.kind} "
-            f"{names_of(objects)} is written by {names(who)}",
-            objects,
-            fix="Look the version up in the Kubernetes deprecation guide; move to one that is neither alpha nor beta.",
-            kind=readable,
-        )
+def recent_writes(objects: Iterable[Managed], but_of: Container[str], context: Context) -> list[Write]:
+    """Returns the writes of the last days to the objects, without those of the managers `but_of`."""
+    return [
+        (obj, entry)
+        for obj in objects
+        for entry in obj.metadata.managed_fields
+        if entry.time is not None and context.now - entry.time <= ACTIVE_WITHIN and entry.manager not in but_of
+    ]
+
+
+def objects_and_writers(writes: Sequence[Write]) -> tuple[list[Managed], str]:
+    """Returns the written objects, each once, and in words who writes them in which version."""
+    objects = {full_name(obj): obj for obj, _ in writes}
+    return list(objects.values()), names(sorted({f"{entry.manager} in {entry.api_version}" for _, entry in writes}))
 
 
 _ALL: tuple[Resource, ...] = tuple(version for versions in KINDS for version in versions)
-CHECK = declared(
-    run, name=NAME, component="kube-apiserver", reads=(*_ALL, *READS, DEFINITIONS), rank=240, clusters="both"
-)
+CHECK = declared(run, NAME, "kube-apiserver", reads=(*_ALL, *READS, DEFINITIONS), rank=240, clusters="both")

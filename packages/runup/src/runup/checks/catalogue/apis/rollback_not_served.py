@@ -20,30 +20,21 @@ them. That what is stored can be read by the minor version before is rule 4b of
 
 from __future__ import annotations
 
+from functools import partial
+
 from runup.api.platform_v1 import Managed
 from runup.checks.catalogue.apis.removed_api_stored import (
-    ACTIVE_WITHIN,
     CONTROL_PLANE,
     KINDS,
     cannot_list,
     metadata_reads,
+    objects_and_writers,
+    recent_writes,
 )
+from runup.checks.decide.model import DEFINITIONS, Context, Snapshot
 from runup.checks.decide.reads import Slim
 from runup.checks.decide.removal_tables import document, versions_of
-from runup.checks.writing import (
-    DEFINITIONS,
-    Context,
-    Findings,
-    Snapshot,
-    count,
-    declared,
-    full_name,
-    names,
-    names_of,
-    risk,
-    unknown,
-    yield_from_all,
-)
+from runup.checks.writing import Findings, count, declared, names_of, risk, unknown, yield_from_all
 
 NAME = "RollbackNotServed"
 _CERTS, _DEVICES, _GROUPS = "certificates.k8s.io", "resource.k8s.io", "scheduling.k8s.io"
@@ -82,26 +73,25 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
             fix="Look up what is new in the release's notes, or take a newer runup.",
         )
         return
-    concerned = [versions for versions in _ALL if _came_after_target(snapshot, versions, target, source)]
-    yield from yield_from_all(
-        *(lambda versions=versions: _judge(snapshot, context, versions) for versions in concerned)
-    )
+    concerned: list[tuple[Slim, ...]] = []
+    for versions in _ALL:
+        lives = versions_of(versions[0].group, versions[0].kind)
+        existing = [version for version, life in lives.items() if (life.introduced or 0) <= source]
+        if any(target < (life.introduced or 0) <= source for life in lives.values()) and (
+            # An alpha or beta version is served only if the API server is told to
+            # (https://kubernetes.io/docs/reference/using-api/); for its sake nobody is asked for a list that cannot be
+            # had.
+            not all(map(_is_unstable, existing)) or not cannot_list(snapshot, versions)
+        ):
+            concerned.append(versions)
+    yield from yield_from_all(*(partial(_findings_of_kind, snapshot, context, versions) for versions in concerned))
 
 
-def _came_after_target(snapshot: Snapshot, versions: tuple[Slim, ...], target: int, source: int) -> bool:
-    """Returns whether a version of the kind came after the target."""
-    lives = versions_of(versions[0].group, versions[0].kind)
-    if not any(target < (life.introduced or 0) <= source for life in lives.values()):
-        return False
-    existing = [version for version, life in lives.items() if (life.introduced or 0) <= source]
-    # An alpha or beta version is served only if the API server is told to
-    # (https://kubernetes.io/docs/reference/using-api/); for its sake nobody is asked for a list that cannot be had.
-    return any("alpha" not in version and "beta" not in version for version in existing) or not cannot_list(
-        snapshot, versions
-    )
+def _is_unstable(version: str) -> bool:
+    return "alpha" in version or "beta" in version
 
 
-def _judge(snapshot: Snapshot, context: Context, versions: tuple[Slim, ...]) -> Findings:
+def _findings_of_kind(snapshot: Snapshot, context: Context, versions: tuple[Slim, ...]) -> Findings:
     """Yields the findings about objects of one kind that the older version does not serve."""
     readable, target = versions[0], context.target.minor
     lives = versions_of(readable.group, readable.kind)
@@ -116,51 +106,37 @@ def _judge(snapshot: Snapshot, context: Context, versions: tuple[Slim, ...]) -> 
     if objects and not served:
         yield risk(
             f"{NAME}-{readable.kind}",
-            f"{count(len(objects), readable.kind)} ({names_of(objects)}) would be out "
-            "of reach: "
+            f"{count(len(objects), readable.kind)} ({names_of(objects)}) would be out of reach: "
             f"Kubernetes {minor} does not have this kind.",
             objects,
-            fix=(
-                f"Keep what is needed of `kubectl get {readable.name} -A -o yaml`, and "
-                "delete these before the way back."
-            ),
+            fix=f"Keep what is needed of `kubectl get {readable.name} -A -o yaml`, and "
+            "delete these before the way back.",
             kind=readable,
         )
         return
     # Who wrote a field in the newer version lately will write it again, and fail after the way back.
-    writers = [
-        (obj, entry)
-        for obj in objects
-        for entry in obj.metadata.managed_fields
-        if entry.time is not None
-        and context.now - entry.time <= ACTIVE_WITHIN
-        and entry.manager not in _GO_BACK
-        and entry.api_version in {f"{readable.group}/{version}" for version in later}
-    ]
-    if writers:
-        about = list({full_name(obj): obj for obj, _ in writers}.values())
-        who = sorted({f"{entry.manager} in {entry.api_version}" for _, entry in writers})
+    newer = {f"{readable.group}/{version}" for version in later}
+    writes = [write for write in recent_writes(objects, _GO_BACK, context) if write[1].api_version in newer]
+    if writes:
+        about, who = objects_and_writers(writes)
         best = f"{readable.group}/{min(served, key=lambda version: ('alpha' in version, 'beta' in version, version))}"
-        unstable_versions_text = (
-            ""
-            if any("alpha" not in version and "beta" not in version for version in served)
-            else f" {minor} serves it only if its API server is told to with --runtime-config."
-        )
+        told = f" {minor} serves it only if its API server is told to with --runtime-config."
         yield risk(
             f"{NAME}-{readable.kind}",
             f"{count(len(about), readable.kind)} ({names_of(about)}) "
             f"{'is' if len(about) == 1 else 'are'} written in a version that Kubernetes {minor} does not serve. "
-            f"Who writes: {names(who)}.",
+            f"Who writes: {who}.",
             about,
-            fix=f"Change what these managers apply to {best}, and apply it once.{unstable_versions_text}",
+            fix=f"Change what these managers apply to {best}, and apply it once."
+            f"{told if all(map(_is_unstable, served)) else ''}",
             kind=readable,
         )
 
 
 CHECK = declared(
     run,
-    name=NAME,
-    component="kube-apiserver",
+    NAME,
+    "kube-apiserver",
     reads=(*(version for versions in _ALL for version in versions), DEFINITIONS),
     rank=241,
     clusters="Kubernetes",

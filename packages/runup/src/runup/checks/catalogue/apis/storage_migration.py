@@ -46,6 +46,4 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
         )
 
 
-CHECK = declared(
-    run, name=NAME, component="kube-storage-version-migrator", reads=(StorageVersionMigration, DEFINITIONS), rank=340
-)
+CHECK = declared(run, NAME, "kube-storage-version-migrator", reads=(StorageVersionMigration, DEFINITIONS), rank=340)

@@ -28,18 +28,7 @@ from __future__ import annotations
 from kubekit.api.extension_v1 import Webhook
 from kubekit.rules.eviction_rules import stays_on_node
 from runup.api.config_v1 import Infrastructure
-from runup.checks.catalogue.apis.shared.webhook_backends import READS as BACKENDS
-from runup.checks.catalogue.apis.shared.webhook_backends import ready_backends, why_down
-from runup.checks.catalogue.apis.shared.webhooks import (
-    NAMESPACES,
-    READS,
-    has_rule_for_update,
-    intercepted_objects,
-    is_called_for_pod,
-    namespaces,
-    webhooks,
-    with_served_rules,
-)
+from runup.checks.catalogue.apis.shared import webhook_backends, webhooks
 from runup.checks.catalogue.shared.kubernetes_versions import least_source_minor
 from runup.checks.catalogue.shared.pods import PODS
 from runup.checks.catalogue.shared.topology import control_plane
@@ -60,20 +49,20 @@ webhooks:
 
 def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields the findings of each webhook that refuses writes of the update when its Service does not answer."""
-    for configuration, each in webhooks(snapshot):
-        webhook = with_served_rules(each, least_source_minor(context))
+    for configuration, each in webhooks.webhooks(snapshot):
+        webhook = webhooks.with_served_rules(each, least_source_minor(context))
         if (
             webhook.failure_policy == "Fail"
             and webhook.client_config.service is not None
-            and has_rule_for_update(webhook)
+            and webhooks.has_rule_for_update(webhook)
         ):
             holder = f"{type(configuration).__name__} {configuration.metadata.name}"
             # Whom it spares is asked second: for most webhooks, which answer, no namespaces are needed.
             orphan = (
                 f"Delete {holder} if what it belonged to is gone, or install that again: `oc get svc -A` then lists it."
             )
-            trouble = why_down(snapshot, webhook.client_config, context.now, holder, orphan=orphan)
-            if trouble and (intercepted := intercepted_objects(snapshot, webhook)):
+            trouble = webhook_backends.why_down(snapshot, webhook.client_config, context.now, holder, orphan=orphan)
+            if trouble and (intercepted := webhooks.intercepted_objects(snapshot, webhook)):
                 yield risk(
                     NAME,
                     (
@@ -101,25 +90,25 @@ def _pod_needing_itself(snapshot: Snapshot, webhook: Webhook) -> str:
     # The node of a single-node control plane is not drained: its pods start again as they are.
     if service is None or control_plane(snapshot) == "SingleReplica":
         return ""
-    pods = ready_backends(snapshot, service)
+    pods = webhook_backends.ready_backends(snapshot, service)
     # A pod that is not in the list may answer, too.
     if len(pods) != 1 or not snapshot.has_all(PODS, service.namespace):
         return ""
     if stays_on_node(pods[0].metadata.owner_references):
         return ""
-    known = namespaces(snapshot)
-    if service.namespace not in known and not snapshot.has_all(NAMESPACES):
+    known = webhooks.namespaces(snapshot)
+    if service.namespace not in known and not snapshot.has_all(webhooks.NAMESPACES):
         return ""
-    if not is_called_for_pod(webhook, known.get(service.namespace, {}), pods[0].metadata.labels):
+    if not webhooks.is_called_for_pod(webhook, known.get(service.namespace, {}), pods[0].metadata.labels):
         return ""
     return full_name(pods[0])
 
 
 CHECK = declared(
     run,
-    name=NAME,
-    component="kube-apiserver",
-    reads=(*READS, *BACKENDS, NAMESPACES, Infrastructure),
+    NAME,
+    "kube-apiserver",
+    reads=(*webhooks.READS, *webhook_backends.READS, webhooks.NAMESPACES, Infrastructure),
     rank=200,
     severity="critical",
     clusters="both",

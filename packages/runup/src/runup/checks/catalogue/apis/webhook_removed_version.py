@@ -20,8 +20,8 @@ from __future__ import annotations
 
 from runup.checks.catalogue.apis.shared.webhooks import READS, names_removed, versions_not_covered, webhooks
 from runup.checks.catalogue.shared.kubernetes_versions import READS as VERSIONS
-from runup.checks.catalogue.shared.kubernetes_versions import source_minor, target_minor
-from runup.checks.writing import Context, Findings, Snapshot, declared, names, risk, unknown
+from runup.checks.catalogue.shared.kubernetes_versions import source_minor, target_minor, versions_unknown
+from runup.checks.writing import Context, Findings, Snapshot, declared, names, risk
 
 NAME = "WebhookRemovedVersion"
 EXAMPLE = """
@@ -51,11 +51,7 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
         return
     source, target = source_minor(snapshot, context), target_minor(context)
     if source is None or target is None:
-        subject = "the target ships" if target is None else "the cluster runs"
-        fix = "See `oc get clusteroperator kube-apiserver -o yaml`, or ask the publisher of the release."
-        yield unknown(
-            NAME, f"which Kubernetes {subject} is not known", [configuration for configuration, _ in suspect], fix=fix
-        )
+        yield versions_unknown(NAME, target, [configuration for configuration, _ in suspect])
         return
     for configuration, webhook in suspect:
         if versions := versions_not_covered(webhook.rules, source, target):
@@ -68,4 +64,4 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
             )
 
 
-CHECK = declared(run, name=NAME, component="kube-apiserver", reads=(*READS, *VERSIONS), rank=210, clusters="both")
+CHECK = declared(run, NAME, "kube-apiserver", reads=(*READS, *VERSIONS), rank=210, clusters="both")

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from kubekit.api.core_v1 import ConfigMap
 from runup.checks.catalogue.shared.certificate_bundles import BUNDLE, MANAGED, BadBundle, is_late, validities
 from runup.checks.writing import Context, Findings, Snapshot, declared, full_name, risk, unknown
 
@@ -45,32 +44,26 @@ data:
 
 
 def run(snapshot: Snapshot, context: Context) -> Findings:
+    """Yields a finding for each ConfigMap whose authorities end soon, have ended or cannot be read."""
     for config_map in sorted(snapshot.listed(MANAGED), key=lambda config_map: config_map.metadata.name):
-        yield from _judge_bundle(config_map, context)
+        name, namespace = config_map.metadata.name, config_map.metadata.namespace
+        try:
+            # The one valid longest counts: authorities that were renewed stay in the bundle for a time.
+            last = max(validities(config_map.data.get(BUNDLE, "")), key=lambda validity: validity[1], default=None)
+        except BadBundle as bad:
+            why = f"{BUNDLE} of ConfigMap {full_name(config_map)} cannot be read: {bad}"
+            yield unknown(NAME, why, [config_map], fix=f"See `oc -n {namespace} get cm {name} -o yaml`.")
+            continue
+        if last is not None and last[1] - context.now <= MARGIN and is_late(last, context.now):
+            ended = "ended" if last[1] <= context.now else "ends"
+            yield risk(
+                NAME,
+                f"The last certificate authority of ConfigMap {full_name(config_map)} {ended} at "
+                f"{last[1]:%Y-%m-%dT%H:%M:%SZ}.",
+                [config_map],
+                severity="critical",
+                fix=f"See with `oc -n {namespace} describe cm {name}` who renews it.",
+            )
 
 
-def _judge_bundle(config_map: ConfigMap, context: Context) -> Findings:
-    """Yields a finding if the authorities in one ConfigMap end soon, have ended or cannot be read."""
-    name = full_name(config_map)
-    try:
-        # The one valid longest counts: authorities that were renewed stay in the bundle for a time.
-        last = max(validities(config_map.data.get(BUNDLE, "")), key=lambda validity: validity[1], default=None)
-    except BadBundle as bad:
-        fix = f"See `oc -n {config_map.metadata.namespace} get cm {config_map.metadata.name} -o yaml`."
-        yield unknown(NAME, f"{BUNDLE} of ConfigMap {name} cannot be read: {bad}", [config_map], fix=fix)
-        return
-    if last is not None and last[1] - context.now <= MARGIN and is_late(last, context.now):
-        ended = "ended" if last[1] <= context.now else "ends"
-        yield risk(
-            NAME,
-            f"The last certificate authority of ConfigMap {name} {ended} at {last[1]:%Y-%m-%dT%H:%M:%SZ}.",
-            [config_map],
-            severity="critical",
-            fix=f"See with `oc -n {config_map.metadata.namespace} describe cm {config_map.metadata.name}` who "
-            "renews it.",
-        )
-
-
-CHECK = declared(
-    run, name=NAME, component="kube-apiserver", reads=(MANAGED,), rank=180, severity="critical", clusters="OpenShift"
-)
+CHECK = declared(run, NAME, "kube-apiserver", reads=(MANAGED,), rank=180, severity="critical", clusters="OpenShift")

@@ -49,4 +49,4 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
         )
 
 
-CHECK = declared(run, name=NAME, component="etcd", reads=(EtcdBackup, DEFINITIONS), rank=690)
+CHECK = declared(run, NAME, "etcd", reads=(EtcdBackup, DEFINITIONS), rank=690)

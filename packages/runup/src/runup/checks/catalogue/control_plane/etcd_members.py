@@ -14,7 +14,7 @@ from runup.api.config_v1 import ClusterOperator, Infrastructure
 from runup.api.operator_v1 import Etcd
 from runup.checks.catalogue.shared.topology import control_plane
 from runup.checks.decide.wording import DOWN_PATIENCE, condition_text, severity_after
-from runup.checks.writing import Applies, Context, Finding, Findings, Snapshot, Unreadable, declared, refer
+from runup.checks.writing import Applies, Context, Finding, Findings, Snapshot, Unreadable, declared, risk
 
 NAME = "EtcdMembersUnhealthy"
 UNKNOWN = f"{NAME}Unknown"
@@ -29,44 +29,31 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
     # The etcd of a hosted control plane runs in another cluster.
     if control_plane(snapshot) == "External":
         return
-    etcd, why = _etcd_or_reason(snapshot)
-    if etcd is None:
-        yield from _findings_of_operator(snapshot, context, why)
-        return
-    conditions = [(find(etcd.status.conditions, type_), good) for type_, good in MEMBER_CONDITIONS]
-    unhealthy = [
-        condition
-        for condition, good in conditions
-        if condition is not None and condition.status not in (good, "Unknown")
-    ]
-    if unhealthy:
-        yield _unhealthy_finding(etcd, unhealthy[0], context)
-    elif any(condition is None or condition.status == "Unknown" for condition, _ in conditions):
-        yield _unknown_finding("Etcd cluster does not report EtcdMembersAvailable and EtcdMembersDegraded", etcd)
-
-
-def _etcd_or_reason(snapshot: Snapshot) -> tuple[Etcd | None, str]:
-    """Returns the Etcd object, or None and the reason why there is none to ask."""
+    why = "the cluster has no Etcd named cluster"
     try:
         etcd = snapshot.get(Etcd, "cluster")
     except Unreadable as lacking:
-        return None, str(lacking).rstrip(".")
-    return etcd, "" if etcd else "the cluster has no Etcd named cluster"
-
-
-def _findings_of_operator(snapshot: Snapshot, context: Context, why: str) -> Findings:
-    """Yields a finding by the ClusterOperator's conditions, for clusters whose Etcd object says nothing."""
+        etcd, why = None, str(lacking).rstrip(".")
+    if etcd is not None:
+        conditions = [(find(etcd.status.conditions, type_), good) for type_, good in MEMBER_CONDITIONS]
+        for condition, good in conditions:
+            if condition is not None and condition.status not in (good, "Unknown"):
+                yield _unhealthy_finding(etcd, condition, context)
+                return
+        if any(condition is None or condition.status == "Unknown" for condition, _ in conditions):
+            yield _unknown_finding("Etcd cluster does not report EtcdMembersAvailable and EtcdMembersDegraded", etcd)
+        return
     operator = snapshot.get(ClusterOperator, "etcd")
     if operator is None:
         yield _unknown_finding(f"{why}, and no ClusterOperator etcd")
         return
-    conditions = operator.status.conditions
-    for type_, good in (("Available", "True"), ("Degraded", "False")):
-        condition = find(conditions, type_)
+    healthy = (("Available", "True"), ("Degraded", "False"))
+    for type_, good in healthy:
+        condition = find(operator.status.conditions, type_)
         if condition is not None and condition.status not in (good, "Unknown") and CONTROLLER in condition.reason:
             yield _unhealthy_finding(operator, condition, context)
             return
-    if (status_of(conditions, "Available"), status_of(conditions, "Degraded")) != ("True", "False"):
+    if any(status_of(operator.status.conditions, type_) != good for type_, good in healthy):
         yield _unknown_finding(
             f"{why}, and its operator, which is not healthy, does not say whether its members are", operator
         )
@@ -74,36 +61,29 @@ def _findings_of_operator(snapshot: Snapshot, context: Context, why: str) -> Fin
 
 def _unhealthy_finding(obj: Object, condition: Condition, context: Context) -> Finding:
     """Returns the finding that the etcd operator reports an unhealthy member."""
-    return Finding(
-        name=NAME,
-        message=f"Not every member of etcd is healthy{condition_text(condition)}",
+    since = condition.last_transition_time
+    return risk(
+        NAME,
+        f"Not every member of etcd is healthy{condition_text(condition)}",
+        [obj],
+        severity=severity_after(since, context.now, patience=DOWN_PATIENCE, before="warning", after="critical"),
+        fix="Bring the member back or replace it first; `oc get etcd cluster -o yaml` names it.",
         reason="EtcdMembers",
-        severity=severity_after(
-            condition.last_transition_time, context.now, patience=DOWN_PATIENCE, before="warning", after="critical"
-        ),
-        resources=(refer(obj),),
-        remediation="Bring the member back or replace it first; `oc get etcd cluster -o yaml` names it.",
     )
 
 
 def _unknown_finding(why: str, *objects: Object) -> Finding:
     """Returns the finding that the health of etcd's members is not known, and why."""
-    return Finding(
-        name=UNKNOWN,
-        message=f"Whether every member of etcd is healthy could not be told: {why}.",
-        applies=Applies.UNKNOWN,
+    return risk(
+        UNKNOWN,
+        f"Whether every member of etcd is healthy could not be told: {why}.",
+        objects,
+        fix="Ask etcd itself: `oc -n openshift-etcd rsh -c etcdctl POD etcdctl endpoint health`.",
         reason="EtcdMembersUnknown",
-        resources=tuple(refer(obj) for obj in objects),
-        remediation="Ask etcd itself: `oc -n openshift-etcd rsh -c etcdctl POD etcdctl endpoint health`.",
+        applies=Applies.UNKNOWN,
     )
 
 
 CHECK = declared(
-    run,
-    name=NAME,
-    component="etcd",
-    reads=(Etcd, ClusterOperator, Infrastructure),
-    by_hand=True,
-    rank=60,
-    severity="critical",
+    run, NAME, "etcd", reads=(Etcd, ClusterOperator, Infrastructure), by_hand=True, rank=60, severity="critical"
 )

@@ -14,11 +14,7 @@ Source of the rule: the changelogs of Kubernetes, as the table `data/removed-fla
 
 from __future__ import annotations
 
-from runup.checks.catalogue.control_plane.shared.component_settings import (
-    CONTROL_PLANE,
-    admission_plugins,
-    removed_findings,
-)
+from runup.checks.catalogue.control_plane.shared import component_settings
 from runup.checks.writing import Context, Findings, Snapshot, declared
 
 NAME = "RemovedAdmissionPlugin"
@@ -32,16 +28,14 @@ spec: {unsupportedConfigOverrides: {apiServerArguments: {enable-admission-plugin
 
 def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields a risk for each admission plug-in in use that the target's API server does not have."""
-    settings = admission_plugins(snapshot)
-    rows = "removed-flags"
-    yield from removed_findings(
+    yield from component_settings.removed_findings(
         NAME,
         "Admission plug-in",
-        settings=settings,
+        settings=component_settings.admission_plugins(snapshot),
         context=context,
-        table_name=rows,
+        table_name="removed-flags",
         removed_names=lambda row, _: row.get("admission", ()),
     )
 
 
-CHECK = declared(run, name=NAME, component="kube-apiserver", reads=CONTROL_PLANE, rank=280, severity="critical")
+CHECK = declared(run, NAME, "kube-apiserver", reads=component_settings.CONTROL_PLANE, rank=280, severity="critical")

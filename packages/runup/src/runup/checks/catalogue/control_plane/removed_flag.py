@@ -15,11 +15,7 @@ Source of the rule: the changelogs of Kubernetes, as the table `data/removed-fla
 
 from __future__ import annotations
 
-from runup.checks.catalogue.control_plane.shared.component_settings import (
-    CONTROL_PLANE,
-    explicit_flags,
-    removed_findings,
-)
+from runup.checks.catalogue.control_plane.shared import component_settings
 from runup.checks.writing import Context, Findings, Snapshot, declared
 
 NAME = "RemovedFlag"
@@ -32,15 +28,14 @@ spec: {unsupportedConfigOverrides: {apiServerArguments: {cloud-config: [/etc/clo
 
 
 def run(snapshot: Snapshot, context: Context) -> Findings:
-    settings = explicit_flags(snapshot)
-    yield from removed_findings(
+    yield from component_settings.removed_findings(
         NAME,
         "Flag",
-        settings=settings,
+        settings=component_settings.explicit_flags(snapshot),
         context=context,
         table_name="removed-flags",
         removed_names=lambda row, flag: row.get(flag.component, ()),
     )
 
 
-CHECK = declared(run, name=NAME, component="kube-apiserver", reads=CONTROL_PLANE, rank=270, severity="critical")
+CHECK = declared(run, NAME, "kube-apiserver", reads=component_settings.CONTROL_PLANE, rank=270, severity="critical")

@@ -15,7 +15,7 @@ Source of the rule: the Kubernetes list of removed feature gates, as the table `
 
 from __future__ import annotations
 
-from runup.checks.catalogue.control_plane.shared.component_settings import GATES, explicit_gates, removed_findings
+from runup.checks.catalogue.control_plane.shared import component_settings
 from runup.checks.writing import Context, Findings, Snapshot, declared
 
 NAME = "RemovedFeatureGate"
@@ -28,14 +28,14 @@ spec: {kubeletConfig: {featureGates: {AppArmor: true}}}
 
 
 def run(snapshot: Snapshot, context: Context) -> Findings:
-    yield from removed_findings(
+    yield from component_settings.removed_findings(
         NAME,
         "Feature gate",
-        settings=explicit_gates(snapshot),
+        settings=component_settings.explicit_gates(snapshot),
         context=context,
         table_name="removed-gates",
         removed_names=lambda row, _: row,
     )
 
 
-CHECK = declared(run, name=NAME, component="kube-apiserver", reads=GATES, rank=260, severity="critical")
+CHECK = declared(run, NAME, "kube-apiserver", reads=component_settings.GATES, rank=260, severity="critical")

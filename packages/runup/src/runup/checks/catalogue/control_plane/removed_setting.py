@@ -23,28 +23,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from runup.checks.catalogue.control_plane.shared.given_settings import (
-    FLAG,
-    PLUGIN,
-    READS,
-    Given,
-    Malformed,
-    given_settings,
-)
-from runup.checks.catalogue.shared.kubernetes_versions import target_minor
+from runup.checks.catalogue.control_plane.shared.given_settings import FLAG, PLUGIN, READS, Given, Malformed, all_given
+from runup.checks.catalogue.shared.kubernetes_versions import target_minor, target_unknown
 from runup.checks.decide.removal_tables import table
-from runup.checks.writing import (
-    Context,
-    Findings,
-    Snapshot,
-    Unreadable,
-    count,
-    declared,
-    full_name,
-    names,
-    risk,
-    unknown,
-)
+from runup.checks.decide.wording import count, names
+from runup.checks.writing import Context, Findings, Snapshot, Unreadable, declared, full_name, risk, unknown
 
 NAME = "RemovedComponentSetting"
 EXAMPLE = """
@@ -71,41 +54,36 @@ _GATES, _LOCKED, _FLAGS = "removed-gates", "locked-gates", "removed-flags"
 
 def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields the risks of settings that the target does not know, and Unknown for settings that cannot be parsed."""
-    settings: list[Given] = []
+    # What is alike but for its holder is one risk.
+    by_setting: dict[tuple[str, ...], list[Given]] = {}
     malformed: list[Malformed] = []
     lacking: Unreadable | None = None
     try:
-        for each in given_settings(snapshot):
-            if isinstance(each, Given):
-                settings.append(each)
-            else:
+        for each in all_given(snapshot):
+            if isinstance(each, Malformed):
                 malformed.append(each)
+                continue
+            value = each.value if each.setting != FLAG else ""
+            by_setting.setdefault((each.setting, each.name, each.component, each.place, value), []).append(each)
     except Unreadable as error:
         # What was told before it may show a risk.
         lacking = error
-    yield from _findings(settings, context)
+    target = target_minor(context)
+    if target is not None:
+        yield from _findings(list(by_setting.values()), target)
+    elif by_setting:
+        first = next(iter(by_setting.values()))[0]
+        yield target_unknown(NAME, [first.holder], first.kind)
     for each in malformed:
         yield unknown(NAME, each.why, [each.holder], fix=each.fix, kind=each.kind)
     if lacking is not None:
         raise lacking
 
 
-def _findings(settings: Iterable[Given], context: Context) -> Findings:
+def _findings(settings: Iterable[list[Given]], target: int) -> Findings:
     """Yields a finding for each setting that the target rejects, and one for all settings that no table has."""
-    by_setting: dict[tuple[str, str, str, str, str], list[Given]] = {}
-    for given in settings:
-        key = (given.setting, given.name, given.component, given.place, given.value if given.setting != FLAG else "")
-        by_setting.setdefault(key, []).append(given)
-    if not by_setting:
-        return
-    target = target_minor(context)
-    if target is None:
-        first = next(iter(by_setting.values()))[0]
-        why = "the target does not say which Kubernetes it ships"
-        yield unknown(NAME, why, [first.holder], fix="Ask the publisher of the release.", kind=first.kind)
-        return
     untold: list[Given] = []
-    for alike in by_setting.values():
+    for alike in settings:
         first = alike[0]
         if why := _not_taken(first, target):
             # The kinds of one setting's holders are the same: its place is theirs.
@@ -159,6 +137,4 @@ def _since(given: Given, minor: int) -> str:
     return f"{'the etcd of kubeadm' if given.component == 'etcd' else 'Kubernetes'} 1.{minor}"
 
 
-CHECK = declared(
-    run, name=NAME, component="kube-apiserver", reads=READS, rank=285, severity="critical", clusters="Kubernetes"
-)
+CHECK = declared(run, NAME, "kube-apiserver", reads=READS, rank=285, severity="critical", clusters="Kubernetes")

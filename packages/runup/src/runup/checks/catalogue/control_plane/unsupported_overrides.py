@@ -17,36 +17,19 @@ and openshift-controller-manager run.
 
 from __future__ import annotations
 
-from runup.api.operator_v1 import (
-    Authentication,
-    Etcd,
-    KubeAPIServer,
-    KubeControllerManager,
-    KubeScheduler,
-    OpenShiftAPIServer,
-    OpenShiftControllerManager,
-)
+from runup.api import operator_v1
 from runup.checks.writing import DEFINITIONS, Context, Findings, Snapshot, declared, names, resource_of, risk
 
 NAME = "UnsupportedConfigOverrides"
-_Operator = (
-    KubeAPIServer
-    | KubeControllerManager
-    | KubeScheduler
-    | Etcd
-    | Authentication
-    | OpenShiftAPIServer
-    | OpenShiftControllerManager
-)
 # The operators that say Upgradeable=False for their overrides, and their components.
-CONFIGURED: tuple[tuple[type[_Operator], str], ...] = (
-    (KubeAPIServer, "kube-apiserver"),
-    (KubeControllerManager, "kube-controller-manager"),
-    (KubeScheduler, "kube-scheduler"),
-    (Etcd, "etcd"),
-    (Authentication, "authentication"),
-    (OpenShiftAPIServer, "openshift-apiserver"),
-    (OpenShiftControllerManager, "openshift-controller-manager"),
+CONFIGURED = (
+    (operator_v1.KubeAPIServer, "kube-apiserver"),
+    (operator_v1.KubeControllerManager, "kube-controller-manager"),
+    (operator_v1.KubeScheduler, "kube-scheduler"),
+    (operator_v1.Etcd, "etcd"),
+    (operator_v1.Authentication, "authentication"),
+    (operator_v1.OpenShiftAPIServer, "openshift-apiserver"),
+    (operator_v1.OpenShiftControllerManager, "openshift-controller-manager"),
 )
 EXAMPLE = """
 apiVersion: operator.openshift.io/v1
@@ -72,4 +55,4 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
 
 
 READS = (*(resource_of(kind) for kind, _ in CONFIGURED), DEFINITIONS)
-CHECK = declared(run, name=NAME, component="kube-apiserver", reads=READS, rank=290)
+CHECK = declared(run, NAME, "kube-apiserver", reads=READS, rank=290)

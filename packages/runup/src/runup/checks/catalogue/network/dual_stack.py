@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from ipaddress import ip_network
 
 from runup.api.cluster_settings_v1 import Network
-from runup.checks.writing import OWN_NAME, Applies, Context, Finding, Findings, Snapshot, declared, refer
+from runup.checks.writing import OWN_NAME, Applies, Context, Finding, Findings, Snapshot, declared, risk
 
 NAME = "DualStackIncompatible"
 FIRST_INCOMPATIBLE = (5, 2)
@@ -26,42 +25,37 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
         yield _unknown_finding("the Network named cluster lists no pod or service network")
         return
     try:
-        dual = _is_dual_stack(pods) or _is_dual_stack(services)
+        families = [{ip_network(cidr, strict=False).version for cidr in cidrs} for cidrs in (pods, services)]
     except ValueError as error:
         yield _unknown_finding(f"the Network named cluster has an invalid address range: {error}")
         return
-    if dual:
-        yield Finding(
-            name=NAME,
-            message=f"Cluster uses dual-stack networking configuration incompatible with {context.target}.",
-            reason="DualStackNetworking",
+    if any(len(of_network) > 1 for of_network in families):
+        yield risk(
+            NAME,
+            f"Cluster uses dual-stack networking configuration incompatible with {context.target}.",
+            [network],
             severity="critical",
-            resources=(refer(network),),
-            remediation="Convert clusterNetwork and serviceNetwork to one IP family before the update.",
+            fix="Convert clusterNetwork and serviceNetwork to one IP family before the update.",
+            reason="DualStackNetworking",
         )
-
-
-def _is_dual_stack(ranges: Iterable[str]) -> bool:
-    """Returns whether the ranges are of both IP families. Raises ValueError if one is not a range."""
-    return len({ip_network(cidr, strict=False).version for cidr in ranges}) > 1
 
 
 def _unknown_finding(why: str) -> Finding:
     """Returns the finding that it is not known whether the cluster has two IP families."""
-    return Finding(
-        name=NAME,
-        message=f"Whether the cluster uses dual-stack networking could not be told: {why}.",
-        applies=Applies.UNKNOWN,
-        reason="NetworkUnknown",
+    return risk(
+        NAME,
+        f"Whether the cluster uses dual-stack networking could not be told: {why}.",
         severity="critical",
-        remediation="Compare `oc get network.config cluster -o yaml` with what the target supports.",
+        fix="Compare `oc get network.config cluster -o yaml` with what the target supports.",
+        reason="NetworkUnknown",
+        applies=Applies.UNKNOWN,
     )
 
 
 CHECK = declared(
     run,
-    name=NAME,
-    component="network",
+    NAME,
+    "network",
     reads=(Network,),
     by_hand=True,
     rank=10,

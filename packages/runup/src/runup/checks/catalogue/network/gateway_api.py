@@ -84,12 +84,5 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
 
 
 CHECK = declared(
-    run,
-    name=NAME,
-    component="ingress",
-    reads=(DEFINITIONS,),
-    rank=378,
-    severity="critical",
-    updates=MINOR,
-    clusters="OpenShift",
+    run, NAME, "ingress", reads=(DEFINITIONS,), rank=378, severity="critical", updates=MINOR, clusters="OpenShift"
 )

@@ -19,6 +19,7 @@ overlap); the OpenShift documentation of CIDR range definitions.
 from __future__ import annotations
 
 from ipaddress import IPv4Network, ip_network
+from itertools import product
 
 from runup.api.cluster_settings_v1 import Network
 from runup.api.operator_v1 import OperatorNetwork, OVNKubernetesConfig
@@ -45,11 +46,8 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
         return
     # The subnets that were chosen are named there: the usual ones are those of a cluster without it.
     snapshot.require_all(resource_of(OperatorNetwork))
-    configs = [
-        operator_network.spec.default_network.ovn_kubernetes_config
-        for operator_network in snapshot.all_or_none(OperatorNetwork)
-    ]
-    config = configs[0] if configs else OVNKubernetesConfig()
+    operators = snapshot.all_or_none(OperatorNetwork)
+    config = operators[0].spec.default_network.ovn_kubernetes_config if operators else OVNKubernetesConfig()
     join = ("join", config.ipv4.internal_join_subnet or config.v4_internal_subnet or DEFAULT_JOIN_SUBNET)
     transit = ("transit switch", config.ipv4.internal_transit_switch_subnet or DEFAULT_TRANSIT_SUBNET)
     has_transit = context.target.minor_version >= TRANSIT_SINCE
@@ -58,17 +56,16 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
         status = network.status
         used = [("pod network", entry.cidr) for entry in status.cluster_network]
         used += [("service network", service_range) for service_range in status.service_network]
+        overlaps = []
         try:
-            overlaps = [
-                f"{use} {cidr} and the {subnet_kind} subnet {subnet}"
-                for use, cidr in used
-                for subnet_kind, subnet in internal
-                if _ranges_overlap(cidr, subnet)
-            ]
+            for (use, cidr), (subnet_kind, subnet) in product(used, internal):
+                ranges = [ip_network(text, strict=False) for text in (cidr, subnet)]
+                # All internal subnets that are looked at are of IPv4.
+                if all(isinstance(each, IPv4Network) for each in ranges) and ranges[0].overlaps(ranges[1]):
+                    overlaps.append(f"{use} {cidr} and the {subnet_kind} subnet {subnet}")
         except ValueError as error:
-            yield unknown(
-                NAME, f"a range cannot be read: {error}", [network], fix="See `oc get network cluster -o yaml`."
-            )
+            fix = "See `oc get network cluster -o yaml`."
+            yield unknown(NAME, f"a range cannot be read: {error}", [network], fix=fix)
             continue
         if overlaps:
             yield risk(
@@ -80,13 +77,4 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
             )
 
 
-def _ranges_overlap(cidr: str, subnet: str) -> bool:
-    """Returns whether two ranges of IPv4 overlap. Raises ValueError if one is not a range."""
-    ranges = [ip_network(text, strict=False) for text in (cidr, subnet)]
-    four = [network_range for network_range in ranges if isinstance(network_range, IPv4Network)]
-    return len(four) == len(ranges) and four[0].overlaps(four[1])
-
-
-CHECK = declared(
-    run, name=NAME, component="cluster-network-operator", reads=(Network, OperatorNetwork, DEFINITIONS), rank=374
-)
+CHECK = declared(run, NAME, "cluster-network-operator", reads=(Network, OperatorNetwork, DEFINITIONS), rank=374)

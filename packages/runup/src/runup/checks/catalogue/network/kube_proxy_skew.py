@@ -16,7 +16,7 @@ Source of the rule: <https://kubernetes.io/releases/version-skew-policy/#kube-pr
 from __future__ import annotations
 
 from kubekit.api.core_v1 import Node
-from runup.checks.catalogue.shared.kubernetes_versions import target_minor
+from runup.checks.catalogue.shared.kubernetes_versions import target_minor, target_unknown
 from runup.checks.catalogue.shared.pods import PODS
 from runup.checks.decide.addon_images import KUBE_PROXY, running_addons
 from runup.checks.decide.distributions import distribution_of
@@ -49,9 +49,7 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
     if not proxies:
         return
     if target is None:
-        yield unknown(
-            NAME, "the target does not say which Kubernetes it ships", fix="Ask the publisher of the release."
-        )
+        yield target_unknown(NAME)
         return
     unclear = [proxy for proxy in proxies if not proxy.number]
     if unclear:
@@ -69,8 +67,7 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
         yield risk(
             NAME,
             f"kube-proxy {names([proxy.tag for proxy in wrong])} is too far from Kubernetes "
-            f"{context.target_kubernetes}, "
-            "whose API server takes one up to three minor versions older and none that is newer.",
+            f"{context.target_kubernetes}, whose API server takes one up to three minor versions older and none that is newer.",
             [min(proxy.pods, key=full_name) for proxy in wrong],
             severity="critical",
             fix=f"Update kube-proxy first{f': `{command}`' if command else ''}.",
@@ -78,6 +75,4 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
         )
 
 
-CHECK = declared(
-    run, name=NAME, component="kube-proxy", reads=(PODS, Node), rank=116, severity="critical", clusters="Kubernetes"
-)
+CHECK = declared(run, NAME, "kube-proxy", reads=(PODS, Node), rank=116, severity="critical", clusters="Kubernetes")

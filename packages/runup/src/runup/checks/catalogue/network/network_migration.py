@@ -63,10 +63,5 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
 
 
 CHECK = declared(
-    run,
-    name=NAME,
-    component="cluster-network-operator",
-    reads=(Network, OperatorNetwork, DEFINITIONS),
-    rank=372,
-    severity="critical",
+    run, NAME, "cluster-network-operator", reads=(Network, OperatorNetwork, DEFINITIONS), rank=372, severity="critical"
 )

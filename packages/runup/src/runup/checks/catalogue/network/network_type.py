@@ -44,6 +44,4 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
             )
 
 
-CHECK = declared(
-    run, name=NAME, component="cluster-network-operator", reads=(Network, DEFINITIONS), rank=370, severity="critical"
-)
+CHECK = declared(run, NAME, "cluster-network-operator", reads=(Network, DEFINITIONS), rank=370, severity="critical")

@@ -66,10 +66,5 @@ def _bundle_problem(config_map: ConfigMap | None, context: Context) -> str:
 
 
 CHECK = declared(
-    run,
-    name=NAME,
-    component="cluster-network-operator",
-    reads=(Proxy, CONFIG, DEFINITIONS),
-    rank=680,
-    severity="critical",
+    run, NAME, "cluster-network-operator", reads=(Proxy, CONFIG, DEFINITIONS), rank=680, severity="critical"
 )

@@ -71,10 +71,5 @@ def _pull_refusal(snapshot: Snapshot, sources: RegistrySources, repository: str)
 
 
 CHECK = declared(
-    run,
-    name=NAME,
-    component="machine-config-operator",
-    reads=(Image, ClusterVersion, DEFINITIONS),
-    rank=700,
-    severity="critical",
+    run, NAME, "machine-config-operator", reads=(Image, ClusterVersion, DEFINITIONS), rank=700, severity="critical"
 )

@@ -23,23 +23,12 @@ from __future__ import annotations
 import msgspec
 
 from kubekit.api.conditions import find
-from kubekit.api.meta_v1 import Condition, Object, ObjectMeta, Wire
+from kubekit.api.meta_v1 import Condition, Object, Wire
 from kubekit.lang.version import Version
 from runup.checks.catalogue.shared.certificate_bundles import weak_signature
-from runup.checks.decide.reads import Slim
-from runup.checks.decide.wording import cause
-from runup.checks.writing import (
-    DEFINITIONS,
-    MINOR,
-    Context,
-    Findings,
-    Snapshot,
-    count,
-    declared,
-    full_name,
-    names,
-    risk,
-)
+from runup.checks.decide.reads import Slim, slim_metadata
+from runup.checks.decide.wording import cause, count
+from runup.checks.writing import DEFINITIONS, MINOR, Context, Findings, Snapshot, declared, full_name, names_of, risk
 
 NAME = "RoutesUnservable"
 EXAMPLE = """
@@ -95,23 +84,13 @@ class Route(Object, frozen=True, kw_only=True):
 
 def _slim_route(route: Route) -> Route:
     """Returns the Route with its name and what forbids it in the future: a cluster may have ten thousand."""
-    metadata = route.metadata
-    condition = _refusing_condition(route)
+    condition, tls = _refusing_condition(route), route.spec.tls or RouteTLS()
+    weak = map(weak_signature, (tls.certificate, tls.ca_certificate, tls.destination_ca_certificate))
     return Route(
-        metadata=ObjectMeta(
-            name=metadata.name, namespace=metadata.namespace, resource_version=metadata.resource_version
-        ),
+        metadata=slim_metadata(route),
         status=RouteStatus((RouteIngress((condition,)),)) if condition else RouteStatus(),
-        weak_signature=_weak_signature(route.spec.tls),
+        weak_signature=next(filter(None, weak), ""),
     )
-
-
-def _weak_signature(tls: RouteTLS | None) -> str:
-    """Returns SHA-1 or MD5 if an authority signed one of the certificates with it, else an empty string."""
-    if tls is None:
-        return ""
-    bundles = (tls.certificate, tls.ca_certificate, tls.destination_ca_certificate)
-    return next((weak for bundle in bundles if (weak := weak_signature(bundle))), "")
 
 
 ROUTES = Slim(
@@ -123,6 +102,8 @@ ROUTES = Slim(
     type=Route,
     keep=_slim_route,
 )
+# Its routers do not take certificates that an authority signed with SHA-1 or MD5.
+_REFUSES_SHA1 = Version("4.16.0-0")
 
 
 def _refusing_condition(route: Route) -> Condition | None:
@@ -133,41 +114,25 @@ def _refusing_condition(route: Route) -> Condition | None:
 
 def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields one risk that names the Routes that routers of the next minor version refuse."""
-    reaches = context.source < _REFUSES_SHA1 <= context.target
-    why_not = [
-        (route, why)
-        for route in sorted(snapshot.listed_or_none(ROUTES), key=full_name)
-        if (
-            why := _router_text(route)
-            or (
-                (f"a certificate is signed with {route.weak_signature}" if route.weak_signature else "")
-                if reaches
-                else ""
-            )
-        )
-    ]
-    if not why_not:
+    refuses_sha1 = context.source < _REFUSES_SHA1 <= context.target
+    refused: list[tuple[Route, str]] = []
+    for route in sorted(snapshot.listed_or_none(ROUTES), key=full_name):
+        if condition := _refusing_condition(route):
+            why = cause(condition)
+            refused.append((route, f"the router says{f': {why}' if why else ' nothing more'}"))
+        elif refuses_sha1 and route.weak_signature:
+            refused.append((route, f"a certificate is signed with {route.weak_signature}"))
+    if not refused:
         return
-    first, why = why_not[0]
+    first, why = refused[0]
     yield risk(
         NAME,
-        f"{count(len(why_not), 'Route')} will not be served by the next minor version any more "
-        f"({names([full_name(route) for route, _ in why_not])}). Of {full_name(first)} {why}.",
-        [route for route, _ in why_not],
+        f"{count(len(refused), 'Route')} will not be served by the next minor version any more "
+        f"({names_of([route for route, _ in refused])}). Of {full_name(first)} {why}.",
+        [route for route, _ in refused],
         fix="Give them certificates and settings that the target takes; the router takes its condition back then.",
         kind=ROUTES,
     )
 
 
-def _router_text(route: Route) -> str:
-    condition = _refusing_condition(route)
-    return f"the router says{f': {why}' if (why := cause(condition)) else ' nothing more'}" if condition else ""
-
-
-# Its routers do not take certificates that an authority signed with SHA-1 or MD5.
-_REFUSES_SHA1 = Version("4.16.0-0")
-
-
-CHECK = declared(
-    run, name=NAME, component="cluster-ingress-operator", reads=(ROUTES, DEFINITIONS), rank=710, updates=MINOR
-)
+CHECK = declared(run, NAME, "cluster-ingress-operator", reads=(ROUTES, DEFINITIONS), rank=710, updates=MINOR)

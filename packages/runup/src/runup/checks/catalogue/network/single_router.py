@@ -63,10 +63,5 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
 
 
 CHECK = declared(
-    run,
-    name=NAME,
-    component="ingress",
-    reads=(IngressController, Node, Infrastructure, DEFINITIONS),
-    rank=377,
-    severity="info",
+    run, NAME, "ingress", reads=(IngressController, Node, Infrastructure, DEFINITIONS), rank=377, severity="info"
 )

@@ -19,8 +19,6 @@ containers-registries.conf(5); the OpenShift documentation of disconnected envir
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from runup.api.cluster_settings_v1 import Image, ImageDigestMirrorSet, ImageMirrors
 from runup.api.config_v1 import ClusterVersion
 from runup.checks.catalogue.shared.pull_specs import covers, repository_of, running_repository
@@ -42,25 +40,31 @@ kind: Image
 metadata: {name: cluster}
 spec: {registrySources: {blockedRegistries: ["mirror.example.com:5000"]}}
 """
-_Entry = tuple[ImageDigestMirrorSet, ImageMirrors]
 
 
 def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields a finding where nodes may pull the target's image from mirrors alone; critical if none is usable."""
     sets = sorted(snapshot.all_or_none(ImageDigestMirrorSet), key=lambda mirror_set: mirror_set.metadata.name)
-    closed = [
-        (mirror_set, entry)
-        for mirror_set in sets
-        for entry in mirror_set.spec.image_digest_mirrors
-        if _never_contacts_source(entry)
-    ]
+    all_entries = [(mirror_set, entry) for mirror_set in sets for entry in mirror_set.spec.image_digest_mirrors]
+    closed = [(mirror_set, entry) for mirror_set, entry in all_entries if _never_contacts_source(entry)]
     if not closed:
         return
     repository = repository_of(context.target_image)
     if not repository:
-        yield from _findings_without_image(closed, running_repository(snapshot))
+        running = running_repository(snapshot)
+        affected = [mirror_set for mirror_set, entry in closed if not running or covers(entry.source, running)]
+        if affected:
+            yield unknown(
+                NAME,
+                "mirrors are asked instead of their sources, and the target's image is not known",
+                {mirror_set.metadata.name: mirror_set for mirror_set in affected}.values(),
+                fix="Compare the sources of `oc get imagedigestmirrorset -o yaml` with it.",
+            )
         return
-    entries = _most_specific_entries(sets, repository)
+    # The entries with the most specific source count.
+    covering = [(mirror_set, entry) for mirror_set, entry in all_entries if covers(entry.source, repository)]
+    longest = max((len(entry.source) for _, entry in covering), default=0)
+    entries = [(mirror_set, entry) for mirror_set, entry in covering if len(entry.source) == longest]
     if not any(_never_contacts_source(entry) for _, entry in entries):
         return
     blocked = [
@@ -89,42 +93,14 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
         )
 
 
-def _findings_without_image(closed: Sequence[_Entry], running: str) -> Findings:
-    """Yields what is said without the target's image; `running` is the running release's repository, if known."""
-    about = {
-        mirror_set.metadata.name: mirror_set
-        for mirror_set, entry in closed
-        if not running or covers(entry.source, running)
-    }
-    if about:
-        yield unknown(
-            NAME,
-            "mirrors are asked instead of their sources, and the target's image is not known",
-            about.values(),
-            fix="Compare the sources of `oc get imagedigestmirrorset -o yaml` with it.",
-        )
-
-
 def _never_contacts_source(entry: ImageMirrors) -> bool:
     return entry.mirror_source_policy == "NeverContactSource"
 
 
-def _most_specific_entries(sets: Sequence[ImageDigestMirrorSet], repository: str) -> list[_Entry]:
-    """Returns the entries with the most specific source that covers the repository."""
-    entries = [
-        (mirror_set, entry)
-        for mirror_set in sets
-        for entry in mirror_set.spec.image_digest_mirrors
-        if covers(entry.source, repository)
-    ]
-    longest = max((len(entry.source) for _, entry in entries), default=0)
-    return [(mirror_set, entry) for mirror_set, entry in entries if len(entry.source) == longest]
-
-
 CHECK = declared(
     run,
-    name=NAME,
-    component="machine-config-operator",
+    NAME,
+    "machine-config-operator",
     reads=(ImageDigestMirrorSet, Image, ClusterVersion, DEFINITIONS),
     rank=702,
     severity="critical",

@@ -59,6 +59,4 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
     )
 
 
-CHECK = declared(
-    run, name=NAME, component="cluster-version-operator", reads=(Node, ClusterVersion), rank=390, severity="critical"
-)
+CHECK = declared(run, NAME, "cluster-version-operator", reads=(Node, ClusterVersion), rank=390, severity="critical")

@@ -23,25 +23,11 @@ from __future__ import annotations
 
 import re
 
-from msgspec.structs import replace
-
 from kubekit.lang.version import Version, VersionError
 from runup.api.operator_v1 import BootImageVersion, MachineConfiguration
 from runup.api.platform_v1 import MachineSet
-from runup.checks.writing import (
-    DEFINITIONS,
-    MINOR,
-    Context,
-    Findings,
-    Snapshot,
-    count,
-    declared,
-    full_name,
-    names,
-    refer,
-    resource_of,
-    risk,
-)
+from runup.checks.decide.wording import count, names
+from runup.checks.writing import DEFINITIONS, MINOR, Context, Findings, Snapshot, declared, full_name, resource_of, risk
 
 NAME = "BootImagesOld"
 # The first release whose nodes are of RHEL 9, and the RHEL of its images.
@@ -68,28 +54,26 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
     settings = snapshot.all_or_none(MachineConfiguration)
     # Without all settings it is not known whose images the operator keeps.
     sets = snapshot.all_or_none(MachineSet) if snapshot.has_all(resource_of(MachineConfiguration)) else ()
-    old_sets = [
-        (machine_set, image)
+    old: list[tuple[MachineSet | MachineConfiguration, str]] = [
+        (machine_set, f"MachineSet {machine_set.metadata.name} has {image}")
         for machine_set in sorted(sets, key=full_name)
         if (image := _outdated_image(machine_set))
         and not any(_is_boot_image_managed(setting, machine_set) for setting in settings)
     ]
-    reasons = [f"MachineSet {machine_set.metadata.name} has {image}" for machine_set, image in old_sets]
-    limited = [
-        (configuration, version) for configuration in settings if (version := _version_beyond_skew(configuration))
+    old += [
+        (setting, f"MachineConfiguration {setting.metadata.name} has {version}")
+        for setting in settings
+        if (version := _version_beyond_skew(setting))
     ]
-    reasons += [
-        f"MachineConfiguration {configuration.metadata.name} has {version}" for configuration, version in limited
-    ]
-    if reasons:
-        finding = risk(
+    if old:
+        yield risk(
             NAME,
-            f"{count(len(reasons), 'boot image')} {'is' if len(reasons) == 1 else 'are'} older than release 4.13: "
-            f"{names(reasons)}.",
+            f"{count(len(old), 'boot image')} {'is' if len(old) == 1 else 'are'} older than release 4.13: "
+            f"{names([reason for _, reason in old])}.",
+            [holder for holder, _ in old],
             fix="Let the machine-config operator manage them (`oc edit machineconfiguration cluster`, "
             "spec.managedBootImages), or name images of today's release.",
         )
-        yield replace(finding, resources=tuple(refer(source) for source, _ in (*old_sets, *limited)))
 
 
 def _outdated_image(machine_set: MachineSet) -> str:
@@ -145,10 +129,5 @@ def _version_beyond_skew(settings: MachineConfiguration) -> str:
 
 
 CHECK = declared(
-    run,
-    name=NAME,
-    component="machine-config",
-    reads=(MachineSet, MachineConfiguration, DEFINITIONS),
-    rank=567,
-    updates=MINOR,
+    run, NAME, "machine-config", reads=(MachineSet, MachineConfiguration, DEFINITIONS), rank=567, updates=MINOR
 )

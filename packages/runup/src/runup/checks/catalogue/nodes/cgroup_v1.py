@@ -55,6 +55,4 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
                 break
 
 
-CHECK = declared(
-    run, name=NAME, component="machine-config", reads=(ConfigNode, DEFINITIONS), rank=350, severity="critical"
-)
+CHECK = declared(run, NAME, "machine-config", reads=(ConfigNode, DEFINITIONS), rank=350, severity="critical")

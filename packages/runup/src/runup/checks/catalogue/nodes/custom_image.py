@@ -47,6 +47,4 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
         )
 
 
-CHECK = declared(
-    run, name=NAME, component="machine-config", reads=(MachineOSConfig, DEFINITIONS), rank=565, severity="info"
-)
+CHECK = declared(run, NAME, "machine-config", reads=(MachineOSConfig, DEFINITIONS), rank=565, severity="info")

@@ -224,4 +224,4 @@ def _whole_units(quantity: str, units: int) -> int:
     return int(parse_quantity(quantity) * units)
 
 
-CHECK = declared(run, name=NAME, component="machine-config", reads=(Node, PODS, *READS), rank=520, clusters="both")
+CHECK = declared(run, NAME, "machine-config", reads=(Node, PODS, *READS), rank=520, clusters="both")

@@ -25,22 +25,10 @@ from collections.abc import Iterator, Sequence
 from kubekit.lang.pullspec import is_same_image
 from runup.api.kmm_v1beta1 import Module
 from runup.api.platform_v1 import KMMStatusEntry, PreflightValidation, PreflightValidationOCP
+from runup.checks.decide.model import DEFINITIONS, Context, Snapshot
 from runup.checks.decide.reads import Slim
 from runup.checks.decide.wording import LONGEST_CAUSE
-from runup.checks.writing import (
-    DEFINITIONS,
-    Context,
-    Findings,
-    Resource,
-    Snapshot,
-    count,
-    declared,
-    names,
-    names_of,
-    resource_of,
-    risk,
-    unknown,
-)
+from runup.checks.writing import Findings, Resource, count, declared, names, names_of, resource_of, risk, unknown
 
 NAME = "KernelModuleNotVerified"
 # The operator's v1beta1 says True and False, its v1beta2 Success and Failure.
@@ -196,8 +184,8 @@ def entries_of(validation: PreflightValidation | PreflightValidationOCP) -> dict
 
 CHECK = declared(
     run,
-    name=NAME,
-    component="kernel-module-management",
+    NAME,
+    "kernel-module-management",
     reads=(*OCP_RESOURCES, *VALIDATION_RESOURCES, Module, DEFINITIONS),
     rank=490,
     severity="critical",

@@ -122,8 +122,8 @@ def _short_reason(reason: str) -> str:
 
 CHECK = declared(
     run,
-    name=NAME,
-    component="kernel-module-management",
+    NAME,
+    "kernel-module-management",
     reads=(Module, Node, *OCP_RESOURCES, *VALIDATION_RESOURCES, DEFINITIONS),
     rank=500,
     severity="critical",

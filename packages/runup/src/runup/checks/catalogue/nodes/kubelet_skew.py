@@ -152,4 +152,4 @@ def _skew_finding(
     )
 
 
-CHECK = declared(run, name=NAME, component="kube-apiserver", reads=(Node,), by_hand=True, rank=110, severity="critical")
+CHECK = declared(run, NAME, "kube-apiserver", reads=(Node,), by_hand=True, rank=110, severity="critical")

@@ -69,4 +69,4 @@ def _failure_reason(machine: Machine, context: Context) -> str:
     return f"{'Deleting' if metadata.deletion_timestamp else status.phase} {since_text(since)}"
 
 
-CHECK = declared(run, name=NAME, component="machine-api", reads=(Machine, DEFINITIONS), rank=570)
+CHECK = declared(run, NAME, "machine-api", reads=(Machine, DEFINITIONS), rank=570)

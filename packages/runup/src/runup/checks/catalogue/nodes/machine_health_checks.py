@@ -58,4 +58,4 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
         )
 
 
-CHECK = declared(run, name=NAME, component="machine-api", reads=(MachineHealthCheck, DEFINITIONS), rank=575)
+CHECK = declared(run, NAME, "machine-api", reads=(MachineHealthCheck, DEFINITIONS), rank=575)

@@ -48,4 +48,4 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
             )
 
 
-CHECK = declared(run, name=NAME, component="machine-config", reads=READS, rank=530, severity="critical")
+CHECK = declared(run, NAME, "machine-config", reads=READS, rank=530, severity="critical")

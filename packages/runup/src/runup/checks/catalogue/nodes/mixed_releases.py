@@ -30,18 +30,8 @@ from runup.checks.catalogue.nodes.shared.pools import READS as POOL_READS
 from runup.checks.catalogue.nodes.shared.pools import all_pools
 from runup.checks.catalogue.shared.topology import control_plane_first, nodes_by_group
 from runup.checks.decide.cluster_kinds import ClusterKind
-from runup.checks.writing import (
-    Context,
-    Findings,
-    Snapshot,
-    count,
-    declared,
-    names,
-    names_of,
-    resource_of,
-    risk,
-    unknown,
-)
+from runup.checks.decide.wording import count, names
+from runup.checks.writing import Context, Findings, Snapshot, declared, names_of, resource_of, risk, unknown
 
 NAME = "NodeReleasesMixed"
 EXAMPLE = """
@@ -116,4 +106,4 @@ def _judge_members(owner: str, name: str, nodes: Sequence[Node], fix: str) -> Fi
     )
 
 
-CHECK = declared(run, name=NAME, component="machine-config", reads=(Node, *POOL_READS), rank=190, clusters="both")
+CHECK = declared(run, NAME, "machine-config", reads=(Node, *POOL_READS), rank=190, clusters="both")

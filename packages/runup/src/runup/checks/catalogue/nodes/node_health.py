@@ -124,6 +124,4 @@ def _nodes_finding(
     )
 
 
-CHECK = declared(
-    run, name="NodeHealth", component="machine-config", reads=(Node,), by_hand=True, rank=90, severity="critical"
-)
+CHECK = declared(run, "NodeHealth", "machine-config", reads=(Node,), by_hand=True, rank=90, severity="critical")

@@ -20,11 +20,11 @@ from __future__ import annotations
 import re
 
 from kubekit.api.core_v1 import Node
-from runup.checks.catalogue.shared.kubernetes_versions import target_minor
+from runup.checks.catalogue.shared.kubernetes_versions import target_minor, target_unknown
 from runup.checks.catalogue.shared.topology import control_plane_first
 from runup.checks.decide.distributions import distribution_of
 from runup.checks.decide.removal_tables import document
-from runup.checks.writing import Context, Findings, Snapshot, count, declared, names, names_of, risk, unknown
+from runup.checks.writing import Context, Findings, Snapshot, count, declared, names, names_of, risk
 
 NAME = "NodeImageTooOld"
 EXAMPLE = """
@@ -42,9 +42,7 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
         return
     target = target_minor(context)
     if target is None:
-        yield unknown(
-            NAME, "the target does not say which Kubernetes it ships", fix="Ask the publisher of the release."
-        )
+        yield target_unknown(NAME)
         return
     distribution = distribution_of(nodes).name
     reported_names: set[str] = set()
@@ -69,4 +67,4 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
             )
 
 
-CHECK = declared(run, name=NAME, component="nodes", reads=(Node,), rank=365, clusters="Kubernetes")
+CHECK = declared(run, NAME, "nodes", reads=(Node,), rank=365, clusters="Kubernetes")

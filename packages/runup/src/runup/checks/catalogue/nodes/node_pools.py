@@ -16,18 +16,8 @@ from runup.api.machineconfig_v1 import MachineConfigPool
 from runup.checks.catalogue.nodes.shared.pools import READS, all_pools
 from runup.checks.catalogue.shared.result_cache import cache_each
 from runup.checks.catalogue.shared.topology import control_plane, control_plane_first
-from runup.checks.writing import (
-    Context,
-    Finding,
-    Findings,
-    Snapshot,
-    count,
-    declared,
-    names,
-    names_of,
-    refer,
-    resource_of,
-)
+from runup.checks.decide.wording import count, names, refer
+from runup.checks.writing import Context, Finding, Findings, Snapshot, declared, names_of, resource_of
 from runup.rules.machine_config import PoolsOfNode, pools_of_node
 
 CHECK_NAME = "NodePools"
@@ -98,4 +88,4 @@ def _nodes_finding(risk: str, message: str, nodes: Sequence[Node], remediation: 
     return Finding(name=risk, message=message, reason=risk, resources=resources, remediation=remediation)
 
 
-CHECK = declared(run, name=CHECK_NAME, component="machine-config", reads=(Node, *READS), by_hand=True, rank=100)
+CHECK = declared(run, CHECK_NAME, "machine-config", reads=(Node, *READS), by_hand=True, rank=100)

@@ -51,4 +51,4 @@ def _pressure_types(node: Node, _: tuple[()]) -> str:
     )
 
 
-CHECK = declared(run, name=NAME, component="machine-config", reads=(Node,), rank=540)
+CHECK = declared(run, NAME, "machine-config", reads=(Node,), rank=540)

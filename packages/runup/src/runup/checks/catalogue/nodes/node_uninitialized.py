@@ -56,4 +56,4 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
         )
 
 
-CHECK = declared(run, name=NAME, component="machine-config", reads=(Node,), rank=550)
+CHECK = declared(run, NAME, "machine-config", reads=(Node,), rank=550)

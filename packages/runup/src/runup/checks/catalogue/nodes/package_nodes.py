@@ -63,12 +63,5 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
 
 
 CHECK = declared(
-    run,
-    name=NAME,
-    component="machine-config",
-    reads=(Node,),
-    rank=560,
-    severity="critical",
-    updates=MINOR,
-    clusters="OpenShift",
+    run, NAME, "machine-config", reads=(Node,), rank=560, severity="critical", updates=MINOR, clusters="OpenShift"
 )

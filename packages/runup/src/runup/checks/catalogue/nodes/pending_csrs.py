@@ -54,4 +54,4 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
         )
 
 
-CHECK = declared(run, name=NAME, component="machine-approver", reads=(CertificateSigningRequest,), rank=170)
+CHECK = declared(run, NAME, "machine-approver", reads=(CertificateSigningRequest,), rank=170)

@@ -55,10 +55,7 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
                 f" {condition.type}{condition_text(condition)}" for condition in more
             )
             yield _pool_finding(
-                DEGRADED,
-                pool,
-                f"Machine config pool {name} is degraded{machines_text}{degraded_causes}",
-                severity,
+                DEGRADED, pool, f"Machine config pool {name} is degraded{machines_text}{degraded_causes}", severity
             )
         elif status.degraded_machine_count:
             # The condition follows the count within seconds, so the machine became degraded just now.
@@ -128,11 +125,5 @@ def _pool_finding(
 
 
 CHECK = declared(
-    run,
-    name="MachineConfigPoolHealth",
-    component="machine-config",
-    reads=READS,
-    by_hand=True,
-    rank=80,
-    severity="critical",
+    run, "MachineConfigPoolHealth", "machine-config", reads=READS, by_hand=True, rank=80, severity="critical"
 )

@@ -30,4 +30,4 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
         )
 
 
-CHECK = declared(run, name=NAME, component="machine-config", reads=READS, by_hand=True, rank=70)
+CHECK = declared(run, NAME, "machine-config", reads=READS, by_hand=True, rank=70)

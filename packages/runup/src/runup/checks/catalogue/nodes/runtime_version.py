@@ -20,10 +20,10 @@ import re
 
 from kubekit.api.core_v1 import Node
 from kubekit.lang.version import leading_numbers
-from runup.checks.catalogue.shared.kubernetes_versions import target_minor
+from runup.checks.catalogue.shared.kubernetes_versions import target_minor, target_unknown
 from runup.checks.catalogue.shared.topology import control_plane_first
 from runup.checks.decide.removal_tables import document
-from runup.checks.writing import Context, Findings, Snapshot, count, declared, names, names_of, risk, unknown
+from runup.checks.writing import Context, Findings, Snapshot, count, declared, names, names_of, risk
 
 NAME = "ContainerRuntimeTooOld"
 # Set by openshift/windows-machine-config-operator (pkg/metadata: VersionAnnotation) on the nodes that it configures.
@@ -48,9 +48,7 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
     ]
     target = target_minor(context)
     if target is None and nodes:
-        yield unknown(
-            NAME, "the target does not say which Kubernetes it ships", nodes, fix="Ask the publisher of the release."
-        )
+        yield target_unknown(NAME, nodes)
         return
     ended = int(document("minimums")["dockershim"][0]["kubernetes"].partition(".")[2])
     by_shim = [
@@ -99,4 +97,4 @@ def _containerd_version(node: Node) -> Number | None:
     return tuple(map(int, match.groups())) if match else None
 
 
-CHECK = declared(run, name=NAME, component="machine-config", reads=(Node,), rank=360, severity="critical")
+CHECK = declared(run, NAME, "machine-config", reads=(Node,), rank=360, severity="critical")

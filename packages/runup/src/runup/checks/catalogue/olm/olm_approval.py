@@ -63,10 +63,5 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
 
 
 CHECK = declared(
-    run,
-    name=NAME,
-    component="operator-lifecycle-manager",
-    reads=(*READS, InstallPlan, Subscription),
-    rank=430,
-    severity="info",
+    run, NAME, "operator-lifecycle-manager", reads=(*READS, InstallPlan, Subscription), rank=430, severity="info"
 )

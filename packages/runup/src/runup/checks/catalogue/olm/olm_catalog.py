@@ -50,4 +50,4 @@ def _connection_state(catalog: CatalogSource) -> str:
     return connection.last_observed_state if connection else ""
 
 
-CHECK = declared(run, name=NAME, component="operator-lifecycle-manager", reads=(CatalogSource, DEFINITIONS), rank=450)
+CHECK = declared(run, NAME, "operator-lifecycle-manager", reads=(CatalogSource, DEFINITIONS), rank=450)

@@ -50,6 +50,4 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
             )
 
 
-CHECK = declared(
-    run, name=NAME, component="operator-lifecycle-manager", reads=(Subscription, DEFINITIONS), rank=440, severity="info"
-)
+CHECK = declared(run, NAME, "operator-lifecycle-manager", reads=(Subscription, DEFINITIONS), rank=440, severity="info")

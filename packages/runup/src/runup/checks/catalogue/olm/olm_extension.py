@@ -68,6 +68,4 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
             )
 
 
-CHECK = declared(
-    run, name=NAME, component="operator-lifecycle-manager", reads=(ClusterExtension, DEFINITIONS), rank=480
-)
+CHECK = declared(run, NAME, "operator-lifecycle-manager", reads=(ClusterExtension, DEFINITIONS), rank=480)

@@ -116,6 +116,4 @@ def _package_name(csv: str) -> str:
     return csv.partition(".v")[0]
 
 
-CHECK = declared(
-    run, name=NAME, component="operator-lifecycle-manager", reads=(*READS, InstallPlan, Subscription), rank=420
-)
+CHECK = declared(run, NAME, "operator-lifecycle-manager", reads=(*READS, InstallPlan, Subscription), rank=420)

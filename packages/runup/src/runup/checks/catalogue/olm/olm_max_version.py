@@ -66,4 +66,4 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
             )
 
 
-CHECK = declared(run, name=NAME, component="operator-lifecycle-manager", reads=READS, rank=400, updates=MINOR)
+CHECK = declared(run, NAME, "operator-lifecycle-manager", reads=READS, rank=400, updates=MINOR)

@@ -16,9 +16,9 @@ guide.
 from __future__ import annotations
 
 from runup.checks.catalogue.olm.shared.installed_operators import READS, installed
-from runup.checks.catalogue.shared.kubernetes_versions import target_minor
+from runup.checks.catalogue.shared.kubernetes_versions import target_minor, target_unknown
 from runup.checks.decide.removal_tables import removed_versions
-from runup.checks.writing import Context, Findings, Snapshot, declared, full_name, names, risk, unknown
+from runup.checks.writing import Context, Findings, Snapshot, declared, full_name, names, risk
 
 NAME = "OperatorNeedsRemovedAPI"
 EXAMPLE = """
@@ -35,8 +35,7 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
     needing = [csv for csv in installed(snapshot) if csv.spec.native_apis]
     target = target_minor(context)
     if target is None and needing:
-        why = "the target does not say which Kubernetes it ships"
-        yield unknown(NAME, why, needing, fix="Ask the publisher of the release.")
+        yield target_unknown(NAME, needing)
         return
     removed = removed_versions(0, target or 0)
     for csv in needing:
@@ -52,4 +51,4 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
             )
 
 
-CHECK = declared(run, name=NAME, component="operator-lifecycle-manager", reads=READS, rank=460)
+CHECK = declared(run, NAME, "operator-lifecycle-manager", reads=READS, rank=460)

@@ -31,20 +31,9 @@ from runup.api.olm_v1alpha1 import CatalogSource, Subscription
 from runup.checks.catalogue.olm.shared.installed_operators import target_name
 from runup.checks.catalogue.olm.shared.olm_catalog_images import IMAGE_UNCHANGED, expected_image
 from runup.checks.decide.file_based_catalog import Package
+from runup.checks.decide.model import DEFINITIONS, Context, Finding, Snapshot
 from runup.checks.decide.wording import LONGEST_CAUSE
-from runup.checks.writing import (
-    DEFINITIONS,
-    MINOR,
-    Context,
-    Finding,
-    Findings,
-    Snapshot,
-    declared,
-    full_name,
-    names,
-    risk,
-    unknown,
-)
+from runup.checks.writing import MINOR, Findings, declared, full_name, names, risk, unknown
 
 NAME = "OperatorNotInTargetCatalog"
 DEPRECATED = "OperatorDeprecatedInTarget"
@@ -148,10 +137,5 @@ def _lacking_entry(sub: Subscription, package: Package | None) -> str:
 
 
 CHECK = declared(
-    run,
-    name=NAME,
-    component="operator-lifecycle-manager",
-    reads=(Subscription, CatalogSource, DEFINITIONS),
-    rank=470,
-    updates=MINOR,
+    run, NAME, "operator-lifecycle-manager", reads=(Subscription, CatalogSource, DEFINITIONS), rank=470, updates=MINOR
 )

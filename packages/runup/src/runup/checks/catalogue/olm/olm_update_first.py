@@ -45,21 +45,9 @@ from runup.checks.catalogue.olm.shared.installed_operators import (
     properties_in_plans,
     target_name,
 )
-from runup.checks.writing import (
-    MINOR,
-    Context,
-    Findings,
-    Snapshot,
-    Unreadable,
-    count,
-    declared,
-    full_name,
-    names,
-    names_of,
-    resource_of,
-    risk,
-    unknown,
-)
+from runup.checks.decide.model import Context, Snapshot, Unreadable
+from runup.checks.decide.wording import count, names
+from runup.checks.writing import MINOR, Findings, declared, full_name, names_of, resource_of, risk, unknown
 
 NAME = "OperatorUpdateFirst"
 EXAMPLE = """
@@ -244,8 +232,8 @@ def _owners_first(steps: Sequence[Step]) -> list[Step]:
 
 CHECK = declared(
     run,
-    name=NAME,
-    component="operator-lifecycle-manager",
+    NAME,
+    "operator-lifecycle-manager",
     reads=(*READS, Subscription, InstallPlan, CatalogSource, PACKAGES),
     rank=410,
     updates=MINOR,

@@ -71,11 +71,5 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
 
 
 CHECK = declared(
-    run,
-    name=NAME,
-    component="cluster-version-operator",
-    reads=(MANAGED, CONFIG),
-    rank=160,
-    updates=MINOR,
-    clusters="OpenShift",
+    run, NAME, "cluster-version-operator", reads=(MANAGED, CONFIG), rank=160, updates=MINOR, clusters="OpenShift"
 )

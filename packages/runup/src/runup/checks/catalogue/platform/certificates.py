@@ -29,19 +29,8 @@ from msgspec.structs import replace
 from runup.api.machineconfig_v1 import MachineConfigPool
 from runup.api.platform_v1 import CertManagerCertificate
 from runup.checks.catalogue.shared.certificate_bundles import Validity, is_late
-from runup.checks.writing import (
-    DEFINITIONS,
-    Context,
-    Findings,
-    Snapshot,
-    count,
-    declared,
-    full_name,
-    names,
-    refer,
-    risk,
-    yield_from_all,
-)
+from runup.checks.decide.wording import count, names, refer
+from runup.checks.writing import DEFINITIONS, Context, Findings, Snapshot, declared, full_name, risk, yield_from_all
 from runup.report.report import ReportedResource
 
 NAME = "CertificateExpires"
@@ -118,8 +107,8 @@ _NAME_AND_TIME = re.compile(r"CN=([^@,]+?)_?@(\d{9,11})(?:,|$)")
 
 CHECK = declared(
     run,
-    name=NAME,
-    component="kube-apiserver",
+    NAME,
+    "kube-apiserver",
     reads=(CertManagerCertificate, MachineConfigPool, DEFINITIONS),
     rank=182,
     clusters="both",

@@ -19,19 +19,8 @@ from __future__ import annotations
 
 from kubekit.lang.version import parse
 from runup.api.operator_v1 import CloudCredential, CredentialsRequest
-from runup.checks.writing import (
-    DEFINITIONS,
-    MINOR,
-    Context,
-    Findings,
-    Snapshot,
-    Unreadable,
-    declared,
-    full_name,
-    names,
-    resource_of,
-    risk,
-)
+from runup.checks.decide.model import DEFINITIONS, Context, Snapshot, Unreadable
+from runup.checks.writing import MINOR, Findings, declared, full_name, names, resource_of, risk
 
 NAME = "CloudCredentialsNotReady"
 ANNOTATION = "cloudcredential.openshift.io/upgradeable-to"
@@ -88,8 +77,8 @@ def _new_requests(snapshot: Snapshot, context: Context) -> tuple[list[str], Unre
 
 CHECK = declared(
     run,
-    name=NAME,
-    component="cloud-credential-operator",
+    NAME,
+    "cloud-credential-operator",
     reads=(CloudCredential, CredentialsRequest, DEFINITIONS),
     rank=380,
     updates=MINOR,

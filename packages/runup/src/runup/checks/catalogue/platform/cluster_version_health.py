@@ -11,15 +11,18 @@ from __future__ import annotations
 from kubekit.api.conditions import find
 from kubekit.lang.version import parse
 from runup.api.config_v1 import ClusterVersion
+from runup.checks.decide.model import Applies, Context, Finding, Snapshot
 from runup.checks.decide.wording import (
     DEGRADED_PATIENCE,
     NO_REASONS,
     condition_text,
     minor_or_major,
+    names,
+    refer,
     severity_after,
     since_text,
 )
-from runup.checks.writing import Applies, Context, Finding, Findings, Snapshot, declared, names, refer
+from runup.checks.writing import Findings, declared
 
 CHECK_NAME = "ClusterVersionHealth"
 UNKNOWN = f"{CHECK_NAME}Unknown"
@@ -145,11 +148,5 @@ def _was_abandoned(cluster: ClusterVersion, index: int) -> bool:
 
 
 CHECK = declared(
-    run,
-    name=CHECK_NAME,
-    component="cluster-version-operator",
-    reads=(ClusterVersion,),
-    by_hand=True,
-    rank=50,
-    severity="critical",
+    run, CHECK_NAME, "cluster-version-operator", reads=(ClusterVersion,), by_hand=True, rank=50, severity="critical"
 )

@@ -39,8 +39,8 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
 
 CHECK = declared(
     run,
-    name=NAME,
-    component="config-operator",
+    NAME,
+    "config-operator",
     reads=(FeatureGate,),
     by_hand=True,
     rank=140,

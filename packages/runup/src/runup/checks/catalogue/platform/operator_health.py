@@ -87,8 +87,8 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
 
 CHECK = declared(
     run,
-    name="ClusterOperatorHealth",
-    component="cluster-version-operator",
+    "ClusterOperatorHealth",
+    "cluster-version-operator",
     reads=(ClusterOperator,),
     by_hand=True,
     rank=30,

@@ -37,6 +37,4 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
         )
 
 
-CHECK = declared(
-    run, name=NAME, component="cluster-version-operator", reads=(ClusterOperator,), by_hand=True, rank=20, updates=MINOR
-)
+CHECK = declared(run, NAME, "cluster-version-operator", reads=(ClusterOperator,), by_hand=True, rank=20, updates=MINOR)

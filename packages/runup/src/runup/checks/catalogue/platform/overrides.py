@@ -48,4 +48,4 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
         )
 
 
-CHECK = declared(run, name=NAME, component="cluster-version-operator", reads=(ClusterVersion,), rank=150, updates=MINOR)
+CHECK = declared(run, NAME, "cluster-version-operator", reads=(ClusterVersion,), rank=150, updates=MINOR)

@@ -40,4 +40,4 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
             )
 
 
-CHECK = declared(run, name=NAME, component="image-registry", reads=(ImageRegistryConfig, DEFINITIONS), rank=670)
+CHECK = declared(run, NAME, "image-registry", reads=(ImageRegistryConfig, DEFINITIONS), rank=670)

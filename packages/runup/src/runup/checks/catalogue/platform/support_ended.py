@@ -45,4 +45,4 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
     )
 
 
-CHECK = declared(run, name=NAME, component="kubernetes", reads=(Node,), by_hand=True, rank=369, clusters="Kubernetes")
+CHECK = declared(run, NAME, "kubernetes", reads=(Node,), by_hand=True, rank=369, clusters="Kubernetes")

@@ -67,11 +67,5 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
 
 
 CHECK = declared(
-    run,
-    name=NAME,
-    component="cluster-version-operator",
-    reads=(ClusterVersion,),
-    by_hand=True,
-    rank=40,
-    unknown_risk=OWN_NAME,
+    run, NAME, "cluster-version-operator", reads=(ClusterVersion,), by_hand=True, rank=40, unknown_risk=OWN_NAME
 )

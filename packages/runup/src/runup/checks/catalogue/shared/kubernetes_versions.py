@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from kubekit.api.core_v1 import Node
+from kubekit.api.meta_v1 import Object
 from kubekit.lang.version import leading_numbers
 from runup.api.config_v1 import ClusterOperator
 from runup.checks.decide.cluster_kinds import ClusterKind
-from runup.checks.writing import Context, Resource, Snapshot, Unreadable, resource_of
+from runup.checks.writing import Context, Finding, Resource, Snapshot, Unreadable, resource_of, unknown
 
 READS: tuple[Resource, ...] = (resource_of(ClusterOperator), resource_of(Node))
 
@@ -57,6 +60,21 @@ def least_source_minor(context: Context) -> int:
     if context.cluster is ClusterKind.KUBERNETES:
         return context.source.minor
     return max((target_minor(context) or 0) - 2, 0)
+
+
+def target_unknown(name: str, objects: Iterable[Object] = (), kind: Resource | None = None) -> Finding:
+    """Returns the Unknown finding of check `name` if `target_minor` is not known."""
+    why = "the target does not say which Kubernetes it ships"
+    return unknown(name, why, objects, fix="Ask the publisher of the release.", kind=kind)
+
+
+def versions_unknown(
+    name: str, target: int | None, objects: Iterable[Object] = (), kind: Resource | None = None
+) -> Finding:
+    """Returns the Unknown finding of check `name` if `source_minor` or `target`, the `target_minor`, is not known."""
+    why = f"which Kubernetes {'the target ships' if target is None else 'the cluster runs'} is not known"
+    fix = "See `oc get clusteroperator kube-apiserver -o yaml`, or ask the publisher of the release."
+    return unknown(name, why, objects, fix=fix, kind=kind)
 
 
 def _parse_minor(version: str) -> int | None:

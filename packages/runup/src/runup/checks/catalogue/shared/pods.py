@@ -125,8 +125,7 @@ def select_pods(choose: Callable[[list[PlacedPod]], list[PlacedPod]]) -> Callabl
 
     def found(pods: _Pods) -> list[PlacedPod]:
         return sorted(
-            (pod for group_pods in chosen_groups(pods_by_namespace(pods)).values() for pod in group_pods),
-            key=full_name,
+            (pod for group_pods in chosen_groups(pods_by_namespace(pods)).values() for pod in group_pods), key=full_name
         )
 
     return found

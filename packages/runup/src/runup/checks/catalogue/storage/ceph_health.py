@@ -63,4 +63,4 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
 _PAST = {"RECENT_CRASH", "RECENT_MGR_MODULE_CRASH"}
 
 
-CHECK = declared(run, name=NAME, component="rook", reads=(CephCluster, DEFINITIONS), rank=655, severity="critical")
+CHECK = declared(run, NAME, "rook", reads=(CephCluster, DEFINITIONS), rank=655, severity="critical")

@@ -65,6 +65,4 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
         )
 
 
-CHECK = declared(
-    run, name=NAME, component="kube-controller-manager", reads=(PODS, CLAIMS), rank=635, severity="critical"
-)
+CHECK = declared(run, NAME, "kube-controller-manager", reads=(PODS, CLAIMS), rank=635, severity="critical")

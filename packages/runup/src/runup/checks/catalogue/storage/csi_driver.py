@@ -59,4 +59,4 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
         )
 
 
-CHECK = declared(run, name=NAME, component="cluster-storage-operator", reads=(VolumeAttachment, CSINode), rank=650)
+CHECK = declared(run, NAME, "cluster-storage-operator", reads=(VolumeAttachment, CSINode), rank=650)

@@ -20,23 +20,12 @@ from collections.abc import Sequence
 from functools import partial
 
 from kubekit.api.meta_v1 import Object
-from runup.checks.catalogue.shared.kubernetes_versions import target_minor
+from runup.checks.catalogue.shared.kubernetes_versions import target_minor, target_unknown
 from runup.checks.catalogue.shared.workload_reads import DEPLOYMENTS, REMOVED_PLUGINS, STATEFUL_SETS, inline_plugins
 from runup.checks.catalogue.storage.shared.volumes import VOLUMES
 from runup.checks.decide.reads import Slim
 from runup.checks.decide.removal_tables import table
-from runup.checks.writing import (
-    Context,
-    Findings,
-    Snapshot,
-    count,
-    declared,
-    full_name,
-    names,
-    risk,
-    unknown,
-    yield_from_all,
-)
+from runup.checks.writing import Context, Findings, Snapshot, count, declared, full_name, names, risk, yield_from_all
 
 NAME = "RemovedVolumePlugin"
 EXAMPLE = """
@@ -67,8 +56,7 @@ def _findings_of_kind(kind: Slim, old: Sequence[tuple[Object, frozenset[str]]], 
     """Yields the findings about volumes of one kind whose plugin the target does not have."""
     target = target_minor(context)
     if target is None and old:
-        why = "the target does not say which Kubernetes it ships"
-        yield unknown(NAME, why, [obj for obj, _ in old], fix="Ask the publisher of the release.", kind=kind)
+        yield target_unknown(NAME, [obj for obj, _ in old], kind)
         return
     removed_plugins = {plugin for _, row in table("removed-volumes").between(0, target or 0) for plugin in row}
     dropped = sorted(
@@ -88,10 +76,5 @@ def _findings_of_kind(kind: Slim, old: Sequence[tuple[Object, frozenset[str]]], 
 
 
 CHECK = declared(
-    run,
-    name=NAME,
-    component="cluster-storage-operator",
-    reads=(VOLUMES, DEPLOYMENTS, STATEFUL_SETS),
-    rank=630,
-    severity="critical",
+    run, NAME, "cluster-storage-operator", reads=(VOLUMES, DEPLOYMENTS, STATEFUL_SETS), rank=630, severity="critical"
 )

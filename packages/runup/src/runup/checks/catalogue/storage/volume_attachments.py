@@ -66,4 +66,4 @@ def _stuck_since(attachment: VolumeAttachment, context: Context) -> list[datetim
     return [min(times)] if times and context.now - min(times) >= DOWN_PATIENCE else []
 
 
-CHECK = declared(run, name=NAME, component="cluster-storage-operator", reads=(VolumeAttachment,), rank=640)
+CHECK = declared(run, NAME, "cluster-storage-operator", reads=(VolumeAttachment,), rank=640)

@@ -28,18 +28,8 @@ from kubekit.rules.node_rules import matches_term
 from runup.api.platform_v1 import CSINode, PersistentVolume
 from runup.checks.catalogue.shared.pods import PODS
 from runup.checks.catalogue.storage.shared.volumes import AFFINITY, CLAIMS, DRIVER, VOLUMES, claims_that_move
-from runup.checks.writing import (
-    Context,
-    Findings,
-    Snapshot,
-    count,
-    declared,
-    full_name,
-    names,
-    resource_of,
-    risk,
-    yield_from_all,
-)
+from runup.checks.decide.wording import count, names
+from runup.checks.writing import Context, Findings, Snapshot, declared, full_name, resource_of, risk, yield_from_all
 from runup.report.report import Severity
 
 NAME = "VolumeOnNoNode"
@@ -164,6 +154,4 @@ def _required_affinity(volume: PersistentVolume) -> NodeSelector | None:
         return None
 
 
-CHECK = declared(
-    run, name=NAME, component="cluster-storage-operator", reads=(PODS, CLAIMS, VOLUMES, CSINode, Node), rank=657
-)
+CHECK = declared(run, NAME, "cluster-storage-operator", reads=(PODS, CLAIMS, VOLUMES, CSINode, Node), rank=657)

@@ -148,10 +148,5 @@ def _list_or_empty(value: Any) -> Sequence[Any]:
 
 
 CHECK = declared(
-    run,
-    name=NAME,
-    component="cluster-storage-operator",
-    reads=(VOLUMES, VolumeAttachment, Node),
-    rank=660,
-    severity="info",
+    run, NAME, "cluster-storage-operator", reads=(VOLUMES, VolumeAttachment, Node), rank=660, severity="info"
 )

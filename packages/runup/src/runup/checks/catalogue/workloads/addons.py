@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from runup.checks.catalogue.shared.kubernetes_versions import target_minor
+from runup.checks.catalogue.shared.kubernetes_versions import target_minor, target_unknown
 from runup.checks.catalogue.shared.pods import PODS
 from runup.checks.decide.addon_images import Running, running_addons, version_number
 from runup.checks.decide.removal_tables import document
@@ -46,8 +46,7 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
     addons = running_addons(snapshot.listed(PODS), table["addons"], but_from=tuple(table["managed"]))
     target = target_minor(context)
     if target is None and addons:
-        fix = "Ask the publisher of the release."
-        yield unknown(NAME, "the target does not say which Kubernetes it ships", fix=fix)
+        yield target_unknown(NAME)
         return
     unlisted: list[str] = []
     findings_by_name: dict[str, Finding] = {}
@@ -128,4 +127,4 @@ def _addon_finding(addon: Running, relation: str, *, untested: bool = False) -> 
     )
 
 
-CHECK = declared(run, name=NAME, component="addons", reads=(PODS,), rank=117, clusters="Kubernetes")
+CHECK = declared(run, NAME, "addons", reads=(PODS,), rank=117, clusters="Kubernetes")

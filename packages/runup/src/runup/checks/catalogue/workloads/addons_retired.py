@@ -49,4 +49,4 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
         )
 
 
-CHECK = declared(run, name=NAME, component="addons", reads=(PODS,), rank=118, severity="info", clusters="Kubernetes")
+CHECK = declared(run, NAME, "addons", reads=(PODS,), rank=118, severity="info", clusters="Kubernetes")

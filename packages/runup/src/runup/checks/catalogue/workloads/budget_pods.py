@@ -23,19 +23,8 @@ from runup.checks.catalogue.shared.pods import PODS, drained_pods_by_namespace, 
 from runup.checks.catalogue.shared.result_cache import cache_groups
 from runup.checks.catalogue.shared.topology import control_plane
 from runup.checks.catalogue.workloads.shared.budgets import budget_name, not_computed, sorted_budgets
-from runup.checks.decide.wording import DOWN_PATIENCE, severity_after, since_suffix
-from runup.checks.writing import (
-    Applies,
-    Context,
-    Finding,
-    Findings,
-    Snapshot,
-    Unreadable,
-    count,
-    declared,
-    names,
-    refer,
-)
+from runup.checks.decide.wording import DOWN_PATIENCE, count, names, refer, severity_after, since_suffix
+from runup.checks.writing import Applies, Context, Finding, Findings, Snapshot, Unreadable, declared
 
 CHECK_NAME = "PodDisruptionBudgetPods"
 UNKNOWN = f"{CHECK_NAME}Unknown"
@@ -183,8 +172,8 @@ def _used_up_findings(snapshot: Snapshot, budgets: Budgets, context: Context) ->
 
 CHECK = declared(
     run,
-    name=CHECK_NAME,
-    component="machine-config",
+    CHECK_NAME,
+    "machine-config",
     reads=(PodDisruptionBudget, PODS, Infrastructure),
     by_hand=True,
     rank=130,

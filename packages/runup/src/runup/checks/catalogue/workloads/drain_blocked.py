@@ -107,8 +107,8 @@ def _budget_text(pdb: PodDisruptionBudget) -> str:
 
 CHECK = declared(
     run,
-    name=NAME,
-    component="machine-config",
+    NAME,
+    "machine-config",
     reads=(PodDisruptionBudget, PODS, Infrastructure),
     by_hand=True,
     rank=120,

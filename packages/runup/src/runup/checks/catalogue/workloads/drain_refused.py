@@ -115,6 +115,4 @@ def _eviction_refusal(pod: PlacedPod, budgets: Sequence[PodDisruptionBudget]) ->
     return ""
 
 
-CHECK = declared(
-    run, name=NAME, component="nodes", reads=(Node, PODS, PodDisruptionBudget), rank=135, clusters="Kubernetes"
-)
+CHECK = declared(run, NAME, "nodes", reads=(Node, PODS, PodDisruptionBudget), rank=135, clusters="Kubernetes")

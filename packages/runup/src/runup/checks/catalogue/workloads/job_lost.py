@@ -132,4 +132,4 @@ def _ends_with_its_pod(job: Job) -> bool:
     return spec.backoff_limit_per_index is None and status.failed >= limit
 
 
-CHECK = declared(run, name=NAME, component="kube-controller-manager", reads=(JOBS, PODS), rank=622, severity="info")
+CHECK = declared(run, NAME, "kube-controller-manager", reads=(JOBS, PODS), rank=622, severity="info")

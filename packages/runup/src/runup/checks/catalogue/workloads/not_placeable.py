@@ -30,18 +30,8 @@ from runup.checks.catalogue.shared.node_fit import Homes, project_selector
 from runup.checks.catalogue.shared.pods import PODS
 from runup.checks.catalogue.shared.workload_reads import DEPLOYMENTS, STATEFUL_SETS, Workload, with_pods_that_move
 from runup.checks.decide.reads import Slim
-from runup.checks.writing import (
-    Context,
-    Findings,
-    Snapshot,
-    count,
-    declared,
-    full_name,
-    names,
-    resource_of,
-    risk,
-    yield_from_all,
-)
+from runup.checks.decide.wording import count, names
+from runup.checks.writing import Context, Findings, Snapshot, declared, full_name, resource_of, risk, yield_from_all
 
 NAME = "PodsNotPlaceable"
 EXAMPLE = """
@@ -118,6 +108,4 @@ def _placement_problem(workload: Workload, homes: Homes, project: Mapping[str, s
     )
 
 
-CHECK = declared(
-    run, name=NAME, component="kube-scheduler", reads=(DEPLOYMENTS, STATEFUL_SETS, PODS, Node, Namespace), rank=617
-)
+CHECK = declared(run, NAME, "kube-scheduler", reads=(DEPLOYMENTS, STATEFUL_SETS, PODS, Node, Namespace), rank=617)

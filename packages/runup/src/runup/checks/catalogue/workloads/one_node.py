@@ -138,8 +138,8 @@ def _stays_up(pod: PlacedPod) -> bool:
 
 CHECK = declared(
     run,
-    name=NAME,
-    component="machine-config",
+    NAME,
+    "machine-config",
     reads=(PODS, PodDisruptionBudget, Infrastructure),
     rank=620,
     severity="info",

@@ -67,4 +67,4 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
         )
 
 
-CHECK = declared(run, name=NAME, component="kube-controller-manager", reads=(STATEFUL_SETS, PODS), rank=618)
+CHECK = declared(run, NAME, "kube-controller-manager", reads=(STATEFUL_SETS, PODS), rank=618)

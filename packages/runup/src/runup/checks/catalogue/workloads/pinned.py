@@ -27,18 +27,8 @@ from runup.checks.catalogue.shared.pods import PODS
 from runup.checks.catalogue.shared.topology import control_plane
 from runup.checks.catalogue.shared.workload_reads import DEPLOYMENTS, STATEFUL_SETS, TemplateSpec, with_pods_that_move
 from runup.checks.decide.reads import Slim
-from runup.checks.writing import (
-    Context,
-    Findings,
-    Snapshot,
-    count,
-    declared,
-    full_name,
-    names,
-    resource_of,
-    risk,
-    yield_from_all,
-)
+from runup.checks.decide.wording import count, names
+from runup.checks.writing import Context, Findings, Snapshot, declared, full_name, resource_of, risk, yield_from_all
 from runup.rules.platform_namespaces import is_system
 
 NAME = "PodsPinnedToNode"
@@ -122,8 +112,8 @@ def _demands_of_node(template: TemplateSpec) -> bool:
 
 CHECK = declared(
     run,
-    name=NAME,
-    component="kube-scheduler",
+    NAME,
+    "kube-scheduler",
     reads=(DEPLOYMENTS, STATEFUL_SETS, PODS, Node, Namespace, Infrastructure),
     rank=619,
     severity="info",

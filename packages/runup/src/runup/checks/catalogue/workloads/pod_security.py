@@ -76,4 +76,4 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
         )
 
 
-CHECK = declared(run, name=NAME, component="kube-apiserver", reads=(Namespace, PODS), rank=612)
+CHECK = declared(run, NAME, "kube-apiserver", reads=(Namespace, PODS), rank=612)

@@ -54,4 +54,4 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
         )
 
 
-CHECK = declared(run, name=NAME, component="kube-controller-manager", reads=(DEPLOYMENTS,), rank=614)
+CHECK = declared(run, NAME, "kube-controller-manager", reads=(DEPLOYMENTS,), rank=614)

@@ -142,4 +142,4 @@ def _lacking_resources(remaining_by_key: Mapping[str, Decimal], pods: Sequence[P
     return f"too little {names(sorted(short))}" if short else ""
 
 
-CHECK = declared(run, name=NAME, component="kube-controller-manager", reads=(QUOTAS, PODS, DEPLOYMENTS), rank=616)
+CHECK = declared(run, NAME, "kube-controller-manager", reads=(QUOTAS, PODS, DEPLOYMENTS), rank=616)

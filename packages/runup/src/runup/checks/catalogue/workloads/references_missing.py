@@ -32,18 +32,8 @@ from kubekit.api.pod_parts import PlacedPod
 from runup.checks.catalogue.shared.pods import PODS, quantity_or_none
 from runup.checks.catalogue.shared.workload_reads import DEPLOYMENTS, STATEFUL_SETS, Workload, with_pods_that_move
 from runup.checks.decide.reads import Slim
-from runup.checks.writing import (
-    DEFINITIONS,
-    Context,
-    Findings,
-    Snapshot,
-    count,
-    declared,
-    full_name,
-    names,
-    risk,
-    yield_from_all,
-)
+from runup.checks.decide.wording import count, names
+from runup.checks.writing import DEFINITIONS, Context, Findings, Snapshot, declared, full_name, risk, yield_from_all
 
 NAME = "PodReferencesMissing"
 EXAMPLE = """
@@ -242,8 +232,8 @@ def _missing_constraints(snapshot: Snapshot, moving: list[_Moving]) -> Iterator[
 
 CHECK = declared(
     run,
-    name=NAME,
-    component="kube-apiserver",
+    NAME,
+    "kube-apiserver",
     reads=(
         DEPLOYMENTS,
         STATEFUL_SETS,

@@ -71,4 +71,4 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
         )
 
 
-CHECK = declared(run, name=NAME, component="cluster-version-operator", reads=(PODS,), rank=580)
+CHECK = declared(run, NAME, "cluster-version-operator", reads=(PODS,), rank=580)

@@ -91,4 +91,4 @@ def _is_stuck(deleted: datetime | None, context: Context) -> bool:
     return deleted is not None and context.now - deleted >= PATIENCE
 
 
-CHECK = declared(run, name=NAME, component="machine-config", reads=(Namespace, PODS), rank=590)
+CHECK = declared(run, NAME, "machine-config", reads=(Namespace, PODS), rank=590)

@@ -58,6 +58,4 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
         )
 
 
-CHECK = declared(
-    run, name=NAME, component="machine-config", reads=(PODS, Infrastructure), rank=600, severity="info", clusters="both"
-)
+CHECK = declared(run, NAME, "machine-config", reads=(PODS, Infrastructure), rank=600, severity="info", clusters="both")

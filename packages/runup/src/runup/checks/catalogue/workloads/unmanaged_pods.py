@@ -64,6 +64,4 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
         )
 
 
-CHECK = declared(
-    run, name=NAME, component="machine-config", reads=(PODS, Infrastructure), rank=610, severity="info", clusters="both"
-)
+CHECK = declared(run, NAME, "machine-config", reads=(PODS, Infrastructure), rank=610, severity="info", clusters="both")

@@ -55,6 +55,4 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
         )
 
 
-CHECK = declared(
-    run, name=NAME, component="kubevirt", reads=(VirtualMachineInstance, DEFINITIONS), rank=510, severity="critical"
-)
+CHECK = declared(run, NAME, "kubevirt", reads=(VirtualMachineInstance, DEFINITIONS), rank=510, severity="critical")

@@ -74,7 +74,10 @@ def requests_by_client(
                     if user.username.startswith(_ACCOUNT)
                     else user.username.startswith(tuple(document("read-only-clients")["platform"]))
                 )
-                excused = user.request_count if platform else _scanner_reads(user)
+                excused = user.request_count if platform else 0
+                if not platform and _scanner_name(user):
+                    reading = document("read-only-clients")["verbs"]
+                    excused = sum(verb.request_count for verb in user.by_verb if verb.verb in reading)
                 if user.request_count > excused:
                     agent = user.user_agent.partition(" ")[0]
                     client_text = f"{user.username} ({agent})" if agent else user.username
@@ -92,14 +95,6 @@ def requests_by_client(
 def _account_namespace(client: str) -> str:
     """Returns the namespace of a service account, or an empty string."""
     return client.removeprefix(_ACCOUNT).partition(":")[0] if client.startswith(_ACCOUNT) else ""
-
-
-def _scanner_reads(user: PerUserAPIRequestCount) -> int:
-    """Returns how many of the requests are reads by a known scanner."""
-    if not _scanner_name(user):
-        return 0
-    reading = frozenset(document("read-only-clients")["verbs"])
-    return sum(verb.request_count for verb in user.by_verb if verb.verb in reading)
 
 
 def _scanner_name(user: PerUserAPIRequestCount) -> str:

@@ -48,33 +48,9 @@ def why_down(
     `holder` is the kind and name of what asks for it, `orphan` what to do with that when its Service is gone. A webhook
     that is reached by a URL is not judged. Raises Unreadable.
     """
-    if config.service is None:
+    reference = config.service
+    if reference is None:
         return None
-    trouble = _service_problem(snapshot, config.service, holder, orphan) or _bundle_problem(
-        config.ca_bundle, now, holder
-    )
-    if trouble or config.ca_bundle:
-        return trouble
-    # The cluster itself signed the certificate of the webhook's server. Without a bundle the API server asks the
-    # system's authorities, and the one for Services is none of them (the OpenShift documentation of service serving
-    # certificates).
-    service = snapshot.get(Service, config.service.name, config.service.namespace)
-    if service is None or _SERVING_CERTIFICATE not in service.metadata.annotations:
-        return None
-    fix = f"Annotate {holder} with service.beta.openshift.io/inject-cabundle=true; its caBundle is then filled in."
-    return Down("it has no caBundle for the certificate that the cluster signed for its Service", fix)
-
-
-def ready_backends(snapshot: Snapshot, reference: ServiceReference) -> Sequence[PlacedPod]:
-    """Returns the ready pods behind a Service, none if its backends are elsewhere. Raises Unreadable."""
-    service = snapshot.get(Service, reference.name, reference.namespace)
-    if service is None or not _has_pods(service):
-        return ()
-    return [pod for pod in _pods_of_service(snapshot.listed(PODS), service) if pod.status.ready]
-
-
-def _service_problem(snapshot: Snapshot, reference: ServiceReference, holder: str, orphan: str) -> Down | None:
-    """Returns why a webhook's Service does not answer, and the way out; None if it seems to."""
     service_name = f"{reference.namespace}/{reference.name}"
     service = snapshot.get(Service, reference.name, reference.namespace)
     if service is None:
@@ -85,18 +61,39 @@ def _service_problem(snapshot: Snapshot, reference: ServiceReference, holder: st
         has = names([str(port) for port in ports])
         fix = f"Name one of the Service's ports ({has}) in clientConfig.service.port of {holder}."
         return Down(f"Service {service_name} has no port {reference.port}, but {has}", fix)
-    if not _has_pods(service):
+    pods = _pods_of_service(snapshot, service)
+    if pods is not None and not any(pod.status.ready for pod in pods):
+        # One that is not in the list may be ready.
+        snapshot.require_all(PODS, reference.namespace)
+        why = (
+            f"no pod behind Service {service_name} is ready" if pods else f"Service {service_name} has no pod behind it"
+        )
+        return Down(why, f"Bring its pods up: `oc get pods -n {reference.namespace}` shows them ready.")
+    if config.ca_bundle:
+        return _bundle_problem(config.ca_bundle, now, holder)
+    # The cluster itself signed the certificate of the webhook's server. Without a bundle the API server asks the
+    # system's authorities, and the one for Services is none of them (the OpenShift documentation of service serving
+    # certificates).
+    if _SERVING_CERTIFICATE not in service.metadata.annotations:
         return None
-    pods = _pods_of_service(snapshot.listed(PODS), service)
-    if any(pod.status.ready for pod in pods):
+    fix = f"Annotate {holder} with service.beta.openshift.io/inject-cabundle=true; its caBundle is then filled in."
+    return Down("it has no caBundle for the certificate that the cluster signed for its Service", fix)
+
+
+def ready_backends(snapshot: Snapshot, reference: ServiceReference) -> Sequence[PlacedPod]:
+    """Returns the ready pods behind a Service, none if its backends are elsewhere. Raises Unreadable."""
+    service = snapshot.get(Service, reference.name, reference.namespace)
+    pods = _pods_of_service(snapshot, service) if service else ()
+    return [pod for pod in pods or () if pod.status.ready]
+
+
+def _pods_of_service(snapshot: Snapshot, service: Service) -> list[PlacedPod] | None:
+    """Returns the pods that the Service selects, None if its backends are elsewhere. Raises Unreadable."""
+    if service.spec.type == "ExternalName" or not service.spec.selector:
         return None
-    # One that is not in the list may be ready.
-    snapshot.require_all(PODS, reference.namespace)
-    fix = f"Bring its pods up: `oc get pods -n {reference.namespace}` shows them ready."
-    return Down(
-        f"no pod behind Service {service_name} is ready" if pods else f"Service {service_name} has no pod behind it",
-        fix,
-    )
+    namespace, selector = service.metadata.namespace, service.spec.selector.items()
+    pods: Sequence[PlacedPod] = snapshot.listed(PODS)
+    return [pod for pod in pods if pod.metadata.namespace == namespace and selector <= pod.metadata.labels.items()]
 
 
 def _bundle_problem(ca_bundle: str, now: datetime, holder: str) -> Down | None:
@@ -117,14 +114,3 @@ def _bundle_problem(ca_bundle: str, now: datetime, holder: str) -> Down | None:
         return None
     ended = "ended" if until <= now else "ends"
     return Down(f"its caBundle {ended} at {until:%Y-%m-%dT%H:%M:%SZ}", fix, soon=until > now)
-
-
-def _has_pods(service: Service) -> bool:
-    """Returns whether the Service selects pods of the cluster as its backends."""
-    return service.spec.type != "ExternalName" and bool(service.spec.selector)
-
-
-def _pods_of_service(pods: Sequence[PlacedPod], service: Service) -> list[PlacedPod]:
-    """Returns the pods that the Service selects."""
-    namespace, selector = service.metadata.namespace, service.spec.selector.items()
-    return [pod for pod in pods if pod.metadata.namespace == namespace and selector <= pod.metadata.labels.items()]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import product
 
 from msgspec.structs import replace
 
@@ -164,53 +165,42 @@ def versions_not_covered(rules: Sequence[RuleWithOperations], source: int, targe
     A rule that matches nothing then does not count where others match the same resources and operations.
     """
     lasts = [(rule, last_served_before(rule)) for rule in rules]
-    live = [rule for rule, last in lasts if last is None or last > target]
-    dead = [
-        rule for rule, last in lasts if last is not None and source < last <= target and not _is_covered(rule, live)
+    # What a rule with a version that stays matches: API groups, resources, operations.
+    live = [
+        ({*rule.api_groups}, {*rule.resources}, {*rule.operations})
+        for rule, last in lasts
+        if last is None or last > target
     ]
-    return sorted({f"{group}/{version}" for rule in dead for group in rule.api_groups for version in rule.api_versions})
 
-
-def _is_covered(rule: RuleWithOperations, others: Sequence[RuleWithOperations]) -> bool:
-    """Returns whether other rules, with a version that stays, name the same operations on the same resources."""
-    return all(
-        any(
-            {group, "*"} & {*other.api_groups}
-            and {resource, "*"} & {*other.resources}
-            and {operation, "*"} & {*other.operations}
-            for other in others
+    def is_covered(rule: RuleWithOperations) -> bool:
+        """Returns whether the live rules name the same operations on the same resources."""
+        return all(
+            any(
+                {group, "*"} & groups and {resource, "*"} & resources and {verb, "*"} & verbs
+                for groups, resources, verbs in live
+            )
+            for group, resource, verb in product(rule.api_groups, rule.resources, rule.operations)
         )
-        for group in rule.api_groups
-        for resource in rule.resources
-        for operation in rule.operations
-    )
+
+    dead = [rule for rule, last in lasts if last is not None and source < last <= target and not is_covered(rule)]
+    return sorted({f"{group}/{version}" for rule in dead for group in rule.api_groups for version in rule.api_versions})
 
 
 def last_served_before(rule: RuleWithOperations) -> int | None:
     """Returns the first minor version that serves nothing of what a rule names; None if there may be something."""
-    removed = [
-        _removed_in_minor(group, version, resource.partition("/")[0])
-        for group in rule.api_groups
-        for version in rule.api_versions
-        for resource in rule.resources
-    ]
-    minors = [minor for minor in removed if minor is not None]
-    return max(minors) if minors and len(minors) == len(removed) else None
-
-
-def _removed_in_minor(group: str, version: str, resource: str) -> int | None:
-    """Returns the minor version without that resource, or without any of the version; None if it is not known."""
-    if resource != "*":
-        return removed_resource(resource, version, group)
-    # Kinds of one version may go one after the other.
-    return max(
-        (
-            minor
-            for (its_group, its, _), minor in removed_versions(0, _ANY_MINOR).items()
-            if (its_group, its) == (group, version)
-        ),
-        default=None,
-    )
+    last = None
+    for group, version, resource in product(rule.api_groups, rule.api_versions, rule.resources):
+        if resource.partition("/")[0] == "*":
+            # Kinds of one version may go one after the other.
+            gone = removed_versions(0, _ANY_MINOR).items()
+            minors = [minor for (its_group, its, _), minor in gone if (its_group, its) == (group, version)]
+            minor = max(minors, default=None)
+        else:
+            minor = removed_resource(resource.partition("/")[0], version, group)
+        if minor is None:
+            return None
+        last = max(minor, last or 0)
+    return last
 
 
 def _matching_names(webhook: Webhook, listed_namespaces: Namespaces) -> list[str]:

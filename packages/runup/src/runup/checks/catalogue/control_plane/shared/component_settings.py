@@ -6,7 +6,7 @@ the operators of the control plane. What the release itself sets is the release'
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -15,7 +15,7 @@ from kubekit.api.meta_v1 import Object
 from runup.api.cluster_settings_v1 import FeatureGate
 from runup.api.machineconfig_v1 import KubeletConfig
 from runup.api.operator_v1 import KubeAPIServer, KubeControllerManager, KubeScheduler
-from runup.checks.catalogue.shared.kubernetes_versions import target_minor
+from runup.checks.catalogue.shared.kubernetes_versions import target_minor, target_unknown
 from runup.checks.decide.removal_tables import table
 from runup.checks.writing import DEFINITIONS, Context, Findings, Resource, Snapshot, resource_of, risk, unknown
 
@@ -78,16 +78,10 @@ def _flags_with_values(snapshot: Snapshot) -> Iterator[tuple[Setting, tuple[str,
             overrides = operator.spec.unsupported_config_overrides
             # The field takes any JSON (openshift/api, operator/v1), which need not be an object.
             for key in _ARGUMENTS if isinstance(overrides, dict) else ():
-                for name, value in _override_arguments(overrides, key):
-                    path = f"spec.unsupportedConfigOverrides.{key}"
-                    yield Setting(name, component, operator, path), value
-
-
-def _override_arguments(overrides: Mapping[str, Any], key: str) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yields the arguments below `key` of the overrides, each with its values."""
-    arguments = overrides.get(key)
-    for name, value in arguments.items() if isinstance(arguments, dict) else ():
-        yield str(name), tuple(map(str, value)) if isinstance(value, list) else (str(value),)
+                arguments = overrides.get(key)
+                for name, value in arguments.items() if isinstance(arguments, dict) else ():
+                    setting = Setting(str(name), component, operator, f"spec.unsupportedConfigOverrides.{key}")
+                    yield setting, tuple(map(str, value)) if isinstance(value, list) else (str(value),)
 
 
 def removed_findings(
@@ -108,8 +102,7 @@ def removed_findings(
         return
     target, rows = target_minor(context), table(table_name)
     if target is None:
-        why = "the target does not say which Kubernetes it ships"
-        yield unknown(name, why, [setting.holder for setting in all_settings], fix="Ask the publisher of the release.")
+        yield target_unknown(name, [setting.holder for setting in all_settings])
         return
     for setting in all_settings:
         place = f"{type(setting.holder).__name__} {setting.holder.metadata.name}, {setting.path}"
