@@ -27,13 +27,12 @@ from kubekit.kube.config import load
 from kubekit.rules.node_rules import is_ready, takes_pods
 from kubesandbox.apiserver.server import ApiServer
 from runup.checks.catalogue import CHECKS as CHECKS_OF_ALL
-from runup.checks.catalogue.nodes.node_pools import nodes_by_pool
 from runup.checks.decide.cluster_kinds import ClusterKind
 from runup.checks.decide.engine import run_check
 from runup.rehearse.decide.drain_inputs import drained_cluster
 from runup.rehearse.decide.drains.drained_cluster import DrainedCluster, DrainSettings, Pool
 from runup.rehearse.decide.drains.simulation import simulate
-from runup.rules.machine_config import allowed_unavailable, availability, pools_of_node
+from runup.rules.machine_config import allowed_unavailable, availability, nodes_by_pool, pools_of_node
 from runup.updatestatus.decide.assess import assess
 from runup.updatestatus.decide.nodes import Target, assess_pools
 from runup.updatestatus.decide.read_status import report_of_status
@@ -253,8 +252,8 @@ def test_users_agree_which_pool_updates_a_node(
 ) -> None:
     """The check, drains and UpdateStatus."""
     node = b.node("a", labels={**{ROLE + role: "" for role in roles}, **labels})
-    assert pools_of_node(node.metadata.labels, POOLS).updating == updating
-    assert nodes_by_pool((node,), POOLS) == {updating: [node]}
+    pools = pools_of_node(node.metadata.labels, POOLS)
+    assert (pools.updating, nodes_by_pool((node,), (pools,))) == (updating, {updating: [node]})
     cluster = drained_cluster({"Node": (node,), "MachineConfigPool": POOLS}, {}, openshift=True)
     assert [pool.name for pool in cluster.pools] == ([updating] if updating else [])
     states = assess_pools(POOLS, (node,), {}, Target(b.NEW))

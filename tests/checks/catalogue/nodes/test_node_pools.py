@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.factories import node, pool
 
-from runup.checks.catalogue.nodes.node_pools import nodes_by_pool
+from runup.rules.machine_config import nodes_by_pool, pools_of_node
 
 
 def test_which_pool_updates_a_node() -> None:
@@ -19,7 +19,7 @@ def test_which_pool_updates_a_node() -> None:
         node("alone", role="gpu"),
         node("nowhere", role="edge"),
     )
-    found = nodes_by_pool(nodes, pools)
+    found = nodes_by_pool(nodes, [pools_of_node(node.metadata.labels, pools) for node in nodes])
     assert {name: [each.metadata.name for each in members] for name, members in found.items()} == {
         "worker": ["plain"],
         "infra": ["infra"],

@@ -8,10 +8,10 @@ from tests.factories import context, node, snapshot
 
 from kubekit.api.core_v1 import Node
 from runup.checks.catalogue import CHECKS
-from runup.checks.catalogue.shared.topology import nodes_by_group
 from runup.checks.decide.cluster_kinds import ClusterKind
 from runup.checks.decide.engine import run_check
 from runup.checks.decide.model import Finding
+from runup.rules.node_groups import nodes_by_group
 
 
 def labelled(name: str, kubelet: str = "v1.34.0", **labels: str) -> Node:

@@ -6,6 +6,7 @@ Sources: machine-config-operator, `pkg/helpers` (GetPoolsForNode), `pkg/controll
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from datetime import datetime
 
@@ -69,6 +70,17 @@ def pools_of_node(labels: dict[str, str], pools: Iterable[MachineConfigPool]) ->
     else:
         updating = WORKER_POOL if WORKER_POOL in selecting else ""
     return PoolsOfNode(selecting=selecting, custom=custom, updating=updating)
+
+
+def nodes_by_pool(nodes: Iterable[Node], pools_of_nodes: Iterable[PoolsOfNode]) -> dict[str, list[Node]]:
+    """Returns the nodes that each pool updates; `pools_of_nodes` are the pools of each node, in the same order.
+
+    The empty name has the nodes that no pool updates: of Windows, in no pool, or in several custom ones.
+    """
+    members: dict[str, list[Node]] = defaultdict(list)
+    for node, node_pools in zip(nodes, pools_of_nodes, strict=True):
+        members[node_pools.updating].append(node)
+    return members
 
 
 def shown_pool(labels: dict[str, str], pools: Iterable[MachineConfigPool]) -> str | None:

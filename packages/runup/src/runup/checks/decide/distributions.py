@@ -16,17 +16,6 @@ import msgspec
 from kubekit.api.core_v1 import Node
 from runup.checks.decide.removal_tables import document
 
-# In which a service names the group of a node that it updates together with others. Sources:
-# https://docs.aws.amazon.com/eks/latest/userguide/managed-node-groups.html,
-# https://cloud.google.com/kubernetes-engine/docs/concepts/node-pools,
-# https://learn.microsoft.com/azure/aks/use-labels, https://karpenter.sh/docs/concepts/nodepools/.
-GROUP_LABELS = (
-    "eks.amazonaws.com/nodegroup",
-    "cloud.google.com/gke-nodepool",
-    "kubernetes.azure.com/agentpool",
-    "karpenter.sh/nodepool",
-)
-
 
 class Support(msgspec.Struct, frozen=True, kw_only=True):
     """Until when minor versions are supported: the last days, those of paid support, and who says so, as of when.
@@ -55,11 +44,6 @@ class Distribution(msgspec.Struct, frozen=True, kw_only=True):
     back: str
     support: Support
     kube_proxy: str = ""
-
-
-def service_group(node: Node) -> str:
-    """Returns the name of the node's group, as its service has it in a label, or an empty string."""
-    return next((node.metadata.labels[label] for label in GROUP_LABELS if node.metadata.labels.get(label)), "")
 
 
 def distribution_of(nodes: Iterable[Node]) -> Distribution:

@@ -20,13 +20,14 @@ from kubekit.api.pod_parts import PlacedPod
 from kubekit.error_types import Terminal
 from kubekit.lang.version import Version, parse
 from runup.checks.decide.addon_images import running_addons
-from runup.checks.decide.distributions import distribution_of, service_group
+from runup.checks.decide.distributions import distribution_of
 from runup.checks.decide.engine import CheckOutcome
 from runup.checks.decide.model import Context, Snapshot, Unreadable
 from runup.checks.decide.removal_tables import document
 from runup.checks.decide.results import risks
 from runup.report import causes
 from runup.report.report import CONTROL_PLANE, MAX_LINES, NODES, Part, ReportedRisk, ReportedStep
+from runup.rules.node_groups import service_group
 
 BACK_NODES = "replace the nodes with such of {minor}, before the control plane: a kubelet is never taken back in place"
 _OWNERS = ("ReplicaSet", "DaemonSet", "StatefulSet")

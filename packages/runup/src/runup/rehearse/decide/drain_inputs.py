@@ -24,10 +24,9 @@ from kubekit.api.scheduling import (
 from kubekit.api.scheme import Resource
 from kubekit.api.workloads_v1 import PodDisruptionBudget
 from runup.api.machineconfig_v1 import MachineConfigPool
-from runup.checks.catalogue.nodes.node_pools import nodes_by_pool
-from runup.checks.catalogue.shared.topology import CONTROL_PLANE, nodes_by_group
 from runup.rehearse.decide.drains.drained_cluster import DrainedCluster, Pool
-from runup.rules.machine_config import allowed_unavailable
+from runup.rules.machine_config import allowed_unavailable, nodes_by_pool, pools_of_node
+from runup.rules.node_groups import CONTROL_PLANE, nodes_by_group
 
 ZONE = "topology.kubernetes.io/zone"
 _POOLS = Resource(
@@ -119,7 +118,7 @@ def _with_kind(owner: PodsOwner, kind: str) -> PodsOwner:
 
 def _config_pools(nodes: tuple[Node, ...], pools: Sequence[MachineConfigPool]) -> tuple[Pool, ...]:
     """Returns the machine config pools that have nodes, the control plane's first."""
-    members = nodes_by_pool(nodes, tuple(pools))
+    members = nodes_by_pool(nodes, [pools_of_node(node.metadata.labels, pools) for node in nodes])
     listed = sorted(pools, key=lambda pool: (pool.metadata.name != "master", pool.metadata.name))
     return tuple(
         Pool(

@@ -17,12 +17,14 @@ and openshift-controller-manager run.
 
 from __future__ import annotations
 
+from typing import Any
+
 from runup.api import operator_v1
 from runup.checks.writing import DEFINITIONS, Context, Findings, Snapshot, declared, names, resource_of, risk
 
 NAME = "UnsupportedConfigOverrides"
 # The operators that say Upgradeable=False for their overrides, and their components.
-CONFIGURED = (
+CONFIGURED: tuple[tuple[type[Any], str], ...] = (
     (operator_v1.KubeAPIServer, "kube-apiserver"),
     (operator_v1.KubeControllerManager, "kube-controller-manager"),
     (operator_v1.KubeScheduler, "kube-scheduler"),

@@ -67,7 +67,8 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
         yield risk(
             NAME,
             f"kube-proxy {names([proxy.tag for proxy in wrong])} is too far from Kubernetes "
-            f"{context.target_kubernetes}, whose API server takes one up to three minor versions older and none that is newer.",
+            f"{context.target_kubernetes}, whose API server takes one up to three minor versions older and none that "
+            "is newer.",
             [min(proxy.pods, key=full_name) for proxy in wrong],
             severity="critical",
             fix=f"Update kube-proxy first{f': `{command}`' if command else ''}.",

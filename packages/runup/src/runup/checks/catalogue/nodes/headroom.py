@@ -30,20 +30,19 @@ from kubekit.lang.quantity import parse_quantity
 from kubekit.rules.eviction_rules import ENDED
 from kubekit.rules.node_rules import is_windows, takes_pods
 from runup.api.machineconfig_v1 import MachineConfigPool
-from runup.checks.catalogue.nodes.node_pools import nodes_by_pool
-from runup.checks.catalogue.nodes.shared.pools import READS, all_pools
+from runup.checks.catalogue.nodes.shared.pools import READS, all_pools, pools_of_nodes
 from runup.checks.catalogue.shared.pods import PODS, is_drained, pods_by_node
 from runup.checks.catalogue.shared.result_cache import cache_each, cache_groups
 from runup.checks.catalogue.shared.topology import (
     Repelling,
     control_plane,
     control_plane_first,
-    nodes_by_group,
     repelling_taints,
 )
 from runup.checks.decide.cluster_kinds import ClusterKind
 from runup.checks.writing import Context, Findings, Snapshot, count, declared, names_of, resource_of, risk, unknown
-from runup.rules.machine_config import allowed_unavailable
+from runup.rules.machine_config import allowed_unavailable, nodes_by_pool
+from runup.rules.node_groups import nodes_by_group
 
 NAME = "HeadroomShort"
 EXAMPLE = """
@@ -116,7 +115,7 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
         ]
     else:
         pools = all_pools(snapshot)
-        members_by_pool = nodes_by_pool(nodes, pools)
+        members_by_pool = nodes_by_pool(nodes, pools_of_nodes(nodes, pools))
         groups = [
             _Group(name, f"machine config pool {name}", members_by_pool.get(name, ()), allowed_unavailable(pool))
             for name, pool in sorted({pool.metadata.name: pool for pool in pools}.items())

@@ -24,19 +24,10 @@ from kubekit.api.meta_v1 import NamespacedName, key_of
 from kubekit.lang.text import cut
 from runup.api.kmm_v1beta1 import Module
 from runup.api.platform_v1 import KMMStatusEntry
-from runup.checks.catalogue.nodes.kernel_module_validations import (
-    FAILED,
-    OCP_RESOURCES,
-    SUCCEEDED,
-    VALIDATION_RESOURCES,
-    all_validations,
-    entries_of,
-    indexes_of_target,
-    stage_text,
-)
+from runup.checks.catalogue.nodes import kernel_module_validations as kmm
 from runup.checks.decide.wording import LONGEST_CAUSE
 from runup.checks.writing import DEFINITIONS, Context, Findings, Snapshot, declared, full_name, risk, unknown
-from runup.kernelmodules.decide.readiness import PreflightResults, Readiness, Status, loading_modules
+from runup.kernelmodules.decide.readiness import PreflightResults, Status, loading_modules
 
 NAME = "KernelModulesNotReady"
 FIX = "Build, sign and push it for the target's kernel; `runup kmod check --to-image IMAGE` shows what is looked for."
@@ -75,45 +66,34 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
         return
     snapshot.all(Node)  # which kernels count is known from the nodes alone: without them the answer is Unknown
     # Of several results of the target's validations one that is not good counts.
-    validations = all_validations(snapshot)
+    validations = kmm.all_validations(snapshot)
     tried: dict[str, KMMStatusEntry] = {}
-    for index in indexes_of_target(validations, context):
-        for name, entry in entries_of(validations[index]).items():
-            if name not in tried or tried[name].verification_status in SUCCEEDED:
+    for index in kmm.indexes_of_target(validations, context):
+        for name, entry in kmm.entries_of(validations[index]).items():
+            if name not in tried or tried[name].verification_status in kmm.SUCCEEDED:
                 tried[name] = entry
     verdicts = context.kernel_modules or NOBODY
     for module in modules:
         name = full_name(module)
         result = tried.get(name)
-        if result is not None and result.verification_status in (*SUCCEEDED, *FAILED):
-            if result.verification_status in FAILED:
-                why = _short_reason(result.status_reason)
-                text = f"Kernel module {name} failed its validation for the target{stage_text(result)}: {why}."
-                yield risk(NAME, text, [module], severity="critical", fix=FIX)
+        if result is not None and result.verification_status in kmm.FAILED:
+            why, stage = _short_reason(result.status_reason), kmm.stage_text(result)
+            text = f"Kernel module {name} failed its validation for the target{stage}: {why}."
+            yield risk(NAME, text, [module], severity="critical", fix=FIX)
+        if result is not None and result.verification_status in (*kmm.SUCCEEDED, *kmm.FAILED):
             continue
-        readiness = [
-            readiness_found
-            for readiness_found in verdicts.found
-            if NamespacedName(readiness_found.namespace, readiness_found.name) == key_of(module)
-        ]
-        if not readiness:
+        of_module = [each for each in verdicts.found if NamespacedName(each.namespace, each.name) == key_of(module)]
+        if not of_module:
             yield unknown(NAME, f"{name}: {verdicts.why or 'its image is being looked at'}", [module], fix=LOOK)
-        for readiness_found in readiness:
-            yield from _findings_of_image(module, readiness_found)
-
-
-def _findings_of_image(module: Module, readiness: Readiness) -> Findings:
-    """Yields a finding by what was found in the module's image."""
-    name, kernel = full_name(module), f" on kernel {readiness.kernel}" if readiness.kernel else ""
-    if readiness.status is Status.FALSE:
-        text = (
-            f"Kernel module {name} will not load{kernel}, by stage "
-            f"{readiness.stage}: {_short_reason(readiness.reason)}."
-        )
-        yield risk(NAME, text, [module], severity="critical", fix=FIX)
-    elif readiness.status is Status.UNKNOWN:
-        text = f"{name}{kernel}, at stage {readiness.stage}: {_short_reason(readiness.reason)}"
-        yield unknown(NAME, text, [module], fix=LOOK if readiness.stage == "Image" else TRY)
+        for readiness in of_module:
+            kernel = f" on kernel {readiness.kernel}" if readiness.kernel else ""
+            stage, why = readiness.stage, _short_reason(readiness.reason)
+            if readiness.status is Status.FALSE:
+                text = f"Kernel module {name} will not load{kernel}, by stage {stage}: {why}."
+                yield risk(NAME, text, [module], severity="critical", fix=FIX)
+            elif readiness.status is Status.UNKNOWN:
+                fix = LOOK if stage == "Image" else TRY
+                yield unknown(NAME, f"{name}{kernel}, at stage {stage}: {why}", [module], fix=fix)
 
 
 def _short_reason(reason: str) -> str:
@@ -124,7 +104,7 @@ CHECK = declared(
     run,
     NAME,
     "kernel-module-management",
-    reads=(Module, Node, *OCP_RESOURCES, *VALIDATION_RESOURCES, DEFINITIONS),
+    reads=(Module, Node, *kmm.OCP_RESOURCES, *kmm.VALIDATION_RESOURCES, DEFINITIONS),
     rank=500,
     severity="critical",
     clusters="OpenShift",

@@ -17,7 +17,7 @@ from runup.checks.catalogue.shared.kubernetes_versions import target_in_words
 from runup.checks.catalogue.shared.topology import control_plane_first
 from runup.checks.decide import kubernetes_path
 from runup.checks.decide.cluster_kinds import ClusterKind
-from runup.checks.writing import Applies, Context, Finding, Findings, Snapshot, count, declared, names, names_of, refer
+from runup.checks.writing import Applies, Context, Finding, Findings, Snapshot, count, declared, names, names_of, risk
 from runup.report.report import Severity
 
 NAME = "KubeletSkew"
@@ -39,78 +39,67 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
         return
     server = _parse_minor(context.target_kubernetes)
     if server is None:
-        yield _skew_finding(
+        yield _unknown_finding(
             f"Whether the kubelets suit {context.target} could not be told: the release does not say which "
             "Kubernetes it ships.",
             (),
             "Ask the publisher of the release for its `io.openshift.build.versions`, or compare `oc get nodes` "
             "yourself.",
-            applies=Applies.UNKNOWN,
         )
         return
-    yield from _judge_kubelets(nodes, server, context)
-
-
-def _judge_kubelets(nodes: Sequence[Node], server: tuple[int, int], context: Context) -> Findings:
-    """Yields the findings about kubelets that are too old or too new for the target, or whose version is not known."""
-    of_kubernetes = context.cluster is ClusterKind.KUBERNETES
-    allowed = kubernetes_path.KUBELET_SKEW if of_kubernetes else allowed_skew(context.target)
     kubelets = [(node, _parse_minor(node.status.node_info.kubelet_version)) for node in nodes]
     # Minor versions of different major versions cannot be compared.
-    unknown = [node for node, kubelet in kubelets if kubelet is None or kubelet[0] != server[0]]
-    numbered_kubelets = [
-        (node, kubelet[1]) for node, kubelet in kubelets if kubelet is not None and kubelet[0] == server[0]
-    ]
-    late = (
-        _too_old_nodes(numbered_kubelets, server[1])
-        if of_kubernetes
-        else [node for node, minor in numbered_kubelets if server[1] - minor > allowed]
-    )
-    early = [node for node, minor in numbered_kubelets if minor > server[1]]
-    # Kubelets that are recent enough for the first step become too old only on the way: nodes are updated in between.
-    if of_kubernetes and late and not _too_old_nodes(numbered_kubelets, min(context.source.minor + 1, server[1])):
-        yield _skew_finding(
-            f"The kubelets of {_count_and_names(late)} are too old for {target_in_words(context)} as they are: "
-            f"{_kubelet_versions(late)}. The steps of the way update them before.",
-            late,
-            "Follow the steps: nodes are updated before the control plane goes where their kubelets are too old.",
-            severity="info",
-        )
-        late = []
-    if of_kubernetes and early and context.target < context.source:
-        yield _skew_finding(
-            f"The kubelets of {_count_and_names(early)} are newer than {target_in_words(context)}: "
-            f"{_kubelet_versions(early)}. The way back replaces these nodes before the control plane.",
-            early,
-            "Follow the steps: a kubelet is never taken back in place, so these nodes are replaced first.",
-            severity="info",
-        )
-        early = []
+    silent = [node for node, kubelet in kubelets if kubelet is None or kubelet[0] != server[0]]
+    numbered = [(node, kubelet[1]) for node, kubelet in kubelets if kubelet is not None and kubelet[0] == server[0]]
+    early = [node for node, minor in numbered if minor > server[1]]
     api = f"the API server of {target_in_words(context)}"
+    of_kubernetes = context.cluster is ClusterKind.KUBERNETES
+    if of_kubernetes:
+        allowed, late = kubernetes_path.KUBELET_SKEW, _too_old_nodes(numbered, server[1])
+        # Kubelets that are recent enough for the first step become too old only on the way: nodes are updated in
+        # between.
+        if late and not _too_old_nodes(numbered, min(context.source.minor + 1, server[1])):
+            yield _skew_finding(
+                f"The kubelets of {_count_and_names(late)} are too old for {target_in_words(context)} as they are: "
+                f"{_kubelet_versions(late)}. The steps of the way update them before.",
+                late,
+                "Follow the steps: nodes are updated before the control plane goes where their kubelets are too old.",
+                severity="info",
+            )
+            late = []
+        if early and context.target < context.source:
+            yield _skew_finding(
+                f"The kubelets of {_count_and_names(early)} are newer than {target_in_words(context)}: "
+                f"{_kubelet_versions(early)}. The way back replaces these nodes before the control plane.",
+                early,
+                "Follow the steps: a kubelet is never taken back in place, so these nodes are replaced first.",
+                severity="info",
+            )
+            early = []
+    else:
+        allowed = allowed_skew(context.target)
+        late = [node for node, minor in numbered if server[1] - minor > allowed]
     if late:
+        first = "" if of_kubernetes else " (resume a paused pool and let it finish)"
         yield _skew_finding(
             f"The kubelets of {_count_and_names(late)} are too old for {api}, which takes kubelets up to "
             f"{count(allowed, 'minor version')} behind: {_kubelet_versions(late)}.",
             late,
-            "Update these nodes first, or choose a target in between."
-            if of_kubernetes
-            else "Update these nodes first (resume a paused pool and let it finish), or choose a target in between.",
+            f"Update these nodes first{first}, or choose a target in between.",
         )
     if early:
+        newer = "that is as new" if of_kubernetes else "whose Kubernetes is as new"
         yield _skew_finding(
             f"The kubelets of {_count_and_names(early)} are newer than {api}: {_kubelet_versions(early)}.",
             early,
-            "A kubelet is never taken back: choose a target that is as new, or replace these nodes."
-            if of_kubernetes
-            else "A kubelet is never taken back: choose a target whose Kubernetes is as new, or replace these nodes.",
+            f"A kubelet is never taken back: choose a target {newer}, or replace these nodes.",
         )
-    if unknown:
-        yield _skew_finding(
-            f"Whether the kubelets of {_count_and_names(unknown)} suit {api} could not be told: "
-            f"{_kubelet_versions(unknown)}.",
-            unknown,
+    if silent:
+        yield _unknown_finding(
+            f"Whether the kubelets of {_count_and_names(silent)} suit {api} could not be told: "
+            f"{_kubelet_versions(silent)}.",
+            silent,
             "See with `oc get node NAME -o yaml` what the kubelet reports as its version, and whether it runs.",
-            applies=Applies.UNKNOWN,
         )
 
 
@@ -132,24 +121,12 @@ def _kubelet_versions(nodes: Sequence[Node]) -> str:
     return names(sorted({node.status.node_info.kubelet_version or "no version reported" for node in nodes}))
 
 
-def _skew_finding(
-    message: str,
-    nodes: Sequence[Node],
-    remediation: str,
-    *,
-    applies: Applies = Applies.YES,
-    severity: Severity = "critical",
-) -> Finding:
-    """Returns a finding of this check about `nodes`."""
-    return Finding(
-        name=NAME if applies is Applies.YES else UNKNOWN,
-        message=message,
-        applies=applies,
-        reason="KubeletVersion",
-        severity=severity if applies is Applies.YES else "warning",
-        resources=tuple(refer(node) for node in nodes),
-        remediation=remediation,
-    )
+def _skew_finding(message: str, nodes: Sequence[Node], fix: str, severity: Severity = "critical") -> Finding:
+    return risk(NAME, message, nodes, fix=fix, severity=severity, reason="KubeletVersion")
+
+
+def _unknown_finding(message: str, nodes: Sequence[Node], fix: str) -> Finding:
+    return risk(UNKNOWN, message, nodes, fix=fix, reason="KubeletVersion", applies=Applies.UNKNOWN)
 
 
 CHECK = declared(run, NAME, "kube-apiserver", reads=(Node,), by_hand=True, rank=110, severity="critical")

@@ -20,18 +20,18 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
 
 from kubekit.api.core_v1 import Node
 from kubekit.rules.node_rules import is_windows
 from runup.api.machineconfig_v1 import MachineConfigPool
-from runup.checks.catalogue.nodes.node_pools import nodes_by_pool
 from runup.checks.catalogue.nodes.shared.pools import READS as POOL_READS
-from runup.checks.catalogue.nodes.shared.pools import all_pools
-from runup.checks.catalogue.shared.topology import control_plane_first, nodes_by_group
+from runup.checks.catalogue.nodes.shared.pools import all_pools, pools_of_nodes
+from runup.checks.catalogue.shared.topology import control_plane_first
 from runup.checks.decide.cluster_kinds import ClusterKind
 from runup.checks.decide.wording import count, names
 from runup.checks.writing import Context, Findings, Snapshot, declared, names_of, resource_of, risk, unknown
+from runup.rules.machine_config import nodes_by_pool
+from runup.rules.node_groups import nodes_by_group
 
 NAME = "NodeReleasesMixed"
 EXAMPLE = """
@@ -69,41 +69,31 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
             fix="See whether the kubelet runs there: `oc describe node NAME`.",
         )
     if context.cluster is ClusterKind.KUBERNETES:
-        for group, members in sorted(nodes_by_group(nodes).items()):
-            yield from _judge_members(
-                f"node group {group}", group, members, "Let its update finish first: `oc get nodes`."
-            )
+        owner, members_by_name = "node group", nodes_by_group(nodes)
     else:
         pools = all_pools(snapshot)
         # The nodes of a pool that is not in the list would be counted for another.
         snapshot.require_all(resource_of(MachineConfigPool))
-        for pool, members in sorted(nodes_by_pool(nodes, pools).items()):
-            if pool:
-                fix = (
-                    f"Let the pool finish first: `oc get mcp {pool}`, and `oc describe node NAME` for what holds it up."
-                )
-                yield from _judge_members(f"machine config pool {pool}", pool, members, fix)
-
-
-def _judge_members(owner: str, name: str, nodes: Sequence[Node], fix: str) -> Findings:
-    """Yields the finding that the kubelets of one pool or group have several versions, if they do."""
-    versions: dict[str, list[Node]] = defaultdict(list)
-    for node in nodes:
-        if not node.status.node_info.kubelet_version:
+        owner, members_by_name = "machine config pool", nodes_by_pool(nodes, pools_of_nodes(nodes, pools))
+    for name, members in sorted(members_by_name.items()):
+        versions: dict[str, list[Node]] = defaultdict(list)
+        for node in members:
+            if node.status.node_info.kubelet_version:
+                versions[_BUILD.sub("", node.status.node_info.kubelet_version)].append(node)
+        # Nodes that no pool updates are under the empty name.
+        if not name or len(versions) < 2:
             continue
-        versions[_BUILD.sub("", node.status.node_info.kubelet_version)].append(node)
-    if len(versions) < 2:
-        return
-    descriptions = [
-        f"{version} on {count(len(version_nodes), 'node')}" for version, version_nodes in sorted(versions.items())
-    ]
-    fewest = min(versions.values(), key=len)
-    yield risk(
-        f"{NAME}-{name}",
-        f"The nodes of {owner} run different releases: {names(descriptions)} (the fewest: {names_of(fewest)}).",
-        fewest,
-        fix=fix,
-    )
+        descriptions = [f"{version} on {count(len(alike), 'node')}" for version, alike in sorted(versions.items())]
+        fewest = min(versions.values(), key=len)
+        yield risk(
+            f"{NAME}-{name}",
+            f"The nodes of {owner} {name} run different releases: {names(descriptions)} "
+            f"(the fewest: {names_of(fewest)}).",
+            fewest,
+            fix="Let its update finish first: `oc get nodes`."
+            if owner == "node group"
+            else f"Let the pool finish first: `oc get mcp {name}`, and `oc describe node NAME` for what holds it up.",
+        )
 
 
 CHECK = declared(run, NAME, "machine-config", reads=(Node, *POOL_READS), rank=190, clusters="both")

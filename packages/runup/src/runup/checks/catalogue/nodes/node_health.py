@@ -13,11 +13,11 @@ from kubekit.api.conditions import find
 from kubekit.api.core_v1 import Node
 from kubekit.api.meta_v1 import Condition
 from runup.checks.catalogue.shared.result_cache import cache_each
-from runup.checks.catalogue.shared.topology import control_plane_first, is_control_plane
+from runup.checks.catalogue.shared.topology import control_plane_first
 from runup.checks.decide.wording import since_suffix
-from runup.checks.writing import Applies, Context, Finding, Findings, Snapshot, count, declared, names, names_of, refer
-from runup.report.report import Severity
+from runup.checks.writing import Applies, Context, Findings, Snapshot, count, declared, names, names_of, risk
 from runup.rules.machine_config import is_cordoned_by_update, is_stuck
+from runup.rules.node_groups import is_control_plane
 
 NOT_READY = "NodeNotReady"
 CORDONED = "NodeCordoned"
@@ -25,35 +25,60 @@ UNKNOWN = "NodeHealthUnknown"
 
 
 def run(snapshot: Snapshot, _context: Context) -> Findings:
+    """Yields the findings of nodes that are not ready, and by who cordoned nodes: that says who may release them."""
     nodes = control_plane_first(snapshot.all(Node))
     ready = list(zip(nodes, _ready_condition(nodes, ()), strict=True))
     silent = [node for node, condition in ready if condition is None]
     broken = [(node, condition) for node, condition in ready if condition is not None and condition.status != "True"]
     if broken:
-        nodes_broken = [node for node, _ in broken]
+        not_ready = [node for node, _ in broken]
         reasons = names(sorted({condition.reason or f"Ready={condition.status}" for _, condition in broken}))
-        earliest = min(
-            (condition.last_transition_time for _, condition in broken if condition.last_transition_time), default=None
-        )
-        yield _nodes_finding(
+        times = [condition.last_transition_time for _, condition in broken if condition.last_transition_time]
+        yield risk(
             NOT_READY,
-            f"{_nodes_are(nodes_broken)} not ready: {reasons}{since_suffix(earliest)}.",
-            nodes_broken,
-            "Bring the nodes back or remove them; `oc describe node NAME` shows why the kubelet is not ready.",
+            f"{_nodes_are(not_ready)} not ready: {reasons}{since_suffix(min(times, default=None))}.",
+            not_ready,
             # The update takes the nodes of the control plane down one by one: with another one away already, etcd has
             # no quorum.
-            severity="critical" if any(map(is_control_plane, nodes_broken)) else "warning",
+            severity="critical" if any(map(is_control_plane, not_ready)) else "warning",
+            fix="Bring the nodes back or remove them; `oc describe node NAME` shows why the kubelet is not ready.",
         )
     if silent:
-        yield _nodes_finding(
+        yield risk(
             UNKNOWN,
-            f"Whether {count(len(silent), 'node')} ({_node_names(silent)}) can run pods could not be told: "
-            "not reported.",
-            nodes=silent,
-            remediation="See whether the kubelet runs on them; it reports the Ready condition.",
+            f"Whether {count(len(silent), 'node')} ({names_of(silent)}) can run pods could not be told: not reported.",
+            silent,
+            fix="See whether the kubelet runs on them; it reports the Ready condition.",
             applies=Applies.UNKNOWN,
         )
-    yield from _cordon_findings(nodes)
+    cordoned = [node for node in nodes if node.spec.unschedulable]
+    updating = [node for node in cordoned if is_cordoned_by_update(node)]
+    stuck = [node for node in updating if is_stuck(node)]
+    going = [node for node in updating if not is_stuck(node)]
+    by_hand = [node for node in cordoned if not is_cordoned_by_update(node)]
+    # Nodes that an administrator has to mend come first.
+    if by_hand:
+        yield risk(
+            CORDONED,
+            f"{_nodes_are(by_hand)} cordoned: nothing can be scheduled there when other nodes are drained.",
+            by_hand,
+            fix=f"Release {names_of(by_hand)} with `oc adm uncordon NAME`, or remove what is not to come back.",
+        )
+    if stuck:
+        yield risk(
+            CORDONED,
+            f"{_nodes_are(stuck)} cordoned by the update of a machine config pool, which is stuck there.",
+            stuck,
+            fix=f"Do not uncordon {names_of(stuck)}: repair what `oc describe node NAME` says in the annotation "
+            "machineconfiguration.openshift.io/reason; the machine-config operator releases them when it gets on.",
+        )
+    if going:
+        yield risk(
+            CORDONED,
+            f"{_nodes_are(going)} cordoned by the update of a machine config pool.",
+            going,
+            fix=f"Do not uncordon {names_of(going)}: the machine-config operator does when the update has passed.",
+        )
 
 
 @cache_each
@@ -61,67 +86,8 @@ def _ready_condition(node: Node, _: tuple[()]) -> Condition | None:
     return find(node.status.conditions, "Ready")
 
 
-def _cordon_findings(nodes: Sequence[Node]) -> Findings:
-    """Yields findings by who cordoned the nodes, since that says who may release them.
-
-    Nodes that an administrator has to mend come first.
-    """
-    cordoned = [node for node in nodes if node.spec.unschedulable]
-    updating = [node for node in cordoned if is_cordoned_by_update(node)]
-    stuck = [node for node in updating if is_stuck(node)]
-    going = [node for node in updating if not is_stuck(node)]
-    by_hand = [node for node in cordoned if not is_cordoned_by_update(node)]
-    if by_hand:
-        yield _nodes_finding(
-            CORDONED,
-            f"{_nodes_are(by_hand)} cordoned: nothing can be scheduled there when other nodes are drained.",
-            by_hand,
-            f"Release {_node_names(by_hand)} with `oc adm uncordon NAME`, or remove what is not to come back.",
-        )
-    if stuck:
-        yield _nodes_finding(
-            CORDONED,
-            f"{_nodes_are(stuck)} cordoned by the update of a machine config pool, which is stuck there.",
-            stuck,
-            f"Do not uncordon {_node_names(stuck)}: repair what `oc describe node NAME` says in the annotation "
-            "machineconfiguration.openshift.io/reason; the machine-config operator releases them when it gets on.",
-        )
-    if going:
-        yield _nodes_finding(
-            CORDONED,
-            f"{_nodes_are(going)} cordoned by the update of a machine config pool.",
-            going,
-            f"Do not uncordon {_node_names(going)}: the machine-config operator does when the update has passed.",
-        )
-
-
 def _nodes_are(nodes: Sequence[Node]) -> str:
-    return f"{count(len(nodes), 'node')} ({_node_names(nodes)}) {'is' if len(nodes) == 1 else 'are'}"
-
-
-def _node_names(nodes: Sequence[Node]) -> str:
-    return names_of(nodes)
-
-
-def _nodes_finding(
-    risk: str,
-    message: str,
-    nodes: Sequence[Node],
-    remediation: str,
-    applies: Applies = Applies.YES,
-    *,
-    severity: Severity = "warning",
-) -> Finding:
-    """Returns a finding of this check about `nodes`."""
-    return Finding(
-        name=risk,
-        message=message,
-        applies=applies,
-        reason=risk,
-        severity=severity,
-        resources=tuple(refer(node) for node in nodes),
-        remediation=remediation,
-    )
+    return f"{count(len(nodes), 'node')} ({names_of(nodes)}) {'is' if len(nodes) == 1 else 'are'}"
 
 
 CHECK = declared(run, "NodeHealth", "machine-config", reads=(Node,), by_hand=True, rank=90, severity="critical")

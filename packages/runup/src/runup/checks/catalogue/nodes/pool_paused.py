@@ -6,7 +6,7 @@ A pool without machines holds nothing back, and is no finding.
 from __future__ import annotations
 
 from runup.checks.catalogue.nodes.shared.pools import READS, all_pools, machines_behind_text
-from runup.checks.writing import Context, Finding, Findings, Snapshot, count, declared, refer
+from runup.checks.writing import Context, Findings, Snapshot, count, declared, risk
 
 NAME = "MachineConfigPoolPaused"
 
@@ -20,13 +20,13 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
         name = pool.metadata.name
         late = machines_behind_text(pool)
         already = f" Already behind its newest configuration: {late}." if late else ""
-        yield Finding(
-            name=f"{NAME}-{name}",
-            message=f"Machine config pool {name} is paused: its {count(machines, 'machine')} will not be updated to "
+        yield risk(
+            f"{NAME}-{name}",
+            f"Machine config pool {name} is paused: its {count(machines, 'machine')} will not be updated to "
             f"{context.target}.{already}",
+            [pool],
             reason="PoolPaused",
-            resources=(refer(pool),),
-            remediation=f'Resume it: `oc patch mcp/{name} --type=merge -p \'{{"spec":{{"paused":false}}}}\'`.',
+            fix=f'Resume it: `oc patch mcp/{name} --type=merge -p \'{{"spec":{{"paused":false}}}}\'`.',
         )
 
 

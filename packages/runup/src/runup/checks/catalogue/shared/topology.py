@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable
 from operator import attrgetter
 
 from kubekit.api.core_v1 import Node
 from kubekit.rules.node_rules import REPELLING
 from runup.api.config_v1 import Infrastructure
 from runup.checks.catalogue.shared.result_cache import cache_last
-from runup.checks.decide.distributions import service_group
 from runup.checks.writing import Snapshot, Unreadable
+from runup.rules.node_groups import is_control_plane
 
-TODAYS_ROLE, OLDER_ROLE = "node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"
 _NAME = attrgetter("metadata.name")
 
 
@@ -27,12 +24,6 @@ def control_plane_first(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
     # With a hosted control plane none of thousands is: the second pass is spared.
     control_plane_nodes = [node for node in nodes if is_control_plane(node)] if len(other_nodes) < len(nodes) else []
     return (*sorted(control_plane_nodes, key=_NAME), *sorted(other_nodes, key=_NAME))
-
-
-def is_control_plane(node: Node) -> bool:
-    """Returns whether the node runs the control plane, by today's role label or the older one."""
-    labels = node.metadata.labels
-    return TODAYS_ROLE in labels or OLDER_ROLE in labels
 
 
 def control_plane(snapshot: Snapshot) -> str:
@@ -58,19 +49,3 @@ def repelling_taints(node: Node) -> Repelling:
     if not node.spec.taints:
         return _NO_TAINTS
     return frozenset((taint.key, taint.value, taint.effect) for taint in node.spec.taints if taint.effect in REPELLING)
-
-
-CONTROL_PLANE, WORKERS = "control-plane", "workers"
-
-
-def nodes_by_group(nodes: Iterable[Node]) -> dict[str, list[Node]]:
-    """Returns the nodes of each group, in their order."""
-    groups: dict[str, list[Node]] = defaultdict(list)
-    for node in nodes:
-        groups[group_of(node)].append(node)
-    return groups
-
-
-def group_of(node: Node) -> str:
-    """Returns the name of the node's group."""
-    return service_group(node) or (CONTROL_PLANE if is_control_plane(node) else WORKERS)

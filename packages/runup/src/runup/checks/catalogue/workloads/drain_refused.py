@@ -27,10 +27,11 @@ from kubekit.api.workloads_v1 import PodDisruptionBudget
 from kubekit.rules.eviction_rules import covering_budgets, is_of_virtual_machine
 from kubekit.rules.owners import controller_of
 from runup.checks.catalogue.shared.pods import PODS, is_drained, pods_by_node
-from runup.checks.catalogue.shared.topology import control_plane_first, nodes_by_group
+from runup.checks.catalogue.shared.topology import control_plane_first
 from runup.checks.catalogue.workloads.drain_blocked import never_allows
 from runup.checks.catalogue.workloads.shared.budgets import sorted_budgets
 from runup.checks.writing import Context, Findings, Snapshot, count, declared, full_name, names, risk
+from runup.rules.node_groups import nodes_by_group
 
 NAME = "NodeDrainRefused"
 # Nodes, and pods of a node, that a message names.

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from kubekit.api.conditions import status_of
+from kubekit.api.core_v1 import Node
 from runup.api.config_v1 import Infrastructure
 from runup.api.machineconfig_v1 import MachineConfigPool
+from runup.checks.catalogue.shared.result_cache import cache_each
 from runup.checks.catalogue.shared.topology import control_plane
 from runup.checks.writing import Resource, Snapshot, Unreadable, count, resource_of
-from runup.rules.machine_config import machines_behind
+from runup.rules.machine_config import PoolsOfNode, machines_behind, pools_of_node
 
 # The specific types come first: they say what is wrong, Degraded only that something is.
 DEGRADED_TYPES = ("NodeDegraded", "RenderDegraded", "Degraded")
@@ -23,6 +25,12 @@ def all_pools(snapshot: Snapshot) -> tuple[MachineConfigPool, ...]:
         if control_plane(snapshot) == "External":
             return ()
         raise
+
+
+@cache_each
+def pools_of_nodes(node: Node, pools: tuple[MachineConfigPool, ...]) -> PoolsOfNode:
+    """Returns the pools of each of the nodes, cached."""
+    return pools_of_node(node.metadata.labels, pools)
 
 
 def is_degraded(pool: MachineConfigPool) -> bool:

@@ -1,0 +1,41 @@
+"""Tells the nodes of the control plane from workers, and the groups of nodes that a service updates together."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from kubekit.api.core_v1 import Node
+
+# In which a service names the group of a node that it updates together with others. Sources:
+# https://docs.aws.amazon.com/eks/latest/userguide/managed-node-groups.html,
+# https://cloud.google.com/kubernetes-engine/docs/concepts/node-pools,
+# https://learn.microsoft.com/azure/aks/use-labels, https://karpenter.sh/docs/concepts/nodepools/.
+GROUP_LABELS = (
+    "eks.amazonaws.com/nodegroup",
+    "cloud.google.com/gke-nodepool",
+    "kubernetes.azure.com/agentpool",
+    "karpenter.sh/nodepool",
+)
+# Today's label of the control plane's nodes, and the older one.
+_ROLES = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
+CONTROL_PLANE, WORKERS = "control-plane", "workers"
+
+
+def is_control_plane(node: Node) -> bool:
+    """Returns whether the node runs the control plane, by today's role label or the older one."""
+    labels = node.metadata.labels
+    return _ROLES[0] in labels or _ROLES[1] in labels
+
+
+def service_group(node: Node) -> str:
+    """Returns the name of the node's group, as its service has it in a label, or an empty string."""
+    return next((node.metadata.labels[label] for label in GROUP_LABELS if node.metadata.labels.get(label)), "")
+
+
+def nodes_by_group(nodes: Iterable[Node]) -> dict[str, list[Node]]:
+    """Returns the nodes of each group, in their order: a service's groups, else the control plane and the workers."""
+    groups: dict[str, list[Node]] = defaultdict(list)
+    for node in nodes:
+        groups[service_group(node) or (CONTROL_PLANE if is_control_plane(node) else WORKERS)].append(node)
+    return groups
