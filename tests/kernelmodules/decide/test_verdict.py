@@ -15,7 +15,7 @@ from kubekit.api.extension_v1 import CustomResourceDefinition
 from kubekit.api.scheme import resource_of
 from runup.api.kmm_v1beta1 import Module
 from runup.checks.catalogue.nodes import kernel_module_validations, kernel_modules_ready
-from runup.checks.catalogue.nodes.kernel_modules_ready import OCP_RESOURCES, VALIDATION_RESOURCES
+from runup.checks.catalogue.nodes.kernel_module_validations import OCP_RESOURCES, VALIDATION_RESOURCES
 from runup.checks.decide.engine import run_check
 from runup.checks.decide.model import Snapshot
 from runup.kernelmodules.decide.readiness import PreflightResults, Readiness, Status

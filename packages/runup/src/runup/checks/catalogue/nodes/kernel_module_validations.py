@@ -67,17 +67,15 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
     modules = snapshot.all_or_none(Module)
     all_found = all_validations(snapshot)
     of_target = set(indexes_of_target(all_found, context))
-    other_validations = [validation for index, validation in enumerate(all_found) if index not in of_target]
+    others = [validation for index, validation in enumerate(all_found) if index not in of_target]
+    parents = [validation for validation in others if isinstance(validation, PreflightValidationOCP)]
     validations = [
         validation
-        for validation in other_validations
+        for validation in others
         # One that another one has made has the same status.
         if not (
             isinstance(validation, PreflightValidation)
-            and any(
-                isinstance(parent, PreflightValidationOCP) and _is_named_after(parent, validation)
-                for parent in other_validations
-            )
+            and any(_is_named_after(parent, validation) for parent in parents)
         )
         and not _is_of_other_release(validation, context)
     ]
@@ -87,8 +85,7 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
             snapshot.require_all(kind)
         yield risk(
             NAME,
-            f"{count(len(modules), 'kernel module')} ({names_of(modules)}) of the "
-            "cluster "
+            f"{count(len(modules), 'kernel module')} ({names_of(modules)}) of the cluster "
             f"{'was' if len(modules) == 1 else 'were'} never verified for another kernel: there is no "
             "PreflightValidation.",
             modules,
@@ -96,29 +93,24 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
             fix="Create a PreflightValidationOCP for the target's release image, and wait for its status.",
         )
     for validation in validations:
-        entries = entries_of(validation)
-        for name, entry in sorted(entries.items()):
+        entries = sorted(entries_of(validation).items())
+        shown = f"{type(validation).__name__} {validation.metadata.name}"
+        for name, entry in entries:
             if entry.verification_status in FAILED:
                 why = " ".join(entry.status_reason.split())[:LONGEST_CAUSE].rstrip(".")
                 yield risk(
                     NAME,
-                    f"Kernel module {name} failed its verification{stage_text(entry)}"
-                    f"{': ' if why else ''}{why} ({type(validation).__name__} {validation.metadata.name}).",
+                    f"Kernel module {name} failed its verification{stage_text(entry)}{': ' if why else ''}{why} "
+                    f"({shown}).",
                     [validation],
                     severity="critical",
                     fix="Build or sign it for the target's kernel; `oc get preflightvalidationsocp -o yaml` shows it.",
                 )
-        open_ = [
-            name for name, entry in sorted(entries.items()) if entry.verification_status not in (*SUCCEEDED, *FAILED)
-        ]
-        if open_ or not entries:
-            progress_text = f"has not verified {names(open_)} yet" if open_ else "has no result for any module yet"
-            yield unknown(
-                NAME,
-                f"{type(validation).__name__} {validation.metadata.name} {progress_text}",
-                [validation],
-                fix="Wait for it, or see the log of the operator: kmm-operator-controller.",
-            )
+        pending = [name for name, entry in entries if entry.verification_status not in (*SUCCEEDED, *FAILED)]
+        if pending or not entries:
+            progress = f"has not verified {names(pending)} yet" if pending else "has no result for any module yet"
+            fix = "Wait for it, or see the log of the operator: kmm-operator-controller."
+            yield unknown(NAME, f"{shown} {progress}", [validation], fix=fix)
 
 
 def all_validations(snapshot: Snapshot) -> list[PreflightValidation | PreflightValidationOCP]:
@@ -141,17 +133,20 @@ def _is_of_other_release(validation: PreflightValidation | PreflightValidationOC
     # A tag may stand for any image, so only two digests tell that there are two.
     if image and "@" in image and "@" in context.target_image:
         return not is_same_image(image, context.target_image)
-    kernels = (
-        {readiness.kernel for readiness in context.kernel_modules.found} - {""} if context.kernel_modules else set()
-    )
+    kernels = _kernels_of_target(context)
     return bool(kernel and kernels) and kernel not in kernels
+
+
+def _kernels_of_target(context: Context) -> set[str]:
+    """Returns the kernels that the target is known to have."""
+    return {readiness.kernel for readiness in context.kernel_modules.found} - {""} if context.kernel_modules else set()
 
 
 def indexes_of_target(
     validations: Sequence[PreflightValidation | PreflightValidationOCP], context: Context
 ) -> Iterator[int]:
     """Yields the indexes of the validations about the target: of its image, or of a kernel that it is known to have."""
-    kernels = {readiness.kernel for readiness in context.kernel_modules.found} if context.kernel_modules else set()
+    kernels = _kernels_of_target(context)
     parents = [
         validation
         for validation in validations
@@ -159,9 +154,7 @@ def indexes_of_target(
         and is_same_image(validation.spec.release_image, context.target_image)
     ]
     for index, validation in enumerate(validations):
-        if any(
-            _is_named_after(parent, validation) for parent in parents
-        ) or validation.spec.kernel_version in kernels - {""}:
+        if any(_is_named_after(parent, validation) for parent in parents) or validation.spec.kernel_version in kernels:
             yield index
 
 

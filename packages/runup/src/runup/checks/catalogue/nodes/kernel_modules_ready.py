@@ -86,12 +86,14 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
         if not of_module:
             yield unknown(NAME, f"{name}: {verdicts.why or 'its image is being looked at'}", [module], fix=LOOK)
         for readiness in of_module:
+            if readiness.status not in (Status.FALSE, Status.UNKNOWN):
+                continue
             kernel = f" on kernel {readiness.kernel}" if readiness.kernel else ""
             stage, why = readiness.stage, _short_reason(readiness.reason)
             if readiness.status is Status.FALSE:
                 text = f"Kernel module {name} will not load{kernel}, by stage {stage}: {why}."
                 yield risk(NAME, text, [module], severity="critical", fix=FIX)
-            elif readiness.status is Status.UNKNOWN:
+            else:
                 fix = LOOK if stage == "Image" else TRY
                 yield unknown(NAME, f"{name}{kernel}, at stage {stage}: {why}", [module], fix=fix)
 

@@ -17,16 +17,7 @@ Source of the rule: operator-lifecycle-manager, `pkg/controller/operators/opensh
 
 from __future__ import annotations
 
-from runup.checks.catalogue.olm.shared.installed_operators import (
-    CSVS,
-    PROPERTIES,
-    READS,
-    BadMaximum,
-    installed,
-    max_openshift_version,
-    maximum_allows,
-    target_name,
-)
+from runup.checks.catalogue.olm.shared import installed_operators as olm
 from runup.checks.writing import MINOR, Context, Findings, Snapshot, declared, full_name, risk, unknown
 
 NAME = "OperatorMaxOpenShiftVersion"
@@ -43,11 +34,11 @@ status: {phase: Succeeded}
 
 def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields a risk for each operator whose olm.maxOpenShiftVersion is below the target."""
-    for csv in installed(snapshot):
+    for csv in olm.installed(snapshot):
         name, namespace = csv.metadata.name, csv.metadata.namespace
         try:
-            highest = max_openshift_version(csv.metadata.annotations.get(PROPERTIES, ""))
-        except BadMaximum as bad:
+            highest = olm.max_openshift_version(csv.metadata.annotations.get(olm.PROPERTIES, ""))
+        except olm.BadMaximum as bad:
             yield unknown(
                 NAME,
                 f"operator {full_name(csv)} has {bad}",
@@ -55,15 +46,15 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
                 fix=f"OLM refuses minor updates for it: `oc get csv {name} -n {namespace} -o yaml`; tell its maker.",
             )
             continue
-        if highest is not None and not maximum_allows(highest, context.target):
+        if highest is not None and not olm.maximum_allows(highest, context.target):
             yield risk(
                 f"{NAME}-{name}",
                 f"Operator {full_name(csv)} runs on OpenShift up to {highest[0]}.{highest[1]}, not on "
-                f"{target_name(context)}.",
+                f"{olm.target_name(context)}.",
                 [csv],
                 fix=f"Update it first, if need be from another channel; `oc get csv -n {namespace}` shows the new one.",
-                kind=CSVS,
+                kind=olm.CSVS,
             )
 
 
-CHECK = declared(run, NAME, "operator-lifecycle-manager", reads=READS, rank=400, updates=MINOR)
+CHECK = declared(run, NAME, "operator-lifecycle-manager", reads=olm.READS, rank=400, updates=MINOR)

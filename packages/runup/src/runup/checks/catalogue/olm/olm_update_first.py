@@ -22,29 +22,10 @@ annotation `olm.properties`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
-from runup.api.olm_v1alpha1 import (
-    CatalogSource,
-    ClusterServiceVersion,
-    InstallPlan,
-    PackageChannel,
-    PackageManifest,
-    Subscription,
-)
-from runup.checks.catalogue.olm.shared.installed_operators import (
-    PACKAGES,
-    PROPERTIES,
-    READS,
-    BadMaximum,
-    head_maximum,
-    installed,
-    installed_csv_of,
-    max_openshift_version,
-    maximum_allows,
-    packages_of,
-    properties_in_plans,
-    target_name,
-)
+from runup.api.olm_v1alpha1 import CatalogSource, ClusterServiceVersion, InstallPlan, PackageManifest, Subscription
+from runup.checks.catalogue.olm.shared import installed_operators as olm
 from runup.checks.decide.model import Context, Snapshot, Unreadable
 from runup.checks.decide.wording import count, names
 from runup.checks.writing import MINOR, Findings, declared, full_name, names_of, resource_of, risk, unknown
@@ -95,39 +76,53 @@ Step = tuple[Subscription, ClusterServiceVersion]
 
 def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields the findings of operators that exclude the target and have an update that allows it."""
-    csvs = installed(snapshot)
-    subs = sorted(snapshot.all_or_none(Subscription), key=full_name)
-    old = [(sub, csv) for sub in subs if (csv := installed_csv_of(csvs, sub)) and _excludes_target(csv, context)]
+    csvs = olm.installed(snapshot)
+    old: list[Step] = []
+    for sub in sorted(snapshot.all_or_none(Subscription), key=full_name):
+        if csv := olm.installed_csv_of(csvs, sub):
+            # The check OperatorMaxOpenShiftVersion reports a maximum that cannot be read.
+            with suppress(olm.BadMaximum):
+                highest = olm.max_openshift_version(csv.metadata.annotations.get(olm.PROPERTIES, ""))
+                if not olm.maximum_allows(highest, context.target):
+                    old.append((sub, csv))
     # OLM names in currentCSV what it is about to install: such an update is on its way.
     steps = [(sub, csv) for sub, csv in old if sub.status.current_csv not in ("", sub.status.installed_csv)]
     if steps:
         plans = snapshot.all_or_none(InstallPlan)
-        descriptions = [
-            f"{number}. {_step_text(sub, csv, plans)}" for number, (sub, csv) in enumerate(_owners_first(steps), 1)
-        ]
+        in_order = _owners_first(steps)
+        descriptions = []
+        for number, (sub, csv) in enumerate(in_order, 1):
+            until = ""
+            try:
+                properties = olm.properties_in_plans(plans, sub.metadata.namespace, sub.status.current_csv)
+                if highest := olm.max_openshift_version(properties or ""):
+                    until = f", which runs up to {highest[0]}.{highest[1]}"
+            except olm.BadMaximum as bad:
+                until = f", which has {bad}"
+            step = f"{full_name(sub)} from {csv.metadata.name} to {sub.status.current_csv}{until}"
+            descriptions.append(f"{number}. {step}")
         yield risk(
             NAME,
-            f"Before {target_name(context)} these operators must be updated, in this order: {'; '.join(descriptions)}.",
-            [sub for sub, _ in _owners_first(steps)],
+            f"Before {olm.target_name(context)} these operators must be updated, in this order: "
+            f"{'; '.join(descriptions)}.",
+            [sub for sub, _ in in_order],
             fix="Approve these updates one after the other, each when the one before is Succeeded in `oc get csv -A`.",
         )
-    yield from _catalog_findings([sub for sub, csv in old if (sub, csv) not in steps], snapshot, context)
+    if waiting := [sub for sub, csv in old if (sub, csv) not in steps]:
+        yield from _catalog_findings(waiting, snapshot, context)
 
 
 def _catalog_findings(subs: Sequence[Subscription], snapshot: Snapshot, context: Context) -> Findings:
     """Yields a finding about operators to which nothing newer is on its way, with where they could go."""
-    if not subs:
-        return
     try:
-        packages = snapshot.listed(PACKAGES)
-        snapshot.require_all(PACKAGES)
+        packages = snapshot.listed(olm.PACKAGES)
+        snapshot.require_all(olm.PACKAGES)
     except Unreadable as lacking:
-        subscription_names = names_of(subs)
-        why = f"what the catalogs have for {subscription_names} is not known: {str(lacking).rstrip('.')}"
+        why = f"what the catalogs have for {names_of(subs)} is not known: {str(lacking).rstrip('.')}"
         yield unknown(NAME, why, subs, fix="Look there: `oc get packagemanifests -n NAMESPACE`.")
         return
     # Those whose CatalogSource is gone, so that no newer version is known.
-    orphans = [sub for sub in subs if not packages_of(packages, sub)]
+    orphans = [sub for sub in subs if not olm.packages_of(packages, sub)]
     try:
         if orphans:
             catalogs = {(each.metadata.namespace, each.metadata.name) for each in snapshot.all_or_none(CatalogSource)}
@@ -149,69 +144,47 @@ def _catalog_findings(subs: Sequence[Subscription], snapshot: Snapshot, context:
         + (f"its catalog {sub.spec.source} is not there" if sub in orphans else _channel_choice(sub, packages, context))
         for sub in subs
     )
-    is_single = len(subs) == 1
-    change = (
-        "Change the Subscription's channel to one that has a version for the target, and let it update first; "
-        "where there is none, plan without the operator."
-    )
-    orphan_names = names_of(orphans)
-    restore = f"Bring the CatalogSource of {orphan_names} back first: `oc get catalogsources -A`."
+    does, them = ("does", "it") if len(subs) == 1 else ("do", "them")
+    fixes = []
+    if orphans:
+        fixes.append(f"Bring the CatalogSource of {names_of(orphans)} back first: `oc get catalogsources -A`.")
+    if len(orphans) < len(subs):
+        fixes.append(
+            "Change the Subscription's channel to one that has a version for the target, and let it update first; "
+            "where there is none, plan without the operator."
+        )
     yield risk(
         NAME,
-        f"{count(len(subs), 'operator')} {'does' if is_single else 'do'} not run on {target_name(context)}, and "
-        "no update of "
-        f"{'it' if is_single else 'them'} is on its way: {listing}.",
+        f"{count(len(subs), 'operator')} {does} not run on {olm.target_name(context)}, and no update of {them} is on "
+        f"its way: {listing}.",
         subs,
-        fix=" ".join([restore] * bool(orphans) + [change] * (len(orphans) < len(subs))),
+        fix=" ".join(fixes),
     )
 
 
 def _channel_choice(sub: Subscription, packages: Sequence[PackageManifest], context: Context) -> str:
     """Returns which channels of the catalog lead to a version that runs on the target, in words."""
-    manifests = packages_of(packages, sub)
+    manifests = olm.packages_of(packages, sub)
     if not manifests:
         return f"its catalog {sub.spec.source} has no package {sub.spec.name}"
-    heads = sorted(manifests[0].status.channels, key=lambda channel: (channel.name != sub.spec.channel, channel.name))
-    ways = [
-        way
-        for head in heads
-        if head.current_csv != sub.status.installed_csv and (way := _newest_in_channel(head, context))
-    ]
+    ways = []
+    for head in sorted(
+        manifests[0].status.channels, key=lambda channel: (channel.name != sub.spec.channel, channel.name)
+    ):
+        if head.current_csv == sub.status.installed_csv:
+            continue
+        way = f"{head.current_csv} in channel {head.name}"
+        try:
+            highest = olm.head_maximum(head)
+        except olm.BadMaximum as bad:
+            ways.append(f"{way}, with {bad}")
+            continue
+        if olm.maximum_allows(highest, context.target):
+            until = f"runs up to {highest[0]}.{highest[1]}" if highest else "names no highest version"
+            ways.append(f"{way} ({until})")
     if not ways:
         return f"no channel of its catalog {sub.spec.source} ends with a version that runs there"
     return f"its catalog {sub.spec.source} has {names(ways)}"
-
-
-def _newest_in_channel(head: PackageChannel, context: Context) -> str:
-    """Returns the newest version in a channel, in words, if it may run on the target, else an empty string."""
-    try:
-        highest = head_maximum(head)
-    except BadMaximum as bad:
-        return f"{head.current_csv} in channel {head.name}, with {bad}"
-    if not maximum_allows(highest, context.target):
-        return ""
-    until = f" (runs up to {highest[0]}.{highest[1]})" if highest else " (names no highest version)"
-    return f"{head.current_csv} in channel {head.name}{until}"
-
-
-def _excludes_target(csv: ClusterServiceVersion, context: Context) -> bool:
-    """Returns whether the operator's own maximum excludes the target."""
-    try:
-        return not maximum_allows(max_openshift_version(csv.metadata.annotations.get(PROPERTIES, "")), context.target)
-    except BadMaximum:
-        return False  # the check OperatorMaxOpenShiftVersion reports it
-
-
-def _step_text(sub: Subscription, csv: ClusterServiceVersion, plans: Sequence[InstallPlan]) -> str:
-    """Returns one step in words: from which version to which, and up to which OpenShift that one runs."""
-    properties = properties_in_plans(plans, sub.metadata.namespace, sub.status.current_csv)
-    until = ""
-    try:
-        highest = max_openshift_version(properties) if properties is not None else None
-        until = f", which runs up to {highest[0]}.{highest[1]}" if highest else ""
-    except BadMaximum as bad:
-        until = f", which has {bad}"
-    return f"{full_name(sub)} from {csv.metadata.name} to {sub.status.current_csv}{until}"
 
 
 def _owners_first(steps: Sequence[Step]) -> list[Step]:
@@ -234,7 +207,7 @@ CHECK = declared(
     run,
     NAME,
     "operator-lifecycle-manager",
-    reads=(*READS, Subscription, InstallPlan, CatalogSource, PACKAGES),
+    reads=(*olm.READS, Subscription, InstallPlan, CatalogSource, olm.PACKAGES),
     rank=410,
     updates=MINOR,
 )
