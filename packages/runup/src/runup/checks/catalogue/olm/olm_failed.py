@@ -45,27 +45,22 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields a risk for each installed operator and each current InstallPlan that failed."""
     csvs = installed(snapshot)
     for csv in csvs:
-        status = csv.status
-        if status.phase in PHASES or (
-            csv.status.phase in ON_THE_WAY
-            and csv.status.last_transition_time is not None
-            and (context.now - csv.status.last_transition_time >= PATIENCE)
-        ):
+        status, since = csv.status, csv.status.last_transition_time
+        is_late = status.phase in ON_THE_WAY and since is not None and context.now - since >= PATIENCE
+        if status.phase in PHASES or is_late:
             why = ": ".join(part for part in (status.reason, " ".join(status.message.split())) if part)
             yield risk(
                 f"{NAME}-{csv.metadata.name}",
-                f"Operator {full_name(csv)} is in phase "
-                f"{status.phase}{': ' if why else ''}{why[:LONGEST_CAUSE].rstrip('.')}"
-                f"{since_suffix(status.last_transition_time)}.",
+                f"Operator {full_name(csv)} is in phase {status.phase}{_cause_text(why)}{since_suffix(since)}.",
                 [csv],
                 fix=f"See `oc describe csv {csv.metadata.name} -n {csv.metadata.namespace}`, and mend what it names.",
             )
-    succeeded = {csv.metadata.name for csv in csvs if csv.status.phase == "Succeeded"}
+    succeeded = [csv for csv in csvs if csv.status.phase == "Succeeded"]
+    # A version that a later one replaced is gone again, and was installed all the same.
+    was_installed = {name for csv in succeeded for name in (csv.metadata.name, csv.spec.replaces)}
     plans = sorted(snapshot.all_or_none(InstallPlan), key=full_name)
     for plan in plans:
-        # A version that a later one replaced is gone again, and was installed all the same.
-        passed = {csv.spec.replaces for csv in csvs if csv.status.phase == "Succeeded"}
-        missing = [name for name in plan.spec.cluster_service_version_names if name not in succeeded | passed]
+        missing = [name for name in plan.spec.cluster_service_version_names if name not in was_installed]
         if plan.status.phase != "Failed" or not missing or any(_supersedes_plan(other, plan) for other in plans):
             continue
         # A plan that could not be read may have superseded it, a version that could not be read may be what it was for.
@@ -78,7 +73,6 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
                 fix=f"See `oc describe installplan {plan.metadata.name} -n {plan.metadata.namespace}`; delete it "
                 "to retry.",
             )
-
     for sub in sorted(snapshot.all_or_none(Subscription), key=full_name):
         failed = find(sub.status.conditions, "ResolutionFailed")
         if failed is None or failed.status != "True":

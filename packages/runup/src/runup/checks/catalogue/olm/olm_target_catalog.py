@@ -67,11 +67,7 @@ entries: [{name: logging.v6.2.0}]
 def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields the findings of each Subscription whose catalog for the target lacks its package, channel or version."""
     # Only an installed operator can be left behind.
-    subs = [
-        subscription
-        for subscription in sorted(snapshot.all_or_none(Subscription), key=full_name)
-        if subscription.status.installed_csv
-    ]
+    subs = [sub for sub in sorted(snapshot.all_or_none(Subscription), key=full_name) if sub.status.installed_csv]
     # CatalogSources are needed only where the user has not named the catalog's image.
     needs_sources = any(sub.spec.source not in context.catalogs.named for sub in subs)
     sources: Sequence[CatalogSource] = snapshot.all_or_none(CatalogSource) if needs_sources else ()
@@ -79,37 +75,36 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
         expected = expected_image(sub, sources, context)
         if expected.problem:
             yield _unknown_finding(sub, expected.problem)
-        elif expected != IMAGE_UNCHANGED:
-            catalog = context.catalogs.catalog_of(expected.image, sub.spec.name)
-            if catalog.problem:
-                yield _unknown_finding(
-                    sub, f"{catalog.image}: {cut(' '.join(catalog.problem.split()), 2 * LONGEST_CAUSE)}"
-                )
-            else:
-                package = catalog.packages.get(sub.spec.name)
-                lack = _lacking_entry(sub, package)
-                if lack:
-                    yield risk(
-                        f"{NAME}-{sub.metadata.name}",
-                        f"Operator {full_name(sub)} has no update path in the catalog of {target_name(context)} "
-                        f"({catalog.image}): {lack}.",
-                        [sub],
-                        fix="Change its channel to one that both catalogs have, before the cluster is updated; or plan "
-                        "without it.",
-                    )
-                    continue
-                deprecated = package.deprecated if package else {}
-                channel = sub.spec.channel or (package.default_channel if package else "")
-                keys = ("package", f"channel {channel}", f"bundle {sub.status.installed_csv}")
-                if messages := [f"{key}: {deprecated[key]}" for key in keys if key in deprecated]:
-                    yield risk(
-                        f"{DEPRECATED}-{sub.metadata.name}",
-                        f"Operator {full_name(sub)} is at the end of its life in the catalog of "
-                        f"{target_name(context)}: {'; '.join(messages)}.",
-                        [sub],
-                        fix="Do what the catalog says: another channel, or another operator.",
-                        severity="info",
-                    )
+        if expected.problem or expected == IMAGE_UNCHANGED:
+            continue
+        catalog = context.catalogs.catalog_of(expected.image, sub.spec.name)
+        if catalog.problem:
+            why = cut(" ".join(catalog.problem.split()), 2 * LONGEST_CAUSE)
+            yield _unknown_finding(sub, f"{catalog.image}: {why}")
+            continue
+        package = catalog.packages.get(sub.spec.name)
+        if lack := _lacking_entry(sub, package):
+            yield risk(
+                f"{NAME}-{sub.metadata.name}",
+                f"Operator {full_name(sub)} has no update path in the catalog of {target_name(context)} "
+                f"({catalog.image}): {lack}.",
+                [sub],
+                fix="Change its channel to one that both catalogs have, before the cluster is updated; or plan "
+                "without it.",
+            )
+            continue
+        deprecated = package.deprecated if package else {}
+        channel = sub.spec.channel or (package.default_channel if package else "")
+        keys = ("package", f"channel {channel}", f"bundle {sub.status.installed_csv}")
+        if messages := [f"{key}: {deprecated[key]}" for key in keys if key in deprecated]:
+            yield risk(
+                f"{DEPRECATED}-{sub.metadata.name}",
+                f"Operator {full_name(sub)} is at the end of its life in the catalog of "
+                f"{target_name(context)}: {'; '.join(messages)}.",
+                [sub],
+                fix="Do what the catalog says: another channel, or another operator.",
+                severity="info",
+            )
 
 
 def _unknown_finding(sub: Subscription, why: str) -> Finding:

@@ -21,17 +21,16 @@ Source of the rule: cert-manager, `pkg/apis/certmanager/v1` (Certificate: notAft
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
-from msgspec.structs import replace
-
+from kubekit.api.meta_v1 import Object
 from runup.api.machineconfig_v1 import MachineConfigPool
 from runup.api.platform_v1 import CertManagerCertificate
 from runup.checks.catalogue.shared.certificate_bundles import Validity, is_late
-from runup.checks.decide.wording import count, names, refer
+from runup.checks.decide.wording import count, names
 from runup.checks.writing import DEFINITIONS, Context, Findings, Snapshot, declared, full_name, risk, yield_from_all
-from runup.report.report import ReportedResource
 
 NAME = "CertificateExpires"
 MARGIN = timedelta(days=7)
@@ -47,18 +46,35 @@ status:
 """
 
 
+_NAME_AND_TIME = re.compile(r"CN=([^@,]+?)_?@(\d{9,11})(?:,|$)")
 # What ends, when, and the object that tells it.
-_Ending = tuple[str, datetime, ReportedResource]
+_Ending = tuple[str, datetime, Object]
 
 
 def run(snapshot: Snapshot, context: Context) -> Findings:
-    yield from yield_from_all(
-        lambda: _renewal_findings(list(_ending_cert_manager(snapshot, context.now)), context.now),
-        lambda: _renewal_findings(list(_ending_in_pools(snapshot, context.now)), context.now),
-    )
+    """Yields a finding about cert-manager's certificates, and one about those of machine config pools."""
+
+    def renewal_finding(read_endings: Callable[[Snapshot, datetime], Iterator[_Ending]]) -> Findings:
+        endings = list(read_endings(snapshot, context.now))
+        if not endings:
+            return
+        texts = [
+            f"{text} ({'ended' if end <= context.now else 'ends'} at {end:%Y-%m-%dT%H:%M:%SZ})"
+            for text, end, _ in endings
+        ]
+        yield risk(
+            NAME,
+            f"{count(len(endings), 'certificate')} should have been renewed and "
+            f"{'was' if len(endings) == 1 else 'were'} not: {names(texts)}.",
+            {id(holder): holder for _, _, holder in endings}.values(),
+            fix="See `oc describe certificate NAME -n NAMESPACE`, or the operator that keeps it: why is it not "
+            "renewed?",
+        )
+
+    yield from yield_from_all(partial(renewal_finding, _of_cert_manager), partial(renewal_finding, _of_pools))
 
 
-def _ending_cert_manager(snapshot: Snapshot, now: datetime) -> Iterator[_Ending]:
+def _of_cert_manager(snapshot: Snapshot, now: datetime) -> Iterator[_Ending]:
     """Yields cert-manager's certificates that end within `MARGIN`, and are not ready or should have been renewed."""
     for certificate in sorted(snapshot.all_or_none(CertManagerCertificate), key=full_name):
         status = certificate.status
@@ -66,10 +82,10 @@ def _ending_cert_manager(snapshot: Snapshot, now: datetime) -> Iterator[_Ending]
             continue
         is_ready = any(condition.type == "Ready" and condition.status == "True" for condition in status.conditions)
         if not is_ready or (status.renewal_time is not None and status.renewal_time <= now):
-            yield f"Certificate {full_name(certificate)}", status.not_after, refer(certificate)
+            yield f"Certificate {full_name(certificate)}", status.not_after, certificate
 
 
-def _ending_in_pools(snapshot: Snapshot, now: datetime) -> Iterator[_Ending]:
+def _of_pools(snapshot: Snapshot, now: datetime) -> Iterator[_Ending]:
     """Yields the certificates of machine config pools that end within `MARGIN` and were not renewed in time."""
     for pool in sorted(snapshot.all_or_none(MachineConfigPool), key=full_name):
         last: dict[str, Validity] = {}
@@ -83,26 +99,7 @@ def _ending_in_pools(snapshot: Snapshot, now: datetime) -> Iterator[_Ending]:
         for name, (begin, end) in sorted(last.items()):
             # One that ended long ago is of an authority that nobody uses any more: the node still runs.
             if now < end <= now + MARGIN and is_late((begin, end), now):
-                yield f"{name} of machine config pool {pool.metadata.name}", end, refer(pool)
-
-
-def _renewal_findings(ending: list[_Ending], now: datetime) -> Findings:
-    """Yields the finding about certificates that should have been renewed by now."""
-    if not ending:
-        return
-    listing = names(
-        [f"{text} ({'ended' if end <= now else 'ends'} at {end:%Y-%m-%dT%H:%M:%SZ})" for text, end, _ in ending]
-    )
-    finding = risk(
-        NAME,
-        f"{count(len(ending), 'certificate')} should have been renewed and {'was' if len(ending) == 1 else 'were'} "
-        f"not: {listing}.",
-        fix="See `oc describe certificate NAME -n NAMESPACE`, or the operator that keeps it: why is it not renewed?",
-    )
-    yield replace(finding, resources=tuple(dict.fromkeys(reference for _, _, reference in ending)))
-
-
-_NAME_AND_TIME = re.compile(r"CN=([^@,]+?)_?@(\d{9,11})(?:,|$)")
+                yield f"{name} of machine config pool {pool.metadata.name}", end, pool
 
 
 CHECK = declared(

@@ -43,36 +43,27 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
         # In any other mode the operator makes the credentials itself.
         if config.spec.credentials_mode != "Manual" or is_ready:
             continue
-        new, lacking = _new_requests(snapshot, context)
+        lacking: Unreadable | None = None
+        new: set[str] = set()
+        try:
+            present = {full_name(request) for request in snapshot.all_or_none(CredentialsRequest)}
+            # Which are new is known only if all of the cluster's own are.
+            if snapshot.has_all(resource_of(CredentialsRequest)):
+                of_target = [each for each in context.manifests or () if each.get("kind") == "CredentialsRequest"]
+                metadata = [manifest["metadata"] for manifest in of_target]
+                new = {f"{each.get('namespace', '')}/{each.get('name', '')}" for each in metadata} - present
+        except Unreadable as error:
+            lacking = error
         says = f"says {annotation!r}" if annotation else "is not set"
         yield risk(
             NAME,
             f"Credentials are maintained by hand, and annotation {ANNOTATION} {says}, so nobody has confirmed those of "
-            f"{context.target}{f'; new are {names(new)}' if new else ''}.",
+            f"{context.target}{f'; new are {names(sorted(new))}' if new else ''}.",
             [config],
             fix=f"Make the accounts that {context.target} asks for, then annotate CloudCredential cluster with it.",
         )
         if lacking:
             raise lacking
-
-
-def _new_requests(snapshot: Snapshot, context: Context) -> tuple[list[str], Unreadable | None]:
-    """Returns the target's CredentialsRequests that the cluster does not have, and why that is not known.
-
-    There are none if not all of the cluster's own are known.
-    """
-    try:
-        present = {full_name(request) for request in snapshot.all_or_none(CredentialsRequest)}
-    except Unreadable as lacking:
-        return [], lacking
-    if not snapshot.has_all(resource_of(CredentialsRequest)):
-        return [], None
-    target_names = [
-        f"{manifest['metadata'].get('namespace', '')}/{manifest['metadata'].get('name', '')}"
-        for manifest in context.manifests or ()
-        if manifest.get("kind") == "CredentialsRequest"
-    ]
-    return sorted(set(target_names) - present), None
 
 
 CHECK = declared(

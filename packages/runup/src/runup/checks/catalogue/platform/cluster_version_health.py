@@ -11,18 +11,9 @@ from __future__ import annotations
 from kubekit.api.conditions import find
 from kubekit.lang.version import parse
 from runup.api.config_v1 import ClusterVersion
-from runup.checks.decide.model import Applies, Context, Finding, Snapshot
-from runup.checks.decide.wording import (
-    DEGRADED_PATIENCE,
-    NO_REASONS,
-    condition_text,
-    minor_or_major,
-    names,
-    refer,
-    severity_after,
-    since_text,
-)
-from runup.checks.writing import Findings, declared
+from runup.checks.decide import wording
+from runup.checks.decide.wording import DEGRADED_PATIENCE, NO_REASONS, condition_text, since_text
+from runup.checks.writing import Applies, Context, Finding, Findings, Snapshot, declared, names, risk
 
 CHECK_NAME = "ClusterVersionHealth"
 UNKNOWN = f"{CHECK_NAME}Unknown"
@@ -35,20 +26,46 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields the findings of ClusterVersion's conditions Failing and Upgradeable, and of abandoned updates."""
     cluster = snapshot.get(ClusterVersion, "version")
     if cluster is None:
-        yield Finding(
-            name=UNKNOWN,
-            message=(
-                "Whether the cluster's release is applied could not be told: there is no ClusterVersion named version."
-            ),
-            applies=Applies.UNKNOWN,
+        yield risk(
+            UNKNOWN,
+            "Whether the cluster's release is applied could not be told: there is no ClusterVersion named version.",
+            fix="See whether the cluster-version operator runs: it creates that object.",
             reason="ClusterVersionMissing",
-            remediation="See whether the cluster-version operator runs: it creates that object.",
+            applies=Applies.UNKNOWN,
         )
         return
-    yield from _failing_findings(cluster, context)
+    failing = find(cluster.status.conditions, "Failing")
+    if failing is not None and failing.status == "True":
+        since = failing.last_transition_time
+        yield risk(
+            FAILING,
+            f"The cluster-version operator fails to apply the cluster's release{condition_text(failing)}",
+            [cluster],
+            severity=wording.severity_after(
+                since, context.now, patience=DEGRADED_PATIENCE, before="warning", after="critical"
+            ),
+            fix="Repair what its message names; `oc adm upgrade status` shows who holds it up.",
+            reason=failing.reason,
+        )
+    elif failing is None or failing.status != "False":
+        words = condition_text(failing) if failing else ": ClusterVersion has no condition Failing."
+        yield _unknown_finding(cluster, f"Whether the cluster-version operator fails could not be told{words}")
     # Upgradeable=False does not stop updates within a minor version.
-    if minor_or_major(context):
-        yield from _upgradeable_findings(cluster)
+    upgradeable = find(cluster.status.conditions, "Upgradeable") if wording.minor_or_major(context) else None
+    if upgradeable is not None and upgradeable.status == "Unknown":
+        words = condition_text(upgradeable)
+        yield _unknown_finding(cluster, f"Whether ClusterVersion forbids minor updates could not be told{words}")
+    elif upgradeable is not None and upgradeable.status != "True":
+        explained = upgradeable.reason not in NO_REASONS or upgradeable.message
+        yield risk(
+            UPGRADEABLE,
+            f"ClusterVersion forbids updates to another minor version{condition_text(upgradeable)}",
+            [cluster],
+            fix="Do what its message asks for; `oc adm upgrade` shows the newest."
+            if explained
+            else "It does not say why: see which of the ClusterOperators are not Upgradeable, and the operator's log.",
+            reason=upgradeable.reason,
+        )
     abandoned = {
         entry.version: entry for index, entry in enumerate(cluster.status.history) if _was_abandoned(cluster, index)
     }
@@ -56,73 +73,20 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
         return
     listing = names([f"{version} ({since_text(entry.started_time)})" for version, entry in abandoned.items()])
     subject, of = ("An update was", "that release") if len(abandoned) == 1 else ("Updates were", "those releases")
-    yield Finding(
-        name=PARTIAL,
-        message=f"{subject} begun and left before the end: {listing}. Parts of the cluster may be of {of} still.",
-        reason="PartialUpdate",
-        resources=(refer(cluster),),
-        remediation="Compare the versions that `oc get clusteroperators` shows with the cluster's own; an update to "
+    yield risk(
+        PARTIAL,
+        f"{subject} begun and left before the end: {listing}. Parts of the cluster may be of {of} still.",
+        [cluster],
+        fix="Compare the versions that `oc get clusteroperators` shows with the cluster's own; an update to "
         "that release or a newer patch of it makes it good.",
-    )
-
-
-def _failing_findings(cluster: ClusterVersion, context: Context) -> Findings:
-    """Yields the finding about Failing, if ClusterVersion does not report Failing=False."""
-    failing = find(cluster.status.conditions, "Failing")
-    if failing is not None and failing.status == "False":
-        return
-    if failing is not None and failing.status == "True":
-        yield Finding(
-            name=FAILING,
-            message=f"The cluster-version operator fails to apply the cluster's release{condition_text(failing)}",
-            reason=failing.reason,
-            severity=severity_after(
-                failing.last_transition_time,
-                context.now,
-                patience=DEGRADED_PATIENCE,
-                before="warning",
-                after="critical",
-            ),
-            resources=(refer(cluster),),
-            remediation="Repair what its message names; `oc adm upgrade status` shows who holds it up.",
-        )
-        return
-    words = condition_text(failing) if failing else ": ClusterVersion has no condition Failing."
-    yield _unknown_finding(cluster, f"Whether the cluster-version operator fails could not be told{words}")
-
-
-def _upgradeable_findings(cluster: ClusterVersion) -> Findings:
-    """Yields the finding about Upgradeable, if it is False or Unknown."""
-    condition = find(cluster.status.conditions, "Upgradeable")
-    if condition is None or condition.status == "True":
-        return
-    if condition.status == "Unknown":
-        yield _unknown_finding(
-            cluster, f"Whether ClusterVersion forbids minor updates could not be told{condition_text(condition)}"
-        )
-        return
-    explained = condition.reason not in NO_REASONS or condition.message
-    yield Finding(
-        name=UPGRADEABLE,
-        message=f"ClusterVersion forbids updates to another minor version{condition_text(condition)}",
-        reason=condition.reason,
-        resources=(refer(cluster),),
-        remediation="Do what its message asks for; `oc adm upgrade` shows the newest."
-        if explained
-        else "It does not say why: see which of the ClusterOperators are not Upgradeable, and the operator's log.",
+        reason="PartialUpdate",
     )
 
 
 def _unknown_finding(cluster: ClusterVersion, message: str) -> Finding:
     """Returns the finding that a condition of ClusterVersion is not known."""
-    return Finding(
-        name=UNKNOWN,
-        message=message,
-        applies=Applies.UNKNOWN,
-        reason="ConditionUnknown",
-        resources=(refer(cluster),),
-        remediation="Look at `oc get clusterversion version -o yaml`; the cluster-version operator may not be running.",
-    )
+    fix = "Look at `oc get clusterversion version -o yaml`; the cluster-version operator may not be running."
+    return risk(UNKNOWN, message, [cluster], fix=fix, reason="ConditionUnknown", applies=Applies.UNKNOWN)
 
 
 def _was_abandoned(cluster: ClusterVersion, index: int) -> bool:

@@ -6,7 +6,7 @@ A cluster without a FeatureGate has the default set, as the cluster-version oper
 from __future__ import annotations
 
 from runup.api.cluster_settings_v1 import FeatureGate
-from runup.checks.writing import MINOR, OWN_NAME, Applies, Context, Finding, Findings, Snapshot, declared, refer
+from runup.checks.writing import MINOR, OWN_NAME, Applies, Context, Findings, Snapshot, declared, risk
 
 NAME = "FeatureSetForbidsUpdates"
 # These cannot be undone, and prevent minor updates (openshift/api, config/v1).
@@ -21,19 +21,17 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
     if gate is None or feature_set in HARMLESS:
         return
     forbids = feature_set in FORBIDDING
-    says = (
-        "forbids updates between minor versions, and cannot be turned off again."
-        if forbids
-        else "is not known, so whether it forbids updates between minor versions could not be told."
-    )
-    yield Finding(
-        name=NAME,
-        message=f"The cluster's feature set {feature_set} {says}",
+    says = "is not known, so whether it forbids updates between minor versions could not be told."
+    if forbids:
+        says = "forbids updates between minor versions, and cannot be turned off again."
+    yield risk(
+        NAME,
+        f"The cluster's feature set {feature_set} {says}",
+        [gate],
         applies=Applies.YES if forbids else Applies.UNKNOWN,
         reason=feature_set,
         severity="critical",
-        resources=(refer(gate),),
-        remediation="Update within the minor version only, or install a new cluster with the default feature set.",
+        fix="Update within the minor version only, or install a new cluster with the default feature set.",
     )
 
 

@@ -8,18 +8,17 @@ restarting: how grave it is counts how long it lasts, with the patience of that 
 from __future__ import annotations
 
 from datetime import timedelta
-
-import msgspec
+from typing import NamedTuple
 
 from kubekit.api.conditions import find
 from kubekit.api.meta_v1 import ConditionStatus
 from runup.api.config_v1 import ClusterOperator
 from runup.checks.decide.wording import DEGRADED_PATIENCE, DOWN_PATIENCE, condition_text, severity_after
-from runup.checks.writing import Applies, Context, Finding, Findings, Snapshot, declared, refer
+from runup.checks.writing import Applies, Context, Findings, Snapshot, declared, risk
 from runup.report.report import Severity
 
 
-class _Expectation(msgspec.Struct, frozen=True, kw_only=True):
+class _Expectation(NamedTuple):
     """The healthy status of an operator's condition, and the risk and severities that are reported otherwise."""
 
     condition: str
@@ -27,8 +26,7 @@ class _Expectation(msgspec.Struct, frozen=True, kw_only=True):
     risk: str
     is_broken: str
     patience: timedelta
-    before: Severity
-    after: Severity
+    severities: tuple[Severity, Severity]
 
 
 EXPECTATIONS = (
@@ -38,8 +36,7 @@ EXPECTATIONS = (
         risk="ClusterOperatorNotAvailable",
         is_broken="is not available",
         patience=DOWN_PATIENCE,
-        before="warning",
-        after="critical",
+        severities=("warning", "critical"),
     ),
     _Expectation(
         condition="Degraded",
@@ -47,8 +44,7 @@ EXPECTATIONS = (
         risk="ClusterOperatorDegraded",
         is_broken="is degraded",
         patience=DEGRADED_PATIENCE,
-        before="info",
-        after="warning",
+        severities=("info", "warning"),
     ),
 )
 
@@ -61,27 +57,24 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
             condition = find(operator.status.conditions, expected.condition)
             if condition is not None and condition.status == expected.healthy:
                 continue
+            applies = Applies.UNKNOWN
             if condition is None:
                 message = f"Cluster operator {name} does not report {expected.condition}."
             elif condition.status == "Unknown":
                 message = f"Cluster operator {name} reports {expected.condition}=Unknown{condition_text(condition)}"
             else:
                 message = f"Cluster operator {name} {expected.is_broken}{condition_text(condition)}"
-            is_known = condition is not None and condition.status != "Unknown"
-            yield Finding(
-                name=f"{expected.risk}-{name}",
-                message=message,
-                applies=Applies.YES if is_known else Applies.UNKNOWN,
+                applies = Applies.YES
+            since = condition.last_transition_time if condition else None
+            before, after = expected.severities
+            yield risk(
+                f"{expected.risk}-{name}",
+                message,
+                [operator],
+                severity=severity_after(since, context.now, patience=expected.patience, before=before, after=after),
+                fix=f"Bring the operator back first: `oc describe clusteroperator {name}` names what it lacks.",
                 reason=condition.reason if condition else f"{expected.condition}Missing",
-                severity=severity_after(
-                    condition.last_transition_time if condition else None,
-                    context.now,
-                    patience=expected.patience,
-                    before=expected.before,
-                    after=expected.after,
-                ),
-                resources=(refer(operator),),
-                remediation=f"Bring the operator back first: `oc describe clusteroperator {name}` names what it lacks.",
+                applies=applies,
             )
 
 

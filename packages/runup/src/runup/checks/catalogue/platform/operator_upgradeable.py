@@ -9,7 +9,7 @@ from __future__ import annotations
 from kubekit.api.conditions import find
 from runup.api.config_v1 import ClusterOperator
 from runup.checks.decide.wording import NO_REASONS, condition_text
-from runup.checks.writing import MINOR, Applies, Context, Finding, Findings, Snapshot, declared, refer
+from runup.checks.writing import MINOR, Applies, Context, Findings, Snapshot, declared, risk
 
 NAME = "ClusterOperatorUpgradeable"
 
@@ -22,18 +22,20 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
             continue
         name = operator.metadata.name
         refuses = condition.status == "False"
-        yield Finding(
-            name=f"{NAME}-{name}",
-            message=f"Cluster operator {name} "
-            f"{'is not upgradeable' if refuses else 'does not know whether it is upgradeable'}"
-            f"{condition_text(condition)}",
-            applies=Applies.YES if refuses else Applies.UNKNOWN,
+        words = "is not upgradeable" if refuses else "does not know whether it is upgradeable"
+        fix = f"Do what its message asks for; `oc describe clusteroperator {name}` shows the newest."
+        if condition.reason in NO_REASONS:
+            fix = (
+                f"It does not say why: see its other conditions (`oc describe clusteroperator {name}`) and its pods' "
+                "logs."
+            )
+        yield risk(
+            f"{NAME}-{name}",
+            f"Cluster operator {name} {words}{condition_text(condition)}",
+            [operator],
+            fix=fix,
             reason=condition.reason,
-            resources=(refer(operator),),
-            remediation=f"It does not say why: see its other conditions (`oc describe clusteroperator {name}`) and its "
-            "pods' logs."
-            if condition.reason in NO_REASONS
-            else f"Do what its message asks for; `oc describe clusteroperator {name}` shows the newest.",
+            applies=Applies.YES if refuses else Applies.UNKNOWN,
         )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from kubekit.api.conditions import find, status_of
 from runup.api.config_v1 import ClusterVersion
 from runup.checks.decide.wording import cause, condition_text, minor_or_major, since_text
-from runup.checks.writing import OWN_NAME, Applies, Context, Finding, Findings, Snapshot, declared, refer
+from runup.checks.writing import OWN_NAME, Applies, Context, Findings, Snapshot, declared, risk
 
 NAME = "ClusterVersionUpdating"
 
@@ -18,14 +18,12 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields a finding if an update is in progress, and Unknown if ClusterVersion does not tell."""
     cluster = snapshot.get(ClusterVersion, "version")
     if cluster is None:
-        yield Finding(
-            name=NAME,
-            message=(
-                "Whether an update is in progress could not be told: the cluster has no ClusterVersion named version."
-            ),
-            applies=Applies.UNKNOWN,
+        yield risk(
+            NAME,
+            "Whether an update is in progress could not be told: the cluster has no ClusterVersion named version.",
+            fix="See whether the cluster-version operator runs: it creates that object.",
             reason="ClusterVersionMissing",
-            remediation="See whether the cluster-version operator runs: it creates that object.",
+            applies=Applies.UNKNOWN,
         )
         return
     progressing = find(cluster.status.conditions, "Progressing")
@@ -41,28 +39,25 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
     elif newest is not None and progressing is not None and progressing.status == "False":
         return
     else:
-        yield Finding(
-            name=NAME,
-            message="Whether an update is in progress could not be told: ClusterVersion lacks its history, or "
-            "does not say "
-            "whether "
-            "it is progressing.",
-            applies=Applies.UNKNOWN,
+        yield risk(
+            NAME,
+            "Whether an update is in progress could not be told: ClusterVersion lacks its history, or does not say "
+            "whether it is progressing.",
+            [cluster],
+            fix="Look at `oc get clusterversion version -o yaml`; the cluster-version operator may not be running.",
             reason="ProgressUnknown",
-            resources=(refer(cluster),),
-            remediation="Look at `oc get clusterversion version -o yaml`; the cluster-version operator may not be "
-            "running.",
+            applies=Applies.UNKNOWN,
         )
         return
-    yield Finding(
-        name=NAME,
-        message=message,
-        reason="UpdateInProgress",
+    yield risk(
+        NAME,
+        message,
+        [cluster],
         severity="warning" if minor_or_major(context) else "info",
-        resources=(refer(cluster),),
-        remediation="Find out with `oc adm upgrade status` what holds it up; it does not go on by itself."
+        fix="Find out with `oc adm upgrade status` what holds it up; it does not go on by itself."
         if status_of(cluster.status.conditions, "Failing") == "True"
         else "Let the update finish, or find out with `oc adm upgrade status` what holds it up.",
+        reason="UpdateInProgress",
     )
 
 

@@ -10,18 +10,10 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from kubekit.api.meta_v1 import ObjectMeta
 from kubekit.lang.version import Version
-from runup.api.olm_v1alpha1 import (
-    ClusterServiceVersion,
-    HeadDescription,
-    InstallPlan,
-    PackageChannel,
-    PackageManifest,
-    Properties,
-    Subscription,
-)
-from runup.checks.decide.reads import Lookup, Slim
+from runup.api import olm_v1alpha1
+from runup.api.olm_v1alpha1 import ClusterServiceVersion, InstallPlan, PackageChannel, PackageManifest, Subscription
+from runup.checks.decide.reads import Lookup, Slim, slim_metadata
 from runup.checks.writing import DEFINITIONS, Context, Resource, Snapshot, resource_of
 
 # operator-framework/api, PropertiesAnnotationKey; OLM writes it on what it installs.
@@ -35,16 +27,8 @@ _VERSION = re.compile(r"v?(\d+)(?:\.(\d+))?(?:\.\d+)?(?:[-+].*)?")
 def _slim_version(csv: ClusterServiceVersion) -> ClusterServiceVersion:
     """Returns the ClusterServiceVersion without the annotations that hold pictures and examples."""
     metadata = csv.metadata
-    kept_annotations = {PROPERTIES: metadata.annotations[PROPERTIES]} if PROPERTIES in metadata.annotations else {}
-    slim = ObjectMeta(
-        name=metadata.name,
-        namespace=metadata.namespace,
-        uid=metadata.uid,
-        resource_version=metadata.resource_version,
-        labels=metadata.labels,
-        annotations=kept_annotations,
-    )
-    return msgspec.structs.replace(csv, metadata=slim)
+    kept = {key: text for key, text in metadata.annotations.items() if key == PROPERTIES}
+    return msgspec.structs.replace(csv, metadata=slim_metadata(csv, labels=metadata.labels, annotations=kept))
 
 
 _CSV = resource_of(ClusterServiceVersion)
@@ -63,13 +47,14 @@ READS: tuple[Resource, ...] = (CSVS, DEFINITIONS)
 
 def _slim_package(package: PackageManifest) -> PackageManifest:
     """Returns the package without descriptions, examples and pictures; of a channel the newest version's properties."""
-    slim = ObjectMeta(name=package.metadata.name, namespace=package.metadata.namespace)
     channels = []
     for channel in package.status.channels:
         properties = channel.current_csv_desc.annotations.get(HEAD_PROPERTIES)
-        kept = HeadDescription(annotations={} if properties is None else {HEAD_PROPERTIES: properties})
+        kept = olm_v1alpha1.HeadDescription(annotations={} if properties is None else {HEAD_PROPERTIES: properties})
         channels.append(msgspec.structs.replace(channel, current_csv_desc=kept))
-    return PackageManifest(metadata=slim, status=msgspec.structs.replace(package.status, channels=tuple(channels)))
+    return PackageManifest(
+        metadata=slim_metadata(package), status=msgspec.structs.replace(package.status, channels=tuple(channels))
+    )
 
 
 # A list of all packages has tens of megabytes, so only those of installed operators are requested.
@@ -105,23 +90,17 @@ def max_openshift_version(properties: str) -> tuple[int, int] | None:
     if not properties:
         return None
     try:
-        decoded = msgspec.json.decode(properties, type=Properties)
+        decoded = msgspec.json.decode(properties, type=olm_v1alpha1.Properties)
     except (msgspec.DecodeError, RecursionError) as error:
         raise BadMaximum(f"properties that are not JSON ({properties[:60]!r})") from error
-    values = [
-        property_entry.value
-        for property_entry in decoded.properties
-        if property_entry.type == MAX_OPENSHIFT and property_entry.value != ""
-    ]
-    return max((_minor_version(value) for value in values), default=None)
-
-
-def _minor_version(value: object) -> tuple[int, int]:
-    """Returns the major and minor version of a property's value. Raises BadMaximum."""
-    match = _VERSION.fullmatch(value.strip()) if isinstance(value, str) else None
-    if match is None:
-        raise BadMaximum(f"{MAX_OPENSHIFT} {str(value)[:60]!r}, which is not a version in quotes")
-    return int(match[1]), int(match[2] or 0)
+    versions = []
+    for entry in decoded.properties:
+        if entry.type == MAX_OPENSHIFT and entry.value != "":
+            match = _VERSION.fullmatch(entry.value.strip()) if isinstance(entry.value, str) else None
+            if match is None:
+                raise BadMaximum(f"{MAX_OPENSHIFT} {str(entry.value)[:60]!r}, which is not a version in quotes")
+            versions.append((int(match[1]), int(match[2] or 0)))
+    return max(versions, default=None)
 
 
 def maximum_allows(highest: tuple[int, int] | None, target: Version) -> bool:

@@ -57,13 +57,27 @@ def expected_image(sub: Subscription, sources: Iterable[CatalogSource], context:
 
 def image_of_source(source: CatalogSource, context: Context) -> Expected:
     """Returns the image that a CatalogSource will have: by its template, else as the release or its owner chooses."""
-    release_manifest = _release_manifest(source, context.manifests or ())
+    kind = resource_of(CatalogSource)
+    release_manifest: Mapping[str, Any] = {}
+    for manifest in context.manifests or ():
+        metadata = _strings_at(manifest, "metadata")
+        if (manifest.get("kind"), manifest.get("apiVersion")) == (kind.kind, kind.api_version) and NamespacedName(
+            metadata.get("namespace", ""), metadata.get("name", "")
+        ) == key_of(source):
+            release_manifest = manifest
+            break
     # The update applies the release's annotations over those in the cluster.
     annotations = {**source.metadata.annotations, **_strings_at(release_manifest, "metadata", "annotations")}
     if TEMPLATE in annotations:
-        return _unless_unchanged(source, _resolve_template(annotations[TEMPLATE], context.target_kubernetes))
-    image = _strings_at(release_manifest, "spec").get("image", "")
-    return _unless_unchanged(source, Expected(image or _default_image(source, context)))
+        expected = _resolve_template(annotations[TEMPLATE], context.target_kubernetes)
+    else:
+        image = source.spec.image
+        # The release's marketplace gives its own catalogs the tag of the release; any other keeps its image.
+        is_default = key_of(source) in DEFAULTS and source.metadata.annotations.get(MANAGED_BY) == MARKETPLACE
+        if is_default and (match := _RELEASE_TAGGED_IMAGE.fullmatch(image)):
+            image = f"{match['repository']}:v{context.target.major}.{context.target.minor}"
+        expected = Expected(_strings_at(release_manifest, "spec").get("image", "") or image)
+    return IMAGE_UNCHANGED if expected.image == source.spec.image else expected
 
 
 def catalog_images_of_target(
@@ -79,11 +93,6 @@ def catalog_images_of_target(
     return packages_by_image
 
 
-def _unless_unchanged(source: CatalogSource, expected: Expected) -> Expected:
-    """Returns `expected`, or `IMAGE_UNCHANGED` if it is the image that the source has already."""
-    return IMAGE_UNCHANGED if expected.image == source.spec.image else expected
-
-
 def _resolve_template(template: str, kubernetes: str) -> Expected:
     """Returns the image of a template with its variables replaced, or why that is not possible."""
     version = _KUBERNETES.fullmatch(kubernetes)
@@ -94,27 +103,6 @@ def _resolve_template(template: str, kubernetes: str) -> Expected:
     if "{" in template:
         return Expected(problem=f"its {TEMPLATE} has variables that only OLM knows: {template[:120]}")
     return Expected(template.strip())
-
-
-def _default_image(source: CatalogSource, context: Context) -> str:
-    """Returns the image that the release's marketplace gives one of its own catalogs; any other keeps its image."""
-    is_default_source = key_of(source) in DEFAULTS and source.metadata.annotations.get(MANAGED_BY) == MARKETPLACE
-    match = _RELEASE_TAGGED_IMAGE.fullmatch(source.spec.image) if is_default_source else None
-    if match is None:
-        return source.spec.image
-    return f"{match['repository']}:v{context.target.major}.{context.target.minor}"
-
-
-def _release_manifest(source: CatalogSource, manifests: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """Returns the release's manifest of the CatalogSource, or an empty mapping if it has none."""
-    of_olm = resource_of(CatalogSource)
-    for manifest in manifests:
-        if (manifest.get("kind"), manifest.get("apiVersion")) != (of_olm.kind, of_olm.api_version):
-            continue
-        metadata = _strings_at(manifest, "metadata")
-        if NamespacedName(metadata.get("namespace", ""), metadata.get("name", "")) == key_of(source):
-            return manifest
-    return {}
 
 
 def _strings_at(obj: Mapping[str, Any], *path: str) -> dict[str, str]:
