@@ -174,7 +174,9 @@ class ComponentController:
                 self._client.send(calls.merge_patch(OPERATORS, name, body, subresource="status"))
             except (Conflict, NotFound):
                 return False
-            _print_line(f"{name}: {_words(operator_status)}")
+            versions = ", ".join(f"{each['name']} {each['version']}" for each in operator_status["versions"])
+            states = ", ".join(f"{each['type']}={each['status']}" for each in operator_status["conditions"])
+            _print_line(f"{name}: {versions or 'no version yet'}; {states}")
         reached = (operator_status or now).get("versions") == expected.versions
         return reached or expected.behaviour.kind == "stuck"
 
@@ -186,10 +188,9 @@ class ComponentController:
         except NotFound:
             deployment = {}
         containers = deployment.get("spec", {}).get("template", {}).get("spec", {}).get("containers") or [{}]
-        if (str(containers[0].get("image", ""))) != _operand(component)["spec"]["template"]["spec"]["containers"][0][
-            "image"
-        ]:
-            self._client.send(calls.apply(DEPLOYMENTS, _operand(component), field_manager=component.name, force=True))
+        operand = _operand(component)
+        if containers[0].get("image") != operand["spec"]["template"]["spec"]["containers"][0]["image"]:
+            self._client.send(calls.apply(DEPLOYMENTS, operand, field_manager=component.name, force=True))
             return False
         state, replicas = deployment.get("status") or {}, deployment["spec"].get("replicas", 1)
         current = state.get("observedGeneration") == deployment["metadata"]["generation"]
@@ -205,12 +206,6 @@ class ComponentController:
 def _print_line(text: str) -> None:
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
-
-
-def _words(operator_status: JSON) -> str:
-    versions = ", ".join(f"{version['name']} {version['version']}" for version in operator_status["versions"])
-    states = ", ".join(f"{condition['type']}={condition['status']}" for condition in operator_status["conditions"])
-    return f"{versions or 'no version yet'}; {states}"
 
 
 def _operand(component: Component) -> JSON:

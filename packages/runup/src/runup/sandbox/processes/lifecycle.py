@@ -68,14 +68,28 @@ def start(data: Path, requested: Settings, clock: Clock) -> Iterator[Progress]:
             text = f"{data} cannot be written ({error.strerror}); give another folder with --data"
             raise SandboxError(text, reason="DataNotWritable") from error
         settings.save(data, start_settings)
-        supervisor = _launch_supervisor(data)
+        with (data / "logs" / "supervisor.log").open("ab") as log:
+            supervisor = subprocess.Popen(
+                [sys.executable, "-m", "runup.sandbox.processes.supervisor", "--data", str(data)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                cwd="/",
+                # The pid is written before exec, so that the sandbox is found even if its starter is killed now: Python
+                # starts slowly.
+                preexec_fn=lambda: _write_pid(data),  # noqa: PLW1509 -- a command has one thread
+            )
         try:
             previous_start = _modified_ns(data / settings.READY)
-            for step, holds in [
+            steps: list[tuple[str, Callable[[], bool]]] = [
                 ("API server", lambda: settings.port_taken(start_settings.api_port) and (data / KUBECONFIG).is_file()),
                 ("cluster", lambda: _modified_ns(data / settings.READY) > previous_start),
-            ]:
-                _await(step, holds, supervisor=supervisor, data=data, clock=clock, begin=begin)
+            ]
+            for step, holds in steps:
+                while not holds():
+                    _check_start(data, supervisor, step, clock.monotonic() - begin)
+                    clock.pause(_LOOK_S)
                 yield Progress(step, clock.monotonic() - begin)
         except BaseException:
             stop(data, clock, pid=supervisor.pid)
@@ -200,57 +214,28 @@ def _port(port: int) -> int:
     return port
 
 
-def _launch_supervisor(data: Path) -> subprocess.Popen[bytes]:
-    """Starts the supervisor as a process of its own session and notes its pid."""
-    with (data / "logs" / "supervisor.log").open("ab") as log:
-        return subprocess.Popen(
-            [sys.executable, "-m", "runup.sandbox.processes.supervisor", "--data", str(data)],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-            cwd="/",
-            # Written before exec, so that the sandbox is found even if its starter is killed now: Python starts slowly.
-            preexec_fn=lambda: _write_pid(data),  # noqa: PLW1509 -- a command has one thread
-        )
-
-
 def _write_pid(data: Path) -> None:
     with suppress(OSError):  # the supervisor writes it again and reports the error
         write_atomically(data / settings.PID, str(os.getpid()).encode())
 
 
-def _await(
-    step: str,
-    holds: Callable[[], bool],
-    supervisor: subprocess.Popen[bytes],
-    data: Path,
-    clock: Clock,
-    begin: float,
-) -> None:
-    """Waits until a step is reached. Raises SandboxError if the start fails or takes too long."""
-    while not holds():
-        if supervisor.poll() is not None:
-            raise SandboxError(f"the sandbox ended while it started{_see_logs(data)}", reason="StartFailed")
-        problem = _problem(data / "logs" / "cluster.log") or _problem(data / "logs" / "apiserver.log")
-        if problem:
-            raise SandboxError(problem.removeprefix("error: "), reason="StartFailed")
-        if shutil.disk_usage(data).free < _ROOM:
-            text = f"no space left where {data} is; free some, or give another folder with --data"
-            raise SandboxError(text, reason="DataNotWritable")
-        if clock.monotonic() - begin > START_TIMEOUT_S:
-            text = f"{step} was not ready in {START_TIMEOUT_S:g} s{_see_logs(data)}"
-            raise SandboxError(text, reason="StartFailed")
-        clock.pause(_LOOK_S)
-
-
-def _problem(log: Path) -> str:
-    """Returns the line with which one of the processes gave up, or an empty string."""
-    try:
-        lines = log.read_text(errors="replace").splitlines()
-    except OSError:
-        return ""
-    return next((line for line in reversed(lines[-5:]) if line.startswith("error: ")), "")
+def _check_start(data: Path, supervisor: subprocess.Popen[bytes], step: str, seconds: float) -> None:
+    """Raises SandboxError if the start has failed, or takes too long."""
+    if supervisor.poll() is not None:
+        raise SandboxError(f"the sandbox ended while it started{_see_logs(data)}", reason="StartFailed")
+    for log in ("cluster.log", "apiserver.log"):
+        with suppress(OSError):
+            lines = (data / "logs" / log).read_text(errors="replace").splitlines()[-5:]
+            # The line with which the process gave up.
+            for line in reversed(lines):
+                if line.startswith("error: "):
+                    raise SandboxError(line.removeprefix("error: "), reason="StartFailed")
+    if shutil.disk_usage(data).free < _ROOM:
+        text = f"no space left where {data} is; free some, or give another folder with --data"
+        raise SandboxError(text, reason="DataNotWritable")
+    if seconds > START_TIMEOUT_S:
+        text = f"{step} was not ready in {START_TIMEOUT_S:g} s{_see_logs(data)}"
+        raise SandboxError(text, reason="StartFailed")
 
 
 def _modified_ns(file: Path) -> int:

@@ -154,7 +154,12 @@ class Registry:
             return _error(400, "TAG_INVALID", f"{reference!r} is not a tag", {"tag": reference})
         try:
             media_type = request.content_type if "+json" in request.content_type else media_type_of(data)
-            missing = [blob for blob in _children(data, media_type) if not self._layout.blob(blob).is_file()]
+            if media_type in images.INDEXES:
+                parts = [item.digest for item in images.decode_document(images.Index, data, "the index").manifests]
+            else:
+                manifest = images.decode_document(images.Manifest, data, "the manifest")
+                parts = [manifest.config.digest, *(layer.digest for layer in manifest.layers)]
+            missing = [part for part in parts if not self._layout.blob(part).is_file()]
             if missing:
                 return _error(400, "MANIFEST_BLOB_UNKNOWN", "blob unknown to registry", {"digest": missing[0]})
             self._layout.add_blob(data)
@@ -305,14 +310,6 @@ class _Upload:
         self._scope.__exit__(None, None, None)
 
 
-def _children(data: bytes, media_type: str) -> list[str]:
-    """Returns the digests that must exist before the manifest can be accepted."""
-    if media_type in images.INDEXES:
-        return [item.digest for item in images.decode_document(images.Index, data, "the index").manifests]
-    manifest = images.decode_document(images.Manifest, data, "the manifest")
-    return [manifest.config.digest, *(layer.digest for layer in manifest.layers)]
-
-
 def _error(status: int, code: str, message: str, detail: dict[str, Any]) -> web.Response:
     return web.json_response({"errors": [{"code": code, "message": message, "detail": detail}]}, status=status)
 
@@ -358,7 +355,8 @@ class UpdateService:
 
 def graph_of_channel(graph: JSON, channel: str) -> JSON:
     """Returns the part of `graph` whose releases are in `channel`; a release without channels is in all of them."""
-    kept_nodes = [number for number, node in enumerate(graph["nodes"]) if _in_channel(node, channel)]
+    channels = [node["metadata"].get(CHANNELS) for node in graph["nodes"]]
+    kept_nodes = [number for number, of_node in enumerate(channels) if not of_node or channel in of_node.split(",")]
     renumbered = {old: new for new, old in enumerate(kept_nodes)}
     versions = {graph["nodes"][number]["version"] for number in kept_nodes}
     conditional = []
@@ -372,8 +370,3 @@ def graph_of_channel(graph: JSON, channel: str) -> JSON:
         "edges": [[renumbered[a], renumbered[b]] for a, b in graph["edges"] if a in renumbered and b in renumbered],
         "conditionalEdges": conditional,
     }
-
-
-def _in_channel(node: JSON, channel: str) -> bool:
-    channels_text = node["metadata"].get(CHANNELS)
-    return not channels_text or channel in channels_text.split(",")

@@ -23,6 +23,7 @@ from kubesandbox.sandbox_error import SandboxError
 from runup.api.config_v1 import ConditionalUpdateRisk
 from runup.dump.completeness import CompleteKinds
 from runup.dump.documents import JSON, identity, objects_under
+from runup.packaged_files import packaged_files
 from runup.process.names import OPERATOR_NAMESPACE
 
 BUNDLED = Path(__file__).parent / "bundled"
@@ -185,8 +186,17 @@ def find(name: str) -> Path:
 
 def load(folder: Path) -> Scenario:
     """Reads a scenario's folder; raises ScenarioError naming the file and what is wrong with it."""
-    content = _read_scenario_file(folder / FILE)
-    folders = (*_base_folders(folder, content), folder)
+    file = folder / FILE
+    try:
+        content = msgspec.convert(kyaml.load(file.read_bytes()), _ScenarioFile)
+    except (msgspec.ValidationError, ValueError, OSError) as error:
+        raise ScenarioError(f"{file}: {error}", reason="BadScenario") from error
+    folders: tuple[Path, ...] = (folder,)
+    if content.base:
+        base = folder.parent / content.base if (folder.parent / content.base).is_dir() else BUNDLED / content.base
+        if not base.is_dir():
+            raise ScenarioError(f"{file}: there is no base folder {content.base!r}", reason="BadScenario")
+        folders = (base, folder)
     cluster = content.cluster
     running = next((release for release in content.releases if release.version == cluster.version), None)
     kubernetes = cluster.kubernetes or (running.kubernetes if running else "")
@@ -212,8 +222,15 @@ def load(folder: Path) -> Scenario:
         components=content.components,
         kernel_modules=content.kernel_modules,
     )
-    _check(scenario, folder / FILE)
+    _check(scenario, file)
     return scenario
+
+
+def deployment_files(name: str) -> list[Path]:
+    """Returns the manifests of that folder of deploy/, in a checkout or an installed package. Raises SandboxError."""
+    if manifest_files := packaged_files(f"deploy/{name}", "*.yaml"):
+        return manifest_files
+    raise SandboxError(f"the manifests of deploy/{name} are missing from this installation", reason="ManifestsMissing")
 
 
 def merge_layers(layers: list[list[JSON]]) -> list[JSON]:
@@ -244,44 +261,18 @@ def merge(below: Any, above: Any) -> Any:
     return result
 
 
-def _read_scenario_file(file: Path) -> _ScenarioFile:
-    try:
-        return msgspec.convert(kyaml.load(file.read_bytes()), _ScenarioFile)
-    except (msgspec.ValidationError, ValueError, OSError) as error:
-        raise ScenarioError(f"{file}: {error}", reason="BadScenario") from error
-
-
-def _base_folders(folder: Path, scenario_file: _ScenarioFile) -> tuple[Path, ...]:
-    """Returns the folder that the scenario builds on, if it names one. Raises ScenarioError."""
-    if not scenario_file.base:
-        return ()
-    base = (
-        folder.parent / scenario_file.base
-        if (folder.parent / scenario_file.base).is_dir()
-        else BUNDLED / scenario_file.base
-    )
-    if not base.is_dir():
-        raise ScenarioError(f"{folder / FILE}: there is no base folder {scenario_file.base!r}", reason="BadScenario")
-    return (base,)
-
-
 def _check(scenario: Scenario, file: Path) -> None:
     """Raises ScenarioError if a named version is not a release, a version is listed twice, or parts do not match."""
     release_versions = [release.version for release in scenario.releases]
     edges = [version for edge in scenario.graph.edges for version in edge]
     edges += [version for edge in scenario.graph.conditional_edges for version in (edge.from_, edge.to)]
-    problems = [
-        *(
-            f"{version} is listed twice"
-            for version in sorted(set(release_versions))
-            if release_versions.count(version) > 1
-        ),
-        *(f"{version!r} is not a semantic version" for version in release_versions if versions.parse(version) is None),
-        *(
-            f"the graph names {version}, which is not one of the scenario's releases"
-            for version in edges
-            if version not in release_versions
-        ),
+    twice = [version for version in sorted(set(release_versions)) if release_versions.count(version) > 1]
+    problems = [f"{version} is listed twice" for version in twice]
+    problems += [f"{each!r} is not a semantic version" for each in release_versions if versions.parse(each) is None]
+    problems += [
+        f"the graph names {version}, which is not one of the scenario's releases"
+        for version in edges
+        if version not in release_versions
     ]
     problems += [
         f"{release.version} says how components behave, and its releases have none (components: true)"

@@ -156,21 +156,14 @@ def kubernetes_version(dump: Dump) -> str:
 
 def _kubernetes_of(version: str, current: str, kubernetes: str) -> str:
     """Returns the Kubernetes version of a release: 4.y has 1.(y+13); otherwise each minor adds one minor."""
-    cluster_version, other_version, base = (
-        versions.Version(current),
-        versions.Version(version),
-        versions.parse(kubernetes),
-    )
-    steps = other_version.minor - cluster_version.minor
-    if base is not None and cluster_version.major == other_version.major and steps == 0 and version == current:
+    running, release, base = versions.Version(current), versions.Version(version), versions.parse(kubernetes)
+    if base is not None and version == current:
         return kubernetes
-    if other_version.major == 4:
-        return f"1.{other_version.minor + 13}.0"
-    return (
-        f"{base.major}.{base.minor + steps}.0"
-        if base is not None and cluster_version.major == other_version.major
-        else ""
-    )
+    if release.major == 4:
+        return f"1.{release.minor + 13}.0"
+    if base is None or running.major != release.major:
+        return ""
+    return f"{base.major}.{base.minor + release.minor - running.minor}.0"
 
 
 def _notes(dump: Dump) -> list[str]:

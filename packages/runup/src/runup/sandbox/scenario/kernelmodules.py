@@ -18,12 +18,10 @@ from kubekit.lang import yaml as kyaml
 from kubekit.oci import images
 from kubekit.oci.images import Execution
 from kubesandbox.apiserver.access import certs
-from kubesandbox.sandbox_error import SandboxError
 from runup.kernelmodules.decide.stages import architecture_of
-from runup.packaged_files import packaged_files
 from runup.release.control.image_build import build_image, layer_of
 from runup.sandbox.component import builder
-from runup.sandbox.scenario.folder import ReleaseSpec, Scenario
+from runup.sandbox.scenario.folder import ReleaseSpec, Scenario, deployment_files
 
 JSON = dict[str, Any]
 REPOSITORY = "runup/kernel-modules"
@@ -43,19 +41,16 @@ def build(layout: Path, scenario: Scenario) -> None:
     labels = {images.THIN_LABEL: "thin"}
     program = layer_of({builder.PROGRAM: builder.SCRIPT}, frozenset({builder.PROGRAM}))
     build_image(layout, [program], tag=BUILDER_TAG, config=Execution(labels=labels))
-    for image in scenario.kernel_modules:
-        files = {f"{image.folder.strip('/')}/{name}.ko": _header(image.folder) for name in image.modules}
-        build_image(layout, [layer_of(files)], tag=image.tag, config=Execution())
-
-
-def _header(folder: str) -> bytes:
-    """Returns the head of a relocatable ELF file (elf(5)) for the machine of the kernel that `folder` is named for."""
     machines = {"arm64": 183, "ppc64le": 21, "s390x": 22}
-    architecture = architecture_of(folder.rstrip("/").rpartition("/")[2])
-    order: Literal["little", "big"] = "big" if architecture == "s390x" else "little"
-    kind, machine = 1, machines.get(architecture, 62)
-    ident = b"\x7fELF" + bytes([2, 2 if order == "big" else 1, 1]) + bytes(9)
-    return ident + kind.to_bytes(2, order) + machine.to_bytes(2, order) + bytes(44)
+    for image in scenario.kernel_modules:
+        # The head of a relocatable ELF file (elf(5)) for the machine of the kernel that the folder is named for.
+        architecture = architecture_of(image.folder.rstrip("/").rpartition("/")[2])
+        order: Literal["little", "big"] = "big" if architecture == "s390x" else "little"
+        kind, machine = 1, machines.get(architecture, 62)
+        ident = b"\x7fELF" + bytes([2, 2 if order == "big" else 1, 1]) + bytes(9)
+        header = ident + kind.to_bytes(2, order) + machine.to_bytes(2, order) + bytes(44)
+        files = {f"{image.folder.strip('/')}/{name}.ko": header for name in image.modules}
+        build_image(layout, [layer_of(files)], tag=image.tag, config=Execution())
 
 
 def references(layout: Path, spec: ReleaseSpec, registry: str) -> dict[str, str]:
@@ -86,45 +81,33 @@ def objects(scenario: Scenario, now: datetime) -> list[JSON]:
             "metadata": {"name": f"{FOLDER}-serving-cert", "namespace": NAMESPACE},
             "data": {"tls.crt": _b64(serving.cert), "tls.key": _b64(serving.key)},
         },
-        *_manifests_of_deploy(),
+        *(document for file in deployment_files(FOLDER) for document in kyaml.load_all(file.read_text("utf-8"))),
     ]
-    port = _free_port()
+    # Pods listen on the machine's own addresses, where 8443 may be in use.
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = int(probe.getsockname()[1])
     for obj in module_objects:
         if obj["kind"] == DEFINITION and "conversion" in obj["spec"]:
             # By URL: a real API server, if the sandbox uses one, cannot reach the sandbox's Services.
             client_config = {"url": f"https://127.0.0.1:{port}/convert", "caBundle": _b64(authority.cert)}
             obj["spec"]["conversion"]["webhook"]["clientConfig"] = client_config
         elif obj["kind"] == "Deployment":
-            _fit_deployment(obj["spec"], port)
+            # One replica is enough, because no node ever goes away.
+            obj["spec"]["replicas"] = 1
+            [container] = obj["spec"]["template"]["spec"]["containers"]
+            command, *arguments = container["args"]
+            kept = (each for each in arguments if not each.startswith(("--listen=", "--health-listen=")))
+            # Every pod has this machine's ports: two sandboxes would share the one that is probed.
+            del container["livenessProbe"]
+            own_arguments = [command, f"--listen=127.0.0.1:{port}", _LEASE, "--inner-registry=${registry}"]
+            container |= {"image": "${release}", "args": [*own_arguments, *kept]}
+            https = [each for each in container["ports"] if each["name"] == "https"]
+            container["ports"] = [{**each, "containerPort": port} for each in https]
+            for variable in container["env"]:
+                if variable["name"].startswith("RELATED_IMAGE_"):
+                    variable["value"] = f"${{kernelModules}}:{BUILDER_TAG}"
     return module_objects
-
-
-def _fit_deployment(spec: JSON, port: int) -> None:
-    """Sets the running release's image, the sandbox's builder, and a free port.
-
-    One replica is enough because no node ever goes away.
-    """
-    spec["replicas"] = 1
-    [container] = spec["template"]["spec"]["containers"]
-    command, *arguments = container["args"]
-    kept_arguments = (arg for arg in arguments if not arg.startswith(("--listen=", "--health-listen=")))
-    # Every pod has this machine's ports: two sandboxes would share the one that is probed.
-    del container["livenessProbe"]
-    own_arguments = [command, f"--listen=127.0.0.1:{port}", _LEASE, "--inner-registry=${registry}"]
-    container |= {"image": "${release}", "args": [*own_arguments, *kept_arguments]}
-    container["ports"] = [
-        {**port_entry, "containerPort": port} for port_entry in container["ports"] if port_entry["name"] == "https"
-    ]
-    for variable in container["env"]:
-        if variable["name"].startswith("RELATED_IMAGE_"):
-            variable["value"] = f"${{kernelModules}}:{BUILDER_TAG}"
-
-
-def _free_port() -> int:
-    """Returns a free port: pods listen on the machine's own addresses, where 8443 may be in use."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _b64(data: bytes) -> str:
@@ -152,12 +135,3 @@ def filled(obj: Any, values_by_name: Mapping[str, str]) -> Any:
         for name, value in values_by_name.items():
             obj = obj.replace("${" + name + "}", value)
     return obj
-
-
-def _manifests_of_deploy() -> list[JSON]:
-    """Returns the manifests in deploy/ of this installation. Raises SandboxError."""
-    if manifest_files := packaged_files(f"deploy/{FOLDER}", "*.yaml"):
-        return [document for file in manifest_files for document in kyaml.load_all(file.read_text(encoding="utf-8"))]
-    raise SandboxError(
-        f"the manifests of deploy/{FOLDER} are missing from this installation", reason="ManifestsMissing"
-    )

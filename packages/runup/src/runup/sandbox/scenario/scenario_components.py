@@ -28,7 +28,7 @@ from runup.sandbox.component.component_process import main
 
 main()
 """
-_INCLUDED = {
+INCLUDED = {
     "include.release.openshift.io/self-managed-high-availability": "true",
     "include.release.openshift.io/single-node-developer": "true",
 }
@@ -86,7 +86,17 @@ def build(layout: Path, version: str) -> BuiltImage:
 
 def manifests(spec: ReleaseSpec, image: str) -> dict[str, bytes]:
     """Returns the components' files of a release by path in its image; raises SandboxError for an unknown behaviour."""
-    _check_components(spec)
+    component_names = {name for component in COMPONENTS for name in component.operators}
+    for name, text in spec.components.items():
+        problem = ""
+        try:
+            behaviour.parse(text)
+        except ValueError as error:
+            problem = str(error)
+        if name not in component_names:
+            problem = f"there is no component {name!r}; there are {', '.join(sorted(component_names))}"
+        if problem:
+            raise SandboxError(f"release {spec.version}: {problem}", reason="BadScenario")
     return {
         f"release-manifests/0000_{component.level}_{component.name}_{name}.yaml": kyaml.dump_all(objects).encode()
         for component in COMPONENTS
@@ -97,23 +107,6 @@ def manifests(spec: ReleaseSpec, image: str) -> dict[str, bytes]:
 def references(image: str) -> dict[str, str]:
     """Returns the components' entries of `image-references`."""
     return {component.name: image for component in COMPONENTS}
-
-
-def _check_components(spec: ReleaseSpec) -> None:
-    """Raises SandboxError if the release has a component or a behaviour that there is not."""
-    component_names = {name for component in COMPONENTS for name in component.operators}
-    for name, text in spec.components.items():
-        problem = (
-            ""
-            if name in component_names
-            else f"there is no component {name!r}; there are {', '.join(sorted(component_names))}"
-        )
-        try:
-            behaviour.parse(text)
-        except ValueError as error:
-            problem = problem or str(error)
-        if problem:
-            raise SandboxError(f"release {spec.version}: {problem}", reason="BadScenario")
 
 
 def _manifest_files(component: Component, spec: ReleaseSpec, image: str) -> Iterator[tuple[str, list[JSON]]]:
@@ -206,7 +199,7 @@ def _operands(spec: ReleaseSpec) -> dict[str, str]:
 
 
 def _object(api_version: str, kind: str, name: str, namespace: str = "", **other_fields: Any) -> JSON:
-    metadata: JSON = {"name": name, "annotations": dict(_INCLUDED)}
+    metadata: JSON = {"name": name, "annotations": dict(INCLUDED)}
     if namespace:
         metadata["namespace"] = namespace
     return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **other_fields}

@@ -24,12 +24,11 @@ from kubesandbox.node.pod_volumes import write_atomically
 from kubesandbox.sandbox_error import SandboxError
 from runup.checks.catalogue.own_rights import own_rights
 from runup.checks.decide import rights_file_of_release
-from runup.packaged_files import packaged_files
 from runup.release.control.image_build import THIN_OPERATOR, BuiltImage, build_image, build_release, layer_of
 from runup.report import documentation
 from runup.sandbox import crds
 from runup.sandbox.scenario import kernelmodules, scenario_components
-from runup.sandbox.scenario.folder import ClusterSpec, ReleaseSpec, Scenario
+from runup.sandbox.scenario.folder import ClusterSpec, ReleaseSpec, Scenario, deployment_files
 
 JSON = dict[str, Any]
 HOSTNAME = "kubernetes.io/hostname"
@@ -42,22 +41,16 @@ _LEASE = "--lease=20,15,0.5"
 
 
 def fit_files(files: Mapping[str, bytes], cluster: ClusterSpec, update_service: str) -> dict[str, bytes]:
-    """Returns the files of a release, with adapted Deployments of its own workloads."""
-    return {
-        name: _fit_file(data, cluster, update_service)
-        if name.startswith("manifests/") and name.endswith("_deployment.yaml")
-        else data
-        for name, data in files.items()
-    }
-
-
-def _fit_file(data: bytes, cluster: ClusterSpec, update_service: str) -> bytes:
-    """Returns a file of manifests in which the Deployments of runup's own components fit this machine."""
-    objects = [obj for obj in kyaml.load_all(data) if obj]
-    for obj in objects:
-        if obj["kind"] == "Deployment" and (fit := _FIT_BY_DEPLOYMENT.get(obj["metadata"]["name"])):
-            fit(obj, cluster, update_service)
-    return kyaml.dump_all(objects).encode()
+    """Returns the files of a release, in which the Deployments of runup's own components fit this machine."""
+    fitted = dict(files)
+    for name, data in files.items():
+        if name.startswith("manifests/") and name.endswith("_deployment.yaml"):
+            objects = [obj for obj in kyaml.load_all(data) if obj]
+            for obj in objects:
+                if obj["kind"] == "Deployment" and (fit := _FIT_BY_DEPLOYMENT.get(obj["metadata"]["name"])):
+                    fit(obj, cluster, update_service)
+            fitted[name] = kyaml.dump_all(objects).encode()
+    return fitted
 
 
 def _fit_operator(deployment: JSON, cluster: ClusterSpec, update_service: str) -> None:
@@ -124,35 +117,47 @@ def build(scenario: Scenario, data: Path, *, registry: str, update_service: str 
     The registry also serves the documentation of their risks, so that no link of a sandbox is dead. `update_service` is
     the URL that the operator of each release gets.
     """
-    key = signing_key(data)
-    kernelmodules.build(data / "registry", scenario)
+    key, layout = signing_key(data), data / "registry"
+    # The trusted keys, and the stores that have signatures.
+    annotations = {"release.openshift.io/verification-config-map": "", **scenario_components.INCLUDED}
+    verification = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": "release-verification",
+            "namespace": "openshift-config-managed",
+            "annotations": annotations,
+        },
+        "data": {
+            "verifier-public-key-sandbox": key.public.decode(),
+            "store-sandbox": f"http://{registry}/signatures",
+        },
+    }
+    kernelmodules.build(layout, scenario)
+    edges = [*scenario.graph.edges, *((edge.from_, edge.to) for edge in scenario.graph.conditional_edges)]
     releases = []
     for spec in scenario.releases:
-        files = payload(scenario, spec) | {VERIFIER: _verifier(key, registry)}
-        references = {
-            name: _image(scenario, spec, name=name, layout=data / "registry", registry=registry)
-            for name in sorted(spec.images)
-        }
-        references |= kernelmodules.references(data / "registry", spec, registry)
+        files = payload(scenario, spec) | {VERIFIER: json.dumps(verification, indent=2).encode()}
+        references = {}
+        for name, entry in sorted(spec.images.items()):
+            # A thin image: the node's Python runs its script.
+            program = f"usr/bin/{name}"
+            layer = layer_of({program: _read_entry(scenario, spec, entry)}, frozenset({program}))
+            config = Execution(entrypoint=(f"/{program}",), labels={images.THIN_LABEL: "thin"})
+            built = build_image(layout, [layer], tag=f"{name}-{spec.version}", config=config)
+            references[name] = built.pullspec(f"{registry}/runup/{name}")
+        references |= kernelmodules.references(layout, spec, registry)
         if scenario.components:
-            image = scenario_components.build(data / "registry", spec.version).pullspec(
-                f"{registry}/{scenario_components.REPOSITORY}"
-            )
+            built = scenario_components.build(layout, spec.version)
+            image = built.pullspec(f"{registry}/{scenario_components.REPOSITORY}")
             files |= scenario_components.manifests(spec, image)
             references |= scenario_components.references(image)
         built = build_release(
-            data / "registry",
+            layout,
             version=spec.version,
             files=fit_files(files, scenario.cluster, update_service),
             image_references=references,
-            previous=[
-                source
-                for source, target in [
-                    *scenario.graph.edges,
-                    *((edge.from_, edge.to) for edge in scenario.graph.conditional_edges),
-                ]
-                if target == spec.version
-            ],
+            previous=[source for source, target in edges if target == spec.version],
             metadata=_release_metadata(spec) | {documentation.KEY: f"http://{registry}/docs"},
             operator=_read_entry(scenario, spec, spec.entry) if spec.entry else THIN_OPERATOR,
         )
@@ -195,19 +200,12 @@ def preflight_is_available(scenario: Scenario, spec: ReleaseSpec) -> bool:
 
 def operator_manifests() -> list[Path]:
     """Returns the managing operator's own manifests: packaged with runup, or in the source tree's deploy/manifests."""
-    return _manifest_files("manifests")
+    return deployment_files("manifests")
 
 
 def operand_manifests() -> list[Path]:
     """Returns the update status controller's manifests, which a cluster gets with the capability UpdateStatus."""
-    return _manifest_files("update-status")
-
-
-def _manifest_files(name: str) -> list[Path]:
-    """Returns the files of that deployment, in a checkout or an installed package. Raises SandboxError."""
-    if manifest_files := packaged_files(f"deploy/{name}", "*.yaml"):
-        return manifest_files
-    raise SandboxError(f"the manifests of deploy/{name} are missing from this installation", reason="ManifestsMissing")
+    return deployment_files("update-status")
 
 
 def graph(scenario: Scenario, releases: Sequence[Release]) -> JSON:
@@ -255,15 +253,6 @@ def _read_entry(scenario: Scenario, spec: ReleaseSpec, name: str) -> bytes:
     raise SandboxError(f"release {spec.version}: there is no entries/{name}", reason="BadScenario")
 
 
-def _image(scenario: Scenario, spec: ReleaseSpec, name: str, layout: Path, registry: str) -> str:
-    """Returns the pull spec of one of the release's own images: thin, so that the node's Python runs its script."""
-    program = f"usr/bin/{name}"
-    layer = layer_of({program: _read_entry(scenario, spec, spec.images[name])}, frozenset({program}))
-    config = Execution(entrypoint=(f"/{program}",), labels={images.THIN_LABEL: "thin"})
-    built = build_image(layout, [layer], tag=f"{name}-{spec.version}", config=config)
-    return built.pullspec(f"{registry}/runup/{name}")
-
-
 def _release_metadata(spec: ReleaseSpec) -> JSON:
     """Returns the metadata of a release: its URL, channels and Kubernetes version."""
     metadata: JSON = {"url": spec.url or f"https://docs.runup.example/releases/{spec.version}"}
@@ -272,25 +261,3 @@ def _release_metadata(spec: ReleaseSpec) -> JSON:
     if spec.kubernetes:
         metadata["io.openshift.build.versions"] = f"kubernetes={spec.kubernetes}"
     return metadata
-
-
-def _verifier(key: SigningKey, registry: str) -> bytes:
-    """Returns the verification ConfigMap: the trusted keys, and the stores that have signatures."""
-    document = {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {
-            "name": "release-verification",
-            "namespace": "openshift-config-managed",
-            "annotations": {
-                "release.openshift.io/verification-config-map": "",
-                "include.release.openshift.io/self-managed-high-availability": "true",
-                "include.release.openshift.io/single-node-developer": "true",
-            },
-        },
-        "data": {
-            "verifier-public-key-sandbox": key.public.decode(),
-            "store-sandbox": f"http://{registry}/signatures",
-        },
-    }
-    return json.dumps(document, indent=2).encode()

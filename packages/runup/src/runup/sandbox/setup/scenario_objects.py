@@ -8,6 +8,7 @@ sandbox's own workloads run on a separate node then, and the API server is told 
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,14 +28,7 @@ from kubekit.kube.clock import Clock
 from kubekit.lang.version import Version
 from kubekit.oci.layers import open_image, read_folders
 from kubekit.oci.layout import Layout
-from kubesandbox.apiserver.access.collected import (
-    COMPLETE_NAMESPACES,
-    EXEMPT_USERS,
-    NAMESPACE,
-    NOT_COLLECTED,
-    OWN_NAMESPACES,
-    PARTLY_COLLECTED,
-)
+from kubesandbox.apiserver.access import collected
 from kubesandbox.apiserver.metadata import IMPORTED
 from kubesandbox.controllers.owner_graph import discover_kinds
 from runup.api.config_v1 import CapabilitiesSpec
@@ -125,17 +119,16 @@ def known_state(
                 within[name] = sorted(scenario.collected.namespaces.get(key, ()))
         elif kind not in kinds_in_dump:
             absent[name] = f"the dump has no {resource.plural}: whether there were any is not known"
-    namespaces_text = " ".join(sorted(own_namespaces(from_payload)))
     annotations = {
-        OWN_NAMESPACES: namespaces_text,
-        EXEMPT_USERS: json.dumps(_REPORTS),
-        COMPLETE_NAMESPACES: json.dumps(within),
+        collected.OWN_NAMESPACES: " ".join(sorted(own_namespaces(from_payload))),
+        collected.EXEMPT_USERS: json.dumps(_REPORTS),
+        collected.COMPLETE_NAMESPACES: json.dumps(within),
     }
-    return [_map(NOT_COLLECTED, absent, annotations), _map(PARTLY_COLLECTED, partly, annotations)]
+    return [_map(collected.NOT_COLLECTED, absent, annotations), _map(collected.PARTLY_COLLECTED, partly, annotations)]
 
 
 def _map(name: str, data: dict[str, str], annotations: dict[str, str]) -> JSON:
-    metadata = {"name": name, "namespace": NAMESPACE, "annotations": annotations}
+    metadata = {"name": name, "namespace": collected.NAMESPACE, "annotations": annotations}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
 
 
@@ -189,7 +182,9 @@ async def set_up(
         {(definition["spec"]["group"], definition["spec"]["names"]["kind"]) for definition in definitions}
         & {identity(obj)[:2] for obj in objects},
     )
-    for namespace in sorted(_namespaces([*objects, *from_payload])):
+    all_objects = [*objects, *from_payload]
+    declared = {identity(obj)[3] for obj in all_objects if obj["kind"] == "Namespace"}
+    for namespace in sorted({identity(obj)[2] for obj in all_objects} - declared - {""}):
         await _create(client, NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
     refused = [await _create_known(client, served_resources, obj) for obj in objects]
     if scenario.cluster.imported:
@@ -240,10 +235,10 @@ def release_objects(scenario: Scenario, running: Release) -> list[JSON]:
 
 def own_first(scenario: Scenario, from_payload: Iterable[JSON]) -> Scenario:
     """Returns the scenario without a dump's objects in our own workloads' namespaces, where they would conflict."""
-    release_namespaces = own_namespaces(from_payload)
-    release_identities = {identity(obj) for obj in from_payload}
     if not scenario.cluster.imported:
         return scenario
+    release_namespaces = own_namespaces(from_payload)
+    release_identities = {identity(obj) for obj in from_payload}
     kept_objects = tuple(
         obj
         for obj in scenario.objects
@@ -345,28 +340,20 @@ def missing_definitions(objects: Iterable[JSON], definitions: list[JSON]) -> lis
         group, kind, namespace, _ = identity(obj)
         if (group, kind) in defined or (group, kind) in crds or "." not in group or group.endswith(".k8s.io"):
             continue
-        crds[group, kind] = _permissive_definition(
-            group, obj["apiVersion"].rpartition("/")[2], kind, namespaced=bool(namespace)
-        )
+        plural, version = guess_plural(kind), obj["apiVersion"].rpartition("/")[2]
+        schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+        crds[group, kind] = {
+            "apiVersion": CRDS.api_version,
+            "kind": CRDS.kind,
+            "metadata": {"name": f"{plural}.{group}"},
+            "spec": {
+                "group": group,
+                "scope": "Namespaced" if namespace else "Cluster",
+                "names": {"kind": kind, "listKind": f"{kind}List", "plural": plural, "singular": kind.lower()},
+                "versions": [{"name": version, "served": True, "storage": True, "schema": schema}],
+            },
+        }
     return list(crds.values())
-
-
-def _permissive_definition(group: str, version: str, kind: str, *, namespaced: bool) -> JSON:
-    """Returns a CustomResourceDefinition that takes and keeps all fields."""
-    plural = guess_plural(kind)
-    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
-    names = {"kind": kind, "listKind": f"{kind}List", "plural": plural, "singular": kind.lower()}
-    return {
-        "apiVersion": CRDS.api_version,
-        "kind": CRDS.kind,
-        "metadata": {"name": f"{plural}.{group}"},
-        "spec": {
-            "group": group,
-            "scope": "Namespaced" if namespaced else "Cluster",
-            "names": names,
-            "versions": [{"name": version, "served": True, "storage": True, "schema": schema}],
-        },
-    }
 
 
 async def _await_served(
@@ -379,28 +366,15 @@ async def _await_served(
     deadline = clock.monotonic() + _SERVED_TIMEOUT_S
     while True:
         resources = {(r.group, r.kind): r for r in await discover_kinds(client)}
-        if wanted_kinds <= resources.keys() and await _can_be_listed(
-            client, [resources[kind] for kind in wanted_kinds]
-        ):
-            return resources
+        if wanted_kinds <= resources.keys():
+            # Discovery names a kind a moment before it can be listed.
+            with contextlib.suppress(NotFound):
+                for kind in wanted_kinds:
+                    await client.send(calls.list_raw(resources[kind], limit=1))
+                return resources
         if clock.monotonic() > deadline:
             return resources  # what is missing is reported object by object
         await clock.sleep(_POLL_INTERVAL_S)
-
-
-async def _can_be_listed(client: Client, resources: Iterable[Resource]) -> bool:
-    """Returns whether the server serves all of these resources."""
-    try:
-        for resource in resources:
-            await client.send(calls.list_raw(resource, limit=1))
-    except NotFound:
-        return False
-    return True
-
-
-def _namespaces(objects: Iterable[JSON]) -> set[str]:
-    declared = {identity(obj)[3] for obj in objects if obj["kind"] == "Namespace"}
-    return {identity(obj)[2] for obj in objects} - declared - {""}
 
 
 async def _create_known(client: Client, served_resources: dict[tuple[str, str], Resource], obj: JSON) -> str:
