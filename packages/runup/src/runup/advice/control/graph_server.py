@@ -118,19 +118,18 @@ def _error_response(status: int, kind: str, value: str) -> web.Response:
 
 def serve(source: Source, host: str, port: int, architecture: str) -> None:
     """Serves until interrupted; prints the address once it listens."""
-    asyncio.run(_serve_forever(source, host, port, architecture))
 
+    async def serve_forever() -> None:
+        runner = web.AppRunner(app(source, architecture), access_log=None, shutdown_timeout=1.0)
+        await runner.setup()
+        try:
+            await web.TCPSite(runner, host, port).start()
+            bound = runner.addresses[0][1]
+            name = f"[{host}]" if ":" in host else host
+            sys.stdout.write(f"serving {len(source.document['nodes'])} releases at http://{name}:{bound}{PATHS[0]}\n")
+            sys.stdout.flush()
+            await asyncio.Event().wait()
+        finally:
+            await runner.cleanup()
 
-async def _serve_forever(source: Source, host: str, port: int, architecture: str) -> None:
-    """Serves the graph at `host`:`port` until the process is interrupted; prints the address that it got."""
-    runner = web.AppRunner(app(source, architecture), access_log=None, shutdown_timeout=1.0)
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, host, port).start()
-        bound = runner.addresses[0][1]
-        name = f"[{host}]" if ":" in host else host
-        sys.stdout.write(f"serving {len(source.document['nodes'])} releases at http://{name}:{bound}{PATHS[0]}\n")
-        sys.stdout.flush()
-        await asyncio.Event().wait()
-    finally:
-        await runner.cleanup()
+    asyncio.run(serve_forever())

@@ -167,7 +167,9 @@ def _record(key: str, text: str) -> Acceptance:
         value = json.loads(text)
         name = _text_member(value, "name") or key
         at, until = _time_member(value, "at"), _time_member(value, "until")
-        objects = _objects(value)
+        # They only inform, so that one that cannot be read does not end the acceptance.
+        names = value.get("objects", [])
+        objects = tuple(name for name in names if isinstance(name, str)) if isinstance(names, list) else ()
         total = value.get("count") if isinstance(value.get("count"), int) else 0
         acceptance = Acceptance(
             name=name, reason=_text_member(value, "reason"), by=_text_member(value, "by"), at=at, until=until
@@ -182,12 +184,6 @@ def _text_member(value: Mapping[str, Any], key: str) -> str:
     if not isinstance(member, str):
         raise TypeError(f"{key} is not a text")
     return member
-
-
-def _objects(value: Mapping[str, Any]) -> tuple[str, ...]:
-    # They only inform, so that one that cannot be read does not end the acceptance.
-    names = value.get("objects", [])
-    return tuple(name for name in names if isinstance(name, str)) if isinstance(names, list) else ()
 
 
 def _time_member(value: Mapping[str, Any], key: str) -> datetime | None:

@@ -68,7 +68,15 @@ def checks(alerts: Iterable[Mapping[str, Any]]) -> tuple[Check, ...]:
     for alert in alerts:
         labels = mapping(alert, "labels")
         name = text(labels, "alertname")
-        kind = _kind(name, labels)
+        tests = (
+            text(labels, "severity") == "critical",
+            name == _AT_LIMIT,
+            name == "KubeContainerWaiting",
+            name in _NODE_ALERTS,
+            text(labels, "openShiftUpdatePrecheck") == "true",
+            name in _VIRT_ALERTS,
+        )
+        kind = next((kind for kind, fits in enumerate(tests) if fits), None)
         if not name or text(alert, "state") == "pending" or kind is None:
             continue
         # A critical alert about a PodDisruptionBudget belongs to that class as well.
@@ -78,19 +86,6 @@ def checks(alerts: Iterable[Mapping[str, Any]]) -> tuple[Check, ...]:
         Check(Condition(_TYPES[kind], "True", "AsExpected")) for kind in range(_VIRTUAL) if kind not in failing_kinds
     ]
     return (*failing, *passing)
-
-
-def _kind(name: str, labels: Mapping[str, Any]) -> int | None:
-    """Returns the first class that the alert belongs to; None if it does not concern updates."""
-    tests = (
-        text(labels, "severity") == "critical",
-        name == _AT_LIMIT,
-        name == "KubeContainerWaiting",
-        name in _NODE_ALERTS,
-        text(labels, "openShiftUpdatePrecheck") == "true",
-        name in _VIRT_ALERTS,
-    )
-    return next((kind for kind, fits in enumerate(tests) if fits), None)
 
 
 def _alert_condition(alert: Mapping[str, Any], name: str, kind: int, number: int) -> Condition:

@@ -7,7 +7,7 @@ every earlier release of its minor version and of the one before that shares a c
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,7 +70,12 @@ def read_releases(document: Any) -> tuple[KnownRelease, ...]:
 
 def build(data: GraphData, releases: Sequence[KnownRelease] | None, architecture: str) -> BuiltGraph:
     """Returns the graph of `architecture`; if `releases` is None, it assumes which releases update which."""
-    channels = _channels(data, architecture)
+    in_channels: dict[str, set[str]] = defaultdict(set)
+    for channel, names in data.channels.items():
+        for name in names:
+            if version := version_for(name, architecture):
+                in_channels[version].add(channel)
+    channels = {version: tuple(sorted(names)) for version, names in in_channels.items()}
     known_releases = {release.version: release for release in releases or ()}
     versions = [v for v in (channels if releases is None else known_releases) if parse(v) is not None]
     ordered = sorted(versions, key=Version)
@@ -83,9 +88,19 @@ def build(data: GraphData, releases: Sequence[KnownRelease] | None, architecture
     risks, removed = _judge_hops(hops, data, architecture)
     number = {version: index for index, version in enumerate(ordered)}
     edges = [[number[a], number[b]] for a, b in hops if (a, b) not in risks and (a, b) not in removed]
-    remaining_risks = {hop: hop_risks for hop, hop_risks in risks.items() if hop not in removed}
     nodes = [_node(known_releases.get(v, KnownRelease(version=v)), channels.get(v, ()), architecture) for v in ordered]
-    document = {"version": 1, "nodes": nodes, "edges": edges, "conditionalEdges": _group_by_risks(remaining_risks)}
+    groups: dict[tuple[ConditionalUpdateRisk, ...], list[JSON]] = {}
+    for (old, new), shared_risks in risks.items():
+        groups.setdefault(shared_risks, []).append({"from": old, "to": new})
+    document = {
+        "version": 1,
+        "nodes": nodes,
+        "edges": edges,
+        "conditionalEdges": [
+            {"edges": edges, "risks": [codec.to_dict(risk) for risk in shared_risks]}
+            for shared_risks, edges in groups.items()
+        ],
+    }
     missing = sorted(set(channels) - set(number), key=Version)
     notes = (
         (f"{len(missing)} releases of channels are not among the releases, such as {missing[-1]}",) if missing else ()
@@ -114,16 +129,6 @@ def graph_of_channel(document: JSON, channel: str) -> JSON:
 def channels_of(node: JSON) -> tuple[str, ...]:
     """Returns the channels that a node is in."""
     return tuple(filter(None, node["metadata"].get(CHANNELS, "").split(",")))
-
-
-def _channels(data: GraphData, architecture: str) -> dict[str, tuple[str, ...]]:
-    """Returns the channels of each version."""
-    channels_by_version: dict[str, set[str]] = defaultdict(set)
-    for channel, names in data.channels.items():
-        for name in names:
-            if version := version_for(name, architecture):
-                channels_by_version[version].add(channel)
-    return {version: tuple(sorted(channels)) for version, channels in channels_by_version.items()}
 
 
 def _assumed_edges(ordered: Sequence[str], channels: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
@@ -174,27 +179,10 @@ def _judge_hops(
         if files := tuple(block.file for block in matching if block.risk is None):
             removed[old, new] = files
         elif matching:
-            risks[old, new] = tuple(_by_name(block.risk for block in matching if block.risk is not None))
+            # Of two risks of one name the first counts.
+            by_name = {block.risk.name: block.risk for block in reversed(matching) if block.risk is not None}
+            risks[old, new] = tuple(by_name[name] for name in sorted(by_name))
     return risks, removed
-
-
-def _by_name(risks: Iterable[ConditionalUpdateRisk]) -> Iterator[ConditionalUpdateRisk]:
-    """Returns the risks sorted by name, each once."""
-    first_by_name: dict[str, ConditionalUpdateRisk] = {}
-    for risk in risks:
-        first_by_name.setdefault(risk.name, risk)
-    return iter(first_by_name[name] for name in sorted(first_by_name))
-
-
-def _group_by_risks(risks: Mapping[Hop, tuple[ConditionalUpdateRisk, ...]]) -> list[JSON]:
-    """Returns groups of updates that share their risks, in the order of their first update."""
-    groups: dict[tuple[ConditionalUpdateRisk, ...], list[JSON]] = {}
-    for (old, new), shared_risks in risks.items():
-        groups.setdefault(shared_risks, []).append({"from": old, "to": new})
-    return [
-        {"edges": edges, "risks": [codec.to_dict(risk) for risk in shared_risks]}
-        for shared_risks, edges in groups.items()
-    ]
 
 
 def _node(release: KnownRelease, channels: Sequence[str], architecture: str) -> JSON:

@@ -173,10 +173,24 @@ def recommended_condition(candidate: Candidate, accepted: Collection[str]) -> Co
     """Returns the condition, without a time. `accepted` is empty if the feature gate for accepting risks is off."""
     total = _PartialCondition("True", NOT_EXPOSED, (_NOT_EXPOSED_TEXT,))
     for risk in _merge_alike(candidate.risks, accepted):
-        part = _part_of_risk(risk, accepted)
-        if part is not None:
-            status = max(total.status, part.status, key=lambda value: _RANK[value])
-            total = _PartialCondition(status, _combined_reason(total.reason, part.reason), _messages(total, part))
+        if risk.applies.status == "False":
+            continue
+        if risk.accepted(accepted):
+            part = _PartialCondition("True", ACCEPTED, (_ACCEPTED_TEXT,))
+        elif risk.applies.reason == preflight_reasons.REPAIRED:
+            part = _PartialCondition("True", REPAIRS, (_REPAIRS_TEXT,))
+        elif risk.applies.status == "True":
+            # A risk's name may contain characters that a condition's reason must not have.
+            reason = risk.name if _REASON.fullmatch(risk.name) else EXPOSED
+            part = _PartialCondition("False", reason, (f"{risk.risk.message} {risk.risk.url}",))
+        else:
+            part = _PartialCondition("Unknown", risk.applies.reason or EVALUATION_FAILED, (risk.applies.message,))
+        status = max(total.status, part.status, key=lambda value: _RANK[value])
+        if total.reason in (NOT_EXPOSED, ACCEPTED) or (total.reason == REPAIRS and part.reason != ACCEPTED):
+            messages = part.messages
+        else:
+            messages = total.messages + (part.messages if part.reason not in (ACCEPTED, REPAIRS) else ())
+        total = _PartialCondition(status, _combined_reason(total.reason, part.reason), messages)
     message = join_within(total.messages, "\n\n", _MAX_MESSAGE)
     return Condition(type=RECOMMENDED, status=total.status, reason=total.reason, message=message)
 
@@ -212,21 +226,6 @@ def not_acceptable(candidate: Candidate) -> tuple[str, ...]:
     )
 
 
-def _part_of_risk(risk: JudgedRisk, accepted: Collection[str]) -> _PartialCondition | None:
-    """Returns one risk's contribution to the condition, None if the risk does not apply."""
-    if risk.applies.status == "False":
-        return None
-    if risk.accepted(accepted):
-        return _PartialCondition("True", ACCEPTED, (_ACCEPTED_TEXT,))
-    if risk.applies.reason == preflight_reasons.REPAIRED:
-        return _PartialCondition("True", REPAIRS, (_REPAIRS_TEXT,))
-    if risk.applies.status == "True":
-        # A risk's name may contain characters that a condition's reason must not have.
-        reason = risk.name if _REASON.fullmatch(risk.name) else EXPOSED
-        return _PartialCondition("False", reason, (f"{risk.risk.message} {risk.risk.url}",))
-    return _PartialCondition("Unknown", risk.applies.reason or EVALUATION_FAILED, (risk.applies.message,))
-
-
 def _combined_reason(old: str, new: str) -> str:
     """Returns the reason for two parts together: that of both, that of the graver part, or MultipleReasons."""
     if old == new or new == NOT_EXPOSED:
@@ -238,9 +237,3 @@ def _combined_reason(old: str, new: str) -> str:
     if {old, new} == {EVALUATION_FAILED, EXPOSED}:
         return EXPOSED
     return MULTIPLE
-
-
-def _messages(old: _PartialCondition, new: _PartialCondition) -> tuple[str, ...]:
-    if old.reason in (NOT_EXPOSED, ACCEPTED) or (old.reason == REPAIRS and new.reason != ACCEPTED):
-        return new.messages
-    return old.messages if new.reason in (ACCEPTED, REPAIRS) else (*old.messages, *new.messages)

@@ -126,25 +126,23 @@ def _from_graph(
 
 def _stored_candidates(status: ClusterVersionStatus, on: _Pass) -> tuple[Candidate, ...]:
     """Returns the service's earlier advice as stored in ClusterVersion, without the risks that the operator added."""
-    conditional = tuple(update for update in map(_service_part, status.conditional_updates) if update is not None)
+    conditional = []
+    for update in status.conditional_updates:
+        # The service never offered such an update.
+        if any(risk.name == preflight_reasons.NOT_OFFERED for risk in update.risks):
+            continue
+        service_risks = tuple(
+            graphs.known_rules(risk)
+            for risk in update.risks
+            if not preflight_reasons.is_preflights(risk) and not risks.is_from_source(risk)
+        )
+        conditional.append(ConditionalUpdate(release=update.release, risks=service_risks))
     # The CVO lists a release either as available or as conditional, never as both.
     guarded = {update.release.image for update in status.conditional_updates}
     plain = [release for release in status.available_updates or () if release.image not in guarded]
     plain.extend(update.release for update in conditional if not update.risks)
     advice = Advice(tuple(plain), tuple(update for update in conditional if update.risks))
     return tuple(c for c in from_advice(advice, on.known, on.now) if _is_newer(c.release, on.current))
-
-
-def _service_part(update: ConditionalUpdate) -> ConditionalUpdate | None:
-    """Returns `update` with the service's risks only; None if the service never offered it."""
-    if any(risk.name == preflight_reasons.NOT_OFFERED for risk in update.risks):
-        return None
-    service_risks = tuple(
-        graphs.known_rules(risk)
-        for risk in update.risks
-        if not preflight_reasons.is_preflights(risk) and not risks.is_from_source(risk)
-    )
-    return ConditionalUpdate(release=update.release, risks=service_risks)
 
 
 def _is_newer(release: Release, current: Release) -> bool:

@@ -20,7 +20,7 @@ from kubekit.lang.version import Version, parse
 from runup.advice.decide import graph_limits
 from runup.advice.decide.graph_limits import BadGraph
 from runup.advice.decide.update_paths import StepMap, UpdateStep
-from runup.api.config_v1 import ConditionalUpdate, ConditionalUpdateRisk, MatchingRule, Release
+from runup.api.config_v1 import ConditionalUpdate, ConditionalUpdateRisk, Release
 
 ARCHITECTURE = "release.openshift.io/architecture"
 CHANNELS = "io.openshift.upgrades.graph.release.channels"
@@ -165,27 +165,32 @@ def advice(graph: Graph, *, current: Version, channel: str, migrating: bool = Fa
     Raises BadGraph with reason VersionNotFound if `current` is not a node.
     """
     key = (current.text, channel, migrating)
-    if key not in graph.advised:
-        graph.advised[key] = _compute_advice(graph, current, channel, migrating)
-    return graph.advised[key]
-
-
-def _compute_advice(graph: Graph, current: Version, channel: str, migrating: bool) -> Advice:
-    """Returns the updates that `graph` offers from `current`, with and without risks, newest first."""
-    current_index = _index_of_current(graph, current, channel)
+    if key in graph.advised:
+        return graph.advised[key]
+    if current not in graph.versions:
+        raise BadGraph(
+            f'currently reconciling cluster version {current} not found in the "{channel}" channel',
+            reason="VersionNotFound",
+        )
+    current_index = graph.versions.index(current)
     if migrating:
-        return Advice(updates=(graph.releases[current_index],))
-    plain = dict.fromkeys(to for origin, to in graph.document.edges if origin == current_index)
-    graph_limits.updates(graph_limits.quote_name(current.text), len(plain), _group_sizes(graph, current))
-    conditional = _conditional_updates(graph, current)
-    # A release that is offered with and without risks counts as one with risks.
-    guarded = {update.release.image for update in conditional}
-    return Advice(
-        updates=newest_first(release for to in plain if (release := graph.releases[to]).image not in guarded),
-        conditional=tuple(
-            sorted(_without_shared_images(conditional), key=lambda update: _version_order(update.release), reverse=True)
-        ),
-    )
+        offered = Advice(updates=(graph.releases[current_index],))
+    else:
+        plain = dict.fromkeys(to for origin, to in graph.document.edges if origin == current_index)
+        counts = ((len(_targets(group, current)), group.risks) for group in graph.document.conditional_edges)
+        sizes = [(number, risks) for number, risks in counts if number]
+        graph_limits.updates(graph_limits.quote_name(current.text), len(plain), sizes)
+        conditional = _conditional_updates(graph, current)
+        # A release that is offered with and without risks counts as one with risks; of releases that share an image
+        # none is offered.
+        images = Counter(update.release.image for update in conditional)
+        alone = [update for update in conditional if images[update.release.image] == 1]
+        offered = Advice(
+            updates=newest_first(release for to in plain if (release := graph.releases[to]).image not in images),
+            conditional=tuple(sorted(alone, key=lambda update: _version_order(update.release), reverse=True)),
+        )
+    graph.advised[key] = offered
+    return offered
 
 
 def reachable(graph: Graph, current: Version) -> tuple[Release, ...]:
@@ -210,19 +215,13 @@ def newest_first(releases: Iterable[Release]) -> tuple[Release, ...]:
 
 def known_rules(risk: ConditionalUpdateRisk) -> ConditionalUpdateRisk:
     """Returns `risk` with only those matching rules that are valid and of a known type."""
-    return replace(risk, matching_rules=tuple(rule for rule in risk.matching_rules if _is_valid_rule(rule)))
-
-
-def _is_valid_rule(rule: MatchingRule) -> bool:
-    if rule.type == "Always":
-        return rule.promql is None
-    return rule.type == "PromQL" and rule.promql is not None and bool(rule.promql.promql)
-
-
-def _group_sizes(graph: Graph, current: Version) -> list[tuple[int, tuple[ConditionalUpdateRisk, ...]]]:
-    """Returns for each group of conditional edges from `current` the number of updates in it, and its risks."""
-    counts = ((len(_targets(group, current)), group.risks) for group in graph.document.conditional_edges)
-    return [(number, risks) for number, risks in counts if number]
+    valid = (
+        rule
+        for rule in risk.matching_rules
+        if (rule.type == "Always" and rule.promql is None)
+        or (rule.type == "PromQL" and rule.promql is not None and rule.promql.promql)
+    )
+    return replace(risk, matching_rules=tuple(valid))
 
 
 def _targets(group: ConditionalEdges, current: Version) -> tuple[str, ...]:
@@ -256,23 +255,6 @@ def _conditional_updates(graph: Graph, current: Version) -> tuple[ConditionalUpd
         ConditionalUpdate(release=by_version[to], risks=tuple(by_name.values()))
         for to, by_name in risks.items()
         if to not in unknown
-    )
-
-
-def _without_shared_images(updates: tuple[ConditionalUpdate, ...]) -> Iterable[ConditionalUpdate]:
-    """Returns the conditional updates without any that share an image, because such updates contradict each other."""
-    images = Counter(update.release.image for update in updates)
-    return (update for update in updates if images[update.release.image] == 1)
-
-
-def _index_of_current(graph: Graph, current: Version, channel: str) -> int:
-    """Returns the index of the current release. Raises BadGraph if the graph does not have it."""
-    for index, version in enumerate(graph.versions):
-        if version == current:
-            return index
-    raise BadGraph(
-        f'currently reconciling cluster version {current} not found in the "{channel}" channel',
-        reason="VersionNotFound",
     )
 
 

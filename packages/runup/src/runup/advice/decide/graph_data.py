@@ -79,9 +79,15 @@ def read(schema: str, channels: Mapping[str, Any], blocked: Mapping[str, Any], r
     if version is None or version.major != 1:
         problem = f"file version says {schema.strip()!r}, and only schema 1.x can be read"
         raise BadGraphData(problem, reason="UnknownSchema")
+    channel_versions = {}
+    for file, document in sorted(channels.items()):
+        channel = _convert_document(_Channel, file, document)
+        for name in channel.versions:
+            _check_version(file, name)
+        channel_versions[channel.name] = channel.versions
     return GraphData(
         schema=schema.strip(),
-        channels=dict(_channel(name, document) for name, document in sorted(channels.items())),
+        channels=channel_versions,
         blocked=tuple(_edge(name, document) for name, document in sorted(blocked.items())),
         previous=dict(_previous_metadata(raw)),
     )
@@ -91,13 +97,6 @@ def version_for(name: str, architecture: str) -> str:
     """Returns the version that a release's name means for `architecture`, empty if it is for another one."""
     version, _, build_text = name.partition("+")
     return version if build_text in ("", architecture) else ""
-
-
-def _channel(file: str, document: Any) -> tuple[str, tuple[str, ...]]:
-    channel = _convert_document(_Channel, file, document)
-    for name in channel.versions:
-        _check_version(file, name)
-    return channel.name, channel.versions
 
 
 def _edge(file: str, document: Any) -> BlockedEdge:

@@ -60,8 +60,10 @@ def updates(origin: str, plain: int, groups: Iterable[RiskGroup]) -> None:
     for number, risks in groups:
         risky += number
         pairs += number * len(risks)
-        text += number * sum(map(_text_length, risks))
-        queries.update(rule.promql.promql for risk in risks for rule in risk.matching_rules if rule.promql)
+        for risk in risks:
+            promql = [rule.promql.promql for rule in risk.matching_rules if rule.promql]
+            text += number * sum(map(len, (risk.name, risk.message, risk.url, *promql)))
+            queries.update(promql)
     of = f"from {origin}"
     _at_most(plain, MAX_UPDATES, f"updates {of}")
     _at_most(risky, MAX_UPDATES, f"updates with risks {of}")
@@ -78,11 +80,6 @@ def quote_name(text: str) -> str:
 def bad_graph(message: str) -> BadGraph:
     """Returns the error for an answer that is not a usable graph."""
     return BadGraph(message, reason="ResponseInvalid")
-
-
-def _text_length(risk: ConditionalUpdateRisk) -> int:
-    queries = [rule.promql.promql for rule in risk.matching_rules if rule.promql]
-    return sum(map(len, (risk.name, risk.message, risk.url, *queries)))
 
 
 def _at_most(number: int, limit: int, subject: str) -> None:

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 
 from kubekit.api.meta_v1 import Condition
-from runup.api.config_v1 import MatchingRule
 
 PATH = "/api/v1/query"
 # The time until a query is sent again, by its last answer; and the time for which an answer counts.
@@ -162,7 +161,11 @@ def evaluate_rules(risk: ConditionalUpdateRisk, prometheus: PrometheusState, now
     """Returns the `Applies` condition of `risk`, without a time."""
     problems: list[str] = []
     for rule in risk.matching_rules:
-        answer = _evaluate(rule, prometheus, now)
+        answer: bool | str = f"unknown matching rule type {rule.type!r}"
+        if rule.type == "Always":
+            answer = True
+        elif rule.type == "PromQL" and rule.promql is not None:
+            answer = evaluate(rule.promql.promql, prometheus, now)
         if isinstance(answer, str):
             problems.append(answer)
             continue
@@ -183,12 +186,3 @@ def unevaluated_condition(risk: ConditionalUpdateRisk, why: str) -> Condition:
         f"  {risk.name} URL: {risk.url}"
     )
     return Condition(type=APPLIES, status="Unknown", reason="EvaluationFailed", message=message)
-
-
-def _evaluate(rule: MatchingRule, prometheus: PrometheusState, now: datetime) -> bool | str:
-    """Returns True or False if the rule could be evaluated, else the reason why not."""
-    if rule.type == "Always":
-        return True
-    if rule.type == "PromQL" and rule.promql is not None:
-        return evaluate(rule.promql.promql, prometheus, now)
-    return f"unknown matching rule type {rule.type!r}"

@@ -92,8 +92,12 @@ def query_for(spec: ClusterVersionSpec, current: Release, *, configured_url: str
         spec.desired_update.architecture if spec.desired_update and spec.desired_update.architecture else ""
     )
     architecture = requested_architecture or architecture
+    try:
+        is_http = urlsplit(url).scheme in ("http", "https") and bool(urlsplit(url).netloc)
+    except ValueError:
+        is_http = False
     checks = (
-        (_is_http(url), "InvalidURI", f"failed to parse update service URL: {url!r} is not an http or https address"),
+        (is_http, "InvalidURI", f"failed to parse update service URL: {url!r} is not an http or https address"),
         (bool(_UUID.fullmatch(spec.cluster_id)), "InvalidID", f"invalid cluster ID: {spec.cluster_id!r} is not a UUID"),
         (bool(architecture), "NoArchitecture", "Architecture has not been configured."),
         (
@@ -156,12 +160,3 @@ def retrieved_updates(failure: Failure | None) -> Condition:
 def unable_message(detail: str) -> str:
     """Returns RetrievedUpdates' message for a failure between the operator and the service."""
     return f"Unable to retrieve available updates: {detail}"
-
-
-def _is_http(url: str) -> bool:
-    """Reports whether the URL is of http or https and names a host."""
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return False
-    return parts.scheme in ("http", "https") and bool(parts.netloc)

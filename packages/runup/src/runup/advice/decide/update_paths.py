@@ -135,11 +135,6 @@ def _shortest(onward: StepMap, origin: str, goal: str, *, allows: Callable[[str,
         arrivals |= reached
         risky |= {version: arrival.risky for version, arrival in reached.items()}
         front = sorted(reached, key=lambda version: (reached[version].order, onward.ranks[version]))
-    return _backwards(arrivals, origin, goal)
-
-
-def _backwards(arrivals: Mapping[str, _Arrival], origin: str, goal: str) -> tuple[UpdateStep, ...]:
-    """Returns the steps from `origin` to `goal`, followed back from the goal."""
     steps: list[UpdateStep] = []
     while goal != origin and goal in arrivals:
         steps.append(arrivals[goal].step)

@@ -35,24 +35,15 @@ def upgradeable(
         and stored_condition.reason.startswith(not_known)
     ):
         return stored_condition
+    if len(applying) == 1:
+        name = applying[0].name
+        reason = name if _REASON.fullmatch(name) else "RiskNameNotCompatibleWithReasonProperty"
+        return Condition(type=UPGRADEABLE, status="False", reason=reason, message=applying[0].message)
     if applying:
-        return Condition(
-            type=UPGRADEABLE, status="False", reason=_upgradeable_reason(applying), message=_message(applying)
-        )
+        head = "Cluster should not be upgraded between minor or major versions for multiple reasons:"
+        text = join_within([head, *(risk.message for risk in applying)], "\n* ", _MAX_MESSAGE)
+        return Condition(type=UPGRADEABLE, status="False", reason="MultipleReasons", message=text)
     if unknown:
         text = "; ".join(risk.unknown for risk in unknown)
         return Condition(type=UPGRADEABLE, status="Unknown", reason="EvaluationFailed", message=text)
     return None
-
-
-def _upgradeable_reason(risks: Sequence[SourceRisk]) -> str:
-    if len(risks) > 1:
-        return "MultipleReasons"
-    return risks[0].name if _REASON.fullmatch(risks[0].name) else "RiskNameNotCompatibleWithReasonProperty"
-
-
-def _message(risks: Sequence[SourceRisk]) -> str:
-    if len(risks) == 1:
-        return risks[0].message
-    head = "Cluster should not be upgraded between minor or major versions for multiple reasons:"
-    return join_within([head, *(risk.message for risk in risks)], "\n* ", _MAX_MESSAGE)

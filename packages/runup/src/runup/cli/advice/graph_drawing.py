@@ -6,7 +6,7 @@ The drawings show what the text says: the updates of one release, the blocked on
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from html import escape
 from typing import Any
 
@@ -21,22 +21,20 @@ _COLUMN_WIDTH, _ROW_HEIGHT, _LEFT_MARGIN, _TOP_MARGIN = 190, 26, 90, 60
 def render_graph(paths: UpdatePaths, channel: str, form: str) -> str:
     """Returns `paths` in one of the forms text, dot, svg, json, yaml."""
     if form in ("json", "yaml"):
-        return machine(_as_data(paths, channel), form)
+        return machine(
+            {
+                "channel": channel,
+                "from": paths.origin,
+                "to": paths.goal,
+                "updates": [_step(step) for step in paths.updates],
+                "blocked": [{"to": to, "files": list(files)} for to, files in paths.blocked.items()],
+                "way": [_step(step) for step in paths.way],
+                "risks": list(paths.risks.values()),
+            },
+            form,
+        )
     draw = {"text": _text_lines, "dot": _dot, "svg": _svg}[form]
     return "\n".join(one_line(line) for line in draw(paths, channel)) + "\n"
-
-
-def _as_data(paths: UpdatePaths, channel: str) -> dict[str, Any]:
-    """Returns the update paths for `-o json` and `-o yaml`."""
-    return {
-        "channel": channel,
-        "from": paths.origin,
-        "to": paths.goal,
-        "updates": [_step(step) for step in paths.updates],
-        "blocked": [{"to": to, "files": list(files)} for to, files in paths.blocked.items()],
-        "way": [_step(step) for step in paths.way],
-        "risks": list(paths.risks.values()),
-    }
 
 
 def _step(step: UpdateStep) -> dict[str, Any]:
@@ -58,31 +56,23 @@ def _text_lines(paths: UpdatePaths, channel: str) -> Iterator[str]:
         ]
         yield from ("", "Blocked:", *columns(rows).splitlines())
     yield ""
-    yield from _way_lines(paths)
-    if paths.risks:
-        yield from ("", "Risks:")
-    for name, risk in paths.risks.items():
-        yield from (f"  {name}: {indent_lines(risk['message'])}".replace("\n", "\n    ").split("\n"))
-        yield f"    {risk['url']}"
-        yield from (f"    {line}" for rule in risk["matchingRules"] for line in _rule_lines(rule))
-
-
-def _way_lines(paths: UpdatePaths) -> Iterator[str]:
-    """Yields the shortest way to the goal, a step a line, or that there is none."""
     if paths.origin == paths.goal:
         yield f"{paths.goal} is the newest release there."
     elif not paths.way:
         yield f"No way leads to {paths.goal}."
     else:
         yield f"Way to {paths.goal}, {len(paths.way)} {'update' if len(paths.way) == 1 else 'updates'}:"
-        for step in paths.way:
-            risks = f"   risks: {', '.join(step.risks)}" if step.risks else ""
-            yield f"  {step.origin} -> {step.to}{risks}"
-
-
-def _rule_lines(rule: dict[str, Any]) -> list[str]:
-    query = str((rule.get("promql") or {}).get("promql", "")).strip().splitlines()
-    return [f"applies: {rule['type']}", *(f"  {line}" for line in query)]
+    for step in paths.way if paths.origin != paths.goal else ():
+        yield f"  {step.origin} -> {step.to}" + (f"   risks: {', '.join(step.risks)}" if step.risks else "")
+    if paths.risks:
+        yield from ("", "Risks:")
+    for name, risk in paths.risks.items():
+        yield from (f"  {name}: {indent_lines(risk['message'])}".replace("\n", "\n    ").split("\n"))
+        yield f"    {risk['url']}"
+        for rule in risk["matchingRules"]:
+            yield f"    applies: {rule['type']}"
+            query = str((rule.get("promql") or {}).get("promql", "")).strip()
+            yield from (f"      {line}" for line in query.splitlines())
 
 
 def _lines(paths: UpdatePaths) -> list[tuple[UpdateStep, str]]:
@@ -107,7 +97,15 @@ def _dot(paths: UpdatePaths, channel: str) -> Iterator[str]:
 
 def _svg(paths: UpdatePaths, channel: str) -> Iterator[str]:
     """Yields the lines of the graph as an SVG image; the styles are those of `_dot`."""
-    places = _places({version for step, _ in _lines(paths) for version in (step.origin, step.to)} | {paths.origin})
+    by_minor: dict[tuple[int, int], list[str]] = {}
+    drawn = {version for step, _ in _lines(paths) for version in (step.origin, step.to)} | {paths.origin}
+    for text in sorted(drawn, key=Version, reverse=True):
+        by_minor.setdefault((Version(text).major, Version(text).minor), []).append(text)
+    places = {
+        version: (_LEFT_MARGIN + column * _COLUMN_WIDTH, _TOP_MARGIN + row * _ROW_HEIGHT)
+        for column, minor in enumerate(sorted(by_minor))
+        for row, version in enumerate(by_minor[minor])
+    }
     width = max(x for x, _ in places.values()) + _LEFT_MARGIN + 20
     height = max(y for _, y in places.values()) + _TOP_MARGIN
     title = f"{paths.origin} in {channel}"
@@ -127,15 +125,3 @@ def _svg(paths: UpdatePaths, channel: str) -> Iterator[str]:
         weight = ' font-weight="bold"' if version == paths.origin else ""
         yield f'<circle cx="{x}" cy="{y}" r="4"/><text x="{x + 8}" y="{y + 4}"{weight}>{escape(version)}</text>'
     yield "</svg>"
-
-
-def _places(versions: Iterable[str]) -> dict[str, tuple[int, int]]:
-    """Returns the coordinates of versions: one column for each minor version, the newest release on top."""
-    by_minor: dict[tuple[int, int], list[str]] = {}
-    for text in sorted(versions, key=Version, reverse=True):
-        by_minor.setdefault((Version(text).major, Version(text).minor), []).append(text)
-    return {
-        version: (_LEFT_MARGIN + column * _COLUMN_WIDTH, _TOP_MARGIN + row * _ROW_HEIGHT)
-        for column, minor in enumerate(sorted(by_minor))
-        for row, version in enumerate(by_minor[minor])
-    }

@@ -32,7 +32,17 @@ def additional_output(cluster: JSON, config_maps: Sequence[JSON], version: str, 
     output: list[Output] = []
     preflights: list[JSON] = []
     acceptances: list[JSON] = []
-    if HISTORY in by_name or _speaks_of_preflights(cluster):
+    status = mapping(cluster, "status")
+    risks = [risk for update in mappings(status, "conditionalUpdates") for risk in mappings(update, "risks")]
+    reasons = [text(condition, "reason") for risk in risks for condition in mappings(risk, "conditions")]
+    types = [text(condition, "type") for condition in mappings(status, "conditions")]
+    # A mode, a condition or a risk of ClusterVersion is from a preflight.
+    speaks_of_preflights = (
+        bool(text(mapping(mapping(cluster, "spec"), "desiredUpdate"), "mode"))
+        or any(reason.startswith(("Preflight", "ReportStale")) for reason in reasons)
+        or any(type_.startswith("Preflight") for type_ in types)
+    )
+    if HISTORY in by_name or speaks_of_preflights:
         from runup.cli.advice import recommend_preflights
 
         preflight_lines, preflights = recommend_preflights.preflight_lines(
@@ -51,19 +61,6 @@ def accepted_names(cluster: JSON) -> tuple[str, ...]:
     return tuple(name for accepted_risk in mappings(desired, "acceptRisks") if (name := text(accepted_risk, "name")))
 
 
-def _speaks_of_preflights(cluster: JSON) -> bool:
-    """Returns whether ClusterVersion has a mode, a condition or a risk from a preflight."""
-    status = mapping(cluster, "status")
-    if text(mapping(mapping(cluster, "spec"), "desiredUpdate"), "mode"):
-        return True
-    risks = [risk for update in mappings(status, "conditionalUpdates") for risk in mappings(update, "risks")]
-    reasons = (text(condition, "reason") for risk in risks for condition in mappings(risk, "conditions"))
-    types = (text(condition, "type") for condition in mappings(status, "conditions"))
-    return any(reason.startswith(("Preflight", "ReportStale")) for reason in reasons) or any(
-        type_.startswith("Preflight") for type_ in types
-    )
-
-
 def acceptance_lines(
     cluster: JSON, names: Sequence[str], config_map: JSON | None, now: datetime | None
 ) -> tuple[list[Output], list[JSON]]:
@@ -72,7 +69,22 @@ def acceptance_lines(
     as_of = now or newest_transition(cluster)
     known_names = risk_names(cluster)
     nearest = acceptance.unused_names(names, known_names)
-    rows = [_as_row(name, acceptance.record_of(name, records), nearest, as_of) for name in names]
+    rows: list[JSON] = []
+    for name in names:
+        record = acceptance.record_of(name, records) or Acceptance(name=name)
+        row: JSON = {
+            "name": name,
+            "reason": record.reason or None,
+            "by": record.by or None,
+            "at": stamp(record.at) or None,
+            "until": stamp(record.until) or None,
+            # Where the time is not known, none has ended.
+            "counts": as_of is None or not record.ended(as_of),
+            "carried": name not in nearest,
+            "nearest": nearest.get(name) or None,
+            "problem": record.problem or None,
+        }
+        rows.append(row)
     lines: list[Output] = []
     if any(acceptance.record_of(name, records) for name in names):
         table = [("RISK", "COUNTS", "UNTIL", "BY", "REASON")]
@@ -102,19 +114,3 @@ def risk_names(cluster: JSON) -> list[str]:
     risks = [*mappings(status, "conditionalUpdateRisks"), *(r for u in updates for r in mappings(u, "risks"))]
     names = {name for u in updates for name in (u.get("riskNames") or ()) if isinstance(name, str)}
     return sorted(names | {text(risk, "name") for risk in risks})
-
-
-def _as_row(name: str, record: Acceptance | None, nearest: dict[str, str], moment: datetime | None) -> JSON:
-    """Returns one acceptance for the output; `moment` is None where the time is not known, and none has ended."""
-    effective = record or Acceptance(name=name)
-    return {
-        "name": name,
-        "reason": effective.reason or None,
-        "by": effective.by or None,
-        "at": stamp(effective.at) or None,
-        "until": stamp(effective.until) or None,
-        "counts": moment is None or not effective.ended(moment),
-        "carried": name not in nearest,
-        "nearest": nearest.get(name) or None,
-        "problem": effective.problem or None,
-    }

@@ -6,17 +6,13 @@ The findings of an ended preflight may have changed since: they are shown with t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import datetime
-
-import msgspec
 
 from kubekit.api import codec
 from kubekit.api.core_v1 import ConfigMap
 from kubekit.error_types import InputError
 from kubekit.lang.text import timestamp
 from runup.advice.decide import acceptance
-from runup.advice.decide.acceptance import Accepted
 from runup.advice.decide.preflight_reasons import OUTDATED
 from runup.api.clusterversion_json import JSON, texts
 from runup.api.config_v1 import ClusterVersion
@@ -30,17 +26,6 @@ from runup.preflight.decide.stored_reports import History
 _MAX_CHARACTERS = 100
 
 
-class Result(msgspec.Struct, frozen=True):
-    """The result for a target.
-
-    `ended`: no preflight checks it any more; `state`: complete, partial, running or the failure.
-    """
-
-    findings: Findings
-    state: str
-    ended: bool
-
-
 def preflight_lines(
     document: JSON, history: JSON | None, accepted: JSON | None, version: str, now: datetime | None
 ) -> tuple[list[Output], list[JSON]]:
@@ -51,67 +36,44 @@ def preflight_lines(
     except codec.DecodeError as error:
         raise InputError(f"what preflights found cannot be read: {error}") from error
     accepted_names = acceptance.accepted(cluster, texts(accepted, "data"), now)
-    results = [
-        result
-        for result in _preflight_results(cluster, stored, accepted_names)
-        if version in ("", result.findings.target)
-    ]
-    return list(_table_lines(results, at_length=bool(version))), [
-        {**rendered.as_data(result.findings), "state": result.state, "ended": result.ended} for result in results
-    ]
-
-
-def _preflight_results(cluster: ClusterVersion, past: History, accepted: Accepted) -> Iterator[Result]:
-    """Yields the result of the preflight that is requested, and of each that has ended."""
-    requested = findings.current_findings(cluster, past, accepted)
+    # The findings of each preflight, its state, and whether no preflight checks that target any more.
+    results: list[tuple[Findings, str, bool]] = []
+    requested = findings.current_findings(cluster, stored, accepted_names)
     if requested is not None:
-        yield Result(requested, _state_text(requested), ended=False)
-    for earlier in findings.ended_findings(cluster, past, accepted):
-        report = findings.report_of(past, earlier.source, earlier.target, earlier.image)
+        state = "running" if requested.running and requested.running.status == "True" else "not started"
+        if requested.failed:
+            state = f"could not run ({requested.failed.reason})"
+        elif requested.completed:
+            state = "complete"
+        results.append((requested, state, False))
+    for earlier in findings.ended_findings(cluster, stored, accepted_names):
+        report = findings.report_of(stored, earlier.source, earlier.target, earlier.image)
         complete = report is not None and report.execution_status == "completed"
-        yield Result(earlier, "complete" if complete else "partial", ended=True)
-
-
-def _state_text(preflight_findings: Findings) -> str:
-    """Returns the preflight's state in words."""
-    if preflight_findings.failed:
-        return f"could not run ({preflight_findings.failed.reason})"
-    if preflight_findings.completed:
-        return "complete"
-    return "running" if preflight_findings.running and preflight_findings.running.status == "True" else "not started"
-
-
-def _table_lines(results: list[Result], *, at_length: bool) -> Iterator[Output]:
-    """Yields the table of preflights; with `at_length` each risk that applies follows on a line of its own."""
+        results.append((earlier, "complete" if complete else "partial", True))
+    results = [result for result in results if version in ("", result[0].target)]
+    data = [{**rendered.as_data(found), "state": state, "ended": ended} for found, state, ended in results]
     if not results:
-        return
-    rows = [("  TARGET", "SOURCE", "OBSERVED", "STATE", "RISKS"), *map(_table_row, results)]
-    yield out(f"\nPreflights:\n\n{align_columns(rows)}")
-    if any(result.ended for result in results):
-        yield out("\nWhat an ended preflight found may have changed since, and holds no update up.\n")
-    if at_length:
-        for result in results:
-            risks = [risk for risk in result.findings.risks if risk.from_preflight and risk.applies != "False"]
-            yield from (out(f"\n  {risk.name}: {shorten(risk.message, _MAX_CHARACTERS)}\n") for risk in risks)
+        return [], data
+    rows = [("  TARGET", "SOURCE", "OBSERVED", "STATE", "RISKS"), *(_table_row(*result) for result in results)]
+    lines = [out(f"\nPreflights:\n\n{align_columns(rows)}")]
+    if any(ended for _, _, ended in results):
+        lines.append(out("\nWhat an ended preflight found may have changed since, and holds no update up.\n"))
+    for found, _, _ in results if version else ():
+        risks = [risk for risk in found.risks if risk.from_preflight and risk.applies != "False"]
+        lines += [out(f"\n  {risk.name}: {shorten(risk.message, _MAX_CHARACTERS)}\n") for risk in risks]
+    return lines, data
 
 
-def _table_row(result: Result) -> tuple[str, ...]:
+def _table_row(found: Findings, state: str, ended: bool) -> tuple[str, ...]:
     """Returns the table's row of one preflight."""
-    findings_of_target = result.findings
-    total = sum(1 for check in findings_of_target.checks if check.result != "Skipped")
-    unknown = sum(1 for check in findings_of_target.checks if check.result == "Unknown")
+    total = sum(1 for check in found.checks if check.result != "Skipped")
+    unknown = sum(1 for check in found.checks if check.result == "Unknown")
     told = f" ({total - unknown} of {total} checks told)" if total else ""
-    state = f"{result.state}{told}{', ended' if result.ended else ''}"
-    risks = findings_of_target.risks
-    if result.ended:
-        names = [risk.name for risk in risks if risk.reason == OUTDATED]
-    else:
-        names = [risk.name for risk in risks if risk.applies != "False"]
-    observed = timestamp(findings_of_target.observed) or "not yet"
+    names = [risk.name for risk in found.risks if (risk.reason == OUTDATED if ended else risk.applies != "False")]
     return (
-        f"  {findings_of_target.target}",
-        findings_of_target.source,
-        observed,
-        state,
+        f"  {found.target}",
+        found.source,
+        timestamp(found.observed) or "not yet",
+        f"{state}{told}{', ended' if ended else ''}",
         shorten(", ".join(names) or "none", _MAX_CHARACTERS),
     )

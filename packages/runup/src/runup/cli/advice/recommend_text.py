@@ -45,19 +45,34 @@ class Advice(msgspec.Struct, frozen=True):
 def advise(facts: Facts, checks: Sequence[Check], problem: str, flags: RecommendFlags) -> Advice:
     """Returns the whole answer. `problem` is the reason why the prechecks could not be made, if so."""
     issues: set[str] = set()
+    offered = buckets(facts)
     lines = [
         *_cluster_state(facts, flags.accept, issues),
         *_prechecks(checks, problem, flags.accept, issues),
         *_service(facts, issues),
+        *offered.said,
     ]
-    offered = buckets(facts)
-    lines.extend(offered.said)
     if not flags.version:
-        return Advice((*lines, *_updates_by_minor(offered, outdated=flags.outdated)), frozenset(issues))
+        if not offered.by_minor:
+            lines.append(out(NO_UPDATES))
+        for (major, minor), updates in offered.by_minor.items():
+            name = f"{major}.{minor}"
+            lines.append(out(f"\nUpdates to {name}:\n"))
+            table = (_HEADER, *map(_table_row, updates))
+            lines += [out(_render_table(table))] if flags.outdated else _newest(name, updates)
+        return Advice(tuple(lines), frozenset(issues))
     update = _find(offered, flags.version)
     if isinstance(update, str):
         return Advice(tuple(lines), frozenset(issues), update)
-    lines.extend(_one_update(update, flags, issues))
+    release, verdict = update.release, issue(update)
+    image_text = f"Image: {release.image}\nRelease URL: {release.url}\n"
+    if verdict is None:
+        lines.append(out(f"\nUpdate to {release.version} has {_FINE}.\n{image_text}"))
+    else:
+        issues.add(_UMBRELLA)
+        reason = f"accepted {verdict.reason} via {_UMBRELLA}" if _UMBRELLA in flags.accept else verdict.reason
+        head = f"\nUpdate to {release.version} Recommended={verdict.status}:\n{image_text}"
+        lines.append(out(f"{head}Reason: {reason}\nMessage: {indent_lines(verdict.message)}\n"))
     unaccepted, names = sorted(issues - flags.accept), ",".join(sorted(issues))
     if unaccepted:
         text = "issues that apply to this cluster but which were not included in --accept"
@@ -123,14 +138,18 @@ def _service(facts: Facts, issues: set[str]) -> Iterator[Output]:
     yield out(channel_line(facts))
 
 
-def _updates_by_minor(found: Buckets, *, outdated: bool) -> Iterator[Output]:
-    """Yields the updates under a heading for each minor version; with `outdated` all of them in a table."""
-    if not found.by_minor:
-        yield out(NO_UPDATES)
-    for (major, minor), updates in found.by_minor.items():
-        name = f"{major}.{minor}"
-        yield out(f"\nUpdates to {name}:\n")
-        yield from [out(_render_table([_HEADER, *map(_table_row, updates)]))] if outdated else _newest(name, updates)
+def _find(offered: Buckets, version: str) -> Update | str:
+    """Returns the update to `version`, or in oc's words why there is none."""
+    major, minor = minor_of(version)
+    context = f"cannot display context for the requested release {version}"
+    if not offered.by_minor:
+        return f"no updates available, so {context}"
+    if major not in {key[0] for key in offered.by_minor}:
+        return f"no updates to {major} available, so {context}"
+    if (major, minor) not in offered.by_minor:
+        return f"no updates to {major}.{minor} available, so {context}"
+    missing = f"no update to {version} available, so cannot display context for the requested release"
+    return next((update for update in offered.by_minor[major, minor] if update.release.version == version), missing)
 
 
 def _newest(name: str, updates: Sequence[Update]) -> Iterator[Output]:
@@ -174,34 +193,6 @@ def _table_row(update: Update) -> tuple[str, str]:
 
 def _render_table(rows: Sequence[tuple[str, str]]) -> str:
     return columns(rows, minwidth=14, padding=1)
-
-
-def _find(found: Buckets, version: str) -> Update | str:
-    """Returns the update to `version`, or the error that says which part of the version is not available."""
-    major, minor = minor_of(version)
-    context = f"cannot display context for the requested release {version}"
-    if not found.by_minor:
-        return f"no updates available, so {context}"
-    if major not in {key[0] for key in found.by_minor}:
-        return f"no updates to {major} available, so {context}"
-    updates = found.by_minor.get((major, minor))
-    if updates is None:
-        return f"no updates to {major}.{minor} available, so {context}"
-    missing = f"no update to {version} available, so cannot display context for the requested release"
-    return next((update for update in updates if update.release.version == version), missing)
-
-
-def _one_update(update: Update, flags: RecommendFlags, issues: set[str]) -> Iterator[Output]:
-    """Yields the text about one update, and adds its risks as an issue."""
-    release, verdict = update.release, issue(update)
-    image_text = f"Image: {release.image}\nRelease URL: {release.url}\n"
-    if verdict is None:
-        yield out(f"\nUpdate to {release.version} has {_FINE}.\n{image_text}")
-        return
-    issues.add(_UMBRELLA)
-    reason = f"accepted {verdict.reason} via {_UMBRELLA}" if _UMBRELLA in flags.accept else verdict.reason
-    head = f"\nUpdate to {release.version} Recommended={verdict.status}:\n{image_text}"
-    yield out(f"{head}Reason: {reason}\nMessage: {indent_lines(verdict.message)}\n")
 
 
 def _detail(condition: Condition) -> str:
@@ -290,7 +281,9 @@ def as_data(facts: Facts, inputs: RecommendInput, flags: RecommendFlags, advice:
             for check in inputs.checks
         ],
         "precheckProblem": inputs.problem or None,
-        "updates": [_update(update, accepted) for update in updates if flags.version in ("", update.release.version)],
+        "updates": [
+            _update_data(update, accepted) for update in updates if flags.version in ("", update.release.version)
+        ],
         "issues": sorted(advice.issues),
         "unacceptedIssues": sorted(advice.issues - flags.accept),
         "preflights": more.preflights,
@@ -309,7 +302,7 @@ def _condition_data(condition: Condition) -> JSON:
     }
 
 
-def _update(update: Update, accepted: set[str]) -> JSON:
+def _update_data(update: Update, accepted: set[str]) -> JSON:
     """Returns the entry of one update for `-o json`, with its risks and whether it is recommended."""
     verdict = issue(update)
     risks = [{"name": risk.name, "message": risk.message, "accepted": risk.name in accepted} for risk in update.risks]

@@ -25,10 +25,8 @@ if TYPE_CHECKING:
     import asyncio
 
     from kubekit.kube.client import Client
-    from kubekit.kube.config import ClusterConfig
     from runup.target.process import TargetRequest
     from runup.target.rehearsal_process import RehearsalOrder
-    from runup.target.report_sinks import Sink
 
 FORMAT = "preflight-v1-json"
 # The user agent distinguishes a target in the server's audit log from the managing operator, whose account it may use.
@@ -171,7 +169,22 @@ async def _run_checks(flags: Mapping[str, Any]) -> int:
     release = load_release(flags["release_dir"])
     request = request_of(flags, release.version)
     config = load(flags["kubeconfig"], flags["context"])
-    sink = _sink(flags["report"], config, request)
+    report = flags["report"]
+    from runup.target.report_sinks import ConfigMapSink, FileSink, StreamSink
+
+    sink_kind = os.environ.get("PREFLIGHT_REPORT_SINK")
+    if sink_kind == "history":
+        from kubekit.kube.clock import SystemClock
+        from runup.preflight.control.kept_reports import HistorySink
+
+        newest = os.environ.get("PREFLIGHT_NEWEST") == "true"
+        sink = HistorySink(config, SystemClock(), os.environ.get("PREFLIGHT_CLUSTER", ""), newest=newest)
+    elif sink_kind == "configmap":
+        # For clusters that forbid hostPath volumes (docs/operator.md).
+        # For clusters that forbid hostPath volumes (docs/operator.md).
+        sink = ConfigMapSink(config, request.namespace, request.preflight_id)
+    else:
+        sink = StreamSink(sys.stdout.buffer) if report == "-" else FileSink(Path(report))
     async with ReadOnlyClient(config, namespace=request.namespace, user_agent=AGENT) as client:
         if flags["to_channel"]:
             request = await _with_newest(client, request, flags["to_channel"])
@@ -272,23 +285,6 @@ def _write_authorities_file() -> str:
     with tempfile.NamedTemporaryFile("w", prefix="prometheus-ca-", suffix=".pem", delete=False) as file:
         file.write(pem)
     return file.name
-
-
-def _sink(report: str, config: ClusterConfig, request: TargetRequest) -> Sink:
-    """Returns where the report goes: to the history, a ConfigMap, stdout or a file."""
-    from runup.target.report_sinks import ConfigMapSink, FileSink, StreamSink
-
-    sink_kind = os.environ.get("PREFLIGHT_REPORT_SINK")
-    if sink_kind == "history":
-        from kubekit.kube.clock import SystemClock
-        from runup.preflight.control.kept_reports import HistorySink
-
-        newest = os.environ.get("PREFLIGHT_NEWEST") == "true"
-        return HistorySink(config, SystemClock(), os.environ.get("PREFLIGHT_CLUSTER", ""), newest=newest)
-    if sink_kind == "configmap":
-        # For clusters that forbid hostPath volumes (docs/operator.md).
-        return ConfigMapSink(config, request.namespace, request.preflight_id)
-    return StreamSink(sys.stdout.buffer) if report == "-" else FileSink(Path(report))
 
 
 def _logger() -> Any:

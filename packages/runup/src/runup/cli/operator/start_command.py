@@ -15,7 +15,6 @@ from runup.process.names import OPERATOR_NAMESPACE
 
 if TYPE_CHECKING:
     from runup.operator.manager import Options
-    from runup.preflight.decide.preflight_deployment import PodSettings
 
 
 OPTIONS = (
@@ -145,10 +144,24 @@ def options_of(flags: Mapping[str, Any]) -> Options:
         "prometheus_ca",
         "hypershift",
     )
+    from runup.preflight.decide.preflight_deployment import PodSettings, Quantities
+
+    quantities = ("cpu_request", "memory_request", "cpu_limit", "memory_limit")
     return Options(
         **common(flags),
         **{name: flags[name] for name in same},
-        pod_settings=_pod_settings(flags),
+        pod_settings=PodSettings(
+            namespace=flags["namespace"],
+            node_name=flags["node_name"],
+            operator_service_account=flags["service_account"],
+            service_account=flags["preflight_service_account"],
+            prometheus_url=flags["prometheus_url"],
+            prometheus_hosted=flags["hypershift"],
+            report_sink=flags["report_sink"],
+            plain_http_registries=flags["plain_http"],
+            quantities=Quantities(**{name: flags[f"preflight_{name}"] for name in quantities}),
+            timeout_s=flags["preflight_timeout"],
+        ),
         release_source=flags["release_source"],
         plain_http_registries=frozenset(flags["plain_http"]),
         payload_folder=Path(flags["payload_dir"]),
@@ -157,23 +170,4 @@ def options_of(flags: Mapping[str, Any]) -> Options:
         applies=not flags["record_only"],
         always_enabled=tuple(filter(None, flags["always_enable_capabilities"].split(","))),
         open_gates=frozenset(filter(None, flags["open_gates"].split(","))),
-    )
-
-
-def _pod_settings(flags: Mapping[str, Any]) -> PodSettings:
-    """Returns the settings of the preflight's Deployment from the command's flags."""
-    from runup.preflight.decide.preflight_deployment import PodSettings, Quantities
-
-    quantities = ("cpu_request", "memory_request", "cpu_limit", "memory_limit")
-    return PodSettings(
-        namespace=flags["namespace"],
-        node_name=flags["node_name"],
-        operator_service_account=flags["service_account"],
-        service_account=flags["preflight_service_account"],
-        prometheus_url=flags["prometheus_url"],
-        prometheus_hosted=flags["hypershift"],
-        report_sink=flags["report_sink"],
-        plain_http_registries=flags["plain_http"],
-        quantities=Quantities(**{name: flags[f"preflight_{name}"] for name in quantities}),
-        timeout_s=flags["preflight_timeout"],
     )

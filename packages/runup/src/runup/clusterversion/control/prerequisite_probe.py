@@ -88,6 +88,11 @@ class _Asker:
         if cluster is None:
             return Facts(server=server, kubernetes=kubernetes, gates=gates, rights=allowed, errors=self._errors)
         stores = self._signature_stores(cluster)
+        releases = [cluster.status.desired, *(cluster.status.available_updates or ())]
+        releases += [update.release for update in cluster.status.conditional_updates]
+        hosts = dict.fromkeys(release.image.partition("/")[0] for release in releases if "/" in release.image)
+        # The API version check, which every registry answers.
+        registries = (f"{'http' if is_loopback(host) else 'https'}://{host}/v2/" for host in hosts)
         return Facts(
             server=server,
             kubernetes=kubernetes,
@@ -96,7 +101,7 @@ class _Asker:
             mode=self._probe_mode(cluster),
             rights=allowed,
             stores=stores,
-            reached=_try_urls((*_registry_urls(cluster), *stores)),
+            reached=_try_urls((*registries, *stores)),
             components=self._ask("components", lambda: installed(self._client)),
             errors=self._errors,
         )
@@ -167,14 +172,6 @@ def plain_rights() -> Iterator[tuple[Right, type[Object]]]:
         yield Right("list", f"{resource.plural}.{resource.group}".rstrip("."), "`preflight run`", needed=False), kind
 
 
-def _registry_urls(cluster: ClusterVersion) -> tuple[str, ...]:
-    """Returns the registry of each known release, as the URL of the API version check that every registry answers."""
-    releases = [cluster.status.desired, *(cluster.status.available_updates or ())]
-    releases += [update.release for update in cluster.status.conditional_updates]
-    hosts = dict.fromkeys(release.image.partition("/")[0] for release in releases if "/" in release.image)
-    return tuple(f"{'http' if is_loopback(host) else 'https'}://{host}/v2/" for host in hosts)
-
-
 def _try_urls(urls: tuple[str, ...]) -> dict[str, str]:
     """Returns "" for each URL that answered at all, else the error; asked at once, none for longer than LIMIT_S."""
     if not urls:
@@ -221,21 +218,26 @@ RIGHTS: dict[str, tuple[tuple[str, Resource, str], ...]] = {
 
 def installed(client: SyncClient) -> tuple[Installed, ...]:
     """Returns the components whose Deployments are in the cluster, in any namespace. Raises KubeError, DecodeError."""
-    return tuple(
-        _read_installed(client, component, deployment)
-        for component in COMPONENTS.values()
-        for deployment in client.send(
-            calls.list_page(Deployment, field_selector=f"metadata.name={component.deployment}")
-        ).items
-    )
+    components = []
+    for component in COMPONENTS.values():
+        page = client.send(calls.list_page(Deployment, field_selector=f"metadata.name={component.deployment}"))
+        components += [_read_installed(client, component, deployment) for deployment in page.items]
+    return tuple(components)
 
 
 def _read_installed(client: SyncClient, component: Component, deployment: Deployment) -> Installed:
     """Returns a Deployment of the component as found, with the version that its inventory names."""
     namespace = deployment.metadata.namespace
     has_own_label = deployment.metadata.labels.get(PART_OF) == set_id(component.name, namespace)
-    version, version_error = _installed_version(client, component, namespace) if has_own_label else ("", "")
-    lacking, rights_error = _lacking_rights(client, component, deployment) if has_own_label else ((), "")
+    version = version_error = rights_error = ""
+    lacking: tuple[str, ...] = ()
+    if has_own_label:
+        try:
+            inventory = client.send(calls.get(ConfigMap, name_of(component.name), namespace))
+            version = inventory.data.get("version", "")
+        except KubeError as error:
+            version_error = str(error)
+        lacking, rights_error = _lacking_rights(client, component, deployment)
     status = deployment.status
     available = find(status.conditions, "Available")
     failure = find(status.conditions, "ReplicaFailure")
@@ -256,15 +258,6 @@ def _read_installed(client: SyncClient, component: Component, deployment: Deploy
         lacking=lacking,
         rights_error=rights_error,
     )
-
-
-def _installed_version(client: SyncClient, component: Component, namespace: str) -> tuple[str, str]:
-    """Returns the version in the component's inventory, and why it could not be read."""
-    try:
-        inventory = client.send(calls.get(ConfigMap, name_of(component.name), namespace))
-    except KubeError as error:
-        return "", str(error)
-    return inventory.data.get("version", ""), ""
 
 
 def _lacking_rights(client: SyncClient, component: Component, deployment: Deployment) -> tuple[tuple[str, ...], str]:

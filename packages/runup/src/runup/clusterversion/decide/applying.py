@@ -15,7 +15,7 @@ from kubekit.api.conditions import Conditions, find
 from kubekit.api.meta_v1 import Condition
 from kubekit.lang.pullspec import is_same_image
 from kubekit.lang.version import parse
-from runup.api.config_v1 import CapabilitiesStatus, ClusterVersionStatus, Release, UpdateHistory
+from runup.api.config_v1 import CapabilitiesStatus, ClusterVersionStatus, Release
 from runup.applying.decide.failure_summary import (
     Summary,
     Verdict,
@@ -82,7 +82,11 @@ def work(view: View) -> tuple[Work, ...]:
         return ()
     if _needs_loading(view):
         return load_work(view.current, view.observed.loads.get(view.current.image), view.now)
-    return (ApplyRelease(wanted_now, _run_state(view)),)
+    entries = view.status.history
+    if not any(entry.state == "Completed" for entry in entries):
+        return (ApplyRelease(wanted_now, ApplyReason.INITIALIZING),)
+    is_done = entries[0].state == "Completed" and is_same_image(entries[0].image, view.current.image)
+    return (ApplyRelease(wanted_now, ApplyReason.RECONCILING if is_done else ApplyReason.UPDATING),)
 
 
 def load_work(release: Release, load: Loading | None, now: datetime) -> tuple[Work, ...]:
@@ -104,22 +108,26 @@ def status_from_progress(
     progress = view.observed.progress
     if progress is None:
         return status, ()
+    current = _is_current(view, progress)
     known_capabilities = enabled_capabilities(view)
     status = replace(
         status,
         capabilities=CapabilitiesStatus(
             tuple(sorted(known_capabilities.enabled)), tuple(sorted(known_capabilities.known))
         ),
-        history=_complete_newest(view, status, progress),
         # An empty hash means that no payload is loaded yet: the status keeps the last one.
-        version_hash=(progress.version_hash if _is_current(view, progress) else "") or status.version_hash,
+        version_hash=(progress.version_hash if current else "") or status.version_hash,
     )
-    current = _is_current(view, progress)
+    newest = status.history[0] if status.history else None
+    at_newest = newest is not None and is_same_image(newest.image, view.current.image)
+    # completionTime is set once; later reconciles of the same release do not move it.
+    if newest is not None and at_newest and current and progress.completed and newest.state != "Completed":
+        newest = replace(newest, state="Completed", completion_time=view.now)
+        status = replace(status, history=(newest, *status.history[1:]))
     problems = _problems_to_report(view, progress)
     summary = summarize(problems)
     verdict = judge_problem(summary.problem, now=view.now) if summary is not None else None
-    newest = status.history[0] if status.history else None
-    is_done = newest is not None and newest.state == "Completed" and is_same_image(newest.image, view.current.image)
+    is_done = newest is not None and newest.state == "Completed" and at_newest
     reconciling = progress.state is ApplyReason.RECONCILING if current else is_done
     version = view.current.version or view.current.image
     available = find(status.conditions, "Available")
@@ -130,19 +138,27 @@ def status_from_progress(
     elif available is None:
         conditions.append(Condition(type="Available", status="False"))
     conditions.append(_failing_condition(summary, verdict, view.now, reconciling=reconciling))
-    if reconciling:
-        waits = summarize(problem for problem in problems if problem.effect is Effect.NONE and not problem.names)
-        conditions.append(
-            _progressing_while_at(
-                version, summary, verdict, (waits.problem if waits is not None else None), invalid=invalid
-            )
+    # While the cluster stays at its release, what is waited for is only mentioned.
+    waits = summarize(problem for problem in problems if problem.effect is Effect.NONE and not problem.names)
+    awaited = waits.problem if waits is not None and reconciling else None
+    conditions.append(
+        _progressing_condition(
+            version,
+            summary,
+            verdict,
+            awaited,
+            done=progress if current else None,
+            reconciling=reconciling,
+            invalid=invalid,
         )
-    else:
-        conditions.append(
-            _progressing_towards(version, progress if current else None, summary, verdict, invalid=invalid)
-        )
-    reported = (*conditions, _implicit_condition(known_capabilities))
-    return status, reported
+    )
+    implicit = Condition(
+        type=IMPLICIT, status="False", reason="AsExpected", message="Capabilities match configured spec"
+    )
+    if known_capabilities.implicit:
+        text = f"The following capabilities could not be disabled: {', '.join(sorted(known_capabilities.implicit))}"
+        implicit = Condition(type=IMPLICIT, status="True", reason="CapabilitiesImplicitlyEnabled", message=text)
+    return status, (*conditions, implicit)
 
 
 def accept(view: View, status: ClusterVersionStatus, release: Release) -> ClusterVersionStatus:
@@ -177,30 +193,8 @@ def _needs_loading(view: View) -> bool:
     return load is None or load.payload is None
 
 
-def _run_state(view: View) -> ApplyReason:
-    """Returns how the release is to be applied: initializing before any completion, then updating or reconciling."""
-    entries = view.status.history
-    if not any(entry.state == "Completed" for entry in entries):
-        return ApplyReason.INITIALIZING
-    newest = entries[0]
-    is_done = newest.state == "Completed" and is_same_image(newest.image, view.current.image)
-    return ApplyReason.RECONCILING if is_done else ApplyReason.UPDATING
-
-
 def _is_current(view: View, progress: Progress) -> bool:
     return progress.wanted is not None and is_same_image(progress.wanted.image, view.current.image)
-
-
-def _complete_newest(view: View, status: ClusterVersionStatus, progress: Progress) -> tuple[UpdateHistory, ...]:
-    """Returns the history with its newest entry completed, if `progress` says that its release is applied."""
-    entries = status.history
-    newest = entries[0] if entries else None
-    # completionTime is set once; later reconciles of the same release do not move it.
-    if newest is None or newest.state == "Completed" or not progress.completed or not _is_current(view, progress):
-        return entries
-    if not is_same_image(newest.image, view.current.image):
-        return entries
-    return (replace(newest, state="Completed", completion_time=view.now), *entries[1:])
 
 
 def _problems_to_report(view: View, progress: Progress) -> tuple[Problem, ...]:
@@ -235,48 +229,36 @@ def _failing_condition(
     return no
 
 
-def _progressing_while_at(
-    version: str, summary: Summary | None, verdict: Verdict | None, awaited: Problem | None, *, invalid: bool
+def _progressing_condition(
+    version: str,
+    summary: Summary | None,
+    verdict: Verdict | None,
+    awaited: Problem | None,
+    *,
+    done: Progress | None,
+    reconciling: bool,
+    invalid: bool,
 ) -> Condition:
-    """Returns Progressing while the cluster stays at `version`."""
+    """Returns Progressing: False while the cluster stays at `version`, True while it is updated to it."""
+    reason = ""
     if summary is not None and verdict is not None and not verdict.progressing:
-        text = f"Error while reconciling {version}: {summary_of(summary.problem)}"
-        return Condition(type="Progressing", status="False", reason=summary.problem.reason, message=text)
-    if invalid:
-        text = f"Stopped at {version}: the cluster version is invalid"
-        return Condition(type="Progressing", status="False", reason=INVALID, message=text)
-    text = f"Cluster version is {version}"
-    if awaited is not None:
-        return Condition(
-            type="Progressing", status="False", reason=awaited.reason, message=f"{text}, {awaited.message}"
-        )
-    return Condition(type="Progressing", status="False", message=text)
-
-
-def _progressing_towards(
-    version: str, progress: Progress | None, summary: Summary | None, verdict: Verdict | None, *, invalid: bool
-) -> Condition:
-    """Returns Progressing while the cluster is updated to `version`."""
-    if summary is not None and verdict is not None and not verdict.progressing:
-        text = f"Unable to apply {version}: {summary_of(summary.problem)}"
-        return Condition(type="Progressing", status="True", reason=summary.problem.reason, message=text)
-    if invalid:
-        text = f"Reconciling {version}: the cluster version is invalid"
-        return Condition(type="Progressing", status="True", reason=INVALID, message=text)
-    reason = summary.problem.reason if summary is not None else ""
-    waiting = verdict.text if verdict is not None else ""
-    text = f"Working towards {version}"
-    if progress is not None and progress.done:
-        percent = progress.done * 100 // max(progress.total, 1)
-        text += f": {progress.done} of {progress.total} done ({percent}% complete)"
-        text += f", {waiting}" if waiting else ""
-    elif waiting:
-        text += f": {waiting}"
-    return Condition(type="Progressing", status="True", reason=reason, message=text)
-
-
-def _implicit_condition(known_capabilities: Capabilities) -> Condition:
-    if known_capabilities.implicit:
-        text = f"The following capabilities could not be disabled: {', '.join(sorted(known_capabilities.implicit))}"
-        return Condition(type=IMPLICIT, status="True", reason="CapabilitiesImplicitlyEnabled", message=text)
-    return Condition(type=IMPLICIT, status="False", reason="AsExpected", message="Capabilities match configured spec")
+        reason = summary.problem.reason
+        head = "Error while reconciling" if reconciling else "Unable to apply"
+        text = f"{head} {version}: {summary_of(summary.problem)}"
+    elif invalid:
+        reason = INVALID
+        text = f"{'Stopped at' if reconciling else 'Reconciling'} {version}: the cluster version is invalid"
+    elif reconciling:
+        reason = awaited.reason if awaited is not None else ""
+        text = f"Cluster version is {version}" + (f", {awaited.message}" if awaited is not None else "")
+    else:
+        reason = summary.problem.reason if summary is not None else ""
+        waiting = verdict.text if verdict is not None else ""
+        text = f"Working towards {version}"
+        if done is not None and done.done:
+            percent = done.done * 100 // max(done.total, 1)
+            text += f": {done.done} of {done.total} done ({percent}% complete)"
+            text += f", {waiting}" if waiting else ""
+        elif waiting:
+            text += f": {waiting}"
+    return Condition(type="Progressing", status="False" if reconciling else "True", reason=reason, message=text)

@@ -86,9 +86,20 @@ def _assemble(view: View, checked: Sequence[CheckedTarget], risks: Sequence[Sour
     for target in checked:
         index = next((i for i, c in enumerate(assembled) if is_same_image(c.release.image, target.release.image)), None)
         if index is None:
-            assembled.append(_unlisted_candidate(view, target))
+            # The service does not offer the target from here, which is itself a risk.
+            known = (*view.advised.reachable, *view.advised.nodes)
+            in_graph = next((r for r in known if is_same_image(r.image, target.release.image)), None)
+            release = replace(in_graph, image=target.release.image) if in_graph else target.release
+            unlisted = update_refusals.path_not_offered(view, release, target)
+            assembled.append(add_risks(Candidate(release, offered=False), [unlisted]))
             index = len(assembled) - 1
-        assembled[index] = add_risks(assembled[index], _risks_with_links(view, target))
+        found = published_risks.judged_risks(target)
+        if repaired := failure(view.status, view.current, target.release):
+            found = published_risks.as_information_only(found, repaired)
+        # Links lead to the target's own documentation, or to the administrator's copy of it.
+        bases = (target.report.documentation_base,) if target.report else ()
+        linked = published_risks.with_links(found, bases, view.observed.facts.place.documentation_base)
+        assembled[index] = add_risks(assembled[index], linked)
         # Without a live preflight a target is shown as the update service offers it: its guards decide when asked.
         if not target.ended:
             assembled[index] = add_risks(assembled[index], update_refusals.refusals(view, target, risks))
@@ -109,30 +120,12 @@ def _fit_into_api(view: View, unfit_candidates: Sequence[Candidate]) -> tuple[Ca
     return tuple(_link_documentation(view, candidate) for candidate in size_limits.candidates(unfit_candidates))
 
 
-def _risks_with_links(view: View, target: CheckedTarget) -> tuple[JudgedRisk, ...]:
-    """Returns the target's risks with links to its own documentation, or to the administrator's copy of it."""
-    bases = (target.report.documentation_base,) if target.report else ()
-    risks = published_risks.judged_risks(target)
-    if repaired := failure(view.status, view.current, target.release):
-        risks = published_risks.as_information_only(risks, repaired)
-    return published_risks.with_links(risks, bases, view.observed.facts.place.documentation_base)
-
-
 def _link_documentation(view: View, candidate: Candidate) -> Candidate:
     """Replaces the built-in documentation base, a placeholder, by the administrator's or this release's own."""
     facts = view.observed.facts
     base = facts.place.documentation_base or facts.documentation_base
     linked = published_risks.with_links(candidate.risks, (documentation.BUILT_IN,), base)
     return candidate if linked == candidate.risks else replace(candidate, risks=linked)
-
-
-def _unlisted_candidate(view: View, target: CheckedTarget) -> Candidate:
-    """Returns a candidate for a target that the service does not offer from here, which is itself a risk."""
-    known = (*view.advised.reachable, *view.advised.nodes)
-    release_in_graph = next((r for r in known if is_same_image(r.image, target.release.image)), None)
-    release = replace(release_in_graph, image=target.release.image) if release_in_graph else target.release
-    risk = update_refusals.path_not_offered(view, release, target)
-    return add_risks(Candidate(release, offered=False), [risk])
 
 
 def failure(status: ClusterVersionStatus, current: Release, target: Release) -> str:

@@ -5,7 +5,7 @@ A fact that could not be read makes its row Unknown, with the reason and the way
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 
 import msgspec
@@ -103,14 +103,26 @@ def rows(facts: Facts) -> tuple[PrerequisiteRow, ...]:
                 "server", PROBLEM, f"{facts.server}: {why}", "choose another with --kubeconfig or --context"
             ),
         )
-    checked_rows = [PrerequisiteRow("server", OK, f"{facts.server} answers: Kubernetes {facts.kubernetes}")]
-    checked_rows += [_plain_cluster_row(facts) if facts.is_plain else _cluster_row(facts)]
+    checked_rows = [
+        PrerequisiteRow("server", OK, f"{facts.server} answers: Kubernetes {facts.kubernetes}"),
+        *_cluster_rows(facts),
+    ]
     if facts.cluster is not None:
-        checked_rows += [_operator_row(facts), _preflight_field_row(facts), *_gate_rows(facts)]
-        checked_rows += [_update_service_row(facts), *_registry_rows(facts)]
+        checked_rows += [*_request_rows(facts, facts.cluster), *_source_rows(facts, facts.cluster)]
     if facts.cluster is not None or facts.is_plain:
         checked_rows += component_rows(facts)
-    return (*checked_rows, *_rights_rows(facts.rights.items()))
+    for right, allowed in facts.rights.items():
+        action = f"{right.verb} {right.resource}"
+        if allowed is None:
+            says, way_out = f"{action}: the server does not say", f"needed for {right.why}"
+            checked_rows.append(PrerequisiteRow("rights", UNKNOWN, says, way_out))
+        elif not allowed:
+            way_out = f"needed for {right.why}; ask for a role that has it"
+            result = PROBLEM if right.needed else UNKNOWN
+            checked_rows.append(PrerequisiteRow("rights", result, f"you may not {action}", way_out))
+    if facts.rights and all(facts.rights.values()):
+        checked_rows.append(PrerequisiteRow("rights", OK, "you may do everything that the commands need"))
+    return tuple(checked_rows)
 
 
 def exit_code(checked_rows: Sequence[PrerequisiteRow]) -> int:
@@ -121,92 +133,75 @@ def exit_code(checked_rows: Sequence[PrerequisiteRow]) -> int:
     return EXIT[UNKNOWN] if UNKNOWN in results else EXIT[OK]
 
 
-def _cluster_row(facts: Facts) -> PrerequisiteRow:
-    """Returns the row about the ClusterVersion, a problem if there is none."""
-    if facts.cluster is not None:
-        version = facts.cluster.status.desired.version or "no version yet"
-        return PrerequisiteRow("cluster", OK, f"its ClusterVersion says {version}")
-    why = facts.errors.get(CLUSTER, "there is no ClusterVersion")
-    way_out = "runup needs an OpenShift-style cluster; `runup sandbox start` makes one on this machine"
-    return PrerequisiteRow("cluster", PROBLEM, why, way_out)
-
-
-def _plain_cluster_row(facts: Facts) -> PrerequisiteRow:
-    says = f"it has no ClusterVersion: a cluster of Kubernetes {facts.kubernetes} itself, for `runup preflight run`"
-    return PrerequisiteRow("cluster", OK, says)
-
-
-def _operator_row(facts: Facts) -> PrerequisiteRow:
-    """Returns the row about the managing operator: whether it has observed the newest generation."""
-    assert facts.cluster is not None
+def _cluster_rows(facts: Facts) -> Iterator[PrerequisiteRow]:
+    """Yields the rows about the ClusterVersion, and about its operator: whether that observed the newest generation."""
+    if facts.is_plain:
+        says = f"it has no ClusterVersion: a cluster of Kubernetes {facts.kubernetes} itself, for `runup preflight run`"
+        yield PrerequisiteRow("cluster", OK, says)
+        return
+    if facts.cluster is None:
+        why = facts.errors.get(CLUSTER, "there is no ClusterVersion")
+        way_out = "runup needs an OpenShift-style cluster; `runup sandbox start` makes one on this machine"
+        yield PrerequisiteRow("cluster", PROBLEM, why, way_out)
+        return
+    version = facts.cluster.status.desired.version or "no version yet"
+    yield PrerequisiteRow("cluster", OK, f"its ClusterVersion says {version}")
     generation, observed = facts.cluster.metadata.generation, facts.cluster.status.observed_generation
     if observed >= generation:
-        return PrerequisiteRow("operator", OK, f"it has observed the newest request (generation {generation})")
-    text = f"it has not observed the newest request: generation {generation}, observed {observed}"
-    return PrerequisiteRow("operator", PROBLEM, text, "check that the cluster-version operator runs, and read its log")
+        yield PrerequisiteRow("operator", OK, f"it has observed the newest request (generation {generation})")
+    else:
+        text = f"it has not observed the newest request: generation {generation}, observed {observed}"
+        way_out = "check that the cluster-version operator runs, and read its log"
+        yield PrerequisiteRow("operator", PROBLEM, text, way_out)
 
 
-def _preflight_field_row(facts: Facts) -> PrerequisiteRow:
-    """Returns the row about the server's support of `spec.desiredUpdate.mode`."""
+def _request_rows(facts: Facts, cluster: ClusterVersion) -> Iterator[PrerequisiteRow]:
+    """Yields the rows about requests: whether the server takes `spec.desiredUpdate.mode`, and their feature gates."""
+    name = "preflight field"
     if facts.mode is None:
         why = facts.errors.get("mode", "the server was not asked")
         way_out = "run this again as a user who may patch clusterversions"
-        return PrerequisiteRow(
-            "preflight field", UNKNOWN, f"whether the server takes spec.desiredUpdate.mode: {why}", way_out
+        yield PrerequisiteRow(name, UNKNOWN, f"whether the server takes spec.desiredUpdate.mode: {why}", way_out)
+    elif facts.mode == "":
+        yield PrerequisiteRow(name, OK, "the server takes spec.desiredUpdate.mode (asked by a dry run)")
+    else:
+        text = f"the server does not take spec.desiredUpdate.mode: {facts.mode}"
+        way_out = (
+            f"enable the feature gate {gates.PREFLIGHT}, or update to a release that has it in its Default feature set"
         )
-    if facts.mode == "":
-        return PrerequisiteRow("preflight field", OK, "the server takes spec.desiredUpdate.mode (asked by a dry run)")
-    way_out = (
-        f"enable the feature gate {gates.PREFLIGHT}, or update to a release that has it in its Default feature set"
-    )
-    return PrerequisiteRow(
-        "preflight field", PROBLEM, f"the server does not take spec.desiredUpdate.mode: {facts.mode}", way_out
-    )
-
-
-def _gate_rows(facts: Facts) -> Iterator[PrerequisiteRow]:
-    """Yields a row for each feature gate that the commands depend on."""
-    assert facts.cluster is not None
+        yield PrerequisiteRow(name, PROBLEM, text, way_out)
+    version = cluster.status.desired.version
     for gate, needed in ((gates.PREFLIGHT, "preflights"), (gates.ACCEPT_RISKS, "accepting risks by name")):
         name = f"gate {gate}"
         # The operator treats an unreadable gate as closed, but here it is not known.
         if facts.gates is None:
             why = facts.errors.get("FeatureGate", "there is no FeatureGate cluster")
-            yield PrerequisiteRow(
-                name, UNKNOWN, f"{why}; the operator counts it as closed", "make FeatureGate cluster readable"
-            )
-            continue
-        version = facts.cluster.status.desired.version
-        if gate in gates.open_gates(facts.gates, version):
+            text = f"{why}; the operator counts it as closed"
+            yield PrerequisiteRow(name, UNKNOWN, text, "make FeatureGate cluster readable")
+        elif gate in gates.open_gates(facts.gates, version):
             yield PrerequisiteRow(name, OK, f"open for {version}: {needed}")
         else:
             why = gates.why_closed(facts.gates, version, gate)
             yield PrerequisiteRow(name, PROBLEM, f"{why}: no {needed}", "choose a feature set that enables it")
 
 
-def _update_service_row(facts: Facts) -> PrerequisiteRow:
-    """Returns the row about the update service, from RetrievedUpdates."""
-    assert facts.cluster is not None
-    if not facts.cluster.spec.channel:
-        return PrerequisiteRow(
-            "update service", PROBLEM, "no channel is set, so no updates are known", "`oc adm upgrade channel NAME`"
-        )
-    retrieved = find(facts.cluster.status.conditions, "RetrievedUpdates")
-    if retrieved is None:
-        return PrerequisiteRow(
-            "update service", UNKNOWN, "the operator does not report whether it was reached", "run this again later"
-        )
-    if retrieved.status == "True":
-        return PrerequisiteRow(
-            "update service", OK, f"the operator reached it, in channel {facts.cluster.spec.channel}"
-        )
-    way_out = "check spec.upstream and spec.channel of the ClusterVersion, and the proxy"
-    result = PROBLEM if retrieved.status == "False" else UNKNOWN
-    return PrerequisiteRow("update service", result, f"{retrieved.reason}: {retrieved.message}", way_out)
-
-
-def _registry_rows(facts: Facts) -> Iterator[PrerequisiteRow]:
-    """Yields a row for each registry and signature store, as reached from here; the cluster's view may differ."""
+def _source_rows(facts: Facts, cluster: ClusterVersion) -> Iterator[PrerequisiteRow]:
+    """Yields the rows about the update service, from RetrievedUpdates, and about registries and signature stores."""
+    name = "update service"
+    retrieved = find(cluster.status.conditions, "RetrievedUpdates")
+    if not cluster.spec.channel:
+        text = "no channel is set, so no updates are known"
+        yield PrerequisiteRow(name, PROBLEM, text, "`oc adm upgrade channel NAME`")
+    elif retrieved is None:
+        text = "the operator does not report whether it was reached"
+        yield PrerequisiteRow(name, UNKNOWN, text, "run this again later")
+    elif retrieved.status == "True":
+        yield PrerequisiteRow(name, OK, f"the operator reached it, in channel {cluster.spec.channel}")
+    else:
+        way_out = "check spec.upstream and spec.channel of the ClusterVersion, and the proxy"
+        result = PROBLEM if retrieved.status == "False" else UNKNOWN
+        yield PrerequisiteRow(name, result, f"{retrieved.reason}: {retrieved.message}", way_out)
+    # Registries and stores are asked from here; the cluster's view may differ.
     for url, why in facts.reached.items():
         name = "signature store" if url in facts.stores else "registry"
         if not why:
@@ -216,24 +211,8 @@ def _registry_rows(facts: Facts) -> Iterator[PrerequisiteRow]:
             yield PrerequisiteRow(name, UNKNOWN, f"{url} does not answer from here: {why}", way_out)
     if not facts.stores:
         why = facts.errors.get("stores", "neither spec.signatureStores nor a verification ConfigMap is there")
-        yield PrerequisiteRow(
-            "signature store", UNKNOWN, f"not known: {why}", "the operator uses those of the running release"
-        )
-
-
-def _rights_rows(rights: Iterable[tuple[Right, bool | None]]) -> Iterator[PrerequisiteRow]:
-    """Yields a row for each right that the caller lacks, or one row if none is lacking."""
-    for right, allowed in rights:
-        action = f"{right.verb} {right.resource}"
-        if allowed is None:
-            yield PrerequisiteRow("rights", UNKNOWN, f"{action}: the server does not say", f"needed for {right.why}")
-        elif not allowed:
-            result = PROBLEM if right.needed else UNKNOWN
-            yield PrerequisiteRow(
-                "rights", result, f"you may not {action}", f"needed for {right.why}; ask for a role that has it"
-            )
-    if rights and all(allowed for _, allowed in rights):
-        yield PrerequisiteRow("rights", OK, "you may do everything that the commands need")
+        way_out = "the operator uses those of the running release"
+        yield PrerequisiteRow("signature store", UNKNOWN, f"not known: {why}", way_out)
 
 
 _ROW = "components"
@@ -244,14 +223,14 @@ def component_rows(facts: Facts) -> Iterator[PrerequisiteRow]:
     if facts.components is None:
         why = facts.errors.get(_ROW, "they were not asked for")
         yield PrerequisiteRow(
-            _ROW, Result.UNKNOWN, f"which are installed: {why}", "ask again as somebody who may list Deployments"
+            _ROW, UNKNOWN, f"which are installed: {why}", "ask again as somebody who may list Deployments"
         )
         return
     for component in facts.components:
         yield _component_row(component)
     absent = [name for name in COMPONENTS if name not in {component.component for component in facts.components}]
     if absent:
-        yield PrerequisiteRow(_ROW, Result.OK, f"not installed as a Deployment: {', '.join(absent)}")
+        yield PrerequisiteRow(_ROW, OK, f"not installed as a Deployment: {', '.join(absent)}")
 
 
 def _component_row(installed: Installed) -> PrerequisiteRow:
@@ -259,32 +238,25 @@ def _component_row(installed: Installed) -> PrerequisiteRow:
     name = f"component {installed.component}"
     place = f"Deployment {installed.namespace}/{installed.deployment}"
     pods = f"{installed.ready} of {installed.wanted} pods ready"
-    says = f"{_version_text(installed)} in namespace {installed.namespace}, {pods}"
+    if not installed.by_install:
+        version = installed.image or "no image"
+    elif installed.version:
+        version = f"runup {installed.version}"
+    else:
+        version = f"a version that could not be read ({installed.version_error or 'its inventory names none'})"
+    says = f"{version} in namespace {installed.namespace}, {pods}"
     if not installed.wanted:
         way_out = f"kubectl -n {installed.namespace} scale deployment/{installed.deployment} --replicas=1"
-        return PrerequisiteRow(name, Result.PROBLEM, f"{says}: it is scaled to 0 replicas", f"`{way_out}`")
+        return PrerequisiteRow(name, PROBLEM, f"{says}: it is scaled to 0 replicas", f"`{way_out}`")
     if installed.ready < installed.wanted or not installed.rolled_out:
         why = installed.why or "its newest pods are not available yet"
-        return PrerequisiteRow(
-            name, Result.PROBLEM, f"{says}: {why}", f"see `kubectl -n {installed.namespace} describe pods`"
-        )
+        return PrerequisiteRow(name, PROBLEM, f"{says}: {why}", f"see `kubectl -n {installed.namespace} describe pods`")
     if installed.lacking:
         text = f"{says}; its account may not {', '.join(installed.lacking)}"
-        return PrerequisiteRow(
-            name, Result.PROBLEM, text, f"`runup install {installed.component}` gives it its roles again"
-        )
+        return PrerequisiteRow(name, PROBLEM, text, f"`runup install {installed.component}` gives it its roles again")
     if installed.rights_error:
         text = f"{says}; whether its account has its rights: {installed.rights_error}"
-        return PrerequisiteRow(name, Result.UNKNOWN, text, "ask again as somebody who may create subjectaccessreviews")
+        return PrerequisiteRow(name, UNKNOWN, text, "ask again as somebody who may create subjectaccessreviews")
     if not installed.by_install:
-        return PrerequisiteRow(name, Result.OK, f"{says}; {place} was not made by `runup install`")
-    return PrerequisiteRow(name, Result.OK, f"{says}, its account has its rights")
-
-
-def _version_text(installed: Installed) -> str:
-    """Returns the installed component's version in words."""
-    if not installed.by_install:
-        return installed.image or "no image"
-    if installed.version:
-        return f"runup {installed.version}"
-    return f"a version that could not be read ({installed.version_error or 'its inventory names none'})"
+        return PrerequisiteRow(name, OK, f"{says}; {place} was not made by `runup install`")
+    return PrerequisiteRow(name, OK, f"{says}, its account has its rights")

@@ -12,9 +12,9 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from kubekit.api.conditions import find
+from kubekit.api.conditions import find, status_of
 from kubekit.api.meta_v1 import Condition
-from runup.api.config_v1 import ClusterOperator, Release, UpdateHistory
+from runup.api.config_v1 import Release, UpdateHistory
 from runup.clusterversion.decide import status as statuses
 from runup.clusterversion.decide.view import View
 
@@ -35,13 +35,18 @@ def begin_entry(
     # The API requires an image in every entry.
     if not release.image:
         return entries
-    if entries and _is_same_release(entries[0], release):
+    newest = entries[0] if entries else None
+    if newest is not None and newest.image and newest.image == release.image:
+        is_same = not newest.version or not release.version or newest.version == release.version
+    else:
+        is_same = newest is not None and bool(newest.version) and newest.version == release.version and not newest.image
+    if newest is not None and is_same:
         newest = replace(
-            entries[0],
-            version=entries[0].version or release.version,
-            image=entries[0].image or release.image,
-            verified=entries[0].verified or verified,
-            accepted_risks=accepted_risks or entries[0].accepted_risks,
+            newest,
+            version=newest.version or release.version,
+            image=newest.image or release.image,
+            verified=newest.verified or verified,
+            accepted_risks=accepted_risks or newest.accepted_risks,
         )
         return (newest, *entries[1:])
     new = UpdateHistory(
@@ -54,8 +59,8 @@ def begin_entry(
         accepted_risks=accepted_risks,
     )
     # Only the newest entry may be without a completionTime.
-    if entries and entries[0].completion_time is None:
-        entries = (replace(entries[0], completion_time=now), *entries[1:])
+    if newest is not None and newest.completion_time is None:
+        entries = (replace(newest, completion_time=now), *entries[1:])
     return prune((new, *entries))
 
 
@@ -72,12 +77,6 @@ def prune(entries: Entries) -> Entries:
     return (*entries[:removed], *entries[removed + 1 :])
 
 
-def _is_same_release(entry: UpdateHistory, release: Release) -> bool:
-    if entry.image and entry.image == release.image:
-        return not entry.version or not release.version or entry.version == release.version
-    return bool(entry.version) and entry.version == release.version and not entry.image
-
-
 def _pruning_rank(entries: Entries, index: int, latest_completed: int) -> float:
     """Returns the weight of an entry when the history is pruned: the lowest goes first."""
     # The weights are upstream's (openshift/cluster-version-operator pkg/cvo/status_history.go).
@@ -85,26 +84,16 @@ def _pruning_rank(entries: Entries, index: int, latest_completed: int) -> float:
     if index == len(entries) - 1 or index < 5 or index == latest_completed:
         return 1000 - age
     if entries[index].state == "Completed":
-        return (30 if _ends_a_minor(entries, index) else 0) - age
-    around = _completed_around(entries, index)
-    if around is None:
+        minor = _minor_part(entries[index].version)
+        same = [i for i, e in enumerate(entries) if e.state == "Completed" and _minor_part(e.version) == minor]
+        return (30 if index in (same[0], same[-1]) else 0) - age
+    newer = next((e for e in reversed(entries[:index]) if e.state == "Completed"), None)
+    older = next((e for e in entries[index + 1 :] if e.state == "Completed"), None)
+    if newer is None or older is None:
         return -age
-    newer, older = around
     if _minor_part(newer.version) != _minor_part(older.version):
         return 20 - age
     return (-20 if newer.version != older.version else 0) - age
-
-
-def _ends_a_minor(entries: Entries, index: int) -> bool:
-    minor = _minor_part(entries[index].version)
-    same = [i for i, e in enumerate(entries) if e.state == "Completed" and _minor_part(e.version) == minor]
-    return index in (same[0], same[-1])
-
-
-def _completed_around(entries: Entries, index: int) -> tuple[UpdateHistory, UpdateHistory] | None:
-    newer = next((e for e in reversed(entries[:index]) if e.state == "Completed"), None)
-    older = next((e for e in entries[index + 1 :] if e.state == "Completed"), None)
-    return (newer, older) if newer and older else None
 
 
 def _minor_part(version: str) -> str:
@@ -126,8 +115,11 @@ def complete_first_entry(
     # A new history claims nothing that is not known (docs/decisions/0034-ends-within-seconds-and-claims-nothing.md).
     if not entries or not operators or observed.operators_error or observed.unread_operators:
         return entries, conditions
-    if not all(_is_at(operator, version) for operator in operators):
-        return entries, conditions
+    for operator in operators:
+        versions = {operand.name: operand.version for operand in operator.status.versions}
+        statuses_of_operator = (status_of(operator.status.conditions, name) for name in ("Available", "Progressing"))
+        if versions.get(_OPERATOR) != version or tuple(statuses_of_operator) != ("True", "False"):
+            return entries, conditions
     complete = (replace(entries[0], state="Completed", completion_time=view.now), *entries[1:])
     completed_conditions = (
         Condition(type="Available", status="True", message=f"Done applying {version}"),
@@ -136,12 +128,3 @@ def complete_first_entry(
     )
     missing = [condition for condition in completed_conditions if find(conditions, condition.type) is None]
     return complete, statuses.with_conditions(conditions, missing, (), now=view.now)
-
-
-def _is_at(operator: ClusterOperator, version: str) -> bool:
-    """Returns whether the operator reports that version, is available, and is not progressing."""
-    versions = {operand.name: operand.version for operand in operator.status.versions}
-    available, progressing = (find(operator.status.conditions, name) for name in ("Available", "Progressing"))
-    well = available is not None and available.status == "True"
-    busy = progressing is None or progressing.status != "False"
-    return versions.get(_OPERATOR) == version and well and not busy

@@ -12,7 +12,7 @@ from datetime import datetime
 
 from kubekit.api.conditions import find
 from kubekit.api.meta_v1 import Condition
-from runup.api.config_v1 import ClusterOperator, ClusterVersion
+from runup.api.config_v1 import ClusterOperator
 from runup.clusterversion.decide import gates
 from runup.clusterversion.decide import update_request as requests
 from runup.clusterversion.decide.observed import Observed
@@ -79,10 +79,14 @@ def samples(observed: Observed, created: datetime | None) -> Iterator[Sample]:
     capabilities = version.status.capabilities
     for name in capabilities.known_capabilities:
         yield Sample(CAPABILITY, (name,), float(name in capabilities.enabled_capabilities))
-    yield from _operator_samples(observed)
+    completed = next((entry.version for entry in version.status.history if entry.state == "Completed"), "")
+    yield from _samples_of_operator(VERSION, completed, version.status.conditions)
+    yield from _component_samples(observed.operators or ())
     # Only with this gate does ClusterVersion's status name each risk once, with its own conditions.
     if gates.ACCEPT_RISKS in _open_gates(observed):
-        yield from _risk_samples(version)
+        for risk in version.status.conditional_update_risks:
+            for condition in risk.conditions:
+                yield Sample(RISK, (condition.type, risk.name, condition.reason), _VALUES.get(condition.status, -1.0))
     for update in version.status.conditional_updates:
         for condition in update.conditions:
             labels = (update.release.version, condition.type, condition.status, condition.reason)
@@ -169,13 +173,6 @@ def _requested_version(observed: Observed, last: str) -> Iterator[Sample]:
     )
 
 
-def _operator_samples(observed: Observed) -> Iterator[Sample]:
-    version = observed.cluster_version
-    completed = next((entry.version for entry in version.status.history if entry.state == "Completed"), "")
-    yield from _samples_of_operator(VERSION, completed, version.status.conditions)
-    yield from _component_samples(observed.operators or ())
-
-
 def _component_samples(operators: Iterable[ClusterOperator]) -> Iterator[Sample]:
     for operator in operators:
         yield from _samples_of_operator(
@@ -194,12 +191,6 @@ def _samples_of_operator(name: str, version: str, conditions: tuple[Condition, .
         # Upstream has no series for Unknown here, only for risks.
         if condition.status in ("True", "False"):
             yield Sample(CONDITION, (name, condition.type, condition.reason), _VALUES[condition.status])
-
-
-def _risk_samples(version: ClusterVersion) -> Iterator[Sample]:
-    for risk in version.status.conditional_update_risks:
-        for condition in risk.conditions:
-            yield Sample(RISK, (condition.type, risk.name, condition.reason), _VALUES.get(condition.status, -1.0))
 
 
 def _version_sample(kind: str, version: str, image: str, origin: str, value: float) -> Sample:

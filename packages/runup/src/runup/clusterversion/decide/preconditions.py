@@ -153,17 +153,27 @@ def upgradeable(inputs: PreconditionInput) -> Objection | None:
     condition = find(version.status.conditions, "Upgradeable")
     if condition is None or condition.status != "False":
         return None
-    name = UPGRADEABLE
     current, target = inputs.current, inputs.target
     # A patch release must stay possible: it may fix what makes the cluster not upgradeable.
     if is_minor_or_major(current, target):
-        return Objection(name, condition.reason, condition.message)
+        return Objection(UPGRADEABLE, condition.reason, condition.message)
     if any(override.unmanaged for override in version.spec.overrides):
         text = (
             f"Retarget from {current} to {target} is not blocked by ClusterVersionOverridesSet. But {condition.message}"
         )
-        return Objection(name, "ClusterVersionOverridesSet", text, blocking=False)
-    return _retarget_objection(inputs, name)
+        return Objection(UPGRADEABLE, "ClusterVersionOverridesSet", text, blocking=False)
+    # Another target, while an update to a new minor version is still under way, draws a warning.
+    # The last completed release is where the update under way came from.
+    completed = next((entry.version for entry in version.status.history if entry.state == "Completed"), "")
+    origin = parse(completed)
+    progressing = status_of(version.status.conditions, "Progressing") == "True"
+    if origin is None or not progressing or not is_minor_or_major(origin, current):
+        return None
+    if not same_minor(target, current):
+        return None
+    size = "Major" if current.major > origin.major else "Minor"
+    text = f"Retarget to {target} while a {size.lower()} version update from {origin} to {current} is in progress"
+    return Objection(UPGRADEABLE, f"{size}VersionClusterUpdateInProgress", text, blocking=False)
 
 
 def recommended_objection(inputs: PreconditionInput) -> Objection | None:
@@ -180,47 +190,25 @@ def recommended_objection(inputs: PreconditionInput) -> Objection | None:
             condition.reason, f"Update {step} is Recommended=Unknown: {condition.reason}: {condition.message}"
         )
     version = inputs.cluster_version
+    unknown = f"so the recommended status of updating {step} is unknown."
     if not version.spec.channel:
-        text = f"Configured channel is unset, so the recommended status of updating {step} is unknown."
-        return _not_recommended("NoChannel", text)
-    return _not_recommended("UnknownUpdate", _unlisted_text(find(version.status.conditions, "RetrievedUpdates"), step))
+        return _not_recommended("NoChannel", f"Configured channel is unset, {unknown}")
+    retrieved = find(version.status.conditions, "RetrievedUpdates")
+    if retrieved is None:
+        text = f"No RetrievedUpdates, {unknown}"
+    elif retrieved.status == "True":
+        text = f"RetrievedUpdates=True ({retrieved.reason}), so the update {step} is probably "
+        text += "neither recommended nor supported."
+    else:
+        text = f"RetrievedUpdates={retrieved.status} ({retrieved.reason}), {unknown}"
+    return _not_recommended("UnknownUpdate", text)
 
 
 PRECONDITIONS: tuple[Precondition, ...] = (rollback, giant_hop, upgradeable, recommended_objection)
 
 
-def _unlisted_text(retrieved: Condition | None, step: str) -> str:
-    """Returns why the update is not known to be recommended, from RetrievedUpdates."""
-    if retrieved is None:
-        return f"No RetrievedUpdates, so the recommended status of updating {step} is unknown."
-    if retrieved.status == "True":
-        return (
-            f"RetrievedUpdates=True ({retrieved.reason}), so the update {step} is probably "
-            "neither recommended nor supported."
-        )
-    text = f"RetrievedUpdates={retrieved.status} ({retrieved.reason})"
-    return f"{text}, so the recommended status of updating {step} is unknown."
-
-
 def _not_recommended(reason: str, message: str) -> Objection:
     return Objection("ClusterVersionRecommendedUpdate", reason, message, blocking=False)
-
-
-def _retarget_objection(inputs: PreconditionInput, name: str) -> Objection | None:
-    """Returns the objection to another target while an update to a new minor version is still under way."""
-    version = inputs.cluster_version
-    current, target = inputs.current, inputs.target
-    # The last completed release is where the update under way came from.
-    completed = next((entry.version for entry in version.status.history if entry.state == "Completed"), "")
-    origin = parse(completed)
-    progressing = status_of(version.status.conditions, "Progressing") == "True"
-    if origin is None or not progressing or not is_minor_or_major(origin, current):
-        return None
-    if not same_minor(target, current):
-        return None
-    size = "Major" if current.major > origin.major else "Minor"
-    text = f"Retarget to {target} while a {size.lower()} version update from {origin} to {current} is in progress"
-    return Objection(name, f"{size}VersionClusterUpdateInProgress", text, blocking=False)
 
 
 def _previous_entry(version: ClusterVersion) -> UpdateHistory | None:

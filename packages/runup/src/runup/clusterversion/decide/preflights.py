@@ -6,7 +6,6 @@ running attempt is in `running_attempt`, what is made and removed in `preflight_
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 
@@ -82,7 +81,12 @@ def _decide(view: View) -> Preflight:
             releases=view.observed.releases,
         )
     except Terminal as error:
-        unwanted = _plan_unwanted(view, conditions.refused_conditions(error.reason, _refusal_text(view, error)))
+        text = error.message
+        if isinstance(error, targets.Downgrade) and preconditions.may_roll_back(
+            view.observed.cluster_version, error.target
+        ):
+            text = f"{error.older}, and no preflight checks a way back; to go back to it use `runup upgrade rollback`"
+        unwanted = _plan_unwanted(view, conditions.refused_conditions(error.reason, text))
         return replace(unwanted, **retry_unreadable(view, request.update, error))
     except Waiting as error:
         assert isinstance(view.request, PreflightRequest)
@@ -97,15 +101,6 @@ def _decide(view: View) -> Preflight:
             requeue_after_s=error.retry_after_s,
         )
     return _plan_wanted(view, request.update, target)
-
-
-def _refusal_text(view: View, error: Terminal) -> str:
-    """Returns the message of a refused request; the way back to the previous release is named where there is one."""
-    if not isinstance(error, targets.Downgrade):
-        return error.message
-    if not preconditions.may_roll_back(view.observed.cluster_version, error.target):
-        return error.message
-    return f"{error.older}, and no preflight checks a way back; to go back to it use `runup upgrade rollback`"
 
 
 def end_unless_waited_for(view: View, decided: Preflight, *, update_waits: bool | None, refused: bool) -> Preflight:
@@ -199,16 +194,30 @@ def _plan_wanted(view: View, update: Update, target: Release) -> Preflight:
         over=bool(case.attempt.failed),
     )
     step = STEPS[situation]
-    return _PLAN_OF_STEP[step](case)
-
-
-def _verify_image(case: PreflightCase) -> Preflight:
-    """Returns the preflight while the signature of the target's image is being verified."""
-    preparing = conditions.preparing_conditions(
-        case.subject, "VerifyingImage", "the signature of the target's image is being verified"
-    )
-    work = check_work(case.target.image, case.check, case.view.now)
-    return _before_start(case, preparing, "the signature of the target's image is being verified", work=work)
+    if step is Step.WATCH:
+        return watch_attempt(case)
+    if step is Step.REFUSE:
+        return _refuse_target(case)
+    if step is Step.START:
+        return _start_target(case)
+    # A failed attempt is not repeated by itself: the administrator clears the request and asks again.
+    if step is Step.HOLD or (step in (Step.STOP, Step.AWAIT_GONE) and case.attempt.failed):
+        final = AttemptOutcome(
+            state=AttemptState.FAILED, reason=case.attempt.failed, message=case.attempt.failure, final=True
+        )
+        held = from_outcome(case, final, None, case.view.history)
+        return replace(held, actions=stop_workload(case.view)) if step is Step.STOP else held
+    if step is Step.VERIFY:
+        work = check_work(case.target.image, case.check, case.view.now)
+        return _before_start(case, "VerifyingImage", "the signature of the target's image is being verified", work=work)
+    if step is Step.STOP:
+        pending = _before_start(case, "ReplacingTarget", "the preflight of another target is being removed")
+        return replace(pending, actions=stop_workload(case.view))
+    if step is Step.AWAIT_GONE:
+        text = f"the pods of the preflight before it are ending{ending_text(case.view)}"
+        pending = _before_start(case, "ReplacingTarget", text)
+        return replace(pending, requeue_after_s=image_checks.RECHECK.total_seconds())
+    return _before_start(case, "", "nothing is to be done")
 
 
 def _refuse_target(case: PreflightCase) -> Preflight:
@@ -241,65 +250,29 @@ def _start_target(case: PreflightCase) -> Preflight:
     settings = pod_settings_for(case.view, waived)
     rights = account_rights(case, settings)
     if rights is None:
-        preparing = conditions.preparing_conditions(
-            case.subject, "ReadingChecks", "what the target's checks read is being looked up"
-        )
-        return _before_start(
-            case, preparing, "what the target's checks read is being looked up", work=rights_work(case)
-        )
+        text = "what the target's checks read is being looked up"
+        return _before_start(case, "ReadingChecks", text, work=rights_work(case))
     roles = service_account.role_namespaces(settings, rights)
     # The Deployment comes last: while it is absent, everything before it is applied again.
     apply_deployment = Apply(
         resource=DEPLOYMENT, object=preflight_deployment.deployment(case.attempt, settings, waived=waived, roles=roles)
     )
+    unwritten = case.view.observed.unwritten
+    if unwritten:
+        history = histories.with_attempt(case.view.history, case.attempt)
+        starting = from_outcome(case, rejected_object(unwritten), None, history)
+    else:
+        starting = _before_start(case, "TargetStarting", "the target is being started")
     return replace(
-        _report_start(case),
+        starting,
         actions=(*service_account.account_objects(settings, case.attempt.id, rights), apply_deployment),
     )
 
 
-def _report_start(case: PreflightCase) -> Preflight:
-    """Reports that the target is being started, or fails if the operator could not write its workload."""
-    unwritten = case.view.observed.unwritten
-    if unwritten:
-        history = histories.with_attempt(case.view.history, case.attempt)
-        return from_outcome(case, rejected_object(unwritten), None, history)
-    preparing = conditions.preparing_conditions(case.subject, "TargetStarting", "the target is being started")
-    return _before_start(case, preparing, "the target is being started")
-
-
-def _stop_other_target(case: PreflightCase) -> Preflight:
-    """Returns the preflight while that of another target is ended before it."""
-    if case.attempt.failed:
-        return replace(_hold_failed(case), actions=stop_workload(case.view))
-    preparing = conditions.preparing_conditions(
-        case.subject, "ReplacingTarget", "the preflight of another target is being removed"
-    )
-    pending = _before_start(case, preparing, "the preflight of another target is being removed")
-    return replace(pending, actions=stop_workload(case.view))
-
-
-def _await_gone(case: PreflightCase) -> Preflight:
-    """Returns the plan while pods of the preceding preflight are still ending."""
-    if case.attempt.failed:
-        return _hold_failed(case)
-    text = f"the pods of the preflight before it are ending{ending_text(case.view)}"
-    pending = _before_start(case, conditions.preparing_conditions(case.subject, "ReplacingTarget", text), text)
-    return replace(pending, requeue_after_s=image_checks.RECHECK.total_seconds())
-
-
-def _hold_failed(case: PreflightCase) -> Preflight:
-    # A failed attempt is not repeated by itself: the administrator clears the request and asks again.
-    final = AttemptOutcome(
-        state=AttemptState.FAILED, reason=case.attempt.failed, message=case.attempt.failure, final=True
-    )
-    return from_outcome(case, final, None, case.view.history)
-
-
-def _before_start(
-    case: PreflightCase, condition_values: tuple[Condition, ...], why: str, work: tuple[Work, ...] = ()
-) -> Preflight:
+def _before_start(case: PreflightCase, reason: str, why: str, work: tuple[Work, ...] = ()) -> Preflight:
     """Returns the state before anything runs: the target is not recommended until it has been checked.
+
+    `reason`: of the conditions that say `why`; none are set without it.
 
     Source: docs/decisions/0072 D21.
     """
@@ -316,20 +289,5 @@ def _before_start(
     # Recorded before anything runs: a request that loses its mode now is noticed all the same
     # (docs/decisions/0072 D20).
     history = histories.with_attempt(case.view.history, case.attempt)
-    return Preflight(conditions=condition_values, checked=with_kept_targets(case, checked), history=history, work=work)
-
-
-def _do_nothing(case: PreflightCase) -> Preflight:
-    return _before_start(case, (), "nothing is to be done")
-
-
-_PLAN_OF_STEP: dict[Step, Callable[[PreflightCase], Preflight]] = {
-    Step.NOTHING: _do_nothing,
-    Step.VERIFY: _verify_image,
-    Step.REFUSE: _refuse_target,
-    Step.START: _start_target,
-    Step.WATCH: watch_attempt,
-    Step.STOP: _stop_other_target,
-    Step.AWAIT_GONE: _await_gone,
-    Step.HOLD: _hold_failed,
-}
+    preparing = conditions.preparing_conditions(case.subject, reason, why) if reason else ()
+    return Preflight(conditions=preparing, checked=with_kept_targets(case, checked), history=history, work=work)

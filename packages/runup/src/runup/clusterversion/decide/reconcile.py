@@ -7,8 +7,10 @@ no more writes.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Literal
 
 from msgspec.structs import replace as with_fields
 
@@ -62,7 +64,7 @@ _LEGACY_CONDITIONS = (
     "UpgradeableClusterVersionOverrides",
     "UpgradeableUpgradeInProgress",
 )
-_EVENTS = {
+_EVENTS: dict[tuple[str, str], Literal["Normal", "Warning"]] = {
     ("PreflightCompleted", "True"): "Normal",
     ("PreflightFailed", "True"): "Warning",
     ("ReleaseAccepted", "False"): "Warning",
@@ -83,7 +85,7 @@ class _Decided:
 def reconcile(observed: Observed, *, now: datetime) -> Plan[Work]:
     """Returns the plan for `observed` at `now` (UTC)."""
     first = _decide(observed, now)
-    events = (*_lost_mode_warning(first.view), *_cautions(first))
+    events = _warnings(first)
     if first.update.accepted is None:
         return _plan(observed, first, events)
     # An accepted update changes source version, lists and kept risks: a second decision in the same pass covers them.
@@ -154,7 +156,9 @@ def _settle_status(observed_view: View) -> ClusterVersionStatus:
         entries = history.begin_entry(
             entries, observed_view.current, now=observed_view.now, state="Completed" if at_once else "Partial"
         )
-    if called_off and records_only and _is_ours(find(conditions, "Progressing"), status.desired.version):
+    progressing = find(conditions, "Progressing")
+    ours = progressing is not None and progressing.message == f"Working towards {status.desired.version}"
+    if called_off and records_only and ours:
         back = Condition(
             type="Progressing", status="False", message=f"Cluster version is {observed_view.current.version}"
         )
@@ -171,10 +175,6 @@ def _settle_status(observed_view: View) -> ClusterVersionStatus:
     )
 
 
-def _is_ours(progressing: Condition | None, version: str) -> bool:
-    return progressing is not None and progressing.message == f"Working towards {version}"
-
-
 def _plan(observed: Observed, decided: _Decided, first: tuple[Event, ...]) -> Plan[Work]:
     """Orders the actions: first events, the record, the status (where a stale decision stops), the workload."""
     current_status = observed.cluster_version.status
@@ -183,7 +183,11 @@ def _plan(observed: Observed, decided: _Decided, first: tuple[Event, ...]) -> Pl
         current_status, decided.status, observed.refused, now=decided.view.now
     )
     fields, removed = statuses.patch(current_status, new_status, fresh=fresh)
-    record: list[Action] = [*_record(observed, decided)]
+    record: list[Action] = []
+    new_history = decided.preflight.history
+    if new_history != histories.read(observed.history):
+        stored = histories.config_map(new_history, observed.facts.place.namespace)
+        record = [Apply(resource=preflight_workload.CONFIG_MAP, object=stored)]
     status: list[Action] = []
     if fields or removed:
         version = observed.cluster_version.metadata.resource_version
@@ -196,31 +200,17 @@ def _plan(observed: Observed, decided: _Decided, first: tuple[Event, ...]) -> Pl
     troubled = observed.unwritten or observed.failure is not None
     actions = [*first, *status, *record] if troubled else [*first, *record, *status]
     actions.extend(decided.preflight.actions)
-    actions.extend((*_taken_back_event(decided), *_events_of_changes(current_status, new_status)))
+    actions.extend(_events(decided.view, current_status, new_status))
     uid = observed.cluster_version.metadata.uid
     about = (with_fields(action, uid=uid) if isinstance(action, Event) else action for action in actions)
-    return Plan(tuple(about), _requeue(decided), _work_to_begin(decided))
-
-
-def _record(observed: Observed, decided: _Decided) -> tuple[Action, ...]:
-    """Returns the write of the preflight history, nothing if it is unchanged."""
-    new_history = decided.preflight.history
-    if new_history == histories.read(observed.history):
-        return ()
-    namespace = observed.facts.place.namespace
-    return (Apply(resource=preflight_workload.CONFIG_MAP, object=histories.config_map(new_history, namespace)),)
-
-
-def _work_to_begin(decided: _Decided) -> tuple[Work, ...]:
-    """Returns the work to begin after the pass: retrieve updates, evaluate rules, check and apply releases."""
     due = decided.view.advised.due
-    asking: tuple[Work, ...] = (RetrieveUpdates(due),) if due is not None else ()
-    rules = promql.queries(
-        judged_risk.risk for candidate in decided.view.advised.candidates for judged_risk in candidate.risks
-    )
-    if decided.view.observed.prometheus.configured:
-        asking = (*asking, EvaluateRules(rules))
-    return (*asking, *decided.preflight.work, *decided.update.work, *applying.work(decided.view))
+    work: list[Work] = [RetrieveUpdates(due)] if due is not None else []
+    if observed.prometheus.configured:
+        candidates = decided.view.advised.candidates
+        rules = promql.queries(judged.risk for candidate in candidates for judged in candidate.risks)
+        work.append(EvaluateRules(rules))
+    work += (*decided.preflight.work, *decided.update.work, *applying.work(decided.view))
+    return Plan(tuple(about), _requeue(decided), tuple(work))
 
 
 def _requeue(decided: _Decided) -> float:
@@ -239,48 +229,35 @@ def _requeue(decided: _Decided) -> float:
     return min(wait for wait in waits if wait is not None)
 
 
-def _lost_mode_warning(observed_view: View) -> tuple[Event, ...]:
-    """Returns the warning that a preflight's request lost its mode and so requests an update; none if it did not."""
-    attempt = preflights.became_update(observed_view)
-    if attempt is None:
-        return ()
-    text = (
-        f"The request to check {attempt.target_version} lost its mode and is now a request to update to it. "
-        "To end a preflight without updating use `runup upgrade --clear-preflight`."
-    )
-    return (Event(resource=CLUSTER_VERSION, key=NAME, type="Warning", reason="PreflightBecameUpdate", message=text),)
-
-
-def _taken_back_event(decided: _Decided) -> tuple[Event, ...]:
-    """Returns the event that the update under way is taken back; none if it is not."""
-    current_view = decided.view
-    if not current_view.updating or same_release(current_view.status.desired, current_view.current):
-        return ()
-    text = (
-        f"The update to {current_view.status.desired.version} is taken back; "
-        f"the cluster goes back to {current_view.current.version}."
-    )
-    return (Event(resource=CLUSTER_VERSION, key=NAME, type="Normal", reason="UpdateTakenBack", message=text),)
-
-
-def _cautions(decided: _Decided) -> tuple[Event, ...]:
-    """Returns this decision's warnings, unless ReleaseAccepted has the same status and message already."""
+def _warnings(decided: _Decided) -> tuple[Event, ...]:
+    """Returns the warnings that come before the status: a lost mode, and the cautions of the update's decision."""
+    warnings = []
+    attempt = preflights.became_update(decided.view)
+    if attempt is not None:
+        text = (
+            f"The request to check {attempt.target_version} lost its mode and is now a request to update to it. "
+            "To end a preflight without updating use `runup upgrade --clear-preflight`."
+        )
+        warnings.append(_event("Warning", "PreflightBecameUpdate", text))
     current = find(decided.view.status.conditions, release_accepted.RELEASE_ACCEPTED)
     new = decided.update.condition
-    if new is not None and current is not None and (new.status, new.message) == (current.status, current.message):
-        return ()
-    return tuple(
-        Event(resource=CLUSTER_VERSION, key=NAME, type="Warning", reason=caution.reason, message=caution.message)
-        for caution in decided.update.warnings
-    )
+    # Cautions are new only while ReleaseAccepted does not have this decision's status and message already.
+    if new is None or current is None or (new.status, new.message) != (current.status, current.message):
+        warnings += [_event("Warning", caution.reason, caution.message) for caution in decided.update.warnings]
+    return tuple(warnings)
 
 
-def _events_of_changes(old_status: ClusterVersionStatus, new_status: ClusterVersionStatus) -> tuple[Event, ...]:
-    """Returns an event for each condition that changed to a value worth one."""
-    events = []
+def _events(decided_view: View, old_status: ClusterVersionStatus, new_status: ClusterVersionStatus) -> Iterator[Event]:
+    """Yields the events of an update under way that is taken back, and of conditions that changed to such a value."""
+    desired, current = decided_view.status.desired, decided_view.current
+    if decided_view.updating and not same_release(desired, current):
+        text = f"The update to {desired.version} is taken back; the cluster goes back to {current.version}."
+        yield _event("Normal", "UpdateTakenBack", text)
     for (type_, status), kind in _EVENTS.items():
         new = statuses.changed_condition(old_status.conditions, new_status.conditions, type_)
         if new is not None and new.status == status:
-            reason = new.reason if type_ == release_accepted.RELEASE_ACCEPTED else type_
-            events.append(Event(resource=CLUSTER_VERSION, key=NAME, type=kind, reason=reason, message=new.message))  # type: ignore[arg-type]
-    return tuple(events)
+            yield _event(kind, new.reason if type_ == release_accepted.RELEASE_ACCEPTED else type_, new.message)
+
+
+def _event(kind: Literal["Normal", "Warning"], reason: str, message: str) -> Event:
+    return Event(resource=CLUSTER_VERSION, key=NAME, type=kind, reason=reason, message=message)

@@ -163,7 +163,11 @@ def _guard(view: View, update: Update, target: Release, candidates: Sequence[Can
         return Decision(accepted=Accepted(target, verified=False))
     check = view.observed.releases.get(target.image) or ReleaseCheck()
     if check.trust is Trust.PENDING or (check.trust is Trust.FAILED and not update.force):
-        return _decide_unverified(view, update, target, check)
+        work = check_work(target.image, check, view.now)
+        if check.trust is Trust.PENDING:
+            return Decision(condition=_unknown_condition(_retrieving_text(target)), work=work)
+        failed = _failed(update, f"The update cannot be verified: {check.error}", target)
+        return Decision(condition=failed, work=work, requeue_after_s=RECHECK.total_seconds())
     # A graph may be wrong about an image: what the image says of itself counts.
     if check.version and parse(check.version) != parse(target.version):
         return Decision(condition=_another_version(target, check.version))
@@ -219,16 +223,6 @@ def _check_preconditions(
     return Decision(accepted=Accepted(target, check.trust is Trust.VERIFIED, risks), warnings=warnings)
 
 
-def _decide_unverified(view: View, update: Update, target: Release, check: ReleaseCheck) -> Decision:
-    """Returns the decision while the image's signature is not verified: wait, or fail and try again."""
-    work = check_work(target.image, check, view.now)
-    if check.trust is Trust.PENDING:
-        return Decision(condition=_unknown_condition(_retrieving_text(target)), work=work)
-    wait = RECHECK.total_seconds()
-    why = f"The update cannot be verified: {check.error}"
-    return Decision(condition=_failed(update, why, target), work=work, requeue_after_s=wait)
-
-
 def _target(view: View, update: Update, candidates: Sequence[Candidate]) -> Release | None:
     """Returns the requested release, None if the request changes nothing. Raises Terminal or Waiting."""
     if update.image:
@@ -242,12 +236,15 @@ def _target(view: View, update: Update, candidates: Sequence[Candidate]) -> Rele
     ):
         return view.current
     # A preflight lists its target whether or not it is offered, and does not make it a version to ask for.
-    offered = [
-        c
-        for c in candidates
-        if c.offered and (view.accepts_risks or recommended_condition(_by_version(c), ()).status == "True")
-    ]
-    matching = targets.releases_by_version(version, (candidate.release for candidate in offered))
+    offered = []
+    for candidate in candidates:
+        # An unfinished preflight delays an update, but does not refuse the version.
+        holding = only_holding_risks(candidate)
+        risks = tuple(risk for risk in holding.risks if risk.name != preflight_reasons.IN_PROGRESS)
+        recommended = recommended_condition(with_fields(holding, risks=risks), ()).status == "True"
+        if candidate.offered and (view.accepts_risks or recommended):
+            offered.append(candidate.release)
+    matching = targets.releases_by_version(version, offered)
     if len(matching) == 1:
         return _with_texts(matching[0], view)
     if matching:
@@ -262,14 +259,6 @@ def _target(view: View, update: Update, candidates: Sequence[Candidate]) -> Rele
     if not view.advised.settled:
         raise Waiting("the update service is being asked", reason="ResolvingTarget", retry_after_s=RECHECK.seconds)
     raise Terminal(_NOT_AVAILABLE, reason="TargetNotFound")
-
-
-def _by_version(candidate: Candidate) -> Candidate:
-    """Returns `candidate` without its unfinished preflight, which delays an update but does not refuse the version."""
-    holding_risks = only_holding_risks(candidate)
-    return with_fields(
-        holding_risks, risks=tuple(risk for risk in holding_risks.risks if risk.name != preflight_reasons.IN_PROGRESS)
-    )
 
 
 def _with_texts(release: Release, view: View) -> Release:
@@ -319,16 +308,11 @@ def _accepted_text(
             f"The target release {target.image} is exposed to the risks [{join_within(names, ',', _MAX_NAMES)}] "
             "which were all explicitly accepted by the cluster administrator."
         )
-    if text := _grown_text(view, target):
+    reports = (r for r in view.history.reports if r.source_version == view.current.version)
+    newest = next((r for r in reports if is_same_image(r.target_image, target.image)), None)
+    if text := update_refusals.grown_text(view, newest):
         lines.append(f"Accepted risks cover more than when they were accepted: {text}.")
     return "\n".join(lines)
-
-
-def _grown_text(view: View, target: Release) -> str:
-    """Returns the accepted risks of the target's newest report that cover more than when they were accepted."""
-    reports = (r for r in view.history.reports if r.source_version == view.current.version)
-    report = next((r for r in reports if is_same_image(r.target_image, target.image)), None)
-    return update_refusals.grown_text(view, report)
 
 
 def _unaccepted_text(
@@ -336,24 +320,18 @@ def _unaccepted_text(
 ) -> str:
     """Returns the message for an update that unaccepted risks block, with the ways out."""
     without = f"; {_WITHOUT_PREFLIGHT}" if is_held else ""
-    unacceptable = not_acceptable(candidate) if candidate else ()
-    besides = (
-        f" Accepting does not lift [{join_within(unacceptable, ',', _MAX_NAMES)}]: see their messages."
-        if unacceptable
-        else ""
-    )
+    besides = ""
+    if unacceptable := not_acceptable(candidate) if candidate else ():
+        besides = f" Accepting does not lift [{join_within(unacceptable, ',', _MAX_NAMES)}]: see their messages."
+    records = (view.acceptances[name] for name in exposed if name in view.acceptances)
+    lapsed = [r.problem or f"The acceptance of {r.name} ended at {acceptance.stamp(r.until)}" for r in records]
+    if lapsed:
+        besides += f" {join_within(lapsed, '; ', _MAX_NAMES)}."
     return (
         f"The update from {view.current.version} to {target.version} is blocked because it is exposed to unaccepted "
         f"risks [{join_within(exposed, ',', _MAX_NAMES)}]; fix what they name, or "
-        f"accept them one by one (`runup upgrade accept NAME`){without}.{besides}{_lapsed_text(view, exposed)}"
+        f"accept them one by one (`runup upgrade accept NAME`){without}.{besides}"
     )
-
-
-def _lapsed_text(view: View, exposed: Sequence[str]) -> str:
-    """Returns a text on earlier acceptances that no longer count."""
-    records = (view.acceptances[name] for name in exposed if name in view.acceptances)
-    texts = [r.problem or f"The acceptance of {r.name} ended at {acceptance.stamp(r.until)}" for r in records]
-    return f" {join_within(texts, '; ', _MAX_NAMES)}." if texts else ""
 
 
 def _until_text(view: View) -> str:

@@ -54,7 +54,11 @@ def is_silent(view: View, attempt: Attempt) -> bool:
 
 def watch_attempt(case: PreflightCase) -> Preflight:
     """Plans what the running attempt's report and Pods call for: conditions, risks, restarts, or its end."""
-    view = _with_steady_clock(case.view)
+    view = case.view
+    created = view.observed.deployment.metadata.creation_timestamp if view.observed.deployment else None
+    # `now` by a monotonic clock: a jump of the wall clock ends no preflight.
+    if created is not None and view.observed.deployment_age_s is not None:
+        view = replace(view, now=created + timedelta(seconds=view.observed.deployment_age_s))
     report, bad = usable_report(case.attempt, view.observed.report)
     waived = was_waived(view)
     # The target cannot know or deny it; from here on it is told wherever the result is.
@@ -163,13 +167,6 @@ def from_outcome(
     return Preflight(conditions=outcome_conditions, checked=with_kept_targets(case, checked), history=history)
 
 
-def _with_steady_clock(view: View) -> View:
-    """Returns `view` with `now` computed from a monotonic clock, so that a jump of the wall clock ends no preflight."""
-    created = view.observed.deployment.metadata.creation_timestamp if view.observed.deployment else None
-    age_s = view.observed.deployment_age_s
-    return view if created is None or age_s is None else replace(view, now=created + timedelta(seconds=age_s))
-
-
 def with_last_report(view: View) -> History:
     """Returns the history with the running attempt's newest report, whose time from now on dates the findings."""
     attempt = view.history.attempt
@@ -225,7 +222,14 @@ def kept_targets(view: View, history: History, wanted_release: Release | None) -
     targets: list[CheckedTarget] = []
     for report in history.reports:
         release = Release(version=report.target_version, image=report.target_image)
-        if not release.image or not _is_still_ahead(view, report):
+        current_version, target_version = parse(view.current.version), parse(report.target_version)
+        if current_version is None or target_version is None or current_version == target_version:
+            # Another image of the running version is ahead until the cluster runs that.
+            other = not is_same_image(report.target_image, view.current.image)
+            is_ahead = report.source_version == view.current.version and other
+        else:
+            is_ahead = target_version > current_version
+        if not release.image or not is_ahead:
             continue
         # The same target may have been checked from several releases: the newest findings count.
         if any(same_release(target.release, release) for target in targets):
@@ -237,13 +241,3 @@ def kept_targets(view: View, history: History, wanted_release: Release | None) -
             continue
         targets.append(CheckedTarget(release=release, source_version=report.source_version, report=report, ended=True))
     return tuple(targets[: histories.MAX_REPORTS - (wanted_release is not None)])
-
-
-def _is_still_ahead(view: View, report: Report) -> bool:
-    """Returns whether the report's target is yet to be reached from the release that runs."""
-    current_version, target_version = parse(view.current.version), parse(report.target_version)
-    if current_version is None or target_version is None or current_version == target_version:
-        # Another image of the running version is ahead until the cluster runs that.
-        other = not is_same_image(report.target_image, view.current.image)
-        return report.source_version == view.current.version and other
-    return target_version > current_version

@@ -26,7 +26,6 @@ from runup.advice.decide import preflight_reasons
 from runup.advice.decide.candidates import ALWAYS, MAX_RISKS_AN_UPDATE, Candidate, JudgedRisk, add_risks
 from runup.api.config_v1 import (
     ClusterVersionStatus,
-    ConditionalUpdate,
     ConditionalUpdateRisk,
     MatchingRule,
     Release,
@@ -72,15 +71,15 @@ def candidates(candidates_given: Iterable[Candidate]) -> tuple[Candidate, ...]:
     many risks keeps the gravest and one that stands for the others. If all updates together are too many, the oldest
     that no preflight has checked are left out.
     """
-    usable = [
-        _with_valid_names(candidate)
-        for candidate in candidates_given
-        if (
-            bool(_IMAGE.fullmatch(candidate.release.image))
-            and bool(candidate.release.version)
-            and len(candidate.release.version) <= MAX_NAME
-        )
-    ]
+    usable = []
+    for candidate in candidates_given:
+        if not _IMAGE.fullmatch(candidate.release.image) or not 0 < len(candidate.release.version) <= MAX_NAME:
+            continue
+        risks = [_valid_risk(risk) for risk in candidate.risks]
+        renamed = replace(candidate, release=release(candidate.release), risks=tuple(risks))
+        # Risks of equal names are merged.
+        unique = len({risk.name for risk in risks}) == len(risks)
+        usable.append(renamed if unique else add_risks(replace(renamed, risks=()), risks))
     # Fewer risks an update first: leaving out whole updates is the last resort.
     for limit in _RISK_LIMITS:
         fitting = [_limit_risks(candidate, limit) for candidate in usable]
@@ -88,7 +87,12 @@ def candidates(candidates_given: Iterable[Candidate]) -> tuple[Candidate, ...]:
             return tuple(fitting)
     # Each turn drops at least one update, so that this ends.
     while not _fits_in_bytes(fitting):
-        fitting = _without_oldest(fitting)
+        unchecked = [
+            i for i, candidate in enumerate(fitting) if not any(risk.from_preflight for risk in candidate.risks)
+        ]
+        number = max(len(unchecked) // 10, 1)
+        dropped = set(unchecked[-number:] if unchecked else range(len(fitting) - 1, len(fitting)))
+        fitting = [candidate for i, candidate in enumerate(fitting) if i not in dropped]
     return tuple(fitting)
 
 
@@ -115,7 +119,14 @@ def status(status_given: ClusterVersionStatus) -> ClusterVersionStatus:
         history=_history(status_given.history),
     )
     for limit in TEXT_LIMITS:
-        updates = tuple(_update(update, limit) for update in fitting.conditional_updates)
+        updates = tuple(
+            replace(
+                update,
+                risks=tuple(_risk(risk, limit) for risk in update.risks),
+                conditions=_verdicts(update.conditions, limit),
+            )
+            for update in fitting.conditional_updates
+        )
         risks = tuple(_risk(risk, limit) for risk in fitting.conditional_update_risks)
         lists = replace(fitting, conditional_updates=updates, conditional_update_risks=risks)
         if _stored_size((lists.conditional_updates, lists.conditional_update_risks)) <= MAX_LISTS:
@@ -131,51 +142,33 @@ def left_out(condition: Condition | None, number: int) -> Condition | None:
     return replace(condition, message=f"{condition.message} {text}".strip())
 
 
-def _with_valid_names(candidate: Candidate) -> Candidate:
-    """Returns the candidate with names, links and rules that the API accepts. Risks of equal names are merged."""
-    risks = [_valid_risk(risk) for risk in candidate.risks]
-    renamed = replace(candidate, release=release(candidate.release), risks=tuple(risks))
-    unique = len({risk.name for risk in risks}) == len(risks)
-    return renamed if unique else add_risks(replace(renamed, risks=()), risks)
-
-
 def _valid_risk(judged_risk: JudgedRisk) -> JudgedRisk:
     """Returns the risk with a name, link, message and rules that the API accepts."""
     risk = judged_risk.risk
-    name = _fitted_name(risk.name)
+    name = printable(risk.name).replace("\n", "\\n") or "UnnamedRisk"
+    if len(name) > MAX_NAME:
+        # The digest keeps it apart from names that begin alike.
+        name = f"{name[:200]}...{hashlib.sha256(name.encode()).hexdigest()[:16]}"
     link = is_uri(risk.url) and not is_hazardous(risk.url) and stored_bytes(risk.url) <= _MAX_URL
+    queries = [rule.promql.promql for rule in risk.matching_rules if rule.promql]
+    rules: list[MatchingRule] = []
+    # A truncated query would be another query.
+    if all(stored_bytes(query) <= _MAX_QUERY for query in queries):
+        for rule in risk.matching_rules[:_MAX_RULES]:
+            if rule.promql is not None:
+                # Escapes keep a query's meaning: in quotes they are the same character; line ends are all whitespace.
+                query = printable(rule.promql.promql.replace("\r\n", "\n").replace("\r", "\n"))
+                rule = replace(rule, promql=replace(rule.promql, promql=query))
+            rules.append(rule)
     fitting = replace(
         risk,
         name=name,
         message=printable(risk.message) if risk.message.strip() else f"Nothing is said about risk {name}.",
         # The name comes from other people: it is quoted before it becomes part of a URL.
         url=risk.url if link else documentation.page(quote(name)),
-        # A truncated query would be another query.
-        matching_rules=(
-            ALWAYS
-            if not risk.matching_rules
-            or any(rule.promql and stored_bytes(rule.promql.promql) > _MAX_QUERY for rule in risk.matching_rules)
-            else tuple(_valid_rule(rule) for rule in risk.matching_rules[:_MAX_RULES])
-        ),
+        matching_rules=tuple(rules) or ALWAYS,
     )
     return replace(judged_risk, risk=fitting, applies=_condition(judged_risk.applies, MAX_MESSAGE))
-
-
-def _fitted_name(name: str) -> str:
-    """Returns `name`, or its first 200 characters with a digest that keeps it apart from names that begin alike."""
-    valid_name = printable(name).replace("\n", "\\n") or "UnnamedRisk"
-    if len(valid_name) <= MAX_NAME:
-        return valid_name
-    return f"{valid_name[:200]}...{hashlib.sha256(valid_name.encode()).hexdigest()[:16]}"
-
-
-def _valid_rule(rule: MatchingRule) -> MatchingRule:
-    """Returns the matching rule with a PromQL query that the API server accepts."""
-    if rule.promql is None:
-        return rule
-    # Escapes keep a PromQL query's meaning: within quotes they mean the same character; line ends are all whitespace.
-    query = printable(rule.promql.promql.replace("\r\n", "\n").replace("\r", "\n"))
-    return replace(rule, promql=replace(rule.promql, promql=query))
 
 
 def _limit_risks(candidate: Candidate, limit: int) -> Candidate:
@@ -185,19 +178,6 @@ def _limit_risks(candidate: Candidate, limit: int) -> Candidate:
     # What is cut must not make an update look safer (docs/decisions/0027-what-is-written-fits.md).
     ordered = sorted(candidate.risks, key=_weight)
     kept_risks, omitted_risks = ordered[: limit - 1], ordered[limit - 1 :]
-    substitute = _risk_of_omitted(candidate, omitted_risks)
-    return replace(candidate, risks=tuple(sorted([*kept_risks, substitute], key=lambda risk: risk.name)))
-
-
-def _weight(risk: JudgedRisk) -> tuple[bool, bool, bool, int, str]:
-    # What acceptance does not lift must be seen: whoever accepts all that is shown counts on the update.
-    decides = risk.name in _KEPT_FIRST or not (risk.acceptable or risk.applies.status == "False")
-    first, worst = not decides, _ORDER_OF_VERDICTS[risk.applies.status]
-    return risk.name in published_risks.OMISSIONS, first, not risk.holds_up, worst, risk.name
-
-
-def _risk_of_omitted(candidate: Candidate, omitted_risks: Sequence[JudgedRisk]) -> JudgedRisk:
-    """Returns the risk that counts all risks that do not fit, including those that the report itself left out."""
     omissions = [risk for risk in omitted_risks if risk.name in published_risks.OMISSIONS]
     named_risks = [risk for risk in omitted_risks if risk not in omissions]
     count = len(named_risks) + sum(risk.stands_for for risk in omissions)
@@ -214,7 +194,15 @@ def _risk_of_omitted(candidate: Candidate, omitted_risks: Sequence[JudgedRisk]) 
     holds_up = any(risk.holds_up for risk in omitted_risks)
     # Nor does acceptance lift it if it does not lift one of them.
     acceptable = all(risk.acceptable for risk in omitted_risks if risk.applies.status != "False")
-    return replace(omitted, stands_for=0 if more else count, holds_up=holds_up, acceptable=acceptable)
+    substitute = replace(omitted, stands_for=0 if more else count, holds_up=holds_up, acceptable=acceptable)
+    return replace(candidate, risks=tuple(sorted([*kept_risks, substitute], key=lambda risk: risk.name)))
+
+
+def _weight(risk: JudgedRisk) -> tuple[bool, bool, bool, int, str]:
+    # What acceptance does not lift must be seen: whoever accepts all that is shown counts on the update.
+    decides = risk.name in _KEPT_FIRST or not (risk.acceptable or risk.applies.status == "False")
+    first, worst = not decides, _ORDER_OF_VERDICTS[risk.applies.status]
+    return risk.name in published_risks.OMISSIONS, first, not risk.holds_up, worst, risk.name
 
 
 def _fits_in_bytes(candidates_given: Sequence[Candidate]) -> bool:
@@ -233,21 +221,6 @@ def _risk_bytes(risk: ConditionalUpdateRisk) -> int:
     return sum(map(stored_bytes, texts)) + 2 * TEXT_LIMITS[-1] + _OVERHEAD_BYTES
 
 
-def _without_oldest(candidates_given: Sequence[Candidate]) -> list[Candidate]:
-    """Returns the candidates without the oldest tenth of those that no preflight has checked."""
-    unchecked = [
-        i for i, candidate in enumerate(candidates_given) if not any(risk.from_preflight for risk in candidate.risks)
-    ]
-    number = max(len(unchecked) // 10, 1)
-    dropped = set(unchecked[-number:] if unchecked else range(len(candidates_given) - 1, len(candidates_given)))
-    return [candidate for i, candidate in enumerate(candidates_given) if i not in dropped]
-
-
-def _update(update: ConditionalUpdate, limit: int) -> ConditionalUpdate:
-    risks = tuple(_risk(risk, limit) for risk in update.risks)
-    return replace(update, risks=risks, conditions=_verdicts(update.conditions, limit))
-
-
 def _risk(risk: ConditionalUpdateRisk, limit: int) -> ConditionalUpdateRisk:
     message = cut(printable(risk.message), limit)
     return replace(risk, message=message, conditions=_verdicts(risk.conditions, limit))
@@ -255,12 +228,13 @@ def _risk(risk: ConditionalUpdateRisk, limit: int) -> ConditionalUpdateRisk:
 
 def _verdicts(conditions: Sequence[Condition], limit: int) -> tuple[Condition, ...]:
     """Returns the conditions with limited texts and reasons that `metav1.Condition` allows."""
-    return tuple(_verdict(_condition(condition, limit)) for condition in conditions)
-
-
-def _verdict(condition: Condition) -> Condition:
-    fits = len(condition.reason) <= MAX_REASON and REASON.fullmatch(condition.reason)
-    return condition if fits else replace(condition, reason="ReasonNotReadable")
+    fitting = (_condition(condition, limit) for condition in conditions)
+    return tuple(
+        condition
+        if len(condition.reason) <= MAX_REASON and REASON.fullmatch(condition.reason)
+        else replace(condition, reason="ReasonNotReadable")
+        for condition in fitting
+    )
 
 
 def _condition(condition: Condition, limit: int = MAX_CONDITION) -> Condition:

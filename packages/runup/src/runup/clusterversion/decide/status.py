@@ -20,7 +20,6 @@ from runup.api.config_v1 import (
     ClusterVersionStatus,
     ConditionalUpdate,
     ConditionalUpdateRisk,
-    UpdateHistory,
 )
 
 JSON = dict[str, Any]
@@ -107,7 +106,11 @@ def patch(
     if new_status.desired != old_status.desired or fresh:
         changed["desired"] = codec.to_dict(new_status.desired)
     if new_status.history != old_status.history:
-        changed["history"] = [_history(entry) for entry in new_status.history]
+        # The API requires these fields, whatever their value.
+        changed["history"] = [
+            {"completionTime": None, "image": entry.image, "verified": entry.verified} | codec.to_dict(entry)
+            for entry in new_status.history
+        ]
     if new_status.observed_generation != old_status.observed_generation or fresh:
         changed["observedGeneration"] = new_status.observed_generation
     if new_status.version_hash != old_status.version_hash or fresh:
@@ -123,7 +126,14 @@ def patch(
             else [codec.to_dict(release) for release in new_status.available_updates]
         )
     if new_status.conditional_updates != old_status.conditional_updates:
-        changed["conditionalUpdates"] = [_conditional(update) for update in new_status.conditional_updates]
+        changed["conditionalUpdates"] = [
+            codec.to_dict(update)
+            | {
+                "risks": [_risk(risk) for risk in update.risks],
+                "conditions": [_condition(condition) for condition in update.conditions],
+            }
+            for update in new_status.conditional_updates
+        ]
     if new_status.conditional_update_risks != old_status.conditional_update_risks:
         changed["conditionalUpdateRisks"] = [_risk(risk) for risk in new_status.conditional_update_risks]
     # The API omits these lists when they are empty; a patch has to remove them.
@@ -138,19 +148,6 @@ def changed_condition(old_conditions: Conditions, new_conditions: Conditions, ty
         return None
     same = before is not None and (before.status, before.reason) == (after.status, after.reason)
     return None if same else after
-
-
-def _history(entry: UpdateHistory) -> JSON:
-    """Returns the entry with the fields that the API requires, whatever their value."""
-    required: JSON = {"completionTime": None, "image": entry.image, "verified": entry.verified}
-    return required | codec.to_dict(entry)
-
-
-def _conditional(update: ConditionalUpdate) -> JSON:
-    obj = codec.to_dict(update)
-    obj["risks"] = [_risk(risk) for risk in update.risks]
-    obj["conditions"] = [_condition(condition) for condition in update.conditions]
-    return obj
 
 
 def _risk(risk: ConditionalUpdateRisk) -> JSON:

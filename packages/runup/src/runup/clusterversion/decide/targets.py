@@ -133,15 +133,6 @@ def _not_found(update: Update, current: Release, advised: CurrentAdvice) -> Exce
     why = ""
     if advised.condition is not None and advised.condition.status != "True":
         why = f" (RetrievedUpdates is False: {advised.condition.message})"
-    return Terminal(
-        f"the update service knows no way to version {update.version}{why}; {_known_versions_text(current, advised)}; "
-        "choose a version of its graph, another channel, or name the release by image and digest",
-        reason="TargetNotFound",
-    )
-
-
-def _known_versions_text(current: Release, advised: CurrentAdvice) -> str:
-    """Returns a sentence that lists the versions that can be named instead, newest first."""
     texts_by_version: dict[Version, str] = {}
     for release in known_releases(advised):
         with contextlib.suppress(Terminal):
@@ -149,10 +140,14 @@ def _known_versions_text(current: Release, advised: CurrentAdvice) -> str:
             if (parsed := parse(release.version)) is not None:
                 texts_by_version[parsed] = release.version
     versions = [texts_by_version[version] for version in sorted(texts_by_version, reverse=True)]
-    if not versions:
-        return "it knows none from here"
     more = f" and {len(versions) - _MAX_SHOWN_VERSIONS} more" if len(versions) > _MAX_SHOWN_VERSIONS else ""
-    return f"from here it knows {', '.join(versions[:_MAX_SHOWN_VERSIONS])}{more}"
+    shown = f"from here it knows {', '.join(versions[:_MAX_SHOWN_VERSIONS])}{more}"
+    return Terminal(
+        f"the update service knows no way to version {update.version}{why}; "
+        f"{shown if versions else 'it knows none from here'}; "
+        "choose a version of its graph, another channel, or name the release by image and digest",
+        reason="TargetNotFound",
+    )
 
 
 def _target_of_attempt(update: Update, current: Release, attempt: Attempt | None) -> Release | None:
@@ -208,7 +203,12 @@ def _check_version(update: Update, actual: str) -> None:
 
 
 def _check_distance(update: Update, current: Release, target: Release) -> None:
-    check_distance(current.version, target.version, another_image=_is_another_image(update, current, target))
+    """Raises Terminal if no update leads to `target`; another image of the running version counts as an update."""
+    current_digest, target_digest = digest_of(current.image), digest_of(target.image)
+    another_image = bool(current_digest and target_digest) and current_digest != target_digest
+    if not target.image:
+        another_image = update.architecture == MULTI
+    check_distance(current.version, target.version, another_image=another_image)
 
 
 def check_distance(source: str, target: str, *, another_image: bool) -> None:
@@ -234,14 +234,6 @@ def check_distance(source: str, target: str, *, another_image: bool) -> None:
         )
 
 
-def _is_another_image(update: Update, current: Release, target: Release) -> bool:
-    """Returns whether `target` is another image of the running version, whose preflight is allowed like any other."""
-    if not target.image:
-        return update.architecture == MULTI
-    current_digest, target_digest = digest_of(current.image), digest_of(target.image)
-    return bool(current_digest and target_digest) and current_digest != target_digest
-
-
 def goal(
     request: Request,
     status: ClusterVersionStatus,
@@ -264,11 +256,9 @@ def goal(
         is_own = same_release(desired, own_release) if applied is not None else desired.version == own_release.version
         return _fill_gaps(desired, own_release) if is_own else own_release
     # If both releases have the same version, only an image tells which one is meant.
-    if (
-        False
-        if not isinstance(request, UpdateRequest) or not asks_for(request.update, own_release)
-        else bool(request.update.image) or status.desired.version != own_release.version
-    ):
+    asks_for_own = isinstance(request, UpdateRequest) and asks_for(request.update, own_release)
+    names_image = isinstance(request, UpdateRequest) and bool(request.update.image)
+    if asks_for_own and (names_image or status.desired.version != own_release.version):
         return own_release
     return _fill_gaps(desired, Release(architecture=own_release.architecture))
 

@@ -64,7 +64,17 @@ def refusals(view: View, target: CheckedTarget, source_risks: Sequence[SourceRis
     objections = preconditions.objections(
         judged_version(view, source_risks), target.release, available=True, recommended=None
     )
-    risks = [_risk_of_objection(view, target, objection) for objection in objections if objection.blocking]
+    risks = []
+    for objection in objections:
+        if not objection.blocking:
+            continue
+        message = objection.message
+        if objection.name == preflight_reasons.GIANT_HOP:
+            message = f"{message} {way_to_release_text(view, target.release)}"
+        elif objection.name == preflight_reasons.UPGRADEABLE:
+            message = f"Updates that leave the minor version are refused while Upgradeable is False: {message}"
+        text = f"The update would be refused: {objection.text} {_FORCE}"
+        risks.append(published_risks.guard_refuses(objection.name, message, text, target.release.version))
     signature = _waived_signature_risk(view, target)
     return (*risks, *([signature] if signature is not None else []))
 
@@ -95,10 +105,13 @@ def way_to_release_text(view: View, release: Release) -> str:
     way = update_paths.shortest_way(
         graph.step_map, view.current.version, release.version, allows=preconditions.allows_step
     )
-    between = [step.to for step in way[:-1]]
     if not way:
         return "The update service knows no way to it in steps that are supported."
-    return f"It is reached by way of {_join_versions(between)}." if between else ""
+    if len(way) == 1:
+        return ""
+    between = sorted((step.to for step in way[:-1]), key=lambda version: (parse(version) is None, parse(version)))
+    ending = f" and {between[-1]}" if len(between) > 1 else between[-1]
+    return f"It is reached by way of {', '.join(between[:-1])}{ending}."
 
 
 def grown_acceptances(view: View, report: Report | None) -> tuple[tuple[str, Growth], ...]:
@@ -119,17 +132,6 @@ def grown_text(view: View, report: Report | None) -> str:
     )
 
 
-def _risk_of_objection(view: View, target: CheckedTarget, objection: preconditions.Objection) -> JudgedRisk:
-    """Returns a precondition's objection as a risk: the update would be refused."""
-    message = objection.message
-    if objection.name == preflight_reasons.GIANT_HOP:
-        message = f"{message} {way_to_release_text(view, target.release)}"
-    elif objection.name == preflight_reasons.UPGRADEABLE:
-        message = f"Updates that leave the minor version are refused while Upgradeable is False: {message}"
-    refusal_text = f"The update would be refused: {objection.text} {_FORCE}"
-    return published_risks.guard_refuses(objection.name, message, refusal_text, target.release.version)
-
-
 def _waived_signature_risk(view: View, target: CheckedTarget) -> JudgedRisk | None:
     """Returns the risk of a target that runs although its signature was waived, unless it has verified since."""
     check = view.observed.releases.get(target.release.image)
@@ -146,8 +148,3 @@ def _waived_signature_risk(view: View, target: CheckedTarget) -> JudgedRisk | No
     message = f"{start}, and an update without --force is refused, since it cannot be verified: {check.error}"
     refusal_text = f"The update would be refused: {check.error}. {_FORCE}"
     return published_risks.guard_refuses(preflight_reasons.SIGNATURE, message, refusal_text, target.release.version)
-
-
-def _join_versions(versions: Sequence[str]) -> str:
-    ordered = sorted(versions, key=lambda version: (parse(version) is None, parse(version)))
-    return ordered[0] if len(ordered) == 1 else f"{', '.join(ordered[:-1])} and {ordered[-1]}"

@@ -19,12 +19,18 @@ _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-([0-9a-f])[0-9a-f]{3}-([0-9a-f])[0-
 
 def errors(spec: ClusterVersionSpec, open_gates: AbstractSet[str]) -> tuple[str, ...]:
     """Returns one error text a field, in the order of the fields; of desiredUpdate only the first."""
-    texts = [
-        _upstream_error(spec.upstream),
-        _cluster_id_error(spec.cluster_id),
-        _desired_update_error(spec, open_gates),
-    ]
-    return tuple(filter(None, texts))
+    texts = []
+    try:
+        urlsplit(spec.upstream)
+    except ValueError:
+        texts.append(f'spec.upstream: Invalid value: "{spec.upstream}": must be a valid URL or empty')
+    # As the API server words it.
+    match = _UUID.fullmatch(spec.cluster_id)
+    if spec.cluster_id and (match is None or match[2].lower() not in "89ab"):
+        texts.append(f'spec.clusterID: Invalid value: "{spec.cluster_id}": must be an RFC4122-variant UUID')
+    elif match is not None and match[1] != "4":
+        texts.append(f'spec.clusterID: Invalid value: "{spec.cluster_id}": must be a version-4 UUID')
+    return (*texts, *filter(None, (_desired_update_error(spec, open_gates),)))
 
 
 def condition(invalid_fields: Sequence[str]) -> Condition | None:
@@ -38,27 +44,6 @@ def condition(invalid_fields: Sequence[str]) -> Condition | None:
         else head + "".join(f"\n* {error}" for error in invalid_fields) + "\n"
     )
     return Condition(type=INVALID, status="True", reason="InvalidClusterVersion", message=message)
-
-
-def _upstream_error(url: str) -> str:
-    """Returns the fault of a URL that cannot be parsed, empty for one that can."""
-    try:
-        urlsplit(url)
-    except ValueError:
-        return f'spec.upstream: Invalid value: "{url}": must be a valid URL or empty'
-    return ""
-
-
-def _cluster_id_error(cluster_id: str) -> str:
-    """Returns the error about `spec.clusterID` as the API server words it, empty if there is none."""
-    if not cluster_id:
-        return ""
-    match = _UUID.fullmatch(cluster_id)
-    if match is None or match[2].lower() not in "89ab":
-        return f'spec.clusterID: Invalid value: "{cluster_id}": must be an RFC4122-variant UUID'
-    if match[1] != "4":
-        return f'spec.clusterID: Invalid value: "{cluster_id}": must be a version-4 UUID'
-    return ""
 
 
 def _desired_update_error(spec: ClusterVersionSpec, open_gates: AbstractSet[str]) -> str:

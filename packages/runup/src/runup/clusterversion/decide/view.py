@@ -55,13 +55,6 @@ class View:
         return gates.ACCEPT_RISKS in self.gates
 
 
-def _applied_image(observed: Observed) -> str | None:
-    progress = observed.progress
-    if progress is None:
-        return None
-    return progress.wanted.image if progress.wanted is not None else ""
-
-
 def look(observed: Observed, now: datetime) -> View:
     """Derives from `observed` the values that every later decision needs."""
     spec, status = observed.cluster_version.spec, observed.cluster_version.status
@@ -72,7 +65,10 @@ def look(observed: Observed, now: datetime) -> View:
     history = histories.read(observed.history)
     names = request.accepted_names(spec.desired_update, open_gates)
     records = acceptance.read(observed.acceptances.data) if observed.acceptances else {}
-    current = goal(update_request, status, own_release, applied=_applied_image(observed))
+    # Empty while this operator applies none yet; None if it never applies releases.
+    applied = observed.progress.wanted.image if observed.progress and observed.progress.wanted else ""
+    applied_image = applied if observed.progress is not None else None
+    current = goal(update_request, status, own_release, applied=applied_image)
     return View(
         observed=observed,
         now=now,

@@ -106,11 +106,6 @@ def _pod(pod: JSON, component: Component, *, serves: bool) -> JSON:
     if security.get("runAsNonRoot") and "runAsUser" not in security:
         # OpenShift gives each namespace a user; elsewhere the image would have to name one.
         pod = {**pod, "securityContext": {**security, "runAsUser": NOBODY}}
-    return _on_any_node(pod)
-
-
-def _on_any_node(pod: JSON) -> JSON:
-    """Returns the pod with the control plane's nodes preferred: a managed cluster shows none."""
     if _CONTROL_PLANE not in pod.get("nodeSelector", {}):
         return pod
     other_fields = {key: value for key, value in pod.items() if key != "nodeSelector"}

@@ -60,6 +60,18 @@ def job(wanted_run: WantedRun, builder: Builder, owner: JSON) -> JSON:
         steps.append(
             _container("push", [*_STORED, "push", *_tls(wanted_run.push_tls), wanted_run.target], wanted_run, builder)
         )
+    file = {"path": "dockerfile", "fieldRef": {"fieldPath": f"metadata.annotations['{DOCKERFILE_ANNOTATION}']"}}
+    volumes: list[JSON] = [
+        {"name": "dockerfile", "downwardAPI": {"items": [file]}},
+        {"name": "context", "emptyDir": {}},
+        {"name": "storage", "emptyDir": {}},
+    ]
+    volumes += [
+        {"name": f"secret-{at}", "secret": {"secretName": secret.name}} for at, secret in _numbered_secrets(wanted_run)
+    ]
+    if wanted_run.auth_secret:
+        items = [{"key": ".dockerconfigjson", "path": "config.json"}]
+        volumes.append({"name": "auth", "secret": {"secretName": wanted_run.auth_secret, "items": items}})
     template = {
         "metadata": {
             "labels": marks["labels"],
@@ -73,7 +85,7 @@ def job(wanted_run: WantedRun, builder: Builder, owner: JSON) -> JSON:
             # Init containers end before the others start, so the push finds a complete build.
             **({"initContainers": steps[:-1]} if steps[:-1] else {}),
             "containers": steps[-1:],
-            "volumes": _volumes(wanted_run),
+            "volumes": volumes,
         },
     }
     return {
@@ -173,23 +185,6 @@ def _container(name: str, arguments: list[str], wanted_run: WantedRun, builder: 
 
 def _tls(options: Any) -> list[str]:
     return ["--tls-verify=false"] if options.insecure or options.insecure_skip_tls_verify else []
-
-
-def _volumes(wanted_run: WantedRun) -> list[JSON]:
-    """Returns the Pod's volumes: the Dockerfile, the context, the storage, the Secrets and the login."""
-    file = {"path": "dockerfile", "fieldRef": {"fieldPath": f"metadata.annotations['{DOCKERFILE_ANNOTATION}']"}}
-    volumes: list[JSON] = [
-        {"name": "dockerfile", "downwardAPI": {"items": [file]}},
-        {"name": "context", "emptyDir": {}},
-        {"name": "storage", "emptyDir": {}},
-    ]
-    volumes += [
-        {"name": f"secret-{at}", "secret": {"secretName": secret.name}} for at, secret in _numbered_secrets(wanted_run)
-    ]
-    if wanted_run.auth_secret:
-        items = [{"key": ".dockerconfigjson", "path": "config.json"}]
-        volumes.append({"name": "auth", "secret": {"secretName": wanted_run.auth_secret, "items": items}})
-    return volumes
 
 
 def _numbered_secrets(wanted_run: WantedRun) -> list[tuple[int, runs.MountedSecret]]:

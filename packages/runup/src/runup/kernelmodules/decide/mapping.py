@@ -14,12 +14,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 
 from msgspec.structs import replace
 
 from kubekit.error_types import Terminal
-from kubekit.lang.cel import CelError, Program, compile_cel
+from kubekit.lang.cel import CelError, compile_cel
 from runup.api.kmm_v1beta1 import (
     Build,
     KernelMapping,
@@ -174,7 +173,16 @@ def resolve(module: Module, kernel: str) -> Resolved:
         # Only image names may use these two, as in Kernel Module Management.
         module_variables = {"MOD_NAME": module.metadata.name, "MOD_NAMESPACE": module.metadata.namespace}
         container_image = substitute(image, values | module_variables)
-        sign = _merged_sign(container.sign, mapping.sign)
+        if container.sign is None or mapping.sign is None:
+            sign = container.sign or mapping.sign
+        else:
+            sign = replace(
+                container.sign,
+                unsigned_image=mapping.sign.unsigned_image or container.sign.unsigned_image,
+                key_secret=mapping.sign.key_secret if mapping.sign.key_secret.name else container.sign.key_secret,
+                cert_secret=mapping.sign.cert_secret if mapping.sign.cert_secret.name else container.sign.cert_secret,
+                files_to_sign=(*container.sign.files_to_sign, *mapping.sign.files_to_sign),
+            )
         if sign is not None:
             sign = replace(
                 sign,
@@ -216,7 +224,9 @@ def _first_matching(mappings: Sequence[KernelMapping], kernel: str) -> tuple[int
         if mapping.literal and mapping.literal == kernel:
             return at, mapping
         try:
-            if mapping.regexp and _matcher().evaluate({"kernel": kernel, "regexp": mapping.regexp}):
+            if mapping.regexp and compile_cel(
+                "kernel.matches(regexp)", {"kernel": "string", "regexp": "string"}
+            ).evaluate({"kernel": kernel, "regexp": mapping.regexp}):
                 return at, mapping
         except CelError as error:
             raise _NoMapping(
@@ -224,12 +234,6 @@ def _first_matching(mappings: Sequence[KernelMapping], kernel: str) -> tuple[int
                 f'"{kernel}": {error}'
             ) from error
     raise _NoMapping(f"failed to find mapping for kernel {kernel}: kernel mapping not found")
-
-
-@cache
-def _matcher() -> Program:
-    """Returns the CEL program that matches a regular expression: CEL uses RE2, and matches anywhere in the text."""
-    return compile_cel("kernel.matches(regexp)", {"kernel": "string", "regexp": "string"})
 
 
 def _merged_build(container_build: Build | None, mapping_build: Build | None) -> Build | None:
@@ -246,17 +250,4 @@ def _merged_build(container_build: Build | None, mapping_build: Build | None) ->
         else container_build.dockerfile_config_map,
         build_args=(*(overriding.get(arg.name, arg) for arg in container_build.build_args), *added.values()),
         secrets=(*container_build.secrets, *mapping_build.secrets),
-    )
-
-
-def _merged_sign(container_sign: Sign | None, mapping_sign: Sign | None) -> Sign | None:
-    """Returns the container's signing settings merged with those of the kernel mapping, which take precedence."""
-    if container_sign is None or mapping_sign is None:
-        return container_sign or mapping_sign
-    return replace(
-        container_sign,
-        unsigned_image=mapping_sign.unsigned_image or container_sign.unsigned_image,
-        key_secret=mapping_sign.key_secret if mapping_sign.key_secret.name else container_sign.key_secret,
-        cert_secret=mapping_sign.cert_secret if mapping_sign.cert_secret.name else container_sign.cert_secret,
-        files_to_sign=(*container_sign.files_to_sign, *mapping_sign.files_to_sign),
     )

@@ -54,7 +54,24 @@ def decide(observed: Observed, *, now: datetime) -> Plan[Question]:
         if generation in (0, validation.metadata.generation)
         else {}
     )
-    toolkit = _toolkit(observed, validation)
+    if validation.spec.dtk_image:
+        toolkit = validation.spec.dtk_image
+    else:
+        kernel = validation.spec.kernel_version
+        owners = validation.metadata.owner_references
+        # False sorts before True: the own parent comes first.
+        parents = sorted(
+            observed.parents.values(), key=lambda parent: not is_controlled_by(owners, parent.metadata.uid)
+        )
+        kernels = (known_kernel for parent in parents for known_kernel in parent.status.kernels)
+        toolkit = next(
+            (
+                known_kernel.dtk_image
+                for known_kernel in kernels
+                if known_kernel.kernel_version == kernel and known_kernel.dtk_image
+            ),
+            "",
+        )
     examined = []
     for module in validation_status.live_modules(observed.modules):
         old = validation_status.entry_about(before.get(key_of(module)), module)
@@ -153,28 +170,6 @@ def _stop(
             continue
         resource = build_jobs.JOBS if run.runner is Runner.JOBS else builds.BUILDS
         yield Delete(resource, run.key, run.uid)
-
-
-def _toolkit(observed: Observed, validation: PreflightValidation) -> str:
-    """Returns the driver toolkit's image: that of the validation's spec, else that of a release for the kernel.
-
-    The release of its own PreflightValidationOCP comes first: another one may name another image for that kernel.
-    """
-    if validation.spec.dtk_image:
-        return validation.spec.dtk_image
-    kernel = validation.spec.kernel_version
-    owners = validation.metadata.owner_references
-    # False sorts before True: the own parent comes first.
-    parents = sorted(observed.parents.values(), key=lambda parent: not is_controlled_by(owners, parent.metadata.uid))
-    kernels = (known_kernel for parent in parents for known_kernel in parent.status.kernels)
-    return next(
-        (
-            known_kernel.dtk_image
-            for known_kernel in kernels
-            if known_kernel.kernel_version == kernel and known_kernel.dtk_image
-        ),
-        "",
-    )
 
 
 def reconcile(observed: Observed, *, now: datetime) -> Plan[Question]:

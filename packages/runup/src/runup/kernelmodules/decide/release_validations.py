@@ -15,7 +15,6 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from kubekit.api.conditions import find
-from kubekit.api.core_v1 import Node
 from kubekit.api.meta_v1 import Condition, NamespacedName, key_of
 from kubekit.api.scheme import resource_of
 from kubekit.rules.owners import is_controlled_by
@@ -87,7 +86,20 @@ def _kernels_of_release(observed: Observed, ocp: PreflightValidationOCP, now: da
     if spec.kernel_version:
         kernel = ValidatedKernel(stages.architecture_of(spec.kernel_version), spec.kernel_version, spec.dtk_image)
         return _Release((kernel,))
-    question = ReleaseQuestion(spec.release_image, _flavours(observed.nodes, ocp))
+    node_flavours = [flavour_of(node) for node in observed.nodes or () if node.status.node_info.architecture]
+    flavours = {
+        Flavour(node_flavour.architecture, node_flavour.real_time or ocp.spec.use_rt_kernel)
+        for node_flavour in node_flavours
+    }
+    if not flavours and ocp.spec.use_rt_kernel:
+        flavours = {Flavour("amd64", real_time=True)}
+    before = [_flavour_of_kernel(kernel) for kernel in ocp.status.kernels]
+    question = ReleaseQuestion(
+        spec.release_image,
+        tuple(
+            sorted(flavours, key=lambda flavour: (before.index(flavour) if flavour in before else len(before), flavour))
+        ),
+    )
     kernels = ocp.status.kernels if ocp.status.observed_generation == ocp.metadata.generation else ()
     answer = observed.answers.of_release(question)
     if answer is None:
@@ -125,25 +137,6 @@ def _plan_unknown(observed: Observed, ocp: PreflightValidationOCP, release: _Rel
         (*validation_status.patch(ocp, status), *events, *release.plan.actions),
         release.plan.requeue_after_s,
         release.plan.work,
-    )
-
-
-def _flavours(nodes: Sequence[Node] | None, ocp: PreflightValidationOCP) -> tuple[Flavour, ...]:
-    """Returns the flavours of the cluster's nodes, all real-time if the spec says so, in the order of the last status.
-
-    The order is kept because the PreflightValidation of the first one has the object's own name, which must not pass to
-    another flavour when a node is added.
-    """
-    node_flavours = [flavour_of(node) for node in nodes or () if node.status.node_info.architecture]
-    flavours = {
-        Flavour(node_flavour.architecture, node_flavour.real_time or ocp.spec.use_rt_kernel)
-        for node_flavour in node_flavours
-    }
-    if not flavours and ocp.spec.use_rt_kernel:
-        flavours = {Flavour("amd64", real_time=True)}
-    before = [_flavour_of_kernel(kernel) for kernel in ocp.status.kernels]
-    return tuple(
-        sorted(flavours, key=lambda flavour: (before.index(flavour) if flavour in before else len(before), flavour))
     )
 
 

@@ -125,7 +125,22 @@ def readiness_from(check: ImageCheck, verdict: ImageVerdict) -> Readiness:
         verified = verdict.outcome is ExaminationOutcome.VERIFIED
         status = Status.TRUE if verified else Status.UNKNOWN
         return _readiness(check, "Done" if verified else "Image", status, verdict.message)
-    stage, would = _stage_that_helps(check)
+    resolved = check.resolved
+    if resolved.build is not None:
+        signed = f", then {_signature_needs(resolved.sign)}" if resolved.sign else ""
+        names = ", ".join(dict.fromkeys(secret.name for secret in resolved.build.secrets))
+        config_map = f"{check.module.metadata.namespace}/{resolved.build.dockerfile_config_map.name}"
+        needs = f"it would be built from the ConfigMap {config_map}{f' with the Secrets {names}' if names else ''}"
+        stage, would = "Build", f"{needs}{signed}"
+    elif resolved.sign is None:
+        stage, would = "", ""
+    elif not resolved.sign.unsigned_image:
+        stage, would = "", NO_IMAGE_TO_SIGN
+    else:
+        stage, would = (
+            "Sign",
+            f"it would be made of {resolved.sign.unsigned_image} and {_signature_needs(resolved.sign)}",
+        )
     if not stage:
         return _readiness(check, "Image", Status.FALSE, f"{verdict.message}{'; ' if would else ''}{would}")
     return _readiness(check, stage, Status.UNKNOWN, f"{verdict.message}; {would}, which was not tried")
@@ -202,22 +217,6 @@ def _undecided_readiness(module: Module, architecture: str, kernel: str, status:
         status=status,
         reason=why,
     )
-
-
-def _stage_that_helps(check: ImageCheck) -> tuple[str, str]:
-    """Returns the stage that could still help and what it would take; without a stage, why none can help."""
-    resolved = check.resolved
-    if resolved.build is not None:
-        signed = f", then {_signature_needs(resolved.sign)}" if resolved.sign else ""
-        names = ", ".join(dict.fromkeys(secret.name for secret in resolved.build.secrets))
-        config_map = f"{check.module.metadata.namespace}/{resolved.build.dockerfile_config_map.name}"
-        needs = f"it would be built from the ConfigMap {config_map}{f' with the Secrets {names}' if names else ''}"
-        return "Build", f"{needs}{signed}"
-    if resolved.sign is None:
-        return "", ""
-    if not resolved.sign.unsigned_image:
-        return "", NO_IMAGE_TO_SIGN
-    return "Sign", f"it would be made of {resolved.sign.unsigned_image} and {_signature_needs(resolved.sign)}"
 
 
 def _signature_needs(sign: Sign) -> str:

@@ -77,9 +77,20 @@ def build_release(
     /usr/bin/cluster-version-operator, None for an image without one. `base` is an image to build upon, which then
     supplies the operator and the architecture. Raises CannotWrite, BadImage.
     """
+    tags = [
+        {"name": name, "from": {"kind": "DockerImage", "name": image}}
+        for name, image in sorted((image_references or {}).items())
+    ]
     content = {
         METADATA_PATH: release_metadata(version, previous, following, metadata or {}),
-        IMAGE_REFERENCES_PATH: _image_references(version, image_references or {}, created),
+        IMAGE_REFERENCES_PATH: _pretty_json(
+            {
+                "kind": "ImageStream",
+                "apiVersion": "image.openshift.io/v1",
+                "metadata": {"name": version, "creationTimestamp": created},
+                "spec": {"lookupPolicy": {"local": False}, "tags": tags},
+            }
+        ),
         **files,
     }
     executables = frozenset({OPERATOR_PATH})
@@ -184,19 +195,6 @@ def release_metadata(
     if metadata:
         document["metadata"] = dict(metadata)
     return _pretty_json(document)
-
-
-def _image_references(version: str, pullspecs: Mapping[str, str], created: str) -> bytes:
-    """Returns the file image-references of a release, an ImageStream as JSON."""
-    tags = [{"name": name, "from": {"kind": "DockerImage", "name": image}} for name, image in sorted(pullspecs.items())]
-    return _pretty_json(
-        {
-            "kind": "ImageStream",
-            "apiVersion": "image.openshift.io/v1",
-            "metadata": {"name": version, "creationTimestamp": created},
-            "spec": {"lookupPolicy": {"local": False}, "tags": tags},
-        }
-    )
 
 
 def _pretty_json(document: dict[str, Any]) -> bytes:

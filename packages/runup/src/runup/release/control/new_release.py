@@ -65,7 +65,17 @@ def make_release(request: NewRelease, access: Access, add_rights: AddRights) -> 
 
     Raises InputError, OciError, and PayloadError if the result is not a release that an operator could load.
     """
-    _check_flags(request)
+    versions_by_flag = {"--version": [request.version], "--previous": request.previous, "--next": request.following}
+    for flag, versions in versions_by_flag.items():
+        for version in versions:
+            try:
+                Version(version)
+            except VersionError as error:
+                raise InputError(f"{flag}: {error}") from error
+    try:
+        documentation.read_base(request.metadata.get(documentation.KEY) or documentation.BUILT_IN)
+    except documentation.BadBase as error:
+        raise InputError(f"--metadata: {documentation.KEY} {request.metadata[documentation.KEY]!r} {error}") from error
     place = image_locations.parse_destination(request.destination, request.version)
     with tempfile.TemporaryDirectory() as folder:
         scratch = Path(folder)
@@ -140,21 +150,6 @@ def gather_components(
         own_components.append(Component(name, pullspec, files))
     images = {**references, **{component.name: component.pullspec for component in own_components}}
     return gather_files(tuple(own_components), images, version), images
-
-
-def _check_flags(request: NewRelease) -> None:
-    """Raises InputError for a version that is not semantic, or a documentation base to which no risk could link."""
-    versions_by_flag = {"--version": [request.version], "--previous": request.previous, "--next": request.following}
-    for flag, versions in versions_by_flag.items():
-        for version in versions:
-            try:
-                Version(version)
-            except VersionError as error:
-                raise InputError(f"{flag}: {error}") from error
-    try:
-        documentation.read_base(request.metadata.get(documentation.KEY) or documentation.BUILT_IN)
-    except documentation.BadBase as error:
-        raise InputError(f"--metadata: {documentation.KEY} {request.metadata[documentation.KEY]!r} {error}") from error
 
 
 def _check_flags_have_effect(request: NewRelease, folder_files: Mapping[str, bytes]) -> None:

@@ -34,8 +34,19 @@ def risks(cluster: Cluster) -> Iterable[SourceRisk]:
     acks = cluster.admin_acks.data if cluster.admin_acks else {}
     gates = cluster.admin_gates.data if cluster.admin_gates else {}
     for key, text in sorted(gates.items()):
-        if acks.get(key) != "true" and (message := _message(key, text, version)):
-            yield SourceRisk(name=f"{PREFIX}{key}", message=message, url=_link(text) or url)
+        if acks.get(key) == "true":
+            continue
+        match = _KEY.match(key)
+        message = text or f"{GATES} configmap gate {key} must contain a non-empty value."
+        if match is None:
+            message = f'{GATES} configmap gate "{key}" is invalid: a key is ack-X.Y-NAME.'
+        elif match[1] != ".".join(version.split(".")[:2]):
+            # The gate is for another minor version.
+            continue
+        address = _URL.search(text)
+        yield SourceRisk(
+            name=f"{PREFIX}{key}", message=message, url=(address[0].rstrip(".,;:!?)") if address else "") or url
+        )
 
 
 def _unreadable_gates(cluster: Cluster) -> str:
@@ -50,18 +61,3 @@ def _unreadable_gates(cluster: Cluster) -> str:
     if cluster.admin_acks is None and cluster.admin_gates is not None:
         return f"ConfigMap {ACKS_NAMESPACE}/{ACKS} is missing."
     return ""
-
-
-def _message(key: str, text: str, version: str) -> str:
-    """Returns the gate's text, empty if the gate is for another minor version."""
-    match = _KEY.match(key)
-    if match is None:
-        return f'{GATES} configmap gate "{key}" is invalid: a key is ack-X.Y-NAME.'
-    if match[1] != ".".join(version.split(".")[:2]):
-        return ""
-    return text or f"{GATES} configmap gate {key} must contain a non-empty value."
-
-
-def _link(text: str) -> str:
-    address = _URL.search(text)
-    return address[0].rstrip(".,;:!?)") if address else ""

@@ -84,7 +84,8 @@ def _risk(name: str, alerts: Sequence[Alert], stale_reason: str) -> SourceRisk:
     if stale_reason:
         why = f"the alert {name} was {first.state} when Prometheus answered last, and now: {stale_reason}"
         return SourceRisk(name=name, message=text, url=url, unknown=why, everywhere=True)
-    messages = join_within(list(dict.fromkeys(_message(name, alert) for alert in alerts)), "; ", _MAX_MESSAGE)
+    texts = list(dict.fromkeys(_message(name, alert) for alert in alerts))
+    messages = join_within(texts, "; ", _MAX_MESSAGE)
     since = min((alert.active_at for alert in alerts if alert.active_at), default=None)
     applies = Condition(
         type="Applies", status="True", reason=f"{REASON}{first.state}", message=messages, last_transition_time=since
