@@ -21,7 +21,7 @@ FOR_IMAGES = ("runup.kernelmodules.decide.verdict", "runup.kernelmodules.control
             "runup.cli.operator.start_command, runup.operator.manager", (*HEAVY, *LATER), id="the managing operator"
         ),
         pytest.param(
-            "runup.cli.operator.preflight_command, runup.target.process",
+            "runup.cli.operator.preflight_command, runup.target.start",
             (*HEAVY, "pysequoia", *FOR_IMAGES),
             id="the target of a preflight",
         ),

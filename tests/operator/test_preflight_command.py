@@ -123,7 +123,7 @@ REQUEST: dict[str, Any] = {
 
 def test_what_is_asked_for(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> None:
     """The release's own version unless another is named; the profile and the namespace that most clusters have."""
-    from runup.cli.operator.preflight_command import request_of
+    from runup.target.start import request_of
 
     monkeypatch.delenv("CLUSTER_PROFILE", raising=False)
     monkeypatch.delenv("CVO_NAMESPACE", raising=False)
@@ -148,7 +148,7 @@ def test_authorities_come_as_text_and_are_taken_from_a_file(
     operator: Operator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those of the environment; a file that a flag names goes before them."""
-    from runup.cli.operator.preflight_command import request_of
+    from runup.target.start import request_of
 
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setenv("PREFLIGHT_PROMETHEUS_CA", "-----BEGIN CERTIFICATE-----\n")

@@ -16,7 +16,7 @@ import structlog
 from msgspec import structs
 
 from kubekit.kube.client import Client
-from kubekit.kube.clock import Clock, SystemClock
+from kubekit.kube.clock import Clock
 from kubekit.kube.config import ClusterConfig
 from kubekit.kube.watch import Reflector
 from kubekit.kube.workqueue import WorkQueue
@@ -39,10 +39,9 @@ from runup.preflight.decide.preflight_deployment import PodSettings
 from runup.process.ca_file import Authorities
 from runup.process.endpoint import Endpoint
 from runup.process.installer import Installer
-from runup.process.leader_election import cancel, restart_on_error, run_while_leader
+from runup.process.leader_election import cancel, restart_on_error
 from runup.process.plan_executor import Executor
-from runup.process.process_server import ProcessOptions, serve_until_done
-from runup.process.shutdown import run_until_told
+from runup.process.process_server import LeaderProcess, ProcessOptions, serve_until_done
 from runup.release.control.release_images import ReleaseImages
 from runup.release.decide import payload as payloads
 from runup.release.decide.inclusion import DEFAULT_PROFILE
@@ -109,8 +108,10 @@ def _log_unremovable(folder: Path, why: str) -> None:
     log.warning("the folder of an earlier preflight could not be removed", folder=str(folder), why=why)
 
 
-class Manager:
-    """The managing operator. `run` serves until `stop` is called or the lease is lost; both set `stopping`."""
+class Manager(LeaderProcess):
+    """The managing operator."""
+
+    _options: Options
 
     def __init__(
         self,
@@ -120,18 +121,11 @@ class Manager:
         clock: Clock | None = None,
         payloads: ReleaseLoader | None = None,
     ) -> None:
+        super().__init__(config, options, clock)
         self._payloads = payloads
-        self._config = config
-        self._options = options
-        self._clock = clock or SystemClock()
-        self.stopping = asyncio.Event()
         self.metrics = Metrics()
         self.caches = Caches.new()
         self.endpoint = Endpoint(self.metrics, self._clock)
-
-    def stop(self) -> None:
-        """Requests that `run` ends."""
-        self.stopping.set()
 
     async def run(self) -> None:
         """Serves until stopped. Raises Terminal (payload), KubeError (configuration), ValueError (flags), LeaseLost."""
@@ -181,7 +175,15 @@ class Manager:
         reports = self._options.report_folder or Path(facts.place.report_dir)
         reader = ReportReader(reports, self._clock, wake, on_unremovable=_log_unremovable)
         following = reflectors(client, self.caches, facts.place.namespace, self._clock)
-        fetched = self._payloads or self._fetching(client, facts, images)
+        fetched = self._payloads or fetching(
+            self._options.release_source,
+            client,
+            self._clock,
+            images=images,
+            settings=facts.place,
+            folder=self._options.payload_folder,
+            profile=self._options.profile,
+        )
         loads = ReleaseLoads(fetched, self._clock, wake, image=facts.release.image, own_payload=own_release.payload)
         worker = self.applier(client, facts, wake, following) if self._options.applies else None
         controller = ClusterVersionController(
@@ -205,27 +207,23 @@ class Manager:
         tasks.append(asyncio.create_task(restart_on_error(reader.run, self._clock)))
         installer = Installer(client, self._clock, self.metrics.cluster.installed_by)
         tasks.append(asyncio.create_task(restart_on_error(installer.run, self._clock)))
+
+        async def work() -> None:
+            """Runs the controller, and beside it the worker that applies the release."""
+            applying = [asyncio.create_task(restart_on_error(worker.run, self._clock))] if worker is not None else []
+            try:
+                await controller.run()
+            finally:
+                await cancel(applying)
+
         try:
-            await self._run_while_leading(client, facts, controller, worker)
+            await self.lead(client, work, namespace=facts.place.namespace, lease=LEASE)
         finally:
             await cancel(tasks)
             await loads.close()
             await service.close()
             await prometheus.close()
             await checks.close()
-
-    def _fetching(self, client: Client, facts: OperatorFacts, images: ReleaseImages) -> ReleaseLoader:
-        """Returns the fetcher of other releases."""
-        options = self._options
-        return fetching(
-            options.release_source,
-            client,
-            self._clock,
-            images=images,
-            settings=facts.place,
-            folder=options.payload_folder,
-            profile=options.profile,
-        )
 
     def applier(
         self, client: Client, facts: OperatorFacts, wake: Callable[[], None], following: Sequence[Reflector[Any]]
@@ -250,30 +248,6 @@ class Manager:
         self.metrics.cluster.failed_attempts = worker.failed_attempts
         return worker
 
-    async def _run_while_leading(
-        self, client: Client, facts: OperatorFacts, controller: ClusterVersionController, worker: Worker | None
-    ) -> None:
-        """Runs the controller and the worker while leading; returns when stopped."""
-
-        async def work() -> None:
-            """Runs the controller, and beside it the worker that applies the release."""
-            applying = [asyncio.create_task(restart_on_error(worker.run, self._clock))] if worker is not None else []
-            try:
-                await controller.run()
-            finally:
-                await cancel(applying)
-
-        await run_while_leader(
-            client,
-            work,
-            namespace=facts.place.namespace,
-            lease=LEASE,
-            election=self._options.election,
-            clock=self._clock,
-            stopping=self.stopping,
-            elect=self._options.leader_elect,
-        )
-
     def custom_stores(self) -> tuple[SignatureStore, ...] | None:
         """Returns the signature stores that ClusterVersion names, None if it names none or is not known."""
         version = self.caches.versions.get(NAME)
@@ -282,8 +256,7 @@ class Manager:
 
 async def serve(config: ClusterConfig, options: Options) -> None:
     """Runs the manager in a process: TERM or INT ends it in order, a second one at once. Raises what `run` raises."""
-    manager = Manager(config, options)
-    await run_until_told(manager.run(), manager.stop, manager.stopping)
+    await Manager(config, options).run_until_told()
 
 
 def options_from_environment(options: Options, environ: Mapping[str, str]) -> Options:

@@ -6,19 +6,21 @@ In: `ProcessOptions`, a client, the caches. Out: metrics and health, for as long
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client
-from kubekit.kube.clock import Clock
+from kubekit.kube.clock import Clock, SystemClock
+from kubekit.kube.config import ClusterConfig
 from runup.process.endpoint import Endpoint
-from runup.process.leader_election import Election, cancel, restart_on_error
+from runup.process.leader_election import Election, cancel, restart_on_error, run_while_leader
 from runup.process.metrics_authorization import MetricsAuthorizer
 from runup.process.readiness import Readiness
 from runup.process.serving_tls import profile_reflector
+from runup.process.shutdown import run_until_told
 from runup.process.tls_profile import TlsProfile
 
 
@@ -40,6 +42,55 @@ class ProcessOptions:
     leader_elect: bool = True
     # None: durations for the cluster's topology.
     election: Election | None = None
+
+
+class LeaderProcess:
+    """A process of the operator. `run`, which each has, serves until `stop` is called or the lease is lost.
+
+    Both set `stopping`.
+    """
+
+    _options: ProcessOptions
+
+    def __init__(self, config: ClusterConfig, options: ProcessOptions, clock: Clock | None = None) -> None:
+        self._config = config
+        self._options = options
+        self._clock = clock or SystemClock()
+        self.stopping = asyncio.Event()
+
+    def stop(self) -> None:
+        """Requests that `run` ends."""
+        self.stopping.set()
+
+    async def run(self) -> None:
+        """Serves until stopped."""
+        raise NotImplementedError
+
+    async def run_until_told(self) -> None:
+        """Runs until a signal: the first TERM or INT ends `run` in order, a second one at once."""
+        await run_until_told(self.run(), self.stop, self.stopping)
+
+    async def lead(
+        self,
+        client: Client,
+        work: Callable[[], Coroutine[Any, Any, None]],
+        *,
+        namespace: str,
+        lease: str,
+        annotations: Callable[[], Mapping[str, str]] = dict,
+    ) -> None:
+        """Runs `work` while this replica holds the lease; see `run_while_leader`."""
+        await run_while_leader(
+            client,
+            work,
+            namespace=namespace,
+            lease=lease,
+            election=self._options.election,
+            clock=self._clock,
+            stopping=self.stopping,
+            elect=self._options.leader_elect,
+            annotations=annotations,
+        )
 
 
 @asynccontextmanager

@@ -6,31 +6,17 @@ format is refused at once.
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from runup import __version__
 from runup.cli.errors import CommandError
 from runup.cli.options import with_options
 from runup.cli.startup.quick_imports import quick_imports
-from runup.process.names import operator_namespace
-
-if TYPE_CHECKING:
-    import asyncio
-
-    from kubekit.kube.client import Client
-    from runup.target.process import TargetRequest
-    from runup.target.rehearsal_process import RehearsalOrder
 
 FORMAT = "preflight-v1-json"
-# The user agent distinguishes a target in the server's audit log from the managing operator, whose account it may use.
-AGENT = f"runup-preflight/{__version__}"
 # The exit code of a scheduled run that found what no report before it has: its Job fails, which an alert can see.
 FOUND_NEWS = 4
 
@@ -149,149 +135,7 @@ def preflight(format_: str, reads: bool, **flags: Any) -> int:
         raise CommandError(f"--release-dir {folder} holds neither a folder preflight-checks nor release-manifests")
     import asyncio
 
-    return asyncio.run(_run_checks(flags))
-
-
-async def _run_checks(flags: Mapping[str, Any]) -> int:
-    """Runs the target's process until it is told to stop, or its report is complete; returns the exit code."""
-    import asyncio
-
     with quick_imports():
-        from kubekit.kube.clock import SystemClock
-        from kubekit.kube.config import load
-        from runup.facts.target_release import load_release, python_checks, with_kubernetes
-        from runup.process.garbage import collect_rarely
-        from runup.process.read_only_client import ReadOnlyClient
-        from runup.process.shutdown import run_until_told
-        from runup.target.process import PreflightTarget, Timing
+        from runup.target import start
 
-    collect_rarely()
-    release = load_release(flags["release_dir"])
-    request = request_of(flags, release.version)
-    config = load(flags["kubeconfig"], flags["context"])
-    report = flags["report"]
-    from runup.target.report_sinks import ConfigMapSink, FileSink, StreamSink
-
-    sink_kind = os.environ.get("PREFLIGHT_REPORT_SINK")
-    if sink_kind == "history":
-        from kubekit.kube.clock import SystemClock
-        from runup.preflight.control.kept_reports import HistorySink
-
-        newest = os.environ.get("PREFLIGHT_NEWEST") == "true"
-        sink = HistorySink(config, SystemClock(), os.environ.get("PREFLIGHT_CLUSTER", ""), newest=newest)
-    elif sink_kind == "configmap":
-        # For clusters that forbid hostPath volumes (docs/operator.md).
-        # For clusters that forbid hostPath volumes (docs/operator.md).
-        sink = ConfigMapSink(config, request.namespace, request.preflight_id)
-    else:
-        sink = StreamSink(sys.stdout.buffer) if report == "-" else FileSink(Path(report))
-    async with ReadOnlyClient(config, namespace=request.namespace, user_agent=AGENT) as client:
-        if flags["to_channel"]:
-            request = await _with_newest(client, request, flags["to_channel"])
-        target = PreflightTarget(
-            client=client,
-            request=request,
-            release=with_kubernetes(release, request.target_version),
-            sink=sink,
-            clock=SystemClock(),
-            log=_logger(),
-            extra=python_checks(),
-            timing=Timing(check_limit_s=flags["check_timeout"]),
-            rehearsal=_rehearsal_of(flags, request, release.documentation_base),
-            rehearsal_limit_s=float(flags["rehearse_seconds"]),
-        )
-        running = asyncio.ensure_future(target.run(once=flags["once"]))
-        # A check that hangs in a thread must not hold up the end of its pod.
-        await run_until_told(_until_cancelled(running), running.cancel)
-    from runup.preflight.control.kept_reports import HistorySink
-
-    if isinstance(sink, HistorySink) and sink.not_in_series:
-        _logger().warning("the report is not among all reports", reason=sink.not_in_series)
-    if not isinstance(sink, HistorySink) or sink.last is None or not sink.last.new:
-        return 0
-    _logger().warning("risks that no report before has", risks=list(sink.last.new))
-    return FOUND_NEWS
-
-
-def _rehearsal_of(flags: Mapping[str, Any], request: TargetRequest, documentation_base: str) -> RehearsalOrder | None:
-    """Returns what is to be rehearsed, or None."""
-    if not flags["rehearse"]:
-        return None
-    from runup.target.rehearsal_process import RehearsalOrder
-
-    return RehearsalOrder(
-        release_dir=str(flags["release_dir"]),
-        image=request.target_image,
-        kubeconfig=flags["kubeconfig"],
-        context=flags["context"],
-        documentation_base=documentation_base,
-        # So that what was found until then is told, and not only that the time is over.
-        apply_s=flags["rehearse_seconds"] / 2,
-        memory_mib=flags["rehearse_memory_mib"],
-    )
-
-
-async def _with_newest(client: Client, request: TargetRequest, channel: str) -> TargetRequest:
-    """Returns the request for the newest release of `channel`. Raises Terminal, and KubeError."""
-    from msgspec.structs import replace
-
-    from kubekit.kube import calls
-    from kubekit.kube.api_errors import NotFound
-    from runup.api.config_v1 import ClusterVersion
-    from runup.preflight.decide.channel_target import newest
-
-    try:
-        cluster = await client.send(calls.get(ClusterVersion, "version"))
-    except NotFound:
-        cluster = None
-    release = newest(cluster, channel)
-    return replace(request, target_version=release.version, target_image=release.image)
-
-
-async def _until_cancelled(running: asyncio.Future[None]) -> None:
-    import asyncio
-
-    with suppress(asyncio.CancelledError):
-        await running
-
-
-def request_of(flags: Mapping[str, Any], version: str) -> TargetRequest:
-    """Returns the preflight that flags and environment variables ask for; `version` is the release's own."""
-    from runup.target.process import TargetRequest
-
-    return TargetRequest(
-        target_version=flags["to"] or version,
-        source_version=flags["from_"],
-        preflight_id=os.environ.get("PREFLIGHT_ID", ""),
-        target_image=os.environ.get("PREFLIGHT_TARGET_IMAGE", ""),
-        namespace=operator_namespace(),
-        profile=os.environ.get("CLUSTER_PROFILE") or "self-managed-high-availability",
-        engine_version=__version__,
-        prometheus_url=flags["prometheus_url"],
-        prometheus_ca=flags["prometheus_ca"] or _write_authorities_file(),
-        prometheus_hosted=os.environ.get("PREFLIGHT_PROMETHEUS_HOSTED") == "true",
-        reads_catalogs=flags["catalogs"] == "read",
-        inner_registries=frozenset(flags["inner_registry"]),
-        plain_http=frozenset(flags["plain_http"]),
-    )
-
-
-def _write_authorities_file() -> str:
-    """Returns a file with the authorities that the operator passes as PEM: the HTTP client reads them from a file."""
-    if not (pem := os.environ.get("PREFLIGHT_PROMETHEUS_CA", "")):
-        return ""
-    import tempfile
-
-    with tempfile.NamedTemporaryFile("w", prefix="prometheus-ca-", suffix=".pem", delete=False) as file:
-        file.write(pem)
-    return file.name
-
-
-def _logger() -> Any:
-    """Returns a logger to stderr; stdout is the report's."""
-    import structlog
-
-    from runup.process.log import configure_logging
-
-    configure_logging()
-    return structlog.get_logger("preflight")
+    return FOUND_NEWS if asyncio.run(start.run(flags)) else 0

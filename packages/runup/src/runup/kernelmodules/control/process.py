@@ -18,7 +18,7 @@ from aiohttp import web
 from kubekit.api.meta_v1 import NamespacedName
 from kubekit.http.addresses import Network
 from kubekit.kube.client import Client
-from kubekit.kube.clock import Clock, SystemClock
+from kubekit.kube.clock import Clock
 from kubekit.kube.config import ClusterConfig
 from kubekit.kube.workqueue import WorkQueue
 from kubekit.oci.access import Access
@@ -35,10 +35,9 @@ from runup.kernelmodules.decide.build_jobs import Builder
 from runup.kernelmodules.decide.conversion import review
 from runup.kernelmodules.decide.external_queries import AnswerValue, ImageQuestion, Question, ReleaseQuestion
 from runup.process.endpoint import Endpoint
-from runup.process.leader_election import cancel, restart_on_error, run_while_leader
+from runup.process.leader_election import cancel, restart_on_error
 from runup.process.plan_executor import Executor
-from runup.process.process_server import ProcessOptions, serve_until_done
-from runup.process.shutdown import run_until_told
+from runup.process.process_server import LeaderProcess, ProcessOptions, serve_until_done
 
 PATH = "/convert"
 convert_log = structlog.get_logger("convert")
@@ -84,24 +83,16 @@ class Options(ProcessOptions):
     certificate_authority: str = ""
 
 
-class Process:
-    """The process with its caches, metrics, endpoint and controller.
+class Process(LeaderProcess):
+    """The process with its caches, metrics, endpoint and controller."""
 
-    `run` serves until `stop` is called or the lease is lost; both set `stopping`.
-    """
+    _options: Options
 
     def __init__(self, config: ClusterConfig, options: Options, *, clock: Clock | None = None) -> None:
-        self._config = config
-        self._options = options
-        self._clock = clock or SystemClock()
-        self.stopping = asyncio.Event()
+        super().__init__(config, options, clock)
         self.metrics = Metrics()
         self.caches = Caches()
         self.endpoint = Endpoint(self.metrics, self._clock, webhooks=ROUTES)
-
-    def stop(self) -> None:
-        """Makes `run` end."""
-        self.stopping.set()
 
     async def run(self) -> None:
         """Serves until stopped; raises KubeError (configuration), ValueError (flags), LeaseLost."""
@@ -141,16 +132,7 @@ class Process:
                 await cancel([watching])
 
         try:
-            await run_while_leader(
-                client,
-                run_while_leading,
-                namespace=options.namespace,
-                lease=LEASE,
-                election=options.election,
-                clock=clock,
-                stopping=self.stopping,
-                elect=options.leader_elect,
-            )
+            await self.lead(client, run_while_leading, namespace=options.namespace, lease=LEASE)
         finally:
             await asking.close()
             await cancel(tasks)
@@ -184,5 +166,4 @@ def _answerer(client: Client, options: Options) -> Callable[[Question], Awaitabl
 
 async def serve(config: ClusterConfig, options: Options) -> None:
     """Runs a `Process` until a signal: the first SIGTERM or SIGINT ends it in order, a second one at once."""
-    process = Process(config, options)
-    await run_until_told(process.run(), process.stop, process.stopping)
+    await Process(config, options).run_until_told()

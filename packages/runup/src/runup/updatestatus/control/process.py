@@ -13,14 +13,13 @@ from datetime import datetime
 import structlog
 
 from kubekit.kube.client import Client
-from kubekit.kube.clock import Clock, SystemClock
+from kubekit.kube.clock import Clock
 from kubekit.kube.config import ClusterConfig
 from kubekit.kube.workqueue import WorkQueue
 from runup import __version__
 from runup.process.endpoint import Endpoint
-from runup.process.leader_election import cancel, restart_on_error, run_while_leader
-from runup.process.process_server import ProcessOptions, serve_until_done
-from runup.process.shutdown import run_until_told
+from runup.process.leader_election import cancel, restart_on_error
+from runup.process.process_server import LeaderProcess, ProcessOptions, serve_until_done
 from runup.updatestatus.control.alert_queries import Alerts
 from runup.updatestatus.control.caches import Caches, reflectors
 from runup.updatestatus.control.controller import DrainingPods, Metrics, Now, Timing, UpdateStatusController
@@ -44,24 +43,16 @@ class Options(ProcessOptions):
     fixed_now: datetime | None = None
 
 
-class Process:
-    """The controller with everything it needs.
+class Process(LeaderProcess):
+    """The controller with everything it needs."""
 
-    `run` serves until `stop` is called or the lease is lost; both set `stopping`.
-    """
+    _options: Options
 
     def __init__(self, config: ClusterConfig, options: Options, *, clock: Clock | None = None) -> None:
-        self._config = config
-        self._options = options
-        self._clock = clock or SystemClock()
-        self.stopping = asyncio.Event()
+        super().__init__(config, options, clock)
         self.metrics = Metrics()
         self.caches = Caches.new()
         self.endpoint = Endpoint(self.metrics, self._clock)
-
-    def stop(self) -> None:
-        """Asks `run` to end."""
-        self.stopping.set()
 
     async def run(self) -> None:
         """Serves until stopped; raises KubeError (configuration), ValueError (flags), LeaseLost."""
@@ -97,15 +88,11 @@ class Process:
                 await controller.run(keeper, drains, alerts)
 
         try:
-            await run_while_leader(
+            await self.lead(
                 client,
                 work,
                 namespace=options.namespace,
                 lease=LEASE,
-                election=options.election,
-                clock=clock,
-                stopping=self.stopping,
-                elect=options.leader_elect,
                 annotations=lambda: confirmation(controller.confirmed_at),
             )
         finally:
@@ -119,5 +106,4 @@ class Process:
 
 async def serve(config: ClusterConfig, options: Options) -> None:
     """Runs a `Process`: the first TERM or INT signal ends it in order, a second one at once."""
-    process = Process(config, options)
-    await run_until_told(process.run(), process.stop, process.stopping)
+    await Process(config, options).run_until_told()
