@@ -7,7 +7,7 @@ A function that ends with `_json` returns an object as the API server writes it;
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from kubekit.api import codec, core_v1, pod_parts, workloads_v1
@@ -23,6 +23,16 @@ from runup.checks.decide.model import Context, Snapshot
 JSON = dict[str, Any]
 SINCE = datetime(2026, 1, 14, 9, 30, tzinfo=UTC)
 NOW = datetime(2026, 1, 14, 10, 0, tzinfo=UTC)
+
+
+def iso(time: datetime) -> str:
+    """A time as the API server writes it."""
+    return f"{time:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def iso_before(seconds: float) -> str:
+    """The time so many seconds before `NOW`, as the API server writes it."""
+    return iso(NOW - timedelta(seconds=seconds))
 
 
 def condition(
@@ -41,6 +51,11 @@ def obj(api_version: str, kind: str, name: str, namespace: str = "", **fields: A
 def config_map_json(name: str, namespace: str = "default", **data: str) -> JSON:
     """A ConfigMap."""
     return obj("v1", "ConfigMap", name, namespace, data=data)
+
+
+def condition_json(type_: str, status: str = "True", reason: str = "R", message: str = "m") -> JSON:
+    """A condition that has held since `SINCE`."""
+    return {"type": type_, "status": status, "reason": reason, "message": message, "lastTransitionTime": iso(SINCE)}
 
 
 def node_json(
@@ -81,7 +96,7 @@ def node_json(
         },
         spec={"unschedulable": unschedulable, "taints": list(taints)},
         status={
-            "conditions": [{"lastTransitionTime": SINCE.isoformat(), **each} for each in listed],
+            "conditions": [{"lastTransitionTime": iso(SINCE), **each} for each in listed],
             "nodeInfo": {
                 "kubeletVersion": kubelet,
                 "architecture": architecture,
@@ -219,7 +234,7 @@ def pod_json(
 
 def pod(name: str = "web-1", namespace: str = "shop", *, deleted: bool = False, **fields: Any) -> pod_parts.PlacedPod:
     """`pod_json`, as checks get it."""
-    metadata = {"deletionTimestamp": NOW.isoformat()} if deleted else {}
+    metadata = {"deletionTimestamp": iso(NOW)} if deleted else {}
     listed = codec.convert(pod_parts.ListedPod, pod_json(name, namespace, metadata=metadata, **fields))
     placed: pod_parts.PlacedPod = PODS.keep(listed)
     return placed

@@ -30,8 +30,3 @@ def findings(name: str, *objects: JSON, to: Context | None = None) -> list[Told]
     check = BY_NAME[name]
     found = run_check(check, snapshot_of(check.reads, objects), to or context()).findings
     return [(each.name, each.severity or "", each.applies, [it.name for it in each.resources]) for each in found]
-
-
-def config_map(name: str, namespace: str, **data: str) -> JSON:
-    """A ConfigMap."""
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}, "data": data}

@@ -10,8 +10,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from msgspec.structs import replace
-from tests.checks.catalogue.asking import BY_NAME, config_map
-from tests.factories import NOW, context
+from tests.checks.catalogue.asking import BY_NAME
+from tests.factories import NOW, config_map_json, context
 
 from runup.checks.catalogue import CHECKS
 from runup.checks.decide import check_page
@@ -75,7 +75,7 @@ def test_how_early_an_end_is_told(life: timedelta, left: timedelta, applies: boo
     """A week before, if it should have been renewed by then: with a fifth of its life left."""
     check = BY_NAME["CertificateAuthorityExpires"]
     bundle = {"ca-bundle.crt": ends_in(life, left)}
-    map_ = {**config_map("signer", "openshift-config-managed"), "data": bundle}
+    map_ = {**config_map_json("signer", "openshift-config-managed"), "data": bundle}
     outcome = run_check(check, snapshot_of(check.reads, [map_]), context())
     assert [finding.severity for finding in outcome.findings] == ["critical"] * applies
     assert all(("ended" if left < timedelta() else "ends") in finding.message for finding in outcome.findings)

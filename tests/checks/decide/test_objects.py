@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.factories import config_map_json
 
 from kubekit.api.extension_v1 import CustomResourceDefinition
 from kubekit.api.scheme import resource_of
@@ -28,11 +29,6 @@ FILTERS = Filters(profile="self-managed-high-availability", feature_set="", gate
 INCLUDED = {"include.release.openshift.io/self-managed-high-availability": "true"}
 
 
-def config_map(name: str, namespace: str, **data: str) -> JSON:
-    """A ConfigMap."""
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}, "data": data}
-
-
 def definition(plural: str, group: str) -> JSON:
     """A definition of a kind."""
     spec = {"group": group, "names": {"plural": plural, "kind": "X"}, "versions": [{"name": "v1", "schema": {"a": 1}}]}
@@ -48,10 +44,10 @@ def definition(plural: str, group: str) -> JSON:
 def test_a_namespace_is_a_list_of_its_own_and_only_what_is_asked_about_is_kept() -> None:
     """Dashboards by the megabyte stand beside the gates."""
     objects = [
-        config_map("admin-gates", "openshift-config-managed", gate="x"),
-        config_map("grafana-dashboard", "openshift-config-managed", json="x" * 1000),
-        config_map("admin-acks", "openshift-config", gate="true"),
-        config_map("mine", "shop", a="b"),
+        config_map_json("admin-gates", "openshift-config-managed", gate="x"),
+        config_map_json("grafana-dashboard", "openshift-config-managed", json="x" * 1000),
+        config_map_json("admin-acks", "openshift-config", gate="true"),
+        config_map_json("mine", "shop", a="b"),
     ]
     found = snapshot_of((CONFIG, MANAGED), objects)
     assert [(each.metadata.name, each.data) for each in found.listed(MANAGED)] == [
@@ -149,7 +145,7 @@ def test_of_a_release_only_what_is_judged_by_is_kept(tmp_path: Path) -> None:
     assert found is not None
     (route,) = target_manifests.objects_for_cluster(found, FILTERS)
     assert route["spec"]["versions"] == [{"name": "v1"}]
-    gates = [config_map(name, "openshift-config-managed") for name in ("admin-gates", "a-map", "z-map")]
+    gates = [config_map_json(name, "openshift-config-managed") for name in ("admin-gates", "a-map", "z-map")]
     (folder / "d.json").write_text("\n---\n".join(map(json.dumps, gates)))
     bare = definition("bare", "route.openshift.io")
     (folder / "e.json").write_text(json.dumps({**bare, "spec": {"group": "route.openshift.io"}}))

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from tests.cli.clusterversion.between import Between
 from tests.cli.commands import Ran, Run, Server, cluster, eventually
+from tests.factories import condition_json
 
 from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.scheme import resource_of
@@ -245,7 +246,7 @@ PLACES: dict[str, tuple[dict[str, Any], str, Flags, list[str]]] = {
 def test_what_is_said_before_a_preflight(name: str) -> None:
     """Whose place it takes, what goes on, what is waived."""
     asked, progressing, flags, lines = PLACES[name]
-    conditions = [_condition("Progressing", progressing, "R", "m")]
+    conditions = [condition_json("Progressing", progressing, "R", "m")]
     seen = cluster({"spec": {"desiredUpdate": asked} if asked else {}, "status": {**OFFERED, "conditions": conditions}})
     assert notes(seen, flags) == tuple(("err", line) for line in lines)
 
@@ -319,19 +320,9 @@ def test_an_update_by_image_resets_the_architecture(run: Run, server: Server) ->
     assert _spec(server) == {"architecture": "", "version": "", "image": image, "force": False}
 
 
-def _condition(type_: str, status: str, reason: str, message: str) -> dict[str, str]:
-    return {
-        "type": type_,
-        "status": status,
-        "reason": reason,
-        "message": message,
-        "lastTransitionTime": "2026-01-14T09:30:00Z",
-    }
-
-
 def _conditions(running: str, completed: str, failed: str, reason: str, message: str) -> list[dict[str, str]]:
     states = {"PreflightRunning": running, "PreflightCompleted": completed, "PreflightFailed": failed}
-    return [_condition(type_, status, reason, message) for type_, status in states.items()]
+    return [condition_json(type_, status, reason, message) for type_, status in states.items()]
 
 
 class Waiting:
@@ -360,7 +351,7 @@ def _risk(name: str, status: str) -> dict[str, Any]:
         "message": f"Preflight=5.2.0: About {name}.",
         "url": f"https://example.com/{name}",
         "matchingRules": [{"type": "Always"}],
-        "conditions": [_condition("Applies", status, "PreflightValidation", "m")],
+        "conditions": [condition_json("Applies", status, "PreflightValidation", "m")],
     }
 
 
@@ -369,7 +360,7 @@ def _entry(*risks: dict[str, Any]) -> dict[str, Any]:
         "release": {"version": "5.2.0", "image": IMAGE},
         "risks": list(risks),
         "riskNames": sorted(risk["name"] for risk in risks),
-        "conditions": [_condition("Recommended", "False", "R", "m")],
+        "conditions": [condition_json("Recommended", "False", "R", "m")],
     }
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import shutil
 import signal
 import socket
 import ssl
@@ -19,12 +18,15 @@ from urllib.error import HTTPError, URLError
 
 import pytest
 from tests.cli.commands import Run
+from tests.cli.fleet.test_fleet_commands import folder
 from tests.cli.render.reading import read
 from tests.process.logs import logs
 from tests.servers import eventually
 
 from kubekit.kube.clock import SystemClock
 from kubesandbox.apiserver.access.certs import issue_server, new_ca
+
+__all__ = ["folder"]
 
 __all__ = ["logs"]
 ROOT = Path(__file__).parents[3]
@@ -42,14 +44,6 @@ contexts: [{name: a, context: {cluster: a, user: a}}]
 users: [{name: a, user: {}}]
 """
 ADDRESS = re.compile(r"serving at (https?://\S+) \(Ctrl-C ends it\)\n")
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with the examples, in which everything is typed."""
-    shutil.copytree(ROOT / "examples", tmp_path / "examples")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 @contextmanager

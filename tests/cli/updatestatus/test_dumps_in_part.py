@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.factories import condition_json
 
 from kubekit.api import codec
 from runup.api.config_v1 import ClusterOperator, ClusterVersion
@@ -18,10 +19,6 @@ from runup.updatestatus.control.status_reading import StatusReading, parse_momen
 JSON = dict[str, Any]
 SINCE = "2026-01-14T09:30:00Z"
 REAL_NOW = datetime(2026, 1, 15, tzinfo=UTC)
-
-
-def _condition(type_: str, status: str) -> JSON:
-    return {"type": type_, "status": status, "reason": "R", "message": "m", "lastTransitionTime": SINCE}
 
 
 def _object(kind: str, name: str, group: str = "config.openshift.io/v1", **more: Any) -> JSON:
@@ -34,7 +31,7 @@ def _version(progressing: str) -> JSON:
     status = {
         "desired": {"version": "5.0.0", "image": "i"},
         "history": [{**done, "startedTime": SINCE, "completionTime": SINCE}],
-        "conditions": [_condition("Progressing", progressing), _condition("Failing", "False")],
+        "conditions": [condition_json("Progressing", progressing), condition_json("Failing", "False")],
     }
     return _object("ClusterVersion", "version", spec={"clusterID": "the-id"}, status=status)
 
@@ -58,7 +55,7 @@ OTHERS_NODE = _object("Node", "n", "config.openshift.io/v1")
 MACHINE_CONFIG = _object(
     "ClusterOperator",
     "machine-config",
-    status={"conditions": [_condition("Available", "True"), _condition("Degraded", "False")]},
+    status={"conditions": [condition_json("Available", "True"), condition_json("Degraded", "False")]},
 )
 ETCD = {**MACHINE_CONFIG, "metadata": {"name": "etcd"}}
 QUIET = _draining_node("quiet", "uncordon-1", "uncordon-1")
@@ -176,7 +173,9 @@ def test_the_time_of_objects_is_their_newest_transition() -> None:
     times = (("2026-01-01T00:00:00Z", "2026-01-03T00:00:01Z"), ("2026-01-02T00:00:00Z",))
     found = []
     for each in times:
-        conditions = [{**_condition(f"T{number}", "True"), "lastTransitionTime": t} for number, t in enumerate(each)]
+        conditions = [
+            {**condition_json(f"T{number}", "True"), "lastTransitionTime": t} for number, t in enumerate(each)
+        ]
         found.append(codec.convert(ClusterOperator, {"status": {"conditions": conditions}}))
     assert newest_transition(found) == parse_moment("2026-01-03T00:00:01Z")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from tests.kubekit.kube.test_transports import Transport
+from tests.kubekit.kube.test_transports import Transport, transport
 
 from kubekit.api.core_v1 import ConfigMap, Namespace, Node, Pod, ServiceAccount
 from kubekit.api.meta_v1 import NamespacedName, Object
@@ -22,6 +22,8 @@ from kubekit.kube.clock import SystemClock
 from kubekit.kube.config import ClusterConfig
 from kubekit.kube.watch import Reflector
 from kubesandbox.apiserver.server import ApiServer
+
+__all__ = ["transport"]
 
 MAPS, ACCOUNTS = resource_of(ConfigMap), resource_of(ServiceAccount)
 
@@ -39,14 +41,6 @@ async def server(tmp_path: Path) -> AsyncIterator[ApiServer]:
 def admin(server: ApiServer) -> ClusterConfig:
     """The administrator's configuration."""
     return config.load(str(server.kubeconfig))
-
-
-@pytest.fixture(params=["async", "sync"])
-async def transport(request: pytest.FixtureRequest) -> AsyncIterator[Transport]:
-    """Each of the two transports in turn."""
-    made = Transport(request.param)
-    yield made
-    await made.close()
 
 
 def config_map(**data: str) -> dict[str, Any]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.rows import SERVERS, programs
 from tests.kubekit.kube.apiscript import eventually
-from tests.kubekit.kube.test_transports import Transport
+from tests.kubekit.kube.test_transports import Transport, transport
 from tests.rotated_tokens import NAMESPACE, RotatedToken
 from tests.servers import api_server
 
@@ -22,6 +22,8 @@ from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client
 from kubekit.kube.clock import ManualClock, SystemClock
 from kubekit.kube.watch import Reflector
+
+__all__ = ["transport"]
 
 pytestmark = pytest.mark.slow
 
@@ -45,14 +47,6 @@ def admin(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 def token(admin: Path, tmp_path_factory: pytest.TempPathFactory) -> RotatedToken:
     """The folder of a pod, as a kubelet keeps it."""
     return RotatedToken(admin, tmp_path_factory.mktemp("pod"))
-
-
-@pytest.fixture(params=["async", "sync"])
-async def transport(request: pytest.FixtureRequest) -> AsyncIterator[Transport]:
-    """Each of the two transports in turn; their clock stands still, so that no token is a minute old."""
-    made = Transport(request.param)
-    yield made
-    await made.close()
 
 
 async def test_a_call_is_repeated_with_the_renewed_token(transport: Transport, token: RotatedToken) -> None:

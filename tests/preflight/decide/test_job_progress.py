@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from tests.factories import NOW
+from tests.factories import NOW, iso_before
 
 from kubekit.api import codec
 from kubekit.api.core_v1 import Event, Pod
@@ -22,14 +22,9 @@ EVICTED = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEv
 NOT_FOUND = 'exec: "preflight": executable file not found in $PATH'
 
 
-def iso(seconds_ago: float) -> str:
-    """A time as the API server writes it."""
-    return f"{NOW - timedelta(seconds=seconds_ago):%Y-%m-%dT%H:%M:%SZ}"
-
-
 def job(*conditions: JSON, age_s: float = 3) -> Job:
     """The Job with what its controller says."""
-    metadata = {"name": f"runup-{ID}", "uid": "uid-job", "creationTimestamp": iso(age_s)}
+    metadata = {"name": f"runup-{ID}", "uid": "uid-job", "creationTimestamp": iso_before(age_s)}
     return codec.convert(Job, {"metadata": metadata, "status": {"conditions": list(conditions)}})
 
 
@@ -41,7 +36,7 @@ def ended(type_: str, reason: str = "", message: str = "") -> JSON:
 def job_pod(*, age_s: float = 3, conditions: tuple[JSON, ...] = (), phase: str = "Pending", **state: JSON) -> Pod:
     """The pod with the state of its container."""
     statuses = [{"name": "preflight", "image": "registry.example/x", "state": state}] if state else []
-    metadata = {"name": "p", "uid": "uid-pod", "creationTimestamp": iso(age_s)}
+    metadata = {"name": "p", "uid": "uid-pod", "creationTimestamp": iso_before(age_s)}
     status = {"phase": phase, "conditions": list(conditions), "containerStatuses": statuses}
     return codec.convert(Pod, {"metadata": metadata, "status": status})
 

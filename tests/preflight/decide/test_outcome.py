@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from msgspec import structs
-from tests.factories import NOW
+from tests.factories import NOW, iso_before
 
 from kubekit.api import codec
 from kubekit.api.core_v1 import Pod
@@ -35,15 +35,10 @@ ATTEMPT = Attempt(
 NO_COMMAND = 'error: unknown command "preflight" for "cluster-version-operator"'
 
 
-def iso(seconds_ago: float) -> str:
-    """A time as the API server writes it."""
-    return f"{NOW - timedelta(seconds=seconds_ago):%Y-%m-%dT%H:%M:%SZ}"
-
-
 def preflight_pod(*containers: dict[str, Any], age_s: float = 60, name: str = "preflight-1", **metadata: Any) -> Pod:
     """A pod of the preflight with those containers."""
     statuses = [{"name": preflight_deployment.NAME, "restartCount": 0, **each} for each in containers]
-    made = {"name": name, "creationTimestamp": iso(age_s), **metadata}
+    made = {"name": name, "creationTimestamp": iso_before(age_s), **metadata}
     return codec.convert(Pod, {"metadata": made, "status": {"containerStatuses": statuses}})
 
 
@@ -66,7 +61,7 @@ def report(**changes: Any) -> Report:
 
 def scene(*pods: Pod, **changes: Any) -> Observations:
     """An attempt whose Deployment is a minute old; its limit is ten."""
-    deployment = codec.convert(Deployment, {"metadata": {"creationTimestamp": iso(60)}})
+    deployment = codec.convert(Deployment, {"metadata": {"creationTimestamp": iso_before(60)}})
     base = {
         "attempt": ATTEMPT,
         "deployment": deployment,
@@ -83,7 +78,7 @@ def scene(*pods: Pod, **changes: Any) -> Observations:
 def restarted(seconds_ago: float, *pods: Pod, **changes: Any) -> Observations:
     """A target that had completed, and is unfinished for so long; its Deployment is half a day old."""
     attempt = structs.replace(ATTEMPT, unfinished_since=NOW - timedelta(seconds=seconds_ago))
-    deployment = codec.convert(Deployment, {"metadata": {"creationTimestamp": iso(12 * 3600)}})
+    deployment = codec.convert(Deployment, {"metadata": {"creationTimestamp": iso_before(12 * 3600)}})
     base = {"attempt": attempt, "deployment": deployment, "completed_before": True}
     return scene(*pods, **base | {"report": report(execution_status="running", message="reading")} | changes)
 
@@ -275,7 +270,7 @@ def test_when_to_look_for_a_report_again(unchanged_s: float, timeout_s: float, e
         pytest.param(600.0, {"age_s": 600}, True, id="it has had the whole limit"),
         pytest.param(600.0, {"age_s": 599}, False, id="a second less"),
         pytest.param(599.0, {"age_s": 600}, False, id="it was heard a second later"),
-        pytest.param(600.0, {"age_s": 600, "deletionTimestamp": iso(1)}, False, id="it is being deleted"),
+        pytest.param(600.0, {"age_s": 600, "deletionTimestamp": iso_before(1)}, False, id="it is being deleted"),
         pytest.param(600.0, {"age_s": 600, "creationTimestamp": None}, False, id="nobody knows since when it is"),
     ],
 )

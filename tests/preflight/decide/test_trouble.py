@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.factories import NOW
+from tests.factories import NOW, iso_before
 
 from kubekit.api import codec
 from kubekit.api.core_v1 import Event, Pod
@@ -18,14 +17,9 @@ NAME = "cvo-preflight"
 Found = Callable[[], Trouble | None]
 
 
-def iso(seconds_ago: float) -> str:
-    """A time as the API server writes it."""
-    return f"{NOW - timedelta(seconds=seconds_ago):%Y-%m-%dT%H:%M:%SZ}"
-
-
 def deployment(*conditions: dict[str, str], age_s: float = 60) -> Deployment:
     """The Deployment with what its controller says."""
-    made = {"metadata": {"name": NAME, "creationTimestamp": iso(age_s)}}
+    made = {"metadata": {"name": NAME, "creationTimestamp": iso_before(age_s)}}
     return codec.convert(Deployment, made | {"status": {"conditions": list(conditions)}})
 
 
@@ -33,8 +27,8 @@ def aged_pod(
     name: str = "one", *, age_s: float = 60, node: str = "", going: bool = False, going_s: float = 1, **status: Any
 ) -> Pod:
     """A pod of that name and age; `going`: its grace period ended `going_s` seconds ago."""
-    metadata = {"name": name, "namespace": "ns", "uid": f"uid-{name}", "creationTimestamp": iso(age_s)}
-    metadata |= {"deletionTimestamp": iso(going_s)} if going else {}
+    metadata = {"name": name, "namespace": "ns", "uid": f"uid-{name}", "creationTimestamp": iso_before(age_s)}
+    metadata |= {"deletionTimestamp": iso_before(going_s)} if going else {}
     return codec.convert(Pod, {"metadata": metadata, "spec": {"nodeName": node}, "status": status})
 
 
@@ -46,7 +40,12 @@ def container(**status: Any) -> dict[str, Any]:
 def event(reason: str, message: str = "why", *, of: str = "uid-one", kind: str = "Pod", name: str = "one") -> Event:
     """A Warning about a pod, or another object."""
     about = {"kind": kind, "name": name, "uid": of}
-    said = {"reason": reason, "message": message, "lastTimestamp": iso(5), "metadata": {"name": f"{name}.{reason}"}}
+    said = {
+        "reason": reason,
+        "message": message,
+        "lastTimestamp": iso_before(5),
+        "metadata": {"name": f"{name}.{reason}"},
+    }
     return codec.convert(Event, {"involvedObject": about, **said})
 
 
@@ -187,16 +186,16 @@ TEXTS: dict[str, tuple[Found, str]] = {
     ),
     "not ended on a node": (
         found(aged_pod(node="n", going=True, going_s=90)),
-        f"its pod one on node n has been terminating since {iso(90)}; "
+        f"its pod one on node n has been terminating since {iso_before(90)}; "
         "no other is created until the node confirms its end",
     ),
     "slow on a node": (
         found(aged_pod(node="n")),
-        f"its pod is being set up on node n since {iso(60)}; the image may still be on its way",
+        f"its pod is being set up on node n since {iso_before(60)}; the image may still be on its way",
     ),
     "slow to be scheduled": (
         found(aged_pod()),
-        f"its pod waits for the scheduler since {iso(60)}; the image may still be on its way",
+        f"its pod waits for the scheduler since {iso_before(60)}; the image may still be on its way",
     ),
 }
 
@@ -239,7 +238,7 @@ def test_when_to_look_again(pods: tuple[Pod, ...], of: Deployment | None, expect
 def test_a_node_that_is_lost_has_a_way_out() -> None:
     """A Job tells the same as a Deployment, with a command for exactly that pod."""
     lost = aged_pod(node="n", going=True, going_s=90)
-    job = codec.convert(Job, {"metadata": {"name": NAME, "creationTimestamp": iso(600)}})
+    job = codec.convert(Job, {"metadata": {"name": NAME, "creationTimestamp": iso_before(600)}})
     told = trouble_of_job(job, [lost], (), now=NOW)
     assert told == find_trouble(deployment(), [lost], (), name=NAME, now=NOW)
     assert told is not None

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.controlplane.backends import PORT
+from tests.factories import obj
 
 JSON = dict[str, Any]
 SERVICES = ("guard.policies.svc",)
@@ -56,11 +57,6 @@ def path_of(obj: JSON, name: str = "") -> str:
     root = f"/apis/{version}" if "/" in version else f"/api/{version}"
     where = "" if kind in _CLUSTER else f"/namespaces/{metadata['namespace']}"
     return f"{root}{where}/{plural}{f'/{name}' if name else ''}"
-
-
-def obj(version: str, kind: str, name: str, namespace: str = "", **rest: Any) -> JSON:
-    metadata = {"name": name, **({"namespace": namespace} if namespace else {}), **rest.pop("metadata", {})}
-    return {"apiVersion": version, "kind": kind, "metadata": metadata, **rest}
 
 
 def made(*objects: JSON, manager: str = "planted") -> tuple[Request, ...]:

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace as with_fields
-from tests.checks.catalogue.asking import config_map
 from tests.checks.catalogue.rows import FORBIDDEN
-from tests.factories import context, node_json
+from tests.factories import config_map_json, context, node_json
 
 from runup.checks.catalogue.control_plane.removed_setting import CHECK, NAME
 from runup.checks.catalogue.control_plane.shared.given_settings import CONFIG_MAPS
@@ -34,7 +33,9 @@ def static_pod(component: str, *words: str, name: str = "cp-0", **labels: str) -
 
 def of_kubeadm(configuration: str) -> tuple[JSON, JSON]:
     """A control plane of kubeadm: its static pods, and what it writes them from."""
-    return static_pod("kube-apiserver"), config_map("kubeadm-config", "kube-system", ClusterConfiguration=configuration)
+    return static_pod("kube-apiserver"), config_map_json(
+        "kubeadm-config", "kube-system", ClusterConfiguration=configuration
+    )
 
 
 def asked(*objects: JSON, to: str = "1.37.2", without: bool = False) -> CheckOutcome:
@@ -148,7 +149,7 @@ def test_what_kubeadm_itself_writes_is_its_own_business() -> None:
 def test_gates_of_the_nodes_components(name: str, key: str, remedy: str) -> None:
     """Kubelets and kube-proxy have theirs from ConfigMaps."""
     text = "featureGates: {SidecarContainers: true, NodeSwap: false}"
-    outcome = asked(*of_kubeadm("{}"), config_map(name, "kube-system", **{key: text}))
+    outcome = asked(*of_kubeadm("{}"), config_map_json(name, "kube-system", **{key: text}))
     told = sorted(messages(outcome))
     assert [each.partition(":")[2] for each in told] == [
         " Kubernetes 1.34 locks it to true.",
@@ -160,7 +161,7 @@ def test_gates_of_the_nodes_components(name: str, key: str, remedy: str) -> None
 @pytest.mark.parametrize("text", ["apiServer: [", "- a list", ""])
 def test_a_config_map_that_tells_nothing_is_unknown(text: str) -> None:
     """And what the others say is told all the same."""
-    gate = config_map("kubelet-config", "kube-system", kubelet="featureGates: {SidecarContainers: true}")
+    gate = config_map_json("kubelet-config", "kube-system", kubelet="featureGates: {SidecarContainers: true}")
     found = {each.name: each for each in asked(*of_kubeadm(text), gate).findings}
     assert set(found) == {NAME, UNKNOWN}
     assert "kubeadm-config" in found[UNKNOWN].message

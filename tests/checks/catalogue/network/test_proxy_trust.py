@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 from msgspec.structs import replace as with_fields
-from tests.checks.catalogue.asking import BY_NAME, CONFIG, JSON, config_map, messages_of
-from tests.factories import NOW, context
+from tests.checks.catalogue.asking import BY_NAME, CONFIG, JSON, messages_of
+from tests.factories import NOW, config_map_json, context
 
 from runup.checks.decide.engine import run_check
 from runup.checks.decide.model import Check, Context
@@ -29,7 +29,7 @@ TRUST = "The cluster trusts its proxy by ConfigMap openshift-config/trust, which
 
 def bundle(text: str, name: str = "trust") -> JSON:
     """The ConfigMap that the proxy names."""
-    return config_map(name, CONFIG, **{"ca-bundle.crt": text})
+    return config_map_json(name, CONFIG, **{"ca-bundle.crt": text})
 
 
 # The certificate of the example ends with 2026-01-15.

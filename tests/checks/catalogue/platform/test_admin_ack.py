@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
-from tests.checks.catalogue.asking import CONFIG, JSON, MANAGED, config_map, messages_of
-from tests.factories import context
+from tests.checks.catalogue.asking import CONFIG, JSON, MANAGED, messages_of
+from tests.factories import config_map_json, context
 
 GATE, OTHER, LAST = "ack-5.0-a-in-5.1", "ack-5.0-b-in-5.1", "ack-5.1-c-in-5.2"
 
 
 def gates(name: str = "admin-gates", **found: str) -> JSON:
     """The gates of a cluster."""
-    return config_map(name, MANAGED, **{key.replace("_", "-"): text for key, text in found.items()})
+    return config_map_json(name, MANAGED, **{key.replace("_", "-"): text for key, text in found.items()})
 
 
 def asks(gate: str) -> str:
@@ -24,11 +24,11 @@ ACKS: dict[str, tuple[list[JSON], list[str]]] = {
     "one gate": ([gates(**{GATE: "Do it."})], [asks(GATE)]),
     "two gates, by name": ([gates(**{LAST: "Do it.", GATE: " Do\n it. "})], [asks(GATE), asks(LAST)]),
     "acknowledged, and one that is not": (
-        [gates(**{GATE: "Do it.", OTHER: "Do it."}), config_map("admin-acks", CONFIG, **{GATE: "true"})],
+        [gates(**{GATE: "Do it.", OTHER: "Do it."}), config_map_json("admin-acks", CONFIG, **{GATE: "true"})],
         [asks(OTHER)],
     ),
     "acknowledged in another map": (
-        [gates(**{GATE: "Do it."}), config_map("zz", CONFIG, **{GATE: "true"}), config_map("aa", CONFIG)],
+        [gates(**{GATE: "Do it."}), config_map_json("zz", CONFIG, **{GATE: "true"}), config_map_json("aa", CONFIG)],
         [asks(GATE)],
     ),
     "of a minor version that is behind, and one that is not": (
