@@ -16,6 +16,7 @@ from aiohttp import ClientSession, web
 from aiohttp.test_utils import TestServer
 from msgspec.structs import replace
 from tests.controlplane.rows import SERVERS
+from tests.factories import obj
 from tests.process.tls_world import certificate, define_api_servers
 from tests.rotated_tokens import RotatedToken
 from tests.updatestatus.control.world import (
@@ -29,7 +30,6 @@ from tests.updatestatus.control.world import (
     cluster_with_definitions,
     condition,
     node,
-    obj,
 )
 
 from kubekit.api.conditions import find, status_of
@@ -82,7 +82,7 @@ def operator(name: str, version: str) -> dict[str, Any]:
     conditions = [condition("Available", "True"), condition("Degraded", "False"), condition("Progressing", moving)]
     status = {"versions": [{"name": "operator", "version": version}], "conditions": conditions}
     annotations = {"include.release.openshift.io/self-managed-high-availability": "true"}
-    return obj(f"{CONFIG}/v1", "ClusterOperator", name, annotations=annotations, spec={}, status=status)
+    return obj(f"{CONFIG}/v1", "ClusterOperator", name, metadata={"annotations": annotations}, spec={}, status=status)
 
 
 async def populate(cluster: World) -> None:
@@ -100,7 +100,9 @@ async def populate(cluster: World) -> None:
         )
         for age, version in (("old", "5.0.0"), ("new", "5.1.0")):
             annotations = {f"{MC}/release-image-version": version}
-            body = obj(f"{MACHINES}/v1", "MachineConfig", f"rendered-{role}-{age}", annotations=annotations)
+            body = obj(
+                f"{MACHINES}/v1", "MachineConfig", f"rendered-{role}-{age}", metadata={"annotations": annotations}
+            )
             await cluster.create(resource(MACHINES, "MachineConfig"), {**body, "spec": {"config": {}}})
         for number in range(2):
             await cluster.create(NODES, node(f"{role}-{number}", role))
@@ -309,7 +311,7 @@ async def test_a_drain_that_a_budget_holds_up_names_node_pod_and_budget(cluster:
     # A pod that has not started may be evicted whatever its budget says.
     ready = {"type": "Ready", "status": "True"}
     running_pod = {"spec": spec, "status": {"phase": "Running", "conditions": [ready]}}
-    await cluster.create(PODS, obj("v1", "Pod", "db-0", "shop", labels={"app": "db"}, **running_pod))
+    await cluster.create(PODS, obj("v1", "Pod", "db-0", "shop", metadata={"labels": {"app": "db"}}, **running_pod))
     budget = obj("policy/v1", "PodDisruptionBudget", "db", "shop")
     budget |= {"spec": {"maxUnavailable": 0, "selector": {"matchLabels": {"app": "db"}}}}
     counts = {"disruptionsAllowed": 0, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1}

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
-from tests.updatestatus.control.world import DEADLINE_S, PODS, World, cluster_with_definitions, obj
+from tests.factories import obj
+from tests.updatestatus.control.world import DEADLINE_S, PODS, World, cluster_with_definitions
 
 from kubekit.api.scheme import Resource
 from kubekit.kube.auth import Static, bearer_credential

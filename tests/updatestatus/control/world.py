@@ -11,6 +11,7 @@ from typing import Any
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.rows import programs
 from tests.documents import documents
+from tests.factories import node_json
 
 from kubekit.api.core_v1 import Node, Pod
 from kubekit.api.scheme import Resource, resource_of
@@ -39,13 +40,6 @@ SINCE = "2026-11-21T06:00:00Z"
 MC = "machineconfiguration.openshift.io"
 
 
-def obj(api_version: str, kind: str, name: str, namespace: str = "", **content: Any) -> JSON:
-    """An object; `annotations` and `labels` go into its metadata."""
-    metadata: JSON = {"name": name} | ({"namespace": namespace} if namespace else {})
-    metadata |= {key: content.pop(key) for key in ("annotations", "labels") if key in content}
-    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **content}
-
-
 def condition(type_: str, status: str, reason: str = "AsExpected", message: str = "fine") -> JSON:
     """A condition that has held since SINCE."""
     return {"type": type_, "status": status, "reason": reason, "message": message, "lastTransitionTime": SINCE}
@@ -54,20 +48,11 @@ def condition(type_: str, status: str, reason: str = "AsExpected", message: str 
 def node(name: str, role: str = "worker", **annotations: str) -> JSON:
     """A ready node at 5.0.0; `annotations` are the machine-config daemon's."""
     daemon = {"currentConfig": f"rendered-{role}-old", "desiredConfig": f"rendered-{role}-old", "state": "Done"}
-    daemon |= annotations
-    return obj(
-        "v1",
-        "Node",
+    return node_json(
         name,
-        labels={f"node-role.kubernetes.io/{role}": ""},
-        annotations={f"{MC}/{key}": value for key, value in daemon.items()},
-        status={
-            "conditions": [
-                condition("Ready", "True"),
-                condition("DiskPressure", "False"),
-                condition("MemoryPressure", "False"),
-            ]
-        },
+        role=role,
+        annotations={f"{MC}/{key}": value for key, value in (daemon | annotations).items()},
+        conditions={"DiskPressure": "False", "MemoryPressure": "False"},
     )
 
 
