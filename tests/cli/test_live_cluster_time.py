@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from tests.cli.commands import PAST, Run, Server
-from tests.cli.preflight.test_any_kubernetes import node
+from tests.cli.preflight.test_any_kubernetes import reported_node
 from tests.preflight.control.test_catalog_images import definition
 from tests.preflight.control.test_cluster_runs import RUN
 
@@ -22,7 +22,7 @@ from kubekit.kube import calls, config
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.clock import ManualClock, machine_now
 from runup.api.hub_v1 import ManagedCluster, ManifestWork
-from runup.cli.console import worker_tasks
+from runup.console.control import worker_tasks
 from runup.console.decide.judgement import is_old
 from runup.evaluation.request import RequestedUpdate
 from runup.fleet.control.cluster_sources import members_of_hub
@@ -53,7 +53,7 @@ def openshift(past_server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
 def kubernetes(past_server: Server) -> Iterator[Server]:
     """The cluster without one, with a node."""
     past_server.remove_cluster_version()
-    body = node("only", "v1.27.3")
+    body = reported_node("only", "v1.27.3")
     past_server.client.send(calls.create(NODES, body))
     past_server.client.send(calls.merge_patch(NODES, "only", {"status": body["status"]}, subresource="status"))
     yield past_server

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,14 +12,14 @@ import pytest
 from msgspec.structs import replace
 
 from runup.cli.errors import CommandError
-from runup.cli.fleet import fleet_members, preflight_command, recommend_command, status_command
-from runup.cli.fleet.fleet_members import NamedMembers
+from runup.cli.fleet import recommend_command, shared, status_command
 from runup.cli.fleet.recommend_command import AdviceRow
 from runup.cli.fleet.render import fleet_text
 from runup.cli.fleet.status_command import StatusRow
 from runup.cli.rehearse import fleet_command as rehearse_command
 from runup.cli.render.screen import Drawn, Screen
-from runup.fleet.control import cluster_sources
+from runup.fleet.control import cluster_sources, fleet_members, readings
+from runup.fleet.control.fleet_members import NamedMembers
 from runup.fleet.decide.matrix import Group, Matrix, RiskRow
 from runup.fleet.decide.members import Member
 from runup.preflight.decide.findings import APPLY, COULD_NOT_RUN, EXIT_CLEAR, UNKNOWN
@@ -300,16 +301,27 @@ def lost(member: Member, why: str) -> str:
     return f"{member.name}: {why}"
 
 
-def test_every_cluster_has_a_result_in_its_place(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("parallel", [2, 0])
+def test_every_cluster_has_a_result_in_its_place(parallel: int, capsys: pytest.CaptureFixture[str]) -> None:
     """Dumps and live clusters apart, and those that nobody can read beside them; a hundred at a time are told."""
     members = [
         Member(name="broken", problem="no such file"),
         *(Member(name=f"dump-{number}", dump="d") for number in range(60)),
         *(Member(name=f"live-{number}", context="c") for number in range(40)),
     ]
-    results: list[str] = fleet_members.read_all(members, answer, lost, NamedMembers(parallel=2))
+    named, progress = NamedMembers(parallel=parallel), shared.Progress(len(members))
+    results: list[str] = fleet_members.read_all(members, answer, lost, named, progress=progress)
     assert results == ["broken: no such file", *(f"read {member.name}" for member in members[1:])]
     assert capsys.readouterr().err == "100 of 101 clusters\n"
+
+
+@pytest.mark.parametrize(("parallel", "here"), [(0, True), (1, False), (None, False)])
+def test_parallel_0_reads_in_the_process_itself(parallel: int | None, here: bool) -> None:
+    """There a debugger can stop in a check; otherwise each cluster is read in a worker."""
+    members = [Member(name="dump", dump="d"), Member(name="live", context="c")]
+    named, progress = NamedMembers(parallel=parallel), shared.Progress(len(members))
+    pids = fleet_members.read_all(members, lambda _: os.getpid(), lambda *_: 0, named, progress=progress)
+    assert [pid == os.getpid() for pid in pids] == [here, here]
 
 
 def test_a_live_cluster_is_asked_as_the_command_was_told() -> None:
@@ -337,7 +349,7 @@ def test_a_bug_is_not_passed_off_as_a_clusters_trouble() -> None:
     """Neither by checks nor by a rehearsal: it is told as one by whoever runs them, and ends that cluster's work."""
     broken: Any = None
     with pytest.raises(AttributeError):
-        preflight_command.judge(
+        readings.judge(
             Member(name="a", context="c"), connection=broken, requested_update=broken, now=NOW, with_places=False
         )
     with pytest.raises(AttributeError):
@@ -359,5 +371,5 @@ def test_a_cluster_that_cannot_be_rehearsed_is_a_result(tmp_path: Path) -> None:
 
 def test_a_note_is_told_once() -> None:
     """However many clusters have it."""
-    told: list[Any] = fleet_members.warnings(["x", "y", "x"])
+    told: list[Any] = shared.warnings(["x", "y", "x"])
     assert [(stream, text) for stream, text in told] == [("err", "warning: x\n"), ("err", "warning: y\n")]

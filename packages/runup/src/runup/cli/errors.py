@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from kubekit.error_types import InputError
-from runup.process.error_texts import kube_text, with_prefix
+from runup.process.error_texts import file_text, kube_text, with_prefix
 
 
 class CommandError(InputError):
@@ -40,8 +40,8 @@ def describe(error: Exception) -> Failure | None:
         return Failure(with_prefix(error.message))
     if isinstance(error, click.ClickException):
         return Failure(with_prefix(_usage(error)))
-    text = kube_text(error)
-    return Failure(text) if text else _of_file(error)
+    text = kube_text(error) or file_text(error)
+    return Failure(text) if text else None
 
 
 def _usage(error: click.ClickException) -> str:
@@ -54,11 +54,3 @@ def _usage(error: click.ClickException) -> str:
         text = f"flag needs an argument: {error.option_name}"
     ctx = error.ctx if isinstance(error, click.UsageError) else None
     return f"{text}\nSee '{ctx.command_path} -h' for help and examples" if ctx else text
-
-
-def _of_file(error: Exception) -> Failure | None:
-    """Returns the text about a named file or folder that cannot be used, or about a full disk."""
-    if isinstance(error, OSError) and error.strerror:
-        file_prefix = f"{error.filename}: " if error.filename else ""
-        return Failure(with_prefix(f"{file_prefix}{error.strerror}"))
-    return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from kubekit.error_types import RunupError
 from kubekit.lang.gotext import quote_go
 
 
@@ -54,3 +55,20 @@ def kube_text(error: Exception) -> str | None:
     if isinstance(error, kube.ApiError):
         return f"Error from server ({error.reason}): {error.message}\n"
     return with_prefix(error.message)
+
+
+def file_text(error: Exception) -> str | None:
+    """Returns the text about a named file or folder that cannot be used, or about a full disk; else None."""
+    if isinstance(error, OSError) and error.strerror:
+        return with_prefix(f"{error.filename}: {error.strerror}" if error.filename else error.strerror)
+    return None
+
+
+def failure_text(error: Exception) -> str | None:
+    """Returns what a command about one cluster would say of an error; None for a bug of ours."""
+    from kubekit.oci.registry_errors import OciError
+
+    if isinstance(error, RunupError | OciError):
+        return str(error)
+    text = kube_text(error) or file_text(error)
+    return text.strip().removeprefix("error: ") if text else None

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import click
 
 from runup.cli import static_completion
 from runup.cli.connection import connection_of, connection_options
-from runup.cli.fleet.command import SECTIONS, member_options, named_by
+from runup.cli.fleet.command import PARALLEL, SECTIONS, member_options, named_by
 from runup.cli.lazy import Command
 from runup.cli.release.shared import access, registry_options, run_guarded
 
@@ -16,7 +17,7 @@ _DOOR = ("listen", "tls_cert", "tls_key", "behind_proxy", "hosts", "allow_action
 
 
 @click.command("serve", cls=Command, sections=(*SECTIONS, ("Serving", _DOOR)))
-@member_options
+@partial(member_options, parallel_help=PARALLEL)
 @click.option("--store", default="", metavar="DIR|sqlite:FILE", help="Kept reports: what is shown, and the history.")
 @click.option("--days", default=90, show_default=True, type=click.IntRange(0, 36500), help="Of the history; 0: all.")
 @click.option(

@@ -20,11 +20,10 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import SystemClock
 from kubekit.lang.text import one_line
 from runup import __version__
-from runup.cli.console import worker_tasks
 from runup.cli.console.pages import ConsolePages
 from runup.cli.console.render.frame import Site
 from runup.cli.errors import CommandError
-from runup.cli.fleet.fleet_members import NamedMembers, read_wherever, resolve_members
+from runup.console.control import worker_tasks
 from runup.console.control.cluster_actions import ClusterActions
 from runup.console.control.judging_process import JudgingProcess
 from runup.console.control.login import Logins
@@ -36,6 +35,7 @@ from runup.console.decide.graph_ways import Graph
 from runup.evaluation.request import RequestedUpdate
 from runup.evaluation.results import suppressions_in
 from runup.facts.target_release import release_of
+from runup.fleet.control.fleet_members import NamedMembers, read_wherever, resolve_members
 from runup.fleet.decide.members import Member
 from runup.preflight.control import stores
 from runup.process.certificate import ServingCertificate
@@ -120,7 +120,9 @@ def run(connection: Connection, named_members: NamedMembers, flags: ServeFlags, 
         processes = []
         # One for preflights and one for statuses: whoever looks at an update does not wait for a round of judging.
         for _ in works:
-            process = JudgingProcess(works, parallel=named_members.parallel, limit_s=float(named_members.timeout_s))
+            process = JudgingProcess(
+                works, parallel=named_members.parallel or 0, limit_s=float(named_members.timeout_s)
+            )
             ending.callback(process.close)
             processes.append(process)
         actions = ClusterActions(connection, door.cluster) if flags.allow_actions else None

@@ -40,9 +40,18 @@ class Flags:
 def run(flags: Flags) -> int:
     """Prints the objects as YAML. Raises CommandError for options that name nothing that could be made."""
     cron = _cron("--every", flags.every)
-    status_every = _status_every(flags)
+    status_every = ""
+    if flags.platform == "openshift":
+        status_every = "" if flags.status_every == NEVER else flags.status_every or STATUS_EVERY
+    elif flags.status_every not in ("", NEVER):
+        text = "such a cluster has no ClusterVersion, so there is no update that it could tell of"
+        raise CommandError(f"--status-every {flags.status_every} with --platform kubernetes: {text}")
     status_cron = _cron("--status-every", status_every) if status_every else ""
-    placements = tuple(_placement(typed) for typed in flags.placements)
+    placements = []
+    for typed in flags.placements:
+        if (matched := _PLACEMENT.fullmatch(typed)) is None:
+            raise CommandError(f"--placement {typed}: names no Placement; give NAMESPACE/NAME")
+        placements.append((matched[1], matched[2]))
     to = _target(flags)
     channel = "" if to else flags.to_channel or channel_target.LATEST
     checking = Checking(image=image_for_job(flags.image), target_version=to, target_channel=channel)
@@ -53,7 +62,7 @@ def run(flags: Flags) -> int:
         cron=cron,
         checking=checking,
         rights=own_rights(kind),
-        placements=placements,
+        placements=tuple(placements),
         status_every=status_every,
         status_cron=status_cron,
     )
@@ -67,23 +76,6 @@ def _cron(option: str, every: str) -> str:
         return schedule.cron_of(every, SystemClock().now())
     except ValueError as error:
         raise CommandError(f"{option} {error}") from error
-
-
-def _status_every(flags: Flags) -> str:
-    """Returns how often a cluster tells its status, empty for never. Raises CommandError."""
-    if flags.platform == "openshift":
-        return "" if flags.status_every == NEVER else flags.status_every or STATUS_EVERY
-    if flags.status_every not in ("", NEVER):
-        text = "such a cluster has no ClusterVersion, so there is no update that it could tell of"
-        raise CommandError(f"--status-every {flags.status_every} with --platform kubernetes: {text}")
-    return ""
-
-
-def _placement(typed: str) -> tuple[str, str]:
-    matched = _PLACEMENT.fullmatch(typed)
-    if matched is None:
-        raise CommandError(f"--placement {typed}: names no Placement; give NAMESPACE/NAME")
-    return matched[1], matched[2]
 
 
 def _target(flags: Flags) -> str:

@@ -17,7 +17,7 @@ from runup.cli.release.shared import access, registry_options, run_guarded
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from runup.cli.fleet.fleet_members import NamedMembers
+    from runup.fleet.control.fleet_members import NamedMembers
 
 # A rehearsal stands above all other commands, since it makes a cluster of its own.
 SUBCOMMANDS = {"rehearse": "runup.cli.rehearse.fleet_command:rehearse"}
@@ -66,13 +66,8 @@ _MEMBERS = (
         help="A YAML file that names clusters, where each is read, and labels.",
     ),
     click.option("-l", "--selector", default="", metavar="LABELS", help="Only clusters with labels: env=production."),
-    click.option(
-        "--parallel",
-        default=0,
-        metavar="N",
-        type=click.IntRange(0, 64),
-        help="Clusters at once; else one dump a processor, 8 live clusters.",
-    ),
+)
+_LIMITS = (
     click.option(
         "--timeout",
         default=600,
@@ -91,16 +86,20 @@ _MEMBERS = (
 )
 
 
-def member_options(function: F) -> F:
+PARALLEL = "Clusters at once; else one dump a processor, 8 live clusters."
+
+
+def member_options(function: F, parallel_help: str = f"{PARALLEL} 0: one after the other, in this process.") -> F:
     """Adds the options that name the clusters of a fleet; `named_by` reads them."""
-    for option in reversed(_MEMBERS):
+    parallel = click.option("--parallel", metavar="N", type=click.IntRange(0, 64), help=parallel_help)
+    for option in reversed((*_MEMBERS, parallel, *_LIMITS)):
         function = option(function)
     return function
 
 
 def named_by(members: dict[str, Any]) -> NamedMembers:
     """Returns the clusters as they were named by the options of `member_options`."""
-    from runup.cli.fleet.fleet_members import NamedMembers
+    from runup.fleet.control.fleet_members import NamedMembers
 
     scheduler = members["scheduler"]
     if (members["engine"] == "dask") != bool(scheduler):
@@ -309,10 +308,6 @@ def addon(
     return run_guarded(lambda: runs.run(flags))
 
 
-def _with_statuses(named_members: NamedMembers, hub: str, cluster_set: str) -> NamedMembers:
-    return msgspec.structs.replace(named_members, hub=hub, cluster_set=cluster_set, takes_status=True)
-
-
 _output = click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="Output format for programs.")
 
 
@@ -334,7 +329,7 @@ def status(ctx: click.Context, /, hub: str, cluster_set: str, output: str | None
     """
     from runup.cli.fleet import status_command as runs
 
-    named_members = _with_statuses(named_by(members), hub, cluster_set)
+    named_members = msgspec.structs.replace(named_by(members), hub=hub, cluster_set=cluster_set, takes_status=True)
     return run_guarded(lambda: runs.run(connection_of(ctx), named_members, output))
 
 
@@ -370,7 +365,7 @@ def recommend(
     from runup.cli.fleet import recommend_command as runs
 
     names = frozenset(name for risk_names in accept for name in risk_names.split(","))
-    named_members = _with_statuses(named_by(members), hub, cluster_set)
+    named_members = msgspec.structs.replace(named_by(members), hub=hub, cluster_set=cluster_set, takes_status=True)
     return run_guarded(
         lambda: runs.run(connection_of(ctx), named_members, RecommendFlags(target, accept=names), output)
     )

@@ -11,20 +11,20 @@ from kubekit.error_types import Terminal
 from kubekit.kube.clock import SystemClock
 from kubekit.lang.text import one_line, timestamp
 from runup.cli.errors import CommandError
-from runup.cli.fleet.fleet_members import warnings
 from runup.cli.fleet.render import fleet_text
 from runup.cli.fleet.render.fleet_text import gone_risks_text, names_with_counts, new_risks_text
+from runup.cli.fleet.shared import warnings
 from runup.cli.output import screen_of, write
 from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
 from runup.cli.render.table import Column, Row, Table, draw_table, wrap_text
 from runup.cli.render.text import machine, out
 from runup.fleet.decide.trend import Day, ReportStep, steps_of_reports, summarize_days
 from runup.preflight.control import stores
-from runup.preflight.control.stores import Store
-from runup.report.report import Report
 
 if TYPE_CHECKING:
+    from runup.preflight.control.stores import Store
     from runup.process.connection import Connection
+    from runup.report.report import Report
 
 
 def run(
@@ -40,28 +40,24 @@ def run(
         raise CommandError(f"--store {store} has no report; make some: runup fleet preflight --store {store}")
     since = SystemClock().now() - timedelta(days=last_days) if last_days else None
     notes: list[str] = []
+    steps: list[ReportStep] = []
     # One cluster after the other: the reports of all of them need not be in memory at once.
-    report_steps = sorted(
-        (
-            step
-            for name in ([cluster] if cluster else names)
-            for step in steps_of_reports(_all_reports(opened_store, name, notes))
-            if since is None or step.observed >= since
-        ),
-        key=lambda step: (step.observed, step.cluster),
-    )
+    for name in [cluster] if cluster else names:
+        all_steps = steps_of_reports(_readable_reports(opened_store, name, notes))
+        steps += [step for step in all_steps if since is None or step.observed >= since]
+    steps.sort(key=lambda step: (step.observed, step.cluster))
     screen = screen_of(sys.stdout)
     if output:
-        printed = [out(machine(reports_as_data(report_steps), output))]
+        printed = [out(machine(reports_as_data(steps), output))]
     elif cluster:
-        printed = [out(line) for line in report_lines(report_steps, screen)]
+        printed = [out(line) for line in report_lines(steps, screen)]
     else:
-        printed = [out(part) for part in day_lines(summarize_days(report_steps, weeks=weeks), screen, weeks=weeks)]
+        printed = [out(part) for part in day_lines(summarize_days(steps, weeks=weeks), screen, weeks=weeks)]
     write([*warnings([*notes, *opened_store.notes()]), *printed])
     return 0
 
 
-def _all_reports(store: Store, cluster: str, notes: list[str]) -> Iterator[tuple[str, datetime, Report]]:
+def _readable_reports(store: Store, cluster: str, notes: list[str]) -> Iterator[tuple[str, datetime, Report]]:
     """Yields the reports of a cluster; those that cannot be read are added to `notes`."""
     for report in store.reports_of(cluster):
         try:

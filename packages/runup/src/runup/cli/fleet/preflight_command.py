@@ -7,11 +7,10 @@ is its findings. Suppressions and the baseline are applied here, to all of them 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -20,26 +19,18 @@ from kubekit.kube.clock import SystemClock
 from kubekit.lang.text import one_line
 from runup.cli.errors import CommandError
 from runup.cli.fleet import parquet_file
-from runup.cli.fleet.fleet_members import NamedMembers, problem_of, read_all, resolve_members, warnings
 from runup.cli.fleet.render import fleet_text
+from runup.cli.fleet.shared import Progress, warnings
 from runup.cli.output import screen_of, write
 from runup.cli.preflight import outputs, run_command
 from runup.cli.preflight.render import output_formats as forms
 from runup.cli.render.text import out
-from runup.evaluation import dumps
-from runup.evaluation.evaluate import EvaluatedCluster
+from runup.evaluation import results
 from runup.evaluation.request import RequestedUpdate, images_of
-from runup.evaluation.results import (
-    ClusterResult,
-    baseline_in,
-    findings_of,
-    store_reports,
-    suppressions_in,
-    with_accepted,
-)
 from runup.facts.dump_places import Place
 from runup.facts.target_release import release_of
-from runup.fleet.control.cluster_sources import connection_to
+from runup.fleet.control.fleet_members import NamedMembers, read_all, resolve_members
+from runup.fleet.control.readings import JudgedMember, judge, unreadable_member
 from runup.fleet.decide.matrix import matrix
 from runup.preflight.decide.findings import Risk, exit_code, worst_code, worst_first
 
@@ -48,27 +39,9 @@ if TYPE_CHECKING:
     from runup.evaluation.baseline import Baseline
     from runup.evaluation.options import Flags
     from runup.fleet.decide.members import Doubt, Member
-    from runup.preflight.decide.findings import Findings
     from runup.process.connection import Connection
-    from runup.report.report import Report
 
     WorkOf = Callable[["Connection", "Flags", Callable[[], "Access"], datetime], Callable[["Member"], "JudgedMember"]]
-
-
-class JudgedMember(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of one cluster, small enough to be sent from the process that read it.
-
-    `cluster_id` tells dumps of one cluster, empty if it is not known.
-    """
-
-    findings: Findings
-    report: Report | None = None
-    problem: str = ""
-    notes: tuple[str, ...] = ()
-    lacking: tuple[str, ...] = ()
-    collect: str = ""
-    places: Mapping[str, tuple[str, int]] = {}
-    cluster_id: str = ""
 
 
 def run(
@@ -93,29 +66,41 @@ def run(
                 way_out = "the add-on says what the clusters check (`runup fleet addon`)"
                 raise CommandError(f"--hub reads reports that were made before; {option} cannot change them: {way_out}")
     parquet_file.check(flags.outputs)
-    rules, baseline = suppressions_in(flags.suppressions), baseline_in(flags.baseline)
+    rules, baseline = results.suppressions_in(flags.suppressions), results.baseline_in(flags.baseline)
     store = run_command.store_of(flags.store, connection)
     now = SystemClock().now()
     with resolve_members(named_members, connection) as (members, notes):
         work = (work_of or _preflights)(connection, flags, access, now)
-        judged = read_all(members, work, unreadable_member, named_members)
+        judged = read_all(members, work, unreadable_member, named_members, progress=Progress(len(members)))
+    pairs = list(zip(members, judged, strict=True))
     problems = []
     if store is not None:
-        to_store = (
-            (member.name, judged_member.report, flags.to, judged_member.problem)
-            for member, judged_member in zip(members, judged, strict=True)
+        to_store = ((member.name, one.report, flags.to, one.problem) for member, one in pairs)
+        problems = results.store_reports(store, to_store, now)
+    unmarked = [
+        results.ClusterResult(
+            name=member.name,
+            findings=one.findings,
+            lacking=one.lacking,
+            collect=one.collect,
+            places={text: Place(uri, line) for text, (uri, line) in one.places.items()},
+            tried=now,
         )
-        problems = store_reports(store, to_store, now)
-    results = [_cluster_result(member, one, now) for member, one in zip(members, judged, strict=True)]
-    marked, more_warnings = with_accepted(results, rules, baseline, now)
+        for member, one in pairs
+    ]
+    marked, more_warnings = results.with_accepted(unmarked, rules, baseline, now)
     # After what is accepted: a cluster that was silent before is no finer for it.
     marked = [_with_doubts(result, member.doubts) for member, result in zip(members, marked, strict=True)]
-    notes += [f"{one_line(m.name)}: {note}" for m, one in zip(members, judged, strict=True) for note in one.notes]
+    notes += [f"{one_line(member.name)}: {note}" for member, one in pairs for note in one.notes]
+    by_id: dict[str, list[str]] = {}
+    for member, one in pairs:
+        by_id.setdefault(one.cluster_id, []).append(member.name)
     notes += [
-        *_warn_of_repeated_clusters(members, judged),
-        *more_warnings,
-        *(store.notes() if store is not None else ()),
+        f"{fleet_text.shorten_names(names, 100)} are one cluster ({cluster_id}), which counts {len(names)} times"
+        for cluster_id, names in by_id.items()
+        if cluster_id and len(names) > 1
     ]
+    notes += [*more_warnings, *(store.notes() if store is not None else ())]
     code = worst_code([exit_code(one.findings, flags.fail_on) for one in marked])
     _print_results(marked, members, notes=notes, flags=flags, code=code, problems=problems, baseline=baseline)
     return code
@@ -124,65 +109,23 @@ def run(
 def _preflights(
     connection: Connection, flags: Flags, access: Callable[[], Access], now: datetime
 ) -> Callable[[Member], JudgedMember]:
-    requested_update = _requested_update(flags, access())
-    with_places = any(form == "sarif" for form, _ in flags.outputs)
-    return partial(judge, connection=connection, requested_update=requested_update, now=now, with_places=with_places)
-
-
-def _requested_update(flags: Flags, access: Access) -> RequestedUpdate:
-    release = release_of(flags.release_dir, flags.to_image, access.of_administrators())
-    return RequestedUpdate(
-        release=release,
+    """Returns the function that does the preflight of one cluster. Raises RunupError for a bad release."""
+    registries = access()
+    requested_update = RequestedUpdate(
+        release=release_of(flags.release_dir, flags.to_image, registries.of_administrators()),
         target=flags.to,
         source=flags.from_,
         image=flags.to_image,
         check_timeout_s=flags.check_timeout_s,
         catalogs=images_of(flags.catalogs),
         reads_catalogs=flags.reads_catalogs,
-        access=access,
+        access=registries,
     )
+    with_places = any(form == "sarif" for form, _ in flags.outputs)
+    return partial(judge, connection=connection, requested_update=requested_update, now=now, with_places=with_places)
 
 
-def judge(
-    member: Member,
-    *,
-    connection: Connection,
-    requested_update: RequestedUpdate,
-    now: datetime,
-    with_places: bool,
-) -> JudgedMember:
-    """Returns the preflight of one cluster; why it could not be read is a result, too."""
-    try:
-        if member.report is not None:
-            findings = findings_of(EvaluatedCluster(where=member.name, report=member.report))
-            return JudgedMember(findings=findings, report=member.report)
-        if member.dump:
-            evaluated = evaluate_dump(member, requested_update, now)
-        else:
-            from runup.target.live import evaluate_cluster
-
-            evaluated = evaluate_cluster(connection_to(member, connection).config(), requested_update)
-        findings = findings_of(evaluated)
-        locations = _dump_locations(member, findings) if with_places and member.dump and findings.completed else {}
-    except Exception as error:
-        problem = problem_of(member, error)
-        if problem is None:
-            raise
-        return unreadable_member(member, problem)
-    cluster_id = evaluated.cluster.spec.cluster_id if evaluated.cluster is not None else ""
-    return JudgedMember(
-        findings=findings,
-        report=evaluated.report,
-        problem=evaluated.problem,
-        notes=evaluated.notes,
-        lacking=evaluated.lacking,
-        collect=evaluated.collect,
-        places=locations,
-        cluster_id=cluster_id,
-    )
-
-
-def _with_doubts(result: ClusterResult, doubts: Sequence[Doubt]) -> ClusterResult:
+def _with_doubts(result: results.ClusterResult, doubts: Sequence[Doubt]) -> results.ClusterResult:
     """Returns the result with what makes it doubtful, as risks that nobody can tell, and that nothing accepts."""
     unknown = tuple(
         Risk(
@@ -200,60 +143,8 @@ def _with_doubts(result: ClusterResult, doubts: Sequence[Doubt]) -> ClusterResul
     return replace(result, findings=findings)
 
 
-def evaluate_dump(member: Member, requested_update: RequestedUpdate, now: datetime) -> EvaluatedCluster:
-    """Returns the result for a dump; its texts name the place that was typed, where it was fetched to be read.
-
-    Raises as reading the dump does.
-    """
-    evaluated = dumps.evaluate_dump(Path(member.dump), requested_update, now)
-    notes = tuple(member.as_named(note) for note in evaluated.notes)
-    return msgspec.structs.replace(
-        evaluated, problem=member.as_named(evaluated.problem), notes=notes, collect=member.as_named(evaluated.collect)
-    )
-
-
-def _dump_locations(member: Member, findings: Findings) -> Mapping[str, tuple[str, int]]:
-    from runup.facts.dump_places import find_places, uri_of
-
-    resources = [item for risk in findings.risks for item in risk.resources]
-    found_places = find_places(Path(member.dump), resources).items()
-    local_uri = uri_of(Path(member.dump))
-    shown_uri = member.address or local_uri
-    return {text: (place.uri.replace(local_uri, shown_uri, 1), place.line) for text, place in found_places}
-
-
-def unreadable_member(member: Member, problem: str) -> JudgedMember:
-    """Returns the result of a cluster that could not be read."""
-    return JudgedMember(findings=findings_of(EvaluatedCluster(where=member.name, problem=problem)), problem=problem)
-
-
-def _cluster_result(member: Member, judged: JudgedMember, now: datetime) -> ClusterResult:
-    places = {text: Place(uri, line) for text, (uri, line) in judged.places.items()}
-    return ClusterResult(
-        name=member.name,
-        findings=judged.findings,
-        lacking=judged.lacking,
-        collect=judged.collect,
-        places=places,
-        tried=now,
-    )
-
-
-def _warn_of_repeated_clusters(members: Sequence[Member], judged: Sequence[JudgedMember]) -> list[str]:
-    """Returns a warning for each cluster that is in the fleet under several names."""
-    by_id: dict[str, list[str]] = {}
-    for member, judged_member in zip(members, judged, strict=True):
-        if judged_member.cluster_id:
-            by_id.setdefault(judged_member.cluster_id, []).append(member.name)
-    return [
-        f"{fleet_text.shorten_names(names, 100)} are one cluster ({cluster_id}), which counts {len(names)} times"
-        for cluster_id, names in by_id.items()
-        if len(names) > 1
-    ]
-
-
 def _print_results(
-    results: Sequence[ClusterResult],
+    marked: Sequence[results.ClusterResult],
     members: Sequence[Member],
     notes: list[str],
     flags: Flags,
@@ -262,9 +153,9 @@ def _print_results(
     baseline: Baseline | None,
 ) -> None:
     """Writes and prints every output. Raises CommandError after that, for `problems` and files not written."""
-    table = matrix([(result.name, result.findings) for result in results])
+    table = matrix([(result.name, result.findings) for result in marked])
     shown = outputs.Shown(
-        results=results,
+        results=marked,
         several=True,
         baseline=baseline,
         matrix=table,
@@ -277,7 +168,7 @@ def _print_results(
         screen = screen_of(sys.stdout)
         printed = [out(section) for section in fleet_text.text(table, screen, whole=flags.verbose)]
         if flags.verbose:
-            printed += [out("\n"), *(out(part) for part in forms.table_of(results, screen))]
+            printed += [out("\n"), *(out(part) for part in forms.table_of(marked, screen))]
     write([*warnings(notes), *printed])
     if problems:
         raise CommandError("\n".join(problems))

@@ -8,15 +8,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import msgspec.structs
 
 from kubekit.lang.text import one_line
-from runup.cli.fleet.fleet_members import NamedMembers, problem_of, read_all, resolve_members, warnings
+from runup.cli.fleet.shared import Progress, warnings
 from runup.cli.output import screen_of, write
 from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
 from runup.cli.render.table import Column, Row, Table, draw_table, wrap_text
 from runup.cli.render.text import machine, out
 from runup.fleet.control.cluster_sources import connection_to
+from runup.fleet.control.fleet_members import NamedMembers, problem_of, read_all, resolve_members
 from runup.fleet.decide.matrix import group_alike
 
 if TYPE_CHECKING:
@@ -56,7 +56,8 @@ def run(connection: Connection, named_members: NamedMembers, flags: RecommendFla
     reject_bad_flags(flags.version, quiet=flags.quiet, outdated=flags.outdated)
     with resolve_members(named_members, connection) as (members, notes):
         work = partial(advice_of, connection=connection, flags=flags, whole=bool(output))
-        rows = read_all(members, work, lambda member, why: AdviceRow(cluster=member.name, problem=why), named_members)
+        lost = lambda member, why: AdviceRow(cluster=member.name, problem=why)  # noqa: E731
+        rows = read_all(members, work, lost, named_members, progress=Progress(len(members)))
     printed = (
         [out(machine(data(rows), output))]
         if output
@@ -97,17 +98,21 @@ def advice_of(member: Member, *, connection: Connection, flags: RecommendFlags, 
 
     offered = buckets(cluster_facts).by_minor.values()
     newest = [next((update for update in updates if issue(update) is None), None) for updates in offered]
-    row = AdviceRow(
+    doubts = member.doubts if member.status else ()
+    observed = f"{member.status.observed_time:%Y-%m-%dT%H:%M:%SZ}" if member.status else ""
+    return AdviceRow(
         cluster=member.name,
         version=cluster_facts.desired.version,
         channel=cluster_facts.channel,
         newest=tuple(update.release.version for update in newest if update is not None),
         risky=sum(issue(each) is not None for updates in offered for each in updates),
-        issues=tuple(sorted(advice.issues - flags.accept)),
-        refused=advice.error,
+        issues=(*(doubt.risk for doubt in doubts), *sorted(advice.issues - flags.accept)),
+        # Advice that may no longer hold refuses the version that is asked about.
+        refused=advice.error or (doubts[0].message if doubts and flags.version else ""),
         data=document,
+        observed=observed,
+        doubts=doubts,
     )
-    return row if member.status is None else _as_travelled(row, member.status, member.doubts, flags.version)
 
 
 def _input_of(status: NewestStatus) -> RecommendInput:
@@ -125,19 +130,6 @@ def _input_of(status: NewestStatus) -> RecommendInput:
     problem = one_line(status.precheck_problem)
     return RecommendInput(
         cluster=status.cluster_version, checks=tuple(checks), problem=problem, now=status.observed_time
-    )
-
-
-def _as_travelled(row: AdviceRow, status: NewestStatus, doubts: tuple[Doubt, ...], version: str) -> AdviceRow:
-    """Returns the row of advice that was read before; a doubtful one refuses the version that is asked about."""
-    names = tuple(doubt.risk for doubt in doubts)
-    refused = row.refused or (doubts[0].message if doubts and version else "")
-    return msgspec.structs.replace(
-        row,
-        observed=f"{status.observed_time:%Y-%m-%dT%H:%M:%SZ}",
-        issues=(*names, *row.issues),
-        refused=refused,
-        doubts=doubts,
     )
 
 
@@ -161,27 +153,22 @@ def text(rows: Sequence[AdviceRow], version: str = "", screen: Screen = PIPE) ->
             Column(title="ISSUES", flows=True),
             Column(title="CLUSTERS", flows=True),
         )
-        lines = [
-            _group_cells(group, version=version)
-            for _, group in group_alike(read_rows, partial(_group_key, version=version))
-        ]
+
+        def key(row: AdviceRow) -> tuple[Any, ...]:
+            return row.version, row.channel, row.refused if version else (row.newest, row.risky), row.issues
+
+        lines = []
+        for _, group in group_alike(read_rows, key):
+            first = group[0]
+            answer = (first.refused or "recommended",) if version else (", ".join(first.newest), str(first.risky))
+            names = ", ".join(one_line(row.cluster) for row in group)
+            lines.append((str(len(group)), first.version, first.channel, *answer, ", ".join(first.issues), names))
         yield join_parts("\n", draw_table(Table(columns=columns, rows=[Row(line) for line in lines], gap=2), screen))
     if lost:
         yield join_parts("\nCould not be read, so nothing is known of them:\n")
         for row in rows:
             if row.problem:
                 yield wrap_text(f"{one_line(row.cluster)}: {row.problem}", screen, first="  ", indent=4)
-
-
-def _group_key(row: AdviceRow, *, version: str) -> tuple[Any, ...]:
-    return row.version, row.channel, row.refused if version else (row.newest, row.risky), row.issues
-
-
-def _group_cells(group: Sequence[AdviceRow], *, version: str) -> tuple[str, ...]:
-    first_row = group[0]
-    answer = (first_row.refused or "recommended",) if version else (", ".join(first_row.newest), str(first_row.risky))
-    names = ", ".join(one_line(row.cluster) for row in group)
-    return str(len(group)), first_row.version, first_row.channel, *answer, ", ".join(first_row.issues), names
 
 
 def data(rows: Sequence[AdviceRow]) -> dict[str, Any]:

@@ -8,21 +8,20 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import msgspec.structs
+from msgspec.structs import replace
 
 from kubekit.lang.text import one_line
-from runup.cli.fleet.fleet_members import NamedMembers, problem_of, read_all, resolve_members, warnings
+from runup.cli.fleet.shared import Progress, warnings
 from runup.cli.output import screen_of, write
 from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
 from runup.cli.render.table import Column, Row, Table, draw_table, wrap_text
 from runup.cli.render.text import machine, out
-from runup.fleet.control.cluster_sources import connection_to
+from runup.fleet.control.fleet_members import NamedMembers, problem_of, read_all, resolve_members
+from runup.fleet.control.readings import read_status
 
 if TYPE_CHECKING:
     from runup.fleet.decide.members import Doubt, Member
-    from runup.fleet.decide.newest_status import NewestStatus
     from runup.process.connection import Connection
-    from runup.updatestatus.control.status_reading import StatusReading
     from runup.updatestatus.decide.read_status import Report
 
 _UPDATING = ("Unknown", "True", "False")
@@ -54,7 +53,8 @@ def run(connection: Connection, named_members: NamedMembers, output: str | None)
     """Reads and prints the status of each cluster; returns 1 if one could not be read, or may have changed since."""
     with resolve_members(named_members, connection) as (members, notes):
         work = partial(status_of, connection=connection, whole=bool(output))
-        rows = read_all(members, work, lambda member, why: StatusRow(cluster=member.name, problem=why), named_members)
+        lost = lambda member, why: StatusRow(cluster=member.name, problem=why)  # noqa: E731
+        rows = read_all(members, work, lost, named_members, progress=Progress(len(members)))
     notes += [f"{one_line(row.cluster)}: {note}" for row in rows for note in row.notes]
     printed = (
         [out(machine(data(rows), output))]
@@ -67,9 +67,8 @@ def run(connection: Connection, named_members: NamedMembers, output: str | None)
 
 def status_of(member: Member, *, connection: Connection, whole: bool) -> StatusRow:
     """Returns the status of one cluster; why it could not be read is a result, too."""
-
     try:
-        reading = _read_status(member, connection)
+        reading = read_status(member, connection)
         report = reading.report()
     except Exception as error:
         problem = problem_of(member, error)
@@ -88,49 +87,14 @@ def status_of(member: Member, *, connection: Connection, whole: bool) -> StatusR
         notes=tuple(note.strip().removeprefix("warning: ") for note in notes),
         obj=reading.obj if whole else None,
     )
-    return row if member.status is None else _as_travelled(row, member.status, member.doubts)
-
-
-def _as_travelled(row: StatusRow, status: NewestStatus, doubts: tuple[Doubt, ...]) -> StatusRow:
-    """Returns the row of a status that was made before; what is doubtful of it needs attention first."""
-    row = msgspec.structs.replace(row, observed=f"{status.observed_time:%Y-%m-%dT%H:%M:%SZ}")
-    if not doubts:
+    if member.status is None:
         return row
-    return msgspec.structs.replace(
-        row, updating="Unknown", attention=row.attention + len(doubts), first=doubts[0].message, doubts=doubts
-    )
-
-
-def _read_status(member: Member, connection: Connection) -> StatusReading:
-    from kubekit.kube.clock import SystemClock
-
-    if member.status is not None:
-        return _reading_of(member.status)
-    if member.dump:
-        from runup.updatestatus.control import status_files
-
-        return status_files.dump(member.dump, SystemClock().now(), None)
-    from runup.updatestatus.control import live_status
-
-    with connection_to(member, connection).client("upgrade-status") as client:
-        return live_status.read(client, client.now, whole=False)
-
-
-def _reading_of(status: NewestStatus) -> StatusReading:
-    """Returns the reading that a cluster made of itself. Raises BadStatus if it could not."""
-    from kubekit.lang.gotext import to_ns
-    from runup.fleet.decide.newest_status import BadStatus
-    from runup.updatestatus.control.status_reading import StatusReading
-
-    if status.update_status is None:
-        raise BadStatus(f"its status could not be read there: {status.status_problem or 'it does not say why'}")
-    return StatusReading(
-        obj=status.update_status,
-        now_ns=to_ns(status.observed_time),
-        notes=tuple(one_line(note.strip()) for note in status.notes),
-        worker_pools_before_master=status.worker_pools_before_master,
-        doubt=one_line(status.doubt),
-    )
+    row = replace(row, observed=f"{member.status.observed_time:%Y-%m-%dT%H:%M:%SZ}")
+    if not (doubts := member.doubts):
+        return row
+    # What is doubtful of a status that was made before needs attention first.
+    attention = row.attention + len(doubts)
+    return replace(row, updating="Unknown", attention=attention, first=doubts[0].message, doubts=doubts)
 
 
 def updating_of(report: Report) -> str:
@@ -156,7 +120,8 @@ def headline(rows: Sequence[StatusRow]) -> str:
 def text(rows: Sequence[StatusRow], screen: Screen = PIPE) -> Iterator[Drawn]:
     """Yields the status of the fleet: those that update first, then those that need attention."""
     yield join_parts(wrap_text(headline(rows), screen))
-    read_rows = sorted((row for row in rows if not row.problem), key=_sort_key)
+    read_rows = [row for row in rows if not row.problem]
+    read_rows.sort(key=lambda row: ({"True": 0, "Unknown": 1}.get(row.updating, 2), -row.attention, row.cluster))
     if read_rows:
         columns = tuple(
             Column(title=title) for title in ("CLUSTER", "UPDATING", "TARGET", "OPERATORS", "POOLS", "ATTENTION")
@@ -172,11 +137,6 @@ def text(rows: Sequence[StatusRow], screen: Screen = PIPE) -> Iterator[Drawn]:
         for row in rows:
             if row.problem:
                 yield wrap_text(f"{one_line(row.cluster)}: {row.problem}", screen, first="  ", indent=4)
-
-
-def _sort_key(row: StatusRow) -> tuple[int, int, str]:
-    order = {"True": 0, "Unknown": 1}
-    return order.get(row.updating, 2), -row.attention, row.cluster
 
 
 def _row_cells(row: StatusRow) -> tuple[str, ...]:

@@ -22,11 +22,10 @@ def report_status(kubeconfig: str | None, context: str | None) -> int:
     """
     from kubekit.kube.client_sync import SyncClient
     from kubekit.kube.config import load
-    from runup.cli.fleet.fleet_members import failure_text
     from runup.fleet.control import status_report
 
     with SyncClient(load(kubeconfig, context), user_agent=AGENT) as client:
-        problems = status_report.report_status(client, failure_text)
+        problems = status_report.report_status(client)
     for problem in problems:
         sys.stderr.write(f"could not be read, which is told to the hub: {problem}\n")
     return 0

@@ -25,8 +25,8 @@ from runup.cli.release.shared import REGISTRY_NAMES, access, registry_options, r
 
 if TYPE_CHECKING:
     from kubekit.oci.access import Access
-    from runup.cli.fleet.preflight_command import JudgedMember
     from runup.evaluation.options import Flags
+    from runup.fleet.control.readings import JudgedMember
     from runup.fleet.decide.members import Member
     from runup.process.connection import Connection
     from runup.rehearse.control.rehearsal import RehearsalTarget
@@ -126,11 +126,11 @@ def judge_member(
     """Returns what a rehearsal on one cluster found; why there is none is a result, too."""
     from kubekit.kube.clock import SystemClock
     from runup import __version__
-    from runup.cli.fleet.fleet_members import problem_of
-    from runup.cli.fleet.preflight_command import JudgedMember, unreadable_member
     from runup.evaluation.evaluate import EvaluatedCluster
     from runup.evaluation.results import findings_of
     from runup.fleet.control.cluster_sources import connection_to
+    from runup.fleet.control.fleet_members import problem_of
+    from runup.fleet.control.readings import JudgedMember, unreadable_member
     from runup.rehearse.control import cluster_source, rehearsal, releases
     from runup.rehearse.decide.rehearsal_findings import report_of, without_acceptance
 

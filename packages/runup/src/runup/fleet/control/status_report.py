@@ -5,7 +5,6 @@ The place is ConfigMap `status-newest` (docs/decisions/0111). What cannot be rea
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from kubekit.error_types import InputError
@@ -15,13 +14,14 @@ from kubekit.kube.client_sync import SyncClient
 from runup.advice.control import recommend_input
 from runup.fleet.decide import newest_status
 from runup.preflight.decide.cluster_run import CONFIG_MAP, FIELD_MANAGER, NAMESPACE
+from runup.process.error_texts import failure_text
 from runup.updatestatus.control import live_status
 
 
-def report_status(client: SyncClient, failure_text: Callable[[Exception], str | None]) -> tuple[str, ...]:
+def report_status(client: SyncClient) -> tuple[str, ...]:
     """Writes the cluster's status and advice, and returns why a half of them could not be read.
 
-    `failure_text` words an error, and returns None for a bug. Raises InputError without the ConfigMap.
+    Raises InputError without the ConfigMap.
     """
     observed = client.now()
     halves: dict[str, Any] = {}

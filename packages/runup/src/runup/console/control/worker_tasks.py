@@ -13,18 +13,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec.structs import replace
 
 from kubekit.error_types import Terminal
 from kubekit.kube.clock import SystemClock
-from runup.api.config_v1 import ClusterVersion
-from runup.cli.fleet.fleet_members import problem_of
-from runup.cli.fleet.preflight_command import evaluate_dump
 from runup.console.decide.judgement import Evidence, Judgement, Offered, failed_findings, unknown_judgement
 from runup.console.decide.shown_objects import evidence_of, is_secret, objects_to_show
 from runup.evaluation.evaluate import EvaluatedCluster
 from runup.evaluation.request import RequestedUpdate
 from runup.evaluation.results import findings_of
 from runup.fleet.control.cluster_sources import connection_to
+from runup.fleet.control.fleet_members import problem_of
+from runup.fleet.control.readings import evaluate_dump, read_status
 from runup.fleet.decide.members import Member
 from runup.fleet.decide.trend import steps_of_reports
 from runup.preflight.control import stores
@@ -44,18 +44,65 @@ _MOST_STEPS = 500
 
 def judge(member: Member, *, connection: Connection, requested_update: RequestedUpdate) -> Judgement:
     """Returns the preflight of a dump or a live cluster, with the objects that its risks name."""
+    evidence: list[Evidence] = []
     try:
         if member.dump:
             evaluated = evaluate_dump(member, requested_update, SystemClock().now())
             findings = findings_of(evaluated)
-            items = objects_to_show(findings) if findings.completed else ()
-            return _judgement_of(evaluated, findings, _evidence_in_dump(Path(member.dump), items, findings))
-        return _judge_cluster(member, connection, requested_update)
+            if items := objects_to_show(findings) if findings.completed else ():
+                objects = _objects_in_dump(Path(member.dump), items)
+                missing = "The dump does not have this object."
+                evidence = [evidence_of(item, findings, objects.get(_identity(item)), missing) for item in items]
+        else:
+            to = connection_to(member, connection)
+            from runup.target.live import evaluate_cluster
+
+            evaluated = evaluate_cluster(to.config(), requested_update)
+            findings = findings_of(evaluated)
+            if findings.observed is not None:
+                # The report has the cluster's time, but the console counts the age of findings by its own clock.
+                findings = replace(findings, observed=SystemClock().now())
+            if items := objects_to_show(findings) if findings.completed else ():
+                with to.client("serve") as client:
+                    evidence = [_live_evidence(client, item, findings) for item in items]
     except Exception as error:
         problem = problem_of(member, error)
         if problem is None:
             raise
         return Judgement(findings=failed_findings(problem))
+    offered = None
+    if (cluster := evaluated.cluster) is not None:
+        status = cluster.status
+        available, conditional = tuple(status.available_updates or ()), tuple(status.conditional_updates or ())
+        offered = Offered(status.desired.version, cluster.spec.channel, available, conditional)
+    return Judgement(
+        findings=findings,
+        notes=evaluated.notes,
+        collect=evaluated.collect if evaluated.lacking else "",
+        offered=offered,
+        evidence=tuple(evidence),
+    )
+
+
+Identity = tuple[str, str, str, str]
+
+
+def _objects_in_dump(path: Path, items: Sequence[ReportedResource]) -> dict[Identity, JSON]:
+    """Returns those of the objects that are in the dump, which is read once more for them; without secrets."""
+    from runup.dump.documents import identity
+    from runup.dump.load import read as read_dump
+
+    resources = [_resource_of(item) for item in items if not is_secret(item)]
+    plurals = {resource.plural for resource in resources if resource is not None}
+    if not plurals:
+        return {}
+    dump = read_dump(path, only=tuple(plurals | {"clusterversions"}), any_kubernetes=True)
+    identities = {_identity(item) for item in items}
+    return {key: obj for obj in dump.objects if (key := identity(obj)) in identities}
+
+
+def _identity(item: ReportedResource) -> Identity:
+    return item.group, item.kind, item.namespace, item.name
 
 
 def unjudged_member(_member: Member, problem: str) -> Judgement:
@@ -66,66 +113,6 @@ def unjudged_member(_member: Member, problem: str) -> Judgement:
 def status_error(_member: Member, problem: str) -> str:
     """Returns the status of a cluster whose dump could not be fetched: the reason."""
     return problem
-
-
-def _judge_cluster(member: Member, connection: Connection, requested_update: RequestedUpdate) -> Judgement:
-    """Returns the preflight of a live cluster, with the objects that its risks name. Raises KubeError."""
-    to = connection_to(member, connection)
-    from runup.target.live import evaluate_cluster
-
-    evaluated = evaluate_cluster(to.config(), requested_update)
-    findings = findings_of(evaluated)
-    if findings.observed is not None:
-        # The report has the cluster's time, but the console counts the age of findings by its own clock.
-        findings = msgspec.structs.replace(findings, observed=SystemClock().now())
-    items = objects_to_show(findings) if findings.completed else ()
-    if not items:
-        return _judgement_of(evaluated, findings, ())
-    with to.client("serve") as client:
-        return _judgement_of(evaluated, findings, tuple(_live_evidence(client, item, findings) for item in items))
-
-
-def _judgement_of(evaluated: EvaluatedCluster, findings: Findings, evidence: Sequence[Evidence]) -> Judgement:
-    """Returns the judgement as it is sent to the web server's process."""
-    return Judgement(
-        findings=findings,
-        notes=evaluated.notes,
-        collect=evaluated.collect if evaluated.lacking else "",
-        offered=_offered(evaluated.cluster),
-        evidence=tuple(evidence),
-    )
-
-
-def _offered(cluster: ClusterVersion | None) -> Offered | None:
-    """Returns the updates that the ClusterVersion offers, None for a cluster without one."""
-    if cluster is None:
-        return None
-    status = cluster.status
-    available, conditional = tuple(status.available_updates or ()), tuple(status.conditional_updates or ())
-    return Offered(status.desired.version, cluster.spec.channel, available, conditional)
-
-
-def _evidence_in_dump(path: Path, items: Sequence[ReportedResource], findings: Findings) -> tuple[Evidence, ...]:
-    """Returns the objects as they are in the dump, which is read once more for them."""
-    from runup.dump.documents import identity
-    from runup.dump.load import read as read_dump
-
-    if not items:
-        return ()
-    plurals = {
-        resource.plural for item in items if (resource := _resource_of(item)) is not None and not is_secret(item)
-    }
-    objects: dict[tuple[str, str, str, str], JSON] = {}
-    if plurals:
-        identities = {_identity_of(item) for item in items}
-        dump = read_dump(path, only=tuple(plurals | {"clusterversions"}), any_kubernetes=True)
-        objects = {key: obj for obj in dump.objects if (key := identity(obj)) in identities}
-    missing = "The dump does not have this object."
-    return tuple(evidence_of(item, findings, objects.get(_identity_of(item)), missing) for item in items)
-
-
-def _identity_of(item: ReportedResource) -> tuple[str, str, str, str]:
-    return item.group, item.kind, item.namespace, item.name
 
 
 def _live_evidence(client: SyncClient, item: ReportedResource, findings: Findings) -> Evidence:
@@ -148,13 +135,12 @@ def _live_evidence(client: SyncClient, item: ReportedResource, findings: Finding
 
 
 def _resource_of(item: ReportedResource) -> Resource | None:
-    """Returns the resource of a kind that some check reads, None for another."""
-    return _resources().get((item.group, item.kind))
+    """Returns the resource of a kind that runup or some check reads, None for another."""
+    return _known_resources().get((item.group, item.kind))
 
 
 @cache
-def _resources() -> dict[tuple[str, str], Resource]:
-    """Returns each resource that runup reads, by (group, kind)."""
+def _known_resources() -> dict[tuple[str, str], Resource]:
     from runup.api.kinds import resources_by_type
     from runup.checks.catalogue import CHECKS
 
@@ -184,7 +170,7 @@ def judge_kept(member: Member, *, connection: Connection, store: str, days: int)
                 continue
             reports.append((member.name, stored_report.observed, report))
             newest = findings_of(EvaluatedCluster(where=member.name, report=report))
-            newest = msgspec.structs.replace(newest, observed=newest.observed or stored_report.observed)
+            newest = replace(newest, observed=newest.observed or stored_report.observed)
     except Terminal as error:
         return unknown_judgement(error.message)
     report_steps = steps_of_reports(reports)
@@ -203,27 +189,15 @@ def judge_with_history(
     """Returns the preflight of a cluster, with the changes between its kept reports."""
     judged = judge(member, connection=connection, requested_update=requested_update)
     from_store = judge_kept(member, connection=connection, store=store, days=days)
-    return msgspec.structs.replace(judged, steps=from_store.steps, history_notes=from_store.history_notes)
+    return replace(judged, steps=from_store.steps, history_notes=from_store.history_notes)
 
 
 def status_of(member: Member, *, connection: Connection) -> StatusReading | str:
     """Returns the update status of a cluster, or why it could not be read."""
     try:
-        return msgspec.structs.replace(_read_status(member, connection), read=None)
+        return replace(read_status(member, connection), read=None)
     except Exception as error:
         problem = problem_of(member, error)
         if problem is None:
             raise
         return problem
-
-
-def _read_status(member: Member, connection: Connection) -> StatusReading:
-    """Returns the update status of a dump or a live cluster. Raises KubeError or Terminal."""
-    if member.dump:
-        from runup.updatestatus.control import status_files
-
-        return status_files.dump(member.dump, SystemClock().now(), None)
-    from runup.updatestatus.control import live_status
-
-    with connection_to(member, connection).client("upgrade-status") as client:
-        return live_status.read(client, client.now, whole=False)

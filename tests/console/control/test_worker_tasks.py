@@ -11,7 +11,7 @@ from tests.cli.commands import Server
 from tests.preflight.control.test_report_store import NOON, REPORT
 
 from kubekit.lang import yaml as kyaml
-from runup.cli.console import worker_tasks
+from runup.console.control import worker_tasks
 from runup.evaluation.request import RequestedUpdate
 from runup.fleet.decide.members import Member
 from runup.preflight.control import report_store

@@ -1,0 +1,143 @@
+"""Reads one cluster of a fleet, in a worker process: its preflight, or the status of its update.
+
+What is returned can be sent to the process that prints it. Why a cluster could not be read is a result, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec.structs import replace
+
+from kubekit.kube.clock import SystemClock
+from kubekit.lang.gotext import to_ns
+from kubekit.lang.text import one_line
+from runup.evaluation import dumps
+from runup.evaluation.evaluate import EvaluatedCluster
+from runup.evaluation.request import RequestedUpdate
+from runup.evaluation.results import findings_of
+from runup.fleet.control.cluster_sources import connection_to
+from runup.fleet.control.fleet_members import problem_of
+from runup.fleet.decide.newest_status import BadStatus, NewestStatus
+
+if TYPE_CHECKING:
+    from runup.fleet.decide.members import Member
+    from runup.preflight.decide.findings import Findings
+    from runup.process.connection import Connection
+    from runup.report.report import Report
+    from runup.updatestatus.control.status_reading import StatusReading
+
+
+class JudgedMember(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of one cluster, small enough to be sent from the process that read it.
+
+    `cluster_id` tells dumps of one cluster, empty if it is not known.
+    """
+
+    findings: Findings
+    report: Report | None = None
+    problem: str = ""
+    notes: tuple[str, ...] = ()
+    lacking: tuple[str, ...] = ()
+    collect: str = ""
+    places: Mapping[str, tuple[str, int]] = {}
+    cluster_id: str = ""
+
+
+def judge(
+    member: Member,
+    *,
+    connection: Connection,
+    requested_update: RequestedUpdate,
+    now: datetime,
+    with_places: bool,
+) -> JudgedMember:
+    """Returns the preflight of one cluster; why it could not be read is a result, too."""
+    try:
+        if member.report is not None:
+            findings = findings_of(EvaluatedCluster(where=member.name, report=member.report))
+            return JudgedMember(findings=findings, report=member.report)
+        if member.dump:
+            evaluated = evaluate_dump(member, requested_update, now)
+        else:
+            from runup.target.live import evaluate_cluster
+
+            evaluated = evaluate_cluster(connection_to(member, connection).config(), requested_update)
+        findings = findings_of(evaluated)
+        places: dict[str, tuple[str, int]] = {}
+        if with_places and member.dump and findings.completed:
+            from runup.facts.dump_places import find_places, uri_of
+
+            resources = [item for risk in findings.risks for item in risk.resources]
+            local_uri = uri_of(Path(member.dump))
+            shown_uri = member.address or local_uri
+            for text, place in find_places(Path(member.dump), resources).items():
+                places[text] = (place.uri.replace(local_uri, shown_uri, 1), place.line)
+    except Exception as error:
+        problem = problem_of(member, error)
+        if problem is None:
+            raise
+        return unreadable_member(member, problem)
+    return JudgedMember(
+        findings=findings,
+        report=evaluated.report,
+        problem=evaluated.problem,
+        notes=evaluated.notes,
+        lacking=evaluated.lacking,
+        collect=evaluated.collect,
+        places=places,
+        cluster_id=evaluated.cluster.spec.cluster_id if evaluated.cluster is not None else "",
+    )
+
+
+def evaluate_dump(member: Member, requested_update: RequestedUpdate, now: datetime) -> EvaluatedCluster:
+    """Returns the result for a dump; its texts name the place that was typed, where it was fetched to be read.
+
+    Raises as reading the dump does.
+    """
+    evaluated = dumps.evaluate_dump(Path(member.dump), requested_update, now)
+    notes = tuple(member.as_named(note) for note in evaluated.notes)
+    return replace(
+        evaluated, problem=member.as_named(evaluated.problem), notes=notes, collect=member.as_named(evaluated.collect)
+    )
+
+
+def unreadable_member(member: Member, problem: str) -> JudgedMember:
+    """Returns the result of a cluster that could not be read."""
+    return JudgedMember(findings=findings_of(EvaluatedCluster(where=member.name, problem=problem)), problem=problem)
+
+
+def read_status(member: Member, connection: Connection) -> StatusReading:
+    """Returns the update status of a dump or a live cluster, or the one that has travelled. Raises KubeError, Terminal.
+
+    Raises BadStatus if the cluster could not read its own.
+    """
+    if member.status is not None:
+        return _reading_of(member.status)
+    if member.dump:
+        from runup.updatestatus.control import status_files
+
+        return status_files.dump(member.dump, SystemClock().now(), None)
+    from runup.updatestatus.control import live_status
+
+    with connection_to(member, connection).client("upgrade-status") as client:
+        return live_status.read(client, client.now, whole=False)
+
+
+def _reading_of(status: NewestStatus) -> StatusReading:
+    """Returns the reading that a cluster made of itself. Raises BadStatus if it could not."""
+    from runup.updatestatus.control.status_reading import StatusReading
+
+    if status.update_status is None:
+        raise BadStatus(f"its status could not be read there: {status.status_problem or 'it does not say why'}")
+    return StatusReading(
+        obj=status.update_status,
+        now_ns=to_ns(status.observed_time),
+        notes=tuple(one_line(note.strip()) for note in status.notes),
+        worker_pools_before_master=status.worker_pools_before_master,
+        doubt=one_line(status.doubt),
+    )
