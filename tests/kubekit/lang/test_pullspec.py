@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubekit.lang.pullspec import is_same_image
+from kubekit.lang.oc_pull_spec import is_same_image
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from kubesandbox.apiserver.published.tables.cells import human_duration
+from kubesandbox.apiserver.published.tables.cells import PathError, find_values, human_duration
 from kubesandbox.apiserver.published.tables.columns import Tables
-from kubesandbox.apiserver.published.tables.jsonpath import PathError, find_values
 from kubesandbox.apiserver.served_kinds import BUILTIN, Kind
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubesandbox.apiserver.objects.service_allocation import SERVER_ADDRESS
+from kubesandbox.apiserver.objects.strategies import SERVER_ADDRESS
 from kubesandbox.apiserver.validation.policies import SYSTEM_CLASSES
 
 JSON = dict[str, Any]

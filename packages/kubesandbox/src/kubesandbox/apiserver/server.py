@@ -31,7 +31,7 @@ from kubesandbox.apiserver.access.authz import Authorizer, Escalation
 from kubesandbox.apiserver.access.collected import CONTROLLERS, Collected
 from kubesandbox.apiserver.access.review_requests import Reviews
 from kubesandbox.apiserver.custom.conversion_webhooks import ConversionWebhooks
-from kubesandbox.apiserver.custom.definitions import Definitions
+from kubesandbox.apiserver.custom.custom_kinds import Definitions
 from kubesandbox.apiserver.http import messages
 from kubesandbox.apiserver.http.body import MAX_BYTES
 from kubesandbox.apiserver.http.messages import Request, Response, Target, User, json_response, negotiate
@@ -42,11 +42,11 @@ from kubesandbox.apiserver.objects.admission import Admission
 from kubesandbox.apiserver.objects.reading import Renderer, render_unstored
 from kubesandbox.apiserver.objects.rest import Rest
 from kubesandbox.apiserver.objects.schemas import Schemas
-from kubesandbox.apiserver.policies import type_checking
+from kubesandbox.apiserver.policies import policy_admission
 from kubesandbox.apiserver.policies.policy_admission import PolicyAdmission
 from kubesandbox.apiserver.published.discovery_documents import VERSION, Discovery
 from kubesandbox.apiserver.published.openapi import OpenApiDocuments
-from kubesandbox.apiserver.quotas.quota_admission import QUOTAS, QuotaAdmission
+from kubesandbox.apiserver.quotas.usage import QUOTAS, QuotaAdmission
 from kubesandbox.apiserver.served_kinds import KindTable
 from kubesandbox.apiserver.store import Store
 from kubesandbox.apiserver.subresources.handlers import Subresources
@@ -142,7 +142,7 @@ class ApiServer:
         admission.definitions = self.definitions
         self.schemas.conversions.ask = ConversionWebhooks(store).convert_objects
         self.rest.writing.guard = Escalation(self.authz).check
-        admission.policy_status = lambda policy: type_checking.policy_status(policy, self.kinds, self.schemas.tree)
+        admission.policy_status = lambda policy: policy_admission.policy_status(policy, self.kinds, self.schemas.tree)
         self.rest.writing.policies = PolicyAdmission(store, self.kinds, self.rest.objects).check
         quota = next(kind for kind in self.kinds if kind.resource == QUOTAS)
         self.rest.writing.quotas = QuotaAdmission(store, quota, self.rest.change, clock).admit

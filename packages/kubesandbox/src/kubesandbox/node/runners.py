@@ -16,15 +16,7 @@ from typing import Any
 
 from kubekit.kube.clock import SystemClock
 from kubekit.lang.files import remove_tree
-from kubesandbox.node.runner_interface import (
-    IMAGE_MOUNT,
-    Bind,
-    Command,
-    Launch,
-    Runner,
-    interpreter_environment,
-    interpreter_folders,
-)  # fmt: skip
+from kubesandbox.node import runner_interface  # fmt: skip
 
 JSON = dict[str, Any]
 NAMES = ("runc", "bubblewrap", "process")
@@ -37,13 +29,13 @@ _CAPABILITIES = [
 _SYSTEM = frozenset({"usr", "bin", "sbin", "lib", "lib64", "etc", "proc", "dev", "sys", "tmp", "run", "var"})
 
 
-def runners(state: Path) -> dict[str, Runner]:
+def runners(state: Path) -> dict[str, runner_interface.Runner]:
     """Returns the runners by name; `state` is a folder that runc may use."""
-    available: list[Runner] = [RuncRunner(state), BubblewrapRunner(), ProcessRunner()]
+    available: list[runner_interface.Runner] = [RuncRunner(state), BubblewrapRunner(), ProcessRunner()]
     return {runner.name: runner for runner in available}
 
 
-class RuncRunner(Runner):
+class RuncRunner(runner_interface.Runner):
     """The runner for root, by `runc run`, with namespaces and cgroup limits that the kernel enforces.
 
     `state` is runc's own folder, one a sandbox.
@@ -56,7 +48,7 @@ class RuncRunner(Runner):
     def __init__(self, state: Path) -> None:
         self._state = state
 
-    def command(self, launch: Launch) -> Command:
+    def command(self, launch: runner_interface.Launch) -> runner_interface.Command:
         """Writes the bundle, and returns the command that runs it."""
         rootfs = launch.work / "rootfs"
         for folder in ("proc", "dev", "tmp", "run", "var", "usr", "etc"):
@@ -66,16 +58,18 @@ class RuncRunner(Runner):
                 (rootfs / link[1:]).symlink_to(target)
         (launch.work / "config.json").write_text(json.dumps(bundle_config(launch)), encoding="utf-8")
         argv = (*self._runc_command(), "run", "--keep", "--no-new-keyring", "--bundle", str(launch.work), launch.id)
-        return Command(argv, {"PATH": os.environ.get("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")}, launch.work)
+        return runner_interface.Command(
+            argv, {"PATH": os.environ.get("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")}, launch.work
+        )
 
-    def signal(self, launch: Launch, pid: int, number: int) -> None:
+    def signal(self, launch: runner_interface.Launch, pid: int, number: int) -> None:
         """Signals the container's first process, by the container's id; `pid` is that of `runc run`."""
         delivered = _until_delivered(lambda: self._run_quietly("kill", launch.id, str(int(number))), pid)
         if not delivered and number == signals.SIGKILL:
             with suppress(ProcessLookupError):
                 os.killpg(pid, number)
 
-    def out_of_memory(self, launch: Launch) -> bool:
+    def out_of_memory(self, launch: runner_interface.Launch) -> bool:
         """Returns the kernel's verdict from the container's cgroup, which is kept (`--keep`) until `clean_up`."""
         root, name = Path("/sys/fs/cgroup"), _cgroup_path(launch).lstrip("/")
         # With cgroups of version 2, version 1, or both mounted.
@@ -86,7 +80,7 @@ class RuncRunner(Runner):
                     return True
         return False
 
-    def clean_up(self, launch: Launch) -> None:
+    def clean_up(self, launch: runner_interface.Launch) -> None:
         """Removes the container and its cgroup."""
         if (self._state / launch.id).exists():
             self._run_quietly("delete", "--force", launch.id)
@@ -106,7 +100,9 @@ class RuncRunner(Runner):
         work = self._state.parent / "runc-probe"
         image, probe = work / "image", f"probe-{os.getpid()}"
         image.mkdir(parents=True, exist_ok=True)
-        launch = Launch(id=probe, argv=("/usr/bin/true",), image=image, work=work, memory_bytes=1 << 26)
+        launch = runner_interface.Launch(
+            id=probe, argv=("/usr/bin/true",), image=image, work=work, memory_bytes=1 << 26
+        )
         command = self.command(launch)
         completed = subprocess.run(
             command.argv, cwd=command.cwd, capture_output=True, check=False, stdin=subprocess.DEVNULL, timeout=20
@@ -123,7 +119,7 @@ class RuncRunner(Runner):
         return not subprocess.run(command, capture_output=True, check=False, stdin=subprocess.DEVNULL).returncode
 
 
-def bundle_config(launch: Launch) -> JSON:
+def bundle_config(launch: runner_interface.Launch) -> JSON:
     """Returns the OCI runtime configuration of `launch`."""
     capabilities = dict.fromkeys(("bounding", "effective", "permitted"), _CAPABILITIES)
     fresh = {"/dev": "mode=755", "/tmp": "mode=1777", "/run": "mode=755", "/var": "mode=755"}  # noqa: S108  inside it
@@ -161,11 +157,11 @@ def bundle_config(launch: Launch) -> JSON:
     }
 
 
-def _cgroup_path(launch: Launch) -> str:
+def _cgroup_path(launch: runner_interface.Launch) -> str:
     return f"/runup/{launch.id}"
 
 
-class BubblewrapRunner(Runner):
+class BubblewrapRunner(runner_interface.Runner):
     """The runner for ordinary users, by `bwrap`, with namespaces for files, processes and IPC.
 
     Its processes die with the agent.
@@ -174,7 +170,7 @@ class BubblewrapRunner(Runner):
     name = "bubblewrap"
     not_isolated = ("network", "memory (sampled, then killed)")
 
-    def command(self, launch: Launch) -> Command:
+    def command(self, launch: runner_interface.Launch) -> runner_interface.Command:
         """Returns the `bwrap` command line."""
         argv = _bwrap_arguments()
         # Volumes first: one at /tmp must not hide an interpreter that lives below /tmp.
@@ -188,9 +184,9 @@ class BubblewrapRunner(Runner):
         if launch.read_only_root:
             argv += ["--remount-ro", "/"]
         argv += ["--chdir", launch.cwd, "--", *launch.argv]
-        return Command(tuple(argv), {"PATH": os.environ.get("PATH", "/usr/bin:/bin")}, launch.work)
+        return runner_interface.Command(tuple(argv), {"PATH": os.environ.get("PATH", "/usr/bin:/bin")}, launch.work)
 
-    def signal(self, launch: Launch, pid: int, number: int) -> None:  # noqa: ARG002  the interface's
+    def signal(self, launch: runner_interface.Launch, pid: int, number: int) -> None:  # noqa: ARG002  the interface's
         """Signals the container's first process, which is bwrap's grandchild: its init stays between them."""
         if number == signals.SIGKILL:
             with suppress(ProcessLookupError):
@@ -237,7 +233,7 @@ def _link_arguments() -> list[str]:
     return [word for target, link in _root_links() for word in ("--symlink", target, link)]
 
 
-class ProcessRunner(Runner):
+class ProcessRunner(runner_interface.Runner):
     """The runner that always works: the container is a process of the user, with volumes by path replacement.
 
     It isolates nothing; a mount path in an argument or an environment variable is replaced by the host's folder.
@@ -247,23 +243,23 @@ class ProcessRunner(Runner):
     not_isolated = ("files", "processes", "network", "memory (sampled, then killed)")
     mounts = False
 
-    def command(self, launch: Launch) -> Command:
+    def command(self, launch: runner_interface.Launch) -> runner_interface.Command:
         """Returns the launch with every container path replaced by the host's."""
-        binds = (*launch.binds, Bind(launch.image, IMAGE_MOUNT))
+        binds = (*launch.binds, runner_interface.Bind(launch.image, runner_interface.IMAGE_MOUNT))
         # The interpreter's paths are the host's own; they may be below a path that a volume has in the container.
-        interpreter_paths = {sys.executable, *interpreter_environment().values()}
+        interpreter_paths = {sys.executable, *runner_interface.interpreter_environment().values()}
 
         def replaced(text: str) -> str:
             return text if text in interpreter_paths else replace_paths(text, binds)
 
         cwd = Path(replace_paths(launch.cwd, binds))
-        return Command(
+        return runner_interface.Command(
             tuple(map(replaced, launch.argv)),
             {name: replaced(text) for name, text in launch.env.items()},
             cwd if cwd.is_dir() else launch.image,
         )
 
-    def signal(self, launch: Launch, pid: int, number: int) -> None:  # noqa: ARG002  the interface's
+    def signal(self, launch: runner_interface.Launch, pid: int, number: int) -> None:  # noqa: ARG002  the interface's
         """Signals the process; SIGKILL goes to its whole group, as a container's end ends all its processes."""
         with suppress(ProcessLookupError):
             if number == signals.SIGKILL:
@@ -276,7 +272,7 @@ class ProcessRunner(Runner):
         return ""
 
 
-def replace_paths(text: str, binds: Iterable[Bind]) -> str:
+def replace_paths(text: str, binds: Iterable[runner_interface.Bind]) -> str:
     """Replaces every bound path (whole, or as the start of a longer one) in `text` by the host's; longest first."""
     by_target = {bind.target: str(bind.source) for bind in binds}
     if not by_target:
@@ -335,7 +331,7 @@ def _root_links() -> tuple[tuple[str, str], ...]:
     return tuple((str(path.readlink()), str(path)) for path in paths if path.is_symlink())
 
 
-def _system_binds(image: Path) -> list[Bind]:
+def _system_binds(image: Path) -> list[runner_interface.Bind]:
     """Returns the host's folders for a thin image, and the image's own folders, all read only.
 
     These are system libraries, tools and the Python interpreter, `/bin` and the like where they are real folders, the
@@ -343,13 +339,13 @@ def _system_binds(image: Path) -> list[Bind]:
     """
     paths = [Path(path) for path in ("/usr", "/etc/ssl", "/etc/passwd", "/etc/group", "/etc/localtime")]
     host = [path for path in paths if path.exists()]
-    for path in interpreter_folders():
+    for path in runner_interface.interpreter_folders():
         if not any(path.is_relative_to(parent) for parent in host):
             host.append(path)
     real = [path for path in map(Path, ("/bin", "/sbin", "/lib", "/lib64")) if path.is_dir() and not path.is_symlink()]
     folders = [path for path in sorted(image.iterdir()) if path.name not in _SYSTEM]
     return [
-        *(Bind(path, str(path), read_only=True) for path in (*host, *real)),
-        Bind(image, IMAGE_MOUNT, read_only=True),
-        *(Bind(path, f"/{path.name}", read_only=True) for path in folders),
+        *(runner_interface.Bind(path, str(path), read_only=True) for path in (*host, *real)),
+        runner_interface.Bind(image, runner_interface.IMAGE_MOUNT, read_only=True),
+        *(runner_interface.Bind(path, f"/{path.name}", read_only=True) for path in folders),
     ]

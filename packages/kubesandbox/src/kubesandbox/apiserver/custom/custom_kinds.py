@@ -1,12 +1,23 @@
-"""The kinds that a CustomResourceDefinition defines, and the fields that the server sets in it."""
+"""The kinds of CustomResourceDefinitions: what the server sets in one, and the update of the served kinds."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from datetime import datetime
 from typing import Any
 
-from kubesandbox.apiserver.metadata import rfc3339
-from kubesandbox.apiserver.served_kinds import STATUS, Kind, Subresource, version_priority
+from kubekit.kube.clock import Clock
+from kubesandbox.apiserver.http.messages import Target
+from kubesandbox.apiserver.http.query_parameters import WriteOptions
+from kubesandbox.apiserver.metadata import meta, rfc3339
+from kubesandbox.apiserver.objects.admission import CRD_FINALIZER
+from kubesandbox.apiserver.objects.object_deletion import DeleteOptions
+from kubesandbox.apiserver.objects.rest import Rest
+from kubesandbox.apiserver.objects.schemas import Schemas
+from kubesandbox.apiserver.served_kinds import STATUS, Kind, KindTable, Subresource, version_priority
+from kubesandbox.apiserver.status_errors import ApiError
+from kubesandbox.apiserver.store import Event, Store
 
 JSON = dict[str, Any]
 
@@ -90,3 +101,109 @@ def complete_definition(crd: JSON, now: datetime, taken: str = "") -> None:
         since = condition["lastTransitionTime"] if condition.get("status") == value else rfc3339(now)
         condition.clear()
         condition |= {"type": type_, "status": value, "reason": reason, "message": message, "lastTransitionTime": since}
+
+
+CRDS = "customresourcedefinitions.apiextensions.k8s.io"
+
+
+class Definitions:
+    """The controller that updates `KindTable` from the stored definitions, and empties those that are being deleted."""
+
+    def __init__(self, store: Store, kinds: KindTable, schemas: Schemas, rest: Rest, clock: Clock) -> None:
+        self._store, self._kinds, self._schemas, self._rest, self._clock = store, kinds, schemas, rest, clock
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        for entry in store.items(CRDS):
+            self._serve_definition(entry.load())
+        store.subscribe(CRDS, self._on_change)
+
+    async def stop(self) -> None:
+        """Cancels the running clean-ups; they resume at the next start."""
+        for task in self._tasks.values():
+            task.cancel()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+
+    def _on_change(self, event: Event) -> None:
+        """Serves a definition that was created or changed, and stops serving one that was deleted."""
+        crd = event.entry.load()
+        if event.type == "DELETED":
+            self._replace_kinds(meta(crd)["name"], {}, ())
+        else:
+            self._serve_definition(crd)
+
+    def _serve_definition(self, crd: JSON) -> None:
+        """Serves the kinds of a definition; starts the clean-up if it is being deleted."""
+        name = meta(crd)["name"]
+        self._replace_kinds(name, crd["spec"], kinds_of(crd))
+        if meta(crd).get("deletionTimestamp") and name not in self._tasks:
+            self._tasks[name] = asyncio.get_running_loop().create_task(self._delete_objects(name))
+
+    def _replace_kinds(self, name: str, spec: JSON, kinds: tuple[Kind, ...]) -> None:
+        """Serves `kinds` instead of the present ones of a definition; ends their watches if its spec changed."""
+        present = self._kinds.custom().get(name, ())
+        # A real server replaces the storage whenever the spec changes (crdHandler.updateCustomResourceDefinition).
+        if present and present[0].crd is not None and present[0].crd["spec"] != spec:
+            self._rest.reading.end_watches(present[0].storage)
+        for kind in present:
+            self._schemas.forget(kind)
+        self._kinds.set_custom(name, kinds)
+
+    async def _delete_objects(self, name: str) -> None:
+        """Deletes all objects of a definition that is being deleted, and then lets the definition go."""
+        # Objects with finalizers stay until those are removed, and the definition stays as long.
+        try:
+            kinds = self._kinds.custom().get(name, ())
+            # In the storage version, so that deleting them needs no conversion webhook.
+            stored = [kind for kind in kinds if kind.api_version == kind.stored_version] or kinds
+            if stored:
+                await self._delete_all(stored[0])
+            await self._remove_finalizer(name)
+        finally:
+            self._tasks.pop(name, None)
+
+    async def _delete_all(self, kind: Kind) -> None:
+        """Deletes all objects of a kind; returns when none is left, however long their finalizers take."""
+        changed = asyncio.Event()
+        stop = self._store.subscribe(kind.storage, lambda _: changed.set())
+        try:
+            while entries := self._store.items(kind.storage):
+                changed.clear()
+                for entry in entries:
+                    # Another client deleted it first. Any other exception is a bug, and ends the task visibly.
+                    with contextlib.suppress(ApiError):
+                        await self._rest.deleting.delete_one(kind, entry.namespace, entry.name, DeleteOptions())
+                if self._store.count(kind.storage):
+                    await changed.wait()
+        finally:
+            stop()
+
+    async def _remove_finalizer(self, name: str) -> None:
+        """Removes the server's own finalizer from a definition."""
+        kind = self._kinds.find("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+        if kind is None or self._store.get(CRDS, "", name) is None:
+            return
+
+        def without_finalizer(crd: JSON) -> JSON:
+            metadata = meta(crd)
+            metadata["finalizers"] = [f for f in metadata.get("finalizers") or () if f != CRD_FINALIZER]
+            return crd
+
+        target = Target(verb="update", group=kind.group, version=kind.version, resource=kind.plural, name=name)
+        options = WriteOptions(manager="kube-apiserver", validation="Ignore")
+        await self._rest.change(kind, target, without_finalizer, options)
+
+    def conflict(self, crd: JSON) -> str:
+        """Returns why the names of a definition are not available, or ""."""
+        spec = crd["spec"]
+        for kind in self._kinds:
+            # Names must be unique within a group; a definition does not conflict with itself.
+            if kind.group != spec["group"] or (kind.crd and meta(kind.crd)["name"] == meta(crd)["name"]):
+                continue
+            if kind.plural == spec["names"]["plural"]:
+                return f'"{kind.plural}" is already in use'
+            if kind.kind == spec["names"]["kind"]:
+                return f'"{kind.kind}" is already in use'
+        return ""
+
+    def complete(self, crd: JSON) -> None:
+        """Fills in the fields of a definition that the server sets."""
+        complete_definition(crd, self._clock.now(), self.conflict(crd))

@@ -2,7 +2,7 @@
 
 A plugin is a function below; to add one, write it and name it in `CREATE_PLUGINS`, `UPDATE_PLUGINS` or
 `DELETE_PLUGINS`. A plugin raises ApiError to refuse the write. Elsewhere are policies that users write
-(`policies/policy_admission`), quotas (`quotas/quota_admission`), and what a kind's registry sets (`strategies`).
+(`policies/policy_admission`), quotas (`quotas/usage`), and what a kind's registry sets (`strategies`).
 """
 
 from __future__ import annotations

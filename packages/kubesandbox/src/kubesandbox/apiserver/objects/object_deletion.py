@@ -21,7 +21,7 @@ from kubesandbox.apiserver.objects.reading import Reading
 from kubesandbox.apiserver.objects.selectors import parse_selector
 from kubesandbox.apiserver.objects.views import from_stored
 from kubesandbox.apiserver.objects.writing import RETRIES, Writing
-from kubesandbox.apiserver.policies.matching import Write
+from kubesandbox.apiserver.policies.evaluation import Write
 from kubesandbox.apiserver.served_kinds import Kind
 from kubesandbox.apiserver.store import Conflict, Entry, Store
 

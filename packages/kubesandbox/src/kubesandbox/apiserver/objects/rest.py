@@ -1,6 +1,7 @@
-"""The verbs on stored resources: reading, writing, patching and deleting, assembled.
+"""The verbs on stored resources, assembled into one object for subresources and the server; the patch verb is here.
 
-In: the store, kinds and schemas. Out: one object through which subresources and the server call the verbs.
+A patch has four forms: JSON patch, merge patch, strategic merge patch, server-side apply. Each computes the new object
+from the old one; `Writing.change` stores it, and computes again after a conflict with another writer.
 """
 
 from __future__ import annotations
@@ -8,19 +9,141 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+import orjson
+from msgspec.structs import replace
+
 from kubekit.kube.clock import Clock
+from kubesandbox.apiserver import status_errors
+from kubesandbox.apiserver.http.body import PATCH_TYPES, go_type, media_type, read_members
+from kubesandbox.apiserver.http.go_syntax import json_error
 from kubesandbox.apiserver.http.messages import Request, Response, Target
-from kubesandbox.apiserver.http.query_parameters import WriteOptions
+from kubesandbox.apiserver.http.query_parameters import WriteOptions, write_options
+from kubesandbox.apiserver.metadata import JSON, meta
 from kubesandbox.apiserver.objects.admission import Admission
-from kubesandbox.apiserver.objects.decoding import Decoding
+from kubesandbox.apiserver.objects.decoding import Decoding, check_named, check_place
 from kubesandbox.apiserver.objects.object_deletion import Deleting
-from kubesandbox.apiserver.objects.patching import Patching
 from kubesandbox.apiserver.objects.reading import Reading, Renderer
 from kubesandbox.apiserver.objects.schemas import Schemas
 from kubesandbox.apiserver.objects.views import from_stored
-from kubesandbox.apiserver.objects.writing import Change, Writing
+from kubesandbox.apiserver.objects.writing import Change, Writing, parse_revision
+from kubesandbox.apiserver.patch.apply import apply_patch
+from kubesandbox.apiserver.patch.json import apply_json_patch, merge_patch
+from kubesandbox.apiserver.patch.strategic import strategic_merge
+from kubesandbox.apiserver.schema.field_errors import go_plain
 from kubesandbox.apiserver.served_kinds import Kind, KindTable
 from kubesandbox.apiserver.store import Entry, Store
+
+_JSON_PATCH, _MERGE, _STRATEGIC, _APPLY = PATCH_TYPES
+
+
+class Patching:
+    """The patch verb; one instance for the whole server."""
+
+    def __init__(
+        self, *, schemas: Schemas, decoding: Decoding, reading: Reading, writing: Writing, clock: Clock
+    ) -> None:
+        self._schemas, self._decoding = schemas, decoding
+        self._reading, self._writing, self._clock = reading, writing, clock
+        # Set by the server: creating by apply needs the right to create.
+        self.authorize: Callable[[Request, Target], None] | None = None
+
+    async def patch(self, request: Request, target: Target, kind: Kind) -> Response:
+        """Handles PATCH by its content type. Raises ApiError."""
+        type_ = media_type(request)
+        accepted = [t for t in PATCH_TYPES if t != _STRATEGIC or not kind.custom]
+        if type_ not in PATCH_TYPES:
+            raise status_errors.unsupported_patch_type()
+        if type_ not in accepted:
+            raise status_errors.unsupported_media_type(accepted)
+        if type_ == _APPLY:
+            return await self._serve_apply(request, target, kind)
+        options = write_options(request, "PatchOptions")
+        try:
+            patch = orjson.loads(request.body)
+        except orjson.JSONDecodeError as error:
+            # In the words of Go's decoder.
+            why = json_error(request.body) or str(error)
+            raise status_errors.bad_request(why if type_ == _STRATEGIC else f"error decoding patch: {why}") from None
+        if type_ == _MERGE and not isinstance(patch, dict):
+            why = f"json: cannot unmarshal {go_type(patch)} into Go value of type map[string]interface {{}}"
+            raise status_errors.bad_request(f"error decoding patch: {why}")
+        prefix = "json patch " if type_ == _JSON_PATCH else ""
+        duplicates = [f'{prefix}duplicate field "{path}"' for path in read_members(request.body).again]
+
+        def compute_new(old: JSON) -> JSON:
+            """Returns the stored object with the patch applied and decoded. Raises ApiError 400 or 422."""
+            new = self._patch_object(kind, old, type_, patch)
+            if not isinstance(new, dict):
+                raise status_errors.bad_request("the patch does not leave an object")
+            patch_text = go_plain(patch) if type_ == _STRATEGIC else orjson.dumps(new).decode()
+            decoded = self._decoding.patched(request, kind, new, options, patch=patch_text, duplicates=duplicates)
+            check_named(decoded, target.name)
+            check_place(kind, target.namespace, target.name, decoded)
+            return decoded
+
+        entry = await self._writing.change(kind, target, compute_new, options)
+        return self._reading.answer(request, kind, entry)
+
+    def _patch_object(self, kind: Kind, old: JSON, type_: str, patch: Any) -> Any:
+        """Returns `old` with a patch of the content type `type_` applied. Raises ApiError."""
+        # The revision is a precondition only if the patch itself sets it.
+        before = meta(old).pop("resourceVersion", "")
+        if type_ == _MERGE:
+            return merge_patch(old, patch)
+        if type_ == _STRATEGIC:
+            return strategic_merge(self._schemas.tree(kind), old, patch)
+        meta(old)["resourceVersion"] = before
+        new = apply_json_patch(old, patch)
+        if isinstance(new, dict) and meta(new).get("resourceVersion") == before:
+            meta(new).pop("resourceVersion", None)
+        return new
+
+    # -- apply -----------------------------------------------------------------------------------------------------
+
+    async def _serve_apply(self, request: Request, target: Target, kind: Kind) -> Response:
+        """Handles a server-side apply, which creates the object if it does not exist."""
+        options = write_options(request, "PatchOptions", apply=True)
+        if target.subresource:
+            await self._reading.known(lambda: self._reading.entry(kind, target.namespace, target.name))
+        config = self._decoding.applied(request, kind, target, options)
+        has_name = bool(meta(config).get("name"))
+        check_place(kind, target.namespace, target.name, config)
+
+        def stored_form(obj: JSON) -> JSON:
+            return self._decoding.stored_form(kind, obj)
+
+        def compute(live: JSON | None) -> JSON:
+            """Returns the live object (None for a new one) with the configuration applied. Raises ApiError 409."""
+            applied = apply_patch(
+                self._schemas.tree(kind),
+                kind,
+                live,
+                config,
+                manager=options.manager,
+                force=options.force,
+                now=self._clock.now(),
+                subresource=target.subresource,
+                empty=self._schemas.empty(kind),
+                default=lambda obj: self._schemas.default(kind, stored_form(obj)),
+            )
+            return stored_form(applied)
+
+        if self._writing.exists(kind, target):
+            revision = parse_revision(meta(config).get("resourceVersion"))
+            entry = await self._writing.change(
+                kind, target, compute, options, expected_revision=revision, applying=True
+            )
+            return self._reading.answer(request, kind, entry)
+        check_named(config if has_name else {}, target.name)
+        if uid := meta(config).get("uid"):
+            why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+            raise status_errors.conflict(kind.plural, kind.group, target.name, why)
+        if self.authorize is not None:
+            # With the name, unlike a POST: a rule with resourceNames can allow it.
+            self.authorize(request, replace(target, verb="create", subresource=""))
+        entry = await self._writing.create_applied(kind, compute(None), options)
+        return self._reading.answer(request, kind, entry, 201)
+
 
 Handler = Callable[[Request, Target, Kind], Response | Awaitable[Response]]
 

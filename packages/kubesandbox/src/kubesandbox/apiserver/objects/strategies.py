@@ -4,17 +4,19 @@ In: a kind or resource, and objects with the defaults of their types (`schema/go
 registry sets (selectors, finalizers, first statuses), what a write through a subresource may change, which kinds answer
 a deletion, create and clear a status differently, the key of an object in etcd, and deprecation warnings. This keeps
 names of kinds out of the handlers. Objects are completed in place after field ownership is recorded, so that these
-fields have no owner, as in a real server. What admission plugins set is in `admission`, the addresses of Services in
-`service_allocation`.
+fields have no owner, as in a real server. What admission plugins set is in `admission`.
+
+`allocate` completes a new Service, `reallocate` a changed one, as pkg/registry/core/service/storage/alloc.go does.
+Cluster IPs are the only allocation: node ports and the addresses of load balancers stay as the client gave them.
 """
 
 from __future__ import annotations
 
 import base64
+import hashlib
 from datetime import datetime
 
 from kubesandbox.apiserver.metadata import JSON, meta, rfc3339
-from kubesandbox.apiserver.objects import service_allocation
 from kubesandbox.apiserver.served_kinds import Kind
 
 # Kinds whose deletion answers with the object (ReturnDeletedObject).
@@ -99,7 +101,7 @@ def default_new(resource: str, obj: JSON, now: datetime) -> None:
         case "pods":
             obj["status"] = {"phase": "Pending", "qosClass": quality_of_service(obj["spec"])}
         case "services":
-            service_allocation.allocate(obj)
+            allocate(obj)
         case "persistentvolumeclaims":
             obj["status"] = {"phase": "Pending"}
         case "persistentvolumes":
@@ -122,7 +124,7 @@ def default_new(resource: str, obj: JSON, now: datetime) -> None:
 def default_changed(resource: str, new: JSON, old: JSON) -> None:
     """Completes a changed object."""
     if resource == "services":
-        service_allocation.reallocate(new, old)
+        reallocate(new, old)
     elif resource == "daemonsets.apps":
         generation = (meta(old).get("annotations") or {}).get(_TEMPLATE_GENERATION, "1")
         if new["spec"].get("template") != old["spec"].get("template"):
@@ -150,3 +152,67 @@ def quality_of_service(spec: JSON) -> str:
     if not any_amount:
         return "BestEffort"
     return "Guaranteed" if all_limited else "Burstable"
+
+
+SERVER_ADDRESS = "10.96.0.1"
+"""The cluster IP of the Service `kubernetes`: the first address of the range."""
+_ADDRESS_FIELDS = ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy")
+
+
+def allocate(service: JSON) -> None:
+    """Sets the cluster IP of a new Service and the fields that follow from it; an ExternalName has none."""
+    spec, metadata = service["spec"], meta(service)
+    if not _has_cluster_ip(spec):
+        return
+    if not spec.get("clusterIP"):
+        # Nothing listens there. The address derives from the name, so that a dry run shows the address of a real run.
+        digest = hashlib.sha256(f"{metadata.get('namespace')}/{metadata.get('name')}".encode()).digest()
+        spec["clusterIP"] = (spec.get("clusterIPs") or [f"10.96.{digest[0]}.{digest[1] % 254 + 1}"])[0]
+    for key, value in (("clusterIPs", [spec["clusterIP"]]), ("ipFamilies", ["IPv4"])):
+        if not spec.get(key):
+            spec[key] = value
+    spec.setdefault("ipFamilyPolicy", "SingleStack")
+
+
+def reallocate(new: JSON, old: JSON) -> None:
+    """Keeps the allocated fields that an update leaves out, and drops those that only the former type has.
+
+    A field of the former type is dropped where the update leaves it as it was (the service strategy's
+    dropTypeDependentFields), so that a load balancer becomes a ClusterIP by its `type` alone.
+    """
+    before, after = old.get("spec") or {}, new["spec"]
+    if _has_cluster_ip(before) and _has_cluster_ip(after):
+        for key in _ADDRESS_FIELDS:
+            if not after.get(key) and before.get(key):
+                after[key] = before[key]
+    fields = (
+        ((*_ADDRESS_FIELDS, "internalTrafficPolicy"), _has_cluster_ip),
+        (("externalTrafficPolicy",), _has_external_policy),
+        (("allocateLoadBalancerNodePorts", "loadBalancerClass"), _is_load_balancer),
+    )
+    for keys, is_needed in fields:
+        for key in keys if is_needed(before) and not is_needed(after) else ():
+            if after.get(key) == before.get(key):
+                after.pop(key, None)
+    if _has_node_ports(before) and not _has_node_ports(after):
+        former = [port.get("nodePort") for port in before.get("ports") or ()]
+        if former == [port.get("nodePort") for port in after.get("ports") or ()]:
+            after["ports"] = [{k: v for k, v in port.items() if k != "nodePort"} for port in after.get("ports") or ()]
+
+
+def _has_cluster_ip(spec: JSON) -> bool:
+    return spec.get("type") != "ExternalName"
+
+
+def _is_load_balancer(spec: JSON) -> bool:
+    return spec.get("type") == "LoadBalancer"
+
+
+def _has_node_ports(spec: JSON) -> bool:
+    if _is_load_balancer(spec):
+        return spec.get("allocateLoadBalancerNodePorts") is not False
+    return spec.get("type") == "NodePort"
+
+
+def _has_external_policy(spec: JSON) -> bool:
+    return spec.get("type") in ("LoadBalancer", "NodePort") or bool(_has_cluster_ip(spec) and spec.get("externalIPs"))

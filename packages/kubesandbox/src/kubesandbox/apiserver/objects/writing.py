@@ -35,7 +35,7 @@ from kubesandbox.apiserver.objects.reading import Reading
 from kubesandbox.apiserver.objects.schemas import COMPLETED, Schemas, is_in_old_version
 from kubesandbox.apiserver.objects.views import from_stored, to_stored
 from kubesandbox.apiserver.patch import managed_fields
-from kubesandbox.apiserver.policies.matching import Write
+from kubesandbox.apiserver.policies.evaluation import Write
 from kubesandbox.apiserver.schema.field_errors import Fault, FieldError
 from kubesandbox.apiserver.served_kinds import Kind
 from kubesandbox.apiserver.status_errors import JSON, ApiError

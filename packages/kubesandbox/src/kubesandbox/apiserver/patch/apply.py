@@ -13,21 +13,7 @@ from typing import Any
 
 from kubesandbox.apiserver.json_copy import copy_json
 from kubesandbox.apiserver.metadata import meta, rfc3339
-from kubesandbox.apiserver.patch import managed_fields
-from kubesandbox.apiserver.patch.field_sets import (
-    FieldPath,
-    FieldSet,
-    child_node,
-    compare_objects,
-    field_set,
-    is_atomic,
-    is_declared,
-    merge_config,
-    path_element,
-    show_path,
-    typed_root,
-    without_paths,
-)
+from kubesandbox.apiserver.patch import field_sets, managed_fields
 from kubesandbox.apiserver.patch.managed_fields import Manager, Ownership
 from kubesandbox.apiserver.schema.field_errors import go_plain
 from kubesandbox.apiserver.schema.structural import RESOURCE_FIELDS, SchemaNode
@@ -57,27 +43,29 @@ def apply_patch(
     conflict unless `force`; then managedFields are written. `empty` is the object of that kind without any field, and
     `default` fills in what the server adds: an apply that changes nothing keeps its time.
     """
-    root = typed_root(tree)
+    root = field_sets.typed_root(tree)
     config = copy_json(config)
     for name in ("managedFields", "resourceVersion", "uid"):
         meta(config).pop(name, None)
     managers = managed_fields.read_managers(live)
     if live is not None and not managers:
-        changes = compare_objects(root, empty or {"metadata": {}}, live)
+        changes = field_sets.compare_objects(root, empty or {"metadata": {}}, live)
         managers = managed_fields.owner_of_everything(kind, changes.changed, subresource=subresource, now=now)
     mine = [m for m in managers if m.applies and m.name == manager and m.subresource == subresource]
     before = managers.pop(mine[0]) if mine else None
-    applied_fields = managed_fields.ownable_paths(kind, field_set(root, config), subresource)
-    new: JSON = copy_json(merge_config(root, live or {}, config))
+    applied_fields = managed_fields.ownable_paths(kind, field_sets.field_set(root, config), subresource)
+    new: JSON = copy_json(field_sets.merge_config(root, live or {}, config))
     if before is not None:
         owned = applied_fields.union(*(ownership.paths for ownership in managers.values()))
         new = _prune_abandoned(root, new, before.paths, owned)
-    changes = compare_objects(root, live or {}, new)
+    changes = field_sets.compare_objects(root, live or {}, new)
     conflicts = [
         (str(other), path) for other, owned in managers.items() for path in _in_order(owned.paths & changes.changed)
     ]
     if conflicts and not force:
-        raise _conflict_error([(other, show_path(path)) for other, path in sorted(conflicts, key=itemgetter(0))])
+        raise _conflict_error(
+            [(other, field_sets.show_path(path)) for other, path in sorted(conflicts, key=itemgetter(0))]
+        )
     managers = managed_fields.release_paths(managers, changes.changed | changes.removed)
     time = rfc3339(now)
     # An apply without changes must not be a write, so it keeps its time.
@@ -92,7 +80,9 @@ def apply_patch(
     return new
 
 
-def _prune_abandoned(root: SchemaNode, new: JSON, before: FieldSet, owned: Iterable[FieldPath]) -> JSON:
+def _prune_abandoned(
+    root: SchemaNode, new: JSON, before: field_sets.FieldSet, owned: Iterable[field_sets.FieldPath]
+) -> JSON:
     """Returns `new` without fields that this applier no longer sets, unless they or their children are `owned`.
 
     A struct without any field set is removed as a whole, with its fields that have no owner.
@@ -104,11 +94,11 @@ def _prune_abandoned(root: SchemaNode, new: JSON, before: FieldSet, owned: Itera
         node: SchemaNode | None = root
         for length, part in enumerate(path[:-1], 1):
             name = part.removeprefix("f:")
-            if name != part and is_declared(node, name):
+            if name != part and field_sets.is_declared(node, name):
                 surplus.add(path[:length])
-            node = child_node(node, name) if name != part else node.items if node else None
+            node = field_sets.child_node(node, name) if name != part else node.items if node else None
     surplus -= within
-    result = without_paths(root, new, surplus) if surplus else new
+    result = field_sets.without_paths(root, new, surplus) if surplus else new
     return result if isinstance(result, dict) else {}
 
 
@@ -125,10 +115,10 @@ def _conflict_error(conflicts: list[tuple[str, str]]) -> ApiError:
     return apply_conflict(f"Apply failed with {len(conflicts)} conflicts: " + "\n".join(lines), causes)
 
 
-def _in_order(paths: Collection[FieldPath]) -> list[FieldPath]:
+def _in_order(paths: Collection[field_sets.FieldPath]) -> list[field_sets.FieldPath]:
     """Returns paths in structured-merge-diff's order: at each level those that end there, then deeper ones."""
     ends = sorted(path for path in paths if len(path) == 1)
-    below: dict[str, set[FieldPath]] = {}
+    below: dict[str, set[field_sets.FieldPath]] = {}
     for path in paths:
         if len(path) > 1:
             below.setdefault(path[0], set()).add(path[1:])
@@ -142,7 +132,7 @@ Faults = Iterator[str]
 
 def why_invalid(tree: SchemaNode | None, kind: Kind, config: JSON) -> str:
     """Returns why the configuration is invalid, or ""."""
-    faults = list(_value_faults(typed_root(tree), config, ()))
+    faults = list(_value_faults(field_sets.typed_root(tree), config, ()))
     if not faults:
         return ""
     metadata, group = config.get("metadata") or {}, f"{kind.group}/{kind.version}"
@@ -162,7 +152,7 @@ _TYPES: dict[str, tuple[str, Any]] = {
 }
 
 
-def _value_faults(node: SchemaNode | None, value: Any, path: FieldPath) -> Faults:
+def _value_faults(node: SchemaNode | None, value: Any, path: field_sets.FieldPath) -> Faults:
     """Yields why a value does not fit its node; a field that the schema does not declare can have no owner."""
     if node is None or value is None:
         return
@@ -175,13 +165,13 @@ def _value_faults(node: SchemaNode | None, value: Any, path: FieldPath) -> Fault
         elif numeric:
             names = {dict: "map[string]interface {}", list: "[]interface {}", bool: "bool"}
             got = names.get(type(value), "string")
-        yield f"{show_path(path)}: expected {expected}, got {got}"
+        yield f"{field_sets.show_path(path)}: expected {expected}, got {got}"
     elif node.type == "object":
         closed = bool(node.properties) and not node.preserve_unknown and not node.additional_any
         for name, member in value.items():
             child = node.member(name)
             if child is None and closed and not (node.embedded and name in RESOURCE_FIELDS):
-                yield f"{show_path((*path, f'f:{name}'))}: field not declared in schema"
+                yield f"{field_sets.show_path((*path, f'f:{name}'))}: field not declared in schema"
             else:
                 yield from _value_faults(child, member, (*path, f"f:{name}"))
     elif node.type == "array":
@@ -189,13 +179,13 @@ def _value_faults(node: SchemaNode | None, value: Any, path: FieldPath) -> Fault
         keys: set[str] = set()
         for index, item in enumerate(value):
             key = f"i:{index}"
-            if not is_atomic(node, value):
+            if not field_sets.is_atomic(node, value):
                 if why := _why_no_identity(node, item):
-                    yield f"{show_path(path)}: element {index}: {why}"
+                    yield f"{field_sets.show_path(path)}: element {index}: {why}"
                     return
-                key = path_element(node, item)
+                key = field_sets.path_element(node, item)
                 if key in keys:
-                    yield f"{show_path(path)}: duplicate entries for key {show_path((key,))}"
+                    yield f"{field_sets.show_path(path)}: duplicate entries for key {field_sets.show_path((key,))}"
                 keys.add(key)
             yield from _value_faults(node.items, item, (*path, key))
 

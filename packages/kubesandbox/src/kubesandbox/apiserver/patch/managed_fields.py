@@ -13,14 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from kubesandbox.apiserver.metadata import meta, rfc3339
-from kubesandbox.apiserver.patch.field_sets import (
-    FieldPath,
-    FieldSet,
-    compare_objects,
-    from_fields_v1,
-    to_fields_v1,
-    typed_root,
-)
+from kubesandbox.apiserver.patch import field_sets
 from kubesandbox.apiserver.schema.structural import SchemaNode
 from kubesandbox.apiserver.served_kinds import Kind
 
@@ -65,7 +58,7 @@ class Manager:
 class Ownership:
     """The fields that one manager owns, and since when."""
 
-    paths: FieldSet
+    paths: field_sets.FieldSet
     time: str
 
 
@@ -84,7 +77,7 @@ def read_managers(obj: JSON | None) -> Managers:
             entry.get("apiVersion", ""),
             entry.get("subresource", ""),
         )
-        managers[manager] = Ownership(from_fields_v1(entry.get("fieldsV1") or {}), entry.get("time") or "")
+        managers[manager] = Ownership(field_sets.from_fields_v1(entry.get("fieldsV1") or {}), entry.get("time") or "")
     return managers
 
 
@@ -96,7 +89,7 @@ def write_managers(obj: JSON, managers: Managers) -> None:
             entry: JSON = {"manager": manager.name, "operation": manager.operation, "apiVersion": manager.version}
             if owned.time:
                 entry["time"] = owned.time
-            entry |= {"fieldsType": "FieldsV1", "fieldsV1": to_fields_v1(owned.paths)}
+            entry |= {"fieldsType": "FieldsV1", "fieldsV1": field_sets.to_fields_v1(owned.paths)}
             if manager.subresource:
                 entry["subresource"] = manager.subresource
             entries.append(entry)
@@ -109,7 +102,7 @@ def write_managers(obj: JSON, managers: Managers) -> None:
         meta(obj).pop("managedFields", None)
 
 
-def ownable_paths(kind: Kind, paths: Iterable[FieldPath], subresource: str) -> FieldSet:
+def ownable_paths(kind: Kind, paths: Iterable[field_sets.FieldPath], subresource: str) -> field_sets.FieldSet:
     """Returns those of `paths` that a write through `subresource` can own."""
     ownable = (path for path in paths if path and path not in _SERVER_FIELDS)
     if not kind.has_status:
@@ -145,8 +138,8 @@ def on_update(
     if old is not None and not managers:
         meta(new).pop("managedFields", None)
         return
-    root = typed_root(tree)
-    changes = compare_objects(root, old or empty or {"metadata": {}}, new)
+    root = field_sets.typed_root(tree)
+    changes = field_sets.compare_objects(root, old or empty or {"metadata": {}}, new)
     managers = release_paths(managers, changes.changed | changes.removed)
     updated_fields = ownable_paths(kind, changes.changed, subresource)
     if updated_fields:
@@ -157,20 +150,22 @@ def on_update(
     if len(updaters) > _MAX_UPDATERS:
         # The oldest are merged into one; one more than the surplus, since the merged entry takes a place itself.
         oldest = updaters[: len(updaters) - _MAX_UPDATERS + 1]
-        paths = frozenset[FieldPath]().union(*(managers[m].paths for m in oldest))
+        paths = frozenset[field_sets.FieldPath]().union(*(managers[m].paths for m in oldest))
         ancient = Manager(_ANCIENT, "Update", oldest[0].version)
         merged = Ownership(paths, managers[oldest[-1]].time)
         managers = {m: owned for m, owned in managers.items() if m not in oldest} | {ancient: merged}
     write_managers(new, managers)
 
 
-def release_paths(managers: Managers, paths: set[FieldPath]) -> Managers:
+def release_paths(managers: Managers, paths: set[field_sets.FieldPath]) -> Managers:
     """Returns `managers` without `paths`, and without managers that own nothing any more."""
     remaining = {manager: replace(owned, paths=owned.paths - paths) for manager, owned in managers.items()}
     return {manager: owned for manager, owned in remaining.items() if owned.paths}
 
 
-def owner_of_everything(kind: Kind, paths: Iterable[FieldPath], *, subresource: str, now: datetime) -> Managers:
+def owner_of_everything(
+    kind: Kind, paths: Iterable[field_sets.FieldPath], *, subresource: str, now: datetime
+) -> Managers:
     """Returns the owner of all fields of an untracked object (`paths`), for its first apply, with the present time.
 
     For an apply through a subresource only that subresource's fields get an owner.

@@ -2,18 +2,23 @@
 
 In: a write. Out: nothing, or ApiError; warnings and audit annotations are added to the request's. Policies are read
 from the store at each write: what is stored is in force, without the moment that a real server's informers take.
+Expressions are checked against the types of objects when a policy is stored, as a controller does some time after
+(k8s.io/apiserver/pkg/admission/plugin/policy/validating/typechecking.go).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from kubekit.lang.cel import CelError
+from kubekit.lang.cel_types import DYN, CelType, type_faults
 from kubesandbox.apiserver import status_errors
-from kubesandbox.apiserver.policies.evaluation import Decision, Evaluation
-from kubesandbox.apiserver.policies.matching import Write, is_exempt, matches_criteria, selects_labels
+from kubesandbox.apiserver.policies import evaluation
+from kubesandbox.apiserver.schema import cel_declarations
+from kubesandbox.apiserver.schema.structural import SchemaNode
 from kubesandbox.apiserver.served_kinds import Kind, KindTable
 from kubesandbox.apiserver.store import Store
 
@@ -39,7 +44,7 @@ class _Unusable(Exception):
 class _Denial:
     policy: str
     binding: str
-    decision: Decision
+    decision: evaluation.Decision
 
     def __str__(self) -> str:
         by = f" with binding '{self.binding}'" if self.binding else ""
@@ -52,10 +57,10 @@ class PolicyAdmission:
     def __init__(self, store: Store, kinds: KindTable, read_objects: Read) -> None:
         self._store, self._kinds, self._read = store, kinds, read_objects
 
-    def check(self, write: Write, warnings: list[str], annotations: dict[str, str]) -> None:
+    def check(self, write: evaluation.Write, warnings: list[str], annotations: dict[str, str]) -> None:
         """Lets a write pass, or raises ApiError with the first denial."""
         policies = self._store.items(POLICIES, "")
-        if not policies or is_exempt(write.kind):
+        if not policies or evaluation.is_exempt(write.kind):
             return
         namespace = None
         if write.namespace and write.kind.resource != "namespaces":
@@ -66,7 +71,7 @@ class PolicyAdmission:
             namespace = {**namespace, "metadata": metadata}
         denials: list[_Denial] = []
         for policy in (entry.load() for entry in policies):
-            if matches_criteria(policy["spec"].get("matchConstraints") or {}, write, _labels_of(namespace)):
+            if evaluation.matches_criteria(policy["spec"].get("matchConstraints") or {}, write, _labels_of(namespace)):
                 denials += self._denials(policy, write, namespace, warnings=warnings, annotations=annotations)
         if denials:
             text, reason = str(denials[0]), denials[0].decision.reason
@@ -76,7 +81,13 @@ class PolicyAdmission:
             raise error
 
     def _denials(
-        self, policy: JSON, write: Write, namespace: JSON | None, *, warnings: list[str], annotations: dict[str, str]
+        self,
+        policy: JSON,
+        write: evaluation.Write,
+        namespace: JSON | None,
+        *,
+        warnings: list[str],
+        annotations: dict[str, str],
     ) -> Iterator[_Denial]:
         """Yields the denials of one policy through each of its bindings; adds its warnings and audit annotations."""
         name, values = policy["metadata"]["name"], dict[str, list[str]]()
@@ -88,7 +99,9 @@ class PolicyAdmission:
             yield from _misconfiguration_denial(policy, "", f"failed to configure policy: {error}")
             return
         for binding in bindings:
-            if not matches_criteria(binding["spec"].get("matchResources") or {}, write, _labels_of(namespace)):
+            if not evaluation.matches_criteria(
+                binding["spec"].get("matchResources") or {}, write, _labels_of(namespace)
+            ):
                 continue
             try:
                 params = self._read_params(kind, binding["spec"].get("paramRef"), write.namespace)
@@ -97,7 +110,7 @@ class PolicyAdmission:
                 yield from _misconfiguration_denial(policy, binding["metadata"]["name"], why)
                 continue
             for param in params:
-                outcome = Evaluation(policy, write, param, namespace).outcome()
+                outcome = evaluation.Evaluation(policy, write, param, namespace).outcome()
                 for decision in outcome.decisions:
                     if decision.denied:
                         yield from _carry_out_actions(
@@ -134,7 +147,7 @@ class PolicyAdmission:
         params: list[JSON | None] = []
         for obj in self._read(kind, within):
             named = obj["metadata"]["name"] == ref.get("name")
-            if named if ref.get("name") else selects_labels(ref.get("selector"), _labels_of(obj) or {}):
+            if named if ref.get("name") else evaluation.selects_labels(ref.get("selector"), _labels_of(obj) or {}):
                 params.append(obj)
         if not params and ref.get("parameterNotFoundAction") == "Deny":
             raise _Unusable("no params found for policy binding with `Deny` parameterNotFoundAction")
@@ -147,11 +160,11 @@ def _labels_of(obj: JSON | None) -> dict[str, str] | None:
 
 def _misconfiguration_denial(policy: JSON, binding: str, why: str) -> Iterator[_Denial]:
     if policy["spec"].get("failurePolicy") != "Ignore":
-        yield _Denial(policy["metadata"]["name"], binding, Decision(True, why))
+        yield _Denial(policy["metadata"]["name"], binding, evaluation.Decision(True, why))
 
 
 def _carry_out_actions(
-    policy: JSON, binding: JSON, decision: Decision, *, warnings: list[str], annotations: dict[str, str]
+    policy: JSON, binding: JSON, decision: evaluation.Decision, *, warnings: list[str], annotations: dict[str, str]
 ) -> Iterator[_Denial]:
     """Does what the binding says about a failed validation: denies, warns, or notes it for the audit log."""
     name, by = policy["metadata"]["name"], binding["metadata"]["name"]
@@ -169,3 +182,67 @@ def _carry_out_actions(
                 "validationActions": list(actions),
             }  # fmt: skip
             annotations.setdefault(_AUDIT, json.dumps([failure], separators=(",", ":")))
+
+
+# Returns the schema of a kind's objects, or None if it has none.
+SchemaOf = Callable[[Kind], SchemaNode | None]
+
+_MOST_TYPES = 10  # maxTypesToCheck
+
+
+def policy_status(policy: JSON, kinds: Iterable[Kind], schema_of: SchemaOf) -> JSON:
+    """Returns the status of a policy: what was looked at, and its warnings for the kinds whose schema is known."""
+    spec, known = policy["spec"], tuple(kinds)
+    types = {
+        kind: cel_declarations.served_type(schema)
+        for kind in _matched_kinds(spec, known)
+        if (schema := schema_of(kind)) is not None
+    }
+    types_by_name: dict[str, CelType] = {
+        "request": cel_declarations.REQUEST,
+        "namespaceObject": cel_declarations.NAMESPACE,
+    }
+    if param_kind := spec.get("paramKind") or {}:
+        named = (param_kind.get("apiVersion"), param_kind.get("kind"))
+        params = next((kind for kind in known if (kind.api_version, kind.kind) == named), None)
+        schema = schema_of(params) if params is not None else None
+        types_by_name["params"] = cel_declarations.served_type(schema) if schema is not None else DYN
+    warnings = []
+    for index, validation in enumerate(spec.get("validations") or ()):
+        for key in ("expression", "messageExpression"):
+            expression = validation.get(key)
+            if not expression or cel_declarations.AUTHORIZER.search(expression):
+                continue
+            faults = (
+                _fault_for_kind(kind, expression, spec, {**types_by_name, "object": type_, "oldObject": type_})
+                for kind, type_ in types.items()
+            )
+            if warning := "\n".join(filter(None, faults)):
+                warnings.append({"fieldRef": f"spec.validations[{index}].{key}", "warning": warning})
+    checking = {"expressionWarnings": warnings} if warnings else {}
+    return {"observedGeneration": policy["metadata"].get("generation", 1), "typeChecking": checking}
+
+
+def _fault_for_kind(kind: Kind, expression: str, spec: JSON, types: dict[str, CelType]) -> str:
+    """Returns why an expression does not fit the types of one kind, or ""."""
+    variables: dict[str, CelType] = {}
+    for variable in spec.get("variables") or ():
+        variables[variable["name"]] = cel_declarations.type_or_dyn(
+            variable["expression"], types | cel_declarations.variables_type(variables)
+        )
+    try:
+        why = type_faults(expression, types | cel_declarations.variables_type(variables))
+    except CelError as error:
+        why = str(error)
+    return f"{kind.group}/{kind.version}, Kind={kind.kind}: {why}\n" if why else ""
+
+
+def _matched_kinds(spec: JSON, kinds: tuple[Kind, ...]) -> list[Kind]:
+    """Returns the kinds that the policy's rules name; a rule with a wildcard names none."""
+    matched: set[Kind] = set()
+    for rule in (spec.get("matchConstraints") or {}).get("resourceRules") or ():
+        groups, versions = rule.get("apiGroups") or (), rule.get("apiVersions") or ()
+        resources = [resource for resource in rule.get("resources") or () if not set(resource) & set("*/")]
+        if "*" not in "".join((*groups, *versions)):
+            matched |= {k for k in kinds if k.group in groups and k.version in versions and k.plural in resources}
+    return sorted(matched, key=lambda kind: (kind.group, kind.version, kind.kind))[:_MOST_TYPES]

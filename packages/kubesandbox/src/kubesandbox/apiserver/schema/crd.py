@@ -6,31 +6,23 @@ be accepted.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 from kubekit.api import codec
+from kubesandbox.apiserver.schema import field_errors as field
 from kubesandbox.apiserver.schema.crd_openapi import can_be_structural, child_schemas, openapi_faults, structural
 from kubesandbox.apiserver.schema.crd_rules import cost_faults, rule_faults
-from kubesandbox.apiserver.schema.field_errors import (
-    Fault,
-    FieldError,
-    Verbatim,
-    forbidden,
-    go_json,
-    invalid,
-    one_of,
-    required,
-)
 from kubesandbox.apiserver.schema.object_meta import dns1035_label_faults, dns1123_subdomain_faults
 from kubesandbox.apiserver.schema.object_schema import Schema, compile_schema
 from kubesandbox.apiserver.schema.structural import SchemaError, compile_node, prune_unknown
 from kubesandbox.apiserver.schema.validate import validate_value
 
 JSON = dict[str, Any]
-Errors = Iterator[FieldError]
+Errors = Iterator[field.FieldError]
 
 _APPROVAL = "api-approved.kubernetes.io"
 _COLUMN_TYPES = "boolean,date,integer,number,string"
@@ -56,7 +48,7 @@ _STILL_STORED = (
 )
 
 
-def compile_crd(crd: JSON) -> tuple[list[FieldError], dict[str, Schema]]:
+def compile_crd(crd: JSON) -> tuple[list[field.FieldError], dict[str, Schema]]:
     """Returns the faults of `crd`, and the Schema of each version by its name; no schemas if there are faults.
 
     A version without a schema preserves all fields.
@@ -67,17 +59,17 @@ def compile_crd(crd: JSON) -> tuple[list[FieldError], dict[str, Schema]]:
     return [], {v["name"]: compile_schema(_schema_of(v) or preserve_all) for v in crd["spec"]["versions"]}
 
 
-def validate_crd(crd: JSON) -> list[FieldError]:
+def validate_crd(crd: JSON) -> list[field.FieldError]:
     """Returns the faults of a new CustomResourceDefinition."""
     name, spec = (crd.get("metadata") or {}).get("name", ""), crd.get("spec") or {}
     expected = f"{(spec.get('names') or {}).get('plural', '')}.{spec.get('group', '')}"
     name_faults = (
-        [] if name == expected else [invalid("metadata.name", name, 'must be spec.names.plural+"."+spec.group')]
+        [] if name == expected else [field.invalid("metadata.name", name, 'must be spec.names.plural+"."+spec.group')]
     )
     return [*name_faults, *_common_faults(crd, None)]
 
 
-def validate_crd_update(crd: JSON, old: JSON) -> list[FieldError]:
+def validate_crd_update(crd: JSON, old: JSON) -> list[field.FieldError]:
     """Returns the faults of updating `old` to `crd`. Scope, group, plural and kind are immutable."""
     errors = list(_common_faults(crd, old))
     spec, former = crd.get("spec") or {}, old.get("spec") or {}
@@ -89,7 +81,7 @@ def validate_crd_update(crd: JSON, old: JSON) -> list[FieldError]:
         ("spec.names.plural", names.get("plural"), old_names.get("plural")),
     ):
         if new_value != old_value:
-            errors.append(invalid(path, new_value, "field is immutable"))
+            errors.append(field.invalid(path, new_value, "field is immutable"))
     return errors
 
 
@@ -98,33 +90,33 @@ def _common_faults(crd: JSON, old: JSON | None) -> Errors:
     spec = crd.get("spec") or {}
     group, scope = spec.get("group", ""), spec.get("scope", "")
     if not group:
-        yield required("spec.group")
+        yield field.required("spec.group")
     elif faults := dns1123_subdomain_faults(group):
-        yield invalid("spec.group", group, faults)
+        yield field.invalid("spec.group", group, faults)
     elif "." not in group:
-        yield invalid("spec.group", group, "should be a domain with at least one dot")
+        yield field.invalid("spec.group", group, "should be a domain with at least one dot")
     if not scope:
-        yield required("spec.scope")
+        yield field.required("spec.scope")
     else:
-        yield from one_of("spec.scope", scope, ("Cluster", "Namespaced"))
+        yield from field.one_of("spec.scope", scope, ("Cluster", "Namespaced"))
     yield from _names_faults(spec.get("names") or {})
     yield from _conversion_faults(spec.get("conversion") or {})
     if spec.get("preserveUnknownFields"):
         hint = "set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
-        yield invalid("spec.preserveUnknownFields", True, f"cannot set to true, {hint}")
+        yield field.invalid("spec.preserveUnknownFields", True, f"cannot set to true, {hint}")
     yield from _version_faults(spec)
     # A new definition may come without status; the server sets storedVersions.
     if "status" in crd:
         path, stored = "status.storedVersions", (crd["status"] or {}).get("storedVersions") or []
         names = [version.get("name") for version in spec.get("versions") or ()]
         if not stored:
-            yield invalid(path, None, "must have at least one stored version")
+            yield field.invalid(path, None, "must have at least one stored version")
         for version in (spec.get("versions") or ()) if stored else ():
             if version.get("storage") and version.get("name") not in stored:
-                yield invalid(path, stored, f"must have the storage version {version['name']}")
+                yield field.invalid(path, stored, f"must have the storage version {version['name']}")
         for index, name in enumerate(stored):
             if name not in names:
-                yield invalid(f"{path}[{index}]", name, _STILL_STORED.format(name))
+                yield field.invalid(f"{path}[{index}]", name, _STILL_STORED.format(name))
     if f".{group}".endswith((".k8s.io", ".kubernetes.io")):
         yield from _approval_faults(crd, old)
 
@@ -140,10 +132,10 @@ def _approval_faults(crd: JSON, old: JSON | None) -> Errors:
     why = f'protected groups must have approval annotation "{_APPROVAL}"'
     link = "see https://github.com/kubernetes/enhancements/pull/1111"
     if not approval:
-        yield required(f"metadata.annotations[{_APPROVAL}]", f"{why}, {link}")
+        yield field.required(f"metadata.annotations[{_APPROVAL}]", f"{why}, {link}")
     elif not approval.startswith(("unapproved", "http://", "https://")):
         why += f' with either a URL or a reason starting with "unapproved", {link}'
-        yield invalid(f"metadata.annotations[{_APPROVAL}]", approval, why)
+        yield field.invalid(f"metadata.annotations[{_APPROVAL}]", approval, why)
 
 
 def _names_faults(names: JSON) -> Errors:
@@ -153,16 +145,16 @@ def _names_faults(names: JSON) -> Errors:
     for key in ("plural", "singular", "kind", "listKind"):
         value, mixed_case = names.get(key) or defaults.get(key, ""), key in ("kind", "listKind")
         if not value:
-            yield required(f"spec.names.{key}")
+            yield field.required(f"spec.names.{key}")
         elif faults := dns1035_label_faults(value.lower() if mixed_case else value):
             prefix = "may have mixed case, but should otherwise match: " if mixed_case else ""
-            yield invalid(f"spec.names.{key}", value, prefix + faults)
+            yield field.invalid(f"spec.names.{key}", value, prefix + faults)
     for key in ("shortNames", "categories"):
         for index, value in enumerate(names.get(key) or ()):
             if faults := dns1035_label_faults(value):
-                yield invalid(f"spec.names.{key}[{index}]", value, faults)
+                yield field.invalid(f"spec.names.{key}[{index}]", value, faults)
     if names.get("kind") and names.get("kind") == names.get("listKind"):
-        yield invalid("spec.names.listKind", names["listKind"], "kind and listKind may not be the same")
+        yield field.invalid("spec.names.listKind", names["listKind"], "kind and listKind may not be the same")
 
 
 def _conversion_faults(conversion: JSON) -> Errors:
@@ -170,21 +162,21 @@ def _conversion_faults(conversion: JSON) -> Errors:
     strategy, webhook = conversion.get("strategy") or "None", conversion.get("webhook") or {}
     reviews, client = webhook.get("conversionReviewVersions"), webhook.get("clientConfig")
     config_path, versions_path = "spec.conversion.webhookClientConfig", "spec.conversion.conversionReviewVersions"
-    yield from one_of("spec.conversion.strategy", strategy, ("None", "Webhook"))
+    yield from field.one_of("spec.conversion.strategy", strategy, ("None", "Webhook"))
     if strategy != "Webhook":
         for value, path in ((client, config_path), (reviews, versions_path)):
             if value:
-                yield forbidden(path, "should not be set when strategy is not set to Webhook")
+                yield field.forbidden(path, "should not be set when strategy is not set to Webhook")
         return
     if client is None:
-        yield required(config_path, "required when strategy is set to Webhook")
+        yield field.required(config_path, "required when strategy is set to Webhook")
     # Both or neither.
     elif (client.get("url") is None) == (client.get("service") is None):
-        yield required(config_path, "exactly one of url or service is required")
+        yield field.required(config_path, "exactly one of url or service is required")
     if not reviews:
-        yield required(versions_path)
+        yield field.required(versions_path)
     elif not {"v1", "v1beta1"} & {*reviews}:
-        yield invalid(versions_path, reviews, "must include at least one of v1, v1beta1")
+        yield field.invalid(versions_path, reviews, "must include at least one of v1, v1beta1")
 
 
 # -- Versions ----------------------------------------------------------------------------------------------------------
@@ -196,23 +188,23 @@ def _version_faults(spec: JSON) -> Errors:
     names = [version.get("name", "") for version in versions]
     for index, version in enumerate(versions):
         if faults := dns1035_label_faults(names[index]):
-            yield invalid(f"spec.versions[{index}].name", names[index], faults)
+            yield field.invalid(f"spec.versions[{index}].name", names[index], faults)
         warning, path = version.get("deprecationWarning"), f"spec.versions[{index}].deprecationWarning"
         if warning is not None and not version.get("deprecated"):
-            yield invalid(path, warning, "can only be set for deprecated versions")
+            yield field.invalid(path, warning, "can only be set for deprecated versions")
         elif warning == "":
-            yield invalid(path, warning, "must not be an empty string")
+            yield field.invalid(path, warning, "must not be an empty string")
         elif warning is not None and len(warning) > 256:
-            yield invalid(path, warning, "must be <= 256 characters long")
+            yield field.invalid(path, warning, "must be <= 256 characters long")
         if _schema_of(version) is None:
-            yield required(f"spec.versions[{index}].schema.openAPIV3Schema")
+            yield field.required(f"spec.versions[{index}].schema.openAPIV3Schema")
     if names and (faults := dns1035_label_faults(names[0])):
-        yield invalid("spec.version", names[0], faults)
+        yield field.invalid("spec.version", names[0], faults)
     if len(set(names)) != len(names):
-        yield invalid("spec.versions", _versions_as_go(versions), "must contain unique version names")
+        yield field.invalid("spec.versions", _versions_as_go(versions), "must contain unique version names")
     if sum(bool(version.get("storage")) for version in versions) != 1:
         detail = "must have exactly one version marked as storage version"
-        yield invalid("spec.versions", _versions_as_go(versions), detail)
+        yield field.invalid("spec.versions", _versions_as_go(versions), detail)
     # A part that all versions share is reported once, without the version.
     first = versions[0] if versions else {}
     shared = {key for key in _SHARED_PATHS if first.get(key) and all(v.get(key) == first[key] for v in versions)}
@@ -222,7 +214,7 @@ def _version_faults(spec: JSON) -> Errors:
                 yield from _part_faults(key, version, shared_path if key in shared else f"spec.versions[{index}].{key}")
         if version.get("selectableFields") and "schema" in shared and "selectableFields" not in shared:
             detail = "may only be set when `version.schema.openAPIV3Schema` is not included"
-            yield invalid(f"spec.versions[{index}].selectableFields", "", detail)
+            yield field.invalid(f"spec.versions[{index}].selectableFields", "", detail)
 
 
 def _schema_of(version: JSON) -> Any:
@@ -230,11 +222,11 @@ def _schema_of(version: JSON) -> Any:
     return (version.get("schema") or {}).get("openAPIV3Schema")
 
 
-def _versions_as_go(versions: list[JSON]) -> Verbatim:
+def _versions_as_go(versions: list[JSON]) -> field.Verbatim:
     """Returns versions as Go prints its internal type, without the parts that it keeps in the definition's spec."""
     parts = dict.fromkeys(("Schema", "Subresources", "AdditionalPrinterColumns", "SelectableFields"))
     shown = [{go: version.get(key, zero) for go, key, zero in _GO_FIELDS} | parts for version in versions]
-    return Verbatim(go_json(shown))
+    return field.Verbatim(field.go_json(shown))
 
 
 def _part_faults(key: str, version: JSON, place: str) -> Errors:
@@ -247,21 +239,21 @@ def _part_faults(key: str, version: JSON, place: str) -> Errors:
         if value.get("scale") is not None:
             yield from _scale_faults(value["scale"], f"{place}.scale")
     elif key == "selectableFields":
-        for index, field in enumerate(value):
+        for index, selectable in enumerate(value):
             path = f"{place}[{index}].jsonPath"
-            yield from _selectable_faults(field.get("jsonPath") or "", _schema_of(version) or {}, path)
+            yield from _selectable_faults(selectable.get("jsonPath") or "", _schema_of(version) or {}, path)
     else:
         for index, column in enumerate(value):
             path, kind, column_path = f"{place}[{index}]", column.get("type"), column.get("jsonPath")
             if not column.get("name"):
-                yield required(f"{path}.name")
+                yield field.required(f"{path}.name")
             if kind not in _COLUMN_TYPES.split(","):
-                fault = Fault.INVALID if kind else Fault.REQUIRED
-                yield FieldError(fault, f"{path}.type", kind, f"must be one of {_COLUMN_TYPES}")
+                fault = field.Fault.INVALID if kind else field.Fault.REQUIRED
+                yield field.FieldError(fault, f"{path}.type", kind, f"must be one of {_COLUMN_TYPES}")
             if not column_path:
-                yield required(f"{path}.JSONPath")
+                yield field.required(f"{path}.JSONPath")
             elif not column_path.startswith("."):
-                yield invalid(f"{path}.JSONPath", column_path, _SIMPLE_PATH)
+                yield field.invalid(f"{path}.JSONPath", column_path, _SIMPLE_PATH)
 
 
 @dataclass(frozen=True)
@@ -269,11 +261,11 @@ class _CachedSchema:
     """A schema as a key of the cache: its JSON text decides equality."""
 
     text: bytes
-    schema: JSON = field(compare=False)
+    schema: JSON = dataclasses.field(compare=False)
 
 
 @lru_cache(maxsize=128)
-def _known_faults(cached: _CachedSchema, path: str) -> tuple[FieldError, ...]:
+def _known_faults(cached: _CachedSchema, path: str) -> tuple[field.FieldError, ...]:
     """Returns the faults of a schema: its structure first, then the rest; CEL rules if the structure is valid.
 
     Cached by its text and path: a definition is validated at each change of its status or labels, too, which does not
@@ -283,7 +275,7 @@ def _known_faults(cached: _CachedSchema, path: str) -> tuple[FieldError, ...]:
     can_have_structure = can_be_structural(schema)
     structure_faults = [*structural(schema, path), *_default_faults(schema, path)] if can_have_structure else []
     if schema.get("nullable"):
-        structure_faults.append(forbidden(f"{path}.nullable", "nullable cannot be true at the root"))
+        structure_faults.append(field.forbidden(f"{path}.nullable", "nullable cannot be true at the root"))
     with_rules = can_have_structure and not structure_faults
     faults = [*openapi_faults(schema, path, rule_faults if with_rules else lambda *_: iter(()))]
     costs = cost_faults(schema, path) if with_rules and not faults else ()
@@ -299,7 +291,7 @@ def _default_faults(schema: JSON, path: str) -> Errors:
             pass
         else:
             if prune_unknown(node, value, is_resource=node.embedded)[0] != value:
-                yield invalid(f"{path}.default", value, "must not have unknown fields")
+                yield field.invalid(f"{path}.default", value, "must not have unknown fields")
             for error in validate_value(node, value):
                 yield replace(error, path=f"{path}.default{'.' if error.path else ''}{error.path}")
     for child_path, child in child_schemas(schema, path):
@@ -312,32 +304,34 @@ def _scale_faults(scale: JSON, path: str) -> Errors:
     for key, under in (("specReplicasPath", ".spec"), ("statusReplicasPath", ".status")):
         path_text = scale.get(key) or ""
         if not path_text:
-            yield required(f"{path}.{key}")
+            yield field.required(f"{path}.{key}")
         elif not path_text.startswith("."):
-            yield invalid(f"{path}.{key}", path_text, _SIMPLE_PATH)
+            yield field.invalid(f"{path}.{key}", path_text, _SIMPLE_PATH)
         elif not path_text.startswith(f"{under}."):
-            yield invalid(f"{path}.{key}", path_text, f"should be a json path under {under}")
+            yield field.invalid(f"{path}.{key}", path_text, f"should be a json path under {under}")
     path_text = scale.get("labelSelectorPath") or ""
     if path_text and not path_text.startswith((".spec.", ".status.")):
-        yield invalid(f"{path}.labelSelectorPath", path_text, "should be a json path under either .spec or .status")
+        yield field.invalid(
+            f"{path}.labelSelectorPath", path_text, "should be a json path under either .spec or .status"
+        )
 
 
 def _selectable_faults(field_path: str, schema: JSON, path: str) -> Errors:
     """Yields a fault if a selectable field is not a scalar field of the schema."""
     if not field_path:
-        yield required(path)
+        yield field.required(path)
         return
     branch: Any = schema
     for name in field_path.lstrip(".").split("."):
         branch = (branch.get("properties") or {}).get(name)
         if not isinstance(branch, dict):
-            yield invalid(path, field_path, f"is an invalid path: does not refer to a valid field: {field_path}")
+            yield field.invalid(path, field_path, f"is an invalid path: does not refer to a valid field: {field_path}")
             return
     if field_path.startswith(".metadata"):
-        yield invalid(path, field_path, "must not point to fields in metadata")
+        yield field.invalid(path, field_path, "must not point to fields in metadata")
     if branch.get("type") not in ("string", "boolean", "integer"):
         detail = "must point to a field of type string, boolean or integer. "
-        yield invalid(path, field_path, f"{detail}Enum string fields and strings with formats are allowed.")
+        yield field.invalid(path, field_path, f"{detail}Enum string fields and strings with formats are allowed.")
 
 
 # -- warnings ----------------------------------------------------------------------------------------------------------

@@ -10,21 +10,13 @@ from typing import Any
 
 from kubekit.lang.cel import CelError
 from kubekit.lang.cel_types import BOOL, DYN, MOST, STRING, CelType, most_cost, result_type, type_faults
+from kubesandbox.apiserver.schema import field_errors as field
 from kubesandbox.apiserver.schema.cel_declarations import REQUEST_BYTES, declared_type
-from kubesandbox.apiserver.schema.field_errors import (
-    FieldError,
-    Verbatim,
-    forbidden,
-    go_json,
-    invalid,
-    one_of,
-    required,
-)
 from kubesandbox.apiserver.schema.rules import CompiledRule
 from kubesandbox.apiserver.schema.structural import SchemaError, SchemaNode, compile_node
 
 JSON = dict[str, Any]
-Errors = Iterator[FieldError]
+Errors = Iterator[field.FieldError]
 
 _KEY = "x-kubernetes-validations"
 _REASONS = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
@@ -58,38 +50,38 @@ def rule_faults(schema: JSON, path: str, uncorrelated: str) -> Errors:
         except CelError as error:
             compiled, why = None, str(error)
         if compiled is None:
-            yield invalid(f"{rule_path}.rule", _rule_as_go(raw), f"compilation failed: {why}")
+            yield field.invalid(f"{rule_path}.rule", _rule_as_go(raw), f"compilation failed: {why}")
             continue
         yield from _result_type_faults(compiled, raw, variables, rule_path)
         # Items of sets and atomic lists have no identity, so oldSelf has no value for them.
         if compiled.transition and uncorrelated:
             detail = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {uncorrelated}"
-            yield invalid(f"{rule_path}.rule", rule.rule, detail)
+            yield field.invalid(f"{rule_path}.rule", rule.rule, detail)
 
 
 def _message_faults(schema: JSON, raw: JSON, rule_path: str) -> Errors:
     """Yields the faults of a rule's text, message, reason and field path."""
     rule, message = raw.get("rule") or "", raw.get("message") or ""
     if not rule.strip():
-        yield required(f"{rule_path}.rule", "rule is not specified")
+        yield field.required(f"{rule_path}.rule", "rule is not specified")
     elif message and not message.strip():
-        yield invalid(f"{rule_path}.message", message, "must be non-empty if specified")
+        yield field.invalid(f"{rule_path}.message", message, "must be non-empty if specified")
     elif "\n" in message.strip():
-        yield invalid(f"{rule_path}.message", message, "must not contain line breaks")
+        yield field.invalid(f"{rule_path}.message", message, "must not contain line breaks")
     elif "\n" in rule.strip() and not message:
-        yield required(f"{rule_path}.message", "message must be specified if rule contains line breaks")
+        yield field.required(f"{rule_path}.message", "message must be specified if rule contains line breaks")
     expression = raw.get("messageExpression") or ""
     if expression and not expression.strip():
-        yield required(f"{rule_path}.messageExpression", "messageExpression must be non-empty if specified")
+        yield field.required(f"{rule_path}.messageExpression", "messageExpression must be non-empty if specified")
     if raw.get("reason") is not None:
-        yield from one_of(f"{rule_path}.reason", raw["reason"], _REASONS)
+        yield from field.one_of(f"{rule_path}.reason", raw["reason"], _REASONS)
     if field_path := raw.get("fieldPath") or "":
         if not field_path.strip():
-            yield invalid(f"{rule_path}.fieldPath", field_path, "must be non-empty if specified")
+            yield field.invalid(f"{rule_path}.fieldPath", field_path, "must be non-empty if specified")
         if "\n" in field_path:
-            yield invalid(f"{rule_path}.fieldPath", field_path, "must not contain line breaks")
+            yield field.invalid(f"{rule_path}.fieldPath", field_path, "must not contain line breaks")
         if not _is_path(schema, field_path):
-            yield invalid(f"{rule_path}.fieldPath", field_path, "must be a valid path")
+            yield field.invalid(f"{rule_path}.fieldPath", field_path, "must be a valid path")
 
 
 def _is_path(schema: JSON, field_path: str) -> bool:
@@ -115,7 +107,7 @@ def _result_type_faults(
     """Yields a fault for a rule that is not bool, and for a messageExpression that is not text."""
     program, message, expression = compiled.program, compiled.message, compiled.rule.message_expression
     if result_type(compiled.rule.rule, variables) not in (BOOL, DYN) or program.result_type not in ("bool", "dyn"):
-        yield invalid(f"{rule_path}.rule", _rule_as_go(raw), "cel expression must evaluate to a bool")
+        yield field.invalid(f"{rule_path}.rule", _rule_as_go(raw), "cel expression must evaluate to a bool")
     if message is None:
         return
     why = type_faults(expression, variables)
@@ -124,14 +116,14 @@ def _result_type_faults(
     elif result_type(expression, variables) not in (STRING, DYN) or message.result_type not in ("string", "dyn"):
         why = "messageExpression must evaluate to a string"
     if why:
-        yield invalid(f"{rule_path}.messageExpression", _rule_as_go(raw), why)
+        yield field.invalid(f"{rule_path}.messageExpression", _rule_as_go(raw), why)
 
 
-def _rule_as_go(raw: Mapping[str, Any]) -> Verbatim:
+def _rule_as_go(raw: Mapping[str, Any]) -> field.Verbatim:
     """Returns a rule as Go prints its internal type."""
     texts = {key[0].upper() + key[1:]: raw.get(key) or "" for key in ("rule", "message", "messageExpression")}
     ending = {"FieldPath": raw.get("fieldPath") or "", "OptionalOldSelf": raw.get("optionalOldSelf")}
-    return Verbatim(go_json({**texts, "Reason": raw.get("reason"), **ending}))
+    return field.Verbatim(field.go_json({**texts, "Reason": raw.get("reason"), **ending}))
 
 
 # -- Costs -------------------------------------------------------------------------------------------------------------
@@ -143,7 +135,7 @@ _ADVICE = (
 )
 
 
-def cost_faults(schema: JSON, path: str) -> Iterator[FieldError]:
+def cost_faults(schema: JSON, path: str) -> Iterator[field.FieldError]:
     """Yields a fault for each rule that may cost too much, and for all of a schema together."""
     try:
         root = compile_node(schema)
@@ -153,16 +145,16 @@ def cost_faults(schema: JSON, path: str) -> Iterator[FieldError]:
     total = 0
     for expression_path, label, cost in _expression_costs(root, path, 1, root=True):
         if cost > _RULE_LIMIT:
-            yield forbidden(expression_path, _exceeds_text(f"estimated {label} cost", cost, _RULE_LIMIT))
+            yield field.forbidden(expression_path, _exceeds_text(f"estimated {label} cost", cost, _RULE_LIMIT))
         total = min(total + cost, MOST)
         if cost >= _SCHEMA_LIMIT // 100:
             expensive.append((cost, expression_path))
     if total > _SCHEMA_LIMIT:
         for _, expression_path in sorted(expensive, key=lambda entry: -entry[0])[:4]:
             why = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema"
-            yield forbidden(expression_path, why)
+            yield field.forbidden(expression_path, why)
         total_label = f"{_KEY} estimated rule cost total for entire OpenAPIv3 schema"
-        yield forbidden(path, _exceeds_text(total_label, total, _SCHEMA_LIMIT))
+        yield field.forbidden(path, _exceeds_text(total_label, total, _SCHEMA_LIMIT))
 
 
 def _expression_costs(node: SchemaNode, path: str, times: int | None, *, root: bool) -> Iterator[tuple[str, str, int]]:

@@ -17,15 +17,7 @@ from msgspec.structs import replace
 from kubekit.api import codec
 from kubekit.api.workloads_v1 import PodDisruptionBudget
 from kubekit.kube.clock import Clock
-from kubekit.rules.eviction_rules import (
-    BudgetNow,
-    Refusal,
-    budget_now,
-    is_evicted_without_budget,
-    is_uncounted,
-    refusal_of,
-    selects,
-)
+from kubekit.rules import eviction_rules
 from kubesandbox.apiserver import status_errors
 from kubesandbox.apiserver.http.messages import CREATED, Request, Response, Target, is_true, json_response
 from kubesandbox.apiserver.http.query_parameters import WriteOptions, write_options
@@ -56,7 +48,7 @@ class Evictions:
         options = options_of(body.get("deleteOptions") or {}, request.query)
         pod = self._rest.entry(kind, target.namespace, target.name).load()
         phase = (pod.get("status") or {}).get("phase", "")
-        if not is_evicted_without_budget(phase, deleted="deletionTimestamp" in meta(pod)):
+        if not eviction_rules.is_evicted_without_budget(phase, deleted="deletionTimestamp" in meta(pod)):
             await self._charge_budget(target, pod, dry_run=options.dry_run)
         if not options.dry_run:
             await self._mark_disrupted(target, kind)
@@ -67,7 +59,11 @@ class Evictions:
         """Charges the disruption to the pod's budget, if it has one. Raises ApiError if that allows none."""
         labels = meta(pod).get("labels") or {}
         stored = [entry.load() for entry in self._rest.store.items("poddisruptionbudgets.policy", target.namespace)]
-        budgets = [one for one in stored if selects(codec.convert(PodDisruptionBudget, one), target.namespace, labels)]
+        budgets = [
+            one
+            for one in stored
+            if eviction_rules.selects(codec.convert(PodDisruptionBudget, one), target.namespace, labels)
+        ]
         # Kubernetes refuses this with a 500, since no single budget could be charged.
         if len(budgets) > 1:
             raise status_errors.ApiError(500, "", _SEVERAL)
@@ -76,7 +72,7 @@ class Evictions:
         budget = budgets[0]
         conditions = (pod.get("status") or {}).get("conditions") or ()
         ready = any(condition.get("type") == "Ready" and condition.get("status") == "True" for condition in conditions)
-        if is_uncounted(_counts(budget), ready=ready):
+        if eviction_rules.is_uncounted(_counts(budget), ready=ready):
             return
         _check_budget(budget)
         if dry_run:
@@ -116,26 +112,26 @@ class Evictions:
         await self._rest.change(kind, replace(target, subresource="status"), compute, options)
 
 
-def _counts(budget: JSON) -> BudgetNow:
+def _counts(budget: JSON) -> eviction_rules.BudgetNow:
     disrupted = (budget.get("status") or {}).get("disruptedPods") or ()
-    return budget_now(codec.convert(PodDisruptionBudget, budget), disrupted=len(disrupted))
+    return eviction_rules.budget_now(codec.convert(PodDisruptionBudget, budget), disrupted=len(disrupted))
 
 
 def _check_budget(budget: JSON) -> None:
     """Raises ApiError 403 or 429 if the budget allows no disruption."""
     name, counts = meta(budget)["name"], _counts(budget)
     retry_after_s = 0
-    match refusal_of(counts, ready=True):
+    match eviction_rules.refusal_of(counts, ready=True):
         case None:
             return
-        case Refusal.NEGATIVE:
+        case eviction_rules.Refusal.NEGATIVE:
             raise status_errors.forbidden("poddisruptionbudget", "policy", name, "pdb disruptions allowed is negative")
-        case Refusal.UNCONFIRMED:
+        case eviction_rules.Refusal.UNCONFIRMED:
             why = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
             raise status_errors.forbidden("poddisruptionbudget", "policy", name, why)
-        case Refusal.OUTDATED:
+        case eviction_rules.Refusal.OUTDATED:
             why, retry_after_s = f"The disruption budget {name} is still being processed by the server.", _RETRY_AFTER_S
-        case Refusal.EXHAUSTED:
+        case eviction_rules.Refusal.EXHAUSTED:
             why = f"The disruption budget {name} needs {counts.desired} healthy pods and has {counts.healthy} currently"
     raise status_errors.too_many_requests(_REFUSED, retry_after_s, [status_errors.Cause("DisruptionBudget", why)])
 

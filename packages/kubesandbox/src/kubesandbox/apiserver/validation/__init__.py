@@ -12,7 +12,7 @@ from typing import Any
 from kubesandbox.apiserver.schema.crd import validate_crd, validate_crd_update
 from kubesandbox.apiserver.schema.field_errors import FieldError
 from kubesandbox.apiserver.served_kinds import Kind
-from kubesandbox.apiserver.validation import common, core, networking, pods, policies, storage, workloads
+from kubesandbox.apiserver.validation import common, core, networking, pods, policies, workloads
 
 JSON = dict[str, Any]
 Rule = Callable[[JSON, JSON | None], Iterable[FieldError]]
@@ -34,16 +34,16 @@ _RULES: dict[tuple[str, str], Rule] = {
     ("", "Secret"): core.secret_faults,
     ("", "Service"): networking.service_faults,
     ("", "Event"): core.event_faults,
-    ("", "PersistentVolume"): storage.volume_faults,
-    ("", "PersistentVolumeClaim"): storage.claim_faults,
+    ("", "PersistentVolume"): core.volume_faults,
+    ("", "PersistentVolumeClaim"): core.claim_faults,
     ("", "ResourceQuota"): core.quota_faults,
     ("", "LimitRange"): core.limit_range,
     ("", "PodTemplate"): pods.template_faults,
     ("autoscaling", "HorizontalPodAutoscaler"): workloads.autoscaler_faults,
     ("networking.k8s.io", "Ingress"): networking.ingress_faults,
     ("networking.k8s.io", "IngressClass"): networking.ingress_class,
-    ("storage.k8s.io", "StorageClass"): storage.class_faults,
-    ("storage.k8s.io", "CSIDriver"): storage.driver_faults,
+    ("storage.k8s.io", "StorageClass"): core.class_faults,
+    ("storage.k8s.io", "CSIDriver"): core.driver_faults,
     ("apps", "Deployment"): workloads.deployment_faults,
     ("apps", "ReplicaSet"): workloads.replica_set,
     ("apps", "StatefulSet"): workloads.stateful_set,

@@ -8,21 +8,14 @@ from typing import Any
 from kubesandbox.apiserver.schema import object_meta
 from kubesandbox.apiserver.schema.field_errors import duplicate, forbidden, invalid, not_supported, one_of, required
 from kubesandbox.apiserver.schema.object_meta import dns1123_label_faults, dns1123_subdomain_faults
-from kubesandbox.apiserver.validation.common import (
-    Faults,
-    changed_paths,
-    is_address,
-    port_name,
-    port_number,
-    protocol_faults,
-)
+from kubesandbox.apiserver.validation import common
 
 JSON = dict[str, Any]
 
 _ADDRESS_RULE = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 
 
-def service_faults(obj: JSON, old: JSON | None) -> Faults:
+def service_faults(obj: JSON, old: JSON | None) -> common.Faults:
     """Yields the faults of a Service: ports, type, selector, and a changed address."""
     spec = obj.get("spec") or {}
     kind, ports, address = spec.get("type") or "", spec.get("ports") or (), spec.get("clusterIP")
@@ -48,20 +41,20 @@ def service_faults(obj: JSON, old: JSON | None) -> Faults:
         why = "this cluster is not configured for dual-stack services"
         yield invalid("spec.ipFamilyPolicy", "RequireDualStack", why)
     for index, external in enumerate(spec.get("externalIPs") or ()):
-        if not is_address(external):
+        if not common.is_address(external):
             yield invalid(f"spec.externalIPs[{index}]", external, _ADDRESS_RULE)
     policy = spec.get("externalTrafficPolicy")
     outside = kind in ("LoadBalancer", "NodePort") or (kind == "ClusterIP" and spec.get("externalIPs"))
     if policy and not outside:
         yield invalid("spec.externalTrafficPolicy", policy, "may only be set for externally-accessible services")
     former = (old or {}).get("spec") or {}
-    if address and address != "None" and not is_address(address):
+    if address and address != "None" and not common.is_address(address):
         yield invalid("spec.clusterIPs[0]", address, _ADDRESS_RULE)
     elif former.get("clusterIP") and kind == former.get("type") and address != former["clusterIP"]:
         yield invalid("spec.clusterIPs[0]", spec.get("clusterIPs") or [address], "may not change once set")
 
 
-def _service_port_faults(port: JSON, path: str, names_seen: set[str], *, name_required: bool) -> Faults:
+def _service_port_faults(port: JSON, path: str, names_seen: set[str], *, name_required: bool) -> common.Faults:
     """Yields the faults of a Service's port; adds its name to `names_seen`."""
     name = port.get("name") or ""
     if name_required and not name:
@@ -72,14 +65,14 @@ def _service_port_faults(port: JSON, path: str, names_seen: set[str], *, name_re
         if name in names_seen:
             yield duplicate(f"{path}.name", name)
         names_seen.add(name)
-    yield from port_number(port.get("port") or 0, f"{path}.port")
+    yield from common.port_number(port.get("port") or 0, f"{path}.port")
     target = port.get("targetPort")
     if isinstance(target, str):
-        for why in port_name(target) if target else ():
+        for why in common.port_name(target) if target else ():
             yield invalid(f"{path}.targetPort", target, why)
     elif target:
-        yield from port_number(target, f"{path}.targetPort")
-    yield from protocol_faults(port.get("protocol") or "", f"{path}.protocol")
+        yield from common.port_number(target, f"{path}.targetPort")
+    yield from common.protocol_faults(port.get("protocol") or "", f"{path}.protocol")
 
 
 # -- Ingresses ---------------------------------------------------------------------------------------------------------
@@ -87,7 +80,7 @@ def _service_port_faults(port: JSON, path: str, names_seen: set[str], *, name_re
 _PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")
 
 
-def ingress_faults(obj: JSON, _old: JSON | None) -> Faults:
+def ingress_faults(obj: JSON, _old: JSON | None) -> common.Faults:
     """Yields the faults of an Ingress: hosts, paths, backends, secrets."""
     spec = obj.get("spec") or {}
     rules, default = spec.get("rules") or (), spec.get("defaultBackend")
@@ -97,7 +90,7 @@ def ingress_faults(obj: JSON, _old: JSON | None) -> Faults:
         yield from _backend_faults(default, "spec.defaultBackend")
     for index, rule in enumerate(rules):
         path, host, http = f"spec.rules[{index}]", rule.get("host"), rule.get("http")
-        if host and is_address(host):
+        if host and common.is_address(host):
             yield invalid(f"{path}.host", host, "must be a DNS name, not an IP address")
         elif host:
             yield from _host_faults(host, f"{path}.host")
@@ -113,13 +106,13 @@ def ingress_faults(obj: JSON, _old: JSON | None) -> Faults:
             yield invalid(f"spec.tls[{index}].secretName", secret, why)
 
 
-def _host_faults(host: str, path: str) -> Faults:
+def _host_faults(host: str, path: str) -> common.Faults:
     # Only the first label may be a wildcard.
     if "*" not in host and (why := dns1123_subdomain_faults(host)):
         yield invalid(path, host, why)
 
 
-def _path_faults(each: JSON, path: str) -> Faults:
+def _path_faults(each: JSON, path: str) -> common.Faults:
     """Yields the faults of one path: its type, its text and its backend."""
     kind, text = each.get("pathType"), each.get("path") or ""
     if kind is None:
@@ -141,7 +134,7 @@ def _path_faults(each: JSON, path: str) -> Faults:
     yield from _backend_faults(each.get("backend") or {}, f"{path}.backend")
 
 
-def _backend_faults(backend: JSON, path: str) -> Faults:
+def _backend_faults(backend: JSON, path: str) -> common.Faults:
     """Yields the faults of a backend, which is either a Service or another object."""
     service, resource = backend.get("service"), backend.get("resource")
     if service is not None and resource is not None:
@@ -159,19 +152,19 @@ def _backend_faults(backend: JSON, path: str) -> Faults:
         if port.get("name") and port.get("number"):
             yield invalid(path, "", "cannot set both port name & port number")
         elif port.get("name"):
-            for why in port_name(port["name"]):
+            for why in common.port_name(port["name"]):
                 yield invalid(f"{path}.service.port.name", port["name"], why)
         elif port.get("number"):
-            yield from port_number(port["number"], f"{path}.service.port.number")
+            yield from common.port_number(port["number"], f"{path}.service.port.number")
         else:
             yield required(path, "port name or number is required")
 
 
-def ingress_class(obj: JSON, old: JSON | None) -> Faults:
+def ingress_class(obj: JSON, old: JSON | None) -> common.Faults:
     """Yields the faults of an IngressClass: a controller, which stays, and parameters with kind and name."""
     spec = obj.get("spec") or {}
     if old is not None:
-        yield from changed_paths(obj, old, "spec.controller")
+        yield from common.changed_paths(obj, old, "spec.controller")
     elif not spec.get("controller"):
         yield required("spec.controller")
     if spec.get("parameters") is not None:
@@ -187,7 +180,7 @@ _CIDR_RULE = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 _DIRECTIONS = ("Ingress", "Egress")
 
 
-def network_policy(obj: JSON, _old: JSON | None) -> Faults:
+def network_policy(obj: JSON, _old: JSON | None) -> common.Faults:
     """Yields the faults of a NetworkPolicy: ports, peers, types."""
     spec = obj.get("spec") or {}
     for direction, peers in (("ingress", "from"), ("egress", "to")):
@@ -205,7 +198,7 @@ def network_policy(obj: JSON, _old: JSON | None) -> Faults:
         yield from one_of(f"spec.policyTypes[{index}]", policy_type, _DIRECTIONS)
 
 
-def _policy_port_faults(port: JSON, path: str) -> Faults:
+def _policy_port_faults(port: JSON, path: str) -> common.Faults:
     """Yields the faults of a NetworkPolicy's port."""
     number, end = port.get("port"), port.get("endPort")
     yield from one_of(f"{path}.protocol", port.get("protocol") or "TCP", ("TCP", "UDP", "SCTP"))
@@ -215,17 +208,17 @@ def _policy_port_faults(port: JSON, path: str) -> Faults:
     elif isinstance(number, str):
         if end is not None:
             yield invalid(f"{path}.endPort", end, "may not be specified when `port` is non-numeric")
-        for why in port_name(number):
+        for why in common.port_name(number):
             yield invalid(f"{path}.port", number, why)
     else:
-        yield from port_number(number, f"{path}.port")
+        yield from common.port_number(number, f"{path}.port")
         if end is not None:
             if end < number:
                 yield invalid(f"{path}.endPort", number, "must be greater than or equal to `port`")
-            yield from port_number(end, f"{path}.endPort")
+            yield from common.port_number(end, f"{path}.endPort")
 
 
-def _peer_faults(peer: JSON, path: str) -> Faults:
+def _peer_faults(peer: JSON, path: str) -> common.Faults:
     """Yields a fault for a NetworkPolicy's peer without a selector, or with one beside an ipBlock."""
     if not any(peer.get(key) is not None for key in ("podSelector", "namespaceSelector", "ipBlock")):
         yield required(path, "must specify a peer")

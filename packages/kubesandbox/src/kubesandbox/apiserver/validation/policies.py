@@ -7,16 +7,8 @@ from typing import Any
 
 from kubekit.lang.cel import CelError, compile_cel
 from kubekit.lang.cel_types import DYN, CelType, type_faults
+from kubesandbox.apiserver.schema import field_errors as field
 from kubesandbox.apiserver.schema.cel_declarations import AUTHORIZER, NAMESPACE, REQUEST, type_or_dyn, variables_type
-from kubesandbox.apiserver.schema.field_errors import (
-    Verbatim,
-    forbidden,
-    go_json,
-    invalid,
-    not_supported,
-    one_of,
-    required,
-)
 from kubesandbox.apiserver.schema.object_meta import dns1123_label_faults
 from kubesandbox.apiserver.validation.common import NOT_NEGATIVE, Faults, changed_paths
 
@@ -39,23 +31,23 @@ def cluster_role(obj: JSON, _old: JSON | None) -> Faults:
     aggregation = obj.get("aggregationRule")
     if aggregation is not None and not aggregation.get("clusterRoleSelectors"):
         why = "at least one clusterRoleSelector required if aggregationRule is non-nil"
-        yield required("aggregationRule.clusterRoleSelectors", why)
+        yield field.required("aggregationRule.clusterRoleSelectors", why)
 
 
 def _role_rule_faults(rule: JSON, path: str, *, namespaced: bool) -> Faults:
     """Yields the faults of a rule; a namespaced one has no non-resource URLs."""
     if not rule.get("verbs"):
-        yield required(f"{path}.verbs", "verbs must contain at least one value")
+        yield field.required(f"{path}.verbs", "verbs must contain at least one value")
     if urls := rule.get(_PATHS):
         if namespaced:
-            yield invalid(f"{path}.{_PATHS}", urls, "namespaced rules cannot apply to non-resource URLs")
+            yield field.invalid(f"{path}.{_PATHS}", urls, "namespaced rules cannot apply to non-resource URLs")
         if any(rule.get(key) for key in ("apiGroups", "resources", "resourceNames")):
             why = "rules cannot apply to both regular resources and non-resource URLs"
-            yield invalid(f"{path}.{_PATHS}", urls, why)
+            yield field.invalid(f"{path}.{_PATHS}", urls, why)
         return
     for key, label in (("apiGroups", "api group"), ("resources", "resource")):
         if not rule.get(key):
-            yield required(f"{path}.{key}", f"resource rules must supply at least one {label}")
+            yield field.required(f"{path}.{key}", f"resource rules must supply at least one {label}")
 
 
 def role_binding(obj: JSON, old: JSON | None) -> Faults:
@@ -72,30 +64,30 @@ def _binding_faults(obj: JSON, old: JSON | None, kinds: tuple[str, ...], *, name
     """Yields the faults of a binding: its role, which never changes, and its subjects."""
     ref = obj.get("roleRef") or {}
     if ref.get("apiGroup") != _RBAC:
-        yield not_supported("roleRef.apiGroup", ref.get("apiGroup") or "", (_RBAC,))
+        yield field.not_supported("roleRef.apiGroup", ref.get("apiGroup") or "", (_RBAC,))
     if ref.get("kind") not in kinds:
-        yield not_supported("roleRef.kind", ref.get("kind") or "", kinds)
+        yield field.not_supported("roleRef.kind", ref.get("kind") or "", kinds)
     if not ref.get("name"):
-        yield required("roleRef.name")
+        yield field.required("roleRef.name")
     for index, subject in enumerate(obj.get("subjects") or ()):
         path = f"subjects[{index}]"
         if not subject.get("name"):
-            yield required(f"{path}.name")
+            yield field.required(f"{path}.name")
         kind, group = subject.get("kind") or "", subject.get("apiGroup") or ""
         if kind == "ServiceAccount":
             if group:
-                yield not_supported(f"{path}.apiGroup", group, ("",))
+                yield field.not_supported(f"{path}.apiGroup", group, ("",))
             if not namespaced and not subject.get("namespace"):
-                yield required(f"{path}.namespace")
+                yield field.required(f"{path}.namespace")
         elif kind in ("User", "Group"):
             if group != _RBAC:
-                yield not_supported(f"{path}.apiGroup", group, (_RBAC,))
+                yield field.not_supported(f"{path}.apiGroup", group, (_RBAC,))
         else:
-            yield not_supported(f"{path}.kind", kind, ("ServiceAccount", "User", "Group"))
+            yield field.not_supported(f"{path}.kind", kind, ("ServiceAccount", "User", "Group"))
     # roleRef is immutable: changing it would give the subjects another role's rights.
     if old is not None and ref != (old.get("roleRef") or {}):
         shown_ref = {"APIGroup": ref.get("apiGroup"), "Kind": ref.get("kind"), "Name": ref.get("name")}
-        yield invalid("roleRef", Verbatim(go_json(shown_ref)), "cannot change roleRef")
+        yield field.invalid("roleRef", field.Verbatim(field.go_json(shown_ref)), "cannot change roleRef")
 
 
 # -- PriorityClasses and RuntimeClasses --------------------------------------------------------------------------------
@@ -111,7 +103,7 @@ def priority_class(obj: JSON, old: JSON | None) -> Faults:
     name, value = obj["metadata"].get("name", ""), obj.get("value") or 0
     if old is not None:
         if value != (old.get("value") or 0):
-            yield forbidden("value", "may not be changed in an update.")
+            yield field.forbidden("value", "may not be changed in an update.")
         yield from changed_paths(obj, old, "preemptionPolicy")
         return
     if name.startswith("system-"):
@@ -123,24 +115,24 @@ def priority_class(obj: JSON, old: JSON | None) -> Faults:
             why = f"value of {name} PriorityClass must be {system_value}"
         if why:
             reserved = "priority class names with 'system-' prefix are reserved for system use only."
-            yield forbidden("metadata.name", f"{reserved} error: {why}")
+            yield field.forbidden("metadata.name", f"{reserved} error: {why}")
     elif value > _GREATEST:
-        yield forbidden("value", f"maximum allowed value of a user defined priority is {_GREATEST}")
+        yield field.forbidden("value", f"maximum allowed value of a user defined priority is {_GREATEST}")
     if (policy := obj.get("preemptionPolicy")) is not None:
-        yield from one_of("preemptionPolicy", policy, ("PreemptLowerPriority", "Never"))
+        yield from field.one_of("preemptionPolicy", policy, ("PreemptLowerPriority", "Never"))
 
 
 def runtime_class(obj: JSON, old: JSON | None) -> Faults:
     """Yields the faults of a RuntimeClass: an overhead below 0, and a handler that is no DNS label, or that changes."""
     for name, amount in ((obj.get("overhead") or {}).get("podFixed") or {}).items():
         if str(amount).startswith("-"):
-            yield invalid(f"overhead.limits[{name}]", str(amount), NOT_NEGATIVE)
+            yield field.invalid(f"overhead.limits[{name}]", str(amount), NOT_NEGATIVE)
     if old is not None:
         yield from changed_paths(obj, old, "handler")
         return
     handler = obj.get("handler") or ""
     if why := "must not contain dots" if "." in handler else dns1123_label_faults(handler):
-        yield invalid("handler", handler, why)
+        yield field.invalid("handler", handler, why)
 
 
 # -- ValidatingAdmissionPolicies ---------------------------------------------------------------------------------------
@@ -165,7 +157,7 @@ def policy_faults(obj: JSON, _old: JSON | None) -> Faults:
         yield from _expression_faults(condition, "expression", f"spec.matchConditions[{index}]", types, want=("bool",))
     if not spec.get("validations") and not spec.get("auditAnnotations"):
         for name in ("validations", "auditAnnotations"):
-            yield required(f"spec.{name}", "validations or auditAnnotations must contain at least one item")
+            yield field.required(f"spec.{name}", "validations or auditAnnotations must contain at least one item")
     for index, validation in enumerate(spec.get("validations") or ()):
         path = f"spec.validations[{index}]"
         yield from _expression_faults(validation, "expression", path, types, want=("bool",))
@@ -182,7 +174,7 @@ def _expression_faults(
     """Yields the faults of `holder[key]`: it is absent, does not compile, or has none of the types in `want`."""
     text, path = holder.get(key) or "", f"{path}.{key}"
     if not text.strip():
-        yield required(path, f"{key} is not specified" if key == "expression" else "")
+        yield field.required(path, f"{key} is not specified" if key == "expression" else "")
         return
     if AUTHORIZER.search(text):
         return
@@ -192,7 +184,7 @@ def _expression_faults(
     except CelError as error:
         why, expression_type = str(error), ""
     if why:
-        yield invalid(path, text, f"compilation failed: {why}")
+        yield field.invalid(path, text, f"compilation failed: {why}")
         return
     # The engine knows the types of functions, the checker those of variables.
     if expression_type == "dyn":
@@ -200,4 +192,4 @@ def _expression_faults(
     unknown = expression_type == "dyn" and "variables" in text
     if want and not unknown and expression_type not in (*want, "null" if "null_type" in want else ""):
         choice = want[0] if len(want) == 1 else f"one of [{' '.join(want)}]"
-        yield invalid(path, text, f"must evaluate to {choice} but got {expression_type}")
+        yield field.invalid(path, text, f"must evaluate to {choice} but got {expression_type}")

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import zoneinfo
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from kubekit.api import codec
 from kubekit.api.meta_v1 import LabelSelector
 from kubekit.lang.gotext import parse_duration
-from kubesandbox.apiserver.schema.field_errors import (
-    Verbatim,
-    forbidden,
-    go_json,
-    invalid,
-    not_supported,
-    one_of,
-    required,
-)
+from kubesandbox.apiserver.schema import field_errors as field
 from kubesandbox.apiserver.validation.common import NOT_NEGATIVE, Faults, changed_paths, not_negative, selector_faults
 from kubesandbox.apiserver.validation.pods import pod_spec
 
@@ -45,23 +38,23 @@ def deployment_faults(obj: JSON, old: JSON | None) -> Faults:
     kind, rolling, path = strategy.get("type") or "", strategy.get("rollingUpdate"), "spec.strategy.rollingUpdate"
     if kind == "Recreate":
         if rolling is not None:
-            yield forbidden(path, "may not be specified when strategy `type` is 'Recreate'")
+            yield field.forbidden(path, "may not be specified when strategy `type` is 'Recreate'")
     elif kind == "RollingUpdate":
         unavailable, surge = (rolling or {}).get("maxUnavailable", 0), (rolling or {}).get("maxSurge", 0)
         yield from _int_or_percent(unavailable, f"{path}.maxUnavailable")
         yield from _int_or_percent(surge, f"{path}.maxSurge")
         if _int_or_percent_value(unavailable) == 0 and _int_or_percent_value(surge) == 0:
-            yield invalid(f"{path}.maxUnavailable", unavailable, "may not be 0 when `maxSurge` is 0")
+            yield field.invalid(f"{path}.maxUnavailable", unavailable, "may not be 0 when `maxSurge` is 0")
         if isinstance(unavailable, str) and _int_or_percent_value(unavailable) > 100:
-            yield invalid(f"{path}.maxUnavailable", unavailable, "must not be greater than 100%")
+            yield field.invalid(f"{path}.maxUnavailable", unavailable, "must not be greater than 100%")
     else:
-        shown_strategy = Verbatim(go_json({"Type": kind, "RollingUpdate": rolling}))
-        yield not_supported("spec.strategy", shown_strategy, ("Recreate", "RollingUpdate"))
+        shown_strategy = field.Verbatim(field.go_json({"Type": kind, "RollingUpdate": rolling}))
+        yield field.not_supported("spec.strategy", shown_strategy, ("Recreate", "RollingUpdate"))
     deadline = spec.get("progressDeadlineSeconds")
     if deadline is not None:
         yield from not_negative(spec, "spec", "progressDeadlineSeconds")
         if deadline <= (spec.get("minReadySeconds") or 0):
-            yield invalid("spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds")
+            yield field.invalid("spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds")
 
 
 def replica_set(obj: JSON, old: JSON | None) -> Faults:
@@ -82,14 +75,16 @@ def stateful_set(obj: JSON, old: JSON | None) -> Faults:
         if rolling is not None:
             shown = {"Partition": rolling.get("partition"), "MaxUnavailable": rolling.get("maxUnavailable")}
             path, why = "spec.updateStrategy.rollingUpdate", "only allowed for updateStrategy 'RollingUpdate'"
-            yield invalid(path, Verbatim(go_json(shown)), why)
+            yield field.invalid(path, field.Verbatim(field.go_json(shown)), why)
     else:
         shown = {"Type": kind, "RollingUpdate": rolling}
-        yield invalid("spec.updateStrategy", Verbatim(go_json(shown)), "must be 'RollingUpdate' or 'OnDelete'")
+        yield field.invalid(
+            "spec.updateStrategy", field.Verbatim(field.go_json(shown)), "must be 'RollingUpdate' or 'OnDelete'"
+        )
     if old is not None and _fixed_of_stateful_set(spec) != _fixed_of_stateful_set(old.get("spec") or {}):
         listed = ", ".join(f"'{name}'" for name in _STATEFUL_SET_CHANGES[:-1])
         why = f"updates to statefulset spec for fields other than {listed} and '{_STATEFUL_SET_CHANGES[-1]}'"
-        yield forbidden("spec", f"{why} are forbidden")
+        yield field.forbidden("spec", f"{why} are forbidden")
 
 
 def _fixed_of_stateful_set(spec: JSON) -> JSON:
@@ -108,9 +103,9 @@ def daemon_set(obj: JSON, old: JSON | None) -> Faults:
     yield from _int_or_percent(unavailable, f"{path}.maxUnavailable")
     yield from _int_or_percent(surge, f"{path}.maxSurge")
     if _int_or_percent_value(unavailable) and _int_or_percent_value(surge):
-        yield invalid(f"{path}.maxSurge", surge, "may not be set when maxUnavailable is non-zero")
+        yield field.invalid(f"{path}.maxSurge", surge, "may not be set when maxUnavailable is non-zero")
     elif not _int_or_percent_value(unavailable) and not _int_or_percent_value(surge):
-        yield required(f"{path}.maxUnavailable", "cannot be 0 when maxSurge is 0")
+        yield field.required(f"{path}.maxUnavailable", "cannot be 0 when maxSurge is 0")
 
 
 def _workload_faults(obj: JSON, old: JSON | None, called: str) -> Faults:
@@ -120,29 +115,29 @@ def _workload_faults(obj: JSON, old: JSON | None, called: str) -> Faults:
     yield from not_negative(spec, "spec", "replicas", "minReadySeconds", "revisionHistoryLimit")
     selector, labels = spec.get("selector"), (template.get("metadata") or {}).get("labels")
     if selector is not None and not selector.get("matchLabels") and not selector.get("matchExpressions"):
-        yield invalid("spec.selector", selector, f"empty selector is invalid for {called}")
+        yield field.invalid("spec.selector", selector, f"empty selector is invalid for {called}")
     else:
         if selector is None:
-            yield required("spec.selector")
+            yield field.required("spec.selector")
         # A null selector matches no labels, unlike an empty one.
         if selector is None or not codec.convert(LabelSelector, selector).matches(labels or {}):
-            yield invalid("spec.template.metadata.labels", labels, "`selector` does not match template `labels`")
+            yield field.invalid("spec.template.metadata.labels", labels, "`selector` does not match template `labels`")
     if old is not None and selector != ((old.get("spec") or {}).get("selector")):
-        yield invalid("spec.selector", selector, "field is immutable")
+        yield field.invalid("spec.selector", selector, "field is immutable")
     yield from pod_spec(template.get("spec") or {}, "spec.template.spec")
     if (template.get("spec") or {}).get("activeDeadlineSeconds") is not None:
         why = "activeDeadlineSeconds in ReplicaSet is not Supported"
-        yield forbidden("spec.template.spec.activeDeadlineSeconds", why)
+        yield field.forbidden("spec.template.spec.activeDeadlineSeconds", why)
     policy = (template.get("spec") or {}).get("restartPolicy")
     if policy not in {None, "Always"}:
-        yield not_supported("spec.template.spec.restartPolicy", policy, ("Always",))
+        yield field.not_supported("spec.template.spec.restartPolicy", policy, ("Always",))
 
 
 def _int_or_percent(value: Any, path: str) -> Faults:
     if isinstance(value, str) and not _PERCENT.fullmatch(value):
-        yield invalid(path, value, _PERCENT_RULE)
+        yield field.invalid(path, value, _PERCENT_RULE)
     if isinstance(value, int) and value < 0:
-        yield invalid(path, value, NOT_NEGATIVE)
+        yield field.invalid(path, value, NOT_NEGATIVE)
 
 
 def _int_or_percent_value(value: Any) -> int:
@@ -167,9 +162,9 @@ def job_spec(spec: JSON, path: str) -> Faults:
     policy = template.get("restartPolicy")
     policy_path = f"{path}.template.spec.restartPolicy"
     if policy in ("", "Always"):
-        yield required(policy_path, 'valid values: "OnFailure", "Never"')
+        yield field.required(policy_path, 'valid values: "OnFailure", "Never"')
     elif policy not in ("OnFailure", "Never"):
-        yield not_supported(policy_path, policy, ("OnFailure", "Never"))
+        yield field.not_supported(policy_path, policy, ("OnFailure", "Never"))
 
 
 def cron_job(obj: JSON, _old: JSON | None) -> Faults:
@@ -177,17 +172,17 @@ def cron_job(obj: JSON, _old: JSON | None) -> Faults:
     spec = obj.get("spec") or {}
     schedule = spec.get("schedule") or ""
     if not schedule:
-        yield required("spec.schedule")
+        yield field.required("spec.schedule")
     elif why := schedule_fault(schedule):
-        yield invalid("spec.schedule", schedule, why)
+        yield field.invalid("spec.schedule", schedule, why)
     zone = spec.get("timeZone")
     if zone and _is_zone("Europe/Prague") and not _is_zone(zone):
-        yield invalid("spec.timeZone", zone, f"unknown time zone {zone}")
+        yield field.invalid("spec.timeZone", zone, f"unknown time zone {zone}")
     yield from not_negative(
         spec, "spec", "startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit"
     )
     policy = spec.get("concurrencyPolicy") or ""
-    yield from one_of("spec.concurrencyPolicy", policy, ("Allow", "Forbid", "Replace"))
+    yield from field.one_of("spec.concurrencyPolicy", policy, ("Allow", "Forbid", "Replace"))
     yield from job_spec((spec.get("jobTemplate") or {}).get("spec") or {}, "spec.jobTemplate.spec")
 
 
@@ -207,11 +202,11 @@ def budget_faults(obj: JSON, _old: JSON | None) -> Faults:
         value = spec.get(name)
         yield from _int_or_percent(value, f"spec.{name}")
         if isinstance(value, str) and _int_or_percent_value(value) > 100:
-            yield invalid(f"spec.{name}", value, "must not be greater than 100%")
+            yield field.invalid(f"spec.{name}", value, "must not be greater than 100%")
     yield from selector_faults(spec.get("selector"), "spec.selector")
     policy = spec.get("unhealthyPodEvictionPolicy")
     if policy is not None:
-        yield from one_of("spec.unhealthyPodEvictionPolicy", policy, ("AlwaysAllow", "IfHealthyBudget"))
+        yield from field.one_of("spec.unhealthyPodEvictionPolicy", policy, ("AlwaysAllow", "IfHealthyBudget"))
     if spec.get("minAvailable") is not None and spec.get("maxUnavailable") is not None:
         shown_budget = {
             "MinAvailable": spec["minAvailable"],
@@ -219,7 +214,9 @@ def budget_faults(obj: JSON, _old: JSON | None) -> Faults:
             "MaxUnavailable": spec["maxUnavailable"],
             "UnhealthyPodEvictionPolicy": spec.get("unhealthyPodEvictionPolicy"),
         }
-        yield invalid("spec", Verbatim(go_json(shown_budget)), "minAvailable and maxUnavailable cannot be both set")
+        yield field.invalid(
+            "spec", field.Verbatim(field.go_json(shown_budget)), "minAvailable and maxUnavailable cannot be both set"
+        )
 
 
 # -- HorizontalPodAutoscalers ------------------------------------------------------------------------------------------
@@ -233,35 +230,35 @@ def autoscaler_faults(obj: JSON, _old: JSON | None) -> Faults:
     spec = obj.get("spec") or {}
     least, most = spec.get("minReplicas"), spec.get("maxReplicas") or 0
     if least is not None and least < 1:
-        yield invalid("spec.minReplicas", least, "must be greater than or equal to 1")
+        yield field.invalid("spec.minReplicas", least, "must be greater than or equal to 1")
     if most < 1:
-        yield invalid("spec.maxReplicas", most, "must be greater than 0")
+        yield field.invalid("spec.maxReplicas", most, "must be greater than 0")
     if least is not None and most < least:
-        yield invalid("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`")
+        yield field.invalid("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`")
     target = spec.get("scaleTargetRef") or {}
     for name in ("kind", "name"):
         value = target.get(name) or ""
         if not value:
-            yield required(f"spec.scaleTargetRef.{name}")
+            yield field.required(f"spec.scaleTargetRef.{name}")
         elif "/" in value:
-            yield invalid(f"spec.scaleTargetRef.{name}", value, "may not contain '/'")
+            yield field.invalid(f"spec.scaleTargetRef.{name}", value, "may not contain '/'")
     for name, direction in (spec.get("behavior") or {}).items():
         window = (direction or {}).get("stabilizationWindowSeconds")
         if window is not None and not 0 <= window <= _LONGEST_WINDOW_S:
             limit = f"less than or equal to {_LONGEST_WINDOW_S}" if window > 0 else "greater than or equal to zero"
             why = f"must be {limit}"
-            yield invalid(f"spec.behavior.{name}.stabilizationWindowSeconds", window, why)
+            yield field.invalid(f"spec.behavior.{name}.stabilizationWindowSeconds", window, why)
     metrics = spec.get("metrics") or ()
     for index, metric in enumerate(metrics):
         kind = metric.get("type") or ""
-        yield from one_of(f"spec.metrics[{index}].type", kind, _METRIC_TYPES)
+        yield from field.one_of(f"spec.metrics[{index}].type", kind, _METRIC_TYPES)
         share = ((metric.get("resource") or {}).get("target") or {}).get("averageUtilization")
         if kind == "Resource" and share is not None and share < 1:
             at = f"spec.metrics[{index}].resource.target.averageUtilization"
-            yield invalid(at, share, "must be greater than 0")
+            yield field.invalid(at, share, "must be greater than 0")
     if least == 0 and not any(metric.get("type") in ("Object", "External") for metric in metrics):
         why = "must specify at least one Object or External metric to support scaling to zero replicas"
-        yield forbidden("spec.metrics", why)
+        yield field.forbidden("spec.metrics", why)
 
 
 # -- Schedules of CronJobs, in the words of github.com/robfig/cron, by which kube-apiserver parses them ----------------
@@ -276,7 +273,7 @@ _LARGEST = 2**63 - 1
 class _Bounds:
     least: int
     most: int
-    names: Mapping[str, int] = field(default_factory=dict)
+    names: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
 
 _BOUNDS = (

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
-from kubekit.lang.pullspec import is_same_image
+from kubekit.lang.oc_pull_spec import is_same_image
 from kubekit.lang.version import parse, same_minor
 from runup.api.config_v1 import ClusterVersion, Release
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from kubekit.api.conditions import Conditions, find
 from kubekit.api.meta_v1 import Condition
-from kubekit.lang.pullspec import is_same_image
+from kubekit.lang.oc_pull_spec import is_same_image
 from kubekit.lang.version import parse
 from runup.api.config_v1 import CapabilitiesStatus, ClusterVersionStatus, Release
 from runup.applying.decide.failure_summary import (

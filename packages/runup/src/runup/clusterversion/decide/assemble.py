@@ -8,7 +8,7 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from kubekit.api.conditions import status_of
-from kubekit.lang.pullspec import is_same_image
+from kubekit.lang.oc_pull_spec import is_same_image
 from kubekit.lang.version import leaves_minor, parse, same_minor
 from runup.advice.decide import preflight_reasons
 from runup.advice.decide.candidates import Candidate, JudgedRisk, add_risks, by_name, newest_first

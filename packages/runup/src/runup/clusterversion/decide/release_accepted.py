@@ -17,7 +17,7 @@ from msgspec.structs import replace as with_fields
 from kubekit.api.conditions import find, with_condition
 from kubekit.api.meta_v1 import Condition, ConditionStatus
 from kubekit.error_types import Terminal, Waiting
-from kubekit.lang.pullspec import is_same_image
+from kubekit.lang.oc_pull_spec import is_same_image
 from kubekit.lang.text import join_within
 from kubekit.lang.version import parse
 from runup.advice.decide import acceptance, preflight_reasons

@@ -11,7 +11,7 @@ from datetime import timedelta
 
 from msgspec.structs import replace as with_fields
 
-from kubekit.lang.pullspec import is_same_image
+from kubekit.lang.oc_pull_spec import is_same_image
 from kubekit.lang.version import parse
 from runup.advice.decide.candidates import JudgedRisk
 from runup.api.config_v1 import Release

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping
 from msgspec.structs import replace
 
 from kubekit.error_types import Terminal, Waiting
-from kubekit.lang.pullspec import is_same_image
+from kubekit.lang.oc_pull_spec import is_same_image
 from kubekit.lang.version import Version, parse
 from runup.advice.decide.current_advice import CurrentAdvice
 from runup.advice.decide.graph import MULTI

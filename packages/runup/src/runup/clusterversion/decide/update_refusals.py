@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from kubekit.api.conditions import find, status_of
 from kubekit.api.meta_v1 import Condition
-from kubekit.lang.pullspec import is_same_image
+from kubekit.lang.oc_pull_spec import is_same_image
 from kubekit.lang.text import join_within
 from kubekit.lang.version import parse
 from runup.advice.decide import acceptance, preflight_reasons, update_paths, upgradeable

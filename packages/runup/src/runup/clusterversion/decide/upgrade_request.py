@@ -11,9 +11,8 @@ import msgspec
 
 from kubekit.api.conditions import find
 from kubekit.error_types import InputError
-from kubekit.lang.oc_pull_spec import pull_spec
+from kubekit.lang.oc_pull_spec import is_same_image, pull_spec
 from kubekit.lang.oc_version import parse_as_oc
-from kubekit.lang.pullspec import is_same_image
 from kubekit.lang.version import same_minor
 from runup.advice.decide.update_in_progress import UpdateInProgress, update_in_progress
 from runup.api import clusterversion_json

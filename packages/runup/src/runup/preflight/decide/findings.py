@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from kubekit.api.conditions import find, status_of
 from kubekit.api.meta_v1 import Condition, ConditionStatus
-from kubekit.lang.pullspec import is_same_image
+from kubekit.lang.oc_pull_spec import is_same_image
 from runup.advice.decide import lifting
 from runup.advice.decide.acceptance import Acceptance, Accepted, Growth, accepted_without_records, growth
 from runup.advice.decide.preflight_reasons import (

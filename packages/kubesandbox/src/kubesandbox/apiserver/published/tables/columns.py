@@ -11,16 +11,6 @@ from datetime import datetime
 from typing import Any
 
 from kubesandbox.apiserver.published.tables import cells
-from kubesandbox.apiserver.published.tables.cells import (
-    Cell,
-    age_since,
-    cell_or_none,
-    labels_cell,
-    list_cell,
-    selector_cell,
-    value_cell,
-)
-from kubesandbox.apiserver.published.tables.jsonpath import PathError, find_values
 from kubesandbox.apiserver.served_kinds import Kind
 
 JSON = dict[str, Any]
@@ -32,7 +22,7 @@ class Column:
     """A column's heading and the function of its cells."""
 
     name: str
-    cell: Cell
+    cell: cells.Cell
     type: str = "string"
     priority: int = 0
 
@@ -42,23 +32,23 @@ class Column:
         return {"name": self.name, "type": self.type, **named, "priority": self.priority}
 
 
-def _wide_column(name: str, cell: Cell) -> Column:
+def _wide_column(name: str, cell: cells.Cell) -> Column:
     return Column(name, cell, priority=1)
 
 
 def _number_column(name: str, path: str) -> Column:
-    return Column(name, value_cell(path, 0), "integer")
+    return Column(name, cells.value_cell(path, 0), "integer")
 
 
 _NAME = Column("Name", cells.name_of)
 _AGE = Column("Age", cells.age_of)
-_CREATED = Column("Created At", value_cell(".metadata.creationTimestamp"), "date")
+_CREATED = Column("Created At", cells.value_cell(".metadata.creationTimestamp"), "date")
 _TEMPLATE = ".spec.template.spec.containers"
 _CONTAINERS = (
-    _wide_column("Containers", list_cell(_TEMPLATE, "name")),
-    _wide_column("Images", list_cell(_TEMPLATE, "image")),
+    _wide_column("Containers", cells.list_cell(_TEMPLATE, "name")),
+    _wide_column("Images", cells.list_cell(_TEMPLATE, "image")),
 )
-_SELECTOR = _wide_column("Selector", selector_cell(".spec.selector"))
+_SELECTOR = _wide_column("Selector", cells.selector_cell(".spec.selector"))
 _READY = Column("Ready", cells.ratio_cell(".status.readyReplicas", ".spec.replicas"))
 _BINDING = (
     Column("Role", cells.role_ref),
@@ -71,21 +61,21 @@ _JOB = ".spec.jobTemplate.spec.template.spec.containers"
 
 # Without the name, which is the first column of all kinds except events.
 _COLUMNS: dict[str, tuple[Column, ...]] = {
-    "runtimeclasses.node.k8s.io": (Column("Handler", value_cell(".handler")), _AGE),
+    "runtimeclasses.node.k8s.io": (Column("Handler", cells.value_cell(".handler")), _AGE),
     "pods": (
         Column("Ready", cells.pod_ready),
         Column("Status", cells.pod_status),
         Column("Restarts", cells.pod_restarts),
         _AGE,
-        _wide_column("IP", cell_or_none(".status.podIP")),
-        _wide_column("Node", cell_or_none(".spec.nodeName")),
-        _wide_column("Nominated Node", cell_or_none(".status.nominatedNodeName")),
+        _wide_column("IP", cells.cell_or_none(".status.podIP")),
+        _wide_column("Node", cells.cell_or_none(".spec.nodeName")),
+        _wide_column("Nominated Node", cells.cell_or_none(".status.nominatedNodeName")),
         _wide_column("Readiness Gates", cells.pod_gates),
     ),
     "deployments.apps": (
         _READY,
-        Column("Up-to-date", value_cell(".status.updatedReplicas", 0)),
-        Column("Available", value_cell(".status.availableReplicas", 0)),
+        Column("Up-to-date", cells.value_cell(".status.updatedReplicas", 0)),
+        Column("Available", cells.value_cell(".status.availableReplicas", 0)),
         _AGE,
         *_CONTAINERS,
         _SELECTOR,
@@ -105,7 +95,7 @@ _COLUMNS: dict[str, tuple[Column, ...]] = {
         _number_column("Ready", ".status.numberReady"),
         _number_column("Up-to-date", ".status.updatedNumberScheduled"),
         _number_column("Available", ".status.numberAvailable"),
-        Column("Node Selector", labels_cell(".spec.template.spec.nodeSelector")),
+        Column("Node Selector", cells.labels_cell(".spec.template.spec.nodeSelector")),
         _AGE,
         *_CONTAINERS,
         _SELECTOR,
@@ -119,40 +109,40 @@ _COLUMNS: dict[str, tuple[Column, ...]] = {
         _SELECTOR,
     ),
     "cronjobs.batch": (
-        Column("Schedule", value_cell(".spec.schedule")),
-        Column("Timezone", cell_or_none(".spec.timeZone")),
-        Column("Suspend", value_cell(".spec.suspend", False), "boolean"),
+        Column("Schedule", cells.value_cell(".spec.schedule")),
+        Column("Timezone", cells.cell_or_none(".spec.timeZone")),
+        Column("Suspend", cells.value_cell(".spec.suspend", False), "boolean"),
         Column("Active", cells.count_cell(".status.active"), "integer"),
         Column("Last Schedule", cells.last_schedule),
         _AGE,
-        _wide_column("Containers", list_cell(_JOB, "name")),
-        _wide_column("Images", list_cell(_JOB, "image")),
-        _wide_column("Selector", selector_cell(".spec.jobTemplate.spec.selector")),
+        _wide_column("Containers", cells.list_cell(_JOB, "name")),
+        _wide_column("Images", cells.list_cell(_JOB, "image")),
+        _wide_column("Selector", cells.selector_cell(".spec.jobTemplate.spec.selector")),
     ),
     "nodes": (
         Column("Status", cells.node_status),
         Column("Roles", cells.node_roles),
         _AGE,
-        Column("Version", value_cell(".status.nodeInfo.kubeletVersion")),
+        Column("Version", cells.value_cell(".status.nodeInfo.kubeletVersion")),
         _wide_column("Internal-IP", cells.address_cell("InternalIP")),
         _wide_column("External-IP", cells.address_cell("ExternalIP")),
-        _wide_column("OS-Image", value_cell(".status.nodeInfo.osImage", "<unknown>")),
-        _wide_column("Kernel-Version", value_cell(".status.nodeInfo.kernelVersion", "<unknown>")),
-        _wide_column("Container-Runtime", value_cell(".status.nodeInfo.containerRuntimeVersion", "<unknown>")),
+        _wide_column("OS-Image", cells.value_cell(".status.nodeInfo.osImage", "<unknown>")),
+        _wide_column("Kernel-Version", cells.value_cell(".status.nodeInfo.kernelVersion", "<unknown>")),
+        _wide_column("Container-Runtime", cells.value_cell(".status.nodeInfo.containerRuntimeVersion", "<unknown>")),
     ),
-    "namespaces": (Column("Status", value_cell(".status.phase", "Active")), _AGE),
+    "namespaces": (Column("Status", cells.value_cell(".status.phase", "Active")), _AGE),
     "configmaps": (Column("Data", cells.data_count), _AGE),
-    "secrets": (Column("Type", value_cell(".type", "Opaque")), Column("Data", cells.data_count), _AGE),
+    "secrets": (Column("Type", cells.value_cell(".type", "Opaque")), Column("Data", cells.data_count), _AGE),
     "serviceaccounts": (Column("Secrets", cells.count_cell(".secrets")), _AGE),
     "services": (
-        Column("Type", value_cell(".spec.type", "ClusterIP")),
-        Column("Cluster-IP", cell_or_none(".spec.clusterIP")),
+        Column("Type", cells.value_cell(".spec.type", "ClusterIP")),
+        Column("Cluster-IP", cells.cell_or_none(".spec.clusterIP")),
         Column("External-IP", cells.service_external),
         Column("Port(s)", cells.service_ports),
         _AGE,
-        _wide_column("Selector", labels_cell(".spec.selector")),
+        _wide_column("Selector", cells.labels_cell(".spec.selector")),
     ),
-    "leases.coordination.k8s.io": (Column("Holder", value_cell(".spec.holderIdentity")), _AGE),
+    "leases.coordination.k8s.io": (Column("Holder", cells.value_cell(".spec.holderIdentity")), _AGE),
     "poddisruptionbudgets.policy": (
         Column("Min Available", cells.budget_cell(".spec.minAvailable")),
         Column("Max Unavailable", cells.budget_cell(".spec.maxUnavailable")),
@@ -164,17 +154,17 @@ _COLUMNS: dict[str, tuple[Column, ...]] = {
     "clusterroles.rbac.authorization.k8s.io": (_CREATED,),
     "rolebindings.rbac.authorization.k8s.io": _BINDING,
     "clusterrolebindings.rbac.authorization.k8s.io": _BINDING,
-    "persistentvolumeclaims": (Column("Status", value_cell(".status.phase")), _AGE),
-    "persistentvolumes": (Column("Status", value_cell(".status.phase")), _AGE),
+    "persistentvolumeclaims": (Column("Status", cells.value_cell(".status.phase")), _AGE),
+    "persistentvolumes": (Column("Status", cells.value_cell(".status.phase")), _AGE),
 }
 _EVENTS = (
     Column("Last Seen", cells.event_seen),
-    Column("Type", value_cell(".type")),
-    Column("Reason", value_cell(".reason")),
+    Column("Type", cells.value_cell(".type")),
+    Column("Reason", cells.value_cell(".reason")),
     Column("Object", cells.event_object),
-    _wide_column("Subobject", value_cell(".involvedObject.fieldPath")),
+    _wide_column("Subobject", cells.value_cell(".involvedObject.fieldPath")),
     _wide_column("Source", cells.event_source),
-    Column("Message", value_cell(".message")),
+    Column("Message", cells.value_cell(".message")),
     _wide_column("First Seen", cells.event_first),
     _wide_column("Count", cells.event_count),
     Column("Name", cells.name_of, priority=1),
@@ -230,15 +220,15 @@ def _declared_columns(kind: Kind) -> list[JSON]:
 def _custom_cell(column: JSON, obj: JSON, now: datetime) -> Any:
     """Returns the cell of a declared column: an age for a date, None if the path matches nothing."""
     try:
-        values = find_values(column["jsonPath"], obj)
-    except PathError:
+        values = cells.find_values(column["jsonPath"], obj)
+    except cells.PathError:
         return None
     if not values:
         return None
     value = values[0]
     # Columns of type date show ages, as kubectl get does.
     if column["type"] == "date":
-        return age_since(value if isinstance(value, str) else None, now)
+        return cells.age_since(value if isinstance(value, str) else None, now)
     if column["type"] in {"integer", "number", "boolean"}:
         return value
     return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"), sort_keys=True)
