@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import structlog
-from tests.clusterversion.control.test_long_trouble import PATIENCE_S, node, pass_time, settled
+from tests.clusterversion.control.test_long_trouble import PATIENCE_S, pass_time, run_target, settled
 from tests.operator.operator_world import cluster
 
 from bench.hostile.faulty_api import faulty_api
@@ -32,7 +32,7 @@ async def trouble(seconds: int, seed: int, folder: Path) -> dict[str, Any]:
     async with cluster(folder) as (world, make), faulty_api(config.load(str(world.kubeconfig)), seed) as api:
         api.storm()
         tasks = [asyncio.create_task(make(through=api.config, clock=clock).run())]
-        tasks.append(asyncio.create_task(node(world, api, clock)))
+        tasks.append(asyncio.create_task(run_target(world, api, clock)))
         try:
             await world.ask({"mode": "Preflight", "version": "5.2.0"})
             await pass_time(clock, api, seconds)

@@ -12,7 +12,7 @@ import pytest
 import structlog
 from bench.hostile.faulty_api import faulty_api, truncated
 from tests.operator.operator_world import cluster
-from tests.operator.test_operator_ends import leading, operator, told
+from tests.operator.test_operator_ends import leading, log_lines, operator
 
 from kubekit.kube import config
 from runup.process.log import MAX_TEXT, MAX_TRACEBACK, configure_logging
@@ -34,7 +34,7 @@ async def test_answers_that_cannot_be_read(tmp_path: Path) -> None:
             child.terminate()
             await child.wait()
         assert api.counted["request truncated"] > 0
-    said = told(tmp_path)
+    said = log_lines(tmp_path)
     failed = [line for line in said if line["event"] == "a write failed"]
     assert {line["reason"] for line in failed} <= {"UnreadableAnswer"}
     assert [line for line in said if "exception" in line] == []

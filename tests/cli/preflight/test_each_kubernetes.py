@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.commands import Run
-from tests.cli.preflight.test_any_kubernetes import NODES, node
+from tests.cli.preflight.test_any_kubernetes import NODES, reported_node
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.rows import SERVERS, programs
 from tests.servers import api_server
@@ -38,7 +38,7 @@ def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 def _filled(kubeconfig: Path) -> str:
     with SyncClient(config.load(str(kubeconfig))) as client:
         version = git_version(client.send(calls.get_path("/version")))
-        body = node("worker-0", version)
+        body = reported_node("worker-0", version)
         client.send(calls.create(NODES, body))
         client.send(calls.merge_patch(NODES, "worker-0", {"status": body["status"]}, subresource="status"))
     return version

@@ -15,9 +15,9 @@ from tests.cli.updatestatus.render.test_html import (
     condition,
     health,
     insight,
-    node,
+    node_insight,
     operator,
-    pool,
+    pool_insight,
     status,
     version,
     worker,
@@ -228,7 +228,7 @@ def test_what_an_issue_concerns() -> None:
 
 def test_pools_that_were_left_out_are_counted() -> None:
     """Below those that are there; where there is nothing, there is no heading."""
-    found = status((version(),), (pool("worker", Total=1),))
+    found = status((version(),), (pool_insight("worker", Total=1),))
     assert "pools were left out" not in text(found)
     assert "Worker pools worker Progressing 1 updated 100 % of 1 nodes" in text(found)
     assert "7 more pools were left out." in text(replace(found, omitted_worker_pools=7))
@@ -241,7 +241,9 @@ def test_kinds_that_cannot_be_read_are_named_once() -> None:
         Insight(uid=uid, acquired_at=NOW, type=kind) for uid, kind in (("a", "Zone"), ("b", "Area"), ("c", "Zone"))
     )
     assert "insights of the type Area, Zone, which the object holds." in text(status((version(), *found)))
-    assert "cannot read insights" not in text(status((version(), operator("etcd", "Updated"), node("w", "Pending"))))
+    assert "cannot read insights" not in text(
+        status((version(), operator("etcd", "Updated"), node_insight("w", "Pending")))
+    )
 
 
 def host(name: str, reason: str, *more: Condition, updating: ConditionStatus = "False", **changes: Any) -> Insight:
@@ -336,7 +338,7 @@ def test_troubled_nodes_come_first() -> None:
 )
 def test_a_pool_by_its_counts(counts: dict[str, int], shares: list[tuple[str, str]], said: str) -> None:
     """Counts overlap; the bar has each node once, as far as that can be told."""
-    html = page(status((version(),), (pool("blue", **counts),)), NOW)
+    html = page(status((version(),), (pool_insight("blue", **counts),)), NOW)
     bars = re.findall(r'<div class="bar" role="img" aria-label="([^"]*)">(.*?)</div>', html)
     label, bar = bars[-1]
     assert re.findall(r'class="fill-(\w+)" style="width:([\d.]+)%"', bar) == shares
@@ -346,7 +348,7 @@ def test_a_pool_by_its_counts(counts: dict[str, int], shares: list[tuple[str, st
 
 def test_a_pool_without_nodes_is_empty() -> None:
     """And has no bar."""
-    html = page(status((version(),), (pool("blue", Total=0),)), NOW)
+    html = page(status((version(),), (pool_insight("blue", Total=0),)), NOW)
     assert "Worker pools worker Empty All times" in read(html).text
     assert html.count('class="bar"') == 1
 
@@ -388,8 +390,8 @@ def test_both_informers_of_a_part_are_read() -> None:
 
 def test_a_second_informer_that_tells_of_the_same_objects() -> None:
     """Its operators and nodes are the same rows, as in the text of the command; what it found is told besides."""
-    one = status((version(), operator("etcd", "Updated")), (node("worker-0", "Draining"),))
-    same = _with_informer(one, (operator("etcd", "Pending"), health("Odd")), (node("worker-0", "Paused"),))
+    one = status((version(), operator("etcd", "Updated")), (node_insight("worker-0", "Draining"),))
+    same = _with_informer(one, (operator("etcd", "Pending"), health("Odd")), (node_insight("worker-0", "Paused"),))
     assert text(same) == text(_with_informer(one, (health("Odd"),), ()))
     assert "Odd" in text(same)
 
