@@ -14,8 +14,8 @@ from tests.fleet.decide.test_newest_status import STATUS, value_of
 
 from kubekit.api import codec
 from runup.api.hub_v1 import ManagedCluster, ManifestWork
-from runup.fleet.decide.hub_clusters import SILENT
-from runup.fleet.decide.hub_status import OLD, members_with_status
+from runup.fleet.decide.hub_clusters import SILENT, members_with_status
+from runup.fleet.decide.hub_clusters import STATUS_OLD as OLD
 from runup.fleet.decide.members import Member
 from runup.fleet.decide.newest_status import NewestStatus
 

@@ -83,8 +83,7 @@ def resolve_members(named: NamedMembers, connection: Connection) -> Iterator[tup
         for file in named.inventories:
             members += cluster_sources.members_of_inventory(Path(file))
         if named.hub:
-            from runup.fleet.decide.hub_clusters import members_with_reports
-            from runup.fleet.decide.hub_status import members_with_status
+            from runup.fleet.decide.hub_clusters import members_with_reports, members_with_status
 
             judge = members_with_status if named.takes_status else partial(members_with_reports, target=named.target)
             hub = cluster_sources.connection_to(Member(name=named.hub, context=named.hub), connection)

@@ -1,8 +1,8 @@
-"""The clusters of a hub of Open Cluster Management, with the reports that have travelled to it. Pure.
+"""The clusters of a hub of Open Cluster Management, with the reports or statuses that have travelled to it. Pure.
 
 In: the hub's ManagedClusters, and the ManifestWorks of the add-on. Out: a member for each cluster, with its newest
-report, else with why there is none; and with the reasons for which the report may no longer hold
-(docs/decisions/0106). A cluster that is silent, or whose report is old, is never fine.
+report or status, else with why there is none; and with the reasons for which it may no longer hold
+(docs/decisions/0106, 0111). A cluster that is silent, or whose report is old, is never fine.
 """
 
 from __future__ import annotations
@@ -10,14 +10,24 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 from kubekit.api.conditions import find
 from kubekit.lang.text import cut, one_line
-from runup.api.hub_v1 import CLUSTER_SET_LABEL, ManagedCluster, ManagedClusterSet, ManifestStatus, ManifestWork
+from runup.api.hub_v1 import (
+    ADDON_LABEL,
+    CLUSTER_SET_LABEL,
+    ManagedCluster,
+    ManagedClusterSet,
+    ManifestStatus,
+    ManifestWork,
+)
+from runup.fleet.decide import newest_status, status_schedule
+from runup.fleet.decide.hub_addon import NAMES
 from runup.fleet.decide.members import BadFleet, Doubt, Member
 from runup.preflight.decide import newest_report, schedule
 from runup.preflight.decide.cluster_run import NAMESPACE
-from runup.report.report import BadReport, Report
+from runup.report.report import BadReport
 
 AVAILABLE = "ManagedClusterConditionAvailable"
 APPLIED = "Applied"
@@ -25,6 +35,8 @@ SILENT = "ClusterNotAvailable"
 """Risk of a cluster that its hub does not hear of: what is known of it may no longer hold."""
 OLD = "PreflightReportOld"
 """Risk of a cluster whose newest report is older than three intervals of its schedule, or of no time that is known."""
+STATUS_OLD = "StatusOld"
+"""Name of the doubt about a status that is older than three of its intervals."""
 INTERVALS = 3
 # Clocks of two machines that nobody keeps together.
 _AHEAD = timedelta(minutes=10)
@@ -44,7 +56,75 @@ def members_with_reports(
     `unreadable` says of clusters why an object about them cannot be read. `target` is the version that the reports have
     to be about; those about another one say nothing of it.
     """
-    return judge_each(clusters, works, unreadable, lambda cluster, its_works: _member(cluster, its_works, now, target))
+
+    def judge(cluster: ManagedCluster, its_works: Sequence[ManifestWork]) -> Member:
+        member = partial(Member, name=cluster.metadata.name, labels=cluster.metadata.labels)
+        try:
+            found = [
+                (newest_report.unpack(value), work)
+                for work in its_works
+                if (value := value_in(work, newest_report.NAME, newest_report.REPORT)) is not None
+            ]
+        except BadReport as error:
+            return member(problem=f"its report cannot be used: {brief(error.message)}")
+        if not found:
+            why = why_nothing_travelled(cluster, its_works) or "it has no report yet"
+            return member(problem="; ".join(filter(None, (why, silence(cluster)))))
+        report, work = max(found, key=lambda pair: pair[0].observed_time or datetime.min.replace(tzinfo=UTC))
+        if target and report.target_version != target:
+            return member(problem=f"its newest report is about the update to {report.target_version}, not to {target}")
+        interval, timeout = interval_of(work, schedule.NAME), timedelta(seconds=schedule.TIMEOUT_S)
+        age = age_problem("report", report.observed_time, interval=interval, timeout=timeout, now=now)
+        doubts = (*silence_doubts(cluster), *((Doubt(OLD, age),) if age else ()))
+        return member(report=report, doubts=doubts)
+
+    return judge_each(clusters, works, unreadable, judge)
+
+
+def members_with_status(
+    clusters: Iterable[ManagedCluster],
+    works: Iterable[ManifestWork],
+    now: datetime,
+    *,
+    unreadable: Mapping[str, str],
+) -> tuple[Member, ...]:
+    """Returns a member for each cluster; `unreadable` says of clusters why an object about them cannot be read."""
+
+    def judge(cluster: ManagedCluster, its_works: Sequence[ManifestWork]) -> Member:
+        member = partial(Member, name=cluster.metadata.name, labels=cluster.metadata.labels)
+        try:
+            found = [
+                (newest_status.unpack(value), work)
+                for work in its_works
+                if (value := value_in(work, newest_status.NAME, newest_status.STATUS)) is not None
+            ]
+        except newest_status.BadStatus as error:
+            return member(problem=f"its status cannot be used: {brief(error.message)}")
+        if not found:
+            why = why_nothing_travelled(cluster, its_works) or _why_no_status(its_works)
+            return member(problem="; ".join(filter(None, (why, silence(cluster)))))
+        status, work = max(found, key=lambda pair: pair[0].observed_time)
+        interval, timeout = interval_of(work, status_schedule.NAME), timedelta(seconds=status_schedule.TIMEOUT_S)
+        age = age_problem("status", status.observed_time, interval=interval, timeout=timeout, now=now)
+        doubts = (*silence_doubts(cluster), *((Doubt(STATUS_OLD, age),) if age else ()))
+        return member(status=status, doubts=doubts)
+
+    return judge_each(clusters, works, unreadable, judge)
+
+
+def _why_no_status(works: Sequence[ManifestWork]) -> str:
+    """Returns why nothing is known although the add-on is applied, in the agent's words where it has some."""
+    read = [each for work in works for each in manifests_of(work, newest_status.NAME)]
+    for manifest in read:
+        for kind in ("Available", "StatusFeedbackSynced"):
+            condition = find(manifest.conditions, kind)
+            if condition is not None and condition.status != "True":
+                return f"its agent cannot read ConfigMap {newest_status.NAME}: {brief(condition.message)}"
+    if read:
+        return "it has no status yet"
+    if any(work.metadata.labels.get(ADDON_LABEL) == NAMES["kubernetes"] for work in works):
+        return "it is not an OpenShift: without a ClusterVersion there is no update that it could tell of"
+    return "its add-on takes no status: print it again with `runup fleet addon`, not with --status-every never"
 
 
 def judge_each(
@@ -86,32 +166,10 @@ def clusters_of_set(clusters: Sequence[ManagedCluster], found: ManagedClusterSet
     return chosen
 
 
-def _member(cluster: ManagedCluster, works: Sequence[ManifestWork], now: datetime, target: str) -> Member:
-    name, labels = cluster.metadata.name, cluster.metadata.labels
+def silence_doubts(cluster: ManagedCluster) -> tuple[Doubt, ...]:
+    """Returns the doubt about a cluster that is silent, none about another one."""
     silent = silence(cluster)
-    try:
-        found = [(report, work) for work in works if (report := _report_in(work)) is not None]
-    except BadReport as error:
-        return Member(name=name, labels=labels, problem=f"its report cannot be used: {brief(error.message)}")
-    if not found:
-        problem = "; ".join(filter(None, (why_nothing_travelled(cluster, works) or "it has no report yet", silent)))
-        return Member(name=name, labels=labels, problem=problem)
-    report, work = max(found, key=lambda pair: pair[0].observed_time or datetime.min.replace(tzinfo=UTC))
-    if target and report.target_version != target:
-        problem = f"its newest report is about the update to {report.target_version}, not to {target}"
-        return Member(name=name, labels=labels, problem=problem)
-    interval = interval_of(work, schedule.NAME)
-    age = age_problem(
-        "report", report.observed_time, interval=interval, timeout=timedelta(seconds=schedule.TIMEOUT_S), now=now
-    )
-    doubts = [silence_doubt(silent)] if silent else []
-    doubts += [Doubt(OLD, age)] if age else []
-    return Member(name=name, labels=labels, report=report, doubts=tuple(doubts))
-
-
-def silence_doubt(silent: str) -> Doubt:
-    """Returns the doubt about a cluster that is silent, as `silence` says."""
-    return Doubt(SILENT, f"The hub does not hear of the cluster: {silent}.")
+    return (Doubt(SILENT, f"The hub does not hear of the cluster: {silent}."),) if silent else ()
 
 
 def silence(cluster: ManagedCluster) -> str:
@@ -137,12 +195,6 @@ def why_nothing_travelled(cluster: ManagedCluster, works: Sequence[ManifestWork]
             why = brief(applied.message) if applied is not None else "its agent has not said anything of it"
             return f"the schedule is not applied there: {why}"
     return ""
-
-
-def _report_in(work: ManifestWork) -> Report | None:
-    """Returns the report that the agent has read, None if there is none. Raises BadReport."""
-    value = value_in(work, newest_report.NAME, newest_report.REPORT)
-    return None if value is None else newest_report.unpack(value)
 
 
 def value_in(work: ManifestWork, config_map: str, name: str) -> str | None:

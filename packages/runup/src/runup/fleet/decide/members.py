@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import posixpath
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -86,30 +86,23 @@ def fleet_of(members: Iterable[Member]) -> tuple[Member, ...]:
         raise BadFleet(
             "the fleet has no cluster; name some with --contexts, --kubeconfigs, --dumps, --inventory or --hub"
         )
-    _refuse_repeated(sorted_members)
+    names_by_source: dict[tuple[str, str, str], str] = {}
     by_name: dict[str, list[Member]] = defaultdict(list)
     for member in sorted_members:
         by_name[member.name].append(member)
+        if member.problem or member.has_travelled:
+            continue
+        source = (member.dump, member.kubeconfig, member.context)
+        if (known_as := names_by_source.get(source)) is not None:
+            named_text = f" (as {known_as} and as {member.name})" if known_as != member.name else ""
+            raise BadFleet(f"{member.place} is given twice{named_text}; a cluster counts once, so give it once")
+        names_by_source[source] = member.name
     for name, namesakes in by_name.items():
         if len(namesakes) > 1:
             places = " and ".join(member.place for member in namesakes)
             way_out = "give each a name of its own in a file for --inventory"
             raise BadFleet(f"{len(namesakes)} clusters are called {name}: {places}; {way_out}")
     return sorted_members
-
-
-def _refuse_repeated(members: Sequence[Member]) -> None:
-    names_by_source: dict[tuple[str, str, str], str] = {}
-    for member in members:
-        if member.problem or member.has_travelled:
-            continue
-        key = (member.dump, member.kubeconfig, member.context)
-        if key in names_by_source:
-            named_text = (
-                f" (as {names_by_source[key]} and as {member.name})" if names_by_source[key] != member.name else ""
-            )
-            raise BadFleet(f"{member.place} is given twice{named_text}; a cluster counts once, so give it once")
-        names_by_source[key] = member.name
 
 
 def select_members(members: Iterable[Member], selector: str) -> tuple[Member, ...]:
@@ -166,7 +159,11 @@ def _parse_member(entry: Any, file: str, position: str) -> Member:
         raise BadFleet(f"{position}: is not a map")
     if unknown := sorted(str(key) for key in entry if key not in _FIELDS):
         raise BadFleet(f"{position}: does not know {', '.join(unknown)}; it has {', '.join(_FIELDS)}")
-    name, context, kubeconfig, dump = (_optional_text(entry, key, position) for key in _FIELDS[:4])
+    for key in _FIELDS[:4]:
+        value = entry.get(key)
+        if value is not None and (not isinstance(value, str) or not value.strip()):
+            raise BadFleet(f"{position}: {key} is not text")
+    name, context, kubeconfig, dump = (entry.get(key) or "" for key in _FIELDS[:4])
     if not name:
         raise BadFleet(f"{position}: name is missing")
     if dump and (context or kubeconfig):
@@ -174,30 +171,16 @@ def _parse_member(entry: Any, file: str, position: str) -> Member:
     if not (dump or context or kubeconfig):
         raise BadFleet(f"{position}: where {name} is read is missing; give context, kubeconfig or dump")
     refuse_password(dump, f"{position}: dump")
+    labels = {} if entry.get("labels") is None else entry["labels"]
+    if not isinstance(labels, dict) or not all(isinstance(label, str | int | bool) for label in labels.values()):
+        raise BadFleet(f"{position}: labels is not a map of names and values")
     return Member(
         name=name,
         dump=dump if is_address(dump) else _relative_to_file(dump, file),
         kubeconfig=_relative_to_file(kubeconfig, file),
         context=context,
-        labels=_parse_labels(entry.get("labels"), position),
+        labels={str(key): str(each).lower() if isinstance(each, bool) else str(each) for key, each in labels.items()},
     )
-
-
-def _optional_text(entry: Mapping[str, Any], key: str, position: str) -> str:
-    value = entry.get(key)
-    if value is None:
-        return ""
-    if not isinstance(value, str) or not value.strip():
-        raise BadFleet(f"{position}: {key} is not text")
-    return value
-
-
-def _parse_labels(value: Any, position: str) -> Mapping[str, str]:
-    if value is None:
-        return {}
-    if not isinstance(value, dict) or not all(isinstance(label, str | int | bool) for label in value.values()):
-        raise BadFleet(f"{position}: labels is not a map of names and values")
-    return {str(key): str(each).lower() if isinstance(each, bool) else str(each) for key, each in value.items()}
 
 
 def _relative_to_file(path: str, file: str) -> str:

@@ -125,33 +125,21 @@ def summarize_days(report_steps: Sequence[ReportStep], *, weeks: bool = False) -
     for step in report_steps:
         day = step.observed.date()
         by_day[day - timedelta(days=day.weekday()) if weeks else day].append(step)
-    return tuple(_day_of_steps(day, by_day[day]) for day in sorted(by_day))
-
-
-def _day_of_steps(day: date, report_steps: Sequence[ReportStep]) -> Day:
-    newest = {step.cluster: step for step in report_steps}.values()
-    new_counts, gone_counts = (
-        Counter(name for _, name in {(s.cluster, name) for s in report_steps for name in of(s)})
-        for of in (_new_risks, _gone_risks)
-    )
-    return Day(
-        day=day,
-        clusters=len(newest),
-        failed=sum(not step.completed for step in newest),
-        applies=sum(step.applies for step in newest),
-        unknown=sum(step.unknown for step in newest),
-        new=tuple(sorted(new_counts.items(), key=_most_frequent_first)),
-        gone=tuple(sorted(gone_counts.items(), key=_most_frequent_first)),
-    )
-
-
-def _new_risks(step: ReportStep) -> tuple[str, ...]:
-    return step.new
-
-
-def _gone_risks(step: ReportStep) -> tuple[str, ...]:
-    return step.gone
-
-
-def _most_frequent_first(pair: tuple[str, int]) -> tuple[int, str]:
-    return -pair[1], pair[0]
+    days = []
+    for day, steps in sorted(by_day.items()):
+        newest = {step.cluster: step for step in steps}.values()
+        # Each risk counts once for a cluster, however many of its reports have it.
+        new = Counter(name for _, name in {(step.cluster, name) for step in steps for name in step.new})
+        gone = Counter(name for _, name in {(step.cluster, name) for step in steps for name in step.gone})
+        days.append(
+            Day(
+                day=day,
+                clusters=len(newest),
+                failed=sum(not step.completed for step in newest),
+                applies=sum(step.applies for step in newest),
+                unknown=sum(step.unknown for step in newest),
+                new=tuple(sorted(new.items(), key=lambda pair: (-pair[1], pair[0]))),
+                gone=tuple(sorted(gone.items(), key=lambda pair: (-pair[1], pair[0]))),
+            )
+        )
+    return tuple(days)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from runup.cli.fleet.render import fleet_page
@@ -14,6 +14,8 @@ from runup.cli.render.text import machine, plain
 from runup.evaluation.results import ClusterResult
 from runup.fleet.decide.matrix import RESULTS, Matrix
 
+# The results in camelCase.
+_KEYS = {code: (words := label.title().replace(" ", ""))[0].lower() + words[1:] for code, label in RESULTS.items()}
 # Characters of a line of Markdown in which clusters are named.
 _ROOM = 100
 
@@ -24,7 +26,7 @@ def data(
     """Returns the fleet for programs: what it comes to, each risk with its clusters, groups, and every cluster."""
     return {
         "exitCode": code,
-        "counts": {_json_key(label): table.number(code) for code, label in RESULTS.items()},
+        "counts": {_KEYS[code]: table.number(code) for code in RESULTS},
         "risks": [
             {
                 "name": row.name,
@@ -47,40 +49,34 @@ def data(
     }
 
 
-def _json_key(label: str) -> str:
-    first_word, *other_words = label.split()
-    return first_word + "".join(word.capitalize() for word in other_words)
-
-
 def markdown(table: Matrix) -> str:
     """Returns the fleet as Markdown: one list of risks with their clusters, short enough for a comment."""
-    return "\n".join(_markdown_lines(table)) + "\n"
-
-
-def _markdown_lines(table: Matrix) -> Iterator[str]:
-    yield f"# {headline(table)}\n"
+    lines = [f"# {headline(table)}\n"]
     total = len(table.clusters)
     for row in table.rows:
         if row.applies:
             clusters = _names_and_share(row.applies, total)
-            yield f"- [ ] **{row.name}** ({row.severity or 'unknown severity'}): {clusters}"
+            lines.append(f"- [ ] **{row.name}** ({row.severity or 'unknown severity'}): {clusters}")
             if row.fix:
-                yield f"  Fix: {plain(row.fix)}"
-    for row in table.rows:
-        if row.unknown:
-            yield f"- [ ] {row.name} could not be told: {_names_and_share(row.unknown, total)}"
-    for row in table.rows:
-        if row.accepted:
-            yield f"- [x] {row.name} is accepted: {_names_and_share(row.accepted, total)}"
+                lines.append(f"  Fix: {plain(row.fix)}")
+    lines += [
+        f"- [ ] {row.name} could not be told: {_names_and_share(row.unknown, total)}"
+        for row in table.rows
+        if row.unknown
+    ]
+    lines += [
+        f"- [x] {row.name} is accepted: {_names_and_share(row.accepted, total)}" for row in table.rows if row.accepted
+    ]
     if table.failed:
-        yield "\n## Could not be judged\n"
-        yield from (f"- **{plain(name)}**: {plain(problem)}" for name, problem in table.failed)
+        lines.append("\n## Could not be judged\n")
+        lines += [f"- **{plain(name)}**: {plain(problem)}" for name, problem in table.failed]
     shared_groups = [group for group in table.groups if len(group.clusters) > 1]
     if shared_groups and len(table.groups) > 1:
-        yield "\n## Clusters with the same result\n"
+        lines.append("\n## Clusters with the same result\n")
         for group in shared_groups:
             risks = ", ".join((*group.applies, *group.unknown)) or RESULTS[group.result]
-            yield f"- {len(group.clusters)}: {plain(shorten_names(group.clusters, _ROOM))}: {risks}"
+            lines.append(f"- {len(group.clusters)}: {plain(shorten_names(group.clusters, _ROOM))}: {risks}")
+    return "\n".join(lines) + "\n"
 
 
 def _names_and_share(clusters: Sequence[str], total: int) -> str:

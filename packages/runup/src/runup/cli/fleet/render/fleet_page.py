@@ -8,10 +8,10 @@ from datetime import datetime
 from runup.cli.fleet.render.fleet_text import headline
 from runup.cli.preflight.render import finding_texts
 from runup.cli.render.html.document import document
-from runup.cli.render.html.markup import BAD, GOOD, IDLE, WARN, Child, Markup, badge, bar, el, grid, join
+from runup.cli.render.html.markup import BAD, GOOD, IDLE, WARN, Child, Markup, badge, bar, el, grid, join, long_section
 from runup.cli.render.html.prose import prose
 from runup.evaluation.results import ClusterResult
-from runup.fleet.decide.matrix import RESULTS, Group, Matrix, RiskRow
+from runup.fleet.decide.matrix import RESULTS, Matrix, RiskRow
 from runup.preflight.decide.findings import APPLY, COULD_NOT_RUN, EXIT_CLEAR, UNKNOWN, count_risks
 
 # More columns than this could not be compared by eye.
@@ -23,18 +23,55 @@ _SEVERITIES = {"critical": BAD, "warning": WARN}
 
 def page(table: Matrix, results: Sequence[ClusterResult], now: datetime) -> str:
     """Returns the page of the fleet, as of `now`."""
-    body = join(summary_card(table), sections(table), _cluster_table(results))
+    lines = []
+    for result in results:
+        findings, code = result.findings, result.findings.exit_code
+        numbers = count_risks(findings.risks) if code != COULD_NOT_RUN else ("", "", "")
+        lines.append(
+            el(
+                "tr",
+                el("th", result.name, scope="row"),
+                el("td", findings.source),
+                el("td", findings.target),
+                el("td", badge(finding_texts.RESULTS[code], _TONES[code])),
+                *(el("td", str(number)) for number in numbers),
+            )
+        )
+    heads = ("Cluster", "From", "To", "Result", "Apply", "Unknown", "Accepted")
+    clusters = grid("Every cluster, and what it came to", heads, lines)
+    body = join(summary_card(table), sections(table), long_section(f"Clusters ({len(results)})", clusters))
     return document("Preflights of a fleet", body, now=now)
 
 
 def sections(table: Matrix, link: Callable[[str], Child] = str) -> Markup:
     """Returns what the clusters have in common; `link` returns how a cluster's name is shown."""
-    return join(
-        _unread_clusters(table, link) if table.failed else None,
-        _risk_matrix(table, link) if table.rows and len(table.clusters) <= _COLUMNS else None,
-        *(_risk_details(row, len(table.clusters)) for row in table.rows if row.applies or row.unknown),
-        _cluster_groups(table.groups) if len(table.groups) > 1 else None,
-    )
+    parts = []
+    if table.failed:
+        failed = [
+            el("tr", el("th", link(name), scope="row"), el("td", problem, class_="wide"))
+            for name, problem in table.failed
+        ]
+        caption = "Clusters that could not be judged: nothing is known of them"
+        parts.append(long_section(f"Could not be judged ({len(failed)})", grid(caption, ("Cluster", "Why"), failed)))
+    if table.rows and len(table.clusters) <= _COLUMNS:
+        judged = [name for name in table.clusters if table.results[name] != COULD_NOT_RUN]
+        lines = []
+        for row in table.rows:
+            marks = [row.mark(name) for name in judged]
+            cells = (el("td", badge(mark, _STATES[mark]) if mark else None) for mark in marks)
+            lines.append(el("tr", el("th", row.name, scope="row"), *cells))
+        marks_table = grid("Each risk, and what it is for each cluster", ("Risk", *map(link, judged)), lines)
+        parts.append(long_section("Risks by cluster", marks_table))
+    parts += [_risk_details(row, len(table.clusters)) for row in table.rows if row.applies or row.unknown]
+    if len(table.groups) > 1:
+        lines = []
+        for group in table.groups:
+            risks = ", ".join((*group.applies, *group.unknown)) or RESULTS[group.result]
+            cells = (el("td", text, class_="wide") for text in (", ".join(group.clusters), risks))
+            lines.append(el("tr", el("td", str(len(group.clusters))), *cells))
+        groups = grid("Clusters in which the same risks are open", ("Number", "Clusters", "Risks"), lines)
+        parts.append(long_section("Clusters with the same result", groups))
+    return join(*parts)
 
 
 def summary_card(table: Matrix) -> Markup:
@@ -46,35 +83,6 @@ def summary_card(table: Matrix) -> Markup:
         el("p", headline(table)),
         bar(shares, len(table.clusters), headline(table)),
         class_="card",
-    )
-
-
-def _unread_clusters(table: Matrix, link: Callable[[str], Child]) -> Markup:
-    lines = (
-        el("tr", el("th", link(name), scope="row"), el("td", problem, class_="wide")) for name, problem in table.failed
-    )
-    grid_ = grid("Clusters that could not be judged: nothing is known of them", ("Cluster", "Why"), lines)
-    return el("section", el("h2", f"Could not be judged ({len(table.failed)})"), el("div", grid_, class_="card long"))
-
-
-def _risk_matrix(table: Matrix, link: Callable[[str], Child]) -> Markup:
-    judged = [name for name in table.clusters if table.results[name] != COULD_NOT_RUN]
-    lines = (
-        el(
-            "tr",
-            el("th", row.name, scope="row"),
-            *(el("td", badge(state, _STATES[state]) if (state := row.mark(name)) else None) for name in judged),
-        )
-        for row in table.rows
-    )
-    return el(
-        "section",
-        el("h2", "Risks by cluster"),
-        el(
-            "div",
-            grid("Each risk, and what it is for each cluster", ("Risk", *map(link, judged)), lines),
-            class_="card long",
-        ),
     )
 
 
@@ -104,37 +112,3 @@ def _risk_details(row: RiskRow, total: int) -> Markup:
         *lists,
         class_=f"card issue {tone} long",
     )
-
-
-def _cluster_groups(groups: Sequence[Group]) -> Markup:
-    lines = (
-        el(
-            "tr",
-            el("td", str(len(group.clusters))),
-            el("td", ", ".join(group.clusters), class_="wide"),
-            el("td", ", ".join((*group.applies, *group.unknown)) or RESULTS[group.result], class_="wide"),
-        )
-        for group in groups
-    )
-    table = grid("Clusters in which the same risks are open", ("Number", "Clusters", "Risks"), lines)
-    return el("section", el("h2", "Clusters with the same result"), el("div", table, class_="card long"))
-
-
-def _cluster_table(results: Sequence[ClusterResult]) -> Markup:
-    lines = []
-    for result in results:
-        findings, code = result.findings, result.findings.exit_code
-        numbers = count_risks(findings.risks) if code != COULD_NOT_RUN else ()
-        lines.append(
-            el(
-                "tr",
-                el("th", result.name, scope="row"),
-                el("td", findings.source),
-                el("td", findings.target),
-                el("td", badge(finding_texts.RESULTS[code], _TONES[code])),
-                *(el("td", str(number)) for number in numbers or ("", "", "")),
-            )
-        )
-    heads = ("Cluster", "From", "To", "Result", "Apply", "Unknown", "Accepted")
-    table = grid("Every cluster, and what it came to", heads, lines)
-    return el("section", el("h2", f"Clusters ({len(results)})"), el("div", table, class_="card long"))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from kubekit.lang.text import one_line
 from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
 from runup.cli.render.table import Column, Row, Table, cells, draw_table, wrap_text
-from runup.fleet.decide.matrix import RESULTS, Group, Matrix, RiskRow
+from runup.fleet.decide.matrix import RESULTS, Matrix, RiskRow
 from runup.fleet.decide.trend import Change, ReportStep
 from runup.preflight.decide.findings import APPLY, COULD_NOT_RUN, EXIT_CLEAR, UNKNOWN
 
@@ -44,7 +44,16 @@ def text(table: Matrix, screen: Screen = PIPE, *, whole: bool = False) -> Iterat
     if shared_groups and len(table.groups) > 1 and len(table.clusters) > 2:
         yield join_parts("\nClusters with the same result:\n")
         for group in shared_groups if whole else shared_groups[:_GROUPS]:
-            yield join_parts(*_group_lines(group, screen, width, whole=whole))
+            names = ", ".join(map(one_line, group.clusters)) if whole else shorten_names(group.clusters, width - 10)
+            yield wrap_text(f"{len(group.clusters)}: {names}", screen, first="  ", indent=4)
+            texts = []
+            for risks, verb in ((group.applies, "apply"), (group.unknown, "could not be told")):
+                if risks and (whole or len(risks) <= _NAMED_RISKS):
+                    texts.append(f"{', '.join(risks)} {'applies' if verb == 'apply' and len(risks) == 1 else verb}")
+                elif risks:
+                    first_risks = ", ".join(risks[:_NAMED_RISKS])
+                    texts.append(f"{first_risks} and {len(risks) - _NAMED_RISKS} more {verb}")
+            yield wrap_text(("; ".join(texts) or RESULTS[group.result]), screen, first="    ", indent=6)
         if not whole and len(shared_groups) > _GROUPS:
             yield join_parts(f"  and {len(shared_groups) - _GROUPS} more groups: -v\n")
     if table.failed:
@@ -79,20 +88,15 @@ def _risk_lines(rows: Sequence[RiskRow], table: Matrix, screen: Screen, width: i
     for title, state in (("Risks that apply:", "applies"), ("Could not be told:", "unknown")):
         shown_rows = [row for row in rows if getattr(row, state)]
         if shown_rows:
-            yield join_parts(
-                f"\n{title}\n",
-                *(_risk_line(row, state, table=table, screen=screen, width=width, whole=whole) for row in shown_rows),
-            )
-
-
-def _risk_line(row: RiskRow, state: str, table: Matrix, screen: Screen, width: int, *, whole: bool) -> Drawn:
-    clusters = getattr(row, state)
-    severity = f" ({row.severity})" if row.severity and state == "applies" else ""
-    head = f"{len(clusters)} of {len(table.clusters)}: {row.name}{severity}: "
-    if whole:
-        return wrap_text(f"{head}{', '.join(map(one_line, clusters))}", screen, first="  ", indent=6)
-    room = width - _INDENT - cells(head)
-    return join_parts(f"  {head}{shorten_names(clusters, room)}\n")
+            yield join_parts(f"\n{title}\n")
+        for row in shown_rows:
+            clusters = getattr(row, state)
+            severity = f" ({row.severity})" if row.severity and state == "applies" else ""
+            head = f"{len(clusters)} of {len(table.clusters)}: {row.name}{severity}: "
+            if whole:
+                yield wrap_text(f"{head}{', '.join(map(one_line, clusters))}", screen, first="  ", indent=6)
+            else:
+                yield join_parts(f"  {head}{shorten_names(clusters, width - _INDENT - cells(head))}\n")
 
 
 def shorten_names(names: Sequence[str], room: int) -> str:
@@ -104,19 +108,6 @@ def shorten_names(names: Sequence[str], room: int) -> str:
         if number == 1 or cells(names_text) <= room:
             return names_text
     return ""
-
-
-def _group_lines(group: Group, screen: Screen, width: int, *, whole: bool) -> Iterator[Drawn]:
-    names = ", ".join(map(one_line, group.clusters)) if whole else shorten_names(group.clusters, width - 10)
-    yield wrap_text(f"{len(group.clusters)}: {names}", screen, first="  ", indent=4)
-    texts = []
-    for risks, verb in ((group.applies, "apply"), (group.unknown, "could not be told")):
-        if risks and (whole or len(risks) <= _NAMED_RISKS):
-            texts.append(f"{', '.join(risks)} {'applies' if verb == 'apply' and len(risks) == 1 else verb}")
-        elif risks:
-            first_risks = ", ".join(risks[:_NAMED_RISKS])
-            texts.append(f"{first_risks} and {len(risks) - _NAMED_RISKS} more {verb}")
-    yield wrap_text(("; ".join(texts) or RESULTS[group.result]), screen, first="    ", indent=6)
 
 
 # As many objects as are named of a risk.

@@ -92,6 +92,11 @@ def grid(caption: str, heads: Sequence[Child], lines: Iterable[Child]) -> Markup
     return el("div", table, class_="scroll", tabindex="0", role="region", aria_label=caption)
 
 
+def long_section(title: str, *content: Child) -> Markup:
+    """Returns a section with a heading and a card that may be broken between pages on paper."""
+    return el("section", el("h2", title), el("div", *content, class_="card long"))
+
+
 def minute_text(moment: datetime) -> str:
     """Returns a time to the minute."""
     return f"{in_utc(moment):%Y-%m-%d %H:%M} UTC"
