@@ -36,67 +36,52 @@ class Resource(msgspec.Struct, frozen=True):
         return self.name
 
 
-def _admission_resource(kind: str, plural: str) -> Resource:
-    return Resource(group="admissionregistration.k8s.io", version="v1", kind=kind, plural=plural, namespaced=False)
+def _v1(group: str, kind: str, plural: str, *, namespaced: bool = True) -> Resource:
+    return Resource(group=group, version="v1", kind=kind, plural=plural, namespaced=namespaced)
 
 
 # Keyed by the names of types, so that a command that needs one kind does not import all others.
 RESOURCES: dict[str, Resource] = {
-    "kubekit.api.core_v1.ConfigMap": Resource(
-        group="", version="v1", kind="ConfigMap", plural="configmaps", namespaced=True
+    "kubekit.api.core_v1.ConfigMap": _v1("", "ConfigMap", "configmaps"),
+    "kubekit.api.core_v1.Event": _v1("", "Event", "events"),
+    "kubekit.api.core_v1.Namespace": _v1("", "Namespace", "namespaces", namespaced=False),
+    "kubekit.api.core_v1.Node": _v1("", "Node", "nodes", namespaced=False),
+    "kubekit.api.core_v1.Pod": _v1("", "Pod", "pods"),
+    "kubekit.api.core_v1.ServiceAccount": _v1("", "ServiceAccount", "serviceaccounts"),
+    "kubekit.api.workloads_v1.Deployment": _v1("apps", "Deployment", "deployments"),
+    "kubekit.api.workloads_v1.Job": _v1("batch", "Job", "jobs"),
+    "kubekit.api.workloads_v1.CronJob": _v1("batch", "CronJob", "cronjobs"),
+    "kubekit.api.workloads_v1.Lease": _v1("coordination.k8s.io", "Lease", "leases"),
+    "kubekit.api.workloads_v1.PodDisruptionBudget": _v1("policy", "PodDisruptionBudget", "poddisruptionbudgets"),
+    "kubekit.api.whole_v1.WholePod": _v1("", "Pod", "pods"),
+    "kubekit.api.whole_v1.WholeNode": _v1("", "Node", "nodes", namespaced=False),
+    "kubekit.api.whole_v1.WholeDeployment": _v1("apps", "Deployment", "deployments"),
+    "kubekit.api.whole_v1.WholeReplicaSet": _v1("apps", "ReplicaSet", "replicasets"),
+    "kubekit.api.whole_v1.WholeJob": _v1("batch", "Job", "jobs"),
+    "kubekit.api.extension_v1.CustomResourceDefinition": _v1(
+        "apiextensions.k8s.io", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False
     ),
-    "kubekit.api.core_v1.Event": Resource(group="", version="v1", kind="Event", plural="events", namespaced=True),
-    "kubekit.api.core_v1.Namespace": Resource(
-        group="", version="v1", kind="Namespace", plural="namespaces", namespaced=False
-    ),
-    "kubekit.api.core_v1.Node": Resource(group="", version="v1", kind="Node", plural="nodes", namespaced=False),
-    "kubekit.api.core_v1.Pod": Resource(group="", version="v1", kind="Pod", plural="pods", namespaced=True),
-    "kubekit.api.core_v1.ServiceAccount": Resource(
-        group="", version="v1", kind="ServiceAccount", plural="serviceaccounts", namespaced=True
-    ),
-    "kubekit.api.workloads_v1.Deployment": Resource(
-        group="apps", version="v1", kind="Deployment", plural="deployments", namespaced=True
-    ),
-    "kubekit.api.workloads_v1.Job": Resource(group="batch", version="v1", kind="Job", plural="jobs", namespaced=True),
-    "kubekit.api.workloads_v1.CronJob": Resource(
-        group="batch", version="v1", kind="CronJob", plural="cronjobs", namespaced=True
-    ),
-    "kubekit.api.workloads_v1.Lease": Resource(
-        group="coordination.k8s.io", version="v1", kind="Lease", plural="leases", namespaced=True
-    ),
-    "kubekit.api.workloads_v1.PodDisruptionBudget": Resource(
-        group="policy", version="v1", kind="PodDisruptionBudget", plural="poddisruptionbudgets", namespaced=True
-    ),
-    "kubekit.api.whole_v1.WholePod": Resource(group="", version="v1", kind="Pod", plural="pods", namespaced=True),
-    "kubekit.api.whole_v1.WholeNode": Resource(group="", version="v1", kind="Node", plural="nodes", namespaced=False),
-    "kubekit.api.whole_v1.WholeDeployment": Resource(
-        group="apps", version="v1", kind="Deployment", plural="deployments", namespaced=True
-    ),
-    "kubekit.api.whole_v1.WholeReplicaSet": Resource(
-        group="apps", version="v1", kind="ReplicaSet", plural="replicasets", namespaced=True
-    ),
-    "kubekit.api.whole_v1.WholeJob": Resource(group="batch", version="v1", kind="Job", plural="jobs", namespaced=True),
-    "kubekit.api.extension_v1.CustomResourceDefinition": Resource(
-        group="apiextensions.k8s.io",
-        version="v1",
-        kind="CustomResourceDefinition",
-        plural="customresourcedefinitions",
+    "kubekit.api.extension_v1.APIService": _v1("apiregistration.k8s.io", "APIService", "apiservices", namespaced=False),
+    "kubekit.api.extension_v1.ValidatingWebhookConfiguration": _v1(
+        "admissionregistration.k8s.io",
+        "ValidatingWebhookConfiguration",
+        "validatingwebhookconfigurations",
         namespaced=False,
     ),
-    "kubekit.api.extension_v1.APIService": Resource(
-        group="apiregistration.k8s.io", version="v1", kind="APIService", plural="apiservices", namespaced=False
+    "kubekit.api.extension_v1.MutatingWebhookConfiguration": _v1(
+        "admissionregistration.k8s.io",
+        "MutatingWebhookConfiguration",
+        "mutatingwebhookconfigurations",
+        namespaced=False,
     ),
-    "kubekit.api.extension_v1.ValidatingWebhookConfiguration": _admission_resource(
-        "ValidatingWebhookConfiguration", "validatingwebhookconfigurations"
+    "kubekit.api.extension_v1.ValidatingAdmissionPolicy": _v1(
+        "admissionregistration.k8s.io", "ValidatingAdmissionPolicy", "validatingadmissionpolicies", namespaced=False
     ),
-    "kubekit.api.extension_v1.MutatingWebhookConfiguration": _admission_resource(
-        "MutatingWebhookConfiguration", "mutatingwebhookconfigurations"
-    ),
-    "kubekit.api.extension_v1.ValidatingAdmissionPolicy": _admission_resource(
-        "ValidatingAdmissionPolicy", "validatingadmissionpolicies"
-    ),
-    "kubekit.api.extension_v1.ValidatingAdmissionPolicyBinding": _admission_resource(
-        "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"
+    "kubekit.api.extension_v1.ValidatingAdmissionPolicyBinding": _v1(
+        "admissionregistration.k8s.io",
+        "ValidatingAdmissionPolicyBinding",
+        "validatingadmissionpolicybindings",
+        namespaced=False,
     ),
 }
 

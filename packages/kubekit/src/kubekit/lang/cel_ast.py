@@ -12,6 +12,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from kubekit.lang.varint import read_varint, write_varint
+
 # A field of a message: its number, and an int or the bytes of what has a length.
 Field = tuple[int, Any]
 TypeKind = Literal["scalar", "text", "list", "map", "dyn", "optional"]
@@ -165,38 +167,27 @@ def read_fields(data: bytes) -> Iterator[Field]:
     """Yields field number and value of each protobuf field: an int, bytes, or a fixed-size value."""
     at = 0
     while at < len(data):
-        tag, at = _read_varint(data, at)
+        tag, at = read_varint(data, at)
         number, wire = tag >> 3, tag & 7
         if wire == 0:
-            value, at = _read_varint(data, at)
+            value, at = read_varint(data, at)
             yield number, value
         elif wire == 1:
             yield number, _Fixed(data[at : at + 8])
             at += 8
         elif wire == 2:
-            length, at = _read_varint(data, at)
+            length, at = read_varint(data, at)
             yield number, data[at : at + length]
             at += length
         else:
             raise TreeError(f"the compiled expression has a field of wire type {wire}")
 
 
-def _read_varint(data: bytes, at: int) -> tuple[int, int]:
-    """Returns the protobuf varint at `at`, and the position after it."""
-    value = shift = 0
-    while True:
-        byte = data[at]
-        value |= (byte & 0x7F) << shift
-        at, shift = at + 1, shift + 7
-        if byte < 0x80:
-            return value, at
-
-
 def _read_varints(data: bytes) -> Iterator[int]:
     """Yields the numbers in a packed repeated field."""
     at = 0
     while at < len(data):
-        value, at = _read_varint(data, at)
+        value, at = read_varint(data, at)
         yield value
 
 
@@ -205,19 +196,9 @@ def _write_fields(fields: list[Field]) -> bytes:
     parts: list[bytes] = []
     for number, value in fields:
         if isinstance(value, int):
-            parts += (_write_varint(number << 3), _write_varint(value))
+            parts += (write_varint(number << 3), write_varint(value))
         elif isinstance(value, _Fixed):
-            parts += (_write_varint(number << 3 | 1), value.data)
+            parts += (write_varint(number << 3 | 1), value.data)
         else:
-            parts += (_write_varint(number << 3 | 2), _write_varint(len(value)), value)
+            parts += (write_varint(number << 3 | 2), write_varint(len(value)), value)
     return b"".join(parts)
-
-
-def _write_varint(value: int) -> bytes:
-    """Returns a number as a protobuf varint."""
-    out = bytearray()
-    while value >= 0x80:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)

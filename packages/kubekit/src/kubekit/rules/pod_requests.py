@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from decimal import ROUND_CEILING
 from functools import lru_cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from kubekit.api.scheduling import SchedulingPodSpec
 from kubekit.lang.quantity import QuantityError, parse_quantity
@@ -80,6 +80,21 @@ def pod_requests(spec: SchedulingPodSpec) -> Requested:
         larger=lambda a, b: {name: max(a.get(name, 0), b.get(name, 0)) for name in {**a, **b}},
     )
     return _sums(total, whole_numbers(spec.overhead))
+
+
+def qos_class(spec: Mapping[str, Any]) -> str:
+    """Returns the quality of service class of a pod (kubernetes, `pkg/apis/core/v1/helper/qos`)."""
+    all_limited, any_amount = True, False
+    for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
+        resources = container.get("resources") or {}
+        requests, limits = (
+            {name: (resources.get(key) or {}).get(name) for name in ("cpu", "memory")} for key in ("requests", "limits")
+        )
+        any_amount |= any((*requests.values(), *limits.values()))
+        all_limited &= all(limit and requests[name] in (None, limit) for name, limit in limits.items())
+    if not any_amount:
+        return "BestEffort"
+    return "Guaranteed" if all_limited else "Burstable"
 
 
 def _sums(first: Mapping[str, int], other: Mapping[str, int]) -> Requested:

@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from kubekit.api.whole_v1 import WholePod
+from kubekit.rules.pod_requests import qos_class
 
 JSON = dict[str, Any]
 # Prefixes of container ids by which the agent recognises its own statuses: of processes it ran, of declared pods.
@@ -212,7 +213,7 @@ def pod_status(observation: StatusInput, *, now: datetime) -> JSON:
         "podIP": observation.host_ip,
         "podIPs": [{"ip": observation.host_ip}],
         "startTime": _time_text(observation.started_at or now),
-        "qosClass": qos_class(observation.pod),
+        "qosClass": qos_class(observation.pod.spec),
         "containerStatuses": [_container_status(record) for record in observation.containers],
         "conditions": [*_own_conditions(observation, now_phase, now), *foreign],
     }
@@ -221,18 +222,6 @@ def pod_status(observation: StatusInput, *, now: datetime) -> JSON:
     if observation.verdict:
         result |= {"reason": observation.verdict.reason, "message": observation.verdict.message}
     return result
-
-
-def qos_class(pod: WholePod) -> str:
-    """Returns Guaranteed, Burstable or BestEffort (the rule of `k8s.io/kubernetes/pkg/apis/core/v1/helper/qos`)."""
-    resources = [container.get("resources") or {} for container in pod.spec.get("containers") or ()]
-    if not any(entry.get("requests") or entry.get("limits") for entry in resources):
-        return "BestEffort"
-    for entry in resources:
-        limits, requests = entry.get("limits") or {}, entry.get("requests") or {}
-        if set(limits) < {"cpu", "memory"} or any(requests.get(key, limits[key]) != limits[key] for key in limits):
-            return "Burstable"
-    return "Guaranteed"
 
 
 def start_time(pod: WholePod) -> datetime | None:

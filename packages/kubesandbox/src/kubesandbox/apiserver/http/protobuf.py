@@ -18,6 +18,8 @@ from typing import Any
 
 import orjson
 
+from kubekit.lang.varint import read_varint
+
 JSON = dict[str, Any]
 # k8s.io/apimachinery/pkg/runtime/serializer/protobuf: every body begins with these bytes, then a runtime.Unknown.
 MAGIC = b"k8s\x00"
@@ -45,6 +47,8 @@ def decode_protobuf(body: bytes) -> JSON:
         if root is None:
             raise ProtobufError(f'no protobuf encoding is known for kind "{kind}" in version "{api_version}"')
         return {"apiVersion": api_version, "kind": kind} | _decode_message(root, envelope.get(2, b""))
+    except OverflowError as error:
+        raise ProtobufError("a number in the protobuf body is too long") from error
     except (IndexError, struct.error, UnicodeDecodeError, AttributeError, TypeError, orjson.JSONDecodeError) as error:
         raise ProtobufError(f"the protobuf body cannot be read: {error}") from error
 
@@ -72,34 +76,20 @@ def _read_fields(data: bytes) -> Iterator[tuple[int, Any]]:
     """Yields field numbers and raw values: an int for a varint, bytes for the other wire types."""
     at = 0
     while at < len(data):
-        key, at = _read_varint(data, at)
+        key, at = read_varint(data, at)
         wire = key & 7
         if wire == _VARINT:
-            value, at = _read_varint(data, at)
+            value, at = read_varint(data, at)
             yield key >> 3, value
             continue
         if wire == _BYTES:
-            size, at = _read_varint(data, at)
+            size, at = read_varint(data, at)
         else:
             size = {_FIXED64: 8, _FIXED32: 4}.get(wire, -1)
         if size < 0 or at + size > len(data):
             raise ProtobufError("the protobuf body is cut off or damaged")
         yield key >> 3, data[at : at + size]
         at += size
-
-
-def _read_varint(data: bytes, at: int) -> tuple[int, int]:
-    """Returns the varint at `at`, and the position after it. Raises ProtobufError."""
-    value = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, at
-        shift += 7
-        if shift > 63:
-            raise ProtobufError("a number in the protobuf body is too long")
 
 
 def _decode_message(name: str, data: bytes) -> JSON:

@@ -16,6 +16,7 @@ import base64
 import hashlib
 from datetime import datetime
 
+from kubekit.rules.pod_requests import qos_class
 from kubesandbox.apiserver.metadata import JSON, meta, rfc3339
 from kubesandbox.apiserver.served_kinds import Kind
 
@@ -99,7 +100,7 @@ def default_new(resource: str, obj: JSON, now: datetime) -> None:
             finalizers = list(obj["spec"].get("finalizers") or ())
             obj["spec"]["finalizers"] = finalizers if "kubernetes" in finalizers else [*finalizers, "kubernetes"]
         case "pods":
-            obj["status"] = {"phase": "Pending", "qosClass": quality_of_service(obj["spec"])}
+            obj["status"] = {"phase": "Pending", "qosClass": qos_class(obj["spec"])}
         case "services":
             allocate(obj)
         case "persistentvolumeclaims":
@@ -139,19 +140,6 @@ def merge_string_data(resource: str, obj: JSON) -> JSON:
     encoded = {key: base64.b64encode(str(text).encode()).decode() for key, text in obj["stringData"].items()}
     kept = {key: value for key, value in obj.items() if key != "stringData"}
     return kept | {"data": {**(obj.get("data") or {}), **encoded}}
-
-
-def quality_of_service(spec: JSON) -> str:
-    """Returns a pod's quality of service class."""
-    names, all_limited, any_amount = ("cpu", "memory"), True, False
-    for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
-        resources = container.get("resources") or {}
-        requests, limits = resources.get("requests") or {}, resources.get("limits") or {}
-        any_amount |= any(amounts.get(name) for amounts in (requests, limits) for name in names)
-        all_limited &= all(limits.get(name) and requests.get(name, limits[name]) == limits[name] for name in names)
-    if not any_amount:
-        return "BestEffort"
-    return "Guaranteed" if all_limited else "Burstable"
 
 
 SERVER_ADDRESS = "10.96.0.1"

@@ -14,6 +14,8 @@ from typing import Any
 
 import yaml
 
+from kubekit.lang.varint import write_varint
+
 JSON = dict[str, Any]
 MEDIA_TYPE = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 # The second is the older name that clients send, which is not a valid media type by RFC 2045.
@@ -37,20 +39,8 @@ def is_wanted(accept: str) -> bool:
     return any(clause.split(";")[0].strip() in _ASKED for clause in accept.split(","))
 
 
-def _encode_varint(value: int) -> bytes:
-    """Encodes a number as a protobuf varint."""
-    # Negative numbers are encoded in two's complement of 64 bits (protobuf.dev/programming-guides/encoding).
-    value &= (1 << 64) - 1
-    encoded = bytearray()
-    while value > 0x7F:
-        encoded.append(value & 0x7F | 0x80)
-        value >>= 7
-    encoded.append(value)
-    return bytes(encoded)
-
-
 def _bytes_field(number: int, value: bytes) -> bytes:
-    return _encode_varint(number << 3 | _BYTES) + _encode_varint(len(value)) + value
+    return write_varint(number << 3 | _BYTES) + write_varint(len(value)) + value
 
 
 def _text_field(number: int, value: str) -> bytes:
@@ -62,11 +52,11 @@ def _repeated(write: Callable[[int, Any], bytes]) -> Callable[[int, Iterable[Any
 
 
 def _int_field(number: int, value: int) -> bytes:
-    return _encode_varint(number << 3 | _VARINT) + _encode_varint(int(value))
+    return write_varint(number << 3 | _VARINT) + write_varint(int(value))
 
 
 def _double_field(number: int, value: float) -> bytes:
-    return _encode_varint(number << 3 | _FIXED64) + struct.pack("<d", value)
+    return write_varint(number << 3 | _FIXED64) + struct.pack("<d", value)
 
 
 def _any_field(number: int, value: Any) -> bytes:

@@ -15,11 +15,10 @@ from typing import Any, Protocol
 
 from kubekit.kube.clock import Clock
 from kubekit.lang.quantity import add_quantities, parse_quantity
-from kubekit.rules.pod_requests import is_pod_level, total_of_containers
+from kubekit.rules.pod_requests import is_pod_level, qos_class, total_of_containers
 from kubesandbox.apiserver import status_errors
 from kubesandbox.apiserver.http.messages import Target
 from kubesandbox.apiserver.http.query_parameters import WriteOptions
-from kubesandbox.apiserver.objects.strategies import quality_of_service
 from kubesandbox.apiserver.objects.writing import Change
 from kubesandbox.apiserver.policies.evaluation import Write
 from kubesandbox.apiserver.served_kinds import Kind
@@ -104,7 +103,7 @@ def _pod_in_scope(pod: JSON, scope: str, operator: str, values: Iterable[str]) -
     if scope in {"Terminating", "NotTerminating"}:
         return is_terminating(pod) == (scope == "Terminating")
     if scope in {"BestEffort", "NotBestEffort"}:
-        return (quality_of_service(spec) == "BestEffort") == (scope == "BestEffort")
+        return (qos_class(spec) == "BestEffort") == (scope == "BestEffort")
     if scope == "CrossNamespacePodAffinity":
         terms: list[JSON] = []
         for kind in ("podAffinity", "podAntiAffinity"):
