@@ -9,15 +9,8 @@ from datetime import datetime
 from runup.cli.console.render.cluster_page import where_options
 from runup.cli.console.render.frame import Site, commands, form, path_of, whole_page
 from runup.cli.render.html.markup import Markup, el, join, text
-from runup.console.decide.asked_actions import (
-    ACCEPT,
-    ActionResult,
-    ClusterState,
-    RequestedAction,
-    link_to,
-    not_accepted,
-    seal,
-)
+from runup.console.decide import asked_actions
+from runup.console.decide.asked_actions import ACCEPT, ActionResult, ClusterState, RequestedAction
 
 _TITLES = {ACCEPT: "Accept a risk"}
 _START = "Start an update"
@@ -33,11 +26,23 @@ def page(asked: RequestedAction, looked: ActionResult, form_key: str, now: datet
         body = _told(title, "Done. The cluster is judged again now; its pages have that in a while.", looked.said)
     elif looked.truth is None:
         body = _told(title, "The cluster could not be read.", ())
-    elif not asked.target:
-        body = _choice(asked, looked.truth, title)
-    else:
+    elif asked.target:
         body = _confirmation(asked, looked, truth=looked.truth, form_key=form_key, title=title)
-    rows = _now(looked) if looked.refused or looked.done or not asked.target else None
+    elif names := asked_actions.not_accepted(looked.truth) if asked.action == ACCEPT else looked.truth.offered:
+        # What can be asked for, each as a link to its confirmation.
+        paths = ((name, path_of(asked.member.name, asked_actions.link_to(asked.action, name))) for name in names)
+        items = (el("li", el("a", name, href=path)) for name, path in paths)
+        body = el("section", el("h1", title), el("ul", *items, class_="refs"), class_="card")
+    else:
+        none = "No update of this cluster has a risk that is not accepted."
+        words = none if asked.action == ACCEPT else "No update is offered to this cluster now."
+        body = el("section", el("h1", title), el("p", words), class_="card")
+    rows = None
+    if (looked.refused or looked.done or not asked.target) and looked.truth is not None:
+        rows = el("section", el("h2", "What the cluster says now"), _state_list(looked.truth), class_="card")
+    elif looked.refused or looked.done or not asked.target:
+        why = el("p", looked.unread or "It could not be read.")
+        rows = el("section", el("h2", "What the cluster says now is not known"), why, class_="card issue warn")
     lines = [("The same in a terminal", command)]
     return whole_page(title, join(body, rows), commands(lines), now=now, cluster=asked.member.name, site=site)
 
@@ -61,16 +66,6 @@ def _told(title: str, head: str, said: Sequence[str], class_: str = "") -> Marku
     return el("section", el("h1", title), el("p", head, role="status"), shown, class_=f"card issue {class_}".strip())
 
 
-def _now(looked: ActionResult) -> Markup | None:
-    """Returns what is so in the cluster, as it says itself."""
-    if looked.truth is None:
-        words = looked.unread or "It could not be read."
-        return el(
-            "section", el("h2", "What the cluster says now is not known"), el("p", words), class_="card issue warn"
-        )
-    return el("section", el("h2", "What the cluster says now"), _state_list(looked.truth), class_="card")
-
-
 def _state_list(truth: ClusterState) -> Markup:
     """Returns the cluster's state as a list of terms and values."""
     rows = (
@@ -83,17 +78,6 @@ def _state_list(truth: ClusterState) -> Markup:
         ("Progress", truth.progress or "not told"),
     )
     return el("dl", *(part for name, value in rows for part in (el("dt", name), el("dd", value))), class_="rows")
-
-
-def _choice(asked: RequestedAction, truth: ClusterState, title: str) -> Markup:
-    """Returns what can be asked for, each as a link to its confirmation."""
-    names = not_accepted(truth) if asked.action == ACCEPT else truth.offered
-    if not names:
-        none = "No update of this cluster has a risk that is not accepted."
-        words = none if asked.action == ACCEPT else "No update is offered to this cluster now."
-        return el("section", el("h1", title), el("p", words), class_="card")
-    items = (el("li", el("a", name, href=path_of(asked.member.name, link_to(asked.action, name)))) for name in names)
-    return el("section", el("h1", title), el("ul", *items, class_="refs"), class_="card")
 
 
 def _confirmation(
@@ -115,7 +99,7 @@ def _confirmation(
         words = f"Update {truth.cluster} from {truth.release} to {asked.version}, {accepted}."
         button = f"Start the update to {asked.version}"
         fields, named = (), ("to", asked.version)
-    hidden = (("key", form_key), ("confirmed", seal(asked, truth)), named)
+    hidden = (("key", form_key), ("confirmed", asked_actions.seal(asked, truth)), named)
     warned = el("ul", *(el("li", line) for line in looked.said), class_="refs")
     return el(
         "section",

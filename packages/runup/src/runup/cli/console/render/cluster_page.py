@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
 from runup.cli.console.render.frame import ONLY_SHOWS, Site, commands, how_old, message, path_of, whole_page
 from runup.cli.preflight.render.preflight_page import page_body
-from runup.cli.render.html.markup import Markup, el, join
+from runup.cli.render.html.markup import Markup, el, long_section
 from runup.console.decide.asked_actions import ACCEPT, START, can_be_changed, link_to
-from runup.console.decide.judgement import Board, BoardEntry, Evidence, is_old, is_to_come
+from runup.console.decide.judgement import Board, is_old, is_to_come
 from runup.fleet.decide.members import Member
 from runup.preflight.decide.findings import Findings
 
@@ -28,52 +28,53 @@ def page(
 ) -> str:
     """Returns the page of cluster `name`; `findings` is what counts of it now."""
     entry = board.entries[name]
-    judged = entry.judged
-    all_notes = (*(judged.notes if judged else ()), *notes)
+    judged, last_good = entry.judged, entry.last_good
     if judged is None:
-        body = message("Not judged yet", "Nothing is known of this cluster yet. Reload this page in a moment.")
+        parts = [message("Not judged yet", "Nothing is known of this cluster yet. Reload this page in a moment.")]
     elif not findings.completed:
-        body = _not_judged_section(entry, findings, now)
+        # Why there is no result, and the findings of the last preflight that had one.
+        problem = findings.failed.message if findings.failed else "it has no result yet"
+        known_text = "Nothing is known of it now." if last_good else "Nothing is known of it."
+        parts = [message("Could not be judged", f"Tried {how_old(entry.at, now)}: {problem}", known_text)]
+        if last_good is not None:
+            when = how_old(last_good.observed, now)
+            parts.append(el("p", f"What follows is what was found {when}. It does not count any more."))
+            parts.append(page_body(replace(last_good, ended=True)))
     else:
-        if not judged.collect:
-            lacking_section = None
-        else:
-            lacking_section = el(
-                "section", el("h2", "What the dump lacks"), el("pre", el("code", judged.collect), class_="card")
-            )
-        body = join(
-            _age_line(findings, now, max_age),
-            page_body(findings),
-            lacking_section,
-            _objects_section(judged.evidence, from_store=board.kept),
-        )
+        parts = [_age_line(findings, now, max_age), page_body(findings)]
+        if judged.collect:
+            collect = el("pre", el("code", judged.collect), class_="card")
+            parts.append(el("section", el("h2", "What the dump lacks"), collect))
+        if board.kept:
+            store_note = "A kept report names objects and does not hold them."
+            parts.append(el("section", el("h2", "Objects"), el("p", store_note, class_="faint")))
+        elif judged.evidence:
+            details = []
+            for each in judged.evidence:
+                about = el("p", f"Named by {', '.join(each.risks)}.", class_="faint")
+                content = el("pre", el("code", each.yaml), tabindex="0") if each.yaml else el("p", each.why)
+                details.append(el("details", el("summary", each.name), about, content))
+            parts.append(long_section(f"Objects ({len(details)})", *details))
+    # What can be done about this cluster, each with its command.
+    member, flags = entry.member, where_options(entry.member)
+    to = f" --to {shlex.quote(findings.target)}" if findings.target else ""
+    lines = [("Judge it again", f"runup preflight run{flags}{to}")]
+    if not member.dump and findings.kind != "Kubernetes":
+        lines.append(("Accept a risk", f"runup upgrade accept NAME --reason TEXT{flags}"))
+        if findings.target:
+            lines.append(("Start the update, once nothing stands in its way", f"runup upgrade{flags}{to}"))
+    can_act = site.acts and can_be_changed(member, kept=board.kept)
     return whole_page(
         "Preflight",
-        body,
-        _actions_section(entry.member, findings)
-        if site.acts and can_be_changed(entry.member, kept=board.kept)
-        else None,
-        commands(_command_lines(entry.member, findings)),
+        *parts,
+        _actions_section(member, findings) if can_act else None,
+        commands(lines if flags else ()),
         now=now,
         current_path="cluster",
         cluster=name,
-        notes=all_notes,
+        notes=(*(judged.notes if judged else ()), *notes),
         site=site,
     )
-
-
-def _not_judged_section(entry: BoardEntry, findings: Findings, now: datetime) -> Markup:
-    """Returns why there is no result, and the findings of the last preflight that had one."""
-    problem = findings.failed.message if findings.failed else "it has no result yet"
-    last_good = entry.last_good
-    known_text = "Nothing is known of it now." if last_good else "Nothing is known of it."
-    head = message("Could not be judged", f"Tried {how_old(entry.at, now)}: {problem}", known_text)
-    if last_good is None:
-        return head
-    age_note = el(
-        "p", f"What follows is what was found {how_old(last_good.observed, now)}. It does not count any more."
-    )
-    return join(head, age_note, page_body(replace(last_good, ended=True)))
 
 
 def _age_line(findings: Findings, now: datetime, max_age: timedelta) -> Markup:
@@ -88,23 +89,6 @@ def _age_line(findings: Findings, now: datetime, max_age: timedelta) -> Markup:
         age_text += f" That is older than {max_age.total_seconds() / 3600:g} h, so it does not count as known any more."
         return el("p", age_text, class_="card issue warn")
     return el("p", age_text, class_="faint")
-
-
-def _objects_section(evidence: Sequence[Evidence], *, from_store: bool) -> Markup | None:
-    """Returns the section with the objects of the risks, each folded; None if there are none."""
-    if from_store:
-        store_note = "A kept report names objects and does not hold them."
-        return el("section", el("h2", "Objects"), el("p", store_note, class_="faint"))
-    if not evidence:
-        return None
-    items = (_object_details(shown_object) for shown_object in evidence)
-    return el("section", el("h2", f"Objects ({len(evidence)})"), el("div", *items, class_="card long"))
-
-
-def _object_details(evidence: Evidence) -> Markup:
-    about = el("p", f"Named by {', '.join(evidence.risks)}.", class_="faint")
-    content = el("pre", el("code", evidence.yaml), tabindex="0") if evidence.yaml else el("p", evidence.why)
-    return el("details", el("summary", evidence.name), about, content)
 
 
 def where_options(member: Member) -> str:
@@ -130,17 +114,3 @@ def _actions_section(member: Member, findings: Findings) -> Markup | None:
     items = (el("li", el("a", words, href=path_of(member.name, page))) for words, page in links)
     words = "By your own rights on the cluster. Each is confirmed on a page of its own, which has the command, too."
     return el("section", el("h2", "To do from here"), el("p", words), el("ul", *items, class_="refs"), class_="card")
-
-
-def _command_lines(member: Member, findings: Findings) -> Iterator[tuple[str, str]]:
-    """Yields what can be done about this cluster, each with its command."""
-    flags = where_options(member)
-    if not flags:
-        return
-    to = f" --to {shlex.quote(findings.target)}" if findings.target else ""
-    yield "Judge it again", f"runup preflight run{flags}{to}"
-    if member.dump or findings.kind == "Kubernetes":
-        return
-    yield "Accept a risk", f"runup upgrade accept NAME --reason TEXT{flags}"
-    if findings.target:
-        yield "Start the update, once nothing stands in its way", f"runup upgrade{flags}{to}"

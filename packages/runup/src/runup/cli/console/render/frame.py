@@ -10,7 +10,7 @@ import msgspec
 
 from runup import __version__
 from runup.cli.render.html.document import STYLE
-from runup.cli.render.html.markup import Child, Markup, age, el, join, minute_text, text
+from runup.cli.render.html.markup import Child, Markup, age, el, minute_text, text
 from runup.console.decide.judgement import is_to_come
 
 _OWN_STYLE = """
@@ -103,22 +103,23 @@ def whole_page(
         _links("Console", (*_PAGES, *(_LOGOUT if site.has_sessions else ())), current_path),
         el("span", "As of ", el("strong", minute_text(now)), class_="top") if now else None,
     )
-    whole = join(_cluster_links(cluster, current_path) if cluster else None, _notes(notes), *body)
+    parts: list[Child] = []
+    if cluster:
+        pages = (("", "Preflight", "cluster"), ("update", "Update", "update"), ("graph", "Way", "graph"))
+        links = tuple((path_of(cluster, page), label, name) for page, label, name in pages)
+        parts.append(el("p", "Cluster ", el("strong", cluster), class_="name"))
+        parts.append(_links(f"Cluster {cluster}", links, current_path, class_="cluster"))
+    if notes:
+        items = (el("li", note) for note in notes)
+        parts.append(el("section", el("ul", *items, class_="refs"), class_="card issue warn", aria_label="Warnings"))
     page = el(
         "body",
         el("a", "Skip to the content", href="#main", class_="skip"),
         top,
-        el("main", whole, id="main", tabindex="-1"),
+        el("main", *parts, *body, id="main", tabindex="-1"),
         el("footer", f"All times are UTC. {_ACTS if site.acts else _SHOWS} runup {__version__}."),
     )
     return f"<!DOCTYPE html>\n{el('html', head, page, lang='en')}\n"
-
-
-def _cluster_links(cluster: str, current_path: str) -> Markup:
-    pages = (("", "Preflight", "cluster"), ("update", "Update", "update"), ("graph", "Way", "graph"))
-    links = tuple((path_of(cluster, page), label, name) for page, label, name in pages)
-    cluster_heading = el("p", "Cluster ", el("strong", cluster), class_="name")
-    return join(cluster_heading, _links(f"Cluster {cluster}", links, current_path, class_="cluster"))
 
 
 def _links(label: str, links: Iterable[tuple[str, str, str]], current_path: str, class_: str | None = None) -> Markup:
@@ -128,13 +129,6 @@ def _links(label: str, links: Iterable[tuple[str, str, str]], current_path: str,
         for path, text, name in links
     )
     return el("nav", el("ul", *items), aria_label=label, class_=class_)
-
-
-def _notes(notes: Sequence[str]) -> Markup | None:
-    if not notes:
-        return None
-    items = (el("li", note) for note in notes)
-    return el("section", el("ul", *items, class_="refs"), class_="card issue warn", aria_label="Warnings")
 
 
 def cluster_link(name: str) -> Markup:
@@ -241,7 +235,9 @@ def login_page(problem: str, next_page: str, site: Site) -> str:
     rights_text = "Whoever may get the cluster's ClusterVersion may look."
     shown = form("/login", (("next", next_page),), *content)
     return whole_page(
-        "Login", el("section", el("h1", "Login"), el("p", rights_text), shown, class_="card"), site=_nobody(site)
+        "Login",
+        el("section", el("h1", "Login"), el("p", rights_text), shown, class_="card"),
+        site=Site(acts=site.acts),
     )
 
 
@@ -256,12 +252,10 @@ def logout_page(user: str, form_key: str, site: Site) -> str:
     )
 
 
-def _nobody(site: Site) -> Site:
-    return Site(acts=site.acts)
-
-
 def problem_page(status: int, problem: str, site: Site) -> str:
     """Returns the page of an error."""
     return whole_page(
-        "Error", message(f"{status}: not shown", f"{problem[:1].upper()}{problem[1:]}."), site=_nobody(site)
+        "Error",
+        message(f"{status}: not shown", f"{problem[:1].upper()}{problem[1:]}."),
+        site=Site(acts=site.acts),
     )

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from runup.advice.decide.update_paths import UpdatePaths, UpdateStep
 from runup.cli.console.render.frame import ONLY_SHOWS, Site, message, whole_page
-from runup.cli.render.html.markup import BAD, GOOD, WARN, Markup, badge, el, grid, join
+from runup.cli.render.html.markup import BAD, GOOD, WARN, Markup, badge, el, grid, join, long_section
 from runup.console.decide.graph_ways import UpdateWay
 
 _WIDE, _HIGH, _LEFT, _TOP, _RIGHT = 180, 30, 30, 40, 150
@@ -41,61 +41,46 @@ def page(name: str, update_way: UpdateWay, now: datetime, site: Site = ONLY_SHOW
                 el("p", source_text, class_="faint"),
                 class_="card",
             ),
-            _draw_graph(update_way.paths),
-            _way_table(update_way.paths),
-            _updates_table(update_way, update_way.paths),
+            _draw_graph(paths),
+            long_section("The way", grid(_WAY, _WAY_HEADS, _way_lines(paths))) if paths.way else None,
+            _updates_table(update_way, paths),
         )
     return whole_page("Way", body, now=now, current_path="graph", cluster=name, site=site)
 
 
-def _edges(paths: UpdatePaths) -> list[tuple[UpdateStep, str]]:
-    steps = dict.fromkeys((*paths.updates, *paths.way))
-    edges = [(step, "risky" if step.risks else "plain") for step in steps]
-    return [*edges, *((UpdateStep(paths.origin, to, files), "blocked") for to, files in paths.blocked.items())]
-
-
 def _draw_graph(paths: UpdatePaths) -> Markup:
     """Returns the drawing: a column for each minor version, the newest release on top."""
-    edges = _edges(paths)
+    steps = dict.fromkeys((*paths.updates, *paths.way))
+    edges = [(step, "risky" if step.risks else "plain") for step in steps]
+    edges += [(UpdateStep(paths.origin, to, files), "blocked") for to, files in paths.blocked.items()]
     positions = _node_positions({version for step, _ in edges for version in (step.origin, step.to)} | {paths.origin})
+    shapes = []
+    for step, kind in edges:
+        (x1, y1), (x2, y2) = positions[step.origin], positions[step.to]
+        # Releases of one minor version are in one column, so that a straight line would run through them.
+        bend = (x1 + x2) // 2 + (60 if x1 == x2 else 0)
+        reason = f": {', '.join(step.risks)}" if step.risks else ""
+        title = el("title", f"{step.origin} to {step.to}, {_WORDS[kind]}{reason}")
+        class_ = f"{kind} onway" if step in paths.way else kind
+        shapes.append(el("path", title, class_=class_, d=f"M{x1} {y1} C{bend} {y1} {bend} {y2} {x2} {y2}"))
+    for version, (x, y) in positions.items():
+        role = "origin" if version == paths.origin else "goal" if version == paths.goal else None
+        shapes.append(el("circle", cx=str(x), cy=str(y), r="4"))
+        shapes.append(el("text", version, x=str(x - 4), y=str(y - 9), class_=role))
     width = max(x for x, _ in positions.values()) + _RIGHT
     height = max(y for _, y in positions.values()) + _TOP
-    label = f"Updates from {paths.origin}, and the way to {paths.goal}; the tables below say the same"
     drawn = el(
         "svg",
-        *(_draw_edge(step, kind, positions, on_way=step in paths.way) for step, kind in edges),
-        *(_draw_node(version, position, paths) for version, position in positions.items()),
+        *shapes,
         width=str(width),
         height=str(height),
         viewBox=f"0 0 {width} {height}",
         role="img",
-        aria_label=label,
+        aria_label=f"Updates from {paths.origin}, and the way to {paths.goal}; the tables below say the same",
     )
-    legend = el(
-        "p",
-        "Solid: no known risks. Dashed: with risks. Dotted: blocked. Thick: the way.",
-        class_="faint",
-    )
+    legend = el("p", "Solid: no known risks. Dashed: with risks. Dotted: blocked. Thick: the way.", class_="faint")
     frame_ = el("div", drawn, class_="scroll", tabindex="0", role="region", aria_label="The drawing of the way")
-    return el("section", el("h2", "Drawing"), el("div", legend, frame_, class_="card long"))
-
-
-def _draw_edge(step: UpdateStep, kind: str, positions: dict[str, tuple[int, int]], *, on_way: bool) -> Markup:
-    """Returns the SVG path of one update between the positions of its two releases."""
-    (x1, y1), (x2, y2) = positions[step.origin], positions[step.to]
-    # Releases of one minor version are in one column, so that a straight line would run through them.
-    bend = (x1 + x2) // 2 + (60 if x1 == x2 else 0)
-    reason = f": {', '.join(step.risks)}" if step.risks else ""
-    title = el("title", f"{step.origin} to {step.to}, {_WORDS[kind]}{reason}")
-    class_ = f"{kind} onway" if on_way else kind
-    return el("path", title, class_=class_, d=f"M{x1} {y1} C{bend} {y1} {bend} {y2} {x2} {y2}")
-
-
-def _draw_node(version: str, position: tuple[int, int], paths: UpdatePaths) -> Markup:
-    x, y = position
-    class_ = "origin" if version == paths.origin else "goal" if version == paths.goal else None
-    label = el("text", version, x=str(x - 4), y=str(y - 9), class_=class_)
-    return join(el("circle", cx=str(x), cy=str(y), r="4"), label)
+    return long_section("Drawing", legend, frame_)
 
 
 def _node_positions(versions: Iterable[str]) -> dict[str, tuple[int, int]]:
@@ -110,29 +95,20 @@ def _node_positions(versions: Iterable[str]) -> dict[str, tuple[int, int]]:
     }
 
 
+_WAY, _WAY_HEADS = "The updates of the way, in their order", ("Update", "From", "To", "State", "Risks")
+
+
+def _way_lines(paths: UpdatePaths) -> Iterable[Markup]:
+    for number, step in enumerate(paths.way, 1):
+        state, risks = _kind_badge("risky" if step.risks else "plain"), el("td", ", ".join(step.risks), class_="wide")
+        cells = (el("td", cell) for cell in (step.origin, step.to, state))
+        yield el("tr", el("th", str(number), scope="row"), *cells, risks)
+
+
 def _version_key(version: str) -> tuple[tuple[int, ...], str]:
     """Returns a sort key of a version; those of Kubernetes may lack the patch."""
     match = re.match(r"v?(\d{1,9})\.(\d{1,9})(?:\.(\d{1,9}))?", version)
     return tuple(int(number or 0) for number in match.groups()) if match else (), version
-
-
-def _way_table(paths: UpdatePaths) -> Markup | None:
-    """Returns the updates of the way as a table, None if no way is known."""
-    if not paths.way:
-        return None
-    lines = (
-        el(
-            "tr",
-            el("th", str(number), scope="row"),
-            el("td", step.origin),
-            el("td", step.to),
-            el("td", _kind_badge("risky" if step.risks else "plain")),
-            el("td", ", ".join(step.risks), class_="wide"),
-        )
-        for number, step in enumerate(paths.way, 1)
-    )
-    table = grid("The updates of the way, in their order", ("Update", "From", "To", "State", "Risks"), lines)
-    return el("section", el("h2", "The way"), el("div", table, class_="card long"))
 
 
 def _updates_table(update_way: UpdateWay, paths: UpdatePaths) -> Markup | None:
@@ -148,12 +124,9 @@ def _updates_table(update_way: UpdateWay, paths: UpdatePaths) -> Markup | None:
         for to, kind, reason in rows
     )
     table = grid(f"Where {paths.origin} can go next", ("Release", "State", "Risks, or what blocks it"), lines)
-    left_out_note = (
-        el("p", f"{update_way.left_out} more are left out; `runup graph show` has them all.")
-        if update_way.left_out
-        else None
-    )
-    return el("section", el("h2", f"Updates of {paths.origin}"), el("div", table, left_out_note, class_="card long"))
+    left_out = f"{update_way.left_out} more are left out; `runup graph show` has them all."
+    note = el("p", left_out) if update_way.left_out else None
+    return long_section(f"Updates of {paths.origin}", table, note)
 
 
 def _kind_badge(kind: str) -> Markup:

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from runup.cli.console.render.frame import ONLY_SHOWS, Site, message, path_of, whole_page
 from runup.cli.fleet.render.fleet_text import gone_risks_text, names_with_counts, new_risks_text
-from runup.cli.render.html.markup import WARN, Markup, badge, el, grid, join, minute_text
+from runup.cli.render.html.markup import WARN, Markup, badge, el, grid, join, long_section, minute_text
 from runup.console.decide.judgement import BoardEntry
 from runup.fleet.decide.trend import ReportStep, summarize_days
 
@@ -87,10 +87,11 @@ def _fleet_table(steps: Sequence[ReportStep], *, weeks: bool) -> Markup:
     )
     other_grouping_link = el("a", "By day", href="/history") if weeks else el("a", "By week", href="/history?by=week")
     names = sorted({step.cluster for step in steps})
-    clusters = (el("li", el("a", name, href=_href(name))) for name in names)
+    paths = ((name, path_of(name).replace("/clusters/", "/history?cluster=", 1)) for name in names)
+    clusters = (el("li", el("a", name, href=path)) for name, path in paths)
     return join(
         el("section", el("h1", "What came and went"), el("p", other_grouping_link), class_="card"),
-        el("section", el("h2", "All clusters"), el("div", table, class_="card long")),
+        long_section("All clusters", table),
         el("section", el("h2", f"One cluster ({len(names)})"), el("nav", el("ul", *clusters), aria_label="Clusters")),
     )
 
@@ -98,11 +99,6 @@ def _fleet_table(steps: Sequence[ReportStep], *, weeks: bool) -> Markup:
 def _left_out_text(lines: Sequence[Markup], noun: str) -> str:
     """Returns what a table says of lines that it does not have."""
     return f": the newest {_LINES} of {len(lines)} {noun}" if len(lines) > _LINES else ""
-
-
-def _href(cluster: str) -> str:
-    quoted = path_of(cluster).removeprefix("/clusters/")
-    return f"/history?cluster={quoted}"
 
 
 def _cluster_table(steps: Sequence[ReportStep], cluster: str) -> Markup:
@@ -128,5 +124,5 @@ def _cluster_table(steps: Sequence[ReportStep], cluster: str) -> Markup:
     links = el("p", el("a", "Its preflight", href=path_of(cluster)), " ", el("a", "All clusters", href="/history"))
     return join(
         el("section", el("h1", f"What came and went: {cluster}"), links, class_="card"),
-        el("section", el("h2", f"Reports ({len(lines)})"), el("div", table, class_="card long")),
+        long_section(f"Reports ({len(lines)})", table),
     )

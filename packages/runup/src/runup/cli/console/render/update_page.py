@@ -18,36 +18,29 @@ from runup.updatestatus.decide.decode import decode, with_unknown
 def page(board: Board, name: str, live: Markup | None, now: datetime, site: Site = ONLY_SHOWS) -> str:
     """Returns the page; `live` is its live part, None if nothing was read yet."""
     member = board.entries[name].member
+    shown = None
     if board.kept:
-        store_note = "The console reads kept reports, which do not say how an update goes."
-        return whole_page(
-            "Update", message("Not known", store_note), now=now, current_path="update", cluster=name, site=site
-        )
-    if member.problem:
+        body = message("Not known", "The console reads kept reports, which do not say how an update goes.")
+    elif member.problem:
         body = problem_part(member.problem)
-        return whole_page("Update", body, now=now, current_path="update", cluster=name, site=site)
-    body = _dump_page(live) if member.dump else _live_section(live, name)
-    flags = where_options(member)
-    lines = [
-        ("The same in a terminal", f"runup upgrade status{flags}"),
-        *([] if member.dump else [("Follow it there", f"runup upgrade status --watch{flags}")]),
-    ]
-    return whole_page("Update", body, commands(lines), now=now, current_path="update", cluster=name, site=site)
-
-
-def _dump_page(status_markup: Markup | None) -> Markup:
-    dump_note = "A dump is of one moment: what has changed since is not in it, and this page does not change."
-    waiting = message("Not read yet", "The dump is being read. Reload this page in a moment.")
-    return join(el("p", dump_note, class_="faint"), el("div", status_markup if status_markup is not None else waiting))
-
-
-def _live_section(live: Markup | None, name: str) -> Markup:
-    """Returns the part of the page that the script replaces with each event of the stream."""
-    waiting = message("Not read yet", "The cluster is being read; this page renews itself.")
-    return join(
-        el("p", "Reload this page for a newer status.", id="live-state", role="status", class_="faint"),
-        el("div", live if live is not None else waiting, id="live", data_events=path_of(name, "update/events")),
-    )
+    else:
+        flags = where_options(member)
+        lines = [("The same in a terminal", f"runup upgrade status{flags}")]
+        if member.dump:
+            note = "A dump is of one moment: what has changed since is not in it, and this page does not change."
+            waiting = message("Not read yet", "The dump is being read. Reload this page in a moment.")
+            body = join(el("p", note, class_="faint"), el("div", live if live is not None else waiting))
+        else:
+            lines.append(("Follow it there", f"runup upgrade status --watch{flags}"))
+            waiting = message("Not read yet", "The cluster is being read; this page renews itself.")
+            events = path_of(name, "update/events")
+            body = join(
+                el("p", "Reload this page for a newer status.", id="live-state", role="status", class_="faint"),
+                # The script replaces this with each event of the stream.
+                el("div", live if live is not None else waiting, id="live", data_events=events),
+            )
+        shown = commands(lines)
+    return whole_page("Update", body, shown, now=now, current_path="update", cluster=name, site=site)
 
 
 def status_part(reading: StatusReading) -> Markup:
