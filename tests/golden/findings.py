@@ -44,10 +44,10 @@ def _other(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _paragraph(title: str, check: Check) -> str:
-    return f"== {title}\n" + "".join(map(_told, run_check(check, *check_page.example(check)).findings))
+    return f"== {title}\n" + "".join(map(_text_of, run_check(check, *check_page.example(check)).findings))
 
 
-def _told(finding: Finding) -> str:
+def _text_of(finding: Finding) -> str:
     about = (filter(None, (each.group, each.kind, each.namespace, each.name)) for each in finding.resources)
     lines = (
         f"{finding.name} applies={finding.applies.value} severity={finding.severity} reason={finding.reason}",

@@ -50,14 +50,14 @@ def steps(lines: Iterable[str], namespace: str) -> Iterator[Step]:
     answered = (event for event in map(json.loads, lines) if event["stage"] == "ResponseComplete")
     for event in sorted(answered, key=lambda each: str(each["stageTimestamp"])):
         about = event.get("objectRef") or {}
-        name, what = _told(event, about) if about.get("namespace") in (namespace, None) else ("", "")
+        name, what = _object_and_text(event, about) if about.get("namespace") in (namespace, None) else ("", "")
         # Whoever waits asks again and again.
         if what and said.get(name) != what:
             said[name] = what
             yield Step(datetime.fromisoformat(event["stageTimestamp"]), name, what)
 
 
-def _told(event: JSON, about: JSON) -> tuple[str, str]:
+def _object_and_text(event: JSON, about: JSON) -> tuple[str, str]:
     """Whom an event is about and what it tells, "" of one that tells nothing here."""
     match about.get("resource"), about.get("subresource", ""), event["verb"]:
         case "nodes", "", "patch":

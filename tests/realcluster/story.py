@@ -39,9 +39,9 @@ class Story:
         self.cluster = cluster
         self.kube = kube
         self.world = world
-        kube.signs.append(self._said)
+        kube.signs.append(self._conditions_and_history)
 
-    def _said(self) -> list[JSON]:
+    def _conditions_and_history(self) -> list[JSON]:
         """ClusterVersion's conditions and history."""
         return [*self.status.get("conditions", []), *self.status.get("history", [])]
 

@@ -87,12 +87,16 @@ async def test_who_waits_for_operators_goes_on_when_their_list_comes(tmp_path: P
         operators.add_state_listener(run.operators_listed)
         going = asyncio.create_task(run.go())
         try:
-            await eventually(lambda: _told(run, "waiting on the list of ClusterOperators"), "that nobody is listed")
+            await eventually(
+                lambda: _has_problem(run, "waiting on the list of ClusterOperators"), "that nobody is listed"
+            )
             operators.fail("they are forbidden")
-            await eventually(lambda: _told(run, "ClusterOperators: they are forbidden"), "why nobody is")
+            await eventually(lambda: _has_problem(run, "ClusterOperators: they are forbidden"), "why nobody is")
             # Without the one that is waited for: its coming would be news by itself.
             operators.replace([], "1")
-            await eventually(lambda: _told(run, f"Cluster operator {task.identity.name} is"), "that it is not there")
+            await eventually(
+                lambda: _has_problem(run, f"Cluster operator {task.identity.name} is"), "that it is not there"
+            )
         finally:
             await cancel([going])
             await tracking.close()
@@ -203,7 +207,7 @@ async def _in_place(puts: ObjectApplier, task: Task) -> bool:
     return puts.in_place(task)
 
 
-async def _told(run: Run, words: str) -> bool:
+async def _has_problem(run: Run, words: str) -> bool:
     return any(words in problem.message for problem in run.problems)
 
 

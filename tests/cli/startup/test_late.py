@@ -16,7 +16,7 @@ def unread(name): return lazy_imports.is_unread(sys.modules[name])
 """
 
 
-def _said(code: str) -> str:
+def _output_of(code: str) -> str:
     done = subprocess.run([sys.executable, "-c", _BEGIN + code], capture_output=True, text=True, check=False)
     assert not done.stderr
     return done.stdout.strip()
@@ -62,8 +62,8 @@ def _said(code: str) -> str:
 )
 def test_a_module_that_is_read_late(code: str, said: str | None) -> None:
     """In a process of its own, as a command begins."""
-    expected = said if said is not None else _said("import inspect; print(inspect.__file__, True)")
-    assert _said(code) == expected
+    expected = said if said is not None else _output_of("import inspect; print(inspect.__file__, True)")
+    assert _output_of(code) == expected
 
 
 def test_threads_that_use_it_at_the_same_moment() -> None:
@@ -80,11 +80,11 @@ for each in threads: each.start()
 for each in threads: each.join()
 print(len(found), len(set(found)))
 """
-    assert _said(code) == "8 1"
+    assert _output_of(code) == "8 1"
 
 
 def test_no_package_is_read_late() -> None:
     """A part of it that is imported first would find its package unread, and both half made."""
     parts = "import email, msgspec; from importlib.util import find_spec;"
     shown = "print(*[name for name in sorted(lazy_imports.MODULES) if find_spec(name).submodule_search_locations])"
-    assert _said(parts + shown) == ""
+    assert _output_of(parts + shown) == ""

@@ -124,14 +124,14 @@ def test_components_in_trouble(troubled: Sandbox) -> None:
         assert asked.code == 0, f"{state}: {asked.err}"
         eventually(lambda v=version: _waits_for_storage(troubled, v), f"{state}: storage is named", UPDATE_S)  # type: ignore[misc]
         assert _newest(troubled) == ("Partial", version), state
-        eventually(lambda s=state: _told(troubled, s), f"{state}: the report says so", UPDATE_S)  # type: ignore[misc]
+        eventually(lambda s=state: _status_shows(troubled, s), f"{state}: the report says so", UPDATE_S)  # type: ignore[misc]
 
     eventually(lambda: _offered(troubled, "5.0.5"), "the mended release is offered")
     assert troubled.run("upgrade", "--to=5.0.5", "--allow-upgrade-with-warnings").code == 0
     completed(troubled, "5.0.5")
 
 
-def _told(sandbox: Sandbox, state: str) -> bool:
+def _status_shows(sandbox: Sandbox, state: str) -> bool:
     """Whether `upgrade status` tells of it; of an operator that crashes there is nothing but its old version.
 
     What is degraded is counted at once, and named when it has been so for minutes.

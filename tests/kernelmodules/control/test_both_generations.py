@@ -151,7 +151,7 @@ def test_what_clients_of_both_generations_read(tmp_path: Path) -> None:
             ender = asyncio.create_task(_end_runs(made))
             try:
                 expected = {name: row.ours for name, row in ROWS.items() if row.ours is not None}
-                found = await made.until(lambda status: _said(status) == expected)
+                found = await made.until(lambda status: _module_stages(status) == expected)
             finally:
                 ender.cancel()
             assert {each.name for each in found.modules if each.running_stage} == {"being-built"}
@@ -172,7 +172,7 @@ def test_where_kmm_says_something_else_there_is_a_reason() -> None:
     assert differing == {name for name, row in ROWS.items() if row.why}
 
 
-def _said(status: PreflightValidationStatus) -> dict[str, Words]:
+def _module_stages(status: PreflightValidationStatus) -> dict[str, Words]:
     return {each.name: (each.verification_status, each.verification_stage) for each in status.modules}
 
 

@@ -87,7 +87,9 @@ def namespace(name: str, **labels: str) -> tuple[JSON, JSON]:
     )
 
 
-def pod(name: str, where: str, app: str = "web", *, ready: bool = True, phase: str = "Running", **spec: Any) -> JSON:
+def planted_pod(
+    name: str, where: str, app: str = "web", *, ready: bool = True, phase: str = "Running", **spec: Any
+) -> JSON:
     """A pod of a Deployment `app`, on a node."""
     conditions = [{"type": "Ready", "status": "True" if ready else "False"}]
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": f"{app}-5f7", "uid": app, "controller": True}
@@ -138,9 +140,9 @@ POLICIES = (
     ),
     obj("v1", "Service", "nobody", "policies", spec={"selector": {"app": "nobody"}, "ports": [{"port": 443}]}),
     obj("v1", "Service", "unready", "policies", spec={"selector": {"app": "unready"}, "ports": [{"port": 443}]}),
-    pod("guard-1", "policies", "guard"),
-    pod("guard-2", "policies", "guard", nodeName="worker-1"),
-    pod("unready-1", "policies", "unready", ready=False),
+    planted_pod("guard-1", "policies", "guard"),
+    planted_pod("guard-2", "policies", "guard", nodeName="worker-1"),
+    planted_pod("unready-1", "policies", "unready", ready=False),
 )
 
 
@@ -218,8 +220,8 @@ def crd(plural: str, kind: str, group: str, versions: tuple[str, ...] = ("v1",),
 
 def _of_webhooks(ca: bytes, ended: bytes) -> Iterator[Plant]:
     role = obj(f"{RBAC}/v1", "Role", "new", "kube-system", rules=RULES)
-    hooked_pod = pod("web-1", "hooked")
-    evicted_pod = pod("web-1", "hooked-drain")
+    hooked_pod = planted_pod("web-1", "hooked")
+    evicted_pod = planted_pod("web-1", "hooked-drain")
     risks: list[tuple[str, JSON, Request, tuple[JSON, ...]]] = [
         ("a webhook on nodes whose Service is gone", hook("nodes", "gone", "", "nodes"), created(NEW_NODE), ()),
         (
@@ -432,8 +434,8 @@ def _of_budgets() -> Iterator[Plant]:
         "PodDisruptionBudgetSpent",
     )
     by_budget = "violate the pod's disruption budget"
-    two = (pod("web-1", "NS"), pod("web-2", "NS"))
-    one_bad = (*two, pod("web-3", "NS", ready=False))
+    two = (planted_pod("web-1", "NS"), planted_pod("web-2", "NS"))
+    one_bad = (*two, planted_pod("web-3", "NS", ready=False))
     both = "more than one PodDisruptionBudget"
     rows: tuple[tuple[str, str, str, tuple[JSON, ...], tuple[JSON, ...]], ...] = (
         ("maxUnavailable 0", blocked, by_budget, two, (budget("web", "NS", (2, 2, 2, 0), maxUnavailable=0),)),
@@ -460,7 +462,7 @@ def _of_budgets() -> Iterator[Plant]:
             "no pod of it ready",
             unready,
             by_budget,
-            (pod("web-1", "NS", ready=False),),
+            (planted_pod("web-1", "NS", ready=False),),
             (budget("web", "NS", (1, 0, 1, 0), minAvailable=1),),
         ),
         (
@@ -483,14 +485,14 @@ def _of_budgets() -> Iterator[Plant]:
             "no pod of it ready, which may go",
             "",
             "",
-            (pod("web-1", "NS", ready=False),),
+            (planted_pod("web-1", "NS", ready=False),),
             (budget("web", "NS", (1, 0, 1, 0), minAvailable=1, unhealthyPodEvictionPolicy="AlwaysAllow"),),
         ),
         (
             "two of two pods",
             "",
             "",
-            (*two, pod("db-1", "NS", "db")),
+            (*two, planted_pod("db-1", "NS", "db")),
             (
                 budget("web", "NS", (2, 2, 1, 1), maxUnavailable=1),
                 budget("db", "NS", (1, 1, 0, 1), maxUnavailable=1, selector={"matchLabels": {"app": "db"}}),
@@ -500,14 +502,14 @@ def _of_budgets() -> Iterator[Plant]:
             "over a pod that has ended",
             "",
             "",
-            (pod("web-1", "NS", phase="Succeeded"),),
+            (planted_pod("web-1", "NS", phase="Succeeded"),),
             (budget("web", "NS", (0, 0, 0, 0), maxUnavailable=0),),
         ),
         (
             "over a pod that has not started",
             "",
             "",
-            (pod("web-1", "NS", phase="Pending", ready=False),),
+            (planted_pod("web-1", "NS", phase="Pending", ready=False),),
             (budget("web", "NS", (1, 0, 1, 0), minAvailable=1),),
         ),
     )
@@ -548,7 +550,7 @@ def _of_pod_security() -> Iterator[Plant]:
     for number, (what, labels, spec, level) in enumerate(rows):
         where = f"security-{number}"
         its, account = namespace(where)
-        here = pod("web-1", where, **spec)
+        here = planted_pod("web-1", where, **spec)
         labelled = Request("PATCH", f"/api/v1/namespaces/{where}", {"metadata": {"labels": labels}})
         risk, text = ("PodSecurityViolated", f'violates PodSecurity "{level}') if level else ("", "")
         yield Plant(
@@ -580,7 +582,7 @@ def _of_references() -> Iterator[Plant]:
     for number, (what, spec, needed, is_gone, text) in enumerate(rows):
         where = f"references-{number}"
         (needed,) = _moved((needed,), where) if needed["kind"] not in _CLUSTER else (needed,)
-        here = pod("web-5f7-1", where, **spec)
+        here = planted_pod("web-5f7-1", where, **spec)
         own = deployment("web", where, **spec)
         if needed["kind"] == "LimitRange":
             planted = (*made(*namespace(where), own, here), *made(needed))
@@ -611,7 +613,7 @@ def _of_quotas() -> Iterator[Plant]:
     asking = {"container": {"resources": {"requests": {"cpu": "100m"}}}}
     for number, (what, hard, used, spec, text) in enumerate(rows):
         where = f"quota-{number}"
-        here = pod("web-1", where, **asking)
+        here = planted_pod("web-1", where, **asking)
         quota = obj(
             "v1", "ResourceQuota", "all", where, spec={"hard": hard, **spec}, status={"hard": hard, "used": used}
         )
