@@ -817,7 +817,35 @@ def cluster(seed: int, examples: list[Obj], real_now: datetime) -> Obj:
             trouble_nodes(files, rng, real_now)
         else:
             change(files, rng)
+    fill_statuses(files, random.Random(f"statuses of {seed}"))
     return files
+
+
+POOL_CONDITIONS = ("Updated", "Updating", "Degraded", "NodeDegraded", "RenderDegraded")
+VERSION_CONDITIONS = ("ReleaseAccepted", "Upgradeable", "RetrievedUpdates", "Available")
+COUNTS = ("machineCount", "readyMachineCount", "updatedMachineCount", "unavailableMachineCount", "degradedMachineCount")
+
+
+def fill_statuses(files: Obj, rng: random.Random) -> None:
+    """Whatever else a report may read: the counts and conditions of pools, taints of nodes, a requested release.
+
+    None of it decides about oc's text, so none of it may decide about ours.
+    """
+    for one in files["mcp"]:
+        if rng.random() < 0.8:
+            # A pool whose status is left out altogether stays among them.
+            kinds = rng.sample(POOL_CONDITIONS, rng.randrange(len(POOL_CONDITIONS) + 1))
+            status_of(one)["conditions"] = [condition(kind, rng, rng.choice(STATUSES[:3])) for kind in kinds]
+            status_of(one).update({count: rng.choice((0, 1, 3, 25)) for count in COUNTS})
+    for one in some(files["node"], rng):
+        cordon = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule", "timeAdded": ago(rng)}
+        one["spec"] = {**(one.get("spec") or {}), "taints": [cordon]}
+    version = files["cv"]
+    for kind in rng.sample(VERSION_CONDITIONS, rng.randrange(3)):
+        set_condition(version, condition(kind, rng, rng.choice(STATUSES[:3])))
+    releases = [{"version": name, "image": f"example.com/r@sha256:{name}"} for name in VERSIONS]
+    version["spec"] = {**(version.get("spec") or {}), "desiredUpdate": rng.choice((None, *releases))}
+    status_of(version)["availableUpdates"] = rng.choice((None, [], releases[:2]))
 
 
 # Examples and files
