@@ -29,6 +29,16 @@ OLD_TO_28 = context("4.14.1", "4.15.0", "1.28.4")
 TO_4_19 = context("4.18.20", "4.19.3", "1.32.5")
 
 
+_MADE_AGAIN = (
+    "JobLostByDrain",
+    "PodReferencesMissing",
+    "PodsNotPlaceable",
+    "PodsPinnedToNode",
+    "SpreadOnOneNode",
+    "StatefulSetHeldUp",
+)
+
+
 class Row(NamedTuple):
     """The example of a check after some replacements, and the risks expected."""
 
@@ -1036,6 +1046,7 @@ ROWS = (
     Row("machines: can move", "VirtualMachineNotMigratable", (('"False"', '"True"'),)),
     Row("machines: off", "VirtualMachineNotMigratable", (("phase: Running", "phase: Succeeded"),)),
     Row("room: enough", "HeadroomShort", (('cpu: "3"', 'cpu: "2"'),)),
+    Row("room: an odd quantity", "HeadroomShort", (('cpu: "4"', 'cpu: "4 cores"'),), ("HeadroomShortUnknown?",)),
     Row(
         "room: exactly enough",
         "HeadroomShort",
@@ -2288,6 +2299,8 @@ ROWS = (
         ),
         ("EtcdBackupFailed",),
     ),
+    # Only the owner that controls a pod makes it again.
+    *(Row(f"owned: not by a controller, {name}", name, ((", controller: true", ""),)) for name in _MADE_AGAIN),
 )
 
 

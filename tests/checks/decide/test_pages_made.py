@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from runup.checks.catalogue import CHECKS
-from runup.checks.decide import check_page, declared_page
+from runup.checks.decide import check_page
 
 SPEC: dict[str, Any] = {"component": "etcd", "risk": {"name": "R"}, "expression": " x == 1 "}
 WHOSE = "A check of component etcd; its risk is `R`."
@@ -62,7 +62,7 @@ WHOSE = "A check of component etcd; its risk is `R`."
 )
 def test_what_a_declared_check_is_about(changes: dict[str, Any], paragraphs: list[str]) -> None:
     """Paragraph by paragraph, and none of what it does not say."""
-    assert declared_page.describe_check(SPEC | changes) == "\n\n".join(paragraphs)
+    assert check_page.describe_declared(SPEC | changes) == "\n\n".join(paragraphs)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_what_a_declared_check_is_about(changes: dict[str, Any], paragraphs: lis
 )
 def test_for_which_updates_it_is(sources: str, targets: str, words: str) -> None:
     """Both ranges, as far as there are any."""
-    assert declared_page.updates(sources, targets) == words
+    assert check_page.updates_in_words(sources, targets) == words
 
 
 def test_the_page_of_a_declared_check() -> None:

@@ -22,7 +22,7 @@ GROUP = "eks.amazonaws.com/nodegroup"
 def addon(image: str, owner: str, kind: str = "ReplicaSet", namespace: str = "kube-system") -> PlacedPod:
     """A pod of what works against an update."""
     made = with_fields(pod("it-1", namespace), demands=PodDemands(addons=(image,)))
-    metadata = with_fields(made.metadata, owner_references=(PodOwner(kind=kind, name=owner),))
+    metadata = with_fields(made.metadata, owner_references=(PodOwner(kind=kind, name=owner, controller=True),))
     return with_fields(made, metadata=metadata)
 
 

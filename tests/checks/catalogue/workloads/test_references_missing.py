@@ -17,7 +17,7 @@ def cluster(networks: str) -> tuple[JSON, ...]:
         "metadata": {"name": "web", "namespace": "shop"},
         "spec": {"replicas": 1, "template": template},
     }
-    owners = [{"kind": "ReplicaSet", "name": "web-6d9f"}]
+    owners = [{"kind": "ReplicaSet", "name": "web-6d9f", "controller": True}]
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",

@@ -37,20 +37,18 @@ def read(words: Sequence[str]) -> tuple[CheckFile, ...]:
 
     Raises InputError if one does not exist or is empty.
     """
-    paths = [path for word in words for path in _paths(Path(word))]
-    return tuple(_read(path) for path in paths)
-
-
-def _paths(path: Path) -> list[Path]:
-    """Returns the file, or all YAML and JSON files of the folder. Raises InputError if there is none."""
-    if path.is_dir():
-        files = sorted(file for file in path.rglob("*") if file.suffix in SUFFIXES and file.is_file())
-        if not files:
-            raise InputError(f"{path} contains no YAML or JSON file")
-        return files
-    if not path.is_file():
-        raise InputError(f"{path}: there is no such file or folder")
-    return [path]
+    paths: list[Path] = []
+    for path in map(Path, words):
+        if path.is_dir():
+            files = sorted(file for file in path.rglob("*") if file.suffix in SUFFIXES and file.is_file())
+            if not files:
+                raise InputError(f"{path} contains no YAML or JSON file")
+            paths += files
+        elif path.is_file():
+            paths.append(path)
+        else:
+            raise InputError(f"{path}: there is no such file or folder")
+    return tuple(map(_read, paths))
 
 
 def with_cases(words: Sequence[str]) -> tuple[str, ...]:
@@ -62,12 +60,18 @@ def with_cases(words: Sequence[str]) -> tuple[str, ...]:
 
 def _read(path: Path) -> CheckFile:
     """Returns the content of one file; an error in it is reported there and not raised."""
+    from kubekit.lang import yaml as kyaml
+
     try:
         text = read_limited(path).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         return CheckFile(path=path, errors=(f"{path}: cannot be read: {error}",))
-    documents, syntax_errors = _documents(path, text)
-    errors, notes, checks, cases_read = list(syntax_errors), [], [], []
+    errors, notes, checks, cases_read = [], [], [], []
+    documents: list[Any] = []
+    try:
+        documents = [document for document in kyaml.load_all(text, name=str(path)) if document is not None]
+    except kyaml.YamlError as error:
+        errors.append(str(error))
     for document in documents:
         kind = document.get("kind") if isinstance(document, dict) else None
         if kind == cases.KIND:
@@ -83,26 +87,10 @@ def _read(path: Path) -> CheckFile:
                 errors.append(str(error))
                 continue
             checks.append(check)
-            errors += [f"{path}: {read_problem}" for read_problem in _refused_reads(check)]
+            refusals = [why for right in rights.rights_of_checks([check]) if (why := rights.why_not(right))]
+            errors += [f"{path}: {check.name}: {why}" for why in refusals]
             notes += [f"{path}: {note}" for note in _notes(document, check)]
     return CheckFile(path=path, checks=tuple(checks), cases=tuple(cases_read), errors=tuple(errors), notes=tuple(notes))
-
-
-def _documents(path: Path, text: str) -> tuple[list[Any], list[str]]:
-    """Returns the documents of a YAML text, or none and the error."""
-    from kubekit.lang import yaml as kyaml
-
-    try:
-        return [document for document in kyaml.load_all(text, name=str(path)) if document is not None], []
-    except kyaml.YamlError as error:
-        return [], [str(error)]
-
-
-def _refused_reads(check: Check) -> Iterator[str]:
-    """Yields the reads that no check is given a right for, with the reason."""
-    for right in rights.rights_of_checks([check]):
-        if why := rights.why_not(right):
-            yield f"{check.name}: {why}"
 
 
 def _notes(document: dict[str, Any], check: Check) -> Iterator[str]:

@@ -19,7 +19,7 @@ from kubekit.lang.version import Version, VersionError
 from runup.advice.decide import promql
 from runup.advice.decide.promql import NOTHING, Answer, BadAnswer, PrometheusState
 from runup.checks.decide.engine import run_check
-from runup.checks.decide.model import Applies, Check, Context, Finding
+from runup.checks.decide.model import Applies, Check, Context
 from runup.checks.decide.snapshots import snapshot_of
 
 API_VERSION, KIND = "preflight.runup.dev/v1alpha1", "PreflightCheckTest"
@@ -130,7 +130,15 @@ def _case_problem(check: Check, case: Case) -> str:
     if outcome.result != case.expect:
         messages = " ".join(finding.message for finding in outcome.findings)
         return f"expected {case.expect}, found {outcome.result}{f': {messages}' if messages else ''}"
-    return _difference_of_findings(case, [finding for finding in outcome.findings if finding.applies is Applies.YES])
+    applying = [finding for finding in outcome.findings if finding.applies is Applies.YES]
+    messages = " ".join(finding.message for finding in applying)
+    if case.message and case.message not in messages:
+        return f"expected a message with {case.message!r}, found {messages!r}"
+    names = sorted({item.name for finding in applying for item in finding.resources})
+    if case.resources is not None and sorted(case.resources) != names:
+        expected_text, actual = (", ".join(texts) or "nothing" for texts in (sorted(case.resources), names))
+        return f"expected it to be about {expected_text}, found {actual}"
+    return ""
 
 
 def _prometheus_state(check: Check, case: Case) -> PrometheusState:
@@ -144,15 +152,3 @@ def _prometheus_state(check: Check, case: Case) -> PrometheusState:
     except BadAnswer as error:
         answer = Answer(_NOW, error=error.message)
     return PrometheusState(configured=True, answers={check.query: answer})
-
-
-def _difference_of_findings(case: Case, findings: Sequence[Finding]) -> str:
-    """Returns how the messages or resources differ from what the case expects, or an empty string if they do not."""
-    messages = " ".join(finding.message for finding in findings)
-    if case.message and case.message not in messages:
-        return f"expected a message with {case.message!r}, found {messages!r}"
-    names = sorted({item.name for finding in findings for item in finding.resources})
-    if case.resources is not None and sorted(case.resources) != names:
-        expected_text, actual = (", ".join(texts) or "nothing" for texts in (sorted(case.resources), names))
-        return f"expected it to be about {expected_text}, found {actual}"
-    return ""

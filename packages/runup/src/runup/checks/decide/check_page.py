@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -31,12 +31,11 @@ _CATALOG = "registry.example/redhat-operator-index:v5.2"
 def page(check: Check) -> str:
     """Returns the page about the check's risk, in Markdown."""
     summary, *paragraphs = check.about.split("\n\n")
-    parts = [
-        f"# {check.name}",
-        summary,
-        f"**Reads** {_reads_in_words(check.reads)}.",
-        *(_bold(part) for part in paragraphs),
-    ]
+    parts = [f"# {check.name}", summary, f"**Reads** {_reads_in_words(check.reads)}."]
+    for paragraph in paragraphs:
+        # The opening, if it has one, is in bold type instead of with a colon.
+        opening = next((opening for opening in OPENINGS if paragraph.startswith(opening)), "")
+        parts.append(f"**{opening}**{paragraph.removeprefix(opening).removeprefix(':')}")
     quoted_messages = "\n".join(f"> {message}" for message in messages(check))
     parts += [f"**For example** this, before an update from {_SOURCE} to {_TARGET}:"]
     parts += [f"```yaml\n{check.example.strip()}\n```", f"is reported as\n\n{quoted_messages}"]
@@ -51,49 +50,47 @@ def declared_page(check: Check) -> str:
 
 def unknown_page(check: Check) -> str:
     """Returns the page about the risk that the check could not tell, in Markdown."""
-    return (
-        "\n\n".join(
-            [
-                f"# {check.unknown_risk}",
-                f"Whether [{check.name}]({check.name}.md) applies could not be told.",
-                f"**Reads** {_reads_in_words(check.reads)}.",
-                "**Applies when** a kind could not be listed, an object of it could not be read, or something "
-                "does not say "
-                "what\nthe check needs. It is always Unknown.",
-                "**What to do** give the check what its message says that it lacked: a right, an API, a field. "
-                "The answer comes "
-                "by itself\nthen.",
-                "**Accepting it** means to go on without that answer.",
-            ]
-        )
-        + "\n"
-    )
+    parts = [
+        f"# {check.unknown_risk}",
+        f"Whether [{check.name}]({check.name}.md) applies could not be told.",
+        f"**Reads** {_reads_in_words(check.reads)}.",
+        "**Applies when** a kind could not be listed, an object of it could not be read, or something does not say "
+        "what\nthe check needs. It is always Unknown.",
+        "**What to do** give the check what its message says that it lacked: a right, an API, a field. The answer "
+        "comes by itself\nthen.",
+        "**Accepting it** means to go on without that answer.",
+    ]
+    return "\n\n".join(parts) + "\n"
 
 
 def example(check: Check) -> tuple[Snapshot, Context]:
     """Returns the snapshot and the context of the check's example."""
     documents = [document for document in kyaml.load_all(check.example) if isinstance(document, dict)]
     target = [document for document in documents if _is_targets(document)]
-    cluster = (
+    cluster = [
         document
         for document in documents
         if not _is_targets(document) and "schema" not in document and "update" not in document
-    )
-    update = next((document["update"] for document in documents if "update" in document), None)
-    if update:
+    ]
+    snapshot = snapshot_of(check.reads, cluster)
+    if update := next((document["update"] for document in documents if "update" in document), None):
         # Between versions of Kubernetes that the example names itself, such as the way back.
         source, to = Version(update["from"]), Version(update["to"])
-        return snapshot_of(check.reads, cluster), Context(
+        return snapshot, Context(
             source=source, target=to, now=_NOW, target_kubernetes=str(to), cluster=ClusterKind.KUBERNETES
         )
-    return snapshot_of(check.reads, cluster), Context(
+    catalogs = NONE_READ
+    if parts := [document for document in documents if "schema" in document]:
+        packages = parse({"catalog.json": b"\n".join(msgspec.json.encode(part) for part in parts)})
+        catalogs = Catalogs(read={_CATALOG: TargetCatalog(_CATALOG, packages, looked_for=frozenset(packages))})
+    return snapshot, Context(
         source=Version(_SOURCE),
         target=Version(_TARGET),
         now=_NOW,
         target_kubernetes=_KUBERNETES,
         manifests=tuple(target),
         target_image=_IMAGE,
-        catalogs=_catalogs([document for document in documents if "schema" in document]),
+        catalogs=catalogs,
     )
 
 
@@ -113,32 +110,43 @@ def problems(check: Check) -> Iterator[str]:
         yield "it does not apply to its own example"
 
 
-def _catalogs(parts: Sequence[dict[str, Any]]) -> Catalogs:
-    """Returns the target's catalogs, made of the example's documents that have a `schema`."""
-    if not parts:
-        return NONE_READ
-    packages = parse({"catalog.json": b"\n".join(msgspec.json.encode(part) for part in parts)})
-    return Catalogs(read={_CATALOG: TargetCatalog(_CATALOG, packages, looked_for=frozenset(packages))})
-
-
 def _is_targets(obj: dict[str, Any]) -> bool:
     """Returns whether the example's object belongs to the target rather than to the cluster."""
     return ((obj.get("metadata") or {}).get("annotations") or {}).get("example") == "target"
 
 
-def _bold(part: str) -> str:
-    """Returns the paragraph with its opening, if it has one, in bold type instead of with a colon."""
-    opening = next((opening for opening in OPENINGS if part.startswith(opening)), "")
-    return f"**{opening}**{part.removeprefix(opening).removeprefix(':')}"
-
-
 def _reads_in_words(reads: Sequence[Resource]) -> str:
     """Returns the reads in words, each once: `pods`, `nodes` and `configmaps` of namespace `openshift-config`."""
-    read_texts = list(dict.fromkeys(_read_in_words(resource) for resource in reads))
-    *most, last = read_texts
+    places = [(resource, namespace_of(resource)) for resource in reads]
+    texts = [f"`{resource.name}`{f' of namespace `{place}`' if place else ''}" for resource, place in places]
+    *most, last = dict.fromkeys(texts)
     return f"{', '.join(most)} and {last}" if most else last
 
 
-def _read_in_words(resource: Resource) -> str:
-    namespace = namespace_of(resource)
-    return f"`{resource.name}`" + (f" of namespace `{namespace}`" if namespace else "")
+def updates_in_words(sources: str, targets: str) -> str:
+    """Returns in words which updates a check that a release declares is for."""
+    ranges = (("from", sources.strip()), ("to", targets.strip()))
+    return " ".join(f"{word} {text}" for word, text in ranges if text) or "all"
+
+
+def describe_declared(spec: Mapping[str, Any]) -> str:
+    """Returns the paragraphs about a check that a release declares, from a `spec` that is known to be valid."""
+    risk = spec["risk"]
+    message = risk.get("message") or risk.get("messageExpression")
+    paragraphs = [message] if message else []
+    paragraphs.append(f"A check of component {spec['component']}; its risk is `{risk['name']}`.")
+    if container := spec.get("container"):
+        image = container["image"]
+        applies = f"the release's image `{image}`, run with `preflight --format=preflight-v1-json`, says so."
+    elif query := spec.get("promql"):
+        applies = f"Prometheus answers 1 to\n\n```\n{query['query'].strip()}\n```"
+    else:
+        subject = f" of one of its `{spec['for']}`" if spec.get("for") else ""
+        only = f", where `{spec['when'].strip()}`" if spec.get("when") else ""
+        applies = f"this is true{subject}{only}:\n\n```\n{spec['expression'].strip()}\n```"
+    paragraphs.append(f"**Applies when** {applies}")
+    if text := risk.get("remediation"):
+        paragraphs.append(f"**What to do** {text}")
+    if url := risk.get("url"):
+        paragraphs.append(f"**More** {url}")
+    return "\n\n".join(paragraphs)

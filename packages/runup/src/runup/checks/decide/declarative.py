@@ -13,14 +13,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, get_args
 
 import msgspec
-import yaml
 
 from kubekit.api.meta_v1 import Object, Wire, key_of
 from kubekit.api.scheme import Resource
 from kubekit.lang.cel import Budget, CelError, CelSyntaxError, Program, compile_cel
 from runup.advice.decide import promql
 from runup.api.kinds import RESOURCES
-from runup.checks.decide import declared_page
+from runup.checks.decide import check_page
 from runup.checks.decide.engine import PARTIAL, one_line
 from runup.checks.decide.model import Applies, Check, Container, Context, Finding, Snapshot
 from runup.checks.decide.ranges import Range, RangeError, parse_range
@@ -40,8 +39,6 @@ NO_PROMETHEUS = "it is a query, and no Prometheus is asked here: --prometheus-ur
 MAX_OWN_MESSAGES = 5
 # As of a CustomResourceDefinition's rule: MaxEvaluatedMessageExpressionSizeBytes of k8s.io/apiserver/pkg/apis/cel.
 MAX_MESSAGE_LENGTH = 5 * 1024
-# Fields that hold expressions, as errors name them.
-_EXPRESSION, _WHEN, _MESSAGE_EXPRESSION = "spec.expression", "spec.when", "spec.risk.messageExpression"
 
 
 class DeclarativeError(ValueError):
@@ -129,12 +126,8 @@ def declared_check(document: Any, *, file: str, text: str = "") -> Check:
     """
     try:
         name, spec = _spec_of(document)
-        if spec.container is not None and not TAG.fullmatch(name):
-            raise _Problem("metadata.name", f"{name[:MAX_NAME]!r} does not match ^{TAG.pattern}$")
         compiled = _parse_spec(spec)
     except _Problem as problem:
-        from runup.checks.decide.declarative import line_of  # imports PyYAML
-
         line = line_of(text, problem.path)
         location = f"{file}, line {line}" if line else file
         with_location = f"{location}: {problem.path}: {problem.problem}"
@@ -147,8 +140,8 @@ def declared_check(document: Any, *, file: str, text: str = "") -> Check:
         applies_to=compiled.applies_to,
         unknown_risk=spec.risk.name,
         severity=spec.risk.severity,
-        updates=declared_page.updates(spec.sources, spec.targets),
-        about=declared_page.describe_check(document["spec"]),
+        updates=check_page.updates_in_words(spec.sources, spec.targets),
+        about=check_page.describe_declared(document["spec"]),
         query=spec.promql.query if spec.promql else "",
         container=Container(spec.container.image, spec.container.timeout_seconds) if spec.container else None,
     )
@@ -179,79 +172,82 @@ def _spec_of(document: Any) -> tuple[str, PreflightCheckSpec]:
         if path.rstrip("`") == ".risk.severity":
             problem += f"; use one of {', '.join(get_args(Severity))}"
         raise _Problem("spec" + path.rstrip("`"), problem) from error
-    return name, spec
-
-
-def _parse_spec(spec: PreflightCheckSpec) -> _Compiled:
-    """Returns the spec with its ranges, reads and expressions parsed. Raises _Problem."""
-    _check_risk(spec.risk)
-    reads = {
-        read_spec.name: _parse_read(read_spec, f"spec.reads[{index}]") for index, read_spec in enumerate(spec.reads)
-    }
-    if len(reads) != len(spec.reads):
-        raise _Problem("spec.reads", "two of them have one name")
-    if spec.for_ and spec.for_ not in reads:
-        raise _Problem(
-            "spec.for", f"{spec.for_!r} is not one of the reads ({names(sorted(reads)) or 'there are none'})"
-        )
-    if [bool(spec.expression), bool(spec.promql), bool(spec.container)].count(True) != 1:
-        raise _Problem(_EXPRESSION, "give one of expression, promql and container")
-    if spec.container is not None:
-        _check_container(spec, spec.container)
-    if spec.promql is not None:
-        if not spec.promql.query.strip() or len(spec.promql.query) > MAX_QUERY:
-            raise _Problem("spec.promql.query", f"has {len(spec.promql.query)} characters, not 1 to {MAX_QUERY}")
-        if spec.reads or spec.for_:
-            raise _Problem(
-                "spec.reads", "a check with a query reads no objects from the API server; leave spec.reads out"
-            )
-    if (spec.when or spec.risk.message_expression) and not spec.expression:
-        raise _Problem(_WHEN, "when and messageExpression go with an expression")
-    sources, targets = _parse_range(spec.sources, "spec.sources"), _parse_range(spec.targets, "spec.targets")
-    # The list of `for` is no variable: an expression sees one of its objects at a time, as `object`.
-    variables = {name: "list" for name in reads if name != spec.for_} | {UPDATE_VARIABLE: "map"}
-    variables |= {OBJECT_VARIABLE: "dyn"} if spec.for_ else {}
-    programs = {
-        path: _compile_expression(expression, variables, path, result)
-        for path, expression, result in (
-            (_EXPRESSION, spec.expression, "bool"),
-            (_WHEN, spec.when, "bool"),
-            (_MESSAGE_EXPRESSION, spec.risk.message_expression, "string"),
-        )
-        if expression
-    }
-    return _Compiled(
-        spec=spec,
-        reads=reads,
-        sources=sources,
-        targets=targets,
-        expression=programs.get(_EXPRESSION),
-        when=programs.get(_WHEN),
-        message=programs.get(_MESSAGE_EXPRESSION),
-    )
-
-
-def _check_risk(risk: RiskSpec) -> None:
-    """Raises _Problem for a risk whose name, message or URL no finding may have."""
+    if spec.container is not None and not TAG.fullmatch(name):
+        raise _Problem("metadata.name", f"{name[:MAX_NAME]!r} does not match ^{TAG.pattern}$")
+    risk = spec.risk
     if not NAME.fullmatch(risk.name) or len(risk.name) > MAX_NAME:
         raise _Problem("spec.risk.name", f"{risk.name[:MAX_NAME]!r} does not match ^{NAME.pattern}$")
     if not risk.message:
         raise _Problem("spec.risk.message", "is missing; say what will go wrong, for the case without an own message")
     if risk.url and not URL.fullmatch(risk.url):
         raise _Problem("spec.risk.url", f"{risk.url!r} is not an http or https URL")
+    return name, spec
 
 
-def _check_container(spec: PreflightCheckSpec, container: ContainerSpec) -> None:
-    """Checks the part of a spec that runs an image. Raises _Problem with the field's path."""
-    if not TAG.fullmatch(container.image):
-        hint = "give the image's name in the release's image-references, such as cluster-network-operator"
-        raise _Problem("spec.container.image", f"{container.image[:MAX_NAME]!r} is not the name of an image: {hint}")
-    if not 1 <= container.timeout_seconds <= MAX_CONTAINER_S:
-        raise _Problem("spec.container.timeoutSeconds", f"is {container.timeout_seconds}, not 1 to {MAX_CONTAINER_S}")
-    if spec.reads or spec.for_:
-        raise _Problem(
-            "spec.reads", "a check with a container reads the cluster with an account of its own; leave spec.reads out"
-        )
+def _parse_spec(spec: PreflightCheckSpec) -> _Compiled:
+    """Returns the spec with its ranges, reads and expressions parsed. Raises _Problem."""
+    reads = {
+        read_spec.name: _parse_read(read_spec, f"spec.reads[{index}]") for index, read_spec in enumerate(spec.reads)
+    }
+    if len(reads) != len(spec.reads):
+        raise _Problem("spec.reads", "two of them have one name")
+    if spec.for_ and spec.for_ not in reads:
+        listed = names(sorted(reads)) or "there are none"
+        raise _Problem("spec.for", f"{spec.for_!r} is not one of the reads ({listed})")
+    _require_one_answer(spec)
+    sources, targets = _parse_range(spec.sources, "spec.sources"), _parse_range(spec.targets, "spec.targets")
+    # The list of `for` is no variable: an expression sees one of its objects at a time, as `object`.
+    variables = {name: "list" for name in reads if name != spec.for_} | {UPDATE_VARIABLE: "map"}
+    variables |= {OBJECT_VARIABLE: "dyn"} if spec.for_ else {}
+    programs: dict[str, Program] = {}
+    for path, expression, result in (
+        ("spec.expression", spec.expression, "bool"),
+        ("spec.when", spec.when, "bool"),
+        ("spec.risk.messageExpression", spec.risk.message_expression, "string"),
+    ):
+        if not expression:
+            continue
+        try:
+            programs[path] = compile_cel(expression, variables)
+        except CelSyntaxError as error:
+            raise _Problem(path, str(error)) from error
+        if programs[path].result_type not in (result, "dyn"):
+            raise _Problem(path, f"is a {programs[path].result_type}, expected a {result}")
+    return _Compiled(
+        spec=spec,
+        reads=reads,
+        sources=sources,
+        targets=targets,
+        expression=programs.get("spec.expression"),
+        when=programs.get("spec.when"),
+        message=programs.get("spec.risk.messageExpression"),
+    )
+
+
+def _require_one_answer(spec: PreflightCheckSpec) -> None:
+    """Raises _Problem unless one expression, query or container answers, and nothing else is given for another one."""
+    query, container = spec.promql, spec.container
+    if [bool(spec.expression), bool(query), bool(container)].count(True) != 1:
+        raise _Problem("spec.expression", "give one of expression, promql and container")
+    if container is not None:
+        if not TAG.fullmatch(container.image):
+            hint = "give the image's name in the release's image-references, such as cluster-network-operator"
+            problem = f"{container.image[:MAX_NAME]!r} is not the name of an image: {hint}"
+            raise _Problem("spec.container.image", problem)
+        if not 1 <= container.timeout_seconds <= MAX_CONTAINER_S:
+            problem = f"is {container.timeout_seconds}, not 1 to {MAX_CONTAINER_S}"
+            raise _Problem("spec.container.timeoutSeconds", problem)
+        if spec.reads or spec.for_:
+            problem = "a check with a container reads the cluster with an account of its own; leave spec.reads out"
+            raise _Problem("spec.reads", problem)
+    if query is not None:
+        if not query.query.strip() or len(query.query) > MAX_QUERY:
+            raise _Problem("spec.promql.query", f"has {len(query.query)} characters, not 1 to {MAX_QUERY}")
+        if spec.reads or spec.for_:
+            problem = "a check with a query reads no objects from the API server; leave spec.reads out"
+            raise _Problem("spec.reads", problem)
+    if (spec.when or spec.risk.message_expression) and not spec.expression:
+        raise _Problem("spec.when", "when and messageExpression go with an expression")
 
 
 def _parse_read(spec: ReadSpec, path: str) -> Read:
@@ -314,17 +310,6 @@ def _parse_range(text: str, path: str) -> Range:
         raise _Problem(path, str(error)) from error
 
 
-def _compile_expression(expression: str, variables: dict[str, str], path: str, result: str) -> Program:
-    """Returns the compiled expression. Raises _Problem if it is not CEL, or does not return `result`."""
-    try:
-        program = compile_cel(expression, variables)
-    except CelSyntaxError as error:
-        raise _Problem(path, str(error)) from error
-    if program.result_type not in (result, "dyn"):
-        raise _Problem(path, f"is a {program.result_type}, expected a {result}")
-    return program
-
-
 def _run_check(compiled: _Compiled, snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields the findings of a declared check: of its query, or of its expressions on one object after the other."""
     spec = compiled.spec
@@ -332,7 +317,14 @@ def _run_check(compiled: _Compiled, snapshot: Snapshot, context: Context) -> Ite
         yield _unknown_finding(spec, NOT_HERE)
         return
     if spec.promql is not None:
-        yield from _query_findings(spec, spec.promql.query, context)
+        if not context.prometheus.configured:
+            yield _unknown_finding(spec, NO_PROMETHEUS)
+            return
+        answer = promql.evaluate(spec.promql.query, context.prometheus, context.now)
+        if isinstance(answer, str):
+            yield _unknown_finding(spec, f"its query could not be answered: {answer}")
+        elif answer:
+            yield _applying_finding(spec, spec.risk.message)
         return
     lists = {name: snapshot.listed(read_resource) for name, read_resource in compiled.reads.items()}
     shared = {name: [as_dict(obj) for obj in objects] for name, objects in lists.items() if name != spec.for_}
@@ -364,18 +356,6 @@ def _run_check(compiled: _Compiled, snapshot: Snapshot, context: Context) -> Ite
     if failed:
         about = f" for {count(len(failed), 'object')}" if spec.for_ else ""
         yield _unknown_finding(spec, f"the expression failed{about}: {failed[0][1].error}", (obj for obj, _ in failed))
-
-
-def _query_findings(spec: PreflightCheckSpec, query: str, context: Context) -> Iterator[Finding]:
-    """Yields the finding of a check that is a query, Unknown if Prometheus did not answer it."""
-    if not context.prometheus.configured:
-        yield _unknown_finding(spec, NO_PROMETHEUS)
-        return
-    answer = promql.evaluate(query, context.prometheus, context.now)
-    if isinstance(answer, str):
-        yield _unknown_finding(spec, f"its query could not be answered: {answer}")
-    elif answer:
-        yield _applying_finding(spec, spec.risk.message)
 
 
 def _applying_finding(spec: PreflightCheckSpec, message: str, objects: Iterable[Any] = ()) -> Finding:
@@ -470,27 +450,24 @@ def line_of(text: str, path: str) -> int:
     """Returns the line, from 1, of `path` (such as `spec.reads[0].version`) or of its nearest parent; 0 if unknown."""
     if not text:
         return 0
+    # Imported here: only a check with a mistake needs it.
+    import yaml
+
     try:
         # Composed and not loaded, because only nodes know their lines.
         node = next(iter(yaml.compose_all(text, Loader=yaml.CSafeLoader)), None)
     except yaml.YAMLError:
         return 0
     line = node.start_mark.line + 1 if node is not None else 0
-    for match in _PART.finditer(path):
-        child = _child(node, match)
-        if child is None:
+    for name, index in _PART.findall(path):
+        if index and isinstance(node, yaml.SequenceNode) and int(index) < len(node.value):
+            node = node.value[int(index)]
+            line = node.start_mark.line + 1
+        elif name and isinstance(node, yaml.MappingNode):
+            found = next(((key, value) for key, value in node.value if key.value == name), None)
+            if found is None:
+                break
+            line, node = found[0].start_mark.line + 1, found[1]
+        else:
             break
-        line, node = child
     return line
-
-
-def _child(node: yaml.Node | None, match: re.Match[str]) -> tuple[int, yaml.Node] | None:
-    """Returns the line and the node of one part of a path below `node`, or None if there is no such part."""
-    if match[2] is not None and isinstance(node, yaml.SequenceNode) and int(match[2]) < len(node.value):
-        item: yaml.Node = node.value[int(match[2])]
-        return item.start_mark.line + 1, item
-    if match[1] is not None and isinstance(node, yaml.MappingNode):
-        for key, value in node.value:
-            if key.value == match[1]:
-                return key.start_mark.line + 1, value
-    return None

@@ -7,12 +7,12 @@ becomes a check that is Unknown and says why, because an unread check is not a c
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 from runup.checks.decide.declarative import DeclarativeError, declared_check
 from runup.checks.decide.model import Check, CheckFailure, Context, Finding, Snapshot
 from runup.release.decide.inclusion import INCLUDE_PREFIX, Excluded, Filters, include
-from runup.release.decide.manifest import Manifest, parse_manifests
+from runup.release.decide.manifest import parse_manifests
 from runup.release.decide.payload import is_cases
 
 _FOR_NO_PROFILE = (
@@ -26,30 +26,27 @@ class UnusableCheck(CheckFailure):
 
 
 def declared_checks(files: Mapping[str, str], filters: Filters) -> tuple[Check, ...]:
-    """Returns every check of `files` (path -> text) that the cluster gets, in the order of the paths."""
-    return tuple(
-        check for path in sorted(files) if not is_cases(path) for check in _checks_of_file(path, files[path], filters)
-    )
+    """Returns every check of `files` (path -> text) that the cluster gets, in the order of the paths.
 
-
-def _checks_of_file(path: str, text: str, filters: Filters) -> Iterator[Check]:
-    """Yields the checks of one file that are for the cluster, and an unusable check for each error in the file."""
-    manifests, errors = parse_manifests(path, text)
-    yield from (unusable_check(path, str(error)) for error in errors)
-    for manifest in manifests:
-        if not any(key.startswith(INCLUDE_PREFIX) for key in manifest.annotations or ()):
-            # No cluster would run this check, which nobody intends. If it were left out, it would look like a check
-            # that found nothing.
-            yield unusable_check(manifest.identity.name, f"{path}: {_FOR_NO_PROFILE}")
-        elif not isinstance(include(manifest, filters), Excluded):
-            yield _load_check(manifest, text)
-
-
-def _load_check(manifest: Manifest, text: str) -> Check:
-    try:
-        return declared_check(manifest.object, file=manifest.file, text=text)
-    except DeclarativeError as error:
-        return unusable_check(manifest.identity.name, str(error))
+    An error in a file becomes an unusable check.
+    """
+    checks: list[Check] = []
+    for path, text in sorted(files.items()):
+        if is_cases(path):
+            continue
+        manifests, errors = parse_manifests(path, text)
+        checks += [unusable_check(path, str(error)) for error in errors]
+        for manifest in manifests:
+            if not any(key.startswith(INCLUDE_PREFIX) for key in manifest.annotations or ()):
+                # No cluster would run this check, which nobody intends. If it were left out, it would look like a check
+                # that found nothing.
+                checks.append(unusable_check(manifest.identity.name, f"{path}: {_FOR_NO_PROFILE}"))
+            elif not isinstance(include(manifest, filters), Excluded):
+                try:
+                    checks.append(declared_check(manifest.object, file=manifest.file, text=text))
+                except DeclarativeError as error:
+                    checks.append(unusable_check(manifest.identity.name, str(error)))
+    return tuple(checks)
 
 
 def unusable_check(name: str, why: str) -> Check:

@@ -9,16 +9,15 @@ objects that were not listed, these are.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import msgspec
 from msgspec.structs import replace as with_fields
 
-from kubekit.api.codec import Undecodable
-from kubekit.api.extension_v1 import CustomResourceDefinition
-from kubekit.api.scheme import Resource, resource_of
+from kubekit.api.scheme import Resource
 from runup.checks.decide.model import (
+    DEFINITIONS,
     Applies,
     Check,
     CheckFailure,
@@ -93,8 +92,8 @@ def run_check(check: Check, snapshot: Snapshot, context: Context) -> CheckOutcom
         outcome = could_not_tell(check, f"the check failed: {one_line(error)}{_place(error)}", tuple(findings))
         outcome = with_fields(outcome, traceback="".join(format_exception(error)))
     if outcome is None:
-        findings += _undecoded_findings(check, snapshot, lacking_object)
-        outcome = _finished_outcome(check, (*findings, *_incomplete_findings(check, snapshot)))
+        findings += _gap_findings(check, snapshot, lacking_object)
+        outcome = _finished_outcome(check, tuple(findings))
     with_kinds = with_lacking_kinds(outcome.findings, unknown_risk(check), check.reads, snapshot)
     return with_fields(outcome, findings=with_kinds, asked=frozenset(snapshot.asked))
 
@@ -123,10 +122,8 @@ def could_not_tell(check: Check, why: str, findings: tuple[Finding, ...] = ()) -
     return CheckOutcome(check=check, result="Unknown", findings=(*findings, risk), message=f"{why}.")
 
 
-def _undecoded_findings(
-    check: Check, snapshot: Snapshot, asked_for: UnreadableObject | None = None
-) -> tuple[Finding, ...]:
-    """Returns one finding about the objects of the requested kinds that could not be read, if there are any.
+def _gap_findings(check: Check, snapshot: Snapshot, asked_for: UnreadableObject | None) -> Iterator[Finding]:
+    """Yields a finding about objects of the requested kinds that could not be read, and one about unlisted ones.
 
     `asked_for` is the object that the check requested by name, if that could not be read.
     """
@@ -134,47 +131,37 @@ def _undecoded_findings(
     requested = [resource for resource in check.reads if resource in snapshot.asked]
     bad = {(resource, undecoded): None for resource in requested for undecoded in snapshot.undecoded.get(resource, ())}
     bad |= {(asked_for.resource, asked_for.bad): None} if asked_for else {}
-    if not bad:
-        return ()
-    problems = [f"{resource.kind} {undecoded}".rstrip(".") for resource, undecoded in bad]
-    more = f"; and {len(problems) - MAX_NAMED} more" if len(problems) > MAX_NAMED else ""
-    subject = "the object" if len(problems) == 1 else f"{len(problems)} objects"
-    return (
-        Finding(
+    if bad:
+        problems = [f"{resource.kind} {undecoded}".rstrip(".") for resource, undecoded in bad]
+        more = f"; and {len(problems) - MAX_NAMED} more" if len(problems) > MAX_NAMED else ""
+        subject = "the object" if len(problems) == 1 else f"{len(problems)} objects"
+        listing = "; ".join(problems[:MAX_NAMED])
+        yield Finding(
             name=unknown_risk(check),
-            message=(
-                f"Whether {check.name} applies to {subject} could not be told: {'; '.join(problems[:MAX_NAMED])}{more}."
-            ),
+            message=f"Whether {check.name} applies to {subject} could not be told: {listing}{more}.",
             applies=Applies.UNKNOWN,
             reason=PARTIAL,
-            resources=tuple(_reference(resource, undecoded) for resource, undecoded in bad),
+            resources=tuple(
+                ReportedResource(
+                    group=resource.group, kind=resource.kind, namespace=undecoded.namespace, name=undecoded.name
+                )
+                for resource, undecoded in bad
+            ),
             remediation="Correct the field that is named, or what writes it; the answer comes by itself then.",
-        ),
-    )
-
-
-def _incomplete_findings(check: Check, snapshot: Snapshot) -> tuple[Finding, ...]:
-    """Returns one finding about objects that may be missing from the lists that `check` requested, if there are any."""
+        )
     gaps = [
         f"{resource.kind}: {'; '.join(why).rstrip('.')}"
         for resource, why in snapshot.incomplete.items()
         if resource in snapshot.asked
     ]
-    if not gaps:
-        return ()
-    return (
-        Finding(
+    if gaps:
+        yield Finding(
             name=unknown_risk(check),
             message=f"Whether {check.name} applies to what was not listed could not be told: {'; '.join(gaps)}.",
             applies=Applies.UNKNOWN,
             reason=PARTIAL,
             remediation="Look at the rest in the cluster itself; or accept the risk by name.",
-        ),
-    )
-
-
-def _reference(resource: Resource, bad: Undecodable) -> ReportedResource:
-    return ReportedResource(group=resource.group, kind=resource.kind, namespace=bad.namespace, name=bad.name)
+        )
 
 
 def unknown_risk(check: Check) -> str:
@@ -215,9 +202,6 @@ def _require_valid(finding: Finding) -> Finding:
     return finding
 
 
-_DEFINITIONS = resource_of(CustomResourceDefinition)
-
-
 def with_lacking_kinds(
     findings: Sequence[Finding], risk: str, reads: Iterable[Resource], snapshot: Snapshot
 ) -> tuple[Finding, ...]:
@@ -235,17 +219,14 @@ def with_lacking_kinds(
 
 def is_whole(snapshot: Snapshot, resource: Resource) -> bool:
     """Returns whether the snapshot has all objects of the kind, or proof that the cluster has no such kind."""
-    if resource in snapshot.unreadable or resource not in snapshot.objects:
-        return resource in snapshot.absent and _is_undefined(snapshot, resource)
-    return resource not in snapshot.incomplete
-
-
-def _is_undefined(snapshot: Snapshot, resource: Resource) -> bool:
-    """Returns whether all definitions are known, and none makes the kind."""
-    if any(_DEFINITIONS in resources for resources in (snapshot.unreadable, snapshot.undecoded, snapshot.incomplete)):
+    if resource not in snapshot.unreadable and resource in snapshot.objects:
+        return resource not in snapshot.incomplete
+    # The proof: all definitions are known, and none makes the kind.
+    if (
+        resource not in snapshot.absent
+        or DEFINITIONS not in snapshot.objects
+        or any(DEFINITIONS in lacking for lacking in (snapshot.unreadable, snapshot.undecoded, snapshot.incomplete))
+    ):
         return False
-    definitions = snapshot.objects.get(_DEFINITIONS)
-    return definitions is not None and not any(
-        (definition.spec.group, definition.spec.names.plural) == (resource.group, resource.plural)
-        for definition in definitions
-    )
+    specs = [definition.spec for definition in snapshot.objects[DEFINITIONS]]
+    return not any((spec.group, spec.names.plural) == (resource.group, resource.plural) for spec in specs)

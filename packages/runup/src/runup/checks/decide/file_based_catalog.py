@@ -114,29 +114,26 @@ def _package(name: str, parts: list[dict[str, Any]]) -> Package:
     channels: dict[str, tuple[Entry, ...]] = {}
     deprecated: dict[str, str] = {}
     for blob in parts:
+        entries = _maps(blob, "entries")
         match blob.get("schema"):
             case "olm.package":
                 default = _text(blob, "defaultChannel")
             case "olm.channel":
-                channels[_text(blob, "name")] = tuple(_channel_entry(entry) for entry in _maps(blob, "entries"))
+                versions = []
+                for entry in entries:
+                    skips = entry.get("skips")
+                    skipped = tuple(skip for skip in skips if isinstance(skip, str)) if isinstance(skips, list) else ()
+                    versions.append(
+                        Entry(_text(entry, "name"), _text(entry, "replaces"), skipped, _text(entry, "skipRange"))
+                    )
+                channels[_text(blob, "name")] = tuple(versions)
             case "olm.deprecations":
-                deprecated.update(_deprecated(blob))
+                for entry in entries:
+                    # What is deprecated: `package`, `channel NAME` or `bundle NAME`.
+                    if isinstance(reference := entry.get("reference"), dict):
+                        kind = _text(reference, "schema").removeprefix("olm.")
+                        deprecated[f"{kind} {_text(reference, 'name')}".strip()] = _text(entry, "message")
     return Package(name, default, channels, deprecated)
-
-
-def _channel_entry(entry_data: dict[str, Any]) -> Entry:
-    skips = entry_data.get("skips")
-    skipped = tuple(name for name in skips if isinstance(name, str)) if isinstance(skips, list) else ()
-    return Entry(_text(entry_data, "name"), _text(entry_data, "replaces"), skipped, _text(entry_data, "skipRange"))
-
-
-def _deprecated(blob: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yields what a part deprecates (`package`, `channel NAME` or `bundle NAME`), with the message."""
-    for entry in _maps(blob, "entries"):
-        reference = entry.get("reference")
-        if isinstance(reference, dict):
-            deprecated_kind = _text(reference, "schema").removeprefix("olm.")
-            yield f"{deprecated_kind} {_text(reference, 'name')}".strip(), _text(entry, "message")
 
 
 def _parts(path: str, data: bytes) -> Iterator[dict[str, Any]]:

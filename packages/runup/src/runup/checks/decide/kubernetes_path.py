@@ -19,6 +19,7 @@ from kubekit.api.core_v1 import Node
 from kubekit.api.pod_parts import PlacedPod
 from kubekit.error_types import Terminal
 from kubekit.lang.version import Version, parse
+from kubekit.rules.owners import controller_of
 from runup.checks.decide.addon_images import running_addons
 from runup.checks.decide.distributions import distribution_of
 from runup.checks.decide.engine import CheckOutcome
@@ -76,11 +77,6 @@ def step_plans(
     return tuple(steps)
 
 
-def with_risks(step: ReportedStep, names: Sequence[str]) -> ReportedStep:
-    """Returns the step with the names of the risks that it is the first to meet."""
-    return replace(step, risks=tuple(names))
-
-
 def _known_nodes(snapshot: Snapshot) -> tuple[Node, ...]:
     try:
         return snapshot.all(Node)
@@ -98,8 +94,8 @@ def _addons_to_pause(snapshot: Snapshot) -> Iterator[Mapping[str, Any]]:
         if addon.row["name"] not in seen_names:
             seen_names.add(addon.row["name"])
             pod: PlacedPod = addon.pods[0]
-            owner = next((owner for owner in pod.metadata.owner_references if owner.kind in _OWNERS), None)
-            name = owner.name if owner else ""
+            owner = controller_of(pod.metadata.owner_references)
+            name = owner.name if owner and owner.kind in _OWNERS else ""
             if owner and owner.kind == "ReplicaSet":
                 # A Deployment names its ReplicaSets after itself (kubernetes, pkg/controller/deployment/sync.go).
                 name = name.rpartition("-")[0]
@@ -109,14 +105,11 @@ def _addons_to_pause(snapshot: Snapshot) -> Iterator[Mapping[str, Any]]:
                 "{workload}": name if _NAME.fullmatch(name) else "NAME",
                 "{replicas}": str(len(addon.pods)),
             }
-            yield {**addon.row, **{key: _fill_placeholders(addon.row[key], words) for key in ("before", "after")}}
-
-
-def _fill_placeholders(text: str, words: Mapping[str, str]) -> str:
-    # Not str.format: a patch in JSON has braces of its own.
-    for placeholder, word in words.items():
-        text = text.replace(placeholder, word)
-    return text
+            filled = {key: addon.row[key] for key in ("before", "after")}
+            # Not str.format: a patch in JSON has braces of its own.
+            for placeholder, word in words.items():
+                filled = {key: text.replace(placeholder, word) for key, text in filled.items()}
+            yield {**addon.row, **filled}
 
 
 # How many minor versions a kubelet may be behind the API server; a kubelet older than 1.25 only two
@@ -162,9 +155,9 @@ def update_of_kubernetes(running: str, typed_source: str, typed_target: str) -> 
     """
     source = _version(typed_source or running, "source", "--from")
     target = _version(typed_target, "target", "--to") if typed_target else Version(f"1.{source.minor + 1}.0")
-    if target.minor == source.minor and typed_target and not _has_patch(typed_target):
-        raise Terminal(f"the cluster is at {source} already; choose a newer target with --to", reason="TargetIsCurrent")
-    if target == source:
+    match = _VERSION.match(typed_target.strip())
+    is_minor = match is not None and match[3] is None
+    if target == source or (target.minor == source.minor and is_minor):
         raise Terminal(f"the cluster is at {source} already; choose a newer target with --to", reason="TargetIsCurrent")
     if target < source and source.minor - target.minor != 1:
         why = "the only way back is to the minor version before; choose that or a newer target with --to"
@@ -185,17 +178,11 @@ def _version(text: str, role: str, option: str) -> Version:
         )
     if version.major != 1:
         raise Terminal(
-            f"the {role} version {text} is not one of Kubernetes: the cluster has no ClusterVersion, so "
-            "it is updated "
+            f"the {role} version {text} is not one of Kubernetes: the cluster has no ClusterVersion, so it is updated "
             f"from one minor version of Kubernetes to the next; give such a one with {option}, for example 1.36",
             reason="InvalidVersion",
         )
     return version
-
-
-def _has_patch(text: str) -> bool:
-    match = _VERSION.match(text.strip())
-    return match is not None and match[3] is not None
 
 
 def hops(source: Version, target: Version) -> tuple[Version, ...]:
@@ -226,19 +213,13 @@ def steps(
     for risk in risks(outcomes):
         names[_step_number(planned, first.get(risk.name, context.target), risk)].append(risk.name)
     plans = step_plans(snapshot, planned, is_back=context.target < context.source)
-    return tuple(with_risks(plan, names[number]) for number, plan in enumerate(plans))
+    return tuple(replace(plan, risks=tuple(names[number])) for number, plan in enumerate(plans))
 
 
 def oldest_kubelet(snapshot: Snapshot) -> Version | None:
     """Returns the version of the oldest kubelet, or None if no node reports one."""
-    try:
-        nodes = snapshot.all(Node)
-    except Unreadable:
-        return None
-    return min(
-        (node_version for node in nodes if (node_version := version_of(node.status.node_info.kubelet_version))),
-        default=None,
-    )
+    versions = [version_of(node.status.node_info.kubelet_version) for node in _known_nodes(snapshot)]
+    return min((version for version in versions if version), default=None)
 
 
 def _planned_steps(context: Context, kubelet: Version | None) -> Iterator[PlannedStep]:

@@ -7,6 +7,7 @@ without the word `adm` that some have in `oc`. Sentences about OpenShift alone a
 from __future__ import annotations
 
 import re
+from itertools import takewhile
 
 # Words of a sentence that is about OpenShift, or about what only it has.
 OPENSHIFT_WORDS = re.compile(
@@ -67,14 +68,10 @@ def _without_openshift_parts(paragraph: str) -> str:
     """Returns the paragraph without its parts about OpenShift, or an empty string if only its opening is left."""
     opening = _LEAD.match(paragraph)
     lead = opening[0] if opening else ""
-    sentences = map(_cut_sentence, _SENTENCE.split(paragraph[len(lead) :].strip()))
-    kept_text = " ".join(sentence for sentence in sentences if sentence)
-    return f"{lead} {kept_text}".strip() if kept_text else ""
-
-
-def _cut_sentence(sentence: str) -> str:
-    """Returns the sentence up to its first part about OpenShift: the parts after it may be about OpenShift, too."""
-    clauses = _CLAUSE.split(sentence)
-    foreign = next((number for number, clause in enumerate(clauses) if OPENSHIFT_WORDS.search(clause)), len(clauses))
-    kept_text = " ".join(clauses[:foreign])
-    return f"{kept_text[:-1]}." if kept_text.endswith(";") else kept_text
+    sentences = []
+    for sentence in _SENTENCE.split(paragraph[len(lead) :].strip()):
+        # Up to its first part about OpenShift: the parts after it may be about OpenShift, too.
+        text = " ".join(takewhile(lambda clause: not OPENSHIFT_WORDS.search(clause), _CLAUSE.split(sentence)))
+        if text:
+            sentences.append(f"{text[:-1]}." if text.endswith(";") else text)
+    return f"{lead} {' '.join(sentences)}".strip() if sentences else ""

@@ -46,27 +46,22 @@ def parse_range(text: str) -> Range:
     """Returns the range that `text` describes. Raises RangeError."""
     if not text.strip():
         return Range(text)
-    return Range(text, tuple(_alternative(part, text) for part in text.split("||")))
-
-
-def _alternative(part: str, text: str) -> tuple[tuple[str, Version], ...]:
-    """Returns the comparators and bounds of one alternative, which must all hold. Raises RangeError."""
-    comparators: list[tuple[str, Version]] = []
-    position = 0
-    while position < len(part) and part[position:].strip(" ,\t"):
-        match = _COMPARATOR.match(part, position)
-        if match is None:
-            raise RangeError(f"{text!r} is not a range of versions; write it as '>=5.0.0 <5.2.0'")
-        comparators.append((match[1] or "=", _version(match[2], text)))
-        position = match.end()
-    if not comparators:
-        raise RangeError(f"{text!r} has an empty alternative")
-    return tuple(comparators)
-
-
-def _version(bound: str, text: str) -> Version:
-    """Returns the version that a bound names, with `5.2` as 5.2.0. Raises RangeError."""
-    try:
-        return Version(f"{bound}.0" if _SHORT.fullmatch(bound) else bound)
-    except VersionError as error:
-        raise RangeError(f"{text!r} is not a range of versions: {error}") from error
+    alternatives = []
+    for part in text.split("||"):
+        # Comparators and bounds, which must all hold.
+        comparators: list[tuple[str, Version]] = []
+        position = 0
+        while position < len(part) and part[position:].strip(" ,\t"):
+            match = _COMPARATOR.match(part, position)
+            if match is None:
+                raise RangeError(f"{text!r} is not a range of versions; write it as '>=5.0.0 <5.2.0'")
+            try:
+                bound = Version(f"{match[2]}.0" if _SHORT.fullmatch(match[2]) else match[2])
+            except VersionError as error:
+                raise RangeError(f"{text!r} is not a range of versions: {error}") from error
+            comparators.append((match[1] or "=", bound))
+            position = match.end()
+        if not comparators:
+            raise RangeError(f"{text!r} has an empty alternative")
+        alternatives.append(tuple(comparators))
+    return Range(text, tuple(alternatives))

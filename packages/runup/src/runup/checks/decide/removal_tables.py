@@ -167,12 +167,14 @@ def _addon_removals() -> Mapping[tuple[str, str, str], AddonRemoval]:
 
 @cache
 def _removed_resources() -> Mapping[tuple[str, str, str], int]:
-    return {(_plural(kind), version, group): minor for (group, version, kind), minor in _removal_minors().items()}
-
-
-def _plural(kind: str) -> str:
-    """Returns the resource of a built-in kind (kubernetes, apimachinery/pkg/api/meta: UnsafeGuessKindToResource)."""
-    singular = kind.lower()
-    if singular.endswith("y"):
-        return f"{singular[:-1]}ies"
-    return f"{singular}es" if singular.endswith("s") else f"{singular}s"
+    """Returns the removals by resource, version and group."""
+    removals = {}
+    for (group, version, kind), minor in _removal_minors().items():
+        # As Kubernetes guesses the resource of a kind (apimachinery/pkg/api/meta: UnsafeGuessKindToResource).
+        resource = kind.lower()
+        if resource.endswith("y"):
+            resource = f"{resource[:-1]}ies"
+        else:
+            resource += "es" if resource.endswith("s") else "s"
+        removals[resource, version, group] = minor
+    return removals

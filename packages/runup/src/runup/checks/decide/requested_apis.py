@@ -38,31 +38,20 @@ class RequestedVersion:
 
 def requested_versions(metrics: str) -> tuple[RequestedVersion, ...]:
     """Returns the versions in the text of `/metrics`, by name."""
-    found_versions = {
-        _requested_version(line)
-        for line in metrics.splitlines()
-        if line.startswith(f"{METRIC}{{") and _metric_value(line) > 0
-    }
+    found_versions = set()
+    for line in metrics.splitlines():
+        if not line.startswith(f"{METRIC}{{"):
+            continue
+        try:
+            was_requested = float(line.rpartition("}")[2].split()[0]) > 0
+        except (IndexError, ValueError):
+            continue
+        if was_requested:
+            labels = dict(_LABEL.findall(line))
+            removed = _MINOR.fullmatch(labels.get("removed_release", ""))
+            group, version, resource = (labels.get(label, "") for label in ("group", "version", "resource"))
+            found_versions.add(RequestedVersion(group, version, resource, int(removed[1]) if removed else None))
     return tuple(sorted(found_versions, key=lambda version: version.name))
-
-
-def _metric_value(line: str) -> float:
-    try:
-        return float(line.rpartition("}")[2].split()[0])
-    except (IndexError, ValueError):
-        return 0.0
-
-
-def _requested_version(line: str) -> RequestedVersion:
-    """Returns the version that a line of the metric is about; `removed` is a minor version of Kubernetes."""
-    labels = dict(_LABEL.findall(line))
-    removed = _MINOR.fullmatch(labels.get("removed_release", ""))
-    return RequestedVersion(
-        labels.get("group", ""),
-        labels.get("version", ""),
-        labels.get("resource", ""),
-        int(removed[1]) if removed else None,
-    )
 
 
 def metrics_check(requested: Iterable[RequestedVersion], problem: str = "") -> Check:

@@ -18,22 +18,8 @@ from runup.checks.decide.engine import CheckOutcome
 from runup.checks.decide.kubernetes_words import for_kubernetes
 from runup.checks.decide.model import Applies, Finding
 from runup.report import causes, documentation
-from runup.report.report import (
-    FORMAT,
-    MAX_BYTES,
-    MAX_CHECKS,
-    MAX_RISKS,
-    OMITTED,
-    ExecutionStatus,
-    Kind,
-    Report,
-    ReportedCheck,
-    ReportedResource,
-    ReportedRisk,
-    ReportedStep,
-    Severity,
-    encode,
-)
+from runup.report import report as preflight_v1
+from runup.report.report import MAX_RISKS, OMITTED, Report, ReportedCheck, ReportedRisk, ReportedStep, Severity
 
 # Highest first, so that `min` by this order finds the highest.
 SEVERITIES: tuple[Severity, ...] = ("critical", "warning", "info")
@@ -53,7 +39,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     target_image: str = ""
     engine_version: str = ""
     documentation_base: str = ""
-    cluster_kind: Kind = "OpenShift"
+    cluster_kind: preflight_v1.Kind = "OpenShift"
     steps: tuple[ReportedStep, ...] = ()
 
 
@@ -106,7 +92,7 @@ def count_omitted(outcomes: Iterable[CheckOutcome]) -> int:
 
 
 def _report(
-    header: Header, outcomes: Sequence[CheckOutcome], now: datetime, status: ExecutionStatus, message: str
+    header: Header, outcomes: Sequence[CheckOutcome], now: datetime, status: preflight_v1.ExecutionStatus, message: str
 ) -> Report:
     """Returns the report of these outcomes, cut to the limits of its format."""
     if header.cluster_kind == "Kubernetes":
@@ -126,7 +112,7 @@ def _report(
             for outcome in outcomes
         ]
     report = Report(
-        format=FORMAT,
+        format=preflight_v1.FORMAT,
         preflight_id=header.preflight_id,
         source_version=header.source_version,
         target_version=header.target_version,
@@ -139,7 +125,16 @@ def _report(
         started_time=header.started_time,
         observed_time=now,
         message=message,
-        checks=tuple(_reported_check(outcome) for outcome in outcomes),
+        checks=tuple(
+            ReportedCheck(
+                name=outcome.check.name,
+                component=outcome.check.component,
+                result=outcome.result,
+                message=outcome.message,
+                duration_seconds=round(outcome.duration_seconds, 3),
+            )
+            for outcome in outcomes
+        ),
         risks=risks(outcomes, header.documentation_base),
         risks_omitted=count_omitted(outcomes),
     )
@@ -148,24 +143,23 @@ def _report(
             report,
             message=_text(report.message, characters),
             checks=tuple(
-                replace(check, message=_text(check.message, characters)) for check in report.checks[:MAX_CHECKS]
+                replace(check, message=_text(check.message, characters))
+                for check in report.checks[: preflight_v1.MAX_CHECKS]
             ),
-            risks=tuple(_trim_risk(risk, characters, resources) for risk in report.risks),
+            risks=tuple(
+                replace(
+                    risk,
+                    message=_text(risk.message, characters),
+                    remediation=_text(risk.remediation, characters),
+                    reason=_text(risk.reason, characters),
+                    resources=risk.resources[:resources],
+                )
+                for risk in report.risks
+            ),
         )
-        if len(encode(trimmed)) <= MAX_BYTES:
+        if len(preflight_v1.encode(trimmed)) <= preflight_v1.MAX_BYTES:
             break
     return trimmed
-
-
-def _reported_check(outcome: CheckOutcome) -> ReportedCheck:
-    """Returns the entry of the report for the outcome."""
-    return ReportedCheck(
-        name=outcome.check.name,
-        component=outcome.check.component,
-        result=outcome.result,
-        message=outcome.message,
-        duration_seconds=round(outcome.duration_seconds, 3),
-    )
 
 
 def _merge_findings(name: str, findings: Sequence[Finding], base: str) -> ReportedRisk:
@@ -184,7 +178,8 @@ def _merge_findings(name: str, findings: Sequence[Finding], base: str) -> Report
         applies="True" if ordered[0].applies is Applies.YES else "Unknown",
         reason=next((finding.reason for finding in ordered if finding.reason), ""),
         severity=min((finding.severity for finding in findings), key=SEVERITIES.index),
-        resources=_resources(resource for finding in ordered for resource in finding.resources),
+        # A check names the most important resources first, because the rest may be cut off.
+        resources=tuple(dict.fromkeys(resource for finding in ordered for resource in finding.resources)),
         remediation=" ".join(_distinct_texts(finding.remediation for finding in ordered)),
         lacking=tuple(sorted({kind for finding in ordered for kind in finding.lacking})),
     )
@@ -192,14 +187,6 @@ def _merge_findings(name: str, findings: Sequence[Finding], base: str) -> Report
 
 def _distinct_texts(texts: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(text for text in texts if text))
-
-
-def _resources(resources: Iterable[ReportedResource]) -> tuple[ReportedResource, ...]:
-    """Returns each resource once, in the order of the findings.
-
-    A check names the most important resources first, because the rest may be cut off.
-    """
-    return tuple(dict.fromkeys(resources))
 
 
 def _most_severe(reported_risks: list[ReportedRisk], base: str) -> list[ReportedRisk]:
@@ -225,17 +212,6 @@ def _most_severe(reported_risks: list[ReportedRisk], base: str) -> list[Reported
         remediation="Fix what is listed first; accepting this risk accepts everything that it stands for.",
     )
     return [*kept_risks, summary_risk]
-
-
-def _trim_risk(risk: ReportedRisk, characters: int, resources: int) -> ReportedRisk:
-    """Returns the risk with texts of at most `characters`, and with at most `resources` resources."""
-    return replace(
-        risk,
-        message=_text(risk.message, characters),
-        remediation=_text(risk.remediation, characters),
-        reason=_text(risk.reason, characters),
-        resources=risk.resources[:resources],
-    )
 
 
 def _text(text: str, characters: int) -> str:

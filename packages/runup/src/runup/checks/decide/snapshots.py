@@ -60,8 +60,17 @@ def snapshot_of(
             else [resource for resource in candidates if resource.version == version]
         )
         for resource in matching_reads:
-            if _is_in_read(resource, obj):
-                _add_object(found_by_read[resource], resource, obj)
+            if not _is_in_read(resource, obj):
+                continue
+            try:
+                decoded = codec.convert(type_of(resource), obj)
+            except DecodeError as error:
+                metadata = obj.get("metadata") or {}
+                namespace, name = str(metadata.get("namespace") or ""), str(metadata.get("name") or "")
+                found_by_read[resource].undecoded.append(Undecodable(namespace, name, str(error)))
+                continue
+            keep = kept_form(resource)
+            found_by_read[resource].objects.append(decoded if keep is None else keep(decoded))
     present = {
         resource
         for reads in by_kind.values()
@@ -122,17 +131,3 @@ def _is_in_read(resource: Resource, obj: JSON) -> bool:
     # The selectors in use have the forms `!label` and `label=value`.
     label, _, value = selector.partition("=")
     return not selector or (labels.get(label) == value if value else selector.removeprefix("!") not in labels)
-
-
-def _add_object(found_objects: _ReadObjects, resource: Resource, obj: JSON) -> None:
-    """Adds the object to `found_objects`, as undecoded if it does not match the type of its kind."""
-    try:
-        decoded = codec.convert(type_of(resource), obj)
-    except DecodeError as error:
-        metadata = obj.get("metadata") or {}
-        found_objects.undecoded.append(
-            Undecodable(str(metadata.get("namespace") or ""), str(metadata.get("name") or ""), str(error))
-        )
-        return
-    keep = kept_form(resource)
-    found_objects.objects.append(decoded if keep is None else keep(decoded))

@@ -7,7 +7,7 @@ versions are kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from runup.release.decide.inclusion import Excluded, Filters, include
@@ -24,30 +24,25 @@ class BadManifests(ValueError):
 
 def manifests_of_files(files: Iterable[tuple[str, str]]) -> tuple[Manifest, ...]:
     """Returns the manifests of these kinds in `files` (path, text). Raises BadManifests."""
-    # To search the text takes far less time than to parse megabytes of YAML.
-    return tuple(
-        manifest
-        for path, text in files
-        if (GATES in text or any(kind in text for kind in KINDS))
-        for manifest in _manifests_of_file(path, text)
-    )
+    selected: list[Manifest] = []
+    for path, text in files:
+        # To search the text takes far less time than to parse megabytes of YAML.
+        if GATES not in text and not any(kind in text for kind in KINDS):
+            continue
+        manifests, errors = parse_manifests(path, text)
+        if errors:
+            raise BadManifests(str(errors[0]))
+        for manifest in manifests:
+            identity = manifest.identity
+            # The gates are a ConfigMap, of which a payload has many others.
+            if identity.kind in KINDS or (identity.kind, identity.name) == ("ConfigMap", GATES):
+                selected.append(Manifest.of(manifest.file, identity, _without_schemas(manifest.object)))
+    return tuple(selected)
 
 
 def objects_for_cluster(manifests: Iterable[Manifest], filters: Filters) -> tuple[JSON, ...]:
     """Returns the objects of the manifests that are included in a cluster with `filters`."""
     return tuple(manifest.object for manifest in manifests if not isinstance(include(manifest, filters), Excluded))
-
-
-def _manifests_of_file(path: str, text: str) -> Iterator[Manifest]:
-    """Yields the manifests of these kinds in one file. Raises BadManifests."""
-    manifests, errors = parse_manifests(path, text)
-    if errors:
-        raise BadManifests(str(errors[0]))
-    for manifest in manifests:
-        identity = manifest.identity
-        # The gates are a ConfigMap, of which a payload has many others.
-        if identity.kind in KINDS or (identity.kind, identity.name) == ("ConfigMap", GATES):
-            yield Manifest.of(manifest.file, identity, _without_schemas(manifest.object))
 
 
 def _without_schemas(obj: dict[str, Any]) -> dict[str, Any]:

@@ -31,7 +31,7 @@ from kubekit.rules.eviction_rules import ENDED
 from kubekit.rules.node_rules import is_windows, takes_pods
 from runup.api.machineconfig_v1 import MachineConfigPool
 from runup.checks.catalogue.nodes.shared.pools import READS, all_pools, pools_of_nodes
-from runup.checks.catalogue.shared.pods import PODS, is_drained, pods_by_node
+from runup.checks.catalogue.shared.pods import PODS, is_drained, pods_by_node, quantity_or_none
 from runup.checks.catalogue.shared.result_cache import cache_each, cache_groups
 from runup.checks.catalogue.shared.topology import (
     Repelling,
@@ -85,15 +85,6 @@ class _Load(msgspec.Struct):
     moved_memory: int = 0
 
 
-class _Group(msgspec.Struct, frozen=True):
-    """Nodes that are updated together, `at_once` at a time; `words` name the group in a sentence."""
-
-    name: str
-    words: str
-    nodes: Sequence[Node]
-    at_once: int
-
-
 _NOTHING = _Load()
 _Capacity = tuple[_Load, Repelling]
 
@@ -104,20 +95,22 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
     # Without a second node there is nowhere to move pods to, and a single-node control plane is not drained.
     if len(nodes) < 2 or control_plane(snapshot) == "SingleReplica":
         return
-    silent = [node for node in nodes if not ("cpu" in node.status.allocatable and "memory" in node.status.allocatable)]
+    silent = [
+        node
+        for node in nodes
+        if any(quantity_or_none(node.status.allocatable.get(name, "")) is None for name in ("cpu", "memory"))
+    ]
     if silent:
         why = f"{count(len(silent), 'node')} ({names_of(silent)}) report nothing allocatable"
         yield unknown(NAME, why, silent, fix="See whether the kubelet runs there: `oc describe node NAME`.")
         return
     if context.cluster is ClusterKind.KUBERNETES:
-        groups = [
-            _Group(name, f"node group {name}", members, 1) for name, members in sorted(nodes_by_group(nodes).items())
-        ]
+        groups = [("node group", name, members, 1) for name, members in sorted(nodes_by_group(nodes).items())]
     else:
         pools = all_pools(snapshot)
         members_by_pool = nodes_by_pool(nodes, pools_of_nodes(nodes, pools))
         groups = [
-            _Group(name, f"machine config pool {name}", members_by_pool.get(name, ()), allowed_unavailable(pool))
+            ("machine config pool", name, members_by_pool.get(name, []), allowed_unavailable(pool))
             for name, pool in sorted({pool.metadata.name: pool for pool in pools}.items())
         ]
     # A node that is not in the list may have room, and a pool that is not in it may have the node.
@@ -126,8 +119,26 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
         snapshot.require_all(resource_of(MachineConfigPool))
     loads = _requested_load(pods_by_node(snapshot.listed(PODS)))
     room = _Room(nodes, loads)
-    for group in groups:
-        yield from _judge_group(group, loads, room)
+    for owner, name, members, at_once in groups:
+        loaded_nodes = [(loads.get(node.metadata.name, _NOTHING), node) for node in members]
+        for resource_name, unit in (("cpu", "milli-cores"), ("memory", "bytes")):
+            moved, has = attrgetter(f"moved_{resource_name}"), attrgetter(resource_name)
+            fullest = nsmallest(at_once, loaded_nodes, key=lambda loaded_node: -moved(loaded_node[0]))
+            requested = sum(moved(load) for load, _ in fullest)
+            drained = [node for _, node in fullest]
+            taints: Repelling = frozenset[tuple[str, str, str]]().union(*map(repelling_taints, drained))
+            # Room on the drained nodes themselves does not help their pods.
+            own = _free_capacity(drained, map(_capacity, drained), loads, taints)
+            free = has(room.for_pods_that_tolerate(taints)) - has(own)
+            if requested > free:
+                yield risk(
+                    f"{NAME}-{name}",
+                    f"When {names_of(drained)} of {owner} {name} {'is' if len(drained) == 1 else 'are'} drained, its "
+                    f"pods ask for {requested} {unit} of {resource_name}, and all other nodes have {free} left.",
+                    drained,
+                    fix="Add a node or take load away first; `oc adm top nodes` and `oc describe node NAME` show "
+                    "what is asked.",
+                )
 
 
 class _Room:
@@ -158,32 +169,6 @@ def _requested_load(pods: Sequence[PlacedPod]) -> _Load:
             moved_cpu += demands.cpu_milli
             moved_memory += demands.memory_bytes
     return _Load(cpu, memory, moved_cpu, moved_memory)
-
-
-def _judge_group(group: _Group, loads: Mapping[str, _Load], room: _Room) -> Findings:
-    """Yields a finding for CPU and for memory if what a group's fullest Nodes hold does not fit on the others."""
-    loaded_nodes = [(loads.get(node.metadata.name, _NOTHING), node) for node in group.nodes]
-    for resource_name, unit in (("cpu", "milli-cores"), ("memory", "bytes")):
-        moved, has = attrgetter(f"moved_{resource_name}"), attrgetter(resource_name)
-        fullest = nsmallest(group.at_once, loaded_nodes, key=lambda loaded_node: -moved(loaded_node[0]))
-        requested = sum(moved(load) for load, _ in fullest)
-        nodes = [node for _, node in fullest]
-        taints: Repelling = frozenset[tuple[str, str, str]]().union(*map(repelling_taints, nodes))
-        # Room on the drained nodes themselves does not help their pods.
-        free = has(room.for_pods_that_tolerate(taints)) - has(
-            _free_capacity(nodes, map(_capacity, nodes), loads, taints)
-        )
-        if requested > free:
-            yield risk(
-                f"{NAME}-{group.name}",
-                f"When {names_of(nodes)} of {group.words} "
-                f"{'is' if len(nodes) == 1 else 'are'} drained, its pods ask for {requested} {unit} of "
-                f"{resource_name}, and all "
-                f"other nodes have {free} left.",
-                nodes,
-                fix="Add a node or take load away first; `oc adm top nodes` and `oc describe node NAME` show "
-                "what is asked.",
-            )
 
 
 def _free_capacity(

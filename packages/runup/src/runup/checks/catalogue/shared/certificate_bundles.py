@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from kubekit.api.core_v1 import ConfigMap
-from kubekit.api.meta_v1 import ObjectMeta
-from runup.checks.decide.reads import Slim
+from runup.checks.decide.reads import Slim, slim_metadata
 
 _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----\n?", re.DOTALL)
 
@@ -94,17 +93,9 @@ GATES, ACKS = "admin-gates", "admin-acks"
 
 def _slim_config_map(config_map: ConfigMap) -> ConfigMap:
     """Returns the ConfigMap with its CA bundle only, or with all data if it holds gates or acknowledgements."""
-    metadata = config_map.metadata
-    keeps_all = metadata.name in (GATES, ACKS)
-    return ConfigMap(
-        metadata=ObjectMeta(
-            name=metadata.name,
-            namespace=metadata.namespace,
-            uid=metadata.uid,
-            resource_version=metadata.resource_version,
-        ),
-        data={key: value for key, value in config_map.data.items() if keeps_all or key == BUNDLE},
-    )
+    keeps_all = config_map.metadata.name in (GATES, ACKS)
+    data = {key: value for key, value in config_map.data.items() if keeps_all or key == BUNDLE}
+    return ConfigMap(metadata=slim_metadata(config_map), data=data)
 
 
 def _read_of_namespace(namespace: str) -> Slim:

@@ -48,7 +48,10 @@ def fits_node(template: TemplateSpec, node: Node, project: Mapping[str, str]) ->
         for resource in extended
     ):
         return False
-    tolerations = (*template.tolerations, *map(_device_toleration, extended))
+    # The API server adds these to a pod, not to its template, where the admission plug-in ExtendedResourceToleration is
+    # on, which no object shows.
+    devices = (Toleration(key=resource, operator="Exists", effect="NoSchedule") for resource in extended)
+    tolerations = (*template.tolerations, *devices)
     return not any(
         (taint.effect in REPELLING and not taint.key.startswith(_TEMPORARY_TAINTS))
         and not is_tolerated(taint, tolerations)
@@ -104,14 +107,6 @@ def _extended_resources(template: TemplateSpec) -> set[str]:
         for key in (*resources.requests, *resources.limits)
         if "/" in key and key not in _BUILT_IN
     }
-
-
-def _device_toleration(resource: str) -> Toleration:
-    """Returns the toleration that a pod, not its template, gets for nodes reserved for an extended resource.
-
-    The API server adds it where the admission plug-in ExtendedResourceToleration is on, which no object shows.
-    """
-    return Toleration(key=resource, operator="Exists", effect="NoSchedule")
 
 
 # Kubernetes' own, which every node has.

@@ -5,21 +5,23 @@ Of a template is kept where its pods may be placed and what it refers to; there 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from kubekit.api.conditions import find
-from kubekit.api.meta_v1 import Condition, Object, ObjectMeta, Wire
-from kubekit.api.pod_parts import PlacedPod, PodOwner
+from kubekit.api.meta_v1 import Condition, Object, Wire
+from kubekit.api.pod_parts import PlacedPod
 from kubekit.api.scheduling import NodeAffinity, Toleration
+from kubekit.rules.owners import controller_of
 from runup.checks.catalogue.shared.pods import PODS, drained_pods_by_namespace
 from runup.checks.catalogue.shared.result_cache import cache_groups
-from runup.checks.decide.reads import Slim
+from runup.checks.decide.reads import Slim, slim_metadata
 from runup.checks.decide.removal_tables import table
 from runup.checks.writing import Snapshot, full_name
 
@@ -117,20 +119,14 @@ class Workload(Object, frozen=True, kw_only=True):
 
 def _slim_workload(workload: Workload) -> Workload:
     """Returns the workload without its metadata and conditions, but for what checks ask about."""
-    metadata, failure = workload.metadata, find(workload.status.conditions, "ReplicaFailure")
-    pod = workload.spec.template.spec
-    kept_volumes: tuple[dict[str, Any], ...] = tuple(
-        {key: {}} for volume in pod.volumes for key in volume if key in REMOVED_PLUGINS
+    failure, template = find(workload.status.conditions, "ReplicaFailure"), workload.spec.template
+    volumes: tuple[dict[str, Any], ...] = tuple(
+        {key: {}} for volume in template.spec.volumes for key in volume if key in REMOVED_PLUGINS
     )
-    slim = msgspec.structs.replace(pod, volumes=kept_volumes)
-    without_volumes = msgspec.structs.replace(
-        workload.spec, template=msgspec.structs.replace(workload.spec.template, spec=slim)
-    )
+    slim = replace(template, spec=replace(template.spec, volumes=volumes))
     return Workload(
-        metadata=ObjectMeta(
-            name=metadata.name, namespace=metadata.namespace, resource_version=metadata.resource_version
-        ),
-        spec=without_volumes,
+        metadata=slim_metadata(workload),
+        spec=replace(workload.spec, template=slim),
         status=WorkloadStatus((failure,) if failure else ()),
     )
 
@@ -178,24 +174,18 @@ def _pods_by_owner(kind: str, pods: list[PlacedPod]) -> dict[str, list[PlacedPod
     by_owner: dict[str, list[PlacedPod]] = {}
     # The pods of a workload are beside each other in a server's list, and share their owners.
     for owners, owned in groupby(pods, key=attrgetter("metadata.owner_references")):
-        owner = _workload_of_owners(owners)
-        if owner is not None and owner[0] == kind:
-            by_owner.setdefault(owner[1], []).extend(owned)
+        owner = controller_of(owners)
+        if owner is None:
+            continue
+        if owner.kind == "ReplicaSet" and kind == "Deployment":
+            # The Deployment controller names its ReplicaSets NAME-HASH.
+            by_owner.setdefault(owner.name.rpartition("-")[0], []).extend(owned)
+        elif kind == owner.kind == "StatefulSet":
+            by_owner.setdefault(owner.name, []).extend(owned)
     return by_owner
 
 
 _PODS_BY_OWNER = {kind: cache_groups(partial(_pods_by_owner, kind)) for kind in ("Deployment", "StatefulSet")}
-
-
-def _workload_of_owners(owners: Sequence[PodOwner]) -> tuple[str, str] | None:
-    """Returns the Deployment or StatefulSet that makes the pods of these owners, by kind and name."""
-    for owner in owners:
-        if owner.kind == "StatefulSet":
-            return owner.kind, owner.name
-        if owner.kind == "ReplicaSet":
-            # The Deployment controller names its ReplicaSets NAME-HASH.
-            return "Deployment", owner.name.rpartition("-")[0]
-    return None
 
 
 def needs_surge(deployment: Workload) -> bool:

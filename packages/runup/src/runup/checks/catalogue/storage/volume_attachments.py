@@ -33,37 +33,25 @@ status: {attached: true, detachError: {time: "2026-01-14T08:00:00Z", message: th
 
 def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields one risk that names the volumes that have been waiting too long to be attached or detached."""
-    stuck = [
-        (attachment, since)
-        for attachment in snapshot.all(VolumeAttachment)
-        for since in _stuck_since(attachment, context)
-    ]
+    stuck: list[tuple[VolumeAttachment, datetime | None]] = []
+    for attachment in sorted(snapshot.all(VolumeAttachment), key=lambda attachment: attachment.metadata.name):
+        status, metadata = attachment.status, attachment.metadata
+        error = status.detach_error or (status.attach_error if not status.attached else None)
+        since = metadata.deletion_timestamp or (metadata.creation_timestamp if not status.attached else None)
+        # An error has the time of the last attempt, and there is one every few minutes: what is wanted began before.
+        times = [time for time in (error.time if error else None, since) if time is not None]
+        if error is not None and error.time is None:
+            stuck.append((attachment, None))
+        elif times and context.now - min(times) >= DOWN_PATIENCE:
+            stuck.append((attachment, min(times)))
     if stuck:
-        stuck.sort(key=lambda pair: pair[0].metadata.name)
-        listing = names(
-            [
-                f"{attachment.metadata.name} on {attachment.spec.node_name}{since_suffix(since)}"
-                for attachment, since in stuck
-            ]
-        )
+        listing = [f"{each.metadata.name} on {each.spec.node_name}{since_suffix(since)}" for each, since in stuck]
         yield risk(
             NAME,
-            f"{count(len(stuck), 'volume')} cannot be attached or detached: {listing}.",
+            f"{count(len(stuck), 'volume')} cannot be attached or detached: {names(listing)}.",
             [attachment for attachment, _ in stuck],
             fix="See `oc describe volumeattachment NAME`, and the pods of the driver's controller.",
         )
-
-
-def _stuck_since(attachment: VolumeAttachment, context: Context) -> list[datetime | None]:
-    """Returns since when the volume is stuck, as far as that is known, if it has lasted for `DOWN_PATIENCE`."""
-    status, metadata = attachment.status, attachment.metadata
-    error = status.detach_error or (status.attach_error if not status.attached else None)
-    if error is not None and error.time is None:
-        return [None]
-    since = metadata.deletion_timestamp or (metadata.creation_timestamp if not status.attached else None)
-    # An error has the time of the last attempt, and there is one every few minutes: what is wanted began before.
-    times = [time for time in (error.time if error else None, since) if time is not None]
-    return [min(times)] if times and context.now - min(times) >= DOWN_PATIENCE else []
 
 
 CHECK = declared(run, NAME, "cluster-storage-operator", reads=(VolumeAttachment,), rank=640)

@@ -17,6 +17,8 @@ kubernetes, `pkg/scheduler/framework/plugins/volumebinding`.
 
 from __future__ import annotations
 
+from collections import Counter
+from contextlib import suppress
 from functools import partial
 
 import msgspec
@@ -71,7 +73,7 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
     bound = [(pod, claim.spec.volume_name) for pod, _, claim in claims_that_move(snapshot) if claim is not None]
     if not bound:
         return
-    volumes = {volume_object.metadata.name: volume_object for volume_object in snapshot.listed(VOLUMES)}
+    volumes: dict[str, PersistentVolume] = {volume.metadata.name: volume for volume in snapshot.listed(VOLUMES)}
     mounted = [(pod, volumes[name]) for pod, name in bound if name in volumes]
     yield from yield_from_all(
         partial(_missing_driver_findings, snapshot, mounted), partial(_affinity_findings, snapshot, mounted)
@@ -83,13 +85,10 @@ def _missing_driver_findings(snapshot: Snapshot, mounted: list[_Mounted]) -> Fin
     of_drivers = [(pod, volume, volume.spec[DRIVER]) for pod, volume in mounted if DRIVER in volume.spec]
     if not of_drivers:
         return
-    nodes: dict[str, list[str]] = {}
     all_nodes = snapshot.all(CSINode)
-    for node in all_nodes:
-        for csi_driver in node.spec.drivers:
-            nodes.setdefault(csi_driver.name, []).append(node.metadata.name)
-    without_driver = [(pod, volume, driver) for pod, volume, driver in of_drivers if not nodes.get(driver)]
-    alone = [(pod, volume, driver) for pod, volume, driver in of_drivers if len(nodes.get(driver, ())) == 1]
+    counts = Counter(csi_driver.name for node in all_nodes for csi_driver in node.spec.drivers)
+    without_driver = [(pod, volume, driver) for pod, volume, driver in of_drivers if not counts[driver]]
+    alone = [(pod, volume, driver) for pod, volume, driver in of_drivers if counts[driver] == 1]
     if without_driver or alone:
         # A node that is not in the list may have it.
         snapshot.require_all(resource_of(CSINode))
@@ -100,9 +99,13 @@ def _missing_driver_findings(snapshot: Snapshot, mounted: list[_Mounted]) -> Fin
 
 def _affinity_findings(snapshot: Snapshot, mounted: list[_Mounted]) -> Findings:
     """Yields the finding about volumes whose node affinity no node satisfies."""
-    choosy = [
-        (pod, volume, selector) for pod, volume in mounted if (selector := _required_affinity(volume)) is not None
-    ]
+    choosy: list[tuple[PlacedPod, PersistentVolume, NodeSelector]] = []
+    for pod, volume in mounted:
+        affinity = volume.spec.get(AFFINITY)
+        if required := affinity.get("required") if isinstance(affinity, dict) else None:
+            # The API server stores no affinity that cannot be read; nothing is concluded from it.
+            with suppress(msgspec.ValidationError):
+                choosy.append((pod, volume, msgspec.convert(required, NodeSelector)))
     if not choosy:
         return
     nodes = snapshot.all(Node)
@@ -141,17 +144,6 @@ def _volumes_finding(
             "`oc get csinode -o yaml`, `oc get pv NAME -o yaml`.",
             kind=VOLUMES,
         )
-
-
-def _required_affinity(volume: PersistentVolume) -> NodeSelector | None:
-    """Returns the node affinity that the volume requires, None if it requires none or it cannot be read."""
-    required_selector = volume.spec.get(AFFINITY)
-    required = required_selector.get("required") if isinstance(required_selector, dict) else None
-    try:
-        return msgspec.convert(required, NodeSelector) if required else None
-    except msgspec.ValidationError:
-        # The API server stores no such affinity; nothing is concluded from it.
-        return None
 
 
 CHECK = declared(run, NAME, "cluster-storage-operator", reads=(PODS, CLAIMS, VOLUMES, CSINode, Node), rank=657)

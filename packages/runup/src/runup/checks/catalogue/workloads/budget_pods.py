@@ -23,8 +23,8 @@ from runup.checks.catalogue.shared.pods import PODS, drained_pods_by_namespace, 
 from runup.checks.catalogue.shared.result_cache import cache_groups
 from runup.checks.catalogue.shared.topology import control_plane
 from runup.checks.catalogue.workloads.shared.budgets import budget_name, not_computed, sorted_budgets
-from runup.checks.decide.wording import DOWN_PATIENCE, count, names, refer, severity_after, since_suffix
-from runup.checks.writing import Applies, Context, Finding, Findings, Snapshot, Unreadable, declared
+from runup.checks.decide.wording import DOWN_PATIENCE, severity_after, since_suffix
+from runup.checks.writing import Applies, Context, Findings, Snapshot, Unreadable, count, declared, names, risk
 
 CHECK_NAME = "PodDisruptionBudgetPods"
 UNKNOWN = f"{CHECK_NAME}Unknown"
@@ -32,7 +32,6 @@ UNREADY = "PodDisruptionBudgetPodsUnready"
 OVERLAP = "PodDisruptionBudgetsOverlap"
 SPENT = "PodDisruptionBudgetSpent"
 
-Budgets = Sequence[PodDisruptionBudget]
 # Labels, and how many pods have them.
 Labelled = list[tuple[dict[str, str], int]]
 
@@ -58,15 +57,14 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
         pods = _label_counts(drained_pods_by_namespace(snapshot.listed(PODS))) if suspects else {}
     except Unreadable as lacking:
         distinct = list({budget_name(pdb): pdb for pdb in suspects}.values())
-        yield Finding(
-            name=UNKNOWN,
-            message=f"Whether the pods of {count(len(distinct), 'PodDisruptionBudget')} can be evicted could "
-            "not be told: "
+        yield risk(
+            UNKNOWN,
+            f"Whether the pods of {count(len(distinct), 'PodDisruptionBudget')} can be evicted could not be told: "
             f"{str(lacking).rstrip('.')}.",
+            distinct,
             applies=Applies.UNKNOWN,
             reason="PodsUnknown",
-            resources=tuple(refer(pdb) for pdb in distinct),
-            remediation="Let the check read Pods, then look at the preflight again; or accept the risk by name.",
+            fix="Let the check read Pods, then look at the preflight again; or accept the risk by name.",
         )
         return
     unready = [
@@ -79,14 +77,14 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
         times = [each.last_transition_time for each in conditions if each and each.last_transition_time]
         earliest = min(times, default=None)
         listing = names([f"{budget_name(pdb)} ({count(pdb.status.expected_pods, 'pod')})" for pdb in unready])
-        yield Finding(
-            name=UNREADY,
-            message=f"No pod of {count(len(unready), 'PodDisruptionBudget')} is ready, so none can be evicted and "
+        yield risk(
+            UNREADY,
+            f"No pod of {count(len(unready), 'PodDisruptionBudget')} is ready, so none can be evicted and "
             f"{'its' if len(unready) == 1 else 'their'} nodes cannot be drained: {listing}{since_suffix(earliest)}.",
+            unready,
             reason="NoPodReady",
             severity=severity_after(earliest, context.now, patience=DOWN_PATIENCE, before="info", after="warning"),
-            resources=tuple(refer(pdb) for pdb in unready),
-            remediation="Make the pods ready, scale them to none, or let the budget say unhealthyPodEvictionPolicy: "
+            fix="Make the pods ready, scale them to none, or let the budget say unhealthyPodEvictionPolicy: "
             "AlwaysAllow.",
         )
     # Pods that several budgets select: the API server refuses to evict them.
@@ -102,28 +100,16 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
     if pods_by_budgets:
         total = sum(pods_by_budgets.values())
         listing = names([f"{names(key)} ({count(number, 'pod')})" for key, number in sorted(pods_by_budgets.items())])
-        yield Finding(
-            name=OVERLAP,
-            message=f"{count(total, 'pod')} {'is' if total == 1 else 'are'} under more than one PodDisruptionBudget, "
+        yield risk(
+            OVERLAP,
+            f"{count(total, 'pod')} {'is' if total == 1 else 'are'} under more than one PodDisruptionBudget, "
             f"and no such pod can be evicted: {listing}.",
+            [pdb for _, pdb in sorted(overlapping.items())],
             reason="SeveralBudgets",
             severity="critical",
-            resources=tuple(refer(pdb) for _, pdb in sorted(overlapping.items())),
-            remediation="Leave each pod one budget: narrow the selectors, or delete the budgets that are not needed.",
+            fix="Leave each pod one budget: narrow the selectors, or delete the budgets that are not needed.",
         )
-    yield from _used_up_findings(
-        snapshot,
-        [
-            pdb
-            for pdb in budgets
-            if pdb.status.current_healthy
-            and refusal_of(budget_now(pdb), ready=True) is not None
-            and pdb.status.current_healthy < pdb.status.expected_pods
-            and pdb.status.desired_healthy < pdb.status.expected_pods
-            and not not_computed(pdb)
-        ],
-        context,
-    )
+    yield from _used_up_findings(snapshot, budgets, context)
 
 
 @cache_groups
@@ -138,34 +124,39 @@ def _label_counts(pods: Sequence[PlacedPod]) -> Labelled:
     ]
 
 
-def _used_up_findings(snapshot: Snapshot, budgets: Budgets, context: Context) -> Findings:
+def _used_up_findings(snapshot: Snapshot, budgets: Sequence[PodDisruptionBudget], context: Context) -> Findings:
     """Yields the finding about budgets that are used up by broken pods, so that no healthy pod can be evicted."""
-    if not budgets:
-        return
-    pods = pods_by_namespace(snapshot.listed(PODS))
+    suspects = [
+        pdb
+        for pdb in budgets
+        if 0 < pdb.status.current_healthy < pdb.status.expected_pods
+        and refusal_of(budget_now(pdb), ready=True) is not None
+        and pdb.status.desired_healthy < pdb.status.expected_pods
+        and not not_computed(pdb)
+    ]
+    pods = pods_by_namespace(snapshot.listed(PODS)) if suspects else {}
     spent: list[tuple[PodDisruptionBudget, PlacedPod]] = []
-    for pdb in budgets:
+    for pdb in suspects:
         namespace = pdb.metadata.namespace
         selected = [pod for pod in pods.get(namespace, ()) if selects(pdb, namespace, pod.metadata.labels)]
         broken = [pod for pod in selected if is_broken(pod, context.now, DOWN_PATIENCE)]
         if broken and any(pod.status.ready and pod.status.phase == "Running" and is_drained(pod) for pod in selected):
             spent.append((pdb, min(broken, key=lambda pod: pod.metadata.name)))
     if spent:
+        single = len(spent) == 1
         listing = names(
             [
                 f"{budget_name(pdb)} ({pod.metadata.name}: {pod.status.waiting or pod.status.pending})"
                 for pdb, pod in spent
             ]
         )
-        yield Finding(
-            name=SPENT,
-            message=f"{count(len(spent), 'PodDisruptionBudget')} {'is' if len(spent) == 1 else 'are'} used up "
-            "by pods that do "
-            f"not recover, so no healthy pod of {'it' if len(spent) == 1 else 'them'} can be evicted: {listing}.",
+        yield risk(
+            SPENT,
+            f"{count(len(spent), 'PodDisruptionBudget')} {'is' if single else 'are'} used up by pods that do not "
+            f"recover, so no healthy pod of {'it' if single else 'them'} can be evicted: {listing}.",
+            [pdb for pdb, _ in spent],
             reason="BudgetUsedUp",
-            severity="warning",
-            resources=tuple(refer(pdb) for pdb, _ in spent),
-            remediation="Mend the pods that are named (`oc describe pod NAME -n NAMESPACE`), or scale down to the pods "
+            fix="Mend the pods that are named (`oc describe pod NAME -n NAMESPACE`), or scale down to the pods "
             "that can run; `oc get pdb` then allows a disruption.",
         )
 

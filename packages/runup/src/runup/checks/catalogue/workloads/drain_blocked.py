@@ -15,16 +15,9 @@ from kubekit.rules.eviction_rules import desired_healthy, is_of_virtual_machine,
 from runup.api.config_v1 import Infrastructure
 from runup.checks.catalogue.shared.pods import PODS, is_drained
 from runup.checks.catalogue.shared.topology import control_plane
-from runup.checks.catalogue.workloads.shared.budgets import (
-    all_stay,
-    budget_name,
-    cannot_be_computed,
-    not_computed,
-    readable_pods_by_namespace,
-    sorted_budgets,
-)
+from runup.checks.catalogue.workloads.shared import budgets as pdbs
 from runup.checks.decide.wording import DOWN_PATIENCE
-from runup.checks.writing import Applies, Context, Finding, Findings, Snapshot, count, declared, names, refer
+from runup.checks.writing import Applies, Context, Findings, Snapshot, count, declared, names, risk
 
 NAME = "PodDisruptionBudgetBlocksDrain"
 UNKNOWN = f"{NAME}Unknown"
@@ -32,19 +25,19 @@ UNKNOWN = f"{NAME}Unknown"
 
 def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields a risk for budgets that never allow an eviction, and Unknown for those whose status does not tell."""
-    budgets = [pdb for pdb in sorted_budgets(snapshot.all(PodDisruptionBudget)) if not is_of_virtual_machine(pdb)]
+    budgets = [pdb for pdb in pdbs.sorted_budgets(snapshot.all(PodDisruptionBudget)) if not is_of_virtual_machine(pdb)]
     # The machine-config daemon does not drain the node of a single-node control plane.
     if not budgets or control_plane(snapshot) == "SingleReplica":
         return
     suspect = [pdb for pdb in budgets if _unknown_reason(pdb) or never_allows(pdb)]
     # Pods are looked at only where a budget gives cause: there may be hundreds of thousands.
-    pods = readable_pods_by_namespace(snapshot) if suspect else {}
-    suspect = [pdb for pdb in suspect if not all_stay(pdb, pods)]
+    pods = pdbs.readable_pods_by_namespace(snapshot) if suspect else {}
+    suspect = [pdb for pdb in suspect if not pdbs.all_stay(pdb, pods)]
     # The disruption controller has failed to compute these for longer than a hiccup takes.
     failing = [
         pdb
         for pdb in suspect
-        if (failed := cannot_be_computed(pdb))
+        if (failed := pdbs.cannot_be_computed(pdb))
         and failed.last_transition_time is not None
         and context.now - failed.last_transition_time >= DOWN_PATIENCE
         and not pdb.status.disruptions_allowed
@@ -56,28 +49,32 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
     blocking = [pdb for pdb in suspect if never_allows(pdb) or pdb in failing]
     if blocking:
         many = len(blocking) > 1
-        yield Finding(
-            name=NAME,
-            message=f"{count(len(blocking), 'PodDisruptionBudget')} never {'allow' if many else 'allows'} an "
-            "eviction, so the "
-            f"nodes of {'their' if many else 'its'} pods cannot be drained: "
-            f"{names([_budget_text(pdb) for pdb in blocking])}.",
+        # A budget with its rule, or with the reason why the rule's effect is not known.
+        texts = [
+            _unknown_reason(pdb) or f"{rule_of_budget(pdb)} of {count(pdb.status.expected_pods, 'pod')}"
+            for pdb in blocking
+        ]
+        listing = names([f"{pdbs.budget_name(pdb)} ({text})" for pdb, text in zip(blocking, texts, strict=True)])
+        yield risk(
+            NAME,
+            f"{count(len(blocking), 'PodDisruptionBudget')} never {'allow' if many else 'allows'} an eviction, so the "
+            f"nodes of {'their' if many else 'its'} pods cannot be drained: {listing}.",
+            blocking,
             reason="NoDisruptionsAllowed",
             severity="critical",
-            resources=tuple(refer(pdb) for pdb in blocking),
-            remediation="Let each allow at least one disruption (maxUnavailable: 1), run more replicas than "
+            fix="Let each allow at least one disruption (maxUnavailable: 1), run more replicas than "
             "minAvailable, or delete it for the time of the update.",
         )
-    unknown = [(pdb, why) for pdb in suspect if pdb not in failing and (why := _unknown_reason(pdb))]
-    if unknown:
-        yield Finding(
-            name=UNKNOWN,
-            message=f"Whether {count(len(unknown), 'PodDisruptionBudget')} ever allows an eviction could not be told: "
-            f"{names([f'{budget_name(pdb)} ({why})' for pdb, why in unknown])}.",
+    undecided = [(pdb, why) for pdb in suspect if pdb not in failing and (why := _unknown_reason(pdb))]
+    if undecided:
+        yield risk(
+            UNKNOWN,
+            f"Whether {count(len(undecided), 'PodDisruptionBudget')} ever allows an eviction could not be told: "
+            f"{names([f'{pdbs.budget_name(pdb)} ({why})' for pdb, why in undecided])}.",
+            [pdb for pdb, _ in undecided],
             applies=Applies.UNKNOWN,
             reason="BudgetStatusUnknown",
-            resources=tuple(refer(pdb) for pdb, _ in unknown),
-            remediation="See with `oc describe pdb` what keeps the disruption controller from computing their status; "
+            fix="See with `oc describe pdb` what keeps the disruption controller from computing their status; "
             "maxUnavailable and minAvailable are numbers, or shares such as 50%.",
         )
 
@@ -95,14 +92,7 @@ def _unknown_reason(pdb: PodDisruptionBudget) -> str:
     for name, value in (("maxUnavailable", pdb.spec.max_unavailable), ("minAvailable", pdb.spec.min_available)):
         if isinstance(value, str) and not is_share(value):
             return f"{name} {value!r} is neither a number nor a share"
-    return not_computed(pdb)
-
-
-def _budget_text(pdb: PodDisruptionBudget) -> str:
-    """Returns the name of a budget with its rule, or with the reason why the rule's effect is not known."""
-    if _unknown_reason(pdb):
-        return f"{budget_name(pdb)} ({_unknown_reason(pdb)})"
-    return f"{budget_name(pdb)} ({rule_of_budget(pdb)} of {count(pdb.status.expected_pods, 'pod')})"
+    return pdbs.not_computed(pdb)
 
 
 CHECK = declared(

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from kubekit.api.conditions import find
 from kubekit.api.meta_v1 import Condition, Object, Wire
+from kubekit.rules.owners import controller_of
 from runup.checks.catalogue.shared.pods import PODS, is_drained, pods_by_namespace
 from runup.checks.decide.reads import Slim
 from runup.checks.writing import Context, Findings, Snapshot, count, declared, full_name, names_of, risk
@@ -34,7 +35,7 @@ status: {active: 1}
 ---
 apiVersion: v1
 kind: Pod
-metadata: {name: train-x2, namespace: science, ownerReferences: [{kind: Job, name: train}]}
+metadata: {name: train-x2, namespace: science, ownerReferences: [{kind: Job, name: train, controller: true}]}
 spec: {nodeName: worker-0}
 status: {phase: Running}
 """
@@ -98,7 +99,8 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
         for job in fragile
         if any(
             is_drained(pod)
-            and any((owner.kind, owner.name) == ("Job", job.metadata.name) for owner in pod.metadata.owner_references)
+            and (owner := controller_of(pod.metadata.owner_references))
+            and (owner.kind, owner.name) == ("Job", job.metadata.name)
             for pod in pods.get(job.metadata.namespace, ())
         )
     ]

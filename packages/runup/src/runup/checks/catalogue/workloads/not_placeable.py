@@ -46,7 +46,10 @@ metadata: {name: shop}
 ---
 apiVersion: v1
 kind: Pod
-metadata: {name: web-6d9f-x2, namespace: shop, ownerReferences: [{kind: ReplicaSet, name: web-6d9f}]}
+metadata:
+  name: web-6d9f-x2
+  namespace: shop
+  ownerReferences: [{kind: ReplicaSet, name: web-6d9f, controller: true}]
 spec: {nodeName: worker-0}
 status: {phase: Running}
 ---

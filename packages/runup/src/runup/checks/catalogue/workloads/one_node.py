@@ -22,6 +22,7 @@ from collections.abc import Sequence
 from kubekit.api.pod_parts import PlacedPod
 from kubekit.api.workloads_v1 import PodDisruptionBudget
 from kubekit.rules.eviction_rules import ENDED, selects
+from kubekit.rules.owners import controller_of
 from runup.api.config_v1 import Infrastructure
 from runup.checks.catalogue.shared.pods import PODS, pods_by_namespace
 from runup.checks.catalogue.shared.result_cache import cache_groups
@@ -34,13 +35,21 @@ WORKLOADS = ("ReplicaSet", "StatefulSet")
 EXAMPLE = """
 apiVersion: v1
 kind: Pod
-metadata: {name: web-0, namespace: shop, labels: {app: web}, ownerReferences: [{kind: StatefulSet, name: web}]}
+metadata:
+  name: web-0
+  namespace: shop
+  labels: {app: web}
+  ownerReferences: [{kind: StatefulSet, name: web, controller: true}]
 spec: {nodeName: worker-0}
 status: {phase: Running}
 ---
 apiVersion: v1
 kind: Pod
-metadata: {name: web-1, namespace: shop, labels: {app: web}, ownerReferences: [{kind: StatefulSet, name: web}]}
+metadata:
+  name: web-1
+  namespace: shop
+  labels: {app: web}
+  ownerReferences: [{kind: StatefulSet, name: web, controller: true}]
 spec: {nodeName: worker-0, hostname: web-1}
 status: {phase: Running}
 """
@@ -109,23 +118,23 @@ def _workloads_on_one_node(pods: Sequence[PlacedPod]) -> dict[Key, tuple[PlacedP
     nodes: dict[str, dict[str, str]] = {kind: {} for kind in WORKLOADS}
     repeated: set[Workload] = set()
     for pod in pods:
-        owners = pod.metadata.owner_references
-        node_of = nodes.get(owners[0].kind) if owners else None
-        if node_of is None or not _stays_up(pod):
+        owner = controller_of(pod.metadata.owner_references)
+        node_of = nodes.get(owner.kind) if owner else None
+        if owner is None or node_of is None or not _stays_up(pod):
             continue
-        name, node = owners[0].name, pod.spec.node_name
+        name, node = owner.name, pod.spec.node_name
         other = node_of.get(name)
         if other is None:
             node_of[name] = node
         elif other == node:
-            repeated.add((owners[0].kind, name))
+            repeated.add((owner.kind, name))
         else:
             node_of[name] = ""
     members: dict[Workload, list[PlacedPod]] = {(kind, name): [] for kind, name in repeated if nodes[kind][name]}
     for pod in pods if members else ():
-        for owner in pod.metadata.owner_references[:1]:
-            if (owner.kind, owner.name) in members and _stays_up(pod):
-                members[owner.kind, owner.name].append(pod)
+        owner = controller_of(pod.metadata.owner_references)
+        if owner and (owner.kind, owner.name) in members and _stays_up(pod):
+            members[owner.kind, owner.name].append(pod)
     return {
         (namespace, *workload): tuple(sorted(workload_pods, key=full_name))
         for workload, workload_pods in members.items()

@@ -30,13 +30,13 @@ spec: {replicas: 2}
 ---
 apiVersion: v1
 kind: Pod
-metadata: {name: queue-0, namespace: shop, ownerReferences: [{kind: StatefulSet, name: queue}]}
+metadata: {name: queue-0, namespace: shop, ownerReferences: [{kind: StatefulSet, name: queue, controller: true}]}
 spec: {nodeName: worker-0}
 status: {phase: Running, containerStatuses: [{name: queue, state: {waiting: {reason: CrashLoopBackOff}}}]}
 ---
 apiVersion: v1
 kind: Pod
-metadata: {name: queue-1, namespace: shop, ownerReferences: [{kind: StatefulSet, name: queue}]}
+metadata: {name: queue-1, namespace: shop, ownerReferences: [{kind: StatefulSet, name: queue, controller: true}]}
 spec: {nodeName: worker-1}
 status: {phase: Running, conditions: [{type: Ready, status: "True"}]}
 """

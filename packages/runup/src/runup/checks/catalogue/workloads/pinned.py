@@ -44,7 +44,10 @@ metadata: {name: shop}
 ---
 apiVersion: v1
 kind: Pod
-metadata: {name: licence-6d9f-x2, namespace: shop, ownerReferences: [{kind: ReplicaSet, name: licence-6d9f}]}
+metadata:
+  name: licence-6d9f-x2
+  namespace: shop
+  ownerReferences: [{kind: ReplicaSet, name: licence-6d9f, controller: true}]
 spec: {nodeName: worker-0}
 status: {phase: Running}
 ---

@@ -27,11 +27,11 @@ from functools import partial
 
 import msgspec
 
-from kubekit.api.meta_v1 import Object, ObjectMeta, Wire
+from kubekit.api.meta_v1 import Object, Wire
 from kubekit.api.pod_parts import PlacedPod
 from runup.checks.catalogue.shared.pods import PODS, quantity_or_none
 from runup.checks.catalogue.shared.workload_reads import DEPLOYMENTS, STATEFUL_SETS, Workload, with_pods_that_move
-from runup.checks.decide.reads import Slim
+from runup.checks.decide.reads import Slim, slim_metadata
 from runup.checks.decide.wording import count, names
 from runup.checks.writing import DEFINITIONS, Context, Findings, Snapshot, declared, full_name, risk, yield_from_all
 
@@ -48,7 +48,7 @@ metadata:
   name: web-6d9f-x2
   namespace: shop
   annotations: {openshift.io/scc: restricted-v2}
-  ownerReferences: [{kind: ReplicaSet, name: web-6d9f}]
+  ownerReferences: [{kind: ReplicaSet, name: web-6d9f, controller: true}]
 spec: {nodeName: worker-0, containers: [{name: web}]}
 status: {phase: Running}
 ---
@@ -84,14 +84,16 @@ class _SelectedNetwork(Wire, frozen=True):
     namespace: str = ""
 
 
-def _only_name(obj: Object) -> Object:
-    return Object(metadata=ObjectMeta(name=obj.metadata.name, namespace=obj.metadata.namespace))
-
-
 def _read_of_names(group: str, kind: str, plural: str, *, namespaced: bool = False) -> Slim:
     """Returns the read of the names of a kind's objects."""
     return Slim(
-        group=group, version="v1", kind=kind, plural=plural, namespaced=namespaced, type=Object, keep=_only_name
+        group=group,
+        version="v1",
+        kind=kind,
+        plural=plural,
+        namespaced=namespaced,
+        type=Object,
+        keep=lambda obj: Object(metadata=slim_metadata(obj)),
     )
 
 
@@ -219,13 +221,9 @@ def _missing_constraints(snapshot: Snapshot, moving: list[_Moving]) -> Iterator[
     ]
     if not demanding:
         return
-    existing_constraints = {constraint.metadata.name for constraint in snapshot.listed_or_none(CONSTRAINTS)}
-    missing_constraints = {
-        full_name(workload): (workload, scc, kind)
-        for workload, scc, kind in demanding
-        if scc not in existing_constraints
-    }
-    for _, (workload, scc, kind) in sorted(missing_constraints.items()):
+    existing = {constraint.metadata.name for constraint in snapshot.listed_or_none(CONSTRAINTS)}
+    missing = {full_name(each[0]): each for each in demanding if each[1] not in existing}
+    for _, (workload, scc, kind) in sorted(missing.items()):
         snapshot.require_all(CONSTRAINTS)
         yield workload, f"there is no {CONSTRAINTS.kind} {scc}", kind
 

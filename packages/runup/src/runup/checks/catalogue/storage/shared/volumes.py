@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from sys import intern
 from typing import Any
 
-from kubekit.api.meta_v1 import Object, ObjectMeta, Wire
+import msgspec
+
+from kubekit.api.meta_v1 import Object, Wire
 from kubekit.api.pod_parts import PlacedPod
 from runup.api.platform_v1 import PersistentVolume
 from runup.checks.catalogue.shared.pods import PODS, is_drained, select_pods
 from runup.checks.catalogue.shared.workload_reads import REMOVED_PLUGINS
-from runup.checks.decide.reads import Slim
+from runup.checks.decide.reads import Slim, slim_metadata
 from runup.checks.writing import Snapshot, resource_of
 
 AFFINITY = "nodeAffinity"
@@ -21,15 +23,13 @@ DRIVER = "driver"
 
 def _slim_volume(volume: PersistentVolume) -> PersistentVolume:
     """Returns the volume with only its node affinity, its driver, and the names of its removed plug-ins."""
-    metadata, csi = volume.metadata, volume.spec.get("csi")
+    csi = volume.spec.get("csi")
     kept_spec: dict[str, Any] = {key: {} for key in volume.spec if key in REMOVED_PLUGINS}
     if isinstance(csi, dict) and isinstance(csi.get("driver"), str):
         kept_spec[DRIVER] = intern(csi["driver"])
-    return PersistentVolume(
-        metadata=ObjectMeta(name=metadata.name, uid=metadata.uid, resource_version=metadata.resource_version),
-        spec=kept_spec | ({AFFINITY: volume.spec[AFFINITY]} if AFFINITY in volume.spec else {}),
-        status=volume.status,
-    )
+    if AFFINITY in volume.spec:
+        kept_spec[AFFINITY] = volume.spec[AFFINITY]
+    return PersistentVolume(metadata=slim_metadata(volume), spec=kept_spec, status=volume.status)
 
 
 _PV = resource_of(PersistentVolume)
@@ -63,21 +63,6 @@ class Claim(Object, frozen=True, kw_only=True):
     status: ClaimStatus = ClaimStatus()
 
 
-def _slim_claim(claim: Claim) -> Claim:
-    """Returns the claim with the fields alone that the storage checks read."""
-    metadata = claim.metadata
-    return Claim(
-        metadata=ObjectMeta(
-            name=metadata.name,
-            namespace=metadata.namespace,
-            resource_version=metadata.resource_version,
-            deletion_timestamp=metadata.deletion_timestamp,
-        ),
-        spec=claim.spec,
-        status=claim.status,
-    )
-
-
 CLAIMS = Slim(
     group="",
     version="v1",
@@ -85,7 +70,9 @@ CLAIMS = Slim(
     plural="persistentvolumeclaims",
     namespaced=True,
     type=Claim,
-    keep=_slim_claim,
+    keep=lambda claim: msgspec.structs.replace(
+        claim, metadata=slim_metadata(claim, deletion_timestamp=claim.metadata.deletion_timestamp)
+    ),
 )
 
 
