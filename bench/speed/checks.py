@@ -152,7 +152,7 @@ def evaluate(folder: Path) -> dict[str, Any]:
     from runup.checks.decide.model import Context, Snapshot
     from runup.checks.decide.reads import Read, shape, share_node
     from runup.checks.decide.results import risks
-    from runup.process.garbage import collect_rarely
+    from runup.process.memory import collect_rarely
 
     collect_rarely()
 

@@ -31,8 +31,8 @@ from kubekit.kube.clock import ManualClock
 from runup.api.config_v1 import ClusterOperator
 from runup.operator.manager import LEASE, Manager, Options
 from runup.preflight.decide.preflight_deployment import PodSettings
+from runup.process.memory import limit_buffers
 from runup.process.names import OPERATOR_NAMESPACE
-from runup.process.tls_buffers import limit_buffers
 
 HOURS = 24
 EARLY_HOUR = 2

@@ -29,12 +29,10 @@ from kubesandbox.apiserver.access.certs import issue_server, new_ca
 from kubesandbox.apiserver.server import ApiServer
 from runup.applying.control.cluster_values import API_SERVER
 from runup.clusterversion.control.metrics import Metrics
-from runup.process.certificate import CHECK_INTERVAL_S
-from runup.process.endpoint import Endpoint
+from runup.process.endpoint import ALLOWED_FOR_S, MAX_CACHED, REFUSED_FOR_S, Endpoint, MetricsAuthorizer
 from runup.process.leader_election import cancel
-from runup.process.metrics_authorization import ALLOWED_FOR_S, MAX_CACHED, REFUSED_FOR_S, MetricsAuthorizer
-from runup.process.readiness import ASKED_EVERY_S, Readiness
-from runup.process.serving_tls import profile_of_flags, profile_reflector
+from runup.process.process_server import ASKED_EVERY_S, Readiness
+from runup.process.serving_tls import CHECK_INTERVAL_S, profile_of_flags, profile_reflector
 from runup.process.tls_profile import mandatory_profile
 
 ROLES = Resource(

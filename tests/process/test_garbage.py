@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 
-from runup.process.garbage import collect_rarely
+from runup.process.memory import collect_rarely
 
 
 def test_a_list_of_a_cluster_does_not_start_a_collection() -> None:

@@ -27,12 +27,9 @@ from runup.applying.control import object_watches
 from runup.clusterversion.control.metrics import Metrics
 from runup.process import endpoint as endpoint_module
 from runup.process import serving_tls
-from runup.process.certificate import ServingCertificate
-from runup.process.endpoint import Endpoint, host_and_port
-from runup.process.metrics_authorization import MetricsAuthorizer, Refusal
-from runup.process.process_server import ProcessOptions, serve_until_done
-from runup.process.readiness import Readiness
-from runup.process.serving_tls import TlsSettings, profile_of_flags
+from runup.process.endpoint import Endpoint, MetricsAuthorizer, Refusal, host_and_port
+from runup.process.process_server import ProcessOptions, Readiness, serve_until_done
+from runup.process.serving_tls import ServingCertificate, TlsSettings, profile_of_flags
 from runup.process.tls_profile import TlsProfile
 
 

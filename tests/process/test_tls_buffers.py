@@ -8,7 +8,7 @@ from asyncio import sslproto
 
 import pytest
 
-from runup.process import tls_buffers
+from runup.process import memory
 
 
 async def test_a_connections_buffer_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -22,5 +22,5 @@ async def test_a_connections_buffer_is_bounded(monkeypatch: pytest.MonkeyPatch) 
         return len(protocol.get_buffer(-1))
 
     assert buffer_bytes() == 256 * 1024
-    tls_buffers.limit_buffers()
-    assert buffer_bytes() == tls_buffers.BUFFER_BYTES
+    memory.limit_buffers()
+    assert buffer_bytes() == memory.BUFFER_BYTES

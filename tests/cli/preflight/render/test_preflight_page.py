@@ -16,7 +16,7 @@ from runup.advice.decide.acceptance import Growth
 from runup.api.config_v1 import InfrastructureStatus
 from runup.cli.preflight.render.preflight_page import page
 from runup.preflight.decide.findings import Findings
-from runup.process.cluster_name import cluster_name
+from runup.process.names import cluster_name
 from runup.report.documentation import BUILT_IN
 from runup.report.report import ReportedResource
 

@@ -35,6 +35,16 @@ def read_limited(path: str | os.PathLike[str], limit: int = MAX_BYTES) -> bytes:
     return data
 
 
+# Inode, time of modification (ns), size in bytes.
+FileVersion = tuple[int, int, int]
+
+
+def stamp_of(file: Path) -> FileVersion:
+    """Returns a value that differs whenever the file was replaced or written. Raises OSError if there is none."""
+    status = file.stat()
+    return status.st_ino, status.st_mtime_ns, status.st_size
+
+
 def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
     """Writes the file so that readers find either its old content or all of `content`, even if the disk is full.
 

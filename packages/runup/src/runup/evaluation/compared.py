@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -55,13 +55,9 @@ def _read_file(path: Path) -> Report | None:
         return None
     if document.get("format") == FORMAT:
         return report_store.read_file(path)
-    if {"risks", "target", "checks"} <= document.keys():
-        return _read_output(document, path)
-    return None
-
-
-def _read_output(document: dict[str, Any], path: Path) -> Report:
-    """Returns as a report what `preflight run -o json` printed: it has the same risks under the same names."""
+    if not {"risks", "target", "checks"} <= document.keys():
+        return None
+    # What `preflight run -o json` printed has the same risks under the same names.
     risks = [risk for risk in document["risks"] if isinstance(risk, dict) and risk.get("applies") != "False"]
     kept_fields = ("name", "applies", "message", "url", "reason", "remediation", "resources", "lacking")
     value = {
@@ -88,54 +84,39 @@ def read_from_store(
     """Returns a name and a report for each word, out of a store. Raises InputError, and Terminal without a store."""
     opened_store = stores.open_store(store, config)
     names = opened_store.clusters()
-    today = SystemClock().now().astimezone(UTC).date()
-    return [
-        _stored_report(selector, opened_store, names=names, cluster=cluster, target=target, today=today)
-        for selector in selectors
-    ]
+    return [_stored_report(selector, opened_store, names, cluster=cluster, target=target) for selector in selectors]
 
 
 def _stored_report(
-    selector: str, store: Store, names: Sequence[str], cluster: str, target: str, today: date
+    selector: str, store: Store, names: Sequence[str], *, cluster: str, target: str
 ) -> tuple[str, Report]:
     """Returns the stored report that `selector` names: `NAME`, `NAME@DAY` or `DAY`. Raises InputError."""
+    today = SystemClock().now().astimezone(UTC).date()
     name, at, day = selector.rpartition("@")
     if selector in names or not at:
         name, day = (selector, "") if selector in names else ("", selector)
     name = name or cluster or (names[0] if len(names) == 1 else "")
     if is_place(selector) and selector not in names and not _DAY.fullmatch(selector):
         return report_in(Path(selector), target)
+    omitted = f" and {len(names) - 10} more" if len(names) > 10 else ""
+    kept = f"reports of {', '.join(names[:10])}{omitted}" if names else "no reports"
     if day and not _DAY.fullmatch(day):
-        raise InputError(
-            f"{selector}: is not in the store {store.name}, which has {_stored_reports_text(names)}; {_FORMS}"
-        )
+        raise InputError(f"{selector}: is not in the store {store.name}, which has {kept}; {_FORMS}")
     if name not in names:
-        unclear_text = (
-            f"there is no report of {name}" if name else "which cluster is meant is not said (--cluster NAME)"
-        )
-        raise InputError(f"{selector}: {unclear_text}; the store {store.name} has {_stored_reports_text(names)}")
-    until = _end_of(_parse_day(day, today)) if day else None
+        problem = f"there is no report of {name}" if name else "which cluster is meant is not said (--cluster NAME)"
+        raise InputError(f"{selector}: {problem}; the store {store.name} has {kept}")
+    until = None
+    if day:
+        # `_DAY` also fits dates that no calendar has.
+        try:
+            last = (
+                today - timedelta(days=day == "yesterday") if day in ("today", "yesterday") else date.fromisoformat(day)
+            )
+        except ValueError as error:
+            raise InputError(f"{day}: is not a day such as 2026-11-22 ({error})") from error
+        until = datetime.combine(last, time(), UTC) + timedelta(days=1)
     stored_report = report_store.newest(store.reports_of(name), until, target)
     if stored_report is None:
         of = f" of {target}" if target else ""
         raise InputError(f"{selector}: the store {store.name} has no report{of} of {name} until the end of that day")
     return f"{name} {stored_report.observed:%Y-%m-%d %H:%M}Z", stored_report.report()
-
-
-def _stored_reports_text(names: Sequence[str]) -> str:
-    omitted = f" and {len(names) - 10} more" if len(names) > 10 else ""
-    return f"reports of {', '.join(names[:10])}{omitted}" if names else "no reports"
-
-
-def _parse_day(selector: str, today: date) -> date:
-    """Returns the day of `today`, `yesterday` or an ISO date. Raises InputError for any other word."""
-    if selector in ("today", "yesterday"):
-        return today - timedelta(days=selector == "yesterday")
-    try:
-        return date.fromisoformat(selector)
-    except ValueError as error:
-        raise InputError(f"{selector}: is not a day such as 2026-11-22 ({error})") from error
-
-
-def _end_of(day: date) -> datetime:
-    return datetime.combine(day, time(), UTC) + timedelta(days=1)

@@ -17,8 +17,8 @@ from runup.api.cluster_settings_v1 import FeatureGate
 from runup.api.config_v1 import ClusterVersion
 from runup.checks.catalogue import CHECKS
 from runup.checks.control.logged_checks import run_logged
-from runup.checks.decide.model import Check, Context, Snapshot
-from runup.checks.decide.target_catalogs import NONE_READ, SWITCHED_OFF, Catalogs
+from runup.checks.decide.model import Check
+from runup.checks.decide.target_catalogs import SWITCHED_OFF, Catalogs
 from runup.dump.dump_files import BadDump, name_of
 from runup.dump.load import Dump, time_of_dump
 from runup.dump.load import read as read_dump
@@ -81,7 +81,15 @@ def _evaluate_openshift(
         engine_version=__version__,
     )
     facts = Facts(snapshot=snapshot_of_dump(dump, reads_of(request, checks)))
-    facts = replace(facts, catalogs=_catalogs(requested, facts.snapshot, request.context(facts, now)))
+    if requested.access is not None and (requested.catalogs or requested.reads_catalogs):
+        # The only part of a dump's evaluation that talks to anyone, and loads what that takes.
+        from runup.facts import catalog_images
+
+        context, access, reads = request.context(facts, now), requested.access, requested.reads_catalogs
+        catalogs = catalog_images.read(requested.catalogs, facts.snapshot, context, access, reads=reads)
+        facts = replace(facts, catalogs=catalogs)
+    elif requested.access is not None:
+        facts = replace(facts, catalogs=Catalogs(why=SWITCHED_OFF))
     report = evaluate(facts, request, checks, now, outcome_of=run_logged)
     return EvaluatedCluster(
         where=dump.name,
@@ -91,18 +99,6 @@ def _evaluate_openshift(
         notes=tuple(dump.problems),
         lacking=missing_kinds.kinds(report, dump.collected.absent),
     )
-
-
-def _catalogs(requested: RequestedUpdate, snapshot: Snapshot, context: Context) -> Catalogs:
-    """Returns the target's catalogs, as far as the request has them read."""
-    if requested.access is None:
-        return NONE_READ
-    if not (requested.catalogs or requested.reads_catalogs):
-        return Catalogs(why=SWITCHED_OFF)
-    # The only part of a dump's evaluation that talks to anyone, and loads what that takes.
-    from runup.facts import catalog_images as target_catalogs
-
-    return target_catalogs.read(requested.catalogs, snapshot, context, requested.access, reads=requested.reads_catalogs)
 
 
 def _evaluate_kubernetes(

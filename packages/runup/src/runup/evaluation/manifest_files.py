@@ -13,12 +13,12 @@ from runup.checks.control.logged_checks import run_logged
 from runup.checks.decide.cluster_kinds import ClusterKind
 from runup.checks.decide.kubernetes_path import is_kubernetes, version_of
 from runup.checks.decide.model import Snapshot
-from runup.checks.decide.stored_manifests import Manifests, file_check
+from runup.checks.decide.stored_manifests import file_check
 from runup.evaluation.evaluate import EvaluatedCluster, evaluate
 from runup.evaluation.request import Request
-from runup.facts.dump_places import Place
 from runup.facts.facts import Facts
 from runup.facts.manifest_texts import STDIN, read_manifests
+from runup.facts.of_dump import Place
 from runup.facts.target_release import TargetRelease, with_kubernetes
 
 
@@ -39,7 +39,13 @@ def evaluate_manifests(typed: Sequence[str], to: str, now: datetime) -> tuple[Ev
         engine_version=__version__,
     )
     report = evaluate(Facts(snapshot=Snapshot()), request, (file_check(manifests),), now, outcome_of=run_logged)
-    return EvaluatedCluster(where=", ".join(typed), report=report), _places_of_objects(manifests)
+    # The first place of each object counts.
+    places: dict[str, Place] = {}
+    for manifest in manifests.objects:
+        file, _, line = manifest.place.rpartition(":")
+        if file != "standard input":
+            places.setdefault(manifest.reference.text, Place(Path(file).as_posix(), int(line)))
+    return EvaluatedCluster(where=", ".join(typed), report=report), places
 
 
 def _target(to: str) -> tuple[Version, str, ClusterKind]:
@@ -55,13 +61,3 @@ def _target(to: str) -> tuple[Version, str, ClusterKind]:
     if not (kubernetes := with_kubernetes(TargetRelease(), to).kubernetes):
         raise InputError(f"--to {to}: which Kubernetes it ships is not known; name that, for example 1.36")
     return target, kubernetes, ClusterKind.OPENSHIFT
-
-
-def _places_of_objects(manifests: Manifests) -> dict[str, Place]:
-    """Returns the first place of each object, by the object's text."""
-    found_places: dict[str, Place] = {}
-    for manifest in manifests.objects:
-        file, _, line = manifest.place.rpartition(":")
-        if file != "standard input":
-            found_places.setdefault(manifest.reference.text, Place(Path(file).as_posix(), int(line)))
-    return found_places

@@ -37,17 +37,9 @@ def missing_objects(risks: Iterable[R]) -> Missing[R]:
     unsure = tuple(risk for risk in risks if risk.applies == "Unknown" and risk.lacking)
     kind_counts = Counter(kind for risk in unsure for kind in risk.lacking)
     kinds = tuple(sorted(kind_counts, key=lambda kind: (-kind_counts[kind], kind)))
-    subjects = dict.fromkeys(map(subject, kinds))
-    return Missing(
-        unsure,
-        kinds,
-        tuple(
-            sorted(
-                subjects,
-                key=lambda subject_name: (_ORDER_OF_SUBJECTS.get(subject_name, len(_ORDER_OF_SUBJECTS)), subject_name),
-            )
-        ),
-    )
+    last = len(_ORDER_OF_SUBJECTS)
+    subjects = sorted(set(map(subject, kinds)), key=lambda name: (_ORDER_OF_SUBJECTS.get(name, last), name))
+    return Missing(unsure, kinds, tuple(subjects))
 
 
 def subject(kind: str) -> str:

@@ -20,7 +20,7 @@ from runup.evaluation import baseline as baselines
 from runup.evaluation import suppressions as suppress
 from runup.evaluation.baseline import Baseline
 from runup.evaluation.evaluate import EvaluatedCluster
-from runup.facts.dump_places import Place
+from runup.facts.of_dump import Place
 from runup.preflight.decide.findings import Findings, Risk, risk_of_refusal, risk_of_report, worst_first
 from runup.preflight.decide.preflight_conditions import COMPLETED, FAILED
 from runup.report.report import Report, ReportedResource
@@ -67,23 +67,16 @@ def store_reports(store: Store, results: Iterable[tuple[str, Report | None, str,
     from runup.preflight.control import report_store
 
     problems = []
-    for name, report, target, problem in results:
+    for raw_name, report, target, raw_problem in results:
+        # Escapes for what is no UTF-8, such as the bytes of a folder's name.
+        name, problem = (text.encode("utf-8", "backslashreplace").decode() for text in (raw_name, raw_problem))
         try:
-            store.keep(
-                _replace_invalid_utf8(name),
-                report or report_store.failed_report(target, _replace_invalid_utf8(problem), now),
-                now,
-            )
+            store.keep(name, report or report_store.failed_report(target, problem, now), now)
         except Terminal as error:
             problems.append(error.message)
             if error.reason != report_store.NO_ROOM:
                 break
     return problems
-
-
-def _replace_invalid_utf8(text: str) -> str:
-    """Returns the text with escapes for what is no UTF-8, such as the bytes of a folder's name."""
-    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def results_of(
@@ -96,13 +89,9 @@ def results_of(
     notes = [f"{evaluated.where}: {note}" for evaluated in evaluated_clusters for note in evaluated.notes]
     results = [
         ClusterResult(
-            name=evaluated.where,
-            findings=findings_of(evaluated),
-            lacking=evaluated.lacking,
-            collect=evaluated.collect,
-            tried=now,
+            name=each.where, findings=findings_of(each), lacking=each.lacking, collect=each.collect, tried=now
         )
-        for evaluated in evaluated_clusters
+        for each in evaluated_clusters
     ]
     marked, more_warnings = with_accepted(results, rules, baseline, now)
     return marked, list(dict.fromkeys([*notes, *more_warnings]))
@@ -114,24 +103,17 @@ def with_accepted(
     """Returns the results with what is suppressed, or known from a baseline, marked as accepted; and warnings."""
     clusters: list[ClusterResult] = []
     notes: list[str] = []
-    for cluster_result in results:
-        risks, warnings = suppress.apply_suppressions(
-            cluster_result.findings.risks, rules, cluster_result.name, now.date()
-        )
+    for result in results:
+        risks, warnings = suppress.apply_suppressions(result.findings.risks, rules, result.name, now.date())
         notes += warnings
         if baseline is not None:
-            in_baseline = baselines.baseline_of_cluster(baseline, cluster_result.name, alone=len(results) == 1)
+            in_baseline = baselines.baseline_of_cluster(baseline, result.name, alone=len(results) == 1)
             risks = baselines.mark_known_risks(risks, in_baseline, baseline.name)
-        clusters.append(
-            dataclass_replace(cluster_result, findings=replace(cluster_result.findings, risks=worst_first(risks)))
-        )
+        clusters.append(dataclass_replace(result, findings=replace(result.findings, risks=worst_first(risks))))
     if baseline is not None:
-        notes += baselines.target_mismatches(
-            baseline, {cluster_result.name: cluster_result.findings.target for cluster_result in results}
-        )
-    notes += suppress.unused_entries(
-        rules, [(cluster_result.name, cluster_result.findings.risks) for cluster_result in clusters]
-    )
+        targets = {result.name: result.findings.target for result in results}
+        notes += baselines.target_mismatches(baseline, targets)
+    notes += suppress.unused_entries(rules, [(result.name, result.findings.risks) for result in clusters])
     return clusters, list(dict.fromkeys(notes))
 
 
@@ -141,11 +123,14 @@ def findings_of(evaluated: EvaluatedCluster) -> Findings:
     if report is None:
         failure = Condition(type=FAILED, status="True", reason="NotJudged", message=evaluated.problem)
         return Findings(source="", target="", conditions=(failure,))
+    condition = Condition(type=COMPLETED, status="True", reason="ChecksCompleted")
+    if report.execution_status != "completed":
+        condition = Condition(type=FAILED, status="True", reason="NotJudged", message=report.message)
     return Findings(
         source=report.source_version,
         target=report.target_version,
         image=report.target_image,
-        conditions=_preflight_conditions(report),
+        conditions=(condition,),
         risks=_risks(evaluated, report),
         checks=report.checks,
         observed=report.observed_time,
@@ -172,12 +157,6 @@ def _risks(evaluated: EvaluatedCluster, report: Report) -> tuple[Risk, ...]:
         if objection.blocking and objection.name not in risks:
             risks[objection.name] = risk_of_refusal(objection.name, objection.message, report)
     return worst_first(risks.values())
-
-
-def _preflight_conditions(report: Report) -> tuple[Condition, ...]:
-    if report.execution_status == "completed":
-        return (Condition(type=COMPLETED, status="True", reason="ChecksCompleted"),)
-    return (Condition(type=FAILED, status="True", reason="NotJudged", message=report.message),)
 
 
 _NEVER = datetime.min.replace(tzinfo=UTC)

@@ -58,7 +58,15 @@ def _parse_entry(entry: Any, entry_place: str) -> Suppression:
     if unknown := sorted(map(str, entry.keys() - _FIELDS)):
         raise InputError(f"{entry_place}: does not know {', '.join(unknown)}; it has {', '.join(sorted(_FIELDS))}")
     risk, reason = _required_text(entry, "risk", entry_place), _required_text(entry, "reason", entry_place)
-    return Suppression(risk, reason, _parse_day(entry.get("until"), entry_place), str(entry.get("cluster") or "*"))
+    until = entry.get("until")
+    if isinstance(until, datetime):
+        until = until.date()
+    elif until is not None and not isinstance(until, date):
+        try:
+            until = date.fromisoformat(str(until))
+        except ValueError as error:
+            raise InputError(f"{entry_place}: until {str(until)!r} is not a day such as 2027-03-31") from error
+    return Suppression(risk, reason, until, str(entry.get("cluster") or "*"))
 
 
 def _required_text(entry: dict[Any, Any], key: str, entry_place: str) -> str:
@@ -66,16 +74,6 @@ def _required_text(entry: dict[Any, Any], key: str, entry_place: str) -> str:
     if not isinstance(value, str) or not value.strip():
         raise InputError(f"{entry_place}: {key} is missing")
     return value
-
-
-def _parse_day(value: Any, entry_place: str) -> date | None:
-    """Returns the day until which the suppression holds, None for ever. Raises InputError for no date."""
-    if value is None or isinstance(value, date):
-        return value.date() if isinstance(value, datetime) else value
-    try:
-        return date.fromisoformat(str(value))
-    except ValueError as error:
-        raise InputError(f"{entry_place}: until {str(value)!r} is not a day such as 2027-03-31") from error
 
 
 def apply_suppressions(

@@ -209,7 +209,14 @@ class Pool(Generic[T, R]):
         except (EOFError, OSError):
             # The process is ending; its exit code says why.
             self._remove_worker(worker, _EXIT_TIMEOUT_S)
-            return _Answer(None, Lost(_exit_cause(worker.process.exitcode)), again=True)
+            code = worker.process.exitcode
+            why = f"the process that read it ended by itself (exit code {code})"
+            with suppress(ValueError):
+                # Negative for a signal.
+                signal_name = signal.Signals(-(code or 0)).name
+                hint = ", as the kernel does when memory runs out" if code == -signal.SIGKILL else ""
+                why = f"the process that read it was ended by {signal_name}{hint}"
+            return _Answer(None, Lost(why), again=True)
         worker.work_index = None
         if answer.is_last:
             self._remove_worker(worker, _EXIT_TIMEOUT_S)
@@ -229,16 +236,6 @@ def _block_signals() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, previous_mask)
-
-
-def _exit_cause(code: int | None) -> str:
-    """Returns in words why a process ended; `code` is its exit code, negative for a signal."""
-    if code is not None and code < 0:
-        with suppress(ValueError):
-            name = signal.Signals(-code).name
-            hint = ", as the kernel does when memory runs out" if -code == signal.SIGKILL else ""
-            return f"the process that read it was ended by {name}{hint}"
-    return f"the process that read it ended by itself (exit code {code})"
 
 
 def _serve(pipe: Connection, inherited: Sequence[Connection], work: Callable[[T], R], scratch: str) -> None:

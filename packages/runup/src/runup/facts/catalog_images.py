@@ -176,7 +176,6 @@ class CatalogImages:
         self, client: RegistryClient, image: str, reference: Reference, packages: frozenset[str]
     ) -> KnownCatalog:
         """Reads the image unless the known answer is of the same digest. Runs in a thread. Raises OciError."""
-        from runup.facts.catalog_images import read_catalog
 
         digest = client.resolve(reference)
         known_catalog = self._known.get(image)
@@ -190,15 +189,12 @@ class CatalogImages:
     def _of_layout(self, image: str, place: LayoutLocation, packages: frozenset[str]) -> KnownCatalog:
         from kubekit.oci.layers import open_image, read_folders
         from kubekit.oci.layout import Layout
-        from runup.facts.catalog_images import read_catalog
 
         layout = open_image(Layout.open(place.folder), place.name, architecture="")
         catalog = read_catalog(image, packages, lambda folders, pick: read_folders(layout, folders, pick))
         return KnownCatalog(catalog, "", self._clock.monotonic())
 
     def _unread(self, image: str, packages: frozenset[str], problem: str) -> KnownCatalog:
-        from runup.facts.catalog_images import unread_catalog
-
         return KnownCatalog(unread_catalog(image, problem, packages), "", self._clock.monotonic())
 
 
@@ -289,7 +285,8 @@ def read_catalog(image: str, packages: frozenset[str], read_folders: ReadFolders
     if problem:
         names = ", ".join(sorted(packages))
         return unread_catalog(image, f"{problem}, so that what it has of {names} is not known", packages)
-    return TargetCatalog(image, _only_packages(catalog_packages, packages), looked_for=packages)
+    wanted = {name: package for name, package in catalog_packages.items() if name in packages}
+    return TargetCatalog(image, wanted, looked_for=packages)
 
 
 def unread_catalog(image: str, problem: str, packages: frozenset[str]) -> TargetCatalog:
@@ -297,29 +294,16 @@ def unread_catalog(image: str, problem: str, packages: frozenset[str]) -> Target
     return TargetCatalog(image, problem=problem, looked_for=packages)
 
 
-def _only_packages(
-    packages_by_name: Mapping[str, file_based_catalog.Package], packages: frozenset[str]
-) -> dict[str, file_based_catalog.Package]:
-    return {name: package for name, package in packages_by_name.items() if name in packages}
-
-
-async def _read_catalogs(
-    named_images: Mapping[str, str], snapshot: Snapshot, context: Context, access: Access, *, reads: bool
-) -> Catalogs:
-    """Returns the catalogs that the target brings: the named ones, or with `reads` those of the target's version."""
-    from kubekit.kube.clock import SystemClock
-    from runup.facts.catalog_images import CatalogImages
-    from runup.kernelmodules.control.registries import GivenRegistries, with_registries_of
-
-    registries = GivenRegistries(with_registries_of(access, *named_images.values()))
-    images = CatalogImages(registries, SystemClock(), lambda: None, named_images=named_images, reads=reads)
-    return await images.settled(snapshot, context)
-
-
 def read(
     named_images: Mapping[str, str], snapshot: Snapshot, context: Context, access: Access, *, reads: bool
 ) -> Catalogs:
     """Returns what the named images contain; with `reads`, also what the catalogs of the target contain."""
-    import asyncio
+    from kubekit.kube.clock import SystemClock
+    from runup.kernelmodules.control.registries import GivenRegistries, with_registries_of
 
-    return asyncio.run(_read_catalogs(named_images, snapshot, context, access, reads=reads))
+    async def read_all() -> Catalogs:
+        registries = GivenRegistries(with_registries_of(access, *named_images.values()))
+        images = CatalogImages(registries, SystemClock(), lambda: None, named_images=named_images, reads=reads)
+        return await images.settled(snapshot, context)
+
+    return asyncio.run(read_all())

@@ -9,7 +9,7 @@ from __future__ import annotations
 import shutil
 import tarfile
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -64,35 +64,29 @@ def collect_kinds(
 
 
 def _list_kind(kind: WantedKind, lister: Lister) -> CollectedKind:
-    """Lists a kind in the first of its versions that the server has; returns what became of it."""
+    """Lists a kind in all of its namespaces, in the first of its versions that the server has."""
     for resource in kind.versions:
+        lists: list[tuple[str, JSON]] = []
+        gaps: list[str] = []
         try:
-            return _list_version(kind, resource, lister)
+            for namespace in kind.namespaces or ("",):
+                listing = lister.listed(resource, namespace, kind.selector)
+                gaps += listing.incomplete
+                lists.append((namespace, _list_document(resource, listing.items, listing.resource_version)))
         except Refused as refused:
             last_error = refused
             if refused.state != ABSENT:
                 break
-    return CollectedKind(
-        name=kind.name, state=last_error.state, message="" if last_error.state == ABSENT else last_error.message
-    )
-
-
-def _list_version(kind: WantedKind, resource: Resource, lister: Lister) -> CollectedKind:
-    """Lists one version of a kind in all of its namespaces. Raises Refused."""
-    lists: list[tuple[str, JSON]] = []
-    gaps: list[str] = []
-    for namespace in kind.namespaces or ("",):
-        listing = lister.listed(resource, namespace, kind.selector)
-        gaps += listing.incomplete
-        lists.append((namespace, _list_document(resource, listing.items, listing.resource_version)))
-    state = PARTLY if gaps else COMPLETE
-    return CollectedKind(
-        name=kind.name,
-        state=state,
-        lists=tuple(lists),
-        message="; ".join(dict.fromkeys(gaps)),
-        namespaces=kind.namespaces,
-    )
+            continue
+        return CollectedKind(
+            name=kind.name,
+            state=PARTLY if gaps else COMPLETE,
+            lists=tuple(lists),
+            message="; ".join(dict.fromkeys(gaps)),
+            namespaces=kind.namespaces,
+        )
+    message = "" if last_error.state == ABSENT else last_error.message
+    return CollectedKind(name=kind.name, state=last_error.state, message=message)
 
 
 def _collect_referenced(kind: WantedKind, lister: Lister, collected_by_kind: dict[str, CollectedKind]) -> CollectedKind:
@@ -155,7 +149,20 @@ def write(
     try:
         folder = scratch / name
         folder.mkdir()
-        for file, document in _files(tuple(kinds), now, kubernetes):
+        kinds = tuple(kinds)
+        documents = {
+            f"{kind.name}{f'@{namespace}' if namespace else ''}.json": document
+            for kind in kinds
+            for namespace, document in kind.lists
+        }
+        # The last file records what the dump is.
+        documents[COLLECTED] = {
+            "collectedBy": f"runup {__version__}",
+            "collectedTime": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
+            **({"kubernetesVersion": kubernetes} if kubernetes else {}),
+            "kinds": [kind.row() for kind in kinds],
+        }
+        for file, document in documents.items():
             text = msgspec.json.format(msgspec.json.encode(document), indent=1).decode()
             (folder / file).write_text(redaction.of(text) + "\n", encoding="utf-8")
         if archive:
@@ -178,17 +185,3 @@ def refuse_existing(path: Path) -> None:
         return
     if path.exists():
         raise InputError(f"{path} exists; name a folder that does not, so that objects of two times are not mixed")
-
-
-def _files(kinds: tuple[CollectedKind, ...], now: datetime, kubernetes: str) -> Iterator[tuple[str, JSON]]:
-    """Yields the name and content of each file of the collection; the last one records what it is."""
-    for kind in kinds:
-        for namespace, document in kind.lists:
-            yield f"{kind.name}{f'@{namespace}' if namespace else ''}.json", document
-    record = {
-        "collectedBy": f"runup {__version__}",
-        "collectedTime": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        **({"kubernetesVersion": kubernetes} if kubernetes else {}),
-        "kinds": [kind.row() for kind in kinds],
-    }
-    yield COLLECTED, record

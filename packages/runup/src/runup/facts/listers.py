@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -183,52 +183,34 @@ def kinds_read_by(checks: Iterable[Check], operator_namespace: str) -> tuple[Wan
 
     The ConfigMaps of `operator_namespace` say which risks are accepted.
     """
-    reads: dict[tuple[str, str], list[tuple[Resource, str]]] = {}
-    for resource, namespace in (*_kinds_always_read(operator_namespace), *_reads_of_check(checks)):
+    # Each resource with the namespace that it is limited to, empty for all.
+    reads: list[tuple[Resource, str]] = [(resource_of(ClusterVersion), ""), (resource_of(FeatureGate), "")]
+    reads.append((resource_of(ConfigMap), operator_namespace))
+    for resource in (resource for check in checks for resource in check.reads):
+        reads.append((resource, namespace_of(resource)))
+        if isinstance(resource, Lookup) and resource.of is not None:
+            reads.append((resource.of, ""))
+    rows_by_kind: dict[tuple[str, str], list[tuple[Resource, str]]] = {}
+    for resource, namespace in reads:
         if resource.plural not in NEVER:
-            reads.setdefault((resource.group, resource.plural), []).append((resource, namespace))
+            rows_by_kind.setdefault((resource.group, resource.plural), []).append((resource, namespace))
+    kinds = []
+    for rows in rows_by_kind.values():
+        # One kind to collect for several reads of it, wide enough for all of them.
+        versions = {
+            each.version: Resource(each.group, each.version, each.kind, each.plural, namespaced=each.namespaced)
+            for each, _ in rows
+        }
+        namespaces = {namespace for _, namespace in rows}
+        selectors = {each.label_selector if isinstance(each, Slim) else "" for each, _ in rows}
+        lookups = [each for each, _ in rows if isinstance(each, Lookup)]
+        kind = WantedKind(
+            tuple(versions.values()),
+            () if "" in namespaces else tuple(sorted(namespaces)),
+            # Of several selectors none can be sent: one list is for all who read the kind.
+            next(iter(selectors)) if len(selectors) == 1 else "",
+            lookups[0] if len(lookups) == len(rows) else None,
+        )
+        kinds.append(kind)
     # What is looked up by name comes after what names it.
-    kinds = sorted(
-        (_merge_reads(rows) for rows in reads.values()), key=lambda kind: (kind.lookup is not None, kind.name)
-    )
-    return tuple(kinds)
-
-
-def _kinds_always_read(operator_namespace: str) -> Iterator[tuple[Resource, str]]:
-    yield resource_of(ClusterVersion), ""
-    yield resource_of(FeatureGate), ""
-    yield resource_of(ConfigMap), operator_namespace
-
-
-def _reads_of_check(checks: Iterable[Check]) -> Iterator[tuple[Resource, str]]:
-    """Yields each resource that a check reads, with the namespace it is limited to (empty: all)."""
-    for check in checks:
-        for resource in check.reads:
-            yield resource, namespace_of(resource)
-            if isinstance(resource, Lookup) and resource.of is not None:
-                yield resource.of, ""
-
-
-def _merge_reads(rows: list[tuple[Resource, str]]) -> WantedKind:
-    """Returns one kind to collect for several reads of it, wide enough for all of them."""
-    versions = {resource.version: _without_selection(resource) for resource, _ in rows}
-    namespaces = {namespace for _, namespace in rows}
-    selectors = {resource.label_selector if isinstance(resource, Slim) else "" for resource, _ in rows}
-    lookups = [resource for resource, _ in rows if isinstance(resource, Lookup)]
-    return WantedKind(
-        tuple(versions.values()),
-        () if "" in namespaces else tuple(sorted(namespaces)),
-        # Of several selectors none can be sent: one list is for all who read the kind.
-        next(iter(selectors)) if len(selectors) == 1 else "",
-        lookups[0] if len(lookups) == len(rows) else None,
-    )
-
-
-def _without_selection(resource: Resource) -> Resource:
-    return Resource(
-        group=resource.group,
-        version=resource.version,
-        kind=resource.kind,
-        plural=resource.plural,
-        namespaced=resource.namespaced,
-    )
+    return tuple(sorted(kinds, key=lambda kind: (kind.lookup is not None, kind.name)))

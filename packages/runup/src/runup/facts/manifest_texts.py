@@ -7,9 +7,11 @@ import binascii
 import json
 import sys
 import zlib
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls
@@ -34,16 +36,9 @@ def read_manifests(typed: Iterable[str]) -> Manifests:
     """Returns the manifests in files and folders; `-` is standard input."""
     objects: list[Manifest] = []
     problems: list[str] = []
-    for source, text in _read_texts(typed, problems):
-        _read(source, text, objects, problems)
-    return Manifests(tuple(objects), tuple(problems))
-
-
-def _read_texts(typed: Iterable[str], problems: list[str]) -> Iterator[tuple[str, str]]:
-    """Yields the place and text of each named file; adds to `problems` what could not be read."""
     for name in typed:
         if name == STDIN:
-            yield "standard input", sys.stdin.read()
+            _read("standard input", sys.stdin.read(), objects, problems)
             continue
         path = Path(name)
         files = sorted(file for file in path.rglob("*") if file.suffix in SUFFIXES) if path.is_dir() else [path]
@@ -51,9 +46,12 @@ def _read_texts(typed: Iterable[str], problems: list[str]) -> Iterator[tuple[str
             problems.append(f"{name} holds no YAML or JSON file")
         for file in files:
             try:
-                yield str(file), read_limited(file, MAX_BYTES).decode("utf-8")
+                text = read_limited(file, MAX_BYTES).decode("utf-8")
             except (OSError, ValueError) as error:
                 problems.append(f"{file} ({error})")
+            else:
+                _read(str(file), text, objects, problems)
+    return Manifests(tuple(objects), tuple(problems))
 
 
 def _read(source: str, text: str, objects: list[Manifest], problems: list[str]) -> None:
@@ -116,25 +114,17 @@ async def read_helm_manifests(client: Client) -> Manifests:
     objects: list[Manifest] = []
     problems: list[str] = []
     for resource in (_SECRETS, _MAPS):
+        token, is_last = "", False
         try:
-            async for item in _list_pages(client, resource):
-                _release(item, resource, objects, problems)
+            while not is_last:
+                call = calls.list_raw(resource, "", label_selector=_DEPLOYED, limit=_PAGE, continue_=token)
+                page = await client.send(call)
+                for item in page.items:
+                    _release(item, resource, objects, problems)
+                token, is_last = page.continue_, not page.continue_
         except ApiError as error:
             problems.append(f"{resource.plural} labelled {_DEPLOYED} ({error.message})")
     return Manifests(tuple(objects), tuple(problems))
-
-
-async def _list_pages(client: Client, resource: Resource) -> AsyncIterator[Mapping[str, Any]]:
-    """Yields the storage objects of the newest Helm releases, page by page."""
-    token = ""
-    while True:
-        call = calls.list_raw(resource, "", label_selector=_DEPLOYED, limit=_PAGE, continue_=token)
-        page = await client.send(call)
-        for item in page.items:
-            yield item
-        token = page.continue_
-        if not token:
-            return
 
 
 def _release(item: Mapping[str, Any], resource: Resource, objects: list[Manifest], problems: list[str]) -> None:
@@ -150,18 +140,9 @@ def _release(item: Mapping[str, Any], resource: Resource, objects: list[Manifest
     namespace = _text(release.get("namespace")) or metadata.get("namespace")
     source = f"release {namespace}/{_text(release.get('name')) or metadata.get('name')} of chart "
     source += f"{_text(chart.get('name')) or '?'}-{_text(chart.get('version')) or '?'}"
-    manifests_found: list[Manifest] = []
-    _read(source, _text(release.get("manifest")), manifests_found, problems)
-    objects += [
-        Manifest(
-            api_version=manifest.api_version,
-            kind=manifest.kind,
-            namespace=manifest.namespace,
-            name=manifest.name,
-            place=source,
-        )
-        for manifest in manifests_found
-    ]
+    manifests: list[Manifest] = []
+    _read(source, _text(release.get("manifest")), manifests, problems)
+    objects += [replace(manifest, place=source) for manifest in manifests]
 
 
 def unpack_release(text: str, *, twice: bool) -> dict[str, Any]:

@@ -85,16 +85,13 @@ class ModuleImages:
         if nodes is None:
             lacking = snapshot.unreadable.get(NODES, "they were not read")
             return PreflightResults(why=f"which nodes load it is not known: {lacking}")
-        inputs = _inputs_of_modules(modules, nodes)
-        self._known = {
-            key: known_module
-            for key, known_module in self._known.items()
-            if key in inputs and known_module.input.same_as(inputs[key])
-        }
+        from runup.kernelmodules.decide.verdict import flavours
+
+        inputs = {key_of(each): ModuleInput(each, flavours(each, nodes)) for each in loading_modules(modules)}
+        known = self._known.items()
+        self._known = {key: answer for key, answer in known if key in inputs and answer.input.same_as(inputs[key])}
         self._start_lookup(inputs, nodes)
-        return PreflightResults(
-            tuple(readiness for known_module in self._known.values() for readiness in known_module.found)
-        )
+        return PreflightResults(tuple(readiness for answer in self._known.values() for readiness in answer.found))
 
     async def settled(self, snapshot: Snapshot) -> PreflightResults:
         """Returns the same as `seen`, once no lookup is running or due any more."""
@@ -124,8 +121,7 @@ class ModuleImages:
             self._lookup_task.add_done_callback(self._on_lookup_done)
 
     async def _look_up(self, due_modules: dict[NamespacedName, ModuleInput], nodes: Sequence[Node]) -> None:
-        """Examines the images of the `due_modules` Modules and keeps the answers; if that fails, each answer is "
-        "Unknown."""
+        """Examines the images of the `due_modules` and keeps the answers; if that fails, each answer is Unknown."""
         from runup.kernelmodules.control.module_readiness import AssessmentTarget, assess_modules
 
         target = AssessmentTarget(toolkit=self._toolkit)
@@ -134,36 +130,23 @@ class ModuleImages:
                 [module_input.module for module_input in due_modules.values()], nodes, target, self._registries
             )
         except Exception as error:  # noqa: BLE001 - a bug there costs these answers, not the preflight
-            answers = tuple(_failed_readiness(key, error) for key in due_modules)
-        for key, module_input in due_modules.items():
-            own_answers = tuple(
-                answer_found
-                for answer_found in answers
-                if NamespacedName(answer_found.namespace, answer_found.name) == key
+            answers = tuple(
+                Readiness(
+                    namespace=key.namespace,
+                    name=key.name,
+                    kernel="",
+                    architecture="",
+                    stage="Image",
+                    status=Status.UNKNOWN,
+                    reason=f"looking at it failed: {type(error).__name__}: {error}",
+                )
+                for key in due_modules
             )
+        for key, module_input in due_modules.items():
+            own_answers = tuple(each for each in answers if NamespacedName(each.namespace, each.name) == key)
             self._known[key] = KnownModule(module_input, own_answers, self._clock.monotonic())
 
     def _on_lookup_done(self, lookup: asyncio.Task[Any]) -> None:
         self._lookup_task = None
         if not lookup.cancelled():
             self._changed()
-
-
-def _failed_readiness(key: NamespacedName, error: Exception) -> Readiness:
-    """Returns the verdict Unknown on a Module whose images could not be examined because of a bug."""
-    problem = f"looking at it failed: {type(error).__name__}: {error}"
-    return Readiness(
-        namespace=key.namespace,
-        name=key.name,
-        kernel="",
-        architecture="",
-        stage="Image",
-        status=Status.UNKNOWN,
-        reason=problem,
-    )
-
-
-def _inputs_of_modules(modules: Sequence[Module], nodes: Sequence[Node]) -> dict[NamespacedName, ModuleInput]:
-    from runup.kernelmodules.decide.verdict import flavours
-
-    return {key_of(module): ModuleInput(module, flavours(module, nodes)) for module in loading_modules(modules)}

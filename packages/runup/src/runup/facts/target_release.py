@@ -11,6 +11,7 @@ import os
 import re
 import tempfile
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,9 @@ def load_release(folder: Path) -> TargetRelease:
     declared = dict(metadata.metadata).get(BUILD_VERSIONS)
     # release-metadata may name the version; otherwise image-references has it per image.
     kubernetes = _kubernetes_version([declared]) or _kubernetes_version(_build_versions(folder_of / "image-references"))
-    images = _referenced_images(folder_of / "image-references")
+    images: Mapping[str, str] = {}
+    with suppress(OSError, MetadataError):
+        images = parse_image_references((folder_of / "image-references").read_bytes()).images
     return TargetRelease(
         version=metadata.version,
         kubernetes=kubernetes,
@@ -94,22 +97,24 @@ def with_kubernetes(release: TargetRelease, target: str) -> TargetRelease:
 def python_checks(
     entry_points: Iterable[importlib.metadata.EntryPoint] | None = None,
 ) -> tuple[Check, ...]:
-    """Returns the checks that packages in the image offer: an entry point names a `Check` or an iterable of them."""
+    """Returns the checks that packages in the image offer: an entry point names a `Check` or an iterable of them.
+
+    One that cannot be loaded is always Unknown.
+    """
     points = importlib.metadata.entry_points(group=ENTRY_POINTS) if entry_points is None else entry_points
-    return tuple(check for point in sorted(points, key=lambda point: point.name) for check in _load_entry_point(point))
-
-
-def _load_entry_point(point: importlib.metadata.EntryPoint) -> tuple[Check, ...]:
-    """Returns the checks that an installed package offers; one that cannot be loaded is always Unknown."""
-    try:
-        loaded = point.load()
-        checks = (loaded,) if isinstance(loaded, Check) else tuple(loaded)
-    except Exception as error:  # noqa: BLE001 - a package that cannot be imported is one check's trouble
-        return (unusable_check(point.name, f"{point.value} cannot be loaded: {type(error).__name__}: {error}"),)
-    wrong = next((check for check in checks if not isinstance(check, Check)), None)
-    if wrong is not None:
-        return (unusable_check(point.name, f"{point.value} offers a {type(wrong).__name__}, not a Check"),)
-    return checks
+    offered: list[Check] = []
+    for point in sorted(points, key=lambda point: point.name):
+        try:
+            loaded = point.load()
+            checks = (loaded,) if isinstance(loaded, Check) else tuple(loaded)
+        except Exception as error:  # noqa: BLE001 - a package that cannot be imported is one check's trouble
+            problem = f"{point.value} cannot be loaded: {type(error).__name__}: {error}"
+            checks = (unusable_check(point.name, problem),)
+        wrong = next((check for check in checks if not isinstance(check, Check)), None)
+        if wrong is not None:
+            checks = (unusable_check(point.name, f"{point.value} offers a {type(wrong).__name__}, not a Check"),)
+        offered += checks
+    return tuple(offered)
 
 
 def _check_files(folder: Path) -> dict[str, str]:
@@ -136,13 +141,6 @@ def _manifests(folder: Path) -> tuple[Manifest, ...] | None:
         )
     except (OSError, manifests.BadManifests):
         return None
-
-
-def _referenced_images(references: Path) -> Mapping[str, str]:
-    try:
-        return parse_image_references(references.read_bytes()).images
-    except (OSError, MetadataError):
-        return {}
 
 
 def _build_versions(references: Path) -> list[Any]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import structlog
 
-from runup.process.file_version import FileVersion, stamp_of
+from kubekit.lang.files import FileVersion, stamp_of
 
 log = structlog.get_logger("sources")
 # Larger than any bundle. It is passed to a process in an environment variable, and so stored in an API object.

@@ -58,7 +58,7 @@ def read_raw(client: SyncClient, *, no: str = "No") -> dict[str, Any]:
 def name_of(client: SyncClient, cluster: ClusterVersion | None = None) -> str:
     """Returns the cluster's display name: its infrastructure's name, else its server's host, else its ID."""
     from runup.api.config_v1 import ClusterVersion, Infrastructure, InfrastructureStatus
-    from runup.process.cluster_name import cluster_name
+    from runup.process.names import cluster_name
 
     try:
         infrastructure = client.send(calls.get(Infrastructure, "cluster")).status

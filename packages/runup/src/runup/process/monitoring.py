@@ -12,9 +12,9 @@ import aiohttp
 from kubekit.kube.api_errors import KubeError
 from kubekit.kube.auth import Auth
 from kubekit.kube.clock import Clock
+from kubekit.lang.files import stamp_of
 from runup import __version__
 from runup.process import http_fetch
-from runup.process.file_version import stamp_of
 
 # What many thousand alerts take. The answer to a query of one sample takes a few hundred bytes.
 MAX_BYTES = 8 << 20

@@ -44,7 +44,7 @@ from runup.report.report import Report, is_of
 
 if TYPE_CHECKING:
     from kubekit.oci.access import Access
-    from runup.evaluation.options import Flags, JobFlags
+    from runup.evaluation.request import Flags, JobFlags
     from runup.process.connection import Connection
 
 WHERE = "the cluster"

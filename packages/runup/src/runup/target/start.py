@@ -25,8 +25,8 @@ from runup import __version__
 from runup.api.config_v1 import ClusterVersion
 from runup.facts.target_release import load_release, python_checks, with_kubernetes
 from runup.preflight.decide.channel_target import newest
-from runup.process.garbage import collect_rarely
 from runup.process.log import configure_logging
+from runup.process.memory import collect_rarely
 from runup.process.names import operator_namespace
 from runup.process.read_only_client import ReadOnlyClient
 from runup.process.shutdown import run_until_told

@@ -38,10 +38,10 @@ from runup.facts.target_release import release_of
 from runup.fleet.control.fleet_members import NamedMembers, read_wherever, resolve_members
 from runup.fleet.decide.members import Member
 from runup.preflight.control import stores
-from runup.process.certificate import ServingCertificate
 from runup.process.ending_signals import ending_signals
 from runup.process.endpoint import host_and_port
 from runup.process.log import configure_logging
+from runup.process.serving_tls import ServingCertificate
 
 if TYPE_CHECKING:
     from kubekit.kube.config import ClusterConfig

@@ -212,7 +212,7 @@ def preflight(
       runup fleet preflight --hub CONTEXT --clusterset canary --to 4.16.3
     """
     from runup.cli.fleet import preflight_command as runs
-    from runup.evaluation.options import Flags
+    from runup.evaluation.request import Flags
 
     flags = Flags(
         to=to,

@@ -27,7 +27,7 @@ from runup.cli.preflight.render import output_formats as forms
 from runup.cli.render.text import out
 from runup.evaluation import results
 from runup.evaluation.request import RequestedUpdate, images_of
-from runup.facts.dump_places import Place
+from runup.facts.of_dump import Place
 from runup.facts.target_release import release_of
 from runup.fleet.control.fleet_members import NamedMembers, read_all, resolve_members
 from runup.fleet.control.readings import JudgedMember, judge, unreadable_member
@@ -37,7 +37,7 @@ from runup.preflight.decide.findings import Risk, exit_code, worst_code, worst_f
 if TYPE_CHECKING:
     from kubekit.oci.access import Access
     from runup.evaluation.baseline import Baseline
-    from runup.evaluation.options import Flags
+    from runup.evaluation.request import Flags
     from runup.fleet.decide.members import Doubt, Member
     from runup.process.connection import Connection
 

@@ -52,7 +52,7 @@ def run_process(
     from kubekit.oci.registry_errors import OciError
     from runup.process.leader_election import LeaseLost
     from runup.process.log import configure_logging
-    from runup.process.tls_buffers import limit_buffers
+    from runup.process.memory import limit_buffers
 
     try:
         options = options_of(flags)

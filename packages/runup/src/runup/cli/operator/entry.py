@@ -24,9 +24,9 @@ def _run_program(args: list[str]) -> int:
     """Runs the program with `args`, and returns its exit code."""
     # Before the imports of `run`: they take most of the start.
     signal.signal(signal.SIGTERM, _exit_at_once)
-    from runup.cli.startup import lazy_imports, plain_logs
+    from runup.cli.startup import lazy_imports, quick_imports
 
-    plain_logs.install()
+    quick_imports.leave_rich_out()
     lazy_imports.install()
     from runup.cli.operator.main import main as run
 

@@ -409,7 +409,7 @@ def run(
       helm template ./chart | runup preflight run --manifests - --to 1.36
     """
     from runup.cli.preflight import run_command as runs
-    from runup.evaluation.options import Flags, JobFlags
+    from runup.evaluation.request import Flags, JobFlags
 
     typed_timeout = ctx.get_parameter_source("timeout") is click.core.ParameterSource.COMMANDLINE
     if not in_cluster and (image or keep or typed_timeout):

@@ -31,7 +31,7 @@ from runup.preflight.decide.findings import COULD_NOT_RUN, exit_code, worst_code
 
 if TYPE_CHECKING:
     from kubekit.oci.access import Access
-    from runup.evaluation.options import Flags
+    from runup.evaluation.request import Flags
     from runup.preflight.control.stores import Store
     from runup.process.connection import Connection
 
@@ -135,7 +135,7 @@ def _evaluate_all(
 
 def placed(path: Path, cluster_result: ClusterResult) -> ClusterResult:
     """Returns the result with the places of its objects in the dump."""
-    from runup.facts.dump_places import find_places
+    from runup.facts.of_dump import find_places
 
     if not cluster_result.findings.completed:
         return cluster_result

@@ -25,7 +25,7 @@ from runup.cli.release.shared import REGISTRY_NAMES, access, registry_options, r
 
 if TYPE_CHECKING:
     from kubekit.oci.access import Access
-    from runup.evaluation.options import Flags
+    from runup.evaluation.request import Flags
     from runup.fleet.control.readings import JudgedMember
     from runup.fleet.decide.members import Member
     from runup.process.connection import Connection
@@ -77,7 +77,7 @@ def rehearse(
       runup fleet rehearse --inventory clusters.yaml -l env=production --release-dir ./release -o junit=fleet.xml
     """
     from runup.cli.fleet import preflight_command
-    from runup.evaluation.options import Flags
+    from runup.evaluation.request import Flags
     from runup.process.ending_signals import exit_on_signal
     from runup.rehearse.control import releases
     from runup.rehearse.control.cluster_copy import SCRATCH_PREFIX

@@ -4,14 +4,15 @@ An administrator waits for the first risks, and the process that finds them spen
 millions of instructions, where a bare interpreter has 41 and all imports of the process had 2345: aiohttp reads the
 machine's certificate authorities twice (470), and the garbage collector walks what has been imported again and again
 (80). Without both, the imports take 60 % longer (docs/decisions/0114-start-up-in-proportion.md). structlog's rich (160)
-is left out by `plain_logs`.
+is left out by `leave_rich_out`.
 """
 
 from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 _AUTHORITIES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
@@ -46,3 +47,30 @@ def _import_aiohttp() -> None:
                 del os.environ[name]
             else:
                 os.environ[name] = value
+
+
+class _WithoutRich:
+    """A finder by which rich is not found by modules of structlog, and found as ever by others."""
+
+    @staticmethod
+    def find_spec(name: str, _path: Sequence[str] | None = None, _target: object = None) -> None:
+        """Returns None. Raises ModuleNotFoundError for rich while structlog is being imported."""
+        if name == "rich" and _is_half_made("structlog.tracebacks", "structlog.dev"):
+            raise ModuleNotFoundError("structlog does without it", name=name)
+
+
+def leave_rich_out() -> None:
+    """Lets structlog be imported without rich from now on.
+
+    structlog would colour with it what developers read; the operator's log is JSON. It does without rich where that is
+    not installed. It always is here, for it draws the tables of commands, and with Pygments it is 5 MiB for as long as
+    the operator runs (docs/decisions/0109).
+    """
+    if _WithoutRich not in sys.meta_path:
+        sys.meta_path.insert(0, _WithoutRich)
+
+
+def _is_half_made(*names: str) -> bool:
+    """Returns whether one of the modules is being imported: Python marks such a module's specification."""
+    modules = (sys.modules.get(name) for name in names)
+    return any(getattr(getattr(module, "__spec__", None), "_initializing", False) for module in modules)

@@ -15,7 +15,7 @@ from kubekit.kube.api_errors import KubeError
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock, run_within
 from runup.api.config_v1 import ClusterVersion
-from runup.process.metrics_authorization import Refusal
+from runup.process.endpoint import Refusal
 
 ANSWER_S = 10.0
 # Reviews that are sent to the API server at a time, and logins that wait for one: made-up tokens cost it no more.

@@ -27,7 +27,7 @@ from runup.console.decide import request_rules, sessions
 from runup.console.decide.asked_actions import ACTIONS, ActionResult, RequestedAction, asked_of, can_be_changed
 from runup.console.decide.judgement import Board
 from runup.console.decide.sessions import Session, Sessions
-from runup.process.metrics_authorization import Refusal
+from runup.process.endpoint import Refusal
 
 log = structlog.get_logger("console")
 # Streams of events that are open at once, forms that are being sent, and other requests that are answered at once.

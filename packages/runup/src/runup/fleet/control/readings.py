@@ -70,7 +70,7 @@ def judge(
         findings = findings_of(evaluated)
         places: dict[str, tuple[str, int]] = {}
         if with_places and member.dump and findings.completed:
-            from runup.facts.dump_places import find_places, uri_of
+            from runup.facts.of_dump import find_places, uri_of
 
             resources = [item for risk in findings.risks for item in risk.resources]
             local_uri = uri_of(Path(member.dump))

@@ -24,7 +24,7 @@ from runup.api.config_v1 import ClusterOperator, ClusterVersion, Infrastructure,
 from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
 from runup.api.update_v1alpha1 import UpdateStatus
 from runup.dump.clusterversion_files import NO_FILE, document
-from runup.process.cluster_name import cluster_name
+from runup.process.names import cluster_name
 from runup.rules.machine_config import CONTROL_PLANE_POOL, is_drain_wanted, machines_behind
 from runup.updatestatus.control.status_reading import StatusReading, alerts_note, complete_status
 from runup.updatestatus.decide.control_plane import MACHINE_CONFIG, MACHINE_CONFIG_OPERATOR, is_progressing

@@ -15,7 +15,7 @@ from typing import Any
 from runup import __version__
 from runup.cli.preflight.render import cause_texts, finding_texts
 from runup.evaluation.results import ClusterResult
-from runup.facts.dump_places import Place
+from runup.facts.of_dump import Place
 from runup.preflight.decide.findings import Risk
 from runup.report import documentation
 
