@@ -47,6 +47,7 @@ from runup.facts import watched_kinds as polled_objects
 from runup.facts.target_release import TargetRelease
 from runup.facts.watched_kinds import Lookups, WatchedKinds
 from runup.preflight.decide import container_check_pods
+from runup.preflight.decide.stored_reports import same_findings
 from runup.process.read_only_client import ReadOnlyClient
 from runup.report.report import FORMAT, Report, ReportedCheck, read
 from runup.target import container_checks as shell
@@ -56,7 +57,6 @@ from runup.target.process import (
     PreflightTarget,
     TargetRequest,
     Timing,
-    equal_but_for_times,
     kinds_with_risks,
     raise_if_over,
     running_version,
@@ -304,9 +304,9 @@ def test_what_is_the_same_report() -> None:
     """Whatever its times, and however long its checks took."""
     one = report(checks=(ReportedCheck(name="A", result="Clear", duration_seconds=1),))
     other = replace(one, checks=(ReportedCheck(name="A", result="Clear", duration_seconds=2),), heartbeat_time=NOON)
-    assert equal_but_for_times(one, other)
-    assert not equal_but_for_times(one, replace(one, message="else"))
-    assert not equal_but_for_times(one, replace(one, checks=(ReportedCheck(name="A", result="Unknown"),)))
+    assert same_findings(one, other)
+    assert not same_findings(one, replace(one, message="else"))
+    assert not same_findings(one, replace(one, checks=(ReportedCheck(name="A", result="Unknown"),)))
 
 
 def test_whose_version_is_the_source() -> None:

@@ -7,13 +7,14 @@ after it ended, because only the container knows which objects it read. Its last
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from msgspec.structs import replace
 
 from kubekit.api import codec
-from kubekit.api.core_v1 import ContainerStateTerminated, Pod
+from kubekit.api.core_v1 import Pod
 from kubekit.api.meta_v1 import Wire
 from kubekit.api.scheme import resource_of
 from kubekit.kube import calls
@@ -29,7 +30,7 @@ from runup.checks.decide.model import Applies, Check, Context, Finding, Snapshot
 from runup.checks.decide.wording import names
 from runup.preflight.decide.container_check_pods import CONTAINER, RUN_ANNOTATION, SELECTOR, is_pinned, run_of
 from runup.report import report as reports
-from runup.report.report import FORMAT, MAX_CONTAINERS, BadReport, Report, ReportedContainer, ReportedRisk
+from runup.report.report import FORMAT, MAX_CONTAINERS, BadReport, Report, ReportedContainer
 
 # Seconds: until a Pod must exist, the time beyond its own limit until it must end (its image is pulled first), and the
 # time after its end until it is run again, which is shorter if its result was Unknown.
@@ -81,8 +82,12 @@ class Containers:
     @property
     def wanted(self) -> tuple[ReportedContainer, ...]:
         """The containers that the managing operator is to run now, for the report."""
-        due_checks = (check for check in self._checks if check.name in self._runs)
-        return tuple(_container_of_report(check, self._runs[check.name]) for check in due_checks)
+        return tuple(self._reported(check) for check in self._checks if check.name in self._runs)
+
+    def _reported(self, check: Check) -> ReportedContainer:
+        assert check.container is not None
+        image, limit_s, run = check.container.image, check.container.timeout_s, self._runs[check.name].number
+        return ReportedContainer(check=check.name, image=image, run=run, timeout_seconds=limit_s)
 
     async def run(self) -> None:
         """Follows the Pods until cancelled, if there are container checks."""
@@ -127,18 +132,15 @@ class Containers:
             if now - run.ended_at >= (AFTER_UNKNOWN_S if unknown else AGAIN_S):
                 run.number, run.asked_at, run.ended_at, run.no_log = run.number + 1, now, None, ""
             return run.said
-        pod = self._pod_of_run(check, run)
+        wanted_run = run_of(self._id, self._reported(check))
+        pods = (pod for pod in self.pods.all() if pod.metadata.annotations.get(RUN_ANNOTATION) == wanted_run)
+        pod = next(pods, None)
         latest = await self._outcome_from_log(check, run, context, pod) if pod is not None and has_ended(pod) else None
         if latest is None:
             latest = self._outcome_if_overdue(check, run, pod, now)
         if latest is not None:
             run.said, run.ended_at = latest, now
         return run.said
-
-    def _pod_of_run(self, check: Check, run: _Run) -> Pod | None:
-        wanted_run = run_of(self._id, _container_of_report(check, run))
-        pods = (pod for pod in self.pods.all() if pod.metadata.annotations.get(RUN_ANNOTATION) == wanted_run)
-        return next(pods, None)
 
     def _outcome_if_overdue(self, check: Check, run: _Run, pod: Pod | None, now: float) -> CheckOutcome | None:
         """Returns Unknown for a run that is past its time limit, or whose Pods may not be read; else None."""
@@ -169,13 +171,6 @@ class Containers:
         return outcome(check, pod, log=log, context=context, preflight_id=self._id)
 
 
-def _container_of_report(check: Check, run: _Run) -> ReportedContainer:
-    assert check.container is not None
-    return ReportedContainer(
-        check=check.name, image=check.container.image, run=run.number, timeout_seconds=check.container.timeout_s
-    )
-
-
 def names_waiting(checks: Iterable[Check], outcomes_by_name: Mapping[str, Any]) -> tuple[str, ...]:
     """Returns the names of the container checks that have no outcome yet."""
     return tuple(check.name for check in checks if check.container is not None and check.name not in outcomes_by_name)
@@ -198,7 +193,19 @@ def outcome(check: Check, pod: Pod, log: bytes, context: Context, preflight_id: 
         report = read(log)
     except BadReport as error:
         return could_not_tell(check, _why_ended(check, pod) or error.message)
-    findings = tuple(_finding(risk) for risk in report.risks)
+    findings = tuple(
+        Finding(
+            name=risk.name,
+            message=risk.message,
+            applies=Applies(risk.applies),
+            url=risk.url,
+            reason=risk.reason,
+            severity=risk.severity,
+            resources=risk.resources,
+            remediation=risk.remediation,
+        )
+        for risk in report.risks
+    )
     why = _why_ended(check, pod) or next(_why_not(report, context, preflight_id), "")
     # Risks that the container did report are kept: a risk that was found does not go away.
     if why:
@@ -220,24 +227,18 @@ def read(log: bytes) -> Report:
     earlier report may have had fewer risks.
     """
     for line in reversed(log.splitlines()):
-        if FORMAT.encode() in line and line.lstrip().startswith(b"{") and _may_be_report(line):
-            return reports.read(line)
+        if FORMAT.encode() not in line or not line.lstrip().startswith(b"{"):
+            continue
+        # A whole line of another format only quotes the name of ours.
+        with suppress(codec.DecodeError):
+            if codec.decode(_Head, line).format != FORMAT:
+                continue
+        return reports.read(line)
     raise BadReport(f"its container wrote no line of JSON of format {FORMAT}", reason="ReportInvalid")
 
 
 class _Head(Wire, frozen=True):
     format: str = ""
-
-
-def _may_be_report(line: bytes) -> bool:
-    """Returns whether a line is a report by its `format`, or is cut off so that this cannot be told.
-
-    A report that is cut off counts (`read`). A whole line of another format only quotes the name of ours.
-    """
-    try:
-        return codec.decode(_Head, line).format == FORMAT
-    except codec.DecodeError:
-        return True
 
 
 def why_it_waits(pod: Pod | None) -> str:
@@ -258,8 +259,11 @@ def _why_ended(check: Check, pod: Pod) -> str:
     """Returns why an ended container does not count, or an empty string if it does."""
     if pod.status.reason == "DeadlineExceeded":
         limit = f" in {check.container.timeout_s} s" if check.container else ""
-        return f"its container did not end{limit}{_waiting_clause(pod)}"
-    ended = _terminated_state(pod)
+        waits = [status.state.waiting for status in pod.status.container_statuses if status.state.waiting]
+        waited = f": it waited ({waits[0].reason}): {_quote(waits[0].message)}".rstrip(": ") if waits else ""
+        return f"its container did not end{limit}{waited}"
+    own = (status.state.terminated for status in pod.status.container_statuses if status.name == CONTAINER)
+    ended = next(filter(None, own), None)
     if ended is None:
         reason = pod.status.reason or pod.status.phase
         return f"its Pod came to {reason}: {_quote(pod.status.message)}".rstrip(": ")
@@ -269,56 +273,21 @@ def _why_ended(check: Check, pod: Pod) -> str:
     return ""
 
 
-def _waiting_clause(pod: Pod) -> str:
-    """Returns a clause about the first container that waits, or an empty string."""
-    waits = (status.state.waiting for status in pod.status.container_statuses)
-    return next((f": it waited ({wait.reason}): {_quote(wait.message)}".rstrip(": ") for wait in waits if wait), "")
-
-
-def _terminated_state(pod: Pod) -> ContainerStateTerminated | None:
-    """Returns the terminated state of the check's container, or None if it has none."""
-    for status in pod.status.container_statuses:
-        if status.name == CONTAINER and status.state.terminated is not None:
-            return status.state.terminated
-    return None
-
-
-def _why_not(container_report: Report, context: Context, preflight_id: str) -> Iterator[str]:
+def _why_not(report: Report, context: Context, preflight_id: str) -> Iterator[str]:
     """Yields the reasons why a report does not answer what was asked."""
     # A container need not repeat the id of the preflight.
-    if container_report.target_version != str(context.target) or container_report.preflight_id not in (
-        "",
-        preflight_id,
-    ):
-        yield f"its container's report is of another preflight, for {container_report.target_version}"
-    if container_report.execution_status != "completed":
-        yield (
-            f"its container's checks are {container_report.execution_status}: "
-            f"{container_report.message or 'it does not say why'}"
-        )
-    if not container_report.checks and not container_report.risks:
+    if report.target_version != str(context.target) or report.preflight_id not in ("", preflight_id):
+        yield f"its container's report is of another preflight, for {report.target_version}"
+    if report.execution_status != "completed":
+        yield f"its container's checks are {report.execution_status}: {report.message or 'it does not say why'}"
+    if not report.checks and not report.risks:
         yield "its container checked nothing: its report names no check and no risk"
-    if container_report.risks_omitted:
-        yield f"its container found {container_report.risks_omitted} more risks than its report has"
-    applies_by_result = {"Applies": "True", "Unknown": "Unknown"}
-    for result, applies in applies_by_result.items():
-        unexplained = [check.name for check in container_report.checks if check.result == result]
-        if unexplained and not any(risk.applies == applies for risk in container_report.risks):
+    if report.risks_omitted:
+        yield f"its container found {report.risks_omitted} more risks than its report has"
+    for result, applies in (("Applies", "True"), ("Unknown", "Unknown")):
+        unexplained = [check.name for check in report.checks if check.result == result]
+        if unexplained and not any(risk.applies == applies for risk in report.risks):
             yield f"its container's report says {result} for {names(unexplained)}, and names no such risk"
-
-
-def _finding(risk: ReportedRisk) -> Finding:
-    """Returns the finding for a risk that a check's container reported."""
-    return Finding(
-        name=risk.name,
-        message=risk.message,
-        applies=Applies(risk.applies),
-        url=risk.url,
-        reason=risk.reason,
-        severity=risk.severity,
-        resources=risk.resources,
-        remediation=risk.remediation,
-    )
 
 
 def _quote(text: str) -> str:

@@ -10,7 +10,6 @@ import secrets
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
-from dataclasses import replace as dataclass_replace
 from typing import TYPE_CHECKING
 
 from kubekit.api.core_v1 import ConfigMap
@@ -29,9 +28,11 @@ from runup.api.preflight_reads_v1 import FILE as READS_FILE
 from runup.api.preflight_reads_v1 import Right
 from runup.checks.catalogue.own_rights import own_rights, rights_without_clusterversion
 from runup.checks.decide import rights
+from runup.checks.decide.kubernetes_path import is_kubernetes, update_of_kubernetes
 from runup.evaluation.evaluate import EvaluatedCluster
 from runup.evaluation.request import target_version
-from runup.facts.target_release import TargetRelease
+from runup.facts.server_version import git_version
+from runup.facts.target_release import IMAGE_FOLDERS, TargetRelease, release_in
 from runup.preflight.control import cluster_runs, kept_reports
 from runup.preflight.control.cluster_runs import ClusterRun
 from runup.preflight.decide import cluster_run, stored_reports
@@ -69,17 +70,37 @@ class Target:
 
 def evaluate(connection: Connection, flags: Flags, job: JobFlags, access: Access) -> EvaluatedCluster:
     """Returns the result of a preflight in the cluster. Raises InputError if it has no report, and KubeError."""
-    _refuse_local_options(flags)
+    refused = {"--dump": flags.dumps, "--release-dir": flags.release_dir, "--target-catalog": flags.catalogs}
+    for option, value in refused.items():
+        if value:
+            text = f"--in-cluster checks the cluster from within; {option} is about this machine: leave it out"
+            raise InputError(text)
     target = _target_of(flags.to_image, access)
     with connection.client("preflight") as client:
-        cluster = cluster_version(client)
-        if cluster is None:
-            flags = _with_kubernetes_versions(client, flags)
-        checking = _checking_of(client, flags, job=job, target=target, cluster=cluster)
+        cluster, to, from_ = cluster_version(client), flags.to, flags.from_
+        # A release's process judges a cluster whose ClusterVersion is not there yet, as it always did.
+        if cluster is None and not flags.to_image and (not to or is_kubernetes(to)):
+            running = git_version(client.send(calls.get_path("/version")))
+            update = update_of_kubernetes(running, from_, to)
+            to, from_ = str(update.target), str(update.source)
+        version = target_version(to, from_, release=target.release, image=target.image, cluster=cluster)
+        checking = Checking(
+            image=target.image if target.runs and not job.image else image_for_job(job.image),
+            target_version=version,
+            source_version=from_,
+            target_image=target.image,
+            user=cluster_runs.user_of(client),
+            check_timeout_s=flags.check_timeout_s,
+            prometheus_url=flags.prometheus_url,
+            prometheus_ca=read_limited(flags.prometheus_ca).decode() if flags.prometheus_ca else "",
+            reads_catalogs=flags.reads_catalogs,
+            inner_registries=flags.inner_registries,
+        )
+        own = rights_without_clusterversion() if cluster is None else own_rights()
         run = Run(
             id=cluster_run.run_id(client.now(), secrets.token_hex(5)),
             checking=checking,
-            rights=target.rights if checking.image == target.image else _own_rights(cluster),
+            rights=target.rights if checking.image == target.image else own,
             started=client.now(),
             timeout_s=job.timeout_s,
         )
@@ -116,25 +137,10 @@ def image_for_job(typed: str) -> str:
     return image
 
 
-def _refuse_local_options(flags: Flags) -> None:
-    """Raises InputError for options that are about this machine, which the Job knows nothing of."""
-    refused = {
-        "--dump": flags.dumps,
-        "--release-dir": flags.release_dir,
-        "--target-catalog": flags.catalogs,
-    }
-    for option, value in refused.items():
-        if value:
-            raise InputError(
-                f"--in-cluster checks the cluster from within; {option} is about this machine: leave it out"
-            )
-
-
 def _target_of(image: str, access: Access) -> Target:
     """Returns the release of `--to-image`, read from its registry; without one, a release that says nothing."""
     if not image:
         return Target(release=TargetRelease())
-    from runup.facts.target_release import IMAGE_FOLDERS, release_in
 
     location = parse_location(image)
     if not isinstance(location, Reference):
@@ -153,43 +159,6 @@ def _target_of(image: str, access: Access) -> Target:
     except rights.BadReads as error:
         raise InputError(f"--to-image {image}: {error}") from error
     return Target(release=release, image=str(pinned), rights=granted, runs=True, notes=refused)
-
-
-def _checking_of(
-    client: SyncClient, flags: Flags, job: JobFlags, target: Target, cluster: ClusterVersion | None
-) -> Checking:
-    """Returns what the Job's process does. Raises Terminal for a target that cannot be checked."""
-    return Checking(
-        image=target.image if target.runs and not job.image else image_for_job(job.image),
-        target_version=target_version(
-            flags.to, flags.from_, release=target.release, image=target.image, cluster=cluster
-        ),
-        source_version=flags.from_,
-        target_image=target.image,
-        user=cluster_runs.user_of(client),
-        check_timeout_s=flags.check_timeout_s,
-        prometheus_url=flags.prometheus_url,
-        prometheus_ca=read_limited(flags.prometheus_ca).decode() if flags.prometheus_ca else "",
-        reads_catalogs=flags.reads_catalogs,
-        inner_registries=flags.inner_registries,
-    )
-
-
-def _own_rights(cluster: ClusterVersion | None) -> tuple[Right, ...]:
-    return rights_without_clusterversion() if cluster is None else own_rights()
-
-
-def _with_kubernetes_versions(client: SyncClient, flags: Flags) -> Flags:
-    """Returns the flags with source and target for a cluster without a ClusterVersion. Raises as `evaluate` does."""
-    from runup.checks.decide.kubernetes_path import is_kubernetes, update_of_kubernetes
-    from runup.facts.server_version import git_version
-
-    if flags.to_image or (flags.to and not is_kubernetes(flags.to)):
-        # A release's process judges a cluster whose ClusterVersion is not there yet, as it always did.
-        return flags
-    running = git_version(client.send(calls.get_path("/version")))
-    update = update_of_kubernetes(running, flags.from_, flags.to)
-    return dataclass_replace(flags, to=str(update.target), from_=str(update.source))
 
 
 def _report_of(client: SyncClient, run: Run, *, keep: bool) -> tuple[Report, tuple[str, ...]]:

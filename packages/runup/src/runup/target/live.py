@@ -29,11 +29,6 @@ from runup.target.process import PreflightTarget, TargetRequest, Timing
 AGENT = f"runup-preflight-run/{__version__}"
 
 
-def evaluate_cluster(config: ClusterConfig, requested: RequestedUpdate) -> EvaluatedCluster:
-    """Evaluates a live cluster once. Raises what the client raises, Terminal and InputError."""
-    return asyncio.run(_evaluate_cluster(config, requested))
-
-
 class _MemorySink:
     """A report sink that keeps the report in memory."""
 
@@ -50,6 +45,11 @@ class _Quiet:
 
     def __getattr__(self, _name: str) -> Any:
         return lambda *_args, **_fields: None
+
+
+def evaluate_cluster(config: ClusterConfig, requested: RequestedUpdate) -> EvaluatedCluster:
+    """Evaluates a live cluster once. Raises what the client raises, Terminal and InputError."""
+    return asyncio.run(_evaluate_cluster(config, requested))
 
 
 async def _evaluate_cluster(config: ClusterConfig, requested: RequestedUpdate) -> EvaluatedCluster:

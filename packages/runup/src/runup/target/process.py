@@ -10,10 +10,9 @@ leaves the last good one in place.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -53,6 +52,7 @@ from runup.facts.target_release import TargetRelease
 from runup.facts.watched_kinds import WatchedKinds
 from runup.kernelmodules.control.registries import ClusterRegistries, Registries, with_registries_of
 from runup.kernelmodules.decide.toolkit import TOOLKIT
+from runup.preflight.decide.stored_reports import same_findings
 from runup.report.report import Report, ReportedContainer, encode
 from runup.target.check_runner import LIMIT_S, Runner
 from runup.target.container_checks import Containers, names_waiting
@@ -205,7 +205,13 @@ class PreflightTarget:
             hosted=self.request.prometheus_hosted,
             alerts=False,
         )
-        following = asyncio.create_task(_run_all(reads.run(), containers.run()))
+
+        async def follow() -> None:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(reads.run())
+                tasks.create_task(containers.run())
+
+        following = asyncio.create_task(follow())
         rehearsing = self._begin_rehearsal()
         # The task ends only by a bug, which must not look like a cluster in which nothing changes.
         following.add_done_callback(lambda _: self.changed.set())
@@ -435,7 +441,7 @@ class PreflightTarget:
         if self.once and report.execution_status == "running":
             return
         report = replace(report, containers=wanted_containers)
-        if self._last is not None and equal_but_for_times(report, self._last):
+        if self._last is not None and same_findings(report, self._last):
             if self.clock.monotonic() - self._written_at < self.timing.heartbeat_s:
                 return
             # Nothing changed: the times of the last report are kept, apart from that of the evaluation.
@@ -498,12 +504,6 @@ def reading_text(kinds: set[str], missing: set[str]) -> str:
     return f"reading the cluster: {len(kinds - missing)} of {len(kinds)} kinds, not yet {first_names}{omitted}"
 
 
-async def _run_all(*coroutines: Coroutine[Any, Any, None]) -> None:
-    async with asyncio.TaskGroup() as tasks:
-        for coroutine in coroutines:
-            tasks.create_task(coroutine)
-
-
 def kinds_with_risks(outcomes: Iterable[CheckOutcome]) -> frozenset[Resource]:
     """Returns what the checks read that found a risk."""
     return frozenset(resource for outcome in outcomes if outcome.findings for resource in outcome.check.reads)
@@ -513,17 +513,6 @@ def raise_if_over(following: asyncio.Task[None]) -> None:
     """Raises the error of a task that has ended by one."""
     if following.done():
         following.result()
-
-
-def equal_but_for_times(report: Report, other: Report) -> bool:
-    """Returns whether two reports differ only in times and durations."""
-    return _without_times(report) == _without_times(other)
-
-
-def _without_times(report: Report) -> Report:
-    checks = tuple(replace(check, duration_seconds=0.0) for check in report.checks)
-    epoch: datetime | None = None
-    return replace(report, observed_time=epoch, completion_time=epoch, heartbeat_time=epoch, checks=checks)
 
 
 def listed_registries(request: TargetRequest) -> Access:

@@ -65,7 +65,11 @@ class RehearsalProcess:
             return (self._not_run("the image of the release does not carry it"),)
         if not _is_there(SANDBOX):
             return (self._not_run(missing_sandbox()),)
-        folder = _make_folder()
+        # A container that is started again has the number of the process that crashed in it, and finds what that one
+        # left. Somebody else's folder of that name could not be removed, and is an error here.
+        folder = Path(tempfile.gettempdir()) / f"runup-rehearse-{os.getpid()}"
+        remove_tree(folder)
+        folder.mkdir(mode=0o700)
         try:
             return await self._run_in(folder)
         finally:
@@ -88,7 +92,11 @@ class RehearsalProcess:
         except TimeoutError:
             return (self._not_run(f"it took more than {self._limit_s:g} s; raise `timeout` of the settings"),)
         finally:
-            code = await _end(process)
+            # One that runs is killed: it only reads, and its caller may be about to end.
+            if process.returncode is None:
+                with suppress(ProcessLookupError):
+                    process.kill()
+            code = await process.wait()
         if code == 0:
             return decode_outcomes(stdout)
         return (self._not_run(self._failure_reason(code, stderr)),)
@@ -113,23 +121,3 @@ def _is_there(module: str) -> bool:
         return importlib.util.find_spec(module) is not None
     except ModuleNotFoundError:
         return False
-
-
-async def _end(process: asyncio.subprocess.Process) -> int:
-    """Returns the process's exit code. One that runs is killed: it only reads, and its caller may be about to end."""
-    if process.returncode is None:
-        with suppress(ProcessLookupError):
-            process.kill()
-    return await process.wait()
-
-
-def _make_folder() -> Path:
-    """Makes the folder of this process's rehearsals anew. Raises OSError.
-
-    A container that is started again has the number of the process that crashed in it, and finds what that one left.
-    """
-    folder = Path(tempfile.gettempdir()) / f"runup-rehearse-{os.getpid()}"
-    remove_tree(folder)
-    # Somebody else's folder of that name could not be removed, and is an error here.
-    folder.mkdir(mode=0o700)
-    return folder

@@ -48,7 +48,12 @@ class FileSink:
         except OSError:
             temporary.unlink(missing_ok=True)
             raise
-        _sync_folder(self._path.parent)
+        # Makes the rename survive a crash of the node.
+        descriptor = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 class ConfigMapSink:
@@ -84,12 +89,3 @@ class StreamSink:
         """Writes `data` and flushes the stream."""
         self._stream.write(data)
         self._stream.flush()
-
-
-def _sync_folder(folder: Path) -> None:
-    """Makes the rename survive a crash of the node."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
