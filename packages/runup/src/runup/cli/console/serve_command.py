@@ -6,7 +6,7 @@ import asyncio
 import secrets
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -40,6 +40,7 @@ from runup.fleet.decide.members import Member
 from runup.preflight.control import stores
 from runup.process.ending_signals import ending_signals
 from runup.process.endpoint import host_and_port
+from runup.process.leader_election import cancel
 from runup.process.log import configure_logging
 from runup.process.serving_tls import ServingCertificate
 
@@ -96,18 +97,26 @@ def run(connection: Connection, named_members: NamedMembers, flags: ServeFlags, 
         raise CommandError("--engine dask: the console judges on this machine; leave out --engine and --scheduler")
     door = _endpoint_of_flags(flags, connection)
     rules = suppressions_in(flags.suppressions)
-    loaded_graph = _load_graph(flags.graph)
+    graph = None
+    if flags.graph:
+        from runup.advice.control import graph_source
+
+        loaded = graph_source.load(flags.graph, None, (), "amd64")
+        graph = Graph(loaded.document, loaded.removed)
     pages = ConsolePages(
         max_age=timedelta(hours=flags.max_age_hours),
         rules=rules,
-        loaded_graph=loaded_graph,
+        loaded_graph=graph,
         stored=bool(flags.store),
         site=Site(has_sessions=door.cluster is not None or flags.allow_actions, acts=flags.allow_actions),
     )
     with ExitStack() as ending:
         members, from_store = ending.enter_context(_open_members(named_members, connection, flags))
-        if flags.allow_actions:
-            _check_actions(members()[0], from_store=from_store)
+        if flags.allow_actions and (from_store or all(member.dump for member in members()[0])):
+            raise CommandError(
+                "--allow-actions: a dump or a kept report cannot be changed; name live clusters with --contexts, "
+                "--kubeconfigs or --inventory"
+            )
         judging = _judge_function(connection, flags, access, from_store=from_store)
         # Nothing is wrong with the flags: from here on it is a process that logs, as are those that it forks.
         configure_logging()
@@ -137,7 +146,19 @@ def _endpoint_of_flags(flags: ServeFlags, connection: Connection) -> _Endpoint:
     hosts = request_rules.hosts_of(host, flags.hosts)
     if bool(flags.tls_cert) != bool(flags.tls_key):
         raise CommandError("--tls-cert and --tls-key are a pair; give both")
-    certificate = _certificate(flags) if flags.tls_cert else None
+    certificate = None
+    if flags.tls_cert:
+        files = (flags.tls_cert, flags.tls_key)
+        certificate = ServingCertificate(*files, SystemClock(), serves="pages", flags=("--tls-cert", "--tls-key"))
+        for file in files:
+            # Here no later file is waited for.
+            if not Path(file).exists():
+                typed = f"--tls-cert {flags.tls_cert}, --tls-key {flags.tls_key}"
+                raise CommandError(f"{typed}: they cannot be used: there is no {file}")
+        try:
+            certificate.start()
+        except Terminal as error:
+            raise CommandError(error.message) from error
     if request_rules.is_loopback(host) and not flags.behind_proxy:
         return _Endpoint(host=host, port=port, hosts=hosts, certificate=certificate)
     if certificate is None and not flags.behind_proxy:
@@ -150,41 +171,6 @@ def _endpoint_of_flags(flags: ServeFlags, connection: Connection) -> _Endpoint:
             f"--listen {flags.listen}: by which name browsers ask is not known; give it with --host NAME"
         )
     return _Endpoint(host=host, port=port, hosts=hosts, certificate=certificate, cluster=connection.config())
-
-
-def _check_actions(members: Sequence[Member], *, from_store: bool) -> None:
-    """Raises CommandError if there are to be actions and no cluster that could be asked for one."""
-    if from_store or all(member.dump for member in members):
-        raise CommandError(
-            "--allow-actions: a dump or a kept report cannot be changed; name live clusters with --contexts, "
-            "--kubeconfigs or --inventory"
-        )
-
-
-def _certificate(flags: ServeFlags) -> ServingCertificate:
-    """Returns the loaded certificate. Raises CommandError if it cannot be loaded: here no later file is waited for."""
-    certificate = ServingCertificate(
-        flags.tls_cert, flags.tls_key, SystemClock(), serves="pages", flags=("--tls-cert", "--tls-key")
-    )
-    for file in (flags.tls_cert, flags.tls_key):
-        if not Path(file).exists():
-            typed = f"--tls-cert {flags.tls_cert}, --tls-key {flags.tls_key}"
-            raise CommandError(f"{typed}: they cannot be used: there is no {file}")
-    try:
-        certificate.start()
-    except Terminal as error:
-        raise CommandError(error.message) from error
-    return certificate
-
-
-def _load_graph(source: str) -> Graph | None:
-    """Returns the update graph of a file or folder, None for an empty `source`. Raises CommandError."""
-    if not source:
-        return None
-    from runup.advice.control import graph_source
-
-    loaded = graph_source.load(source, None, (), "amd64")
-    return Graph(loaded.document, loaded.removed)
 
 
 @contextmanager
@@ -249,7 +235,7 @@ async def _serve(
     """
     clock = SystemClock()
     async with (
-        Client(door.cluster, user_agent=f"runup-serve/{__version__}") if door.cluster else _NoReviewer()
+        Client(door.cluster, user_agent=f"runup-serve/{__version__}") if door.cluster else nullcontext()
     ) as client:
         reports = Reports(processes[0], members, clock, every_s=flags.every_s, from_store=from_store)
         statuses = Statuses(processes[1], reports.member, clock, every_s=_STATUS_EVERY_S)
@@ -272,24 +258,23 @@ async def _serve(
                 loop.add_signal_handler(number, stop, number)
         runner = web.AppRunner(server.app(), access_log=None, shutdown_timeout=_STOP_S, max_line_size=_MAX_LINE)
         await runner.setup()
+        loops: list[asyncio.Task[None]] = []
         try:
             await _listen(runner, door, flags, key)
-            loops = [reports.run(), statuses.run()]
+            loops += [asyncio.create_task(reports.run()), asyncio.create_task(statuses.run())]
             if door.certificate is not None:
-                loops.append(door.certificate.follow())
-            return await _wait_until_done(stopped, *map(asyncio.create_task, loops))
+                loops.append(asyncio.create_task(door.certificate.follow()))
+            ends: list[asyncio.Future[Any]] = [stopped, *loops]
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            for ended in loops:
+                if ended.done():
+                    ended.result()
+            return stopped.result()
+        except Terminal as error:
+            raise CommandError(error.message) from error
         finally:
+            await cancel(loops)
             await runner.cleanup()
-
-
-class _NoReviewer:
-    """Stands where no login is asked for."""
-
-    async def __aenter__(self) -> None:
-        return None
-
-    async def __aexit__(self, *_: object) -> None:
-        return None
 
 
 async def _listen(runner: web.AppRunner, door: _Endpoint, flags: ServeFlags, key: str) -> None:
@@ -306,23 +291,3 @@ async def _listen(runner: web.AppRunner, door: _Endpoint, flags: ServeFlags, key
     if key:
         sys.stdout.write(f"to change clusters, open {address}{request_rules.ENTER}?key={key}\n")
     sys.stdout.flush()
-
-
-async def _wait_until_done(stopped: asyncio.Future[int], *loops: asyncio.Task[None]) -> int:
-    """Waits for a signal, whose number it returns, or for a loop that failed; ends the loops.
-
-    Raises what a loop raised, Terminal as CommandError.
-    """
-    try:
-        ends: list[asyncio.Future[Any]] = [stopped, *loops]
-        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-        for loop in loops:
-            if loop.done():
-                loop.result()
-        return stopped.result()
-    except Terminal as error:
-        raise CommandError(error.message) from error
-    finally:
-        for task in loops:
-            task.cancel()
-        await asyncio.gather(*loops, return_exceptions=True)

@@ -142,8 +142,12 @@ def _serve(
     pipe: Connection, inherited: Connection, works: Mapping[str, Callable[[Member], Any]], parallel: int, limit_s: float
 ) -> None:
     """Runs in the process: one round after the other, until the pipe is closed or SIGTERM comes."""
+
+    def stop(_number: int, _frame: object) -> None:
+        raise SystemExit(0)
+
     ignore_terminal_signals()
-    signal.signal(signal.SIGTERM, _stop)
+    signal.signal(signal.SIGTERM, stop)
     inherited.close()
     try:
         while True:
@@ -154,47 +158,29 @@ def _serve(
     os._exit(0)
 
 
-def _stop(_number: int, _frame: object) -> None:
-    raise SystemExit(0)
-
-
 def _do_round(
     pipe: Connection, round_: _RoundRequest, works: Mapping[str, Callable[[Member], Any]], parallel: int, limit_s: float
 ) -> None:
-    """Does the work on each member of a round, and sends the results and the end of the round."""
+    """Does the work on each member of a round, and sends what comes of each and the end of the round."""
+    number = round_.number
+    # Dumps and kept reports, which cost processor time, and live clusters, which cost waiting.
+    local = [member for member in round_.members if member.dump or not (member.context or member.kubeconfig)]
+    live = [member for member in round_.members if member not in local]
     try:
-        # Dumps and kept reports, which cost processor time, and live clusters, which cost waiting.
-        local = [member for member in round_.members if member.dump or not (member.context or member.kubeconfig)]
-        live = [member for member in round_.members if member not in local]
-        for batch, at_once in ((local, workers_for(parallel, live=False)), (live, workers_for(parallel, live=True))):
-            _do_part(pipe, round_.number, work=works[round_.work], members=batch, at_once=at_once, limit_s=limit_s)
+        for members in filter(None, (local, live)):
+            size = min(workers_for(parallel, live=members is live), len(members))
+            pool: Pool[Member, Any] = Pool(works[round_.work], size, limit_s)
+            for index, answer in pool.run(members):
+                name = members[index].name
+                if isinstance(answer, Lost):
+                    sys.stderr.write(answer.bug)
+                    sys.stderr.flush()
+                    pipe.send((number, MemberResult(name, why=answer.why)))
+                elif not isinstance(answer, Retried):
+                    pipe.send((number, MemberResult(name, answer, len(pickle.dumps(answer)))))
     except (EOFError, OSError):
         raise
     except Exception as error:  # noqa: BLE001 (told to who waits for the round)
-        pipe.send((round_.number, _End(f"{type(error).__name__}: {error}")))
+        pipe.send((number, _End(f"{type(error).__name__}: {error}")))
         return
-    pipe.send((round_.number, _End()))
-
-
-def _do_part(
-    pipe: Connection,
-    number: int,
-    work: Callable[[Member], Any],
-    members: Sequence[Member],
-    at_once: int,
-    limit_s: float,
-) -> None:
-    """Works on some members of round `number`, and sends what comes of each."""
-    if not members:
-        return
-    pool: Pool[Member, Any] = Pool(work, min(at_once, len(members)), limit_s)
-    for index, answer in pool.run(members):
-        name = members[index].name
-        if isinstance(answer, Retried):
-            continue
-        if isinstance(answer, Lost):
-            sys.stderr.write(answer.bug)
-            sys.stderr.flush()
-            pipe.send((number, MemberResult(name, why=answer.why)))
-        else:
-            pipe.send((number, MemberResult(name, answer, len(pickle.dumps(answer)))))
+    pipe.send((number, _End()))

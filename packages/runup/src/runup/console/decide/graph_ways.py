@@ -12,7 +12,6 @@ from kubekit.api.conditions import find
 from kubekit.lang.version import parse
 from runup.advice.decide.build_graph import graph_of_channel
 from runup.advice.decide.update_paths import UpdatePaths, UpdateStep, ways
-from runup.api.config_v1 import ConditionalUpdate
 from runup.console.decide.judgement import Judgement, Offered
 
 JSON = dict[str, Any]
@@ -81,11 +80,14 @@ def _limit_way(paths: UpdatePaths, source: str, problem: str) -> UpdateWay:
 def _way_by_offered_updates(offered: Offered, target: str) -> UpdateWay:
     """Returns the updates that ClusterVersion names: one update far, with the risks that the service names."""
     free_steps = [UpdateStep(offered.origin, update.version) for update in offered.available if parse(update.version)]
-    risky = [
-        UpdateStep(offered.origin, each.release.version, _risk_names(each))
-        for each in offered.conditional
-        if parse(each.release.version)
-    ]
+    risky = []
+    for each in offered.conditional:
+        # An update that ClusterVersion does not recommend is never without a risk.
+        names = each.risk_names or tuple(risk.name for risk in each.risks)
+        recommended = find(each.conditions, "Recommended")
+        names = names or ((recommended.reason if recommended else "") or "NotRecommended",)
+        if parse(each.release.version):
+            risky.append(UpdateStep(offered.origin, each.release.version, names))
     updates = (*free_steps, *risky)
     source = "what ClusterVersion offers, one update far"
     if not updates:
@@ -96,13 +98,6 @@ def _way_by_offered_updates(offered: Offered, target: str) -> UpdateWay:
     return _limit_way(
         UpdatePaths(origin=offered.origin, goal=goal, updates=updates, blocked={}, way=path, risks={}), source, missing
     )
-
-
-def _risk_names(update: ConditionalUpdate) -> tuple[str, ...]:
-    """Returns the names of an update's risks; one that ClusterVersion does not recommend is never without one."""
-    names = update.risk_names or tuple(risk.name for risk in update.risks)
-    recommended = find(update.conditions, "Recommended")
-    return names or ((recommended.reason or "NotRecommended") if recommended else "NotRecommended",)
 
 
 def _way_by_kept_reports(judged: Judgement) -> UpdateWay:

@@ -128,7 +128,11 @@ def with_judgement(
             _size_without_evidence(judged, size),
         )
     if size > MAX_OF_ONE or others_size + size > most:
-        judged, size = unknown_judgement(_no_room_text(size, most)), 0
+        text = (
+            f"its report takes {size // 1024} KiB, and the console keeps {MAX_OF_ONE // 1024} KiB of one cluster and "
+            f"{most // 1024} KiB of all; look at it with `runup preflight run`, or serve fewer clusters"
+        )
+        judged, size = unknown_judgement(text), 0
     last_good, good_size = _last_good(previous_entry)
     if judged.findings.completed or others_size + size + good_size > most:
         last_good, good_size = None, 0
@@ -147,13 +151,6 @@ def _last_good(entry: BoardEntry) -> tuple[Findings | None, int]:
 
 def _size_without_evidence(judged: Judgement, size: int) -> int:
     return max(0, size - sum(len(evidence.yaml.encode()) for evidence in judged.evidence))
-
-
-def _no_room_text(size: int, most: int) -> str:
-    return (
-        f"its report takes {size // 1024} KiB, and the console keeps {MAX_OF_ONE // 1024} KiB of one cluster and "
-        f"{most // 1024} KiB of all; look at it with `runup preflight run`, or serve fewer clusters"
-    )
 
 
 def findings_now(board: Board, name: str, now: datetime, max_age: timedelta) -> Findings:

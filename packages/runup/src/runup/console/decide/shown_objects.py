@@ -8,7 +8,7 @@ users with passwords in addresses.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from kubekit.lang.yaml_dump import dump_document
@@ -75,37 +75,23 @@ def yaml_of(obj: JSON) -> str:
 
 
 def _without_hidden(value: Any, path: tuple[str, ...], kind: str) -> Any:
-    """Returns the value with hidden fields replaced, and what is nested too deeply with them."""
+    """Returns the value with `HIDDEN` for what may be secret, and for what is nested too deeply with it."""
     if len(path) > _DEEPEST:
         return HIDDEN
-    if isinstance(value, dict):
-        return dict(_shown_fields(value, path, kind))
+    if isinstance(value, str):
+        text = _USER_OF_URL.sub(f"{HIDDEN}@", value)
+        return text if len(text) <= _MOST_TEXT else f"{text[:_MOST_TEXT]}... ({len(value)} characters)"
     if isinstance(value, list | tuple):
         return [_without_hidden(item, path, kind) for item in value]
-    return _shown_text(value) if isinstance(value, str) else value
-
-
-def _shown_text(text: str) -> str:
-    shown_text = _USER_OF_URL.sub(f"{HIDDEN}@", text)
-    return shown_text if len(shown_text) <= _MOST_TEXT else f"{shown_text[:_MOST_TEXT]}... ({len(text)} characters)"
-
-
-def _shown_fields(value: JSON, path: tuple[str, ...], kind: str) -> Iterable[tuple[str, Any]]:
-    """Yields the fields of a map that are shown, with `HIDDEN` for values that may be secrets."""
+    if not isinstance(value, dict):
+        return value
+    shown = {}
     for key, item in value.items():
-        if key == "managedFields" or key == _APPLIED:
-            continue
-        if _is_hidden(key, value, path, kind):
-            yield key, dict.fromkeys(item, HIDDEN) if isinstance(item, dict) else HIDDEN
-        else:
-            yield key, _without_hidden(item, (*path, key), kind)
-
-
-def _is_hidden(key: str, around: JSON, path: tuple[str, ...], kind: str) -> bool:
-    """Reports whether the field may hold a secret: values of environment variables, ConfigMaps, Secrets."""
-    parent = path[-1] if path else ""
-    if kind == "ConfigMap" and not path and key in _MAPS_OF_VALUES:
-        return True
-    if parent == "env" and key == "value" and "name" in around:
-        return True
-    return key == "stringData" or key in _HIDDEN_FIELDS.get(kind, ())
+        # The values of environment variables, ConfigMaps and Secrets may be secrets.
+        of_config_map = kind == "ConfigMap" and not path and key in _MAPS_OF_VALUES
+        of_variable = path[-1:] == ("env",) and key == "value" and "name" in value
+        if of_config_map or of_variable or key == "stringData" or key in _HIDDEN_FIELDS.get(kind, ()):
+            shown[key] = dict.fromkeys(item, HIDDEN) if isinstance(item, dict) else HIDDEN
+        elif key not in ("managedFields", _APPLIED):
+            shown[key] = _without_hidden(item, (*path, key), kind)
+    return shown
