@@ -75,7 +75,13 @@ class Connection:
         whole, pieces = (body, ()) if isinstance(body, bytes) else (b"", body or ())
         if isinstance(body, bytes):
             lines.append(("Content-Length", str(len(body))))
-        for data in chain([_request_head(method, target, lines) + whole], pieces):
+        if not all(" " < char <= "~" for char in target):
+            raise ValueError(f"{target!r} is not the path of a URL")
+        for name, value in lines:
+            if any(char in value for char in "\r\n\0"):
+                raise ValueError(f"the header {name} cannot be sent: its value has more than one line")
+        head = [f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in lines), "", ""]
+        for data in chain(["\r\n".join(head).encode() + whole], pieces):
             sock.settimeout(wait_s())
             sock.sendall(data)
         return Answer(sock, wait_s, has_body=method not in _WITHOUT_BODY)
@@ -85,17 +91,6 @@ class Connection:
         if self._open is not None:
             self._open[0].close()
             self._open = None
-
-
-def _request_head(method: str, target: str, headers: Iterable[tuple[str, str]]) -> bytes:
-    """Returns request line and headers as bytes. Raises ValueError for text that would end its line."""
-    if not all(" " < char <= "~" for char in target):
-        raise ValueError(f"{target!r} is not the path of a URL")
-    for name, value in headers:
-        if any(char in value for char in "\r\n\0"):
-            raise ValueError(f"the header {name} cannot be sent: its value has more than one line")
-    lines = [f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in headers)]
-    return "\r\n".join([*lines, "", ""]).encode()
 
 
 class Headers:
@@ -191,7 +186,11 @@ class Answer:
         self._sock.settimeout(self._wait_s())
         size = self._sock.recv_into(self._buffer)
         if not size:
-            self._handle_end()
+            # The end of the connection completes a body of unknown length, and is an error for any other.
+            bounded = self.headers.get("Content-Length") or self.headers.get("Transfer-Encoding")
+            if not self._headed or bounded:
+                raise Incomplete
+            self._complete, self._lasts = True, False
             return
         self._spent += size
         try:
@@ -206,13 +205,6 @@ class Answer:
             self._lasts = False  # bytes after a complete answer are ignored
         if self._spent > MAX_HEAD and not self._complete:
             raise OSError(errno.EPROTO, f"the answer has more than {MAX_HEAD} bytes of headers")
-
-    def _handle_end(self) -> None:
-        """Handles the end of the connection: it completes a body of unknown length, and is an error for any other."""
-        bounded = self.headers.get("Content-Length") or self.headers.get("Transfer-Encoding")
-        if not self._headed or bounded:
-            raise Incomplete
-        self._complete, self._lasts = True, False
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Adds a header or a trailer. Raises ValueError if there are more than MAX_HEADERS."""

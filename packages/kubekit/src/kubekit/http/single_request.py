@@ -82,7 +82,9 @@ def send_once(
     reach.check(host)
     port = url.port or (443 if secure else 80)
     connection = Connection(host, url.port, context if secure else None, host)
-    target, request_headers = _path_and_query(url), {**_HEADERS, **headers}
+    # What a server wrote into path and query unescaped, in bytes of any encoding, is escaped.
+    text = (url.path or "/") + (f"?{url.query}" if url.query else "")
+    target, request_headers = quote(text, safe=string.punctuation, encoding="iso-8859-1"), {**_HEADERS, **headers}
     if proxy is None:
         sock = connect_allowed(host, port, reach, deadline)
     elif secure:
@@ -98,12 +100,6 @@ def send_once(
     except BaseException:
         connection.close()
         raise
-
-
-def _path_and_query(url: SplitResult) -> str:
-    """Returns path and query; what a server wrote into them unescaped, in bytes of any encoding, is escaped."""
-    text = (url.path or "/") + (f"?{url.query}" if url.query else "")
-    return quote(text, safe=string.punctuation, encoding="iso-8859-1")
 
 
 def _connect_to_proxy(proxy: Proxy, context: ssl.SSLContext | None, deadline: Deadline) -> socket.socket:

@@ -149,7 +149,18 @@ class Cache(Generic[K]):
         """
         changes: Changes[K]
         if self._objects:
-            changes = self._store_and_compare(objects)
+            differences: list[tuple[Change, K | None, K | None]] = []
+            listed_keys: set[NamespacedName] = set()
+            for obj in objects:
+                key = key_of(obj)
+                listed_keys.add(key)
+                old = self.get(key)
+                # Unchanged objects of a new list are not announced, so that a relist causes no work.
+                if old is None or not _is_unchanged(old, obj):
+                    differences.append(self._store(obj))
+            missing = [key for key in map(key_of, self.all()) if key not in listed_keys]
+            differences.extend(("DELETED", self._take_out(key), None) for key in missing)
+            changes = differences
         else:
             for obj in objects:
                 self._store(obj)
@@ -163,21 +174,6 @@ class Cache(Generic[K]):
         changed = before != self._undecoded or incomplete != self.incomplete or not self.synced
         self.synced, self.incomplete = True, incomplete
         self._notify_state(changed=changed)
-
-    def _store_and_compare(self, objects: Iterable[K]) -> Changes[K]:
-        """Stores a new list and returns its differences from the objects in the cache."""
-        changes: list[tuple[Change, K | None, K | None]] = []
-        listed_keys: set[NamespacedName] = set()
-        for obj in objects:
-            key = key_of(obj)
-            listed_keys.add(key)
-            old = self.get(key)
-            # Unchanged objects of a new list are not announced, so that a relist causes no work.
-            if old is None or not _is_unchanged(old, obj):
-                changes.append(self._store(obj))
-        missing = [key for key in map(key_of, self.all()) if key not in listed_keys]
-        changes.extend(("DELETED", self._take_out(key), None) for key in missing)
-        return changes
 
     def bookmark(self, resource_version: str) -> None:
         """Records the resourceVersion that the watch has reached, without a change."""

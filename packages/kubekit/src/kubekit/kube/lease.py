@@ -95,7 +95,9 @@ class LeaderElector:
 
     async def run(self) -> None:
         """Leads, once it has the lease, until that cannot be renewed; releases the lease if cancelled while leading."""
-        await self._acquire()
+        while not await self._try_to_acquire(self._renew_deadline_s):
+            # client-go's jitter of 1.2, so that waiting processes do not ask at the same time.
+            await self._clock.sleep(self._pause_s() * (1 + 1.2 * self._rand()))
         self.leading = self._has_led = True
         self._on_started()
         try:
@@ -103,7 +105,9 @@ class LeaderElector:
         finally:
             self.leading = False
             self._on_stopped()
-            await self._release_lease()
+            # So that the next leader need not wait; best effort, since the server may be gone.
+            with suppress(KubeError, codec.DecodeError, TimeoutError):
+                await run_within(self._clock, LONGEST_RELEASE_S, self._clear_holder())
 
     def may_write(self, request: Request) -> bool:
         """Reports whether `request` may be sent now: for the Lease itself always, while no other process may lead."""
@@ -115,11 +119,6 @@ class LeaderElector:
         # A creation names its object only in its body.
         name = "" if request.method == "POST" else self._name
         return request.path == calls.path_of(_LEASES, self._namespace, name)
-
-    async def _acquire(self) -> None:
-        while not await self._try_to_acquire(self._renew_deadline_s):
-            # client-go's jitter of 1.2, so that waiting processes do not ask at the same time.
-            await self._clock.sleep(self._pause_s() * (1 + 1.2 * self._rand()))
 
     async def _until_lost(self) -> str:
         """Renews and watches the lease until either says that it is lost, and returns the reason."""
@@ -193,8 +192,20 @@ class LeaderElector:
         try:
             lease = await self._client.send(calls.get(Lease, self._name, self._namespace))
         except NotFound:
-            return await self._create_lease()
-        self._observe_spec(lease.spec)
+            now = self._clock.now()
+            body = {
+                "apiVersion": _LEASES.api_version,
+                "kind": _LEASES.kind,
+                "metadata": {"name": self._name, "namespace": self._namespace, **self._annotation_fields()},
+                "spec": self._lease_spec(now, acquired=now, transitions=0),
+            }
+            try:
+                await self._client.send(calls.create(_LEASES, body))
+            except AlreadyExists:
+                return False
+            return True
+        if lease.spec != self._seen:
+            self._seen, self._seen_at = lease.spec, self._clock.monotonic()
         holder = lease.spec.holder_identity
         if holder not in {"", self._identity} and not self._has_expired(lease.spec):
             return False
@@ -206,21 +217,6 @@ class LeaderElector:
             transitions=min(lease.spec.lease_transitions + (0 if is_holder else 1), MOST_TRANSITIONS),
         )
         return await self._write_lease(lease, spec)
-
-    async def _create_lease(self) -> bool:
-        """Creates the lease, held by this process; returns False if another was faster."""
-        now = self._clock.now()
-        body = {
-            "apiVersion": _LEASES.api_version,
-            "kind": _LEASES.kind,
-            "metadata": {"name": self._name, "namespace": self._namespace, **self._annotation_fields()},
-            "spec": self._lease_spec(now, acquired=now, transitions=0),
-        }
-        try:
-            await self._client.send(calls.create(_LEASES, body))
-        except AlreadyExists:
-            return False
-        return True
 
     async def _write_lease(self, lease: Lease, spec: dict[str, Any]) -> bool:
         """Writes the spec over the version that was read; returns False if the lease has changed since."""
@@ -238,10 +234,6 @@ class LeaderElector:
         annotations = dict(self._annotations())
         return {"annotations": annotations} if annotations else {}
 
-    def _observe_spec(self, spec: LeaseSpec) -> None:
-        if spec != self._seen:
-            self._seen, self._seen_at = spec, self._clock.monotonic()
-
     def _has_expired(self, spec: LeaseSpec) -> bool:
         promised = float(spec.lease_duration_seconds or self._lease_duration_s)
         return self._clock.monotonic() - self._seen_at >= min(promised, LONGEST_PROMISE * self._lease_duration_s)
@@ -255,11 +247,6 @@ class LeaderElector:
             "renewTime": _micro_time(now),
             "leaseTransitions": transitions,
         }
-
-    async def _release_lease(self) -> None:
-        """Clears the holder, so that the next leader need not wait; best effort, since the server may be gone."""
-        with suppress(KubeError, codec.DecodeError, TimeoutError):
-            await run_within(self._clock, LONGEST_RELEASE_S, self._clear_holder())
 
     async def _clear_holder(self) -> None:
         """Clears the holder of the lease if it is still this process. Raises KubeError."""

@@ -162,24 +162,19 @@ def page_reader(kind: type[K]) -> Callable[[bytes], Page[K]]:
         try:
             whole = codec.decode_strictly(_ListOf[kind], data)  # type: ignore[valid-type]
         except codec.DecodeError:
-            return _decode_one_by_one(kind, data)
+            metadata = codec.decode(_Frame, data).metadata
+            items: list[K] = []
+            undecoded: list[Undecodable] = []
+            for raw in codec.decode_strictly(_RawItems, data).items or ():
+                obj = _decode_or_identify(kind, bytes(raw))
+                if isinstance(obj, Undecodable):
+                    undecoded.append(obj)
+                else:
+                    items.append(obj)
+            return Page(tuple(items), metadata.resource_version, metadata.continue_, tuple(undecoded))
         return Page(whole.items, whole.metadata.resource_version, whole.metadata.continue_)
 
     return read_page
-
-
-def _decode_one_by_one(kind: type[K], data: bytes) -> Page[K]:
-    """Returns a page decoded object by object. Raises DecodeError if the body is not a list."""
-    metadata = codec.decode(_Frame, data).metadata
-    items: list[K] = []
-    undecoded: list[Undecodable] = []
-    for raw in codec.decode_strictly(_RawItems, data).items or ():
-        obj = _decode_or_identify(kind, bytes(raw))
-        if isinstance(obj, Undecodable):
-            undecoded.append(obj)
-        else:
-            items.append(obj)
-    return Page(tuple(items), metadata.resource_version, metadata.continue_, tuple(undecoded))
 
 
 def _decode_or_identify(kind: type[K], data: bytes) -> K | Undecodable:

@@ -235,7 +235,17 @@ class Reflector(Generic[K]):
             try:
                 if relist:
                     async with self._turn():
-                        await self._list_into_cache()
+                        listing = await self._client.listing(
+                            self._listed_as,
+                            self._namespace,
+                            label_selector=self._label_selector,
+                            field_selector=self._field_selector,
+                            resource=self.resource,
+                            keep=self._cache.keep,
+                        )
+                        self._cache.replace(
+                            listing.items, listing.resource_version, listing.undecoded, listing.incomplete
+                        )
                     relist, verb = False, "watch"
                 if self._first_reads is not None:
                     self._end_turn = await self._first_reads.until_watch(self.resource)
@@ -248,25 +258,19 @@ class Reflector(Generic[K]):
             except (Gone, _Restored):
                 # The version is too old. If even that of a new list is, the next failure is backed off.
                 relist = True
-                await self._pause_if_again()
+                self._failures += 1
+                if self._failures > 1:
+                    await self._back_off(None)
             except (KubeError, codec.DecodeError) as error:
                 relist = relist or self._must_list_again(error) or self._is_silent()
-                await self._fail_and_wait(verb, error)
+                self._failures += 1
+                if not isinstance(error, Transient) or self._failures >= PATIENCE or not self._cache.synced:
+                    self._cache.fail(why_unreadable(verb, self.resource, self._namespace, error))
+                limit = LONGEST_MISSING_BACKOFF_S if isinstance(error, NotFound) else LONGEST_BACKOFF_S
+                await self._back_off(error.retry_after_s if isinstance(error, Transient) else None, limit)
 
     def _turn(self) -> AbstractAsyncContextManager[None]:
         return nullcontext() if self._first_reads is None else self._first_reads.turn()
-
-    async def _list_into_cache(self) -> None:
-        """Lists all objects and replaces the cache's content by them."""
-        listing = await self._client.listing(
-            self._listed_as,
-            self._namespace,
-            label_selector=self._label_selector,
-            field_selector=self._field_selector,
-            resource=self.resource,
-            keep=self._cache.keep,
-        )
-        self._cache.replace(listing.items, listing.resource_version, listing.undecoded, listing.incomplete)
 
     async def _watch_once(self) -> None:
         """Follows one watch to its end; a watch that ends at once without an event counts as a failure."""
@@ -324,29 +328,12 @@ class Reflector(Generic[K]):
             return self._failures + 1 >= PATIENCE
         return not isinstance(error, Forbidden | Unauthorized | ConfigError)
 
-    async def _pause_if_again(self) -> None:
-        self._failures += 1
-        if self._failures > 1:
-            await self._back_off(None)
-
-    async def _fail_and_wait(self, verb: str, error: KubeError | codec.DecodeError) -> None:
-        """Counts the failure, marks the cache as failed if failures persist, and waits before the next attempt."""
-        self._failures += 1
-        if not isinstance(error, Transient) or self._failures >= PATIENCE or not self._cache.synced:
-            self._cache.fail(why_unreadable(verb, self.resource, self._namespace, error))
-        limit = LONGEST_MISSING_BACKOFF_S if isinstance(error, NotFound) else LONGEST_BACKOFF_S
-        await self._back_off(error.retry_after_s if isinstance(error, Transient) else None, limit)
-
     async def _back_off(self, retry_after_s: float | None, limit: float = LONGEST_BACKOFF_S) -> None:
         # Only so many doublings as reach the limit: a kind may be missing for months.
         longest = min(FIRST_BACKOFF_S * 2 ** min(self._failures - 1, 16), limit)
         # Up to twice as long, so that a thousand clients of a restarted server do not come back together.
-        await self._sleep_or_hurry(max(longest * (1 + self._rand()), retry_after_s or 0))
-
-    async def _sleep_or_hurry(self, seconds: float) -> None:
-        """Waits for `seconds`, or until `hurry` is called."""
         self._hurried.clear()
-        alarm = asyncio.ensure_future(self._clock.sleep(seconds))
+        alarm = asyncio.ensure_future(self._clock.sleep(max(longest * (1 + self._rand()), retry_after_s or 0)))
         hurried = asyncio.ensure_future(self._hurried.wait())
         try:
             await asyncio.wait((alarm, hurried), return_when=asyncio.FIRST_COMPLETED)

@@ -92,7 +92,13 @@ class WorkQueue(Generic[Key]):
     async def get(self) -> Key:
         """Returns the next key and marks it as being processed."""
         while True:
-            self._move_due()
+            now = self._clock.monotonic()
+            while self._timers and self._timers[0][0] <= now:
+                due, _, key = heapq.heappop(self._timers)
+                # A later delay is void if the key got a shorter one since.
+                if self._due.get(key) == due:
+                    del self._due[key]
+                    self.add(key)
             if self._queue:
                 key = self._queue.popleft()
                 self._dirty.discard(key)
@@ -100,16 +106,6 @@ class WorkQueue(Generic[Key]):
                 return key
             self._changed.clear()
             await self._wait_for_change()
-
-    def _move_due(self) -> None:
-        """Moves the keys whose delay has passed to the queue."""
-        now = self._clock.monotonic()
-        while self._timers and self._timers[0][0] <= now:
-            due, _, key = heapq.heappop(self._timers)
-            # A later delay is void if the key got a shorter one since.
-            if self._due.get(key) == due:
-                del self._due[key]
-                self.add(key)
 
     async def _wait_for_change(self) -> None:
         """Waits for a change, or for the first delay to pass; every waiting worker wakes and checks for itself."""

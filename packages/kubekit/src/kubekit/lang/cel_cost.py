@@ -346,7 +346,11 @@ class _Rewriting:
         if iterates:
             new[5] = self._if_node(self._call_node("@tick", self._int_node(nodes)), new[5])
             if looped:
-                new[2] = self._paid_range(new[2])
+                # The engine may copy the items of an inner loop before the first is looked at.
+                names: list[tuple[str, Node]] = []
+                value = self._repeatable(new[2], names)
+                sized = self._new_node(CALL, [(2, b"size"), (3, value)])
+                new[2] = self._bound(names, self._if_node(self._call_node("@tick", sized), value))
         node.fields = [(number, new.get(number, value)) for number, value in node.fields]
         return node
 
@@ -365,13 +369,6 @@ class _Rewriting:
             return None
         step.fields = [(2, b"@push"), (3, left), (3, right.children(1)[0])]
         return step
-
-    def _paid_range(self, value: Node) -> Node:
-        """Returns what an inner loop ranges over, whose items the engine may copy before the first is looked at."""
-        names: list[tuple[str, Node]] = []
-        value = self._repeatable(value, names)
-        sized = self._new_node(CALL, [(2, b"size"), (3, value)])
-        return self._bound(names, self._if_node(self._call_node("@tick", sized), value))
 
     # --- new nodes ---
 

@@ -416,36 +416,29 @@ class _Estimate:
         if node.kind == IDENT:
             return 1
         if node.kind == SELECT:
-            return self._select_cost(node)
+            operand = node.child(1)
+            if operand is None:
+                return 0
+            cost = self._cost_of(operand)
+            # `has(operand.field)` costs nothing more than its operand.
+            tested = any(at == 3 and value for at, value in node.fields)
+            return cost if tested or self._kind_of(operand) not in ("map", "object") else cost + 1
         if node.kind == CALL:
-            return self._call_cost(node)
+            name, target, arguments = node.text(2), node.child(1), node.children(3)
+            costs = [self._cost_of(argument) for argument in arguments]
+            if name in ("_&&_", "_||_"):
+                return sum(costs)
+            if name == "_?_:_":
+                self._sizes[node.id] = max(map(self._size_of, arguments[1:]))
+                return costs[0] + max(costs[1:])
+            of_target = self._cost_of(target) if target is not None else 0
+            return of_target + sum(costs) + self._function_cost(node, name, target, arguments)
         if node.kind == LIST:
             return _LIST_COST + sum(map(self._cost_of, node.children(1)))
         if node.kind == STRUCT:
             values = [child for _, entry in node.fields if isinstance(entry, Entry) for _, child in entry.fields]
             return _MAP_COST + sum(self._cost_of(value) for value in values if isinstance(value, Node))
         return self._comprehension_cost(node) if node.kind == COMPREHENSION else 0
-
-    def _select_cost(self, node: Node) -> int:
-        """Returns the cost of `operand.field`; `has(operand.field)` costs nothing more than its operand."""
-        operand = node.child(1)
-        if operand is None:
-            return 0
-        cost = self._cost_of(operand)
-        tested = any(at == 3 and value for at, value in node.fields)
-        return cost if tested or self._kind_of(operand) not in ("map", "object") else cost + 1
-
-    def _call_cost(self, node: Node) -> int:
-        """Returns the cost of a call with its arguments; of `? :` that of the dearer branch."""
-        name, target, arguments = node.text(2), node.child(1), node.children(3)
-        costs = [self._cost_of(argument) for argument in arguments]
-        if name in ("_&&_", "_||_"):
-            return sum(costs)
-        if name == "_?_:_":
-            self._sizes[node.id] = max(map(self._size_of, arguments[1:]))
-            return costs[0] + max(costs[1:])
-        of_target = self._cost_of(target) if target is not None else 0
-        return of_target + sum(costs) + self._function_cost(node, name, target, arguments)
 
     def _function_cost(self, node: Node, name: str, target: Node | None, arguments: list[Node]) -> int:
         """Returns a function's own cost by its arguments' sizes (k8s.io/apiserver/pkg/cel/library/cost.go)."""

@@ -91,28 +91,23 @@ def _parse_host(authority: str) -> str:
         if not bracket:
             raise URLError("missing ']' in host")
         _check_port(port)
-        return f"[{_parse_ipv6(address[1:])}]{port}"
+        host, mark, zone = address[1:].partition("%25")
+        _check_characters(host)
+        if _BAD_ESCAPE.search(zone) or not _HOST.fullmatch(
+            _ZONE_ESCAPE.sub(lambda match: chr(int(match[1], 16)).strip(" %"), zone)
+        ):
+            raise URLError(f"invalid zone {zone!r}")
+        address = host + ("%" + unquote(zone) if mark else "")
+        try:
+            ipaddress.IPv6Address(address)
+        except ValueError as error:
+            raise URLError(f"invalid host: {error}") from error
+        return f"[{address}]{port}"
     if ":" in host:
         # Programs whose go.mod names Go 1.25 or older, as Kubernetes' do, accept more than one colon.
         _check_port(host[host.rindex(":") :])
     _check_characters(host)
     return unquote(host)
-
-
-def _parse_ipv6(text: str) -> str:
-    """Returns the IPv6 address between brackets, with or without a zone, as Go's netip reads it. Raises URLError."""
-    host, mark, zone = text.partition("%25")
-    _check_characters(host)
-    if _BAD_ESCAPE.search(zone) or not _HOST.fullmatch(
-        _ZONE_ESCAPE.sub(lambda match: chr(int(match[1], 16)).strip(" %"), zone)
-    ):
-        raise URLError(f"invalid zone {zone!r}")
-    address = host + ("%" + unquote(zone) if mark else "")
-    try:
-        ipaddress.IPv6Address(address)
-    except ValueError as error:
-        raise URLError(f"invalid host: {error}") from error
-    return address
 
 
 def _check_characters(host: str) -> None:

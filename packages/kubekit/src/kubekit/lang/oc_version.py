@@ -47,7 +47,13 @@ def _check_version(text: str) -> None:
     patch, dash, prerelease = patch.partition("-")
     _check_number(patch, "Patch", "patch")
     for piece in prerelease.split(".") if dash else ():
-        _check_prerelease(piece)
+        if not piece:
+            raise ValueError("Prerelease is empty")
+        if _DIGITS.issuperset(piece):
+            if len(piece) > 1 and piece[0] == "0":
+                raise ValueError(f"Numeric PreRelease version must not contain leading zeroes {quote_go(piece)}")
+        elif not _ALPHANUMERIC.issuperset(piece):
+            raise ValueError(f"Invalid character(s) found in prerelease {quote_go(piece)}")
     for piece in build.split(".") if plus else ():
         if not piece:
             raise ValueError("Build meta data is empty")
@@ -63,14 +69,3 @@ def _check_number(text: str, upper: str, lower: str) -> None:
         raise ValueError(f"{upper} number must not contain leading zeroes {quote_go(text)}")
     if not text:
         raise ValueError('strconv.ParseUint: parsing "": invalid syntax')
-
-
-def _check_prerelease(piece: str) -> None:
-    """Raises ValueError with the text of Go's semver if `piece` may not stand in a prerelease."""
-    if not piece:
-        raise ValueError("Prerelease is empty")
-    if _DIGITS.issuperset(piece):
-        if len(piece) > 1 and piece[0] == "0":
-            raise ValueError(f"Numeric PreRelease version must not contain leading zeroes {quote_go(piece)}")
-    elif not _ALPHANUMERIC.issuperset(piece):
-        raise ValueError(f"Invalid character(s) found in prerelease {quote_go(piece)}")

@@ -77,12 +77,21 @@ class _Builder:
         """
         kind = type(event)
         if kind is yaml.AliasEvent:
-            return self._resolve_alias(event)
+            anchored = self._anchors.get(event.anchor, ())
+            if anchored is None:
+                raise self._error_at(event, f"anchor {event.anchor!r} contains itself")
+            if not anchored:
+                raise self._error_at(event, f"alias {event.anchor!r} has no anchor before it")
+            return self._copy_counted(anchored[0], event)
         anchor = event.anchor
         if anchor is not None:
             self._anchors[anchor] = None
         if kind is yaml.ScalarEvent:
-            value = self._build_scalar(event)
+            tag, text = event.tag, event.value
+            plain = tag is None and event.implicit[0]
+            value = scalar(text) if plain else self._tagged_value(tag, text, event)
+            if isinstance(value, float) and not math.isfinite(value):
+                raise self._error_at(event, f"{text!r} is not a number that JSON can represent")
         else:
             self._depth += 1
             if self._depth > MAX_DEPTH:
@@ -104,9 +113,16 @@ class _Builder:
         members: dict[str, Any] = {}
         own_keys: set[str] = set()
         while type(event := self._events.get_event()) is not yaml.MappingEndEvent:
-            if type(event) is yaml.ScalarEvent and _is_merge(event):
+            if type(event) is yaml.ScalarEvent and (
+                event.value == "<<" and (event.tag == _MERGE or (event.tag is None and event.implicit[0]))
+            ):
                 # In the order written, later members override earlier ones, as in the Go library.
-                for merged in self._merge_sources(event):
+                value = self._build_value(self._events.get_event())
+                # In a sequence, earlier mappings take precedence.
+                sources = list(reversed(value)) if isinstance(value, list) else [value]
+                if not all(isinstance(source, dict) for source in sources):
+                    raise self._error_at(event, "`<<` wants a mapping, or a sequence of mappings")
+                for merged in sources:
                     members.update(merged)
                 continue
             key = self._key_text(event)
@@ -116,15 +132,6 @@ class _Builder:
             own_keys.add(key)
             members[key] = value
         return members
-
-    def _merge_sources(self, event: Any) -> list[dict[str, Any]]:
-        """Returns the mappings that `<<` merges, the one with precedence last. Raises YamlError."""
-        value = self._build_value(self._events.get_event())
-        # In a sequence, earlier mappings take precedence.
-        sources = list(reversed(value)) if isinstance(value, list) else [value]
-        if not all(isinstance(source, dict) for source in sources):
-            raise self._error_at(event, "`<<` wants a mapping, or a sequence of mappings")
-        return sources
 
     def _key_text(self, event: Any) -> str:
         """Returns a key as text, as JSON needs it. Raises YamlError for a key that is null, a mapping or a sequence."""
@@ -139,15 +146,6 @@ class _Builder:
             event, "a key is null, a mapping or a sequence; only text, numbers and booleans can be keys"
         )
 
-    def _resolve_alias(self, event: Any) -> Any:
-        """Returns a copy of the value that an alias refers to. Raises YamlError."""
-        anchored = self._anchors.get(event.anchor, ())
-        if anchored is None:
-            raise self._error_at(event, f"anchor {event.anchor!r} contains itself")
-        if not anchored:
-            raise self._error_at(event, f"alias {event.anchor!r} has no anchor before it")
-        return self._copy_counted(anchored[0], event)
-
     def _copy_counted(self, value: Any, event: Any) -> Any:
         """Returns a deep copy. Raises YamlError beyond the limit of aliased values in a document."""
         # A copy, so that no two places share a value; counted, to limit the size of the result.
@@ -158,15 +156,6 @@ class _Builder:
             return {key: self._copy_counted(member, event) for key, member in value.items()}
         if isinstance(value, list):
             return [self._copy_counted(item, event) for item in value]
-        return value
-
-    def _build_scalar(self, event: Any) -> Any:
-        """Returns the value of a scalar. Raises YamlError for a number that JSON cannot represent."""
-        tag, text = event.tag, event.value
-        plain = tag is None and event.implicit[0]
-        value = scalar(text) if plain else self._tagged_value(tag, text, event)
-        if isinstance(value, float) and not math.isfinite(value):
-            raise self._error_at(event, f"{text!r} is not a number that JSON can represent")
         return value
 
     def _tagged_value(self, tag: str, text: str, event: Any) -> Any:
@@ -206,7 +195,3 @@ _TAGGED: dict[str, tuple[type, ...]] = {
     _INT: (int,),
     _FLOAT: (float, int),
 }
-
-
-def _is_merge(event: Any) -> bool:
-    return event.value == "<<" and (event.tag == _MERGE or (event.tag is None and event.implicit[0]))

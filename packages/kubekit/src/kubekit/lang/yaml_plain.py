@@ -35,7 +35,7 @@ def read_plain_documents(text: str, *, strict: bool = False) -> list[Any]:
     Raises NotPlain, also for a document that is empty.
     """
     pieces = text.split("\n---\n")
-    if len(pieces) > 1 and _is_blank(pieces[0]):
+    if len(pieces) > 1 and all(_row(line) is _BLANK for line in pieces[0].split("\n")):
         del pieces[0]
     # A line's end was taken from all but the last.
     last = pieces.pop()
@@ -48,10 +48,6 @@ def read_plain_document(text: str, *, strict: bool = False) -> Any:
     if "\n---" in text or not _is_printable(text):
         raise NotPlain
     return _Reader(text, strict).document()
-
-
-def _is_blank(text: str) -> bool:
-    return all(_row(line) is _BLANK for line in text.split("\n"))
 
 
 def _is_printable(text: str) -> bool:
@@ -173,7 +169,10 @@ class _Reader:
         if not text or len(text) > _MAX_KEY:
             raise NotPlain
         if text[0] in "\"'":
-            key = _unquote_key(text)
+            quote, inner = text[0], text[1:-1]
+            if text[-1] != quote or not inner or quote in inner or "\\" in inner:
+                raise NotPlain
+            key = inner
         elif text[0] not in _LETTERS or text.strip(_IN_KEYS) or text[-1] == ":" or scalar(text) is not text:
             raise NotPlain
         else:
@@ -366,14 +365,6 @@ def _is_item(content: str) -> bool:
 def _opened(text: str) -> int:
     """Returns how many more brackets open than close, those between quotes included: then nothing can be read."""
     return text.count("[") + text.count("{") - text.count("]") - text.count("}")
-
-
-def _unquote_key(text: str) -> str:
-    """Returns the key between the quotes. Raises NotPlain if anything else than letters could be meant."""
-    quote, inner = text[0], text[1:-1]
-    if text[-1] != quote or not inner or quote in inner or "\\" in inner:
-        raise NotPlain
-    return inner
 
 
 def _check_plain(text: str) -> None:

@@ -116,10 +116,26 @@ def parse_destination(text: str, tag: str) -> Location:
 def copy_image(source: Layout, digest: str, place: Location, access: Access, *, overwrite: bool = False) -> None:
     """Copies the image `digest` of `source` to `place`. Raises NameInUse if that name belongs to another image."""
     if isinstance(place, LayoutLocation):
-        _check_usable(place.folder)
+        try:
+            occupied = (
+                place.folder.exists() and not (place.folder / "oci-layout").is_file() and any(place.folder.iterdir())
+            )
+        except OSError as error:
+            raise CannotWrite(f"{place.folder}: no layout can be made there: {error.strerror}") from error
+        if occupied:
+            raise CannotWrite(f"{place.folder}: exists already and is not an OCI image layout; name another folder")
         existed = place.folder.exists()
         try:
-            _copy_into_layout(source, digest, place, overwrite=overwrite)
+            target = Layout.create(place.folder)
+            if not overwrite:
+                for item in target.index().manifests:
+                    if item.annotations.get(images.REF_NAME) == place.name:
+                        _check_same(str(place), item.digest, digest)
+            manifest = images.decode_document(Manifest, source.read(digest), f"manifest {digest}")
+            for blob in (manifest.config, *manifest.layers):
+                source.copy_blob(blob.digest, target)
+            target.add_blob(source.read(digest))
+            target.add_manifest(source.resolve(digest), place.name)
         except BaseException:
             if not existed:
                 remove_tree(place.folder)
@@ -134,30 +150,6 @@ def copy_image(source: Layout, digest: str, place: Location, access: Access, *, 
             existing = digest
         _check_same(str(place), existing, digest)
     client.push(source, digest, place)
-
-
-def _copy_into_layout(source: Layout, digest: str, place: LayoutLocation, *, overwrite: bool) -> None:
-    """Copies the image's blobs and its index entry. Raises NameInUse unless the name may be overwritten."""
-    target = Layout.create(place.folder)
-    if not overwrite:
-        for item in target.index().manifests:
-            if item.annotations.get(images.REF_NAME) == place.name:
-                _check_same(str(place), item.digest, digest)
-    manifest = images.decode_document(Manifest, source.read(digest), f"manifest {digest}")
-    for blob in (manifest.config, *manifest.layers):
-        source.copy_blob(blob.digest, target)
-    target.add_blob(source.read(digest))
-    target.add_manifest(source.resolve(digest), place.name)
-
-
-def _check_usable(folder: Path) -> None:
-    """Raises CannotWrite if the folder holds something other than a layout."""
-    try:
-        occupied = folder.exists() and not (folder / "oci-layout").is_file() and any(folder.iterdir())
-    except OSError as error:
-        raise CannotWrite(f"{folder}: no layout can be made there: {error.strerror}") from error
-    if occupied:
-        raise CannotWrite(f"{folder}: exists already and is not an OCI image layout; name another folder")
 
 
 def _check_same(name: str, actual: str, digest: str) -> None:

@@ -158,23 +158,18 @@ class RegistryClient:
                 reference=reference, method="GET", path=f"manifests/{name}", what=operation, headers={"Accept": _ACCEPT}
             )
         ) as answer:
-            data = self._read_limited(answer, operation, reference.host)
+            data = b""
+            try:
+                while len(data) <= images.MAX_DOCUMENT_BYTES and (piece := answer.read1()):
+                    data += piece
+            except Incomplete as error:
+                raise errors.Unreachable(f"{operation}: {reference.host} broke off after {len(data)} bytes") from error
+            except OSError as error:
+                raise errors.Unreachable(f"{operation}: {reference.host} broke off: {error}") from error
         if len(data) > images.MAX_DOCUMENT_BYTES:
             raise errors.BadImage(f"{operation}: it is larger than {images.MAX_DOCUMENT_BYTES} bytes")
         if reference.digest and sha256(data) != reference.digest:
             raise errors.BadImage(f"{operation}: the registry sent another manifest, of digest {sha256(data)}")
-        return data
-
-    def _read_limited(self, answer: Answer, operation: str, host: str) -> bytes:
-        """Returns the body, cut one byte after the limit, so that the caller notices a larger one."""
-        data = b""
-        try:
-            while len(data) <= images.MAX_DOCUMENT_BYTES and (piece := answer.read1()):
-                data += piece
-        except Incomplete as error:
-            raise errors.Unreachable(f"{operation}: {host} broke off after {len(data)} bytes") from error
-        except OSError as error:
-            raise errors.Unreachable(f"{operation}: {host} broke off: {error}") from error
         return data
 
     def _fetch_blob(self, reference: Reference, blob: Descriptor, layout: Layout) -> None:

@@ -139,27 +139,23 @@ class PodWorker:
             if self._deleted.is_set():
                 await self._delete_pod()
             elif self._runs:
-                await self._run_pod()
+                async with run_beside(
+                    self._reporter.keep_publishing(), self._supplies.keep_token(self._clock), self._enforce_deadline()
+                ):
+                    if await self._prepare_with_retries() and await self._run_init_containers():
+                        async with asyncio.TaskGroup() as group:
+                            for spec in podspec.containers(self._pod):
+                                group.create_task(self._container_worker(spec).run(restart_policy(self._pod)))
+                    await self._reporter.publish()
+                    await self._deleted.wait()
+                    # Again, since the deletion may change the status of a pod that had ended before it.
+                    await self._reporter.publish()
+                    await self._delete_pod()
             else:
                 await self._declare_running()
         finally:
             if self._supplies.gone:
                 await asyncio.to_thread(self._supplies.clear)
-
-    async def _run_pod(self) -> None:
-        """Runs the pod's containers to their end, then waits until its object is deleted."""
-        async with run_beside(
-            self._reporter.keep_publishing(), self._supplies.keep_token(self._clock), self._enforce_deadline()
-        ):
-            if await self._prepare_with_retries() and await self._run_init_containers():
-                async with asyncio.TaskGroup() as group:
-                    for spec in podspec.containers(self._pod):
-                        group.create_task(self._container_worker(spec).run(restart_policy(self._pod)))
-            await self._reporter.publish()
-            await self._deleted.wait()
-            # Again, since the deletion may change the status of a pod that had ended before it.
-            await self._reporter.publish()
-            await self._delete_pod()
 
     async def _run_init_containers(self) -> bool:
         """Runs the init containers one after the other; returns whether the other containers may start."""

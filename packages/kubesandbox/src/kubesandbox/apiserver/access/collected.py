@@ -70,7 +70,17 @@ class Collected:
         """
         if target.verb not in _VERBS or request.user is None or request.user.name == CONTROLLERS:
             return
-        gaps = self._read_maps()
+        if self._gaps is None:
+            not_collected, annotations = self._read_map(NOT_COLLECTED)
+            partly_collected, _ = self._read_map(PARTLY_COLLECTED)
+            self._gaps = _Gaps(
+                not_collected=not_collected,
+                partly_collected=partly_collected,
+                own_namespaces=frozenset(annotations.get(OWN_NAMESPACES, "").split()),
+                exempt_users=orjson.loads(annotations.get(EXEMPT_USERS) or "{}"),
+                complete_namespaces=orjson.loads(annotations.get(COMPLETE_NAMESPACES) or "{}"),
+            )
+        gaps = self._gaps
         complete_namespaces = (*gaps.own_namespaces, *gaps.complete_namespaces.get(kind.resource, ()))
         if target.namespace in complete_namespaces:
             return
@@ -82,20 +92,6 @@ class Collected:
             if "system:masters" not in request.user.groups or not self._store.count(kind.storage):
                 raise status_errors.forbidden(kind.plural, kind.group, "", why)
             request.warnings.append(INCOMPLETE + why)
-
-    def _read_maps(self) -> _Gaps:
-        """Returns the contents of the two ConfigMaps, parsed once until they change."""
-        if self._gaps is None:
-            not_collected, annotations = self._read_map(NOT_COLLECTED)
-            partly_collected, _ = self._read_map(PARTLY_COLLECTED)
-            self._gaps = _Gaps(
-                not_collected=not_collected,
-                partly_collected=partly_collected,
-                own_namespaces=frozenset(annotations.get(OWN_NAMESPACES, "").split()),
-                exempt_users=orjson.loads(annotations.get(EXEMPT_USERS) or "{}"),
-                complete_namespaces=orjson.loads(annotations.get(COMPLETE_NAMESPACES) or "{}"),
-            )
-        return self._gaps
 
     def _read_map(self, name: str) -> tuple[Mapping[str, str], Mapping[str, str]]:
         """Returns the data and the annotations of a ConfigMap in kube-system, both empty if there is none."""

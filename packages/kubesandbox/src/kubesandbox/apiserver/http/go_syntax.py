@@ -117,7 +117,11 @@ class _Scanner:
             self.at += 1
             self._scan_string()
         elif first in _LITERALS:
-            self._scan_literal(_LITERALS[first])
+            word = _LITERALS[first]
+            for character in word:
+                if self.peek() != character:
+                    self.refuse(f"in literal {word.decode()} (expecting '{chr(character)}')")
+                self.at += 1
         elif first == ord("-") or ord("0") <= first <= ord("9"):
             self._scan_number()
         else:
@@ -155,26 +159,17 @@ class _Scanner:
                 self.refuse("in string literal")
             self.at += 1
             if character == ord("\\"):
-                self._scan_escape()
-
-    def _scan_escape(self) -> None:
-        character = self.peek()
-        if character == ord("u"):
-            self.at += 1
-            for _ in range(4):
-                if self.peek() not in _HEX:
-                    self.refuse("in \\u hexadecimal character escape")
-                self.at += 1
-        elif character not in _ESCAPES:
-            self.refuse("in string escape code")
-        else:
-            self.at += 1
-
-    def _scan_literal(self, word: bytes) -> None:
-        for character in word:
-            if self.peek() != character:
-                self.refuse(f"in literal {word.decode()} (expecting '{chr(character)}')")
-            self.at += 1
+                character = self.peek()
+                if character == ord("u"):
+                    self.at += 1
+                    for _ in range(4):
+                        if self.peek() not in _HEX:
+                            self.refuse("in \\u hexadecimal character escape")
+                        self.at += 1
+                elif character not in _ESCAPES:
+                    self.refuse("in string escape code")
+                else:
+                    self.at += 1
 
     def _scan_number(self) -> None:
         if self.peek() == ord("-"):

@@ -72,17 +72,6 @@ _NATIVE = ("cpu", "memory", "ephemeral-storage")
 _HUGE_PAGES = "hugepages-"
 
 
-def _usage_of_pod(pod: JSON, now: datetime) -> dict[str, str]:
-    """Returns what a pod uses; one that has ended, or that is long past its deletion, only itself as an object."""
-    used, metadata, spec = {"count/pods": "1"}, pod["metadata"], pod.get("spec") or {}
-    if (pod.get("status") or {}).get("phase") in {"Succeeded", "Failed"}:
-        return used
-    deleted, grace_s = metadata.get("deletionTimestamp"), metadata.get("deletionGracePeriodSeconds")
-    if deleted and grace_s is not None and now > datetime.fromisoformat(deleted) + timedelta(seconds=grace_s):
-        return used
-    return {**used, **_compute_resources(_total_of_containers(spec, "requests"), _total_of_containers(spec, "limits"))}
-
-
 def missing_resources(pod: JSON, names: Iterable[str]) -> str:
     """Returns which of `names` a pod must state and which containers do not, empty if none: `cpu for: a,b`."""
     spec = pod.get("spec") or {}
@@ -195,7 +184,16 @@ def resources_counting(resource: str, names: Iterable[str]) -> list[str]:
 def usage_of_object(resource: str, obj: JSON, now: datetime) -> dict[str, str]:
     """Returns what an object uses."""
     if resource == PODS:
-        return _usage_of_pod(obj, now)
+        used, metadata, spec = {"count/pods": "1"}, obj["metadata"], obj.get("spec") or {}
+        if (obj.get("status") or {}).get("phase") in {"Succeeded", "Failed"}:
+            return used
+        deleted, grace_s = metadata.get("deletionTimestamp"), metadata.get("deletionGracePeriodSeconds")
+        if deleted and grace_s is not None and now > datetime.fromisoformat(deleted) + timedelta(seconds=grace_s):
+            return used
+        return {
+            **used,
+            **_compute_resources(_total_of_containers(spec, "requests"), _total_of_containers(spec, "limits")),
+        }
     spec = obj.get("spec") or {}
     used = {f"count/{resource}": "1"}
     if resource == SERVICES:

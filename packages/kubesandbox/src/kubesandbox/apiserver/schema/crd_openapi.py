@@ -185,7 +185,18 @@ def _shape_faults(schema: JSON, path: str, level: str) -> Errors:
         if schema.get(_INT_OR_STRING) and schema.get(key):
             yield invalid(f"{path}.{key}", True, f"must be false if {_INT_OR_STRING} is true")
     yield from _alternative_faults(schema, path)
-    yield from _node_type_faults(schema, path, level)
+    kind, type_path = schema.get("type") or "", f"{path}.type"
+    if schema.get(_EMBEDDED) and kind != "object":
+        detail = f"must be object if {_EMBEDDED} is true"
+        yield FieldError(Fault.INVALID if kind else Fault.REQUIRED, type_path, kind, detail)
+    elif not kind and not schema.get(_INT_OR_STRING) and not schema.get(_PRESERVE):
+        yield required(type_path, _EMPTY_TYPE[level])
+    if schema.get(_EMBEDDED) and schema.get("additionalProperties") is not None:
+        yield forbidden(f"{path}.additionalProperties", f"must not be used if {_EMBEDDED} is set")
+    if level == "root" and kind and kind != "object":
+        yield invalid(type_path, kind, "must be object at the root")
+    if schema.get(_EMBEDDED) and not schema.get(_PRESERVE) and not schema.get("properties"):
+        yield required(f"{path}.properties", f"must not be empty if {_EMBEDDED} is true without {_PRESERVE}")
     # A schema may repeat apiVersion, kind and metadata, and restrict metadata's name.
     properties = schema.get("properties") or {}
     names = (("kind", "string"), ("apiVersion", "string"), ("metadata", "object"))
@@ -199,22 +210,6 @@ def _shape_faults(schema: JSON, path: str, level: str) -> Errors:
         if others or set(metadata.get("properties") or ()) - {"name", "generateName"}:
             detail = "must not specify anything other than name and generateName, but metadata is implicitly specified"
             yield forbidden(f"{path}.properties[metadata]", detail)
-
-
-def _node_type_faults(schema: JSON, path: str, level: str) -> Errors:
-    """Yields a fault for a node without a type, or of one that its extensions exclude."""
-    kind, type_path = schema.get("type") or "", f"{path}.type"
-    if schema.get(_EMBEDDED) and kind != "object":
-        detail = f"must be object if {_EMBEDDED} is true"
-        yield FieldError(Fault.INVALID if kind else Fault.REQUIRED, type_path, kind, detail)
-    elif not kind and not schema.get(_INT_OR_STRING) and not schema.get(_PRESERVE):
-        yield required(type_path, _EMPTY_TYPE[level])
-    if schema.get(_EMBEDDED) and schema.get("additionalProperties") is not None:
-        yield forbidden(f"{path}.additionalProperties", f"must not be used if {_EMBEDDED} is set")
-    if level == "root" and kind and kind != "object":
-        yield invalid(type_path, kind, "must be object at the root")
-    if schema.get(_EMBEDDED) and not schema.get(_PRESERVE) and not schema.get("properties"):
-        yield required(f"{path}.properties", f"must not be empty if {_EMBEDDED} is true without {_PRESERVE}")
 
 
 # -- alternatives ------------------------------------------------------------------------------------------------------

@@ -59,7 +59,14 @@ def pod_spec(spec: JSON, path: str) -> common.Faults:
     yield from _volume_faults(spec.get("volumes") or (), f"{path}.volumes", volumes)
     if not spec.get("containers"):
         yield field.required(f"{path}.containers")
-    yield from container_faults(spec, path, volumes)
+    names: set[str] = set()
+    for kind in ("containers", "initContainers"):
+        for index, container in enumerate(spec.get(kind) or ()):
+            container_path, name = f"{path}.{kind}[{index}]", container.get("name") or ""
+            yield from _container_faults(container, container_path, volumes)
+            if name and name in names:
+                yield field.duplicate(f"{container_path}.name", name)
+            names.add(name)
     policy, dns = spec.get("restartPolicy") or "", spec.get("dnsPolicy") or ""
     if policy not in _RESTART_POLICIES:
         fault = field.not_supported(f"{path}.restartPolicy", policy, _RESTART_POLICIES)
@@ -194,18 +201,6 @@ _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc")
 _PROBE_NUMBERS = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold")
 _PRINTABLE = re.compile(r"[ -<>-~]+")
-
-
-def container_faults(spec: JSON, path: str, volumes: set[str]) -> common.Faults:
-    """Yields the faults of a pod's containers; `volumes` are the names that may be mounted."""
-    names: set[str] = set()
-    for kind in ("containers", "initContainers"):
-        for index, container in enumerate(spec.get(kind) or ()):
-            container_path, name = f"{path}.{kind}[{index}]", container.get("name") or ""
-            yield from _container_faults(container, container_path, volumes)
-            if name and name in names:
-                yield field.duplicate(f"{container_path}.name", name)
-            names.add(name)
 
 
 def _container_faults(container: JSON, path: str, volumes: set[str]) -> common.Faults:

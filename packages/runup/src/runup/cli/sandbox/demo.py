@@ -80,23 +80,18 @@ def demo() -> int:
         stopped = story.clear_up()
         if stopped:
             if failed:
-                move_pod_logs(folder)
+                for log in folder.glob("pods/*/*.log"):
+                    # The error was printed already; whatever happens to a log, the keys beside it must be removed.
+                    with suppress(OSError):
+                        pod_logs = folder / LOGS / log.parent.name
+                        pod_logs.mkdir(exist_ok=True)
+                        log.rename(pod_logs / log.name)
             remove(folder, but=LOGS if failed else "")
     if not stopped:
         _print_styled(f"\nThe sandbox could not be stopped. Logs: {folder / LOGS}", sys.stderr, fg="red")
         return 1
     click.echo("\nThe sandbox is stopped and its folder is gone. Keep one: runup sandbox start --scenario skip-level")
     return 0
-
-
-def move_pod_logs(folder: Path) -> None:
-    """Moves the logs of containers, such as the operator's, into the folder of the sandbox's own logs."""
-    for log in folder.glob("pods/*/*.log"):
-        # The error was printed already; whatever happens to a log, the keys beside it must be removed.
-        with suppress(OSError):
-            pod_logs = folder / LOGS / log.parent.name
-            pod_logs.mkdir(exist_ok=True)
-            log.rename(pod_logs / log.name)
 
 
 def remove(folder: Path, but: str) -> None:
@@ -283,17 +278,13 @@ class Demo:
         show(arguments)
         click.echo("(kubectl is not installed; runup sends the same request)")
         if arguments == UNPAUSE_COMMAND:
-            self._send_fix()
+            from kubekit.api.scheme import resource_of
+            from kubekit.kube import calls, config
+            from kubekit.kube.client_sync import SyncClient
+            from runup.api.machineconfig_v1 import MachineConfigPool
 
-    def _send_fix(self) -> None:
-        """Resumes the paused pool, as an administrator would."""
-        from kubekit.api.scheme import resource_of
-        from kubekit.kube import calls, config
-        from kubekit.kube.client_sync import SyncClient
-        from runup.api.machineconfig_v1 import MachineConfigPool
-
-        with SyncClient(config.load(str(self.kubeconfig))) as client:
-            client.send(calls.merge_patch(resource_of(MachineConfigPool), "infra", {"spec": {"paused": False}}))
+            with SyncClient(config.load(str(self.kubeconfig))) as client:
+                client.send(calls.merge_patch(resource_of(MachineConfigPool), "infra", {"spec": {"paused": False}}))
 
     def _run_shown(self, command: Sequence[str], arguments: Sequence[str], expect: int) -> None:
         """Shows a command and runs it. Raises StepFailed if it ends with another code than `expect`."""

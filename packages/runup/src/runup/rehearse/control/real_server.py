@@ -232,6 +232,16 @@ class RealServer:
     def _server_flags(self, etcd: str, port: int) -> list[str]:
         """Returns the flags of a kube-apiserver on loopback that calls no other server."""
         pki = self._folder / "pki"
+        # Calls to webhooks, services and nodes go to a socket without a listener.
+        transport = {"uds": {"udsName": str(self._folder / "nobody.sock")}}
+        connection = {"proxyProtocol": "HTTPConnect", "transport": transport}
+        config = {
+            "apiVersion": "apiserver.k8s.io/v1beta1",
+            "kind": "EgressSelectorConfiguration",
+            "egressSelections": [{"name": name, "connection": connection} for name in ("cluster", "controlplane")],
+        }
+        path = self._folder / "egress.json"
+        path.write_text(json.dumps(config))
         return [
             f"--etcd-servers={etcd}",
             f"--etcd-cafile={pki / 'ca.crt'}",
@@ -253,22 +263,9 @@ class RealServer:
             "--service-account-issuer=https://kubernetes.default.svc",
             f"--service-account-signing-key-file={pki / 'server.key'}",
             f"--service-account-key-file={pki / 'server.crt'}",
-            f"--egress-selector-config-file={self._write_egress()}",
+            f"--egress-selector-config-file={path}",
             "--v=0",
         ]
-
-    def _write_egress(self) -> Path:
-        """Writes the egress configuration: calls to webhooks, services and nodes go to a socket without a listener."""
-        transport = {"uds": {"udsName": str(self._folder / "nobody.sock")}}
-        connection = {"proxyProtocol": "HTTPConnect", "transport": transport}
-        config = {
-            "apiVersion": "apiserver.k8s.io/v1beta1",
-            "kind": "EgressSelectorConfiguration",
-            "egressSelections": [{"name": name, "connection": connection} for name in ("cluster", "controlplane")],
-        }
-        path = self._folder / "egress.json"
-        path.write_text(json.dumps(config))
-        return path
 
 
 @asynccontextmanager

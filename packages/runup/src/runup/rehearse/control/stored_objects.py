@@ -131,13 +131,15 @@ def try_stored_objects(
     group = str(new.spec["group"])
     objects: list[StoredObject] = []
     writers: list[tuple[str, Identity]] = []
+    version = parse(kubernetes)
+    ratchets = version is None or version.minor >= _RATCHETS_FROM
     tried = 0
     for entry in entries:
         tried += 1
         identity = Identity(group, str(names["kind"]), entry.namespace, entry.name)
         obj = entry.load()
         writers += [(manager, identity) for manager in _writers_of_versions(obj, group, removed_versions)]
-        stored_object = _try_object(identity, obj, before, new, ratchets=_ratchets(kubernetes))
+        stored_object = _try_object(identity, obj, before, new, ratchets=ratchets)
         if stored_object is not None:
             objects.append(stored_object)
     name = str(target["metadata"]["name"])
@@ -238,8 +240,3 @@ def _writers_of_versions(obj: JSON, group: str, removed_versions: tuple[str, ...
     for entry in (obj.get("metadata") or {}).get("managedFields") or ():
         if isinstance(entry, dict) and entry.get("apiVersion") in versions:
             yield str(entry.get("manager") or "")
-
-
-def _ratchets(kubernetes: str) -> bool:
-    version = parse(kubernetes)
-    return version is None or version.minor >= _RATCHETS_FROM

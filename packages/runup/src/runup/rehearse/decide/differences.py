@@ -23,12 +23,6 @@ def item(name: str, value: str | int) -> str:
     return "k:" + json.dumps({name: value}, separators=(",", ":"))
 
 
-def item_shown(segment: str) -> str:
-    """Returns the segment of a list item as people write it."""
-    ((name, value),) = json.loads(segment.removeprefix("k:")).items()
-    return f"[{name}={value}]"
-
-
 def owners_of(obj: JSON) -> Owners:
     """Returns who owns which fields of the object, without those of its status."""
     entries = (obj.get("metadata") or {}).get("managedFields")
@@ -208,5 +202,6 @@ def path_text(path: Path) -> str:
             key = segment.removeprefix("f:")
             text += f"[{key}]" if "." in key or "/" in key else f".{key}" if text else key
         else:
-            text += item_shown(segment)
+            ((name, value),) = json.loads(segment.removeprefix("k:")).items()
+            text += f"[{name}={value}]"
     return text

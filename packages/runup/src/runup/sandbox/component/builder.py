@@ -77,7 +77,14 @@ class Build:
             name, _, default = arguments.partition("=")
             self._known[name] = self._given.get(name, self._substitute(default))
         elif word == "FROM":
-            self._begin_stage(self._substitute(arguments).split())
+            words = self._substitute(arguments).split()
+            base = words[0] if words else ""
+            if not base:
+                raise BadDockerfile("FROM: the name of an image is empty")
+            under = self._stages.get(base)
+            self._stage = _Stage(under.base, dict(under.files)) if under else _Stage("" if base == "scratch" else base)
+            name = words[2] if len(words) == 3 and words[1].upper() == "AS" else str(len(self._stages))
+            self._stages[name] = self._stage
         elif self._stage is None:
             raise BadDockerfile(f"{word}: no FROM statement found before it")
         elif word == "COPY":
@@ -88,16 +95,6 @@ class Build:
             )
         elif word not in _IGNORED:
             raise BadDockerfile(f"{word}: a sandbox builds of ARG, FROM and COPY alone")
-
-    def _begin_stage(self, words: Sequence[str]) -> None:
-        """Begins the stage of a FROM instruction, on an earlier stage or an image. Raises BadDockerfile."""
-        base = words[0] if words else ""
-        if not base:
-            raise BadDockerfile("FROM: the name of an image is empty")
-        under = self._stages.get(base)
-        self._stage = _Stage(under.base, dict(under.files)) if under else _Stage("" if base == "scratch" else base)
-        name = words[2] if len(words) == 3 and words[1].upper() == "AS" else str(len(self._stages))
-        self._stages[name] = self._stage
 
     def _copy(self, stage: _Stage, arguments: str) -> None:
         """Copies files of another image or stage into `stage`. Raises BadDockerfile."""
@@ -139,14 +136,6 @@ def build(root: Path, options: argparse.Namespace, client: RegistryClient) -> Bu
     return build_image(root / _BUILT, [layer_of(stage.files)], tag=_BUILT, config=config, base=base)
 
 
-def push_image(root: Path, image: str, client: RegistryClient) -> str:
-    """Pushes the image that was built below `root` to `image` and returns its digest; raises OciError."""
-    layout = Layout.open(root / _BUILT)
-    digest = layout.resolve(_BUILT).digest
-    client.push(layout, digest, parse(image))
-    return digest
-
-
 def _instructions(dockerfile: str) -> Iterator[tuple[str, str]]:
     lines = (line for line in dockerfile.splitlines() if line.strip() and not line.lstrip().startswith("#"))
     for line in re.sub(r"\\\n", " ", "\n".join(lines)).splitlines():
@@ -181,7 +170,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if options.command == "build":
             _print_line(build(options.root, options, client).digest)
         else:
-            _print_line(push_image(options.root, options.image, client))
+            layout = Layout.open(options.root / _BUILT)
+            digest = layout.resolve(_BUILT).digest
+            client.push(layout, digest, parse(options.image))
+            _print_line(digest)
     except (BadDockerfile, OciError, OSError, ValueError) as error:
         _print_line(f"Error: {error}")
         sys.exit(125)

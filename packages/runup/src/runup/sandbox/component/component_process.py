@@ -139,27 +139,20 @@ class ComponentController:
         """Reconciles until the process gets a signal to end."""
         while True:
             try:
-                settled, version = self._reconcile_once()
-                if settled:
-                    self._until_changed(version)
+                ready = self._operand_ready()
+                page = self._client.send(calls.list_raw(OPERATORS))
+                operators_by_name = {item["metadata"]["name"]: item for item in page.items}
+                settled = [
+                    self._write_operator_status(name, operators_by_name.get(name), expected, ready)
+                    for name, expected in self._component.operators
+                ]
+                if all(settled):
+                    self._until_changed(page.resource_version)
                 else:
                     self._clock.pause(_LOOK_S)
             except KubeError as error:
                 _print_line(f"retrying: {error}")
                 self._clock.pause(_AGAIN_S)
-
-    def _reconcile_once(self) -> tuple[bool, str]:
-        """Reconciles everything one step; returns whether nothing remains to be done, and the resource version of the
-        list.
-        """
-        ready = self._operand_ready()
-        page = self._client.send(calls.list_raw(OPERATORS))
-        operators_by_name = {item["metadata"]["name"]: item for item in page.items}
-        settled = [
-            self._write_operator_status(name, operators_by_name.get(name), expected, ready)
-            for name, expected in self._component.operators
-        ]
-        return all(settled), page.resource_version
 
     def _write_operator_status(self, name: str, operator: JSON | None, expected: Expected, ready: bool) -> bool:
         """Writes the status of one operator; returns whether it is in its final state."""

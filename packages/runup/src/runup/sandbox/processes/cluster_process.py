@@ -113,20 +113,18 @@ class Cluster:
         """Returns a client of the API server, once it answers."""
         while True:
             with contextlib.suppress(KubeError):
-                return await self._answering_client()
+                # The controllers have a user of the sandbox's API server; another server has only the administrator.
+                own_kubeconfig, admin = self._data / "controllers.kubeconfig", self._data / "admin.kubeconfig"
+                client = Client(
+                    load_kubeconfig(str(own_kubeconfig if own_kubeconfig.is_file() else admin)), clock=self._clock
+                )
+                try:
+                    await client.send(calls.get_path("/readyz"))
+                except KubeError:
+                    await client.close()
+                    raise
+                return client
             await self._clock.sleep(0.05)
-
-    async def _answering_client(self) -> Client:
-        """Returns a client of the API server; raises KubeError if it does not answer or has no kubeconfig yet."""
-        # The controllers have their own user on the sandbox's API server; another server has only the administrator.
-        own_kubeconfig, admin = self._data / "controllers.kubeconfig", self._data / "admin.kubeconfig"
-        client = Client(load_kubeconfig(str(own_kubeconfig if own_kubeconfig.is_file() else admin)), clock=self._clock)
-        try:
-            await client.send(calls.get_path("/readyz"))
-        except KubeError:
-            await client.close()
-            raise
-        return client
 
     def _start(
         self, stack: contextlib.AsyncExitStack, client: Client, place: NodeSettings, *, imported: bool

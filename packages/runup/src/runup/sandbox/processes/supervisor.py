@@ -45,7 +45,15 @@ class Child:
         try:
             while True:
                 started = self._clock.monotonic()
-                await self._start_process()
+                self._log.parent.mkdir(parents=True, exist_ok=True)
+                with self._log.open("ab") as output:
+                    self._process = await asyncio.create_subprocess_exec(
+                        *self._argv,
+                        stdin=asyncio.subprocess.DEVNULL,
+                        stdout=output,
+                        stderr=asyncio.subprocess.STDOUT,
+                        preexec_fn=die_with_parent,
+                    )
                 assert self._process is not None
                 code = await self._process.wait()
                 lifetime_s = self._clock.monotonic() - started
@@ -54,18 +62,6 @@ class Child:
                 await self._clock.sleep(pause)
         finally:
             await asyncio.shield(self._end_process())
-
-    async def _start_process(self) -> None:
-        """Starts the process, its output appended to its log; it ends with this one."""
-        self._log.parent.mkdir(parents=True, exist_ok=True)
-        with self._log.open("ab") as output:
-            self._process = await asyncio.create_subprocess_exec(
-                *self._argv,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=output,
-                stderr=asyncio.subprocess.STDOUT,
-                preexec_fn=die_with_parent,
-            )
 
     async def _end_process(self) -> None:
         """Ends the process: by SIGTERM, and by SIGKILL if it still runs after `_GRACE_S` seconds."""

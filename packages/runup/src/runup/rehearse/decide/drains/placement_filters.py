@@ -403,7 +403,13 @@ def _candidate_on_node(shape: Shape, node: NodeRoom, filters: Filters) -> Candid
             return None
         # The more important are spared first, and before all those whose budgets would be violated.
         lesser.sort(key=lambda pod: (-pod.shape.spec.priority, pod.begun_s))
-        violating = _pods_violating_budgets(lesser)
+        evictions: Counter[BudgetState] = Counter()
+        violating: set[int] = set()
+        for pod in lesser:
+            for budget in pod.shape.budgets:
+                evictions[budget] += 1
+                if evictions[budget] > budget.current_counts().allowed:
+                    violating.add(pod.id)
         victims: list[PodState] = []
         violations = 0
         for pod in sorted(lesser, key=lambda each: each.id not in violating):
@@ -419,15 +425,3 @@ def _candidate_on_node(shape: Shape, node: NodeRoom, filters: Filters) -> Candid
     finally:
         for pod in removed_pods:
             filters.add(pod, node)
-
-
-def _pods_violating_budgets(pods: Sequence[PodState]) -> set[int]:
-    """Returns the pods whose going, one after another, would violate a budget."""
-    evictions: Counter[BudgetState] = Counter()
-    violating: set[int] = set()
-    for pod in pods:
-        for budget in pod.shape.budgets:
-            evictions[budget] += 1
-            if evictions[budget] > budget.current_counts().allowed:
-                violating.add(pod.id)
-    return violating

@@ -306,7 +306,11 @@ class _Simulation:
         is_lost = bool(run.pool.surge) or run.to_lose > 0
         if is_lost:
             run.to_lose -= not run.pool.surge
-            self._remove_node(node)
+            for pod in tuple(node.pods.values()):
+                self._state.filters.remove(pod, node)
+            node.removed = True
+            self._state.filters.nodes.remove(node)
+            self._state.filters.nodes_changed()
         back = None if is_lost else now + self._settings.node_update_s
         record = NodeDrain(
             node=node.name,
@@ -322,14 +326,6 @@ class _Simulation:
         )
         run.done.append(record)
         self._agenda.at(now if back is None else back, lambda: self._return_node(run, node, is_lost=is_lost))
-
-    def _remove_node(self, node: NodeRoom) -> None:
-        """Removes the node and its pods from the cluster."""
-        for pod in tuple(node.pods.values()):
-            self._state.filters.remove(pod, node)
-        node.removed = True
-        self._state.filters.nodes.remove(node)
-        self._state.filters.nodes_changed()
 
     def _return_node(self, run: _PoolRun, node: NodeRoom, *, is_lost: bool) -> None:
         """Uncordons the updated node, gives its place to the next one, and places waiting pods."""

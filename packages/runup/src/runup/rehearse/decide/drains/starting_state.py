@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -26,7 +26,7 @@ from runup.rehearse.decide.drains.cluster_state import (
 )
 from runup.rehearse.decide.drains.drained_cluster import DrainedCluster, DrainSettings
 from runup.rehearse.decide.drains.placement_filters import Counts, Filters
-from runup.rehearse.decide.drains.pod_shapes import BudgetState, Shape, Shapes
+from runup.rehearse.decide.drains.pod_shapes import BudgetState, Shapes
 
 # A longer time to become ready was no normal start, but for example a pod that failed and recovered much later.
 _LONGEST_START_S = 3600
@@ -71,7 +71,13 @@ def starting_state(cluster: DrainedCluster, settings: DrainSettings) -> Starting
         pods.append(pod)
         sources.append(source)
     budgets = tuple(BudgetState(each) for each in cluster.budgets if not is_of_virtual_machine(each))
-    _assign_budgets(shapes.all(), budgets)
+    by_namespace: dict[str, list[BudgetState]] = defaultdict(list)
+    for budget in budgets:
+        by_namespace[budget.namespace].append(budget)
+    for shape in shapes.all():
+        shape.budgets = tuple(
+            budget for budget in by_namespace.get(shape.namespace, ()) if selects(budget.source, *shape.identity)
+        )
     filters = Filters(nodes.values(), Counts(shapes.all(), cluster.namespaces), ClaimRules(cluster))
     for pod, source in zip(pods, sources, strict=True):
         _add_pod(pod, source, nodes, filters)
@@ -206,17 +212,6 @@ def _observed_start_s(pod: SchedulingPod) -> int | None:
         return None
     seconds = int((ready.last_transition_time - scheduled.last_transition_time).total_seconds())
     return seconds if 0 <= seconds <= _LONGEST_START_S else None
-
-
-def _assign_budgets(shapes: Iterable[Shape], budgets: Sequence[BudgetState]) -> None:
-    """Sets the budgets that select each shape of pod."""
-    by_namespace: dict[str, list[BudgetState]] = defaultdict(list)
-    for budget in budgets:
-        by_namespace[budget.namespace].append(budget)
-    for shape in shapes:
-        shape.budgets = tuple(
-            budget for budget in by_namespace.get(shape.namespace, ()) if selects(budget.source, *shape.identity)
-        )
 
 
 def _set_desired_healthy(budgets: Iterable[BudgetState], pods: Iterable[PodState], workloads: _Workloads) -> None:
